@@ -24,10 +24,11 @@ from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from tests.answers.replies import SETS, HandWritten
+
 from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.registry import registry
 from tests.answers import frames, test_frames, test_hard
-from tests.answers.replies import SETS, HandWritten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -66,7 +66,7 @@ _SHARED: Config = {
 }
 #: Metrics that lm-eval's table has no rows for: its samples hold the readings from which they follow
 #: (`runs.samples`). `scored` stays: a group's row needs it of all its tasks.
-_FOR_RECORDS = ("readable_repaired", "unclosed_reasoning")
+_FOR_RECORDS = ("unclosed_reasoning",)
 _GENERATION = {"until": [], "max_gen_toks": ANSWER_BUDGET, "do_sample": False, "temperature": 0}
 
 

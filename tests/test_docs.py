@@ -496,8 +496,8 @@ QUESTIONS = {
     "Why has an open-ended task no score?": ("docs/evaluate.md#open-ended-answers", "jury"),
     "What does the interval say?": ("docs/compare.md#intervals", "choice of test documents"),
     "Why is my score low though the answers look right?": (
-        "docs/read_results.md#two-readings-of-an-answer",
-        "score_repaired",
+        "docs/read_results.md#answers-that-cannot-be-read",
+        "valid",
     ),
     "Does a score on sample rows mean anything?": ("docs/data.md#the-invented-rows", "means nothing"),
 }

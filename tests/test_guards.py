@@ -57,7 +57,8 @@ READS = re.compile(
 _BUNDLED, _OF_RUN = "files of the package", "of a run or store, whose folder was looked through"
 _OF_USER, _LOOKS = "a file that the command line names, or that this program wrote", "looks (`check_regular`)"
 READERS = {
-    "medtasks_ext/answers/languages.py": _BUNDLED,
+    "medtasks_ext/answers/reader/reply.py": _BUNDLED,
+    "medtasks_ext/answers/reader/words.py": _BUNDLED,
     "medtasks_ext/batching.py": _OF_USER,
     "medtasks_ext/cli/arguments.py": _OF_USER,
     "medtasks_ext/cli/build.py": _BUNDLED,

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from medtasks_ext import jsonfile
-from medtasks_ext.answers.tolerant import json_text
-from medtasks_ext.answers.tolerant.reply import reply_of
+from medtasks_ext.answers.reader import json_text
+from medtasks_ext.answers.reader.reply import reply_of
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import MAX_DEPTH, JsonError, parse_json, read_json
 from medtasks_ext.rows.files import read_rows

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from medtasks_ext.answers.tolerant.folding import plain
+from medtasks_ext.answers.reader.words import plain
 from medtasks_ext.prompts.load import load_documents
 from medtasks_ext.registry import registry
 from medtasks_ext.rows.folders import FETCHED

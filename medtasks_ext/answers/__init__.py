@@ -3,27 +3,24 @@
 A format reads gold answers and model responses alike and depends on nothing but its text,
 so the data layer (gold), the filter (responses) and the tests use the same code.
 
-Every response is read twice. The official reading is the suite's own rule, with its defects; the repaired
-one is the answer that a careful reader finds. A record holds both, each with its place (`span`) and the sign
-by which it was found (`why`). `score` and `valid` belong to the official reading, or to the repaired one
-where the suite has released no reader for that way of asking:
+A response has one reading, with its place (`span`) and the sign by which it was found (`why`). It is the
+suite's own rule, with its defects, where the suite has released one; else the shared reader's (`reader`):
 
-- BRIDGE's kinds, free texts, `panel_rating`, `verified_letter` (but its part `first`): official, also under
-  chain of thought;
-- `exact_letter`, `medcalc`, `medec`, `codes_in_text`, `sql`, `option_letter`, `label_word`,
-  `relation_label`, `label_set`, `entity_list`, `drug_list`: official for zero-shot and shots, repaired under
-  chain of thought;
-- `marked_letters`, `tuples`, the kinds of no paper: repaired.
+- BRIDGE's kinds, free texts, `panel_rating`, `verified_letter`: the suite's own, also under chain of thought;
+- `exact_letter`, `medcalc`, `medec`, `codes_in_text`, `sql`, `label_word`, `relation_label`, `label_set`,
+  `entity_list`, `drug_list`: the suite's own for zero-shot and shots, shared under chain of thought;
+- `option_letter`, `marked_letters`, `tuples`, the kinds of no paper: shared.
+
+What cannot be read counts as the suite's rule says; `valid` is the share that could be read.
 
 HELM decodes one token for MedHELM's letters. Zero-shot, the official answer is therefore the first letter of
 the reply, if no letter or digit follows: `D. text` is D, `Despite` is not. After a reasoning trace, and with
 `one_token: false`, the whole reply is the answer.
 
-Before the official reading, BRIDGE's responses lose everything up to the first `</think>`, under chain of
-thought up to the first `result:`, and up to the first `assistantfinal`; they are put in lower case and in
-ASCII, and an unclosed trace stays. Others lose everything up to the last `</think>`; of an unclosed trace
-the text before it is read; under chain of thought bold marks go, and the text after the last `Result:` (MLB:
-`答案：`) is read.
+Before its reading, BRIDGE's responses lose everything up to the first `</think>`, under chain of thought up
+to the first `result:`, and up to the first `assistantfinal`; they are put in lower case and in ASCII, and an
+unclosed trace stays. Medmarks' code has a rule of its own, too. Others lose reasoning in all forms that
+`reader/traces.yaml` lists; one that opens and never closes cannot be read.
 """
 
 # each module enters its kinds; whoever imports a module of this package has all of them
@@ -35,7 +32,6 @@ from medtasks_ext.answers import (  # noqa: F401
     medcalc,
     medec,
     neutral,
-    neutral_lists,
     sql,
     text,
     tuples,

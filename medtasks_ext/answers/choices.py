@@ -10,39 +10,46 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from medtasks_ext.answers.formats import (
-    AnswerFormat,
-    GoldError,
-    Lead,
-    Reading,
-    Repaired,
-    repaired,
-    repaired_from,
-)
-from medtasks_ext.answers.normalise import after_result, strip_reasoning
-from medtasks_ext.answers.tolerant import reply_of
-from medtasks_ext.answers.tolerant.letters import LETTERS, read_letters
-from medtasks_ext.answers.tolerant.numbers import read_value
-from medtasks_ext.answers.tolerant.reply import NOTHING
-from medtasks_ext.answers.tolerant.words import read_word
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Lead, Reading, reading_of
+from medtasks_ext.answers.reader.letters import read_letters
+from medtasks_ext.answers.reader.reply import NOTHING, Extraction, reply_of, without_reasoning
+from medtasks_ext.answers.reader.values import WordReader
+from medtasks_ext.answers.reader.words import words_of
 from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 
 _FIRST_TOKEN = re.compile(r"[A-Za-z0-9](?![^\W_])")
 
 
 class OfLetters(AnswerFormat):
-    """Base: the letter of one of the row's options."""
+    """Base: the letter of one of the row's options.
+
+    Attributes:
+        letters: of the options that questions have; sample rows must show each as gold.
+        language: of the replies, where the suite has released no reader.
+    """
 
     letters: list[str]
+    language: str = "en"
 
-    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
-        """The letter of the option that the reply names."""
-        extraction = read_letters(reply_of(text), document["options"], LETTERS, several=False)
-        return repaired_from(document, extraction, lambda places: LETTERS[places[0]])
+    def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
+        """The letter of the option that the reply announces."""
+        letters = self._letters(document)
+        return reading_of(self._announced(text, document), lambda place: letters[place])
+
+    def _letters(self, row: Mapping[str, Any]) -> list[str]:
+        return self.letters[: len(row["options"])] if "options" in row else self.letters
+
+    def _announced(self, text: str, document: Mapping[str, Any]) -> Extraction:
+        options = document.get("options", ())
+        return read_letters(reply_of(text), self._letters(document), options, words_of(self.language))
+
+    def possible(self, document: Mapping[str, Any]) -> list[str]:
+        """The letters of the options."""
+        return self._letters(document)
 
     def not_covered(self, golds: list[str]) -> list[str]:
         """Letters that are no row's gold."""
@@ -59,8 +66,8 @@ class ExactLetter(OfLetters):
 
     Attributes:
         letters: of the options, or digits where rows have no options.
-        words: what the letters stand for where they are yes and no, in their order; the repaired reading
-            takes the word for its letter.
+        words: what the letters stand for where they are yes and no, in their order; under chain of thought
+            the word counts for its letter.
         one_token: whether HELM decodes a single token; if not the whole reply is the answer.
     """
 
@@ -70,6 +77,7 @@ class ExactLetter(OfLetters):
     released: ClassVar[Literal["always", "direct", "never"]] = "direct"
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
+        """The gold letter."""
         letter, letters = text.strip(), self._letters(row)
         if letter not in letters:
             raise GoldError(f"{excerpt(letter)} is not one of the letters {', '.join(letters)}")
@@ -77,31 +85,22 @@ class ExactLetter(OfLetters):
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The first token of the reply, or the whole reply without reasoning trace."""
-        reply = strip_reasoning(text)
+        reply = without_reasoning(text)
         reasoned = len(reply) < len(text)
-        reply = after_result(reply).strip().strip("*").strip() if cot else reply.strip()
+        reply = reply.strip()
         if self.one_token and not reasoned and not cot and _FIRST_TOKEN.match(reply):
             reply = reply[0]
         valid = reply in self._letters(row)
         place = text.rfind(reply) if reasoned else text.find(reply)
         return Reading(reply, valid, (place, place + len(reply)) if valid else None, "the first token")
 
-    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
-        """The letter of the option that the reply names, or of the word that it gives."""
-        letters = self._letters(document)
-        options = document.get("options", ())
-        reply = reply_of(text)
-        known = LETTERS if options else "".join(letters)
-        extraction = read_letters(reply, options, known, several=False)
-        if extraction is NOTHING and self.words:
-            return repaired_from(document, read_word(reply, dict(zip(self.words, letters, strict=False))))
-        return repaired_from(document, extraction, lambda places: known[places[0]])
-
-    def _letters(self, row: Mapping[str, Any]) -> list[str]:
-        return self.letters[: len(row["options"])] if "options" in row else self.letters
-
-    def possible(self, document: Mapping[str, Any]) -> list[str]:
-        return self._letters(document)
+    def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
+        """The letter of the option that the reply announces, or of the word that it gives."""
+        letters, found = self._letters(document), self._announced(text, document)
+        if found is NOTHING and self.words:
+            names = dict(zip(self.words, letters, strict=False))
+            return reading_of(WordReader(names, words_of(self.language)).read(reply_of(text)))
+        return reading_of(found, lambda place: letters[place])
 
 
 class LabelWord(AnswerFormat):
@@ -130,17 +129,18 @@ class LabelWord(AnswerFormat):
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The one label named in the reply (under chain-of-thought: after `Result:`)."""
-        reply = strip_reasoning(text)
-        named = {match.lower() for match in self._pattern.findall(after_result(reply) if cot else reply)}
+        reply = without_reasoning(text)
+        named = {match.lower() for match in self._pattern.findall(reply)}
         named &= {label.lower() for label in self.labels}
         return Reading(named.pop(), True) if len(named) == 1 else Reading(None, False)
 
-    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
         """The label that the reply gives."""
-        names = {label.lower(): label.lower() for label in self.labels}
-        return repaired_from(document, read_word(reply_of(text), names))
+        names = {label: label.lower() for label in self.labels}
+        return reading_of(WordReader(names, words_of("en")).read(reply_of(text)))
 
     def possible(self, document: Mapping[str, Any]) -> list[str]:
+        """The words."""
         return list(self.labels)
 
     def not_covered(self, golds: list[str]) -> list[str]:
@@ -165,11 +165,12 @@ class MarkedLetters(AnswerFormat):
             raise GoldError(f"{excerpt(text)} names no option of the question")
         return chosen
 
-    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
-        """The texts of the options that the reply names."""
+    def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
+        """The texts of the options that the reply announces."""
         options = document["options"]
-        extraction = read_letters(reply_of(text), options, LETTERS, several=True)
-        return repaired_from(document, extraction, lambda places: sorted(options[place] for place in places))
+        letters = ascii_uppercase[: len(options)]
+        found = read_letters(reply_of(text), letters, options, words_of("zh"), several=True)
+        return reading_of(found, lambda places: sorted(options[place] for place in places))
 
     @property
     def lead(self) -> Lead:
@@ -177,6 +178,7 @@ class MarkedLetters(AnswerFormat):
         return Lead("答案：", "")
 
     def possible(self, document: Mapping[str, Any]) -> list[str]:
+        """The letters of the options."""
         return list(ascii_uppercase[: len(document["options"])])
 
     @staticmethod
@@ -188,35 +190,12 @@ class MarkedLetters(AnswerFormat):
         return sorted(options[i] for i in indices)
 
 
-_COLON = re.compile(r"\banswer[*_]*[^\S\n]*[:：]", re.IGNORECASE)
-_PHRASE = re.compile(r"\banswer\s{1,9}is\b(?:[^\S\n]*[:：])?", re.IGNORECASE)
-# what may stand before a letter: emphasis, quotes, brackets, `option`, TeX's \boxed{
-_LETTER = re.compile(
-    r"[\s*_`\"'“‘(\[{<$\\]*(?:(?:boxed|text|option|choice)\b[\s*_(\[{:\\]*){0,3}([A-Za-z])(?![\w'’]|-\w)",
-    re.IGNORECASE,
-)
-_CLOSED = re.compile(r"[*_`\"'”’]*(?:[.):：\]}]|[^\S\n]*(?:\n|$))")
-_END_OF_LINE = re.compile(r"[*_`\"'”’.)\]}>$]*[^\S\n]*(?:\n|$)")
-_ARTICLE = re.compile(r"[^\S\n]+(?!(?:is|because|since|as|and|or)\b)[A-Za-z0-9]")
-_ANOTHER = re.compile(r"[*_`.)\]}\s]*(?:[,/&+]|\band\b|\bor\b)\s*(?:option\s+)?[(\[*]*([A-Z])(?![\w'’]|-\w)")
-
-
 class OptionLetter(OfLetters):
-    """A letter of one of the row's options.
-
-    The last `Answer:` decides, if there is one; else the last `answer is` before a letter; else the
-    reply must begin with the letter, alone on its line or before `.`, `)`, `]` or `:`, and no other
-    line may begin with another option like that. Under chain-of-thought only what follows the last
-    `Result:` is read. Two different letters joined by a comma, slash, `and` or `or` are no answer, nor
-    is a letter without an option. A small letter must stand alone; a capital A before a word is the
-    article. The text of an option is no letter, even if it begins with one (`C. difficile`).
-
-    Attributes:
-        letters: of the options that questions have; sample rows must show each as gold.
-    """
+    """A letter of one of the row's options. The suites have released no reader: the shared one is the
+    score."""
 
     kind: Literal["option_letter"]
-    released: ClassVar[Literal["always", "direct", "never"]] = "direct"
+    released: ClassVar[Literal["always", "direct", "never"]] = "never"
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
         """The gold letter, with or without `Answer:` before it.
@@ -229,60 +208,8 @@ class OptionLetter(OfLetters):
             raise GoldError(f"{excerpt(letter)} is not the letter of one of the {size} options")
         return letter
 
-    def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The one letter that the reply names as its answer."""
-        reply = strip_reasoning(text)
-        reply = (after_result(reply) if cot else reply).strip()
-        letter = _named(reply, row["options"])
-        return Reading(letter, True) if letter else Reading(None, False)
-
-    def possible(self, document: Mapping[str, Any]) -> list[str]:
-        return list(ascii_uppercase[: len(document["options"])])
-
-
-def _named(reply: str, options: list[str]) -> str | None:
-    if colons := list(_COLON.finditer(reply)):
-        return _letter_at(reply, colons[-1].end(), options)
-    for phrase in reversed(list(_PHRASE.finditer(reply))):
-        if letter := _letter_at(reply, phrase.end(), options):
-            return letter
-    begun = list(dict.fromkeys(_begun(reply, options)))
-    first = _letter_at(reply, 0, options)
-    return first if begun == [first] and _at_line_start(reply.split("\n", 1)[0], options) else None
-
-
-def _begun(reply: str, options: list[str]) -> Iterator[str]:
-    """The options that lines begin with."""
-    for line in dict.fromkeys(reply.split("\n")):
-        if letter := _at_line_start(line, options):
-            yield letter
-
-
-def _at_line_start(line: str, options: list[str]) -> str | None:
-    match = _LETTER.match(line)
-    return _letter_at(line, 0, options) if match and _CLOSED.match(line, match.end()) else None
-
-
-def _letter_at(text: str, place: int, options: list[str]) -> str | None:
-    match = _LETTER.match(text, place)
-    if not match or _is_option_text(text[place:], options):
-        return None
-    letter, end = match[1], match.end()
-    if letter.islower() and not _END_OF_LINE.match(text, end):
-        return None
-    if letter == "A" and _ARTICLE.match(text, end):
-        return None
-    letters, letter = ascii_uppercase[: len(options)], letter.upper()
-    another = _ANOTHER.match(text, end)
-    if another and another[1] != letter and another[1] in letters:
-        return None
-    return letter if letter in letters else None
-
-
-def _is_option_text(text: str, options: list[str]) -> bool:
-    """Whether the first line is an option's text. Texts of one character are letters, too (blood groups)."""
-    line = text.lstrip().split("\n", 1)[0].strip(" \t*_`\"'.").casefold()
-    return any(len(option) > 1 and option.strip(" .").casefold() == line for option in options)
+    def _letters(self, row: Mapping[str, Any]) -> list[str]:
+        return list(ascii_uppercase[: len(row["options"])])
 
 
 #: names of the class that stands for no relation
@@ -337,8 +264,8 @@ class RelationLabel(AnswerFormat):
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The one label that the reply names (under chain-of-thought: after `Result:`)."""
-        reply = strip_reasoning(text)
-        reply = (after_result(reply) if cot else reply).lstrip(" \t\r\n*_`")
+        reply = without_reasoning(text)
+        reply = (reply).lstrip(" \t\r\n*_`")
         bracketed, word = self._patterns
         if first := bracketed.match(reply):
             named = {first[1]}
@@ -354,9 +281,9 @@ class RelationLabel(AnswerFormat):
         form = "<{}>" if document["target"].strip().startswith("<") else "{}"
         return list(map(form.format, self.labels))
 
-    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
         """The label that the reply gives."""
-        return repaired_from(document, read_word(reply_of(text), self._names))
+        return reading_of(WordReader(self._names, words_of("en")).read(reply_of(text)))
 
     def not_covered(self, golds: list[str]) -> list[str]:
         """Labels that are no row's gold."""
@@ -367,7 +294,6 @@ class RelationLabel(AnswerFormat):
 _WINDOW = 5
 #: How far shares that were rounded may be from their whole.
 _ROUNDED = 0.03
-_MINUS = str.maketrans("−–‒﹣－", "-----")
 
 
 class PanelRating(AnswerFormat):
@@ -424,7 +350,7 @@ class PanelRating(AnswerFormat):
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The value behind the first marker of the reply."""
-        reply = strip_reasoning(text)
+        reply = without_reasoning(text)
         _, marker, rest = reply.partition(self.marker)
         matches = list(self._pattern.finditer(rest[:_WINDOW])) if marker else []
         joined = "".join(match[0] for match in matches)
@@ -432,16 +358,6 @@ class PanelRating(AnswerFormat):
             return Reading(None, False)
         place = len(text) - len(rest) + matches[0].start()
         return Reading(str(int(joined)), True, (place, place + len(joined)), "behind the marker")
-
-    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
-        """The one value of the scale that the reply announces."""
-        extraction = read_value(reply_of(text.translate(_MINUS)), "number")
-        answer, why = None, extraction.why
-        if extraction.answer is not None:
-            number = float(extraction.answer)
-            known = number.is_integer() and int(number) in self.values
-            answer, why = (str(int(number)), extraction.why) if known else (None, "not on the scale")
-        return repaired(document, answer, extraction.span, why)
 
     def not_covered(self, golds: list[dict[str, float]]) -> list[str]:
         """Values that no row's experts preferred."""

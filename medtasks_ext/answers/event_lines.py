@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import regex  # the official scorer's engine
 from pydantic import Field
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired, UnknownValueError
-from medtasks_ext.answers.normalise import answer_part, fold, part_span
-from medtasks_ext.answers.repaired_events import EventReader
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, UnknownValueError
+from medtasks_ext.answers.normalise import answer_part, fold
 from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
@@ -44,8 +43,6 @@ class _EventLines(AnswerFormat):
     patterns: list[Pattern]
     closed_values: dict[str, list[str] | dict[str, str]] = Field(default_factory=dict)
     inventory: dict[str, list[str]] = Field(default_factory=dict)
-    all_fields: list[str] = Field(default_factory=list)
-    subject: str | None = None
     empty: str | None = None
 
     def _says_none(self, text: str) -> bool:
@@ -187,20 +184,6 @@ class _EventLines(AnswerFormat):
         pairs = ", ".join(f"{re.escape(fold(field))}: {value}" for field in self.fields)
         return re.compile(rf"^(?:{pairs};|(.*))$", re.MULTILINE)
 
-    @cached_property
-    def _repaired(self) -> EventReader:
-        fields, subject = self.all_fields or self.fields, self.subject or self.fields[0]
-        lists = fields[1:3] if "bracketed" in self.patterns else []
-        may_be_absent = [*lists, *(field for field in fields if field not in self.fields)]
-        return EventReader(fields, subject=subject, absent=dict.fromkeys(may_be_absent, ""), lists=lists)
-
-    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
-        """The events of gold and response, their fields looked up by name."""
-        if self._says_none(part := answer_part(text, cot=cot)):
-            gold = self._repaired.read(fold(document["target"]))
-            return {"gold": gold, "answer": [], "span": part_span(text, part), "why": _NONE}
-        return _both(self._repaired, text, document, cot=cot)
-
     def mentions(self, gold: list[list[str]]) -> list[str]:
         """The subjects, which are words of the input."""
         return [event[0] for event in gold]
@@ -228,25 +211,16 @@ class Events(_EventLines):
     A parsed event is the list of its field values. `closed_values` names fields whose values come
     from a closed list and `inventory` the entities to choose from: they serve prompts and (the
     first) the check of gold, never the reading of responses.
-
-    The repaired reading alone knows `all_fields`, the fields of the answer line where the official
-    reading has fewer, and `subject`, where it is another field than the first.
     """
 
     kind: Literal["event_lines"]
-
-    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
-        """The events of gold and response; `subject` is the place of a subject that is not the first."""
-        read = super()._read_repaired(text, document, cot=cot)
-        return {**read, "subject": self.fields.index(self.subject)} if self.subject else read
 
 
 class Relations(_EventLines):
     """Pairs of entities with a relation. A parsed relation is `[[pair, sorted], second entity, label]`.
 
     The official parser binds the second entity to the field of the relation, so that its label is
-    never scored. The official metric reads the first two items, the repaired one the pair and the
-    label.
+    never scored: the metric compares the first two items.
     """
 
     kind: Literal["relation_lines"]
@@ -265,15 +239,6 @@ class Relations(_EventLines):
         return (
             reading._replace(answer=[_pair(event) for event in reading.answer]) if reading.valid else reading
         )
-
-    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
-        """The relations of gold and response: the two entities, sorted, and the label."""
-        read = super()._read_repaired(text, document, cot=cot)
-        gold, answer = (
-            events and [(*sorted(event[:2]), event[2]) for event in events]
-            for events in (read["gold"], read["answer"])
-        )
-        return {**read, "gold": gold, "answer": answer}
 
 
 class Attributes(AnswerFormat):
@@ -340,16 +305,6 @@ class Attributes(AnswerFormat):
         events = self._events(_lines(answer_part(text, cot=cot)))
         return Reading(events, True, why=_BY_PATTERN) if events else Reading(None, False)
 
-    @cached_property
-    def _repaired(self) -> EventReader:
-        return EventReader(
-            self.fields, subject=self.fields[0], absent=dict.fromkeys(self.fields[1:], "not mentioned")
-        )
-
-    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
-        """The events of gold and response; a value ends where the next field begins."""
-        return _both(self._repaired, text, document, cot=cot)
-
     def not_covered(self, golds: list[list[list[str]]]) -> list[str]:
         """Attributes that no gold event gives."""
         given = {
@@ -360,18 +315,6 @@ class Attributes(AnswerFormat):
             if value != "not mentioned"
         }
         return [field for field in self.fields if field not in given]
-
-
-def _both(reader: EventReader, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
-    """The events of a document's gold answer and of a response."""
-    part = answer_part(text, cot=cot)
-    events = reader.read(part) or None
-    return {
-        "gold": reader.read(fold(document["target"])),
-        "answer": events,
-        "span": part_span(text, part) if events else None,
-        "why": "lines of fields" if events else "no line with a subject was found",
-    }
 
 
 def _pair(event: list[str]) -> list[Any]:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval.api.filter import Filter
 
-from medtasks_ext.answers import Reading, answer_format
-from medtasks_ext.answers.normalise import unclosed_reasoning
+from medtasks_ext.answers import answer_format
+from medtasks_ext.answers.reader.reply import unclosed_reasoning
 from medtasks_ext.collector import collector_paused
 
 if TYPE_CHECKING:
@@ -17,14 +17,12 @@ if TYPE_CHECKING:
 
 
 class ParseAnswer(Filter):
-    """Response -> both of its readings.
+    """Response -> its reading.
 
-    `answer`, `valid`, `span` and `why` are what is scored: the suite's own reading (`reader` is
-    `official`) or, where the suite has released no reader, the repaired one (`reader` is `repaired`).
-    `repaired` is the repaired reading, with the gold answer as it is compared with that
-    (`AnswerFormat.read_repaired`). An answer is None where nothing could be read; what that counts as
-    is the metric's business, since it is part of the suite's scoring rule. Spans are places in the
-    response, (first, last + 1). `unclosed_reasoning` says whether a reasoning trace never ended.
+    `reader` says whose reading it is: `official`, the suite's own, or `shared` where the suite has released
+    none. An answer is None where nothing could be read; what that counts as is the metric's business, since
+    it is part of the suite's scoring rule. Spans are places in the response, (first, last + 1).
+    `unclosed_reasoning` says whether reasoning never ended.
     """
 
     def __init__(self, answer: Config, **kwargs: Any) -> None:
@@ -40,19 +38,12 @@ class ParseAnswer(Filter):
 
     def _read(self, response: str, document: dict[str, Any], unclosed: bool) -> Parsed:
         cot = document["cot"]
-        repaired = self._format.read_repaired(response, document, cot=cot)
-        released = self._format.has_released_reader(cot=cot)
-        if released:
-            reading = self._format.read(response, document, cot=cot)
-        else:
-            answer = repaired["answer"]
-            reading = Reading(answer, answer is not None, repaired.get("span"), repaired["why"])
+        reading = self._format.read(response, document, cot=cot)
         return {
             "answer": reading.answer,
             "valid": reading.valid,
             "span": reading.span,
             "why": reading.why,
-            "reader": "official" if released else "repaired",
+            "reader": "official" if self._format.has_released_reader(cot=cot) else "shared",
             "unclosed_reasoning": unclosed,
-            "repaired": repaired,
         }

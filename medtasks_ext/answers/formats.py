@@ -15,9 +15,7 @@ from medtasks_ext.strict import Strict, fault_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from typing_extensions import NotRequired
-
-    from medtasks_ext.answers.tolerant.reply import Extraction, Span
+    from medtasks_ext.answers.reader.reply import Extraction, Span
 
 
 def shortened(text: str, most: int) -> str:
@@ -70,35 +68,15 @@ class Lead(NamedTuple):
     delimiter: str = " "
 
 
-class Repaired(TypedDict):
-    """What the repaired reading gives.
-
-    Attributes:
-        gold: the gold answer, read by the repaired rule.
-        answer: the answer; None where nothing could be read, or where it is not clear what is meant.
-        span: (first, last + 1) of it in the response.
-        why: by which sign it was found, or why there is none.
-        subject: place of the subject in events, where the official reading takes another field for it.
-    """
-
-    gold: Any
-    answer: Any
-    span: Span | None
-    why: str
-    subject: NotRequired[int]
+def reading(answer: Any, span: Span | None, why: str) -> Reading:
+    """A reading by the shared reader: an answer of None could not be read."""
+    return Reading(answer, answer is not None, span, why)
 
 
-def repaired(document: Mapping[str, Any], answer: Any, span: Span | None, why: str) -> Repaired:
-    """The repaired reading of a kind whose gold answers need no other one."""
-    return {"gold": document.get("gold"), "answer": answer, "span": span, "why": why}
-
-
-def repaired_from(
-    document: Mapping[str, Any], extraction: Extraction, form: Callable[[Any], Any] = lambda answer: answer
-) -> Repaired:
-    """The same from what a tolerant reader made of the response, its answer in the form of the kind."""
+def reading_of(extraction: Extraction, form: Callable[[Any], Any] = lambda answer: answer) -> Reading:
+    """The same from what the shared reader made of the response, its answer in the form of the kind."""
     answer = None if extraction.answer is None else form(extraction.answer)
-    return repaired(document, answer, extraction.span, extraction.why)
+    return reading(answer, extraction.span, extraction.why)
 
 
 class Parsed(TypedDict):
@@ -109,18 +87,16 @@ class Parsed(TypedDict):
         valid: whether an answer could be read.
         span: its place in the response, (first, last + 1), where the reader knows it.
         why: why it was read so.
-        reader: whose reading it is: the suite's own, or the repaired one where the suite released none.
+        reader: whose reading it is: the suite's own, or the shared one where the suite released none.
         unclosed_reasoning: whether a reasoning trace never ended.
-        repaired: the repaired reading, and the gold answer as it is compared with that.
     """
 
     answer: Any
     valid: bool
     span: tuple[int, int] | None
     why: str
-    reader: Literal["official", "repaired"]
+    reader: Literal["official", "shared"]
     unclosed_reasoning: bool
-    repaired: Repaired
 
 
 #: Kind -> its format. A format enters when its class is made; `medtasks_ext.answers` imports all of ours.
@@ -139,9 +115,9 @@ class AnswerFormat(Strict):
 
     #: Whether the gold answers of a test file form a label space.
     has_label_pool: ClassVar[bool] = False
-    #: When the suite has released a reader of its own; else the repaired reading is the score.
+    #: When the suite has released a reader of its own; else the shared one is the score.
     released: ClassVar[Literal["always", "direct", "never"]] = "always"
-    #: Characters of a response that the repaired reading sees, half of them from its beginning and half from
+    #: Characters of a response that the shared reader sees, half of them from its beginning and half from
     #: its end. What lies between is a model's loop, or the middle of a long trace. Released readers see all.
     most_read: ClassVar[int] = 40_000
     #: Whether the suite replaces an invalid answer by a label drawn from that space.
@@ -188,22 +164,26 @@ class AnswerFormat(Strict):
         return None
 
     def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
-        """Parse a model's response by the suite's own rule. Never raises, whatever the response is.
+        """Parse a model's response, by the suite's own rule where it has one. Never raises.
 
         Args:
             text: the whole response, reasoning included.
-            row: the document (its `options`, where the format needs them).
+            row: the document (its `options`, where the format needs them; its `gold`, None where it has
+            none).
             cot: whether the response answers the chain-of-thought prompt.
         """
         if self.has_released_reader(cot=cot):  # to the digit, whatever the length
             return self._read(text, row, cot=cot)
-        reading = self._read(shortened(text, self.most_read), row, cot=cot)
-        return reading._replace(span=_place_in(text, self.most_read, reading.span))
+        found = self._read_shared(shortened(text, self.most_read), row, cot=cot)
+        return found._replace(span=_place_in(text, self.most_read, found.span))
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The repaired reading, for kinds whose suite has released no other."""
-        tolerant = self._read_repaired(text, row, cot=cot)
-        return Reading(tolerant["answer"], tolerant["answer"] is not None, tolerant["span"], tolerant["why"])
+        """The suite's own rule."""
+        raise NotImplementedError
+
+    def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
+        """The shared reader, where the suite has released no other."""
+        raise NotImplementedError
 
     def ceiling(self, gold: Any) -> float:
         """The suite's score of the gold answer itself, where the task's `oracle_max` is `per_document`."""
@@ -216,20 +196,6 @@ class AnswerFormat(Strict):
     def has_released_reader(self, *, cot: bool) -> bool:
         """Whether `read` is the suite's own rule for this prompt."""
         return self.released == "always" or (self.released == "direct" and not cot)
-
-    def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
-        """What a careful reader takes the answer to be. Never raises, whatever the response is.
-
-        Args:
-            text: the whole response, reasoning included. document: with its gold answer, as parsed
-            (`gold`, None where there is none) and as written (`target`). cot: whether the response
-            answers the chain-of-thought prompt.
-        """
-        tolerant = self._read_repaired(shortened(text, self.most_read), document, cot=cot)
-        return {**tolerant, "span": _place_in(text, self.most_read, tolerant["span"])}
-
-    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
-        raise NotImplementedError
 
     def labels_of(self, gold: Any) -> list[str]:
         """The gold labels that one document adds to the label space of its test file."""

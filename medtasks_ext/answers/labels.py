@@ -12,11 +12,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import regex  # the official scorer's engine: its \\b and \\w differ from those of `re` on some characters
-from pydantic import Field
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Lead, Reading, Repaired
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Lead, Reading
 from medtasks_ext.answers.normalise import answer_part, fold, part_span
-from medtasks_ext.answers.repaired_labels import LabelReader, ListReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -33,8 +31,6 @@ SAME_LETTERS = (
 _SAME_AS = {letter: group for group in SAME_LETTERS for letter in group}
 #: places at which a label begins that are looked at one by one before the official search takes over
 _MOST_PLACES = 1_000
-
-_LINE, _NO_LABEL = "the answer line, or the one label named", "no label, or several, were found"
 
 
 class _Prefixed(AnswerFormat):
@@ -53,15 +49,14 @@ class Label(_Prefixed):
     label between word boundaries; `two_step` tries the first (any white space) and the last.
     Longer labels are tried before shorter ones, or, with `longest_first: false`, in written order.
 
-    The repaired reading alone knows `aliases` (other spelling -> label), and `several`: the prompt
-    asks for a list, of which the official reading takes the first item.
+    Attributes:
+        several: whether the prompt asks for a list, of which the official reading takes the first item.
     """
 
     kind: Literal["label"]
     pattern_set: Literal["three_step", "two_step"] = "three_step"
     labels: list[str] | dict[str, str]
     longest_first: bool = True
-    aliases: dict[str, str] = Field(default_factory=dict)
     several: bool = False
     has_label_pool: ClassVar[bool] = True
     draws_invalid: ClassVar[bool] = True
@@ -130,22 +125,6 @@ class Label(_Prefixed):
                 span = part_span(text, response, *match.span(1))
                 return Reading(match[1].lower(), True, span, "the suite's pattern")
         return Reading(None, False)
-
-    @cached_property
-    def _repaired(self) -> LabelReader:
-        truth = {"yes": "true", "no": "false"} if {*self.labels} == {"true", "false"} else {}
-        return LabelReader(self.prefix, self.labels, {**truth, **self.aliases}, several=self.several)
-
-    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
-        """The one label that the answer names alone; of a list the set, as one string."""
-        gold = document["gold"]
-        if self.several:
-            gold = self._repaired.read(fold(document["target"])) or gold
-        part = answer_part(text, cot=cot)
-        answer = self._repaired.read(part)
-        place = self._repaired.place(part, answer) if answer else None
-        span = part_span(text, part, *place) if place else None
-        return {"gold": gold, "answer": answer, "span": span, "why": _LINE if answer else _NO_LABEL}
 
     def not_covered(self, golds: list[str]) -> list[str]:
         """Labels that no gold answer shows."""
@@ -239,14 +218,6 @@ class LabelList(_List):
         named = {label for piece in self._predicted(text, cot=cot) if (label := self._named(piece))}
         return Reading(sorted(named), True) if named else Reading(None, False)
 
-    @cached_property
-    def _repaired(self) -> ListReader:
-        return ListReader(self.prefix, self.labels)
-
-    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
-        """The pieces of the list; those that are no label stay as they are."""
-        return _listed(document["gold"], self._repaired, text, cot=cot)
-
     def not_covered(self, golds: list[list[str]]) -> list[str]:
         """Labels that no gold answer shows."""
         shown = {label for gold in golds for label in gold}
@@ -268,19 +239,3 @@ class CodeList(_List):
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """Every piece of the line as it stands; an empty response gives one empty piece."""
         return Reading(sorted(self._predicted(text, cot=cot)), True)
-
-    @cached_property
-    def _repaired(self) -> ListReader:
-        return ListReader(self.prefix)
-
-    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
-        """The pieces of gold and response without what stands around a code or term."""
-        gold = self._repaired.read(fold(document["target"])) or document["gold"]
-        return _listed(gold, self._repaired, text, cot=cot)
-
-
-def _listed(gold: Any, reader: ListReader, text: str, *, cot: bool) -> Repaired:
-    part = answer_part(text, cot=cot)
-    answer = reader.read(part)
-    span = part_span(text, part) if answer else None
-    return {"gold": gold, "answer": answer, "span": span, "why": _LINE if answer else _NO_LABEL}

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired, repaired
-from medtasks_ext.answers.normalise import after_result, strip_reasoning
-from medtasks_ext.answers.tolerant import reply_of
-from medtasks_ext.answers.tolerant.lists import items_of
-from medtasks_ext.answers.tolerant.markers import after_last_marker
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, reading
+from medtasks_ext.answers.reader.announce import part_announced
+from medtasks_ext.answers.reader.items import items_of
+from medtasks_ext.answers.reader.reply import reply_of, without_reasoning
+from medtasks_ext.answers.reader.words import words_of
 from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
@@ -64,15 +64,16 @@ class LabelSet(AnswerFormat):
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The distinct labels of the reply (under chain-of-thought: of what follows `Result:`)."""
-        reply = strip_reasoning(text)
-        labels = self._labels(after_result(reply) if cot else reply)
+        reply = without_reasoning(text)
+        labels = self._labels(reply)
         return Reading(labels, labels is not None)
 
-    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
-        listed = items_of(text, reply_of(text))
+    def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
+        """The labels of a list in any form."""
+        listed = items_of(text, reply_of(text), words_of("en"))
         labels = self._labels("\n".join(listed.items).replace("、", ",").rstrip(" .。"))
         why = "no label was found" if labels is None else "a list"
-        return repaired(document, labels, None if labels is None else listed.span, why)
+        return reading(labels, None if labels is None else listed.span, why)
 
     def _labels(self, text: str) -> list[str] | None:
         resolved = {label for piece in set(_SEPARATOR.split(text)) if (label := self._resolved(piece))}
@@ -145,9 +146,7 @@ class DrugList(AnswerFormat):
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The items of the list; a reply without a word in it is invalid."""
-        reply = strip_reasoning(text)
-        if cot and not _MARKER.search(reply):
-            reply = after_result(reply)
+        reply = without_reasoning(text)
         items = [
             pieces_of(line)
             for part in _LIST_END.split(_after_marker(reply))
@@ -157,9 +156,9 @@ class DrugList(AnswerFormat):
         items = [pieces for pieces in items if pieces]
         return Reading(items, True) if items else Reading(None, False)
 
-    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
         """The items of a list in any form; what stands behind a dash or colon explains an item."""
-        listed = items_of(text, reply_of(text))
+        listed = items_of(text, reply_of(text), words_of("en"))
         parts = [
             part
             for item in listed.items
@@ -169,7 +168,7 @@ class DrugList(AnswerFormat):
         ]
         items = [pieces for part in parts for line in _numbered(part) if (pieces := pieces_of(line))]
         why = "a list" if items else "no list was found"
-        return repaired(document, items or None, listed.span if items else None, why)
+        return reading(items or None, listed.span if items else None, why)
 
 
 def _after_marker(text: str) -> str:
@@ -252,21 +251,22 @@ class EntityList(AnswerFormat):
         return named
 
     def mentions(self, gold: list[str]) -> list[str]:
+        """All of them."""
         return gold
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The mentions of the reply; a reply without a word in it is invalid."""
-        reply = strip_reasoning(text)
-        named = self._mentions(after_result(reply) if cot else reply)
+        reply = without_reasoning(text)
+        named = self._mentions(reply)
         return Reading(named, named is not None)
 
-    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
         """The mentions of a list in any form.
 
         A comma separates where what it joins does not stand in the prompt as a whole. A sentence that
         does not stand there is no mention.
         """
-        listed = items_of(text, reply_of(text))
+        listed = items_of(text, reply_of(text), words_of("en"))
         prompt = "".join(str(document.get("prompt") or "").lower().split())
         none = self._patterns[2]
         items = [_LEAD.sub("", item) for item in listed.items]
@@ -285,7 +285,7 @@ class EntityList(AnswerFormat):
         if mentions is None and listed.bullets and not listed.items:  # an empty array
             mentions = []
         why = "no list was found" if mentions is None else "a list"
-        return repaired(document, mentions, None if mentions is None else listed.span, why)
+        return reading(mentions, None if mentions is None else listed.span, why)
 
     def _mentions(self, text: str) -> list[str] | None:
         heading, _, none = self._patterns
@@ -334,8 +334,7 @@ def _parted(piece: str, prompt: str) -> list[str]:
     return _MENTION_COMMA.split(piece)
 
 
-# a letter, two characters of which the first is a digit, up to four behind the dot, which may be missing
-_WHOLE_ICD10 = re.compile(
+_ICD10 = re.compile(
     r"(?<![A-Za-z0-9.])([A-TV-Z]\d[0-9A-Z])(?:\.([0-9A-Z]{1,4})|(\d[0-9A-Z]{0,3}))?(?![A-Za-z0-9])"
 )
 _ICD10 = re.compile(r"\b[A-Z]\d{1,3}(?:\.\d{1,4})?\.?\b")
@@ -357,28 +356,17 @@ class CodesInText(AnswerFormat):
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The readable codes of the reply; a reply without any is invalid."""
-        reply = strip_reasoning(text)
-        codes = self._codes(after_result(reply) if cot else reply)
+        reply = without_reasoning(text)
+        codes = self._codes(reply)
         return Reading(codes, bool(codes))
 
-    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
-        """The codes with letters behind their dot, of the gold and of what follows the last announcement."""
+    def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
+        """The codes of what follows the last announcement."""
         reply = reply_of(text)
-        span = after_last_marker(reply)
-        codes, target = _whole_codes(reply.text[slice(*span)]), str(document.get("target") or "")
-        return {
-            "gold": _whole_codes(target) or document.get("gold"),
-            "answer": codes or None,
-            "span": span if codes else None,
-            "why": "codes in the reply" if codes else "no code was found",
-        }
+        span = part_announced(reply, words_of("en"))
+        codes = self._codes(reply.text[slice(*span)])
+        return reading(codes or None, span if codes else None, "codes in the reply")
 
     @staticmethod
     def _codes(text: str) -> list[str]:
         return sorted({code.rstrip(".") for code in _ICD10.findall(text.replace("**", ""))})
-
-
-def _whole_codes(text: str) -> list[str]:
-    text = text.replace("*", " ").replace("_", " ")
-    codes = _WHOLE_ICD10.findall(text) or _WHOLE_ICD10.findall(text.upper())
-    return sorted({f"{stem}.{more}" if (more := dotted or plain) else stem for stem, dotted, plain in codes})

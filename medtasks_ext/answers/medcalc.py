@@ -7,10 +7,9 @@ import re
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, get_args
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired, repaired_from
-from medtasks_ext.answers.normalise import after_result, strip_reasoning
-from medtasks_ext.answers.tolerant import reply_of
-from medtasks_ext.answers.tolerant.numbers import Form, read_value
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, reading_of
+from medtasks_ext.answers.reader.reply import reply_of, without_reasoning
+from medtasks_ext.answers.reader.values import Form, read_value
 from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
@@ -47,9 +46,8 @@ class GoldValue(TypedDict):
 class MedCalc(AnswerFormat):
     """A bare value. The row's fields `category`, `lower_limit` and `upper_limit` say what is right.
 
-    The answer is the whole stripped reply; the metric reads the value in it, since HELM's rule and
-    the repaired one read it differently. It is valid when one of the two rules finds a value of the
-    kind that the question asks for.
+    The answer is the whole stripped reply; the metric reads the value in it. It is valid when it is a value
+    of the form that the question asks for.
     """
 
     kind: Literal["medcalc"]
@@ -68,15 +66,15 @@ class MedCalc(AnswerFormat):
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The reply without reasoning trace; under chain-of-thought what follows `Result:`."""
-        reply = strip_reasoning(text)
-        reply = after_result(reply).strip().strip("*").strip() if cot else reply.strip()
+        reply = without_reasoning(text)
+        reply = reply.strip()
         forms = [row["gold"]["form"]] if row.get("gold") else get_args(Form)
         return Reading(reply, any(loose_value(reply, form) is not None for form in forms))
 
-    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
         """The value of the reply, written as the gold answers write values."""
         gold = document.get("gold")
-        return repaired_from(document, read_value(reply_of(text), gold["form"] if gold else "number"))
+        return reading_of(read_value(reply_of(text), gold["form"] if gold else "number"))
 
     def ceiling(self, gold: Any) -> float:
         """0 for categories that HELM's metric does not know."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired, repaired
-from medtasks_ext.answers.normalise import after_result, strip_reasoning
-from medtasks_ext.answers.tolerant import reply_of
-from medtasks_ext.answers.tolerant.markers import after_last_marker, fenced, trimmed
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, reading
+from medtasks_ext.answers.reader.announce import part_announced
+from medtasks_ext.answers.reader.items import fenced
+from medtasks_ext.answers.reader.reply import reply_of, without_reasoning
+from medtasks_ext.answers.reader.words import words_of
 from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ _WELL = re.compile(r"(?:the|this)?\s?(?:sentence|text)?\s?(?:is\s)?correct[.\s*_
 #: how far behind the number the corrected sentence is announced, in characters
 _NEAR = 300
 _SENTENCE = re.compile(r"(\d+)(.*)", re.DOTALL)
+_MARKS = " \t\n\r*_`#>\"'"
 
 
 class Correction(TypedDict):
@@ -75,16 +77,19 @@ class Medec(AnswerFormat):
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The correction of the reply (under chain-of-thought: after `Result:`)."""
-        reply = strip_reasoning(text)
-        reply = after_result(reply).strip().strip("*").strip() if cot else reply.strip()
+        reply = without_reasoning(text)
+        reply = reply.strip()
         answer = _parsed(reply)
         return Reading(answer, not answer["flag"] or answer["sentence"] is not None)
 
-    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
         """The same, whatever dresses it up: `Correct.`, `**CORRECT**`, `Sentence 4: …`, `4. …`."""
         reply = reply_of(text)
-        span = trimmed(reply.text, *(fenced(reply.text, reply.begin, reply.end) or after_last_marker(reply)))
+        span = fenced(reply.text, reply.begin, reply.end) or part_announced(reply, words_of("en"))
         part = reply.text[slice(*span)]
+        bare = part.strip(_MARKS)
+        begin = span[0] + len(part) - len(part.lstrip(_MARKS))
+        span, part = (begin, begin + len(bare)), bare
         answer: Correction | None = None
         if _IS_CORRECT.match(part):
             answer = {"flag": 0, "sentence": None, "correction": ""}
@@ -100,7 +105,7 @@ class Medec(AnswerFormat):
             correction = text[begin : span[1]].strip(' \t\r\n*_"“”')  # as it stands in the response
             answer = {"flag": 1, "sentence": int(match[1]), "correction": correction}
         why = "the reply says so" if answer else "neither CORRECT nor the number of a sentence"
-        return repaired(document, answer, span if answer else None, why)
+        return reading(answer, span if answer else None, why)
 
     def invalid_score(self, gold: Any) -> float:
         """1 for notes with an error, since an unreadable reply counts as the report of one."""

@@ -1,25 +1,20 @@
 """Kinds of answers that belong to no paper: by form, in any script, with the words of the row's language.
 
-No suite has released a reader for them: the repaired reading is the score.
+No suite has released a reader for them: the shared reader is the score. An answer counts if it is announced,
+in the form that the prompt asks for or in a sentence, or if it is the whole reply; all else cannot be read,
+and is wrong.
 
-- Labels are letters or numbers of any script, in the order of the options. A reply may also name the place
-  by a Latin letter, a number, or the language's own letters, unless these are labels.
-- Equal: case, full width, circled and other digits, accents, Arabic vowel signs and forms of alef, marks of
-  direction.
+- Labels are letters or numbers of any script, in the order of the options; the text of an option counts as
+well.
+- Equal: case, full width, circled and other digits, accents, Arabic vowel signs and forms of alef.
 - Where yes and no are labels, their variants in the language count (`아니요`, `hayır`, `si`).
 - Decimal marks follow the language: `1.250` is 1250 in German and 1.25 in English. A range is no answer.
-- Items of `labels` and `spans` stand on lines, between commas of any script, between joining words (`und`,
-  `と`), or in an array. A label that is denied (`no fever`, `咳嗽はない`) is not said. A mention that holds a
-  comma stays whole where it stands so in the prompt.
-- An answer that cannot be read is wrong; a level that cannot be read counts as the farthest one.
-- Refused, with the row: labels that a reader takes for the same (`①` and `1`), options with equal texts,
-  more options than labels, a gold answer outside its options.
-- First readings, before the reader was mended on what it had missed: of 1,200 replies in twelve languages in
-  the forms and about as often as models write them, 14 were read wrongly and 6 not at all (1.7 %); of 600 in
-  rare forms, 5 and 30. Those who mended the reader wrote the replies, no native, and several languages share
-  their cases. `tests/answers/first_readings.csv` has all sets, and how they are read now.
-- ROUGE and BLEU take characters in scripts without blanks (Chinese, Japanese, Thai, Lao, Khmer, Burmese,
-  Tibetan), else words. ICU's word breaks are not used: its dictionaries differ between versions.
+- Items of `labels` and `spans` stand on lines, between commas of any script, between joining words, or in an
+array.
+  A mention that holds one of these stays whole where it stands so in the prompt.
+- A level that cannot be read counts as the farthest one.
+- Refused, with the row: labels that a reader takes for the same (`①` and `1`), options with equal texts, more
+  options than labels, a gold answer outside its options.
 """
 
 from __future__ import annotations
@@ -30,14 +25,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Lead, Repaired, repaired_from
-from medtasks_ext.answers.languages import LISTS, Words, languages, words_of
-from medtasks_ext.answers.tolerant import reply_of
-from medtasks_ext.answers.tolerant.folding import plain, script_of
-from medtasks_ext.answers.tolerant.measures import NumberReader
-from medtasks_ext.answers.tolerant.names import NameReader
-from medtasks_ext.answers.tolerant.options import OptionReader
-from medtasks_ext.answers.tolerant.phrases import Phrases, phrases_of
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Lead, Reading, reading, reading_of
+from medtasks_ext.answers.reader.announce import part_announced
+from medtasks_ext.answers.reader.items import EDGES, items_of, pieces_of, says_none, unfenced
+from medtasks_ext.answers.reader.json_text import values
+from medtasks_ext.answers.reader.letters import read_letters
+from medtasks_ext.answers.reader.reply import reply_of
+from medtasks_ext.answers.reader.values import NumberReader, WordReader
+from medtasks_ext.answers.reader.words import LISTS, Words, languages, plain, script_of, squeezed
 from medtasks_ext.errors import near
 from medtasks_ext.privacy import excerpt
 
@@ -50,8 +45,8 @@ class OfNoPaper(AnswerFormat):
 
     Attributes:
         language: whose words replies are read with; that of the dataset, where nothing else is said.
-        words: words of the language besides those that are known, by the keys of `languages.yaml`: `answer`,
-            `option`, `right`, `yes`, `no`, `none`, `joins` and others.
+        words: words of the language besides those that are known, by the lists of `marks.yaml`: `answer`,
+            `option`, `right`, `not`, `wait`, `yes`, `no`, `none`.
         before: what the prompt asks for before the answer, such as `Resposta:`; gold answers may have it.
     """
 
@@ -72,12 +67,12 @@ class OfNoPaper(AnswerFormat):
 
     @cached_property
     def known(self) -> Words:
-        """The words of the language."""
-        return words_of(self.language).extended_by(self.words)
-
-    @cached_property
-    def _phrases(self) -> Phrases:
-        return Phrases(self.known) if self.words else phrases_of(self.language)
+        """The words of the language, and what the prompt asks for before the answer."""
+        asked = plain(self.before).strip(" :=")
+        more = {name: list(words) for name, words in self.words.items()}
+        if asked:
+            more["answer"] = [*more.get("answer", ()), self.before.strip(" :：=")]
+        return Words(self.language, more)
 
     def unknown_language(self) -> str:
         """That replies are read with English words alone, and what to do; empty where they are not."""
@@ -163,9 +158,10 @@ class _Options(OfNoPaper):
             return texts[plain(said)]
         raise GoldError(f"{excerpt(said)} is none of {', '.join(labels)}, and no option's text")
 
-    def _reader(self, row: Mapping[str, Any]) -> OptionReader:
-        options = row.get("options") or ()
-        return OptionReader(self.labels[: len(options) or None], options, self._phrases)
+    def _said(self, text: str, document: Mapping[str, Any], *, several: bool) -> Any:
+        options = document.get("options") or ()
+        labels = self.labels[: len(options) or None]
+        return read_letters(reply_of(text), labels, options, self.known, several=several)
 
 
 class Choice(_Options):
@@ -184,10 +180,10 @@ class Choice(_Options):
         """
         return self._label(text, row)
 
-    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
         """The label of the option that the reply names."""
-        extraction = self._reader(document).read(reply_of(text), several=False)
-        return repaired_from(document, extraction, lambda places: self.labels[places[0]])
+        found = self._said(text, document, several=False)
+        return reading_of(found, lambda place: self.labels[place])
 
     def possible(self, document: Mapping[str, Any]) -> list[str]:
         """The labels of the options."""
@@ -209,13 +205,16 @@ class Choices(_Options):
         pieces = [piece for piece in said.replace(";", ",").replace("\n", ",").split(",") if piece.strip()]
         if not pieces:
             raise GoldError("no option is right: name at least one")
-        chosen = {self._label(piece, row) for piece in pieces}
+        try:
+            chosen = {self._label(said, row)}  # a text that holds a comma
+        except GoldError:
+            chosen = {self._label(piece, row) for piece in pieces}
         return [label for label in labels if label in chosen]
 
-    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
         """The labels of the options that the reply names."""
-        extraction = self._reader(document).read(reply_of(text), several=True)
-        return repaired_from(document, extraction, lambda places: [self.labels[place] for place in places])
+        found = self._said(text, document, several=True)
+        return reading_of(found, lambda places: [self.labels[place] for place in places])
 
 
 class Number(OfNoPaper):
@@ -234,7 +233,7 @@ class Number(OfNoPaper):
 
     @cached_property
     def _reader(self) -> NumberReader:
-        return NumberReader(self.units, self._phrases)
+        return NumberReader(self.units, self.known)
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> dict[str, float]:
         """The number, and how far an answer may be from it.
@@ -247,9 +246,9 @@ class Number(OfNoPaper):
             raise GoldError(f"{excerpt(text.strip())} is no number")
         return {"value": value, "within": max(self.tolerance, self.relative * abs(value))}
 
-    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
         """The number that the reply gives."""
-        return repaired_from(document, self._reader.read(reply_of(text)))
+        return reading_of(self._reader.read(reply_of(text)))
 
 
 class OfNames(OfNoPaper):
@@ -284,8 +283,8 @@ class OfNames(OfNoPaper):
         return own
 
     @cached_property
-    def _reader(self) -> NameReader:
-        return NameReader(self.spellings, self._phrases)
+    def _reader(self) -> WordReader:
+        return WordReader(self.spellings, self.known)
 
     def _name(self, text: str) -> str:
         said = self._bare(text)
@@ -309,9 +308,9 @@ class Category(OfNames):
         """
         return self._name(text)
 
-    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
         """The label that the reply gives."""
-        return repaired_from(document, self._reader.read(reply_of(text)))
+        return reading_of(self._reader.read(reply_of(text)))
 
     def possible(self, document: Mapping[str, Any]) -> list[str]:
         """The labels."""
@@ -335,9 +334,9 @@ class Ordinal(OfNames):
         """
         return {"level": list(self.labels).index(self._name(text)), "of": len(self.labels)}
 
-    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
         """The place of the level that the reply gives."""
-        return repaired_from(document, self._reader.read(reply_of(text)), list(self.labels).index)
+        return reading_of(self._reader.read(reply_of(text)), list(self.labels).index)
 
     def possible(self, document: Mapping[str, Any]) -> list[str]:
         """The levels."""
@@ -347,3 +346,167 @@ class Ordinal(OfNames):
         """Levels that no row has."""
         shown = {gold["level"] for gold in golds}
         return [label for place, label in enumerate(self.labels) if place not in shown]
+
+
+class _Listed(OfNoPaper):
+    """Base of lists.
+
+    Attributes:
+        nothing: the word that the prompt asks for where no item is right; gold answers have it, too.
+    """
+
+    nothing: str = Field(default="none", min_length=1)
+
+    def _is_none(self, text: str) -> bool:
+        return says_none(text, self.known, self.nothing, "none", "nil", "n/a")
+
+
+class Labels(_Listed, OfNames):
+    """Several labels of a closed list, or none of them.
+
+    They stand on lines, between commas or joining words, in an array, or in an object that says of each
+    whether it is true. A piece that is no label leaves the others; a reply without a label, and without a
+    word for none, cannot be read.
+    """
+
+    kind: Literal["labels"]
+
+    def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
+        """The gold labels, in their order; there may be none.
+
+        Raises:
+            GoldError: a piece of it is no label, or it says nothing.
+        """
+        said = self._bare(text)
+        if self._is_none(said):
+            if not said:
+                raise GoldError(f"write the labels with commas between, or {self.nothing}")
+            return []
+        named = set()
+        for line in said.split("\n"):
+            for piece in self._pieces(line):
+                if (name := self._named(piece)) is None:
+                    raise GoldError(f"{excerpt(piece)} is not one of: {', '.join(self.labels)}")
+                named.add(name)
+        return [label for label in self.labels if label in named]
+
+    def _pieces(self, item: str) -> list[str]:
+        """An item, whole where it is a label, which may hold a comma or a joining word."""
+        if self._named(item) is not None:
+            return [item]
+        return pieces_of(item, self.known, whole=self._all)
+
+    @cached_property
+    def _all(self) -> str:
+        return " | ".join(squeezed(name) for name in self.spellings)
+
+    def _named(self, piece: str) -> str | None:
+        return self.spellings.get(plain(piece)) or self.spellings.get(plain(piece.strip(EDGES)))
+
+    def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
+        """The labels of the reply's list."""
+        reply = reply_of(text)
+        told = self._table(text)
+        listed = items_of(text, reply, self.known)
+        if told is None:
+            pieces = [piece for item in listed.items for piece in self._of_item(item)]
+            named = {name for piece in pieces if (name := self._named(piece)) is not None}
+            said = named or any(self._is_none(piece) for piece in pieces)
+            told = named if said or (listed.array and not listed.items) else None
+        if told is None:
+            return reading(None, None, "no label was found")
+        return reading([label for label in self.labels if label in told], listed.span, "a list")
+
+    def _of_item(self, item: str) -> list[str]:
+        """The pieces of an item; what stands behind a colon, dash or bracket explains a label."""
+        pieces = self._pieces(item)
+        head = next((item[:i] for i, char in enumerate(item) if i and char in ":(–—（："), "")
+        return [head] if head and self._named(head) is not None else pieces
+
+    def _table(self, text: str) -> set[str] | None:
+        """The labels of an object that gives each a truth value."""
+        for item in reversed(values(text, reply_of(text))):
+            if isinstance(item.value, dict) and item.value:
+                pairs = {self.spellings.get(plain(str(key))): value for key, value in item.value.items()}
+                if None not in pairs and all(isinstance(value, bool) for value in pairs.values()):
+                    return {label for label, value in pairs.items() if value and label}
+        return None
+
+    def not_covered(self, golds: list[list[str]]) -> list[str]:
+        """Labels that no row has."""
+        return [label for label in self.labels if not any(label in gold for gold in golds)]
+
+
+class Spans(_Listed):
+    """Mentions, copied from the text that is asked about, or none: on lines, between commas, or as an array.
+
+    Gold answers have one mention a line. Of replies, a mark or joining word separates where what it joins
+    does not stand in the prompt as a whole. Mentions are compared in plain form and without blanks, since
+    texts may be tokenised. Mentions have no place: a text that occurs twice counts once.
+    """
+
+    kind: Literal["spans"]
+
+    def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
+        """The distinct mentions in the form in which they are compared, sorted; there may be none.
+
+        Raises:
+            GoldError: it says neither a mention nor that there are none.
+        """
+        said = self._bare(text)
+        if said and self._is_none(said):
+            return []
+        mentions = {squeezed(line.strip(EDGES)) for line in said.split("\n")} - {""}
+        if not mentions:
+            raise GoldError(f"write one mention on each line, or {self.nothing}")
+        return sorted(mentions)
+
+    def mentions(self, gold: list[str]) -> list[str]:
+        """All of them."""
+        return gold
+
+    def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
+        """The mentions of the list that the reply holds."""
+        listed = items_of(text, reply_of(text), self.known)
+        if listed.array and not listed.items:
+            return reading([], listed.span, "an empty list")
+        prompt = squeezed(str(document.get("prompt") or ""))
+        said = [item for item in listed.items if self._is_none(item)]
+        items = [item for item in listed.items if item not in said]
+        pieces = items
+        if not listed.array:
+            pieces = [piece for item in items for piece in pieces_of(item, self.known, whole=prompt)]
+        found = {mention for piece in pieces if (mention := squeezed(piece.strip(EDGES)))}
+        if not found and not said:
+            return reading(None, None, "no list was found")
+        return reading(sorted(found), listed.span, "a list")
+
+
+class Prose(OfNoPaper):
+    """Any text, with the words of its language where it is announced.
+
+    Attributes:
+        reference: the field that answers are compared with, where that is not the task's target.
+    """
+
+    kind: Literal["prose"]
+    reference: str | None = None
+
+    def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
+        """The reference text, without what the prompt asks for before it.
+
+        Raises:
+            GoldError: it is empty.
+        """
+        gold = self._bare(str(row[self.reference]) if self.reference else text)
+        if not gold:
+            raise GoldError("empty reference")
+        return gold
+
+    def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
+        """The text without a fence; after reasoning, what follows the last line that announces it."""
+        reply = reply_of(text)
+        begin, end = part_announced(reply, self.known) if cot else (reply.begin, reply.end)
+        answer = self._bare(unfenced(text[begin:end]))
+        why = "the text" if answer else "the reply is empty"
+        return reading(answer or None, (begin, end) if answer else None, why)

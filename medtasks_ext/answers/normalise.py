@@ -1,8 +1,7 @@
-"""Text normalisation and reasoning traces, suite by suite."""
+"""Text normalisation as BRIDGE has it, and elements of a text."""
 
-import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -49,7 +48,6 @@ def fold(text: str) -> str:
     return (text.replace("İ", _SMALL_DOTTED_I) if "İ" in text else text).strip()
 
 
-@lru_cache(maxsize=1)  # the official and the repaired reading of a response follow each other
 def answer_part(text: str, *, cot: bool) -> str:
     """Normalise a response and cut what stands before its answer (BRIDGE, `dataset/process.py`).
 
@@ -74,53 +72,6 @@ def part_span(text: str, part: str, begin: int = 0, end: int | None = None) -> t
 
 def _after_first(text: str, marker: str) -> str:
     return text.partition(marker)[2] if marker in text else text
-
-
-def strip_reasoning(text: str) -> str:
-    """The response without its reasoning trace, for suites whose papers state no rule.
-
-    What follows the last `</think>` is kept. A trace that was never closed holds no answer, so
-    nothing is left of it.
-    """
-    if "</think>" in text:
-        return text.rpartition("</think>")[2]
-    if "<think>" in text:
-        return text.partition("<think>")[0]
-    return text
-
-
-#: share of responses that end a trace without a beginning, from which the chat template began it
-OPENED_BY_TEMPLATE = 0.1
-
-
-def has_unclosed_reasoning(text: str) -> bool:
-    """Whether a reasoning trace was opened and never closed (usually a budget that ran out)."""
-    return text.rfind("<think>") > text.rfind("</think>")
-
-
-def unclosed_reasoning(texts: Sequence[str]) -> list[bool]:
-    """Which responses of a task hold a reasoning trace that never ended.
-
-    Some chat templates open the trace in the prompt, and responses show its end alone. Where a tenth of them
-    do (a few may be slips of a model that does not reason), one without an end is a trace to its last word.
-    """
-    ends_alone = sum(
-        "<think>" not in head for head, end, _ in (text.partition("</think>") for text in texts) if end
-    )
-    opened = ends_alone >= max(1, OPENED_BY_TEMPLATE * len(texts))
-    return [
-        has_unclosed_reasoning(text) or (opened and bool(text.strip()) and "</think>" not in text)
-        for text in texts
-    ]
-
-
-_RESULT = re.compile(r"(?:result|结果)\**\s*[:：]\**", re.IGNORECASE)
-
-
-def after_result(text: str) -> str:
-    """What follows the last `Result:` (or `结果：`) line marker; the whole text if there is none."""
-    markers = list(_RESULT.finditer(text))
-    return text[markers[-1].end() :] if markers else text
 
 
 def tagged(text: str, name: str) -> Iterator[tuple[int, int]]:

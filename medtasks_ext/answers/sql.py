@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired, repaired
-from medtasks_ext.answers.normalise import after_result, has_unclosed_reasoning, strip_reasoning
-from medtasks_ext.answers.tolerant import reply_of
-from medtasks_ext.answers.tolerant.markers import after_last_marker, ends_with_marker, is_abstention, sql_of
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, reading
+from medtasks_ext.answers.reader.announce import part_announced
+from medtasks_ext.answers.reader.items import fenced
+from medtasks_ext.answers.reader.reply import Reply, has_unclosed_reasoning, reply_of, without_reasoning
+from medtasks_ext.answers.reader.words import words_of
 from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
@@ -60,24 +61,47 @@ class Sql(AnswerFormat):
         """The content of the first `<sql>` element, else the whole reply; back-ticks and a line `sql` go."""
         if has_unclosed_reasoning(text):
             return Reading(None, False)
-        reply = strip_reasoning(text)
-        reply = (after_result(reply) if cot else reply).strip()
+        reply = without_reasoning(text)
+        reply = reply.strip()
         tagged = _TAGGED.search(reply)
         sql = _LANGUAGE_LINE.sub("", (tagged[1] if tagged else reply).replace("`", "").strip())
         return Reading(Statement(empty=not reply, sql=sql), not reply or bool(_SELECT.search(sql)))
 
-    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
-        """The statement alone, without sentences around it; a reply such as `null` is an abstention."""
+    def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
+        """The statement alone, without sentences around it; an announcement of nothing is an abstention."""
         reply = reply_of(text)
-        answer: Statement | None = None
-        span, why = sql_of(reply), "the statement"
-        unclosed = reply.begin >= reply.end and has_unclosed_reasoning(text)
-        if span:
-            answer = Statement(empty=False, sql=text[slice(*span)].strip().rstrip(";").rstrip())
-        elif not unclosed and (
-            ends_with_marker(reply) or is_abstention(reply.text[slice(*after_last_marker(reply))])
-        ):
-            answer, why = Statement(empty=True, sql=""), "the reply says that there is no answer"
-        if answer is None:
-            why = "no statement was found"
-        return repaired(document, answer, span, why)
+        begin, end = part_announced(reply, words_of("en"))
+        if span := _statement(reply.of(begin, end)):
+            sql = text[slice(*span)].strip()
+            return reading(Statement(empty=False, sql=sql), span, "the statement")
+        said = reply.text[begin:end].strip(" \t\n*_`#>\"'.;")
+        if not reply.unclosed and (said.casefold() in _NOTHING or said.endswith(":")):
+            return reading(Statement(empty=True, sql=""), None, "the reply says that there is no answer")
+        return reading(None, None, "no statement was found")
+
+
+#: said where the question cannot be answered; a reply may also end with its announcement
+_NOTHING = frozenset({"", "null", "none", "n/a", "not answerable", "unanswerable", "empty"})
+#: of a statement, and what follows one
+_BEGINS = re.compile(
+    r"^[\s`*>]{0,8}(select\b|with\s+(?:recursive\s+)?\w{1,40}\s+as\s*\()", re.IGNORECASE | re.MULTILINE
+)
+_STOP = re.compile(
+    r"(?<=;)\s*(?=\n|\Z|`|[A-Z][a-z])|\n\s*\n|\n(?=(?:this|the|note|here|it)\b)|```", re.IGNORECASE
+)
+
+
+def _statement(reply: Reply) -> tuple[int, int] | None:
+    """Where the last SQL statement of a reply stands: an element `<sql>`, a fence, or lines from SELECT or
+    WITH on."""
+    part, offset = reply.part, reply.begin
+    if tagged := _TAGGED.search(part):
+        return offset + tagged.start(1), offset + tagged.end(1)
+    if block := fenced(part, 0, len(part)):
+        offset, part = offset + block[0], part[slice(*block)]
+    begins = [match.start(1) for match in _BEGINS.finditer(part)]
+    if not begins:
+        return None
+    place = begins[0] if block else begins[-1]
+    stop = None if block else _STOP.search(part, place)
+    return offset + place, offset + (stop.start() if stop else len(part))

@@ -9,16 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import regex  # the official scorer's engine
 from pydantic import Field, StringConstraints
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired, repaired
-from medtasks_ext.answers.normalise import answer_part, fold, strip_reasoning, tagged
-from medtasks_ext.answers.tolerant import reply_of
-from medtasks_ext.answers.tolerant.markers import text_of
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
+from medtasks_ext.answers.normalise import answer_part, fold, tagged
+from medtasks_ext.answers.reader.reply import without_reasoning
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-
-_EMPHASIS = re.compile(r"[*_`]{1,3}")
 
 
 class Text(AnswerFormat):
@@ -40,13 +36,6 @@ class Text(AnswerFormat):
         """The normalised response; an empty one is invalid."""
         response = answer_part(text, cot=cot)
         return Reading(response, True) if response else Reading(None, False)
-
-    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
-        """The text without a fence, and without what stands before the first line `Result:`."""
-        span = text_of(reply_of(text), "result")
-        answer = fold(text[slice(*span)])
-        why = "the text" if answer else "the reply is empty"
-        return repaired(document, answer or None, span if answer else None, why)
 
 
 class Passages(AnswerFormat):
@@ -115,15 +104,6 @@ class Passages(AnswerFormat):
         answer = [passages.get(question, "") for question in self._patterns]
         return Reading(answer, len(passages) == len(self.questions))
 
-    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
-        """The passages without bullets and emphasis."""
-        reply = reply_of(text)
-        part = _EMPHASIS.sub("", reply.part)
-        passages = self._passages(fold(part))
-        answer = [passages.get(question, "") for question in self._patterns] if passages else None
-        why = "lines of questions" if passages else "no line of a question was found"
-        return repaired(document, answer, (reply.begin, reply.end) if passages else None, why)
-
 
 _BLANK = r"[^\S\n]*"
 
@@ -191,25 +171,10 @@ class FreeText(AnswerFormat):
             span = self._tagged(text)
             answer = text[slice(*span)].strip() if span else ""
             return Reading(answer, True) if answer else Reading(None, False)
-        answer = strip_reasoning(text)
+        answer = without_reasoning(text)
         begin = _end_of_result_line(answer, self.marker) if cot else None
         answer = answer[begin:].strip()
         return Reading(answer, True) if answer else Reading(None, False)
-
-    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
-        """The text without a fence around it, and without what stands before the first line `Result:`.
-
-        Where the answer stands in a tag, that; a reply without one is taken whole.
-        """
-        if tagged := self._tagged(text):
-            answer = text[slice(*tagged)].strip()
-            return repaired(document, answer or None, tagged if answer else None, "the last tag")
-        span = text_of(
-            reply_of(text), "result" if self.marker is None else f"result|{re.escape(self.marker)}"
-        )
-        answer = text[slice(*span)].strip()
-        why = "the text" if answer else "the reply is empty"
-        return repaired(document, answer or None, span if answer else None, why)
 
     def _tagged(self, text: str) -> tuple[int, int] | None:
         """Where the content of the last tag stands; None without a tag."""

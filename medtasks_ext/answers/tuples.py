@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Repaired, UnknownValueError, repaired
-from medtasks_ext.answers.repaired_events import EventReader
-from medtasks_ext.answers.tolerant import Reply, reply_of
-from medtasks_ext.answers.tolerant.json_text import values as json_values
-from medtasks_ext.answers.tolerant.lists import items_of
-from medtasks_ext.answers.tolerant.markers import after_last_marker
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, UnknownValueError, reading
+from medtasks_ext.answers.reader.announce import part_announced
+from medtasks_ext.answers.reader.items import items_of
+from medtasks_ext.answers.reader.json_text import values as json_values
+from medtasks_ext.answers.reader.records import EventReader
+from medtasks_ext.answers.reader.reply import Reply, reply_of
+from medtasks_ext.answers.reader.words import words_of
 from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ class Tuples(AnswerFormat):
             if wrong := set(value if isinstance(value, list) else [value]) - known - {""}:
                 raise UnknownValueError(f"{field} {excerpt(min(wrong))} is not one of: {', '.join(values)}")
 
-    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+    def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
         """What `read_gold` gives; None where no record, and no empty list, could be read."""
         reply = reply_of(text)
         if reply.begin == reply.end:
@@ -139,9 +140,9 @@ class Tuples(AnswerFormat):
             records, span = (self._said_objects if self.form == "json" else self._said_lines)(text, reply)
         named = [record for record in records or () if record[self.fields[0]]]
         if records is None or (records and not named):
-            return repaired(document, None, None, "no record was found")
+            return reading(None, None, "no record was found")
         why = "records" if named else "the reply says that there are none"
-        return repaired(document, self._views(named), span, why)
+        return reading(self._views(named), span, why)
 
     def mentions(self, gold: Any) -> list[str]:
         """The first field of each record; standard terms need not stand in the input."""
@@ -197,7 +198,7 @@ class Tuples(AnswerFormat):
         whole = reply.begin, reply.end
         if "{" not in reply.text and (records := self._written_otherwise(response, reply)):
             return records, whole
-        part = reply.text[slice(*after_last_marker(reply))]
+        part = reply.text[slice(*part_announced(reply, words_of("zh")))]
         return ([], whole) if normalise(part).strip(_AROUND) in _NOTHINGS else (None, None)
 
     @cached_property
@@ -239,7 +240,7 @@ class Tuples(AnswerFormat):
     def _said_lines(self, response: str, reply: Reply) -> Said:
         """The records of the lines that are of the form behind the last announcement; else of all lines."""
         whole = reply.begin, reply.end
-        for span in dict.fromkeys([after_last_marker(reply), whole]):
+        for span in dict.fromkeys([part_announced(reply, words_of("zh")), whole]):
             part = normalise(response[slice(*span)])
             if records := [record for line in part.split("\n") if (record := self._line(line))]:
                 return records, span
@@ -276,13 +277,13 @@ class Tuples(AnswerFormat):
     def _terms_of_last_line(self, response: str, reply: Reply, cot: bool) -> Said:
         """The terms of the last line with the mark between terms; else of a list with bullets; else the
         first line behind the announcement, or the last line of all under chain-of-thought."""
-        begin, end = after_last_marker(reply)
+        begin, end = part_announced(reply, words_of("zh"))
         lines = normalise(response[begin:end]).split("\n")
         lines = [line for line in lines if line.strip(_AROUND_TERM) and not line.startswith("```")]
         lines = [line for line in lines if not (_REMARK.match(line) or line.endswith(":"))]
         if marked := [line for line in lines if _TERMS in line]:
             items = marked[-1].split(_TERMS)
-        elif (listed := items_of(response, reply)).bullets:
+        elif (listed := items_of(response, reply, words_of("zh"))).bullets:
             begin, end = listed.span
             items = [normalise(item) for item in listed.items]
         else:

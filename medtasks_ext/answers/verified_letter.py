@@ -104,8 +104,6 @@ class VerifiedLetter(OfLetters):
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The gold letter where the code takes the reply to be right, else the first that it accepts."""
-        if not self.has_released_reader(cot=cot):
-            return super()._read(text, row, cot=cot)
         letters = self._letters(row)
         if self.part == "first":
             letter = next((char for char in text.strip().upper() if char in letters), None)

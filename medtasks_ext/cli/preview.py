@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from medtasks_ext.runner.preview import Preview, PreviewAnswer
 
 #: Metrics that say something else than how good an answer is.
-_NO_QUALITY = ("score", "valid", "readable_repaired", "scored", "unclosed_reasoning", "SAMPLE_DATA")
+_NO_QUALITY = ("score", "valid", "scored", "unclosed_reasoning", "SAMPLE_DATA")
 
 
 def preview(
@@ -180,9 +180,6 @@ def _print_answer(answer: PreviewAnswer, seen: Preview, *, sample: bool) -> None
         _say(
             "  no answer can be read in it; it counts as the suite's rule says (docs/metric_names.md)", "red"
         )
-    if answer.reader == "official":
-        where = _where(answer.repaired_span, answer.repaired_why)
-        _say(f"  repaired reading: {'none' if answer.repaired is None else _short(answer.repaired)}{where}")
     mark = "SAMPLE " if sample else ""
     score = answer.metrics.get("score")
     if seen.judged:

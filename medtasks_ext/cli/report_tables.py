@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from medtasks_ext.cli.cost_words import answers_words, jury_words
 from medtasks_ext.cli.tables import ESTIMATE_MEANS, ROUGH, ROUGH_MEANS, Column, console, figure, show, texts
-from medtasks_ext.cli.words import counted, readable_line
+from medtasks_ext.cli.words import counted, readable_share
 from medtasks_ext.registry.strategies import strategy_order, strategy_title
 from medtasks_ext.report.axes import axis_titles, order, title
 from medtasks_ext.report.calibration import calibration_words
@@ -87,7 +87,7 @@ def print_report(report: Report, *, files: bool) -> None:
     _print_axes(report, rows, files)
     _print_labels(report, files)
     for heading, lines in (
-        ("how much of a score is format", _formats(suites)),
+        ("answers that could be read", _formats(suites)),
         (
             "differences between entries on the tasks that they share; p after Holm's correction",
             _sure(report),
@@ -210,13 +210,11 @@ def _tasks(row: Json) -> str:
 
 
 def _formats(rows: Sequence[Json]) -> list[str]:
-    """What could be read of an entry's answers, and its score, by both readings."""
-    names = ("valid", "readable_repaired", "score", "score_if_readable")
+    """How many of an entry's answers could be read."""
     return [
-        f"{row['entry']}, {row['title']}, {strategy_title(row['strategy'])}: "
-        + readable_line(*(row[name] for name in names), sample=row["sample"])
+        f"{row['entry']}, {row['title']}, {strategy_title(row['strategy'])}: {readable_share(row['valid'])}"
         for row in rows
-        if None not in (row["readable_repaired"], row["score"])
+        if None not in (row["valid"], row["score"])
     ]
 
 

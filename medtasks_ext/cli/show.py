@@ -129,10 +129,7 @@ def _print(target: str, response: Response, column: Column, *, whole: bool) -> N
     _heading("readings")
     for reading in response.readings:
         answer = "unreadable" if reading.answer is None else _short(reading.answer)
-        _say(
-            f"{reading.reader}{' (scored)' if reading.scored else ''}: {answer}",
-            "bold" if reading.scored else "",
-        )
+        _say(f"{reading.reader}: {answer}", "bold")
         _say(f"  compared with {_short(reading.gold)}{f'; {reading.why}' if reading.why else ''}", "dim")
     if response.items:
         _print_items(response)

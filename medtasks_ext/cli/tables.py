@@ -19,7 +19,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from medtasks_ext.cli.words import counted, readable_line, readable_shares
+from medtasks_ext.cli.words import counted, readable_share
 from medtasks_ext.prompts.documents import row_counts_words
 from medtasks_ext.registry import registry
 from medtasks_ext.results.rollup import mean
@@ -383,27 +383,9 @@ def remarks(results: Mapping[str, Any]) -> list[str]:
 
 
 def _of_format(results: Mapping[str, Any]) -> str:
-    """How much of the scores is format: means over tasks that have a score of either reading.
-
-    Scores of several suites, or of several strategies, have no mean: then only the shares are said.
-    """
-    metrics = [item["metrics"] for item in results.values() if "score_repaired" in item["metrics"]]
-    names = ("valid", "readable_repaired", "score", "score_repaired")
-    valid, readable, score, repaired = (mean(item[name] for item in metrics) for name in names)
-    if not metrics:
-        return ""
-    sample = any("SAMPLE_DATA" in item for item in metrics)
-    named = [registry().asked(item["loaded"]["task"]) for item in results.values()]
-    suites = {known[0].suite.id: known[0].suite for known in named if known}
-    alike = len(suites) == 1 == len({known[1] for known in named if known}) and (
-        len(metrics) == 1 or next(iter(suites.values())).averaged
-    )
-    line = (
-        readable_line(valid, readable, score, repaired, sample=sample)
-        if alike
-        else readable_shares(valid, readable)
-    )
-    return f"{line} (means of {counted(len(metrics), 'task')})"
+    """How many answers could be read: the mean over tasks with a score."""
+    shares = [item["metrics"]["valid"] for item in results.values() if "score" in item["metrics"]]
+    return f"{readable_share(mean(shares))} (mean of {counted(len(shares), 'task')})" if shares else ""
 
 
 def waits_for_judges(results: Mapping[str, Any]) -> list[str]:

@@ -99,26 +99,9 @@ def near_options(given: str, known: Iterable[str]) -> str:
     return f"did you mean {' or '.join(close)}?" if close else ""
 
 
-def readable_shares(valid: float | None, readable: float | None) -> str:
+def readable_share(valid: float | None) -> str:
     """How many answers could be read, in words."""
-    shares = ["–" if share is None else f"{share:.1%}" for share in (valid, readable)]
-    return f"readable {shares[0]} as scored, {shares[1]} by the repaired reading"
-
-
-def readable_line(
-    valid: float | None,
-    readable: float | None,
-    score: float | None,
-    if_readable: float | None,
-    *,
-    sample: bool,
-) -> str:
-    """How much of a score is format, in words."""
-    scores = ["–" if value is None else f"{value:.4f}" for value in (score, if_readable)]
-    return (
-        f"{readable_shares(valid, readable)}; {'SAMPLE ' * sample}score {scores[0]},"
-        f" {scores[1]} by that reading"
-    )
+    return f"readable {'–' if valid is None else f'{valid:.1%}'}"
 
 
 def pairs(given: Iterable[str] | None, flag: str, form: str) -> dict[str, str]:

@@ -287,11 +287,11 @@ def _of_rows(dataset: Dataset, documents: Documents, oracle: Oracle | None) -> I
     n, n_paper = len({str(item.get("item", item["id"])) for item in documents}), dataset.n_part
     if n != n_paper:
         yield f"{n:,} test rows; the suite's own test part has {n_paper:,}"
-    if oracle and oracle.is_lost_by_the_suite:
+    if oracle and oracle.n_lost and oracle.highest is not None:
         answers = "1 gold answer" if oracle.n_lost == 1 else f"{oracle.n_lost:,} gold answers"
         yield (
             f"the suite's own reading loses a part of {answers}: perfect answers score {oracle.score:.4f},"
-            f" by the repaired reading {oracle.repaired:.4f}"
+            f" and should {oracle.highest:.4f}"
         )
 
 

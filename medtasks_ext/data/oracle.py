@@ -24,10 +24,9 @@ class Oracle:
 
     score: float
     highest: float | None  # what they should score, by the task file; None: they may score anything
-    repaired: float | None  # by the repaired reading; None where a task has none
     #: what the task file says that the suite's own reading may lose
     may_lose: float = 0.0
-    n_lost: int = 0  # documents that score less by the suite's own reading, where that loses some
+    n_lost: int = 0  # documents that score less than they should
 
     @property
     def reaches_highest(self) -> bool:
@@ -42,15 +41,7 @@ class Oracle:
         """
         if self.reaches_highest or self.highest is None:
             return True
-        declared = self.highest - self.score <= self.may_lose + _TOLERANCE
-        return self.is_lost_by_the_suite and (pinned or declared)
-
-    @property
-    def is_lost_by_the_suite(self) -> bool:
-        """Whether the suite's own reading loses some of them, and the repaired one none."""
-        if self.reaches_highest or self.highest is None or self.repaired is None:
-            return False
-        return math.isclose(self.repaired, self.highest, abs_tol=_TOLERANCE)
+        return pinned or self.highest - self.score <= self.may_lose + _TOLERANCE
 
 
 def oracle_of(dataset: Dataset, golds: Sequence[Document]) -> Oracle | None:
@@ -68,27 +59,23 @@ def oracle_of(dataset: Dataset, golds: Sequence[Document]) -> Oracle | None:
         return None
     answers, process = ParseAnswer(dataset.blocks["answer"]), _function(dataset.process_results)
 
-    def score(document: Document) -> tuple[Any, Any]:
-        metrics = process(document, answers.apply([[document["target"]]], [document]))
-        return metrics.get("score"), metrics.get("score_repaired")
-
-    scores, repaired = zip(*map(score, golds), strict=True)
+    scores = [
+        process(document, answers.apply([[document["target"]]], [document])).get("score")
+        for document in golds
+    ]
     if any(item is None for item in scores):
         return None
-    has_repaired = "score_repaired" in aggregations and all(item is not None for item in repaired)
+    highest = _highest(dataset, golds)
     oracle = Oracle(
         score=_aggregate(aggregations["score"], scores),
-        highest=_highest(dataset, golds),
-        repaired=_aggregate(aggregations["score_repaired"], repaired) if has_repaired else None,
+        highest=highest,
         may_lose=dataset.metadata.gold_loss,
     )
-    if not oracle.is_lost_by_the_suite:
+    if oracle.reaches_highest:
         return oracle
-    lost = [
-        _aggregate(aggregations["score"], [one]) < _aggregate(aggregations["score_repaired"], [other])
-        for one, other in zip(scores, repaired, strict=True)
-    ]
-    return replace(oracle, n_lost=sum(lost))
+    ways = [_highest(dataset, [document]) or 0.0 for document in golds]
+    alone = [_aggregate(aggregations["score"], [one]) for one in scores]
+    return replace(oracle, n_lost=sum(one < most - _TOLERANCE for one, most in zip(alone, ways, strict=True)))
 
 
 def highest_possible(dataset: Dataset, documents: Sequence[Document]) -> float | None:

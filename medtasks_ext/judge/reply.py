@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-from medtasks_ext.answers.normalise import strip_reasoning
+from medtasks_ext.answers.reader.reply import without_reasoning
 from medtasks_ext.jsonfile import Json, JsonError, parse_json
 
 #: The key of the code.
@@ -66,7 +66,7 @@ def read_verdict(reply: str, names: list[str], fields: Fields, code: str) -> Ver
         UnreadableError: there is no such object, or it does not satisfy the schema.
     """
     text = reply[-_LONGEST:]
-    sources = _sources(strip_reasoning(text))
+    sources = _sources(without_reasoning(text))
     own = _coded(sources, code) or _coded(_sources(text), code)  # a verdict may quote the end of a trace
     if not own:
         raise UnreadableError(
@@ -92,7 +92,7 @@ def read_only_verdict(
         bare: the one key that the object leaves out: the reply is its value.
     """
     try:
-        given = parse_json(_unfenced(strip_reasoning(reply).strip()), strict=True)
+        given = parse_json(_unfenced(without_reasoning(reply).strip()), strict=True)
     except JsonError as error:
         raise UnreadableError("the reply is not one JSON object" if error.line else str(error)) from None
     verdict = {bare: given} if bare else given

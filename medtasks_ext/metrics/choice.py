@@ -11,7 +11,7 @@ import re
 import string
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.metrics.common import Document, Metrics, both
+from medtasks_ext.metrics.common import Document, Metrics, metrics_of
 from medtasks_ext.stats.runs import in_run
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def process_results(document: Document, results: list[Parsed]) -> Metrics:
     letter maps to nothing and is wrong on all four HELM metrics. Where there are no options the
     answer itself is compared.
     """
-    return both(document, results[0], _matches)
+    return metrics_of(document, results[0], _matches)
 
 
 def _matches(document: Document, gold: Any, answer: Any) -> Metrics:

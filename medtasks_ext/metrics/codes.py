@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from medtasks_ext.metrics.common import (
     Document,
     Metrics,
-    both,
+    metrics_of,
     micro_f1,
     micro_precision,
     micro_recall,
@@ -31,7 +31,7 @@ def process_results(document: Document, results: list[Parsed]) -> Metrics:
     pooled counts stands beside it as `billing_code_f1_pooled`. Where neither side has a readable
     code the score is 0 (HELM's call fails there).
     """
-    return both(document, results[0], _statistics)
+    return metrics_of(document, results[0], _statistics)
 
 
 def _statistics(document: Document, gold: Any, answer: Any) -> Metrics:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from medtasks_ext.seed import SEED
@@ -18,50 +18,37 @@ Document: TypeAlias = dict[str, Any]
 Metrics: TypeAlias = "dict[str, float | tuple[Any, ...] | list[Any]]"
 
 
-def both(
+def metrics_of(
     document: Document,
     parsed: Parsed,
     statistics: Callable[[Document, Any, Any], Metrics],
     *,
-    repaired: Sequence[str] = (),
     counted: Callable[[Document, Parsed], Any] | None = None,
 ) -> Metrics:
-    """The metrics of one document, of either reading by the same statistics.
+    """The metrics of one document.
 
     Args:
         document: with its gold answer, or none.
-        parsed: both readings (`answers.filter`).
+        parsed: the response as it was read (`answers.filter`).
         statistics: document, gold answer and answer (None: unreadable) -> metrics, `score` among them.
-        repaired: metrics that are those of the repaired reading, besides `score_repaired`: of a name that
-            the statistics do not have, the metric without `_repaired`.
         counted: the answer that the suite counts where it is another than what was read.
     """
     if document["gold"] is None:
         return result(document, parsed)
-    other, answer = parsed["repaired"], counted(document, parsed) if counted else parsed["answer"]
-    gold = other["gold"] if parsed.get("reader") == "repaired" else document["gold"]
-    metrics = statistics(document, gold, answer)
-    names = (*repaired, *(["score_repaired"] if "score" in metrics else []))
-    if names:
-        same = other["answer"] == answer and other["gold"] == gold
-        beside = metrics if same else statistics(document, other["gold"], other["answer"])
-        keys = {name: name if name in beside else name.removesuffix("_repaired") for name in names}
-        metrics |= {name: beside[key] for name, key in keys.items() if key in beside}
-    return result(document, parsed, metrics)
+    answer = counted(document, parsed) if counted else parsed["answer"]
+    return result(document, parsed, statistics(document, document["gold"], answer))
 
 
 def result(document: Document, parsed: Parsed, metrics: Metrics | None = None) -> Metrics:
     """The metrics of one document, with what every task reports.
 
-    `valid` says whether what is scored could be read, `readable_repaired` whether the repaired reading
-    found an answer. `scored` is 1 where the document has a gold answer; without one, no metric of quality is
-    reported, so that a score is absent rather than 0. `SAMPLE_DATA` marks synthetic rows in
-    every table.
+    `valid` says whether an answer could be read. `scored` is 1 where the document has a gold answer; without
+    one, no metric of quality is reported, so that a score is absent rather than 0. `SAMPLE_DATA` marks
+    synthetic rows in every table.
     """
     return {
         **(metrics or {}),
         "valid": float(parsed["valid"]),
-        "readable_repaired": float(parsed["repaired"]["answer"] is not None),
         "unclosed_reasoning": float(parsed["unclosed_reasoning"]),
         "scored": float(document["gold"] is not None),
         **({"SAMPLE_DATA": 1.0} if document["data"] == "sample" else {}),

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from medtasks_ext.answers.lists import pieces_of
-from medtasks_ext.metrics.common import Document, Metrics, both
+from medtasks_ext.metrics.common import Document, Metrics, metrics_of
 
 if TYPE_CHECKING:
     from medtasks_ext.answers.formats import Parsed
@@ -44,7 +44,7 @@ def process_results(document: Document, results: list[Parsed]) -> Metrics:
 
     An answer that cannot be read recommends nothing.
     """
-    return both(document, results[0], _statistics)
+    return metrics_of(document, results[0], _statistics)
 
 
 def _statistics(document: Document, gold: Any, answer: Any) -> Metrics:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from medtasks_ext.metrics.common import (
     Document,
     Metrics,
-    both,
+    metrics_of,
     micro_f1,
     micro_precision,
     micro_recall,
@@ -30,7 +30,7 @@ def process_results(document: Document, results: list[Parsed]) -> Metrics:
     Answers carry no offsets, so a text that occurs twice in a sentence counts once. A sentence without
     entities can only cost false positives. An answer that cannot be read predicts nothing.
     """
-    return both(document, results[0], _statistics)
+    return metrics_of(document, results[0], _statistics)
 
 
 def _statistics(document: Document, gold: Any, answer: Any) -> Metrics:

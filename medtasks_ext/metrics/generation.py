@@ -19,7 +19,7 @@ import regex
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics.bleu import sentence_bleu
-from medtasks_ext.metrics.common import Document, Metrics, both, ratio
+from medtasks_ext.metrics.common import Document, Metrics, metrics_of, ratio
 from medtasks_ext.stats.statistic import Array, Statistic, share, value_and_one
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def process_results(document: Document, results: list[Parsed]) -> Metrics:
     identical text of five tokens or more 1.1167. A metric whose tokeniser is not at hand is
     left out.
     """
-    return both(document, results[0], _of_text)
+    return metrics_of(document, results[0], _of_text)
 
 
 def _of_text(document: Document, references: Any, answer: Any) -> Metrics:
@@ -71,7 +71,7 @@ def process_passages(document: Document, results: list[Parsed]) -> Metrics:
 
     A missing passage scores 0.
     """
-    return both(document, results[0], _of_passages)
+    return metrics_of(document, results[0], _of_passages)
 
 
 def _of_passages(document: Document, gold: Any, answer: Any) -> Metrics:

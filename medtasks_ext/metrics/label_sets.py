@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.metrics.common import Document, Metrics, both, micro_f1, set_counts
+from medtasks_ext.metrics.common import Document, Metrics, metrics_of, micro_f1, set_counts
 from medtasks_ext.metrics.multi_label import f1_macro
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def process_results(document: Document, results: list[Parsed]) -> Metrics:
     `acc` the share of documents whose set is exactly right. An answer that cannot be read predicts no
     label, and is not right even where there is none.
     """
-    return both(document, results[0], _statistics)
+    return metrics_of(document, results[0], _statistics)
 
 
 def _statistics(document: Document, gold: Any, answer: Any) -> Metrics:

@@ -1,10 +1,9 @@
-"""MedCalc-Bench: accuracy by category and limits (HELM, `medcalc_bench_metrics`), and a repaired one.
+"""MedCalc-Bench: accuracy by category and limits (HELM, `medcalc_bench_metrics`).
 
 `medcalc_bench_accuracy` (the score): risk, severity and diagnosis must be the gold's text; physical, dosage
 conversion and date must lie between the limits, read by Python's `float`, as month/day/year, or as `('14
-weeks', '2 days')`; no other category scores. The repaired metric compares with the limits in every category
-and reads gestational ages as the questions write them, `(4 weeks, 3 days)`; units, words and a full stop
-after a date stay wrong.
+weeks', '2 days')`; no other category scores. `accuracy_CATEGORY` compares with the limits in every category
+and reads gestational ages as the questions write them, `(4 weeks, 3 days)`.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.answers.medcalc import CATEGORIES, HELM_CATEGORIES, loose_value, value
 from medtasks_ext.metrics.choice import exact_matches
-from medtasks_ext.metrics.common import Document, Metrics, both
+from medtasks_ext.metrics.common import Document, Metrics, metrics_of
 
 if TYPE_CHECKING:
     from medtasks_ext.answers.formats import Parsed
@@ -24,20 +23,17 @@ _BY_CATEGORY = tuple(f"accuracy_{name}" for name in dict.fromkeys(CATEGORIES.val
 
 
 def process_results(document: Document, results: list[Parsed]) -> Metrics:
-    """`medcalc_bench_accuracy` is the score; `…_repaired` counts the repaired reading by the repaired
-    rule, and `accuracy_CATEGORY` is that within a category."""
-    names = ("medcalc_bench_accuracy_repaired", *_BY_CATEGORY)
-    return both(document, results[0], _statistics, repaired=names)
+    """`medcalc_bench_accuracy` is the score; `accuracy_CATEGORY` is the share within the limits of a
+    category."""
+    return metrics_of(document, results[0], _statistics)
 
 
 def _statistics(document: Document, gold: Mapping[str, Any], answer: str | None) -> Metrics:
     reply = answer or ""
-    official, repaired = float(official_hit(reply, gold)), float(repaired_hit(reply, gold))
-    category = f"accuracy_{CATEGORIES[gold['category']]}"
+    within, category = float(limits_hit(reply, gold)), f"accuracy_{CATEGORIES[gold['category']]}"
     return {
-        **dict.fromkeys(("score", "medcalc_bench_accuracy"), official),
-        **dict.fromkeys(("score_repaired", "medcalc_bench_accuracy_repaired"), repaired),
-        **{name: (repaired, 1) if name == category else (0, 0) for name in _BY_CATEGORY},
+        **dict.fromkeys(("score", "medcalc_bench_accuracy"), float(official_hit(reply, gold))),
+        **{name: (within, 1) if name == category else (0, 0) for name in _BY_CATEGORY},
         **exact_matches(reply, gold["answer"]),
     }
 
@@ -55,7 +51,7 @@ def official_hit(reply: str, gold: Mapping[str, Any]) -> bool:
     return _within(value(reply, gold["form"]), gold)
 
 
-def repaired_hit(reply: str, gold: Mapping[str, Any]) -> bool:
+def limits_hit(reply: str, gold: Mapping[str, Any]) -> bool:
     """Whether the reply is the gold's text or its value lies between the limits, in every category.
 
     As strict as HELM about anything beside the value: units, a full stop, words.

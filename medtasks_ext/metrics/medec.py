@@ -1,7 +1,7 @@
 """MEDEC: is there an error, in which sentence, and how well is it corrected (HELM, `medec_metrics`).
 
 `medec_error_flag_accuracy` (the score): a reply other than `CORRECT` reports an error, an unreadable one
-too. `medec_error_sentence_accuracy` is HELM's; the repaired metric reads the gold's number.
+too.
 `correction_rouge*` compare corrected sentences over the notes with an error; no correction scores 0.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.metrics.common import Document, Metrics, both
+from medtasks_ext.metrics.common import Document, Metrics, metrics_of
 from medtasks_ext.metrics.generation import rouge_scores
 
 if TYPE_CHECKING:
@@ -21,11 +21,10 @@ def process_results(document: Document, results: list[Parsed]) -> Metrics:
     """`medec_error_flag_accuracy` is the score: whether the reply is right that there is an error, or none.
 
     `medec_error_sentence_accuracy` is HELM's. It reads the sentence's number from the whole gold
-    text, where there is none, so notes with an error never score; `…_repaired` reads the number that
-    the gold begins with. `correction_…` compares the corrected sentences over the notes with an error;
-    a reply without correction scores 0.
+    text, where there is none, so notes with an error never score. `correction_…` compares the corrected
+    sentences over the notes with an error; a reply without correction scores 0.
     """
-    return both(document, results[0], _statistics)
+    return metrics_of(document, results[0], _statistics)
 
 
 #: what a reply that says nothing else counts as: the report of an error somewhere
@@ -35,13 +34,11 @@ _UNREADABLE = {"flag": 1, "sentence": None, "correction": ""}
 def _statistics(document: Document, gold: Any, answer: Any) -> Metrics:
     answer = answer or _UNREADABLE
     flag = answer["flag"] == gold["flag"]
-    located = answer["sentence"] is not None and answer["sentence"] == gold["sentence"]
     official = answer["sentence"] is not None and answer["sentence"] == gold["official_sentence"]
     metrics: Metrics = {
         "score": float(flag),
         "medec_error_flag_accuracy": float(flag),
         "medec_error_sentence_accuracy": float(flag and (official or not gold["flag"])),
-        "medec_error_sentence_accuracy_repaired": float(flag and (located or not gold["flag"])),
     }
     language, references = document.loaded.record["language"], [gold["correction"]]  # type: ignore[attr-defined]
     rouge = rouge_scores(answer["correction"], references, language) or {}

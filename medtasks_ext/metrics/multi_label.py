@@ -2,21 +2,14 @@
 
 The label space is the distinct gold labels of the whole test file. Predicted labels outside it
 vanish: they are no false positives and do not break an exact match. Labels that no document of a
-part of the file shows (`--limit`) have no part in its F1. The repaired metrics have no label space:
-each predicted label that is not gold is a false positive.
-
-A code list is never invalid. Repaired: pieces are separated by comma, semicolon, enumeration comma (、) or
-bullets, and each must be the label, not contain it. Bullets, emphasis, quotes, brackets, a final full stop
-and a remark in brackets are removed (terms that are not codes keep their brackets). The list is the rest of
-the last answer line, or the lines below; without one, the first line or the bullets. An empty list predicts
-nothing.
+part of the file shows (`--limit`) have no part in its F1. A code list is never invalid.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from medtasks_ext.metrics.common import both, micro_f1, random_label, set_counts
+from medtasks_ext.metrics.common import metrics_of, random_label, set_counts
 from medtasks_ext.stats.statistic import Statistic, by_label, label_counts, macro_f1, pooled_f1
 
 if TYPE_CHECKING:
@@ -26,16 +19,13 @@ if TYPE_CHECKING:
     from medtasks_ext.metrics.common import Document, Metrics
     from medtasks_ext.stats.statistic import Array, Matrix
 
-__all__ = ["f1_macro", "f1_micro", "micro_f1", "process_results"]
-
 #: (gold labels, predicted labels of the label space)
 Pair = tuple[list[str], list[str]]
 
 
 def process_results(document: Document, results: list[Parsed]) -> Metrics:
-    """An invalid answer counts as one label drawn from the label space; repaired, it predicts nothing."""
-    names = ("acc_repaired", "f1_micro_repaired")
-    return both(document, results[0], _statistics, repaired=names, counted=_in_label_space)
+    """An invalid answer counts as one label drawn from the label space."""
+    return metrics_of(document, results[0], _statistics, counted=_in_label_space)
 
 
 def _in_label_space(document: Document, parsed: Parsed) -> list[str]:
@@ -48,7 +38,6 @@ def _statistics(document: Document, gold: list[str], answer: list[str] | None) -
     return {
         **dict.fromkeys(("score", "acc"), float(counts[1] == counts[2] == 0)),
         **dict.fromkeys(("f1_macro", "f1_micro"), (gold, answer or [])),
-        "f1_micro_repaired": counts,  # a matrix of all pieces outside the label space would have no bound
     }
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from medtasks_ext.metrics import generation
-from medtasks_ext.metrics.common import Document, Metrics, both, micro_f1, set_counts
+from medtasks_ext.metrics.common import Document, Metrics, metrics_of, micro_f1, set_counts
 from medtasks_ext.stats.statistic import Statistic, ratios
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ __all__ = [
 
 def process_one(document: Document, results: list[Parsed]) -> Metrics:
     """`acc`, the score: whether the answer is the right option."""
-    return both(document, results[0], _one)
+    return metrics_of(document, results[0], _one)
 
 
 def _one(document: Document, gold: Any, answer: Any) -> Metrics:
@@ -50,7 +50,7 @@ def process_choices(document: Document, results: list[Parsed]) -> Metrics:
     `jaccard` the options in common over those in either set (FrenchMedMCQA's Hamming score), and
     `hamming_loss` the share of a question's options that are wrongly taken or left.
     """
-    return both(document, results[0], _choices)
+    return metrics_of(document, results[0], _choices)
 
 
 def _choices(document: Document, gold: list[str], answer: list[str] | None) -> Metrics:
@@ -73,7 +73,7 @@ def process_number(document: Document, results: list[Parsed]) -> Metrics:
 
     `mae` is the mean absolute error of the answers that can be read, in the gold answers' unit.
     """
-    return both(document, results[0], _number)
+    return metrics_of(document, results[0], _number)
 
 
 #: of what is compared after arithmetic in binary fractions
@@ -99,7 +99,7 @@ def process_ordinal(document: Document, results: list[Parsed]) -> Metrics:
 
     `acc` counts the right levels, `mae` the levels between answer and gold.
     """
-    return both(document, results[0], _ordinal)
+    return metrics_of(document, results[0], _ordinal)
 
 
 def _ordinal(document: Document, gold: Mapping[str, int], answer: int | None) -> Metrics:
@@ -117,7 +117,7 @@ def _ordinal(document: Document, gold: Mapping[str, int], answer: int | None) ->
 
 def process_prose(document: Document, results: list[Parsed]) -> Metrics:
     """`rouge_l`, the score: ROUGE-L (F), 0-1, on the tokens of the dataset's language, without stemming."""
-    return both(document, results[0], _prose)
+    return metrics_of(document, results[0], _prose)
 
 
 def _prose(document: Document, reference: str, answer: str | None) -> Metrics:

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.metrics import generation
-from medtasks_ext.metrics.common import both
+from medtasks_ext.metrics.common import metrics_of
 from medtasks_ext.metrics.generation import bert_scorer, rouge_scorer
 from medtasks_ext.stats.runs import in_run, mean_of_runs
 from medtasks_ext.stats.statistic import Statistic, share, value_and_one
@@ -40,7 +40,7 @@ def process_results(document: Document, results: list[Parsed]) -> Metrics:
 
     `scored` is 0: there is no score before judges have read the answers.
     """
-    return both(document, results[0], _statistics) | {"scored": 0.0}
+    return metrics_of(document, results[0], _statistics) | {"scored": 0.0}
 
 
 def _statistics(document: Document, reference: str, answer: str | None) -> Metrics:
@@ -56,7 +56,7 @@ def process_with_points(document: Document, results: list[Parsed]) -> Metrics:
 
     Texts are tokenised as elsewhere in their language: Chinese by characters.
     """
-    return both(document, results[0], _rouge_l) | {"scored": 0.0}
+    return metrics_of(document, results[0], _rouge_l) | {"scored": 0.0}
 
 
 def _rouge_l(document: Document, reference: str, answer: str | None) -> Metrics:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.metrics.common import Document, Metrics, both
+from medtasks_ext.metrics.common import Document, Metrics, metrics_of
 
 if TYPE_CHECKING:
     from medtasks_ext.answers.formats import Parsed
@@ -21,7 +21,7 @@ def process_results(document: Document, results: list[Parsed]) -> Metrics:
     `in_panel`: at least one expert chose that value. `modal`: no value has more votes. An unreadable answer
     gets nothing.
     """
-    return both(document, results[0], _credits)
+    return metrics_of(document, results[0], _credits)
 
 
 def _credits(document: Document, gold: dict[str, float], answer: Any) -> Metrics:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from medtasks_ext.metrics.common import Document, Metrics, both
+from medtasks_ext.metrics.common import Document, Metrics, metrics_of
 from medtasks_ext.stats.statistic import Array, Statistic, as_they_are, ratios, share
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _PLACES = "abcde"
 
 def process_results(document: Document, results: list[Parsed]) -> Metrics:
     """One trial of a question. Right means that the chosen set of option texts is the gold set."""
-    return both(document, results[0], _statistics)
+    return metrics_of(document, results[0], _statistics)
 
 
 def _statistics(document: Document, gold: Any, answer: Any) -> Metrics:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.answers.choices import NEGATIVE
-from medtasks_ext.metrics.common import Document, Metrics, both, micro_f1, set_counts
+from medtasks_ext.metrics.common import Document, Metrics, metrics_of, micro_f1, set_counts
 from medtasks_ext.metrics.single_label import f1_macro
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def process_results(document: Document, results: list[Parsed]) -> Metrics:
     `acc` is micro-F1 over all classes, the one for no relation included; `macro_f1` is the mean F1 over all
     of them. An answer that cannot be read predicts nothing, and is wrong for these two.
     """
-    return both(document, results[0], _statistics)
+    return metrics_of(document, results[0], _statistics)
 
 
 def _statistics(document: Document, gold: Any, answer: Any) -> Metrics:

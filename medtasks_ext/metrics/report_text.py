@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.metrics.common import Document, Metrics, both, ratio
+from medtasks_ext.metrics.common import Document, Metrics, metrics_of, ratio
 from medtasks_ext.metrics.generation import bleu_4, rouge_scorer, rouge_scores
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def process_results(document: Document, results: list[Parsed]) -> Metrics:
     Texts are tokenised plainly (`generation.tokeniser`). `bleu_4` (that of BRIDGE, not capped at 1) is left
     out of English where NLTK's Punkt data is not installed.
     """
-    return both(document, results[0], _statistics)
+    return metrics_of(document, results[0], _statistics)
 
 
 def _statistics(document: Document, reference: Any, answer: Any) -> Metrics:

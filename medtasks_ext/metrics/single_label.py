@@ -3,20 +3,13 @@
 BRIDGE (Methods; `metric/classification.py`): `f1_macro` averages over the distinct gold labels, `f1_micro`
 pools them; an undefined ratio counts as 0. An invalid answer is replaced by a label drawn uniformly from the
 gold labels of the test file (seed: 42 and the document's id), so empty answers do not score exactly 0.
-
-Repaired: an answer must name exactly one label, and an unreadable answer is wrong. The last answer line
-(`prefix: ...`, or the line below) decides, else the whole response. A label does not count inside a word;
-Chinese and Japanese need no boundary. Longer labels are tried first. Blanks and hyphens are interchangeable;
-emphasis, quotes, brackets and a final full stop are ignored. A digit must be the whole number: `4`, `4.0`
-and `4/5` are 4; `4.5` and `3-4` are unreadable. What explains a label may name others, unless they are
-joined to the first (`yes or no`).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from medtasks_ext.metrics.common import both, random_label
+from medtasks_ext.metrics.common import metrics_of, random_label
 from medtasks_ext.stats.statistic import Statistic, by_label, label_counts, macro_f1, pooled_f1
 
 if TYPE_CHECKING:
@@ -31,17 +24,13 @@ Pair = tuple[str, str]
 
 
 def process_results(document: Document, results: list[Parsed]) -> Metrics:
-    """BRIDGE: an invalid answer counts as a label drawn from the gold labels of the test file.
-
-    For the repaired metrics it is wrong: no label (the empty text).
-    """
-    names = ("acc_repaired", "f1_macro_repaired")
-    return both(document, results[0], _with_micro, repaired=names, counted=_or_drawn)
+    """BRIDGE: an invalid answer counts as a label drawn from the gold labels of the test file."""
+    return metrics_of(document, results[0], _with_micro, counted=_or_drawn)
 
 
 def process_results_invalid_is_wrong(document: Document, results: list[Parsed]) -> Metrics:
     """An answer that cannot be read counts as wrong."""
-    return both(document, results[0], _statistics)
+    return metrics_of(document, results[0], _statistics)
 
 
 def _or_drawn(document: Document, parsed: Parsed) -> str:

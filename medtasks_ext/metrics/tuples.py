@@ -16,7 +16,7 @@ import numpy as np
 from medtasks_ext.metrics.common import (
     Document,
     Metrics,
-    both,
+    metrics_of,
     micro_f1,
     micro_precision,
     micro_recall,
@@ -47,7 +47,7 @@ def process_results(document: Document, results: list[Parsed]) -> Metrics:
     (entity, value) statements, and tuples class by class. A class that the format does not know is a
     false positive of the score and belongs to no class.
     """
-    return both(document, results[0], _statistics)
+    return metrics_of(document, results[0], _statistics)
 
 
 def _statistics(document: Document, gold: Any, answer: Any) -> Metrics:

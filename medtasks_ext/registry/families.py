@@ -20,13 +20,10 @@ FOLDER = Path(__file__).resolve().parents[1] / "metrics" / "families"
 #: What every task reports besides its family's metrics.
 _SHARED = (
     ("valid", True),
-    ("readable_repaired", True),
     ("unclosed_reasoning", False),
     ("scored", True),
     ("SAMPLE_DATA", False),
 )
-#: The score of the repaired reading, in every family that has a score.
-REPAIRED = "score_repaired"
 
 
 @dataclass(frozen=True)
@@ -63,8 +60,6 @@ def families() -> tuple[Family, ...]:
 
 def _read(path: Path) -> Family:
     said = read_yaml(path)
-    scores = [] if said.get("judge") else [item for item in said["metric_list"] if item["metric"] == "score"]
-    repaired = [{**item, "metric": REPAIRED} for item in scores]
     shared = [{"metric": name, "aggregation": "mean", "higher_is_better": better} for name, better in _SHARED]
     return Family(
         name=path.stem,
@@ -75,7 +70,7 @@ def _read(path: Path) -> Family:
         any_language=said.get("any_language", False),
         primary=said.get("primary", ""),
         process_results=said["process_results"],
-        metric_list=(*said["metric_list"], *repaired, *shared),
+        metric_list=(*said["metric_list"], *shared),
     )
 
 

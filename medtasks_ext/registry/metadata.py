@@ -131,8 +131,8 @@ class TaskFacts(Strict):
             `suite.yaml`).
         oracle_max: what a perfect answer gets; 1 unless the official rule prevents it; `unbounded` if it can
             exceed 1; `per_document` if it depends on the rows, and the answer format knows.
-        gold_loss: how much of that the suite's own reading may lose on its own rows, where the repaired
-            reading loses nothing; a larger loss means that the gold answers are wrong.
+        gold_loss: how much of that the suite's own reading may lose on its own rows; a larger loss means that
+            the gold answers are wrong.
         published_strategy: the strategy whose prompt asks as the paper's did; a score that the paper calls
             zero-shot stands beside ours of that strategy.
         strategies: in which its prompts are built. Where the suite's own protocol has one way to ask, that is

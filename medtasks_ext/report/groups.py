@@ -64,8 +64,6 @@ class GroupScore:
         rough: whether the interval of one of its tasks is.
         paper: the interval that the suite's paper prints.
         valid: mean over finished tasks of the share of readable answers.
-        readable: the same under the repaired reading.
-        if_readable: the score if every answer counted that the repaired reading finds.
         cut: the same of the share of answers that fill the token budget; None where it was not counted.
         scored: tasks with a score; None where a paper prints the group's score alone.
         rank: place among entries that have all of its tasks, on those tasks; equal scores share the best.
@@ -85,8 +83,6 @@ class GroupScore:
     rough: bool = False
     paper: Interval | None = None
     valid: float | None = None
-    readable: float | None = None
-    if_readable: float | None = None
     cut: float | None = None
     scored: int | None = None
     documents: int | None = None
@@ -195,8 +191,6 @@ def _computed(
     items, names = list(finished.values()), tuple(finished)
     layout, rows = roll_up(groups, finished)
     has = np.array([item.score is not None for item in items])
-    readable = layout.means([item.metrics.get("readable_repaired") for item in items])
-    if_readable = layout.scores([item.metrics.get("score_repaired", item.score) or 0.0 for item in items])
     cut = layout.means([item.share_cut("answers_cut") for item in items])
     late = np.array([item.score is not None and item.covered < 1 for item in items])
     some = np.array([item.score is not None and item.limited for item in items])
@@ -205,7 +199,6 @@ def _computed(
     scores = _rounded([row.score for row in rows])
     lows = _rounded([row.interval.low if row.interval else None for row in rows])
     highs = _rounded([row.interval.high if row.interval else None for row in rows])
-    reads = _rounded([if_readable[way] for way in layout.way])
     sample, suffix = items[0].sample, suffix_of(strategy)
     pending, short, unlike = (_in_groups(layout.counted, chosen, names) for chosen in (late, lacks, other))
     for place in np.flatnonzero(layout.members.any(axis=1)).tolist():
@@ -222,8 +215,6 @@ def _computed(
             rough=bool(row.interval and row.interval.rough),
             paper=beside.interval if beside and row.n_scored == group.n_tasks else None,
             valid=beside.valid if beside else row.valid,
-            readable=readable[place],
-            if_readable=reads[place],
             cut=cut[place],
             scored=row.n_scored,
             documents=row.n_documents,
@@ -264,7 +255,6 @@ def group_frame(rows: Sequence[GroupScore], titles: Mapping[tuple[str, str], str
                 **{"tasks_scored": row.scored, "tasks": row.group.n_tasks, "partial": row.partial},
                 "estimate_half": row.estimate.half if row.estimate else None,
                 "documents_of": row.estimate.of if row.estimate else None,
-                **{"readable_repaired": row.readable, "score_if_readable": row.if_readable},
                 **{"pending": len(row.pending), "rows_in_part": len(row.short)},
                 **{"other_conditions": len(row.unlike), "rank_of": row.of},
             }

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.answers import answer_format
 from medtasks_ext.answers.filter import ParseAnswer
-from medtasks_ext.answers.normalise import strip_reasoning
+from medtasks_ext.answers.reader.reply import without_reasoning
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.documents import Document, Loaded
 from medtasks_ext.registry.functions import function_named
@@ -108,7 +108,7 @@ def error_of(dataset: Dataset, answered: Answered) -> Error | None:
     wrong = kind not in TEXTS and answered.score is not None and answered.score < 1 - 1e-9
     if readable and not wrong and kind not in TEXTS:
         return None
-    reply = strip_reasoning(answered.response).strip()
+    reply = without_reasoning(answered.response).strip()
     if not answered.response.strip() or (not reply and not answered.cut):
         return Error(Cluster.EMPTY)
     unread = not readable or kind in TEXTS
@@ -149,8 +149,6 @@ def _wrong(dataset: Dataset, kind: str, answered: Answered) -> Error:
         known = {str(label).casefold() for label in [*labels, *(gold or [])]}
         if strange := [label for label in answer if str(label).casefold() not in known]:
             return Error(Cluster.OUTSIDE, f"“{strange[0][:_SHORT]}”")
-    if answered.parsed.get("reader") == "repaired":
-        gold = answered.parsed["repaired"]["gold"]
     items = items_of(kind, gold, answer)
     if items and (pairs := near_misses(kind, items)):
         counts = Counter(pair.kind for pair in pairs)

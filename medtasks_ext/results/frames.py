@@ -144,7 +144,7 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
             "were drawn (`run --error`)",
         ),
         Columns(
-            "valid:double readable_repaired:double score_if_readable:double cut:double",
+            "valid:double cut:double",
             "means over the finished tasks",
         ),
         Columns(

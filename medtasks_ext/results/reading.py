@@ -419,10 +419,8 @@ def _engine(content: Mapping[str, Any]) -> EngineRecord:
 
 def _counted(samples: Sequence[Sample]) -> dict[str, float]:
     """Means of what lm-eval's results leave to its samples."""
-    readable = [item["readable_repaired"] for item in samples if "readable_repaired" in item]
     unclosed = [item["unclosed_reasoning"] for item in samples if "unclosed_reasoning" in item]
-    named = {"readable_repaired": readable, "unclosed_reasoning": unclosed}
-    return {name: sum(items) / len(items) for name, items in named.items() if items}
+    return {"unclosed_reasoning": sum(unclosed) / len(unclosed)} if unclosed else {}
 
 
 def _moment(seconds: Any) -> str | None:

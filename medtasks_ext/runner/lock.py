@@ -1,21 +1,24 @@
 """`tasks.lock`: what scores of each task follow from, so that a change without a new version is seen.
 
-For each sample row the lock holds three short hashes: of the row, with the answer that stands for a wrong
-one; of its prompts; and of how a fixed set of responses to it is read and scored. All three follow from these
-alone. Where a row is in the lock and still the same, so must prompts, readings and scores be, or the `N` of
-the task's version `N-X` must be higher. New rows and datasets are no change.
+For each sample row the lock holds two short hashes: of the row, with the answer that stands for a wrong one,
+and of its prompts. For each dataset it holds one more: of how the replies of `replies.yaml` to its first row
+are read and scored. Where a row is in the lock and still the same, so must its prompts be, and readings and
+scores where that is the first one; or the `N` of the task's version `N-X` must be higher. New rows, datasets
+and metrics are no change.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import yaml
 from lm_eval.api.task import Task
 
 from medtasks_ext.answers.formats import AnswerFormat, answer_format
@@ -32,18 +35,26 @@ LOCK_FILE = "tasks.lock"
 _HEAD = "# what scores follow from, by task; written by `medtasks dev lock`\n"
 #: Of a row whose scores depend on language data that is not installed here.
 _UNKNOWN = "-"
-_LINE = re.compile(r"\w+ \d+-[A-Z](?: [0-9a-f]{8}:[0-9a-f]{8}:(?:[0-9a-f]{8}|-))*")
+_LINE = re.compile(r"\w+ \d+-[A-Z](?: [0-9a-f]{8}=(?:[0-9a-f]{8}|-))?(?: [0-9a-f]{8}:[0-9a-f]{8})*")
 #: Written at the ends of numbers that summation order may change.
 _DIGITS = 9
 
 
 @dataclass(frozen=True)
 class Locked:
-    """One dataset."""
+    """One dataset.
 
-    version: str  # `N-X`
-    #: hash of a row -> (hash of its prompts, hash of readings and scores)
-    rows: dict[str, tuple[str, str]] = field(default_factory=dict)
+    Attributes:
+        version: `N-X`.
+        rows: hash of a row -> hash of its prompts.
+        read: hash of the row to which the replies were read.
+        readings: hash of how they are read and scored.
+    """
+
+    version: str
+    rows: dict[str, str] = field(default_factory=dict)
+    read: str = ""
+    readings: str = _UNKNOWN
 
     @property
     def number(self) -> str:
@@ -66,10 +77,9 @@ def lock_of(registry: Registry, dataset: Dataset) -> Locked:
     known = not splits_sentences or tokeniser(dataset.metadata.language) is not None
     rows, form = _test_rows(dataset.sample_file), answer_format(dataset.blocks["answer"], where=dataset.file)
     prompts: dict[str, list[str]] = {}
-    scores: dict[str, list[Any]] = {}
+    found: list[Any] = []
     for task in tasks:
         documents = task.eval_docs
-        reader = Reader(task)
         for place, document in enumerate(documents):
             other = documents[(place + 1) % len(documents)]
             number = int(document.row.partition(",")[0].rpartition(" ")[2])
@@ -77,17 +87,14 @@ def lock_of(registry: Registry, dataset: Dataset) -> Locked:
             prompts.setdefault(key, []).append(str(task.fewshot_context(document, num_fewshot=0)))
             if document.instruction:  # what its turn says after examples
                 prompts[key].append(after(document, [document])["prompt"])
-            alone = _alone(document, other, form)
-            scores.setdefault(key, []).append(_scored(task, reader, alone, other["target"]))
+        if documents and known:
+            first, second = documents[0], documents[1 % len(documents)]
+            found.append(_scored(task, Reader(task), _alone(first, second, form), second["target"]))
     return Locked(
         dataset.version,
-        {
-            key: (
-                _short(json.dumps(prompts[key])),
-                _short(json.dumps(scores[key], sort_keys=True)) if known else _UNKNOWN,
-            )
-            for key in prompts
-        },
+        {key: _short(json.dumps(said)) for key, said in prompts.items()},
+        next(iter(prompts), ""),
+        _short(json.dumps(found, sort_keys=True)) if known else _UNKNOWN,
     )
 
 
@@ -108,69 +115,31 @@ def _alone(document: Document, other: Document, form: AnswerFormat) -> Document:
     return copy
 
 
-def responses(target: str, other: str) -> list[str]:
-    """The fixed set: right, wrong, dressed up, broken and empty answers.
+@lru_cache(maxsize=1)
+def _forms() -> tuple[str, ...]:
+    """The replies of `replies.yaml`, with places for answers."""
+    said = yaml.safe_load(Path(__file__).with_name("replies.yaml").read_text(encoding="utf-8"))
+    announced = [f"{form}{more}" for form in said["announcements"] for more in ("", *said["rationales"])]
+    return (*announced, *said["others"])
+
+
+def replies(target: str, other: str) -> list[str]:
+    """The fixed set.
 
     Args:
-        target: the gold answer as written.
+        target: the gold answer as written. other: another row's.
     """
-    half = len(target) // 2
-    return [
-        target,
-        other,
-        "",
-        "◇◇◇",
-        target[:half],
-        f"{target}\n{other}",
-        f"{other}\n\n{target}",
-        f"<think>{other}</think>{target}",
-        f"{other}</think>\n<think></think>{target}",
-        f"{target}</think>{other}</think>{target}",
-        f"<think>{other} {target}",
-        f"Analysis:\n{other}\nResult:\n{target}",
-        f"The answer is {target}.",
-        f"答案：{target}",
-        f"**{target}**",
-        f"```json\n{target}\n```",
-        f"```\n{target}\n```\nI hope this helps.",
-        f" {target.upper()} ",
-        target.lower(),
-        re.sub(r"\s+", " ", target),
-        target.replace(":", "：").replace(",", "，"),
-        f"({target[:1]}) {target}",
-        "\n".join(reversed(target.splitlines())),
-    ]
+    return [form.replace("{x}", target).replace("{y}", other) for form in _forms()]
 
 
 def _scored(task: Task, reader: Reader, document: Any, other: str) -> list[Any]:
-    """Readings and metrics of each response, and what aggregations make of all of them."""
-    rows: list[Any] = []
-    values: dict[str, list[Any]] = {}
-    for text in responses(document["target"], other):
+    """The reading and the score of each reply."""
+    rows = []
+    for text in replies(document["target"], other):
         parsed = reader.read(document, text)
-        found = task.process_results(document, [parsed])
-        rows.append([_plain(_readings(parsed)), {name: _plain(value) for name, value in found.items()}])
-        for name, value in found.items():
-            values.setdefault(name, []).append(value)
-    aggregate = task.aggregation()
-    return [
-        rows,
-        {name: _aggregated(aggregate[name], items) for name, items in values.items() if name in aggregate},
-    ]
-
-
-def _readings(parsed: Any) -> Any:
-    """Both readings without the places and the reasons, from which no score follows."""
-    if isinstance(parsed, dict):
-        return {name: _readings(value) for name, value in parsed.items() if name not in ("span", "why")}
-    return parsed
-
-
-def _aggregated(function: Any, items: Sequence[Any]) -> Any:
-    try:
-        return _plain(function(items))
-    except (ValueError, ZeroDivisionError, KeyError, IndexError) as error:  # some need other rows besides
-        return type(error).__name__
+        score = task.process_results(document, [parsed]).get("score")
+        rows.append([_plain(parsed["answer"]), parsed["valid"], _plain(score)])
+    return rows
 
 
 def _plain(value: Any) -> Any:
@@ -222,9 +191,10 @@ def read_lock(path: Path, *, newest: bool = False) -> dict[str, Locked]:
                 where=f"{path}:{number}",
                 remedy=f"call `medtasks dev lock {name}`, which keeps the newest",
             )
-        version, *rows = rest.split(" ")
-        parts = [row.split(":") for row in rows]
-        locked = Locked(version, {row: (prompts, scores) for row, prompts, scores in parts})
+        version, *parts = rest.split(" ")
+        row, _, readings = parts.pop(0).partition("=") if parts and "=" in parts[0] else ("", "", _UNKNOWN)
+        rows = dict(part.split(":") for part in parts)
+        locked = Locked(version, rows, row, readings)
         if name not in found or int(found[name].number) <= int(locked.number):
             found[name] = locked
     return found
@@ -234,7 +204,12 @@ def lock_text(locked: dict[str, Locked]) -> str:
     """The lock as a file: one line a dataset, in the order of names."""
     lines = [
         " ".join(
-            [name, item.version, *(":".join([row, *hashes]) for row, hashes in sorted(item.rows.items()))]
+            [
+                name,
+                item.version,
+                *([f"{item.read}={item.readings}"] if item.read else []),
+                *(":".join(row) for row in sorted(item.rows.items())),
+            ]
         )
         for name, item in sorted(locked.items())
     ]
@@ -245,17 +220,15 @@ def broken(old: Locked, new: Locked) -> Iterator[str]:
     """What changed without a new `N`: `prompts`, `readings or scores`."""
     if old.number != new.number:
         return
-    both = [(old.rows[row], new.rows[row]) for row in old.rows.keys() & new.rows.keys()]
-    if any(before[0] != now[0] for before, now in both):
+    if any(old.rows[row] != new.rows[row] for row in old.rows.keys() & new.rows.keys()):
         yield "prompts"
-    if any(before[1] != now[1] and _UNKNOWN not in (before[1], now[1]) for before, now in both):
+    same_row = old.read == new.read and _UNKNOWN not in (old.readings, new.readings)
+    if same_row and old.readings != new.readings:
         yield "readings or scores"
 
 
 def merged(old: Locked | None, new: Locked) -> Locked:
     """What is written: hashes that cannot be computed here stay as they were."""
-    rows = {
-        row: (prompts, old.rows[row][1] if scores == _UNKNOWN and old and row in old.rows else scores)
-        for row, (prompts, scores) in new.rows.items()
-    }
-    return Locked(new.version, rows)
+    if new.readings == _UNKNOWN and old and old.read == new.read:
+        return replace(new, readings=old.readings)
+    return new

@@ -46,12 +46,9 @@ class PreviewAnswer:
     response: str  # the whole text
     parsed: Any  # the answer that is scored; None where there is none
     valid: bool  # whether it could be read
-    reader: str  # whose reading that is: `official`, or `repaired` where the suite has released none
+    reader: str  # whose reading that is: `official`, or `shared` where the suite has released none
     span: tuple[int, int] | None  # (first, last + 1) of it in the response, where the reader says so
     why: str  # by which sign it was found
-    repaired: Any  # the repaired reading; None where it finds no answer
-    repaired_span: tuple[int, int] | None  # as `span`
-    repaired_why: str  # as `why`, or why there is none
     #: metric -> its value on this document alone; `score` is missing where judges give it
     metrics: dict[str, float]
 
@@ -202,9 +199,6 @@ def _answer(task: Task, settings: Settings, place: int, name: str, model: LM) ->
         reader=read["reader"],
         span=read["span"],
         why=read["why"],
-        repaired=read["repaired"]["answer"],
-        repaired_span=read["repaired"].get("span"),
-        repaired_why=read["repaired"].get("why", ""),
         metrics=_of_one_document(task, sample, outcome.metrics),
     )
 

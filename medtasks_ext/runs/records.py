@@ -69,7 +69,6 @@ class Sample(_Sample, total=False):
 
     request: str  # key of its outcome
     valid: float  # whether an answer could be read, 0 or 1
-    readable_repaired: float  # whether the repaired reading found an answer, 0 or 1
     unclosed_reasoning: float  # whether a reasoning trace never ended, 0 or 1
     score: Any  # what the document contributed to the task's score: a number, or (run, number)
 

@@ -108,12 +108,11 @@ def _sample(line: bytes, number: int, path: Path, remedy: str) -> Sample:
 
 
 def _with_counts(sample: Sample) -> Sample:
-    """A record with what plain lm-eval leaves out: whether there is a repaired answer, and an open trace."""
-    if "valid" in sample and "readable_repaired" not in sample and (parsed := parsed_of(sample)):
-        if "repaired" in parsed:
-            sample["readable_repaired"] = float(parsed["repaired"]["answer"] is not None)
-        if "unclosed_reasoning" in parsed:
-            sample["unclosed_reasoning"] = float(parsed["unclosed_reasoning"])
+    """A record with what plain lm-eval leaves out: whether reasoning never ended."""
+    lacks = "valid" in sample and "unclosed_reasoning" not in sample
+    parsed = parsed_of(sample) if lacks else None
+    if parsed and "unclosed_reasoning" in parsed:
+        sample["unclosed_reasoning"] = float(parsed["unclosed_reasoning"])
     return sample
 
 

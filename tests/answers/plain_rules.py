@@ -190,7 +190,7 @@ def cut(text: str, cot: bool) -> str:
     if "</think>" in text:
         text = text.split("</think>")[-1]
     elif "<think>" in text:
-        text = text[: text.index("<think>")]
+        text = ""
     if cot:
         text = re.split(r"(?i:result|结果)\**\s*[:：]\**", text)[-1]
     return text

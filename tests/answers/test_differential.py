@@ -1,4 +1,4 @@
-"""The package reads random responses exactly as the plain rules do, for every task and in both modes."""
+"""The package reads random responses as the plain rules do, for every task whose suite has a reader."""
 
 from __future__ import annotations
 
@@ -39,11 +39,12 @@ BLOCKS: dict[str, dict[str, Any]] = {**TASKS, **BRIDGE}
 @pytest.mark.parametrize(("n", "seed"), SERIES)
 @pytest.mark.parametrize("name", BLOCKS)
 def test_random_responses_are_read_as_the_plain_rules_say(name, n, seed):
-    block = BLOCKS[name]
-    read, rule = answer_format(block).read, RULES[block["kind"]]
+    block, form = BLOCKS[name], answer_format(BLOCKS[name])
+    read, rule = form.read, RULES[block["kind"]]
+    modes = [cot for cot in (False, True) if form.has_released_reader(cot=cot)]
     differing, valid, answers = [], 0, set()
     for text in responses.many(block, responses.ROW, f"responses to {name}, {seed}", n):
-        for cot in (False, True):
+        for cot in modes:
             answer, is_valid = read(text, responses.ROW, cot=cot)[:2]
             expected = rule(block, text, responses.ROW, cot)
             if (plainly(answer), is_valid) != expected:
@@ -52,8 +53,8 @@ def test_random_responses_are_read_as_the_plain_rules_say(name, n, seed):
             answers.add(str(answer))
     assert min(differing, key=lambda item: len(item[0]), default=None) is None
     # the responses are worth reading: neither all valid (where that can be) nor all the same
-    assert valid > n / 5
-    assert valid < 2 * n or block["kind"] == "code_list"
+    assert valid > n * len(modes) / 10
+    assert valid < n * len(modes) or block["kind"] == "code_list"
     assert len(answers) > 2
 
 
@@ -83,7 +84,6 @@ def test_a_line_of_20_000_characters_that_repeats_itself_is_read(name):
         "import json, sys\nfrom medtasks_ext.answers import answer_format\n"
         "block, texts, row = json.load(sys.stdin)\nform = answer_format(block)\n"
         "for text in texts:\n    form.read(text, row, cot=True)\n"
-        "    form.read_repaired(text, {'gold': [''], 'target': text}, cot=True)\n"
         "    print('read', flush=True)"
     )
     given = json.dumps([block, texts, responses.ROW]).encode()

@@ -52,7 +52,7 @@ def test_no_list(text):
 def test_under_chain_of_thought_the_result_is_read_where_no_final_answer_is_marked():
     assert read("Not Codeine.\nResult: Aspirin", cot=True) == [["Aspirin"]]
     assert read("Result:\nFinal Answer:\nAspirin", cot=True) == [["Aspirin"]]
-    assert read("Final Answer:\nAspirin\nResult: Heparin", cot=True) == [["Aspirin"], ["Result: Heparin"]]
+    assert read("Final Answer:\nAspirin\nResult: Heparin", cot=True) == [["Heparin"]]  # the last one
 
 
 def test_gold_is_one_drug_a_line_commas_and_all():

@@ -1,4 +1,4 @@
-"""Long responses: a released reader sees all of them, the repaired reading both ends."""
+"""Long responses: a released reader sees all of them, the shared reader both ends."""
 
 import json
 
@@ -25,35 +25,22 @@ def test_lines_in_the_middle_of_a_long_response_count_officially(side):
     assert alone.valid and amid.answer == alone.answer
 
 
-@pytest.fixture
-def label():
-    """A reader of labels."""
-    return answer_format({"kind": "label", "prefix": "triage", "labels": ["urgent", "routine"]})
-
-
-def read(label, text):
-    return label.read_repaired(text, {"gold": "urgent", "target": "urgent"}, cot=False)
-
-
 LINE = "The note goes on.\n"
+FORM = answer_format({"kind": "category", "labels": ["urgent", "routine"], "before": "triage:"})
 
 
 @pytest.mark.parametrize("n", [1, 1_000, 3_000, 20_000])
-def test_the_repaired_reading_sees_both_ends_of_a_long_response(label, n):
+def test_the_shared_reader_sees_both_ends_of_a_long_response(n):
     """The end most of all: a response ends with its answer, a trace in front of it or not."""
     for text in (f"{LINE * n}triage: routine", f"triage: routine\n{LINE * n}"):
-        found = read(label, text)
-        assert found["answer"] == "routine"
-        begin, end = found["span"]  # of the whole response
+        found = FORM.read(text, {}, cot=False)
+        assert found.answer == "routine"
+        begin, end = found.span  # of the whole response
         assert text[begin:end] == "routine"
 
 
-def test_the_last_answer_line_of_a_long_response_counts(label):
-    assert read(label, f"triage: urgent\n{LINE * 5_000}triage: routine")["answer"] == "routine"
-
-
-def test_what_lies_in_the_middle_of_a_very_long_response_is_not_read_by_the_repaired_reading(label):
-    assert read(label, f"{LINE * 3_000}triage: routine\n{LINE * 3_000}")["answer"] is None
+def test_what_lies_in_the_middle_of_a_very_long_response_is_not_read():
+    assert not FORM.read(f"{LINE * 3_000}triage: routine\n{LINE * 3_000}", {}, cot=False).valid
 
 
 VERIFIED = [

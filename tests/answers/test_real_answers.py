@@ -8,22 +8,13 @@ from tests.answers.real import NONE, real_answers
 from tests.answers.real.store import PASSES, kept, readings
 
 ANSWERS = list(real_answers())
-#: place -> why the reader does not find what the author read; tests/answers/real counts them
+#: place -> what the shared reader finds where the author read another thing, or nothing
 STAY = {
-    15: "a class of drugs before a colon is taken for the drug",
-    24: "a sentence says that there is none, in words of its own",
-    85: "prose that says no without the word",
-    88: "a letter at the beginning counts against another one that is recommended later",
-    90: "prose that says no without the word",
-    96: "prose that says yes without the word",
-    118: "an answer line names what is no label: read, and wrong",
-    121: "the definitions of the labels are repeated behind their names",
-    145: "a list of all options is begun again and cut behind its first line",
-    147: "two numbers, of which the second is the result",
-    151: "two numbers, of which the second is the result",
-    168: "a label within a sentence does not count",
+    138: "all options are begun again behind the announcement, in another order",
+    145: "all options are begun again behind the announcement, in another order",
     186: "the form of the answer is repeated from the prompt",
     188: "the question is repeated as the answer",
+    189: "the question is repeated as the answer",
 }
 
 
@@ -35,9 +26,12 @@ def test_they_are_of_all_suites_and_kinds():
     assert 20 < sum(item.said != NONE for item in ANSWERS) < 180
 
 
-@pytest.mark.parametrize("item", ANSWERS, ids=lambda item: f"{item.place}-{item.kept.task}")
-def test_it_is_read_as_the_author_read_it(item):
-    assert item.agrees == (item.place not in STAY), (item.read(), item.said, item.kept.response)
+@pytest.mark.parametrize(
+    "item", [item for item in ANSWERS if item.is_shared], ids=lambda item: f"{item.place}-{item.kept.task}"
+)
+def test_it_is_read_as_the_author_read_it_or_not_at_all(item):
+    right = item.agrees or item.read() == NONE
+    assert right == (item.place not in STAY), (item.read(), item.said, item.kept.response)
 
 
 def test_the_store_has_an_answer_to_each_task_in_each_pass():
@@ -57,7 +51,7 @@ def test_a_reader_that_changes_says_of_which_answers(suite):
         if item.suite != suite:
             continue
         now = item.reading()
-        if now != {"scored": before["scored"], "repaired": before["repaired"]}:
+        if now != {"scored": before["scored"]}:
             changed.append((item, before, now))
     counts = Counter((item.kind, item.language) for item, _, _ in changed)
     first = [(item.key, before, now, item.response[:200]) for item, before, now in changed[:5]]

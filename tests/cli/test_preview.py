@@ -95,7 +95,7 @@ def test_a_response_of_ones_own_is_read_and_scored(medtasks, previewed):
         *_, answer = previewed(*arguments, response)["cot"]["answers"]
         assert (answer["response"], answer["valid"], answer["metrics"]["score"]) == (response, valid, score)
     printed = medtasks("preview", *arguments, "Result: B").out
-    read = '  repaired reading: "B" (announced; characters 9 to 9)\n  SAMPLE score 0\n'
+    read = '  shared reading: "B" (the whole reply; characters 9 to 9)\n  SAMPLE score 0\n'
     assert f"your answer: 'Result: B'\n{read}" in printed
 
 
@@ -103,9 +103,8 @@ def test_the_example_of_the_help_is_readable(medtasks):
     arguments = ("medhelm_medqa", "--data", "sample", "--strategy", "zero_shot", "--response")
     printed = medtasks("preview", *arguments, "The answer is B.").out
     _, mine = printed.split("your answer: 'The answer is B.'\n")
-    official, repaired, *_ = mine.split("\n")
+    official, *_ = mine.split("\n")
     assert official.startswith("  no answer can be read")  # HELM sees the first token alone
-    assert repaired.startswith('  repaired reading: "B" (') and repaired.endswith("characters 15 to 15)")
 
 
 def test_text_comes_out_to_the_letter_when_it_is_piped(medtasks, data_dir):

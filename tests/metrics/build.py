@@ -23,25 +23,18 @@ def documents(
 
 
 def parsed(answer: Any, *, valid: bool = True, unclosed: bool = False, **more: Any) -> dict[str, Any]:
-    """What the filter hands to a metric; the repaired reading finds nothing unless it is given."""
-    repaired = {"gold": [], "answer": None}
-    read = {"answer": answer, "valid": valid, "unclosed_reasoning": unclosed, "repaired": repaired}
-    return {**read, **more}
+    """What the filter hands to a metric."""
+    return {"answer": answer, "valid": valid, "unclosed_reasoning": unclosed, **more}
 
 
 INVALID = parsed(None, valid=False)
 
 
 def columns(process: Callable[..., dict[str, Any]], docs: list, answers: Iterable[Any]) -> dict[str, list]:
-    """The results of all documents, metric by metric. An answer is the parsed one or `INVALID`.
-
-    The repaired reading gives what the official one does.
-    """
+    """The results of all documents, metric by metric. An answer is the parsed one or `INVALID`."""
     table: dict[str, list] = {}
     for document, answer in zip(docs, answers, strict=True):
-        given = answer if answer is INVALID else parsed(answer)
-        repaired = {"gold": document["gold"], "answer": given["answer"]}
-        result = process(document, [{**given, "repaired": repaired}])
+        result = process(document, [answer if answer is INVALID else parsed(answer)])
         for name, value in result.items():
             table.setdefault(name, []).append(value)
     return table

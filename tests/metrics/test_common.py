@@ -71,23 +71,25 @@ NAMES = [f"{process.__module__.rpartition('.')[2]}.{process.__name__}" for proce
 @pytest.mark.parametrize(("process", "answer", "fields"), METRICS, ids=NAMES)
 def test_without_gold_a_document_reports_valid_and_no_score(process, answer, fields):
     [document] = documents([None], labels=["a"], **fields)
-    unread_repaired = {"readable_repaired": 0}
     assert process(document, [parsed(answer)]) == {
-        **unread_repaired, "valid": 1, "unclosed_reasoning": 0, "scored": 0,
-    }  # fmt: skip
+        "valid": 1,
+        "unclosed_reasoning": 0,
+        "scored": 0,
+    }
     unread = "" if process is choice.process_results else [] if process is codes.process_results else None
     unclosed = parsed(unread, valid=False, unclosed=True)
     assert process(document, [unclosed]) == {
-        **unread_repaired, "valid": 0, "unclosed_reasoning": 1, "scored": 0,
-    }  # fmt: skip
+        "valid": 0,
+        "unclosed_reasoning": 1,
+        "scored": 0,
+    }
 
 
 @pytest.mark.parametrize(("process", "answer", "fields"), METRICS, ids=NAMES)
 def test_sample_rows_are_marked_and_others_are_not(process, answer, fields):
     gold = [answer] if process is generation.process_results else answer
     [document] = documents([gold], labels=["a"], **fields)
-    same = {"repaired": {"gold": gold, "answer": answer}} if process is choice.process_results else {}
-    read = parsed(answer, **same)
+    read = parsed(answer)
     real = process(document, [read])
     document["data"] = "sample"
     sample = process(document, [read])

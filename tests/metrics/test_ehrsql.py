@@ -1,4 +1,4 @@
-"""EHRSQL: HELM's metrics against a plain implementation, the repaired ones by hand."""
+"""EHRSQL: HELM's metrics against a plain implementation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from medtasks_ext.models.baselines import Oracle
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import STRATEGIES, registry
 from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
-from medtasks_ext.stats.statistic import mean_of_some
 from tests.conftest import write_jsonl
 from tests.metrics.build import documents
 
@@ -58,9 +57,10 @@ def scored(reply: str, gold: dict, database: str) -> dict:
     document.loaded.database_file = database
     reading = FORMAT.read(reply, document, cot=False)
     parsed = {
-        "answer": reading.answer, "valid": reading.valid, "unclosed_reasoning": False,
-        "repaired": FORMAT.read_repaired(reply, document, cot=False),
-    }  # fmt: skip
+        "answer": reading.answer,
+        "valid": reading.valid,
+        "unclosed_reasoning": False,
+    }
     return ehrsql.process_results(document, [parsed])
 
 
@@ -100,7 +100,6 @@ def test_reasoning_that_never_ended_is_no_abstention(database):
     for own in (UNANSWERABLE, WOMEN):
         got = scored("<think>which table", own, database)
         assert got["score"] == 0 and got["valid"] == 0 and got["ehr_sql_query_validity"] == 0
-        assert got["ehr_sql_execution_accuracy_repaired"] == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -193,63 +192,7 @@ def test_helms_metrics_are_those_of_a_plain_implementation(database, reply, quer
     assert [got[f"ehr_sql_{name}"] for name in HELM] == plain_helm(reply, own, database)
 
 
-@pytest.mark.parametrize(
-    ("reply", "own", "accuracy", "precision", "recall"),
-    [
-        ("select 1 union select 3", WOMEN, (1, 1), (1, 1), (1, 1)),
-        ("select 1", WOMEN, (0, 1), (1, 1), (1, 1)),
-        ("", WOMEN, (0, 1), (0, 0), (0, 1)),
-        ("null;", WOMEN, (0, 1), (0, 0), (0, 1)),
-        ("", UNANSWERABLE, (1, 1), (0, 0), (0, 0)),
-        ("null", UNANSWERABLE, (1, 1), (0, 0), (0, 0)),
-        ("<sql> </sql>", UNANSWERABLE, (1, 1), (0, 0), (0, 0)),
-        ("select 1", UNANSWERABLE, (0, 1), (0, 1), (0, 0)),
-        ("select id from patient where gender = 'x'", NONE, (1, 1), (1, 1), (1, 1)),  # empty equals empty
-        ("selct", NONE, (0, 1), (1, 1), (1, 1)),
-        ("", NONE_WITHOUT_SLOTS, (0, 1), (0, 0), (0, 1)),
-        ("select id from patient where heartrate > 100", BROKEN, (1, 1), (1, 1), (1, 1)),
-        ("select 1", gold("select nonsense"), (0, 0), (1, 1), (1, 1)),  # nothing could be right
-    ],
-)
-def test_repaired_metrics_by_hand(database, reply, own, accuracy, precision, recall):
-    got = scored(reply, own, database)
-    names = ["execution_accuracy", "precision_answerable", "recall_answerable"]
-    assert [got[f"ehr_sql_{name}_repaired"] for name in names] == [accuracy, precision, recall]
-
-
-@pytest.mark.parametrize(
-    ("query", "rows"),
-    [
-        ("select id from patient where strftime('%y', admitted) = '2105'", {(1,), (3,)}),
-        ("select id from patient where datetime(admitted) >= datetime(current_time, '-1 month')", {(3,)}),
-        ("select id from patient where admitted > datetime('now', '-1 month')", {(3,)}),
-        ("select id from patient where date(admitted) = CURRENT_DATE", {(3,)}),
-        ("select strftime('%j', discharged) - strftime('%j', admitted) from patient where id = 1", {(32.0,)}),
-        ("select id from patient where heartrate between heart_rate_lower and heart_rate_upper", {(1,)}),
-        ("select datetime(CURRENT_TIMESTAMP)", {("2105-12-31 23:59:00",)}),
-        ("select gender from patient where id = 1", {("female",)}),
-    ],
-)
-def test_queries_run_as_the_dataset_means_them(database, query, rows):
-    with closing(sqlite3.connect(database)) as connection:
-        assert set(connection.execute(ehrsql.as_dataset_means(query))) == rows
-
-
-def test_precision_is_taken_over_attempts_and_recall_over_answerable_questions(database):
-    cases = [
-        ("select 1", WOMEN), ("select 1", UNANSWERABLE), ("", WOMEN), ("", UNANSWERABLE), ("null", WOMEN),
-    ]  # fmt: skip
-    table = [scored(reply, own, database) for reply, own in cases]
-
-    def value(name: str) -> float:
-        return mean_of_some([row[f"ehr_sql_{name}_repaired"] for row in table])
-
-    assert value("precision_answerable") == pytest.approx(1 / 2)
-    assert value("recall_answerable") == pytest.approx(1 / 3)
-    assert value("execution_accuracy") == pytest.approx(1 / 5)
-    assert mean_of_some([(0, 0)]) == 0
-    # HELM divides both by the number of documents; `null` counts as an attempt there
-    assert sum(row["ehr_sql_precision_answerable"] for row in table) / 5 == pytest.approx(2 / 5)
+# ---------------------------------------------------------------- the task and its database
 
 
 def test_the_prompt_shows_the_tables_of_the_database_that_is_used(data_dir, database):
@@ -295,10 +238,9 @@ def metrics(strategy: str, data: str) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_gold_queries_are_right_by_the_repaired_rule_too(strategy):
+def test_gold_queries_are_right(strategy):
     got = metrics(strategy, "sample")
-    assert got["score"] == got["ehr_sql_execution_accuracy_repaired"] == 1
-    assert got["ehr_sql_precision_answerable_repaired"] == got["ehr_sql_recall_answerable_repaired"] == 1
+    assert got["score"] == 1
     assert 0 < got["ehr_sql_precision_answerable"] == got["ehr_sql_recall_answerable"] < 1
 
 
@@ -321,13 +263,13 @@ def test_real_rows_on_the_sample_database(data_dir):
     got = metrics("zero_shot", "local")
     for place, name in enumerate(HELM):
         assert got[f"ehr_sql_{name}"] == pytest.approx(sum(row[place] for row in expected) / len(rows)), name
-    assert got["ehr_sql_execution_accuracy_repaired"] == 1 and got["valid"] == 1
+    assert got["valid"] == 1
     assert 1 / 3 <= got["score"] < 1
 
 
 def test_a_gold_query_that_runs_out_of_time_is_said(database, caplog):
     forever = "with recursive r(n) as (select 1 union all select n + 1 from r) select count(*) from r"
-    assert scored("select 1", gold(forever), database)["ehr_sql_execution_accuracy_repaired"] == (0, 0)
+    assert scored("select 1", gold(forever), database)["score"] == 0
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "gave no result (too many steps)" in caplog.text and forever in caplog.text
     scored("select 2", gold(forever), database)
@@ -348,7 +290,6 @@ def test_a_query_that_is_not_decided_is_counted_and_asked_again(database, caplog
     own = gold("select id from patient where gender = 'female' and 1")
     got = scored("select 1 union select 3 -- not decided", own, database)
     assert got["ehr_sql_not_decided"] == 1 and got["score"] == 0
-    assert got["ehr_sql_execution_accuracy_repaired"] == (0, 0)
     assert "gave no result (its process died)" in caplog.text
     failing[0] = False
     got = scored("select 1 union select 3 -- not decided", own, database)

@@ -104,4 +104,4 @@ def test_label_sets_by_hand():
 @pytest.mark.parametrize("module", [entities, relation_labels, label_sets])
 def test_without_gold_there_is_no_score(module):
     got = columns(module.process_results, documents([None]), [INVALID])
-    assert set(got) == {"valid", "readable_repaired", "unclosed_reasoning", "scored"} and got["scored"] == [0]
+    assert set(got) == {"valid", "unclosed_reasoning", "scored"} and got["scored"] == [0]

@@ -51,16 +51,16 @@ def test_an_answer_without_events_misses_them_all():
 
 
 @pytest.mark.parametrize(
-    ("line", "event", "subject", "repaired"),
+    ("line", "event", "subject"),
     [
-        ("entity_1: a, entity_2: b, relation: holder;", 1, 1, 1),
-        ("entity_1: a, entity_2: b, relation: partner;", 1, 1, 0),  # the label is officially never scored
-        ("entity_1: b, entity_2: a, relation: holder;", 0, 1, 1),  # the second place is
-        ("entity_1: a, entity_2: c, relation: holder;", 0, 0, 0),
-        ("no relation", 0, 0, 0),
+        ("entity_1: a, entity_2: b, relation: holder;", 1, 1),
+        ("entity_1: a, entity_2: b, relation: partner;", 1, 1),  # the label is officially never scored
+        ("entity_1: b, entity_2: a, relation: holder;", 0, 1),  # the second place is
+        ("entity_1: a, entity_2: c, relation: holder;", 0, 0),
+        ("no relation", 0, 0),
     ],
 )
-def test_relations_are_scored_as_published_and_repaired(line, event, subject, repaired):
+def test_relations_are_scored_as_published(line, event, subject):
     block = {
         "kind": "relation_lines",
         "fields": ["entity_1", "entity_2", "relation"],
@@ -68,60 +68,10 @@ def test_relations_are_scored_as_published_and_repaired(line, event, subject, re
     }
     got = scores(events.process_relations, block, "entity_1: a, entity_2: b, relation: holder;", line)
     assert got == {
-        "score": event, "f1_event": event, "f1_subject": subject, "f1_event_repaired": repaired,
-        "score_repaired": repaired,
-    }  # fmt: skip
-
-
-EX4CDS = {
-    "kind": "event_lines", "fields": ["entity", "type"], "all_fields": ["entity", "type", "factuality"],
-    "patterns": ["strict"],
-}  # fmt: skip
-CDEE = {
-    "kind": "event_lines",
-    "fields": ["subject", "description", "location", "status"],
-    "patterns": ["bracketed"],
-}
-ATTRIBUTES = {"kind": "attribute_lines", "fields": ["drug", "dosage", "route"]}
-
-
-@pytest.mark.parametrize(
-    ("block", "gold", "line", "event", "repaired"),
-    [
-        (EX4CDS, "entity: a, type: b, factuality: c;", "entity: a, type: b, factuality: c;", 1, 1),
-        (EX4CDS, "entity: a, type: b, factuality: c;", "factuality: c, entity: a, type: b", 0, 1),
-        (EX4CDS, "entity: a, type: b, factuality: c;", "entity: a, type: b, factuality: d;", 0, 0),
-        (EX4CDS, "entity: a, type: b;\nentity: c, type: d;",
-         "entity: a, type: b; entity: c, type: d", 2 / 3, 1),
-        (CDEE, "subject: a, description: [b,c], location: [], status: d;",
-         "subject: a, description: [c,b], location: [], status: d;", 0, 1),
-        (ATTRIBUTES, "drug: a, dosage: 1 mg, route: po;", "drug: a, route: po, dosage: 1 mg", 0, 1),
-        (ATTRIBUTES, "drug: a, dosage: 1, 2;", "drug: a, dosage: 1, 3;", 1, 0),
-        (ATTRIBUTES, "drug: a, dosage: 1;", "no drug", 0, 0),
-    ],
-)  # fmt: skip
-def test_events_are_scored_as_published_and_repaired(block, gold, line, event, repaired):
-    got = scores(events.process_results, block, gold, line)
-    assert (got["score"], got["f1_event_repaired"]) == pytest.approx((event, repaired))
-    assert "f1_subject_repaired" not in got
-
-
-@pytest.mark.parametrize(
-    ("line", "subject", "repaired", "event"),
-    [
-        ("age: 53, genre: f, issue: décès", 1, 1, 1),
-        ("age: 53, genre: f, issue: stable", 1, 0, 0),  # officially the ages are compared
-        ("age: 54, genre: f, issue: décès", 0, 1, 0),
-    ],
-)
-def test_a_subject_that_is_not_the_first_field_is_compared_repaired(line, subject, repaired, event):
-    block = {
-        "kind": "event_lines", "fields": ["age", "genre", "issue"], "patterns": ["open_line"],
-        "subject": "issue",
-    }  # fmt: skip
-    got = scores(events.process_results, block, "age: 53, genre: f, issue: décès", line)
-    names = ("f1_subject", "f1_subject_repaired", "f1_event", "f1_event_repaired")
-    assert tuple(got[name] for name in names) == (subject, repaired, event, event)
+        "score": event,
+        "f1_event": event,
+        "f1_subject": subject,
+    }
 
 
 def scores(process, block, gold, line):

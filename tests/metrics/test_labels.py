@@ -9,7 +9,7 @@ from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_su
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from medtasks_ext.metrics import multi_label, single_label
-from tests.metrics.build import INVALID, columns, documents, mean, parsed
+from tests.metrics.build import INVALID, columns, documents, mean
 
 LABELS = st.sampled_from(["疾病", "年龄", "药物", "a", "b"])
 WITH_STRANGERS = st.sampled_from(["疾病", "年龄", "药物", "a", "b", "yeſ", "0", ""])
@@ -71,46 +71,3 @@ def test_label_list_metrics_are_those_of_multi_hot_matrices_over_the_gold_labels
 def test_a_label_list_is_right_when_its_gold_labels_are_exactly_the_gold(answer, score):
     docs = documents([["a", "b"]], labels=["a", "b", "c"])
     assert columns(multi_label.process_results, docs, [answer])["score"] == [score]
-
-
-def repaired_columns(process, golds, answers):
-    """The repaired metrics of documents whose official answers are all invalid."""
-    given = [
-        process(document, [parsed(None, valid=False, repaired={"gold": gold, "answer": answer})])
-        for document, gold, answer in zip(documents(golds, labels=["年龄"]), golds, answers, strict=True)
-    ]
-    return {name: [result[name] for result in given] for name in given[0] if name.endswith("_repaired")}
-
-
-@given(st.lists(st.tuples(LABELS, st.none() | WITH_STRANGERS), min_size=1, max_size=30))
-def test_repaired_an_answer_that_cannot_be_read_is_wrong_whatever_would_be_drawn(pairs):
-    gold, predicted = map(list, zip(*pairs, strict=True))
-    got = repaired_columns(single_label.process_results, gold, predicted)
-    written = ["not read" if answer is None else answer for answer in predicted]
-    assert mean(got["acc_repaired"]) == pytest.approx(accuracy_score(gold, written))
-    expected = f1_score(gold, written, labels=sorted(set(gold)), average="macro", zero_division=0)
-    assert single_label.f1_macro(got["f1_macro_repaired"]) == pytest.approx(expected, abs=1e-12)
-
-
-@given(
-    st.lists(st.tuples(SETS, st.none() | st.frozensets(WITH_STRANGERS, min_size=1)), min_size=1, max_size=20)
-)
-def test_repaired_every_predicted_label_that_is_not_gold_is_a_false_positive(rows):
-    golds = [sorted(gold) for gold, _ in rows]
-    answers = [None if answer is None else sorted(answer) for _, answer in rows]
-    got = repaired_columns(multi_label.process_results, golds, answers)
-    hot = MultiLabelBinarizer(
-        classes=sorted({label for gold, answer in rows for label in gold | (answer or set())})
-    )
-    matrices = hot.fit_transform(golds), hot.transform([answer or [] for answer in answers])
-    assume(len(hot.classes) > 1)
-    micro = f1_score(*matrices, average="micro", zero_division=0)
-    assert multi_label.micro_f1(got["f1_micro_repaired"]) == pytest.approx(micro, abs=1e-12)
-    assert mean(got["acc_repaired"]) == pytest.approx(accuracy_score(*matrices))
-
-
-def test_a_label_outside_the_label_space_breaks_an_exact_match_repaired():
-    docs = documents([["a", "b"]], labels=["a", "b", "c"])
-    got = columns(multi_label.process_results, docs, [["a", "b", "unknown"]])
-    assert (got["acc"], got["acc_repaired"]) == ([1], [0])
-    assert got["f1_micro_repaired"] == [(2, 1, 0)]

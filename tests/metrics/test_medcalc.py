@@ -1,4 +1,4 @@
-"""MedCalc-Bench: HELM's rule by category and limits, what is repaired, and answers meant to break it."""
+"""MedCalc-Bench: HELM's rule by category and limits, and answers meant to break it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def scores(row: str, reply: str) -> dict[str, list]:
 def hits(row: str, reply: str) -> tuple[float, float]:
     got = scores(row, reply)
     assert got["score"] == got["medcalc_bench_accuracy"]
-    return got["medcalc_bench_accuracy"][0], got["medcalc_bench_accuracy_repaired"][0]
+    within = max(value[0][0] for name, value in got.items() if name.startswith("accuracy_"))
+    return got["medcalc_bench_accuracy"][0], within
 
 
 def plain_official(row: str, reply: str) -> int:
@@ -124,14 +125,14 @@ REPLIES = st.one_of(
 
 
 @given(st.sampled_from(list(ROWS)), REPLIES)
-def test_the_official_rule_is_helms_and_the_repaired_one_takes_nothing_away(row, reply):
-    official, repaired = hits(row, reply)
+def test_the_official_rule_is_helms_and_the_limits_take_nothing_away(row, reply):
+    official, within = hits(row, reply)
     assert official == plain_official(row, reply)
-    assert repaired >= official
+    assert within >= official
 
 
 @given(st.sampled_from(list(ROWS)), st.floats(allow_nan=False, allow_infinity=False))
-def test_the_repaired_rule_is_the_interval_for_every_number(row, number):
+def test_the_limits_are_an_interval_for_every_number(row, number):
     _, lower, upper = ROWS[row]
     inside = row not in ("date", "age") and float(lower) <= number <= float(upper)
     assert hits(row, repr(number))[1] == inside

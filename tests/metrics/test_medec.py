@@ -1,4 +1,4 @@
-"""MEDEC: error flag, faulty sentence (as HELM reads it, and repaired), and the correction."""
+"""MEDEC: error flag, faulty sentence (as HELM reads it), and the correction."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from tests.metrics.build import columns, documents
 FORMAT = answer_format({"kind": "medec"})
 FAULTY = "12 Oral azithromycin is given."
 ACCURACIES = (
-    "medec_error_flag_accuracy", "medec_error_sentence_accuracy", "medec_error_sentence_accuracy_repaired",
-)  # fmt: skip
+    "medec_error_flag_accuracy",
+    "medec_error_sentence_accuracy",
+)
 
 
 def results(gold: str, reply: str, *, cot: bool = False) -> dict:
@@ -50,27 +51,35 @@ def plain_official(gold: str, reply: str) -> tuple[int, int]:
 @pytest.mark.parametrize(
     ("gold", "reply", "expected"),
     [
-        ("CORRECT", "CORRECT", (1, 1, 1)), ("CORRECT", " CORRECT\n", (1, 1, 1)),
-        ("CORRECT", "CORRECT.", (0, 0, 0)), ("CORRECT", "correct", (0, 0, 0)),
-        ("CORRECT", "The note is CORRECT", (0, 0, 0)), ("CORRECT", FAULTY, (0, 0, 0)),
-        ("CORRECT", "", (0, 0, 0)),
-        (FAULTY, FAULTY, (1, 0, 1)),  # HELM cannot read the number in its own gold
-        (FAULTY, "12 Something else.", (1, 0, 1)), (FAULTY, "12", (1, 0, 1)), (FAULTY, "012. x", (1, 0, 1)),
-        (FAULTY, "١٢ x", (1, 0, 1)),  # digits of any script, as in HELM
-        (FAULTY, "3 Oral azithromycin is given.", (1, 0, 0)),
-        (FAULTY, "Sentence 12: Oral azithromycin is given.", (1, 0, 0)), (FAULTY, "CORRECT", (0, 0, 0)),
-        (FAULTY, "", (1, 0, 0)),  # saying nothing counts as reporting an error
-        (FAULTY, "-12 x", (1, 0, 0)), (FAULTY, "1e1 x", (1, 0, 0)), (FAULTY, "nan", (1, 0, 0)),
-        ("12", "12 Oral azithromycin is given.", (1, 1, 1)),  # a gold without correction is a number
+        ("CORRECT", "CORRECT", (1, 1)),
+        ("CORRECT", " CORRECT\n", (1, 1)),
+        ("CORRECT", "CORRECT.", (0, 0)),
+        ("CORRECT", "correct", (0, 0)),
+        ("CORRECT", "The note is CORRECT", (0, 0)),
+        ("CORRECT", FAULTY, (0, 0)),
+        ("CORRECT", "", (0, 0)),
+        (FAULTY, FAULTY, (1, 0)),  # HELM cannot read the number in its own gold
+        (FAULTY, "12 Something else.", (1, 0)),
+        (FAULTY, "12", (1, 0)),
+        (FAULTY, "012. x", (1, 0)),
+        (FAULTY, "١٢ x", (1, 0)),  # digits of any script, as in HELM
+        (FAULTY, "3 Oral azithromycin is given.", (1, 0)),
+        (FAULTY, "Sentence 12: Oral azithromycin is given.", (1, 0)),
+        (FAULTY, "CORRECT", (0, 0)),
+        (FAULTY, "", (1, 0)),  # saying nothing counts as reporting an error
+        (FAULTY, "-12 x", (1, 0)),
+        (FAULTY, "1e1 x", (1, 0)),
+        (FAULTY, "nan", (1, 0)),
+        ("12", "12 Oral azithromycin is given.", (1, 1)),  # a gold without correction is a number
     ],
 )  # fmt: skip
 def test_worked_cases(gold, reply, expected):
     assert accuracies(gold, reply) == expected
-    assert plain_official(gold, reply) == expected[:2]
+    assert plain_official(gold, reply) == expected
 
 
 def test_a_number_of_more_digits_than_python_reads_is_no_sentence():
-    assert accuracies(FAULTY, "9" * 5000 + " x") == (1, 0, 0)
+    assert accuracies(FAULTY, "9" * 5000 + " x") == (1, 0)
 
 
 REPLIES = st.one_of(
@@ -81,10 +90,8 @@ REPLIES = st.one_of(
 
 
 @given(st.sampled_from(["CORRECT", FAULTY, "12", "0 It is."]), REPLIES)
-def test_official_accuracies_are_helms_and_the_repaired_one_takes_nothing_away(gold, reply):
-    flag, official, repaired = accuracies(gold, reply)
-    assert (flag, official) == plain_official(gold, reply)
-    assert official <= repaired <= flag
+def test_accuracies_are_helms(gold, reply):
+    assert accuracies(gold, reply) == plain_official(gold, reply)
 
 
 @pytest.mark.parametrize(

@@ -68,9 +68,9 @@ def test_there_is_no_score_before_judges_have_read_the_answers():
 
 def test_without_reference_only_validity_is_reported():
     [document] = documents([None], language="en")
-    parsed = {"answer": "rest", "valid": True, "unclosed_reasoning": False, "repaired": {"answer": "rest"}}
+    parsed = {"answer": "rest", "valid": True, "unclosed_reasoning": False}
     got = open_ended.process_results(document, [parsed])
-    assert got == {"valid": 1, "readable_repaired": 1, "unclosed_reasoning": 0, "scored": 0}
+    assert got == {"valid": 1, "unclosed_reasoning": 0, "scored": 0}
 
 
 def test_of_a_benchmark_in_runs_each_value_carries_its_run():

@@ -137,17 +137,17 @@ def test_a_confusion_matrix_counts_every_document_and_leads_to_it(viewer):
     assert viewer.answer("confusion", {"dataset": EVENTS}) == [None, None]
 
 
-def test_a_document_shows_prompt_span_trace_and_both_readings(viewer):
+def test_a_document_shows_prompt_span_trace_and_reading(viewer):
     view = document(viewer, "t6")
     first, second = view["responses"]
     assert "Hypothesis statement" in first["turns"][-1]["text"] and view["target"] == "relation: neutral"
     trace = "".join(part["text"] for part in first["stretches"] if part["trace"])
     assert trace == f"<think>one {HOSTILE}</think>"
     marked = [(part["text"], set(part["marks"])) for part in first["stretches"] if part["marks"]]
-    assert marked == [("neutral", {"official", "repaired"})]
-    assert [(item["reader"], item["answer"], item["gold"], item["scored"]) for item in first["readings"]] == [
-        ("official", "neutral", "neutral", True), ("repaired", "neutral", "neutral", False),
-    ]  # fmt: skip
+    assert marked == [("neutral", {"official"})]
+    assert [(item["reader"], item["answer"], item["gold"]) for item in first["readings"]] == [
+        ("official", "neutral", "neutral")
+    ]
     assert first["score"] == 1 and second["score"] == 1
 
 

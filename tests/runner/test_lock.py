@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from medtasks_ext.answers import normalise
+from medtasks_ext.answers.reader import announce
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics import single_label
 from medtasks_ext.prompts.load import _build
 from medtasks_ext.registry import Registry, forget, registry
-from medtasks_ext.runner.lock import LOCK_FILE, Locked, broken, lock_of, lock_text, merged, read_lock
+from medtasks_ext.runner.lock import LOCK_FILE, Locked, broken, lock_of, lock_text, merged, read_lock, replies
 from tests.conftest import ROOT, declare_suites
 
 TASKS = registry()
@@ -53,7 +54,6 @@ def again() -> None:
     """What another process would do: read tasks and rows anew."""
     forget()
     _build.cache_clear()
-    normalise.answer_part.cache_clear()
 
 
 def rewrite(path: Path, old: str, new: str) -> None:
@@ -107,13 +107,39 @@ def test_a_changed_rule_of_reading_is_named_for_every_task_that_it_reads(locked,
     ]
 
 
-def test_a_changed_aggregation_is_named_for_the_tasks_that_have_it(locked, medtasks, monkeypatch):
-    monkeypatch.setattr(single_label, "f1_macro", lambda pairs: 0.5)
+def test_a_changed_word_of_the_shared_reader_is_named_for_the_tasks_that_it_reads(
+    locked, medtasks, monkeypatch
+):
+    monkeypatch.setattr(announce._Run, "named", property(lambda run: run.noun))
+    again()
+    outcome = medtasks("dev", "lock", "--check")
+    assert outcome.code == 1
+    named = [line.split(": ")[0] for line in outcome.err.splitlines() if "readings" in line]
+    assert named == ["medhelm_hospice_referral"]
+
+
+def test_a_changed_score_is_named(locked, medtasks, monkeypatch):
+    statistics = single_label._statistics
+
+    def never_right(document, gold, answer):
+        return {**statistics(document, gold, answer), "score": 0.0}
+
+    monkeypatch.setattr(single_label, "_statistics", never_right)
     outcome = medtasks("dev", "lock", "--check")
     assert outcome.code == 1
     assert [line.split(" changed")[0] for line in outcome.err.splitlines()] == [
-        "bridge_mednli: readings or scores"
+        f"bridge_{name}: readings or scores" for name in ("mednli",)
     ]
+
+
+def test_an_added_metric_is_no_change(locked, medtasks, monkeypatch):
+    statistics = single_label._statistics
+    monkeypatch.setattr(single_label, "_statistics", lambda *given: {**statistics(*given), "another": 1.0})
+    assert medtasks("dev", "lock", "--check").code == 0
+
+
+def test_every_shape_has_hundreds_of_replies():
+    assert len(replies("A", "B")) >= 250
 
 
 def test_a_higher_number_is_accepted_and_another_letter_is_not(locked, medtasks):
@@ -206,13 +232,10 @@ def test_the_lock_of_this_checkout_has_every_dataset_at_its_version():
 
 
 def test_scores_that_cannot_be_computed_here_stay_as_they_were():
-    old = Locked("1-A", {"aaaaaaaa": ("bbbbbbbb", "cccccccc")})
-    new = Locked("1-A", {"aaaaaaaa": ("bbbbbbbb", "-"), "dddddddd": ("eeeeeeee", "-")})
+    rows = {"aaaaaaaa": "bbbbbbbb"}
+    old, new = Locked("1-A", rows, "aaaaaaaa", "cccccccc"), Locked("1-A", rows, "aaaaaaaa")
     assert list(broken(old, new)) == [] == list(broken(new, old))
-    assert merged(old, new).rows == {
-        "aaaaaaaa": ("bbbbbbbb", "cccccccc"),
-        "dddddddd": ("eeeeeeee", "-"),
-    }
+    assert merged(old, new) == old
 
 
 # ---------------------------------------------------------------------- the file
@@ -226,7 +249,7 @@ def test_scores_that_cannot_be_computed_here_stay_as_they_were():
         ("bridge_mie one", "not a line of a lock"),
         ("<<<<<<< HEAD", "not a line of a lock"),
         ("=======", "not a line of a lock"),
-        ("bridge_other 1-A 0123abcd:0123abcd", "not a line of a lock"),
+        ("bridge_other 1-A 0123abcd:0123abcd:0123abcd", "not a line of a lock"),
     ],
 )
 def test_a_line_that_is_none_is_one_error_with_its_place(locked, medtasks, line, message):
@@ -242,7 +265,7 @@ def doubled(path: Path, task: str, number: int) -> None:
     """What a merge by union leaves where another branch has another version of a dataset."""
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     place = next(place for place, line in enumerate(lines) if line.startswith(f"{task} "))
-    other = f"{task} {number}-A 01234567:89abcdef:01234567\n"
+    other = f"{task} {number}-A 01234567:89abcdef\n"
     path.write_text("".join([*lines[: place + 1], other, *lines[place + 1 :]]), encoding="utf-8")
 
 
@@ -271,8 +294,8 @@ def test_the_newest_of_doubled_lines_stands_wherever_it_is(tmp_path):
 
 
 def test_what_is_written_is_read_back_in_the_order_of_names(tmp_path):
-    rows = {"22222222": ("aaaaaaaa", "-"), "11111111": ("bbbbbbbb", "cccccccc")}
-    given = {"b_two": Locked("2-B", rows), "a_one": Locked("1-A", {})}
+    rows = {"22222222": "aaaaaaaa", "11111111": "bbbbbbbb"}
+    given = {"b_two": Locked("2-B", rows, "22222222", "cccccccc"), "a_one": Locked("1-A", {})}
     path = tmp_path / LOCK_FILE
     path.write_text(lock_text(given))
     assert read_lock(path) == given and list(read_lock(path)) == ["a_one", "b_two"]

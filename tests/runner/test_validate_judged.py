@@ -21,8 +21,6 @@ CODES = "".join(
     f"  - {{metric: {name}, aggregation: mean, higher_is_better: true}}\n"
     for name in (
         "valid",
-        "score_repaired",
-        "readable_repaired",
         "unclosed_reasoning",
         "scored",
         "SAMPLE_DATA",

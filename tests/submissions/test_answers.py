@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtasks_ext.answers import answer_format
-from medtasks_ext.answers.normalise import unclosed_reasoning
+from medtasks_ext.answers.reader.reply import unclosed_reasoning
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.report.submissions.make import final_answer
 from medtasks_ext.report.submissions.record import read_answers
@@ -78,11 +78,8 @@ def test_an_answer_without_its_reasoning_is_read_as_the_whole_is(text, form, cot
     assert len(final) <= len(text) and final_answer(final) == final
     assert unclosed_reasoning([text]) == unclosed_reasoning([final])
     document = {"options": ["one", "two"], "gold": "A", "target": "A", "cot": cot}
-    if reader.has_released_reader(cot=cot):
-        one, other = (reader.read(item, document, cot=cot) for item in (text, final))
-        assert (one.answer, one.valid) == (other.answer, other.valid)
-    one, other = (reader.read_repaired(item, document, cot=cot) for item in (text, final))
-    assert one["answer"] == other["answer"]
+    one, other = (reader.read(item, document, cot=cot) for item in (text, final))
+    assert (one.answer, one.valid) == (other.answer, other.valid)
 
 
 def test_answers_that_are_taken_away_prove_nothing(medtasks, submission):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
-from medtasks_ext.answers.normalise import strip_reasoning
+from medtasks_ext.answers.reader.reply import without_reasoning
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.report.view.column import CLUSTERS, NO_CLUSTER, Column, Flag, Outcome
 from medtasks_ext.results.error_clusters import Answered, error_of
@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 MOST = 20_000
 _AROUND = 400  # characters beside a span that stands in the part left out
 #: Metrics that say something else than how good an answer is, or that are shown by themselves.
-_SHOWN_APART = frozenset(
-    {"score", "valid", "readable_repaired", "scored", "unclosed_reasoning", "SAMPLE_DATA"}
-)
+_SHOWN_APART = frozenset({"score", "valid", "scored", "unclosed_reasoning", "SAMPLE_DATA"})
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ class ShownTurn:
 class Stretch:
     text: str
     trace: bool = False  # whether it is reasoning
-    marks: tuple[str, ...] = ()  # whose reading it is: `official`, `repaired`
+    marks: tuple[str, ...] = ()  # whose reading it is: `official`, `shared`
     left_out: int = 0  # characters that stand here and are not shown
 
 
@@ -49,11 +47,10 @@ class Stretch:
 class ShownReading:
     """What a reader took from a response."""
 
-    reader: str  # `official` or `repaired`
+    reader: str  # `official` or `shared`
     answer: Any  # None where nothing could be read
     gold: Any  # what it is compared with
     why: str
-    scored: bool  # whether the score follows from it
 
 
 @dataclass(frozen=True)
@@ -127,7 +124,7 @@ def _response(column: Column, place: int, sample: Sample, whole: bool) -> Respon
     flags = Flag(column.flags[place])
     readings = list(_readings(parsed, document))
     kind = str(answers.dataset.config["answer"]["kind"])
-    scored = next((item for item in readings if item.scored), None)
+    scored = next(iter(readings), None)
     items = items_of(kind, scored.gold, scored.answer) if scored else None
     cluster = column.clusters[place]
     error = None
@@ -157,18 +154,11 @@ def _response(column: Column, place: int, sample: Sample, whole: bool) -> Respon
 
 
 def _readings(parsed: Mapping[str, Any], document: Mapping[str, Any]) -> Iterator[ShownReading]:
-    """The reading that is scored, and the repaired one where that is another."""
-    if "answer" not in parsed:
-        return
-    other = parsed.get("repaired") or {}
-    reader = str(parsed.get("reader", "official"))
-    gold = other.get("gold") if reader == "repaired" else document.get("gold")
-    answer = parsed["answer"] if parsed.get("valid") else None
-    yield ShownReading(reader, answer, gold, str(parsed.get("why") or ""), scored=True)
-    if reader == "official" and other:
-        yield ShownReading(
-            "repaired", other["answer"], other["gold"], str(other.get("why") or ""), scored=False
-        )
+    """The reading that is scored."""
+    if "answer" in parsed:
+        answer = parsed["answer"] if parsed.get("valid") else None
+        reader = str(parsed.get("reader", "official"))
+        yield ShownReading(reader, answer, document.get("gold"), str(parsed.get("why") or ""))
 
 
 def _metrics(sample: Sample) -> dict[str, float]:
@@ -196,12 +186,7 @@ def _turn(role: str, text: str, whole: bool) -> ShownTurn:
 
 def _stretches(text: str, parsed: Mapping[str, Any], reasoning: str, whole: bool) -> list[Stretch]:
     """The response cut where reasoning ends and where readings begin and end."""
-    spans: Json = {
-        "official": parsed.get("span"),
-        "repaired": (parsed.get("repaired") or {}).get("span"),
-    }
-    if parsed.get("reader") == "repaired":
-        del spans["official"]  # there is one reading
+    spans: Json = {str(parsed.get("reader", "official")): parsed.get("span")}
     places = {name: (int(span[0]), int(span[1])) for name, span in spans.items() if span}
     trace = _trace_end(text)
     cuts = {0, len(text), trace, *(place for span in places.values() for place in span)}
@@ -220,7 +205,7 @@ def _stretches(text: str, parsed: Mapping[str, Any], reasoning: str, whole: bool
 
 
 def _trace_end(text: str) -> int:
-    reply = strip_reasoning(text)
+    reply = without_reasoning(text)
     if reply == text:
         return 0
     return len(text) - len(reply) if text.endswith(reply) and reply else len(text)

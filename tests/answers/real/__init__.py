@@ -47,11 +47,16 @@ class RealAnswer:
     said: Any
 
     def read(self) -> Any:
-        """What the repaired reading finds, as the author wrote it down."""
+        """What the shared reader finds, as the author wrote it down."""
         documents, reader = reader_of(self.kept.task)
         document = documents[self.kept.document]
-        read = reader.read(document, self.kept.response)["repaired"]["answer"]
-        return _as_said(self.kept.kind, read, document)
+        return _as_said(self.kept.kind, reader.read(document, self.kept.response)["answer"], document)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether the shared reader reads it: its suite has released no other."""
+        documents, reader = reader_of(self.kept.task)
+        return bool(reader.read(documents[self.kept.document], self.kept.response)["reader"] == "shared")
 
     @property
     def agrees(self) -> bool:

@@ -74,12 +74,10 @@ class Kept:
         return registry().tasks[self.task][0].metadata.language
 
     def reading(self) -> dict[str, Any]:
-        """What both readings find today: `-` for nothing, a hash in place of what is long."""
+        """What is read today: `-` for nothing, a hash in place of what is long."""
         documents, reader = reader_of(self.task)
         read = reader.read(documents[self.document], self.response)
-        scored = _short(read["answer"]) if read["valid"] else "-"
-        repaired = _short(read["repaired"]["answer"])
-        return {"scored": scored, "repaired": "=" if repaired == scored else repaired}
+        return {"scored": _short(read["answer"]) if read["valid"] else "-"}
 
 
 def _short(answer: Any) -> Any:

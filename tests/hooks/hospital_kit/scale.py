@@ -4,7 +4,7 @@ import re
 from typing import Literal
 
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
-from medtasks_ext.metrics.common import both
+from medtasks_ext.metrics.common import metrics_of
 
 _NUMBER = re.compile(r"\b(10|\d)\b")
 
@@ -24,14 +24,10 @@ class PainScale(AnswerFormat):
         found = _NUMBER.findall(text)
         return Reading(int(found[-1]) if found else None, bool(found))
 
-    def _read_repaired(self, text, document, *, cot):
-        answer, _, span, why = self._read(text, document, cot=cot)
-        return {"gold": document.get("gold"), "answer": answer, "span": span, "why": why}
-
 
 def process_results(document, results):
     """1 less a tenth of the distance; 0 for no number."""
-    return both(document, results[0], _statistics)
+    return metrics_of(document, results[0], _statistics)
 
 
 def _statistics(document, gold, answer):

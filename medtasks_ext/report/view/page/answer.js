@@ -194,11 +194,11 @@ function readingsTable(response) {
       make(
         "tbody",
         {},
-        ...joinedReadings(response.readings).map((reading) =>
+        ...response.readings.map((reading) =>
           make(
             "tr",
             {},
-            make("th", { scope: "row" }, reading.reader, reading.scored ? tag("", "scored") : null),
+            make("th", { scope: "row" }, reading.reader),
             reading.answer === null ? text("td", "soft", "unreadable") : cell(reading.answer),
             reading.gold === null ? text("td", "soft", "none") : cell(reading.gold),
             text("td", "soft", reading.why || NONE),
@@ -207,14 +207,6 @@ function readingsTable(response) {
       ),
     ),
   );
-}
-
-// Both readings in one line where they agree about answer and gold.
-function joinedReadings(readings) {
-  const [scored, other] = readings;
-  const alike = other && JSON.stringify([scored.answer, scored.gold]) === JSON.stringify([other.answer, other.gold]);
-  if (!alike) return readings;
-  return [{ ...scored, reader: "official and repaired", why: [scored.why, other.why].filter(Boolean).join("; ") }];
 }
 
 // A parsed answer in one line: items between semicolons, their parts between points.

@@ -1,0 +1,91 @@
+"""The shared reader on the corpus of replies, by the public kinds: nothing is read wrongly."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from medtasks_ext.answers import answer_format
+
+FOLDER = Path(__file__).parent / "corpus"
+#: of all replies that state an answer, at most so many may be unread
+MOST_UNREAD = 12
+
+
+def entries():
+    for path in sorted(FOLDER.glob("??.yaml")):
+        file = yaml.safe_load(path.read_text(encoding="utf-8"))
+        for entry in file["replies"]:
+            yield path.stem, file["sets"][entry["set"]], entry
+
+
+ENTRIES = list(entries())
+
+
+def asked_before(asked: str) -> str:
+    """What the prompt asks for before the answer: `Severity:` of `Severity: X`."""
+    colon = re.match(r"[^:：<\\]+[:：]", asked)
+    return colon[0].rstrip() if colon else ""
+
+
+def format_of(language, given):
+    block = {"language": language, "before": asked_before(given["asked"])}
+    if given["shape"] == "letters":
+        kind = "choices" if given.get("multiple") else "choice"
+        return answer_format({"kind": kind, "labels": given["labels"], **block})
+    if given["shape"] == "values":
+        about = {"kind": "category", "labels": given["labels"]} if "labels" in given else {"kind": "number"}
+        return answer_format({**about, **block})
+    if "keys" in given:
+        return answer_format({"kind": "tuples", "form": "lines", "fields": given["keys"]})
+    return answer_format({"kind": "spans", "language": language})
+
+
+def gold_of(form, given, truth):
+    """The truth as the kind parses it."""
+    if form.kind == "tuples":
+        return form.read_gold("；".join(f"{key}：{value}" for key, value in truth.items()), {})
+    if form.kind == "spans":
+        return form.read_gold("\n".join(truth) or "none", {})
+    return truth
+
+
+def read(language, given, entry, text=None):
+    form = format_of(language, given)
+    document = {"gold": None, "target": "", "prompt": ""}
+    if "options" in given:
+        document["options"] = given["options"]
+    return form.read(entry["reply"] if text is None else text, document, cot=False)
+
+
+@pytest.mark.parametrize(("language", "given", "entry"), ENTRIES, ids=lambda item: str(item)[:0])
+def test_nothing_is_read_wrongly(language, given, entry):
+    reading = read(language, given, entry)
+    if entry["truth"] == "unreadable":
+        assert not reading.valid, entry["id"]
+    elif reading.valid:
+        form = format_of(language, given)
+        assert reading.answer == gold_of(form, given, entry["truth"]), entry["id"]
+
+
+def test_few_stated_answers_are_unread():
+    stated = [item for item in ENTRIES if item[2]["truth"] != "unreadable"]
+    unread = [entry["id"] for language, given, entry in stated if not read(language, given, entry).valid]
+    assert len(unread) <= MOST_UNREAD, unread
+
+
+RATIONALES = [
+    "\n\nThe CURB-65 score is 1, which means low risk.",
+    "\n\nThe other options are not the correct answer:\nA. not here\nD. nor here",
+    "\n\nOption A would be right if there were fever; B may occur later.",
+    "\n\nReferences:\nA. Handbook, page 3\nB. Atlas, page 1",
+]
+
+
+@pytest.mark.parametrize("rationale", RATIONALES)
+def test_a_rationale_that_announces_nothing_changes_no_reading(rationale):
+    for given, entry in ((g, e) for language, g, e in ENTRIES if language == "en" and "options" in g):
+        before = read("en", given, entry)
+        if before.valid and before.why == "announced":
+            assert read("en", given, entry, entry["reply"] + rationale).answer == before.answer, entry["id"]
