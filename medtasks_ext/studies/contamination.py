@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scipy.stats import binomtest
 
@@ -39,16 +39,6 @@ SHORTEST = CUTS[-1] + N_PREDICTED
 _AHEAD, _HEAD = 16, 2000
 
 
-class Tokenizer(Protocol):
-    """A model's tokenizer, without special tokens."""
-
-    def encode(self, text: str) -> list[int]:
-        """The tokens of a text."""
-
-    def decode(self, ids: list[int]) -> str:
-        """The text of tokens; U+FFFD where they hold a part of a character."""
-
-
 class Completion(NamedTuple):
     """One cut: what the model is given and what follows in the input."""
 
@@ -58,7 +48,7 @@ class Completion(NamedTuple):
     n_tokens: int  # tokens to predict; five unless the cut was moved
 
 
-def completions(text: str, tokenizer: Tokenizer) -> list[Completion]:
+def completions(text: str, tokenizer: Any) -> list[Completion]:
     """The five cuts of an input; none if it has fewer than 35 tokens."""
     ids = tokenizer.encode(text[:_HEAD])
     if len(ids) < 2 * SHORTEST and len(text) > _HEAD:
@@ -67,9 +57,7 @@ def completions(text: str, tokenizer: Tokenizer) -> list[Completion]:
         return []
     ids = ids[: SHORTEST + _AHEAD]
     texts = [tokenizer.decode(ids[:n]) for n in range(len(ids) + 1)]
-    whole = [
-        n for n, start in enumerate(texts) if texts[-1].startswith(start)
-    ]  # places where a character ends
+    whole = [n for n, start in enumerate(texts) if texts[-1].startswith(start)]  # where a character ends
     cuts = []
     for cut in CUTS:
         before = [n for n in reversed(whole) if n <= cut]
@@ -89,89 +77,66 @@ def is_match(expected: str, predicted: str) -> bool:
 
 
 class ModelTokenizer:
-    """Splits text as a model does: transformers, mistral-common, tiktoken, vLLM's server.
-
-    Raises:
-        MedtasksError: the model shows no tokenizer.
-    """
+    """Splits text as a model does, without special tokens: of transformers, tiktoken, a server."""
 
     def __init__(self, model: Any) -> None:
-        self._of = tokenizer = cast("Any", getattr(model, "tokenizer", None))
+        tokenizer: Any = getattr(model, "tokenizer", None)
+        self._of = tokenizer
         if not (hasattr(tokenizer, "encode") and hasattr(tokenizer, "decode")):
-            raise MedtasksError(
-                "the model shows no tokenizer, and the probe cuts texts between its tokens",
-                where="--model",
-                remedy="use hf, vllm, or local-completions with --model_args tokenizer=ORG/MODEL",
-            )
+            what = "the model shows no tokenizer, and the probe cuts texts between its tokens"
+            remedy = "use hf, vllm, or local-completions with --model_args tokenizer=ORG/MODEL"
+            raise MedtasksError(what, where="--model", remedy=remedy)
         #: whether the model's server splits the texts, and so receives them
         self.is_remote = getattr(model, "tokenizer_backend", "") == "remote"
         # what the model wrote is compared, and must not be tidied up
-        if getattr(tokenizer, "clean_up_tokenization_spaces", False):
-            tokenizer.clean_up_tokenization_spaces = False
-        known = inspect.signature(tokenizer.encode).parameters
-        ways = {"add_special_tokens": False, "disallowed_special": ()}  # transformers, tiktoken
-        self._plain = dict(list({name: value for name, value in ways.items() if name in known}.items())[:1])
+        if getattr(self._of, "clean_up_tokenization_spaces", False):
+            self._of.clean_up_tokenization_spaces = False
+        known = inspect.signature(self._of.encode).parameters
+        ways = [("add_special_tokens", False), ("disallowed_special", ())]  # transformers, tiktoken
+        self._plain = dict([way for way in ways if way[0] in known][:1])
 
     def encode(self, text: str) -> list[int]:
-        """The tokens of a text."""
         return list(self._of.encode(text, **self._plain))
 
     def decode(self, ids: list[int]) -> str:
-        """The text of tokens; U+FFFD where they hold a part of a character."""
-        text: str = self._of.decode(ids)
-        return text
+        """U+FFFD stands for a part of a character."""
+        return str(self._of.decode(ids))
 
 
-class _Feed:
-    """Requests for an engine, all of which are ready."""
+class _Feed(list[Request]):
+    """Requests for an engine, the last first, all of which are ready."""
 
     dry = False
-
-    def __init__(self, requests: Sequence[Request]) -> None:
-        self._left = list(reversed(requests))
-
-    @property
-    def over(self) -> bool:
-        return not self._left
+    over = property(lambda self: not self)
 
     def take(self) -> Request | None:
-        return self._left.pop() if self._left else None
+        return self.pop() if self else None
 
     def wait(self, seconds: float) -> None:
         pass
 
 
 def probe(
-    name: str,
-    documents: Sequence[Document],
-    tokenizer: Tokenizer,
-    engine: Engine,
-    folder: Path,
-    *,
-    identity: str,
-    fixed: Mapping[str, Any],
-    text: Text,
-    tick: Callable[[], None] = lambda: None,
-) -> dict[str, Any]:
+    name: str, documents: Sequence[Document], model: tuple[Any, Engine, str], fixed: Mapping[str, Any],
+    text: Text, path: Path,
+) -> dict[str, Any]:  # fmt: skip
     """Have a model continue the inputs of a task at each cut; a row with a verdict per document.
 
     Args:
-        folder: what the model wrote is appended there as it comes, and not asked for again.
-        identity: digest of the model, a part of the key of each request.
+        model: its tokenizer, its engine, and a digest of all that it is.
         fixed: generation settings beside the number of tokens.
         text: whose text the prompts hold.
-
-    Raises:
-        MedtasksError: a request has no answer; those that came are stored.
+        path: what the model wrote is appended there as it comes, and not asked for again.
     """
-    cuts = [completions(document.input, tokenizer) for document in documents]
-    path, said, faults = folder / RESPONSES, dict[str, str](), list[str]()
+    (tokenizer, engine, identity), said, faults = model, dict[str, str](), list[str]()
+    requests: list[Request] = []
+    cuts: list[list[Completion]] = []
     for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
         if line.endswith("}"):  # a crash may have cut the last one
             stored = json.loads(line)
             said[stored["key"]] = stored["text"]
-    requests = []
-    for document, here in zip(documents, cuts, strict=True):
+    for document in documents:
+        cuts.append(here := completions(document.input, tokenizer))
         for one in here:
             settings = {**fixed, "until": [], "max_gen_toks": one.n_tokens}
             about = f"{document['id']} cut {one.cut}"
@@ -186,30 +151,23 @@ def probe(
                 file.flush()
             else:
                 faults.append(getattr(outcome, "reason", "") or str(outcome))
-            tick()
 
         ready = [engine.prepare(request) for request in requests if request.key not in said]
         faults += [str(item) for item in ready if isinstance(item, Fault)]
-        engine.run(_Feed([item for item in ready if isinstance(item, Request)]), done)
+        engine.run(_Feed(item for item in reversed(ready) if isinstance(item, Request)), done)
     if missing := sum(request.key not in said for request in requests):
         what = f"{missing:,} requests have no answer ({(faults or ['not asked to the end'])[0]})"
         raise MedtasksError(what, where=name, remedy="the same command asks for them again")
     keys, verdicts = iter(requests), []
     for document, here in zip(documents, cuts, strict=True):
-        matches = sum(is_match(one.expected, said[next(keys).key]) for one in here)
-        leaked = matches >= THRESHOLD if here else None
-        verdicts.append({"id": str(document["id"]), "n_matches": matches if here else None, "leaked": leaked})
-    n, short = len(verdicts), sum(not here for here in cuts)
-    n_leaked = sum(verdict["leaked"] is True for verdict in verdicts)
-    around = binomtest(n_leaked, n - short).proportion_ci(0.95, method="wilson") if n > short else None
-    return {
-        "n_documents": n,
-        "n_too_short": short,
-        "n_probed": n - short,
-        "n_cuts_moved": sum(one.n_tokens != N_PREDICTED for here in cuts for one in here),
-        "n_leaked": n_leaked,
-        "share": n_leaked / (n - short) if around else None,
-        "ci95_low": float(around.low) if around else None,
-        "ci95_high": float(around.high) if around else None,
-        "documents": verdicts,
-    }
+        n_matches = sum(is_match(one.expected, said[next(keys).key]) for one in here) if here else None
+        leaked = None if n_matches is None else n_matches >= THRESHOLD
+        verdicts.append({"id": str(document["id"]), "n_matches": n_matches, "leaked": leaked})
+    n_probed, n_leaked = sum(map(bool, cuts)), sum(verdict["leaked"] is True for verdict in verdicts)
+    n_moved = sum(one.n_tokens != N_PREDICTED for here in cuts for one in here)
+    n = {"n_documents": len(cuts), "n_too_short": len(cuts) - n_probed, "n_probed": n_probed}
+    share = dict[str, float | None].fromkeys(("share", "ci95_low", "ci95_high"))
+    if n_probed:
+        around = binomtest(n_leaked, n_probed).proportion_ci(0.95, method="wilson")
+        share = {"share": n_leaked / n_probed, "ci95_low": float(around.low), "ci95_high": float(around.high)}
+    return {**n, "n_cuts_moved": n_moved, "n_leaked": n_leaked, **share, "documents": verdicts}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,14 +19,10 @@ from medtasks_ext.studies.said import Said, rubric_of
 
 if TYPE_CHECKING:
     from medtasks_ext.prompts.documents import Document
-    from medtasks_ext.registry import Dataset
     from medtasks_ext.registry.row_labels import RowLabel
 
-DEPARTMENT, NOTHING = "department", "none"
+DEPARTMENT, NOTHING, SCHEMA = "department", "none", 1
 PLACES = ("first", "second", "third")
-SCHEMA = 1
-#: (task, question) -> departments
-Named = Mapping[tuple[str, str], Sequence[str]]
 
 
 def departments() -> RowLabel:
@@ -38,38 +35,27 @@ class DepartmentRubric(Rubric):
     """How a model is asked for the departments of a text."""
 
     def __init__(self) -> None:
-        self.departments = departments()
-        listed = [f"- {primary}: {'; '.join(parts)}" for primary, parts in self.departments.values.items()]
+        listed = [f"- {primary}: {'; '.join(parts)}" for primary, parts in departments().values.items()]
         super().__init__(rubric_of("departments").judging.model_copy(update={"goal": "\n".join(listed)}))
-        verdict = {DEPARTMENT: [*self.departments.whole_of, NOTHING]}
+        verdict = {DEPARTMENT: [*departments().whole_of, NOTHING]}
         self.protocol = self.protocol.model_copy(update={"verdict": verdict})
 
     def read(self, reply: str, texts: Mapping[str, str]) -> Verdict:
-        """The departments in a reply about those texts.
-
-        Raises:
-            UnreadableError: there are none, one twice, or that there is none beside others.
-        """
+        """The departments in a reply; none, one twice, or that there is none beside others: no verdict."""
         verdict = super().read(reply, texts)
         named = [name for place in PLACES if (name := verdict[place][DEPARTMENT]) != NOTHING]
         if not named or verdict[PLACES[0]][DEPARTMENT] == NOTHING:
             raise UnreadableError("no first department")
         try:
-            self.departments.read(named)
+            departments().read(named)
         except ValueError as error:
             raise UnreadableError(str(error)) from None
         return verdict
 
-    def names(self, ratings: Mapping[str, float]) -> list[str]:
-        """The departments behind the ratings of a verdict, the best first."""
-        values = self.protocol.verdict[DEPARTMENT]
-        chosen = [str(values[int(ratings[place])]) for place in PLACES]
-        return [name for name in chosen if name != NOTHING]
 
-
-def texts_to_label(dataset: Dataset, documents: Sequence[Document], rubric: Rubric) -> JudgedTask:
-    """The questions of a task as cases for a judge."""
-    task = JudgedTask(dataset.id, rubric, open_access=dataset.metadata.access == "open")
+def texts_to_label(name: str, documents: Sequence[Document], rubric: Rubric) -> JudgedTask:
+    """The questions of a dataset as cases for a judge."""
+    task = JudgedTask(name, rubric, open_access=registry().datasets[name].metadata.access == "open")
     for document in documents:
         texts, synthetic = {"question": document.input, "response": ""}, document["data"] == "sample"
         task.cases.append(Case(str(document["id"]), None, texts, rubric, synthetic=synthetic))
@@ -77,52 +63,41 @@ def texts_to_label(dataset: Dataset, documents: Sequence[Document], rubric: Rubr
 
 
 def labelled(
-    task: JudgedTask, said: Said, rubric: DepartmentRubric, loaded: Mapping[str, Any]
-) -> dict[str, Any]:
-    """What the model has said of the questions of a task so far: as files hold it."""
-    named: dict[str, list[str]] = {}
+    task: JudgedTask, said: Said, loaded: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the model has said of the questions of a task so far, as files hold it; the task's line."""
+    values, named = task.rubric.protocol.verdict[DEPARTMENT], dict[str, list[str]]()
     for case in task.cases:
         for ratings in said[task.name, case.document].values():
-            named[case.document] = rubric.names(ratings)
-    return {
+            chosen = [str(values[int(ratings[place])]) for place in PLACES]
+            named[case.document] = [name for name in chosen if name != NOTHING]
+    labels = {
         "schema": SCHEMA,
         "labels": DEPARTMENT,
         "task": task.name,
-        "prompt_version": rubric.version,
-        "origin": loaded["origin"],
-        "rows_hash": loaded["rows_hash"],
+        "prompt_version": task.rubric.version,
+        **{name: loaded[name] for name in ("origin", "rows_hash")},
         "questions": [{"id": name, DEPARTMENT: names} for name, names in named.items()],
         "missing": [case.document for case in task.cases if case.document not in named],
     }
-
-
-def summary_of(labels: Mapping[str, Any]) -> dict[str, Any]:
-    """A task's line: questions, labelled ones, those of no department, the most frequent primary ones."""
-    known, rows = departments(), labels["questions"]
-    named = [{known.whole_of[name] for name in row[DEPARTMENT]} for row in rows]
-    counts = Counter({whole: sum(whole in one for one in named) for whole in known.whole_of.values()})
-    without = counts.pop(known.none or "", 0)
+    known = departments()
+    said_of = [{known.whole_of[name] for name in names} for names in named.values()]
+    counts = Counter({whole: sum(whole in one for one in said_of) for whole in known.whole_of.values()})
+    row = {"task": task.name, "questions": len(task.cases), "labelled": len(named)}
+    row["without"] = counts.pop(known.none or "", 0)
     frequent = ", ".join(f"{name} {n:,}" for name, n in counts.most_common(3) if n)
-    n = {"questions": len(rows) + len(labels["missing"]), "labelled": len(rows), "without": without}
-    return {"task": labels["task"], **n, "frequent": frequent}
+    return labels, {**row, "frequent": frequent}
 
 
 def people_of(
     documents: Mapping[str, Iterable[Document]], file: Path | None
 ) -> dict[tuple[str, str], list[str]]:
-    """(task, id) -> the departments that people named: in rows, and in a file with task, id and department.
+    """(task, id) -> departments that people named: in rows, and in a file with task, id and department.
 
     Several departments are a list, or joined by `;`.
-
-    Raises:
-        MedtasksError: a row of the file is none of this kind.
     """
-    people = {
-        (task, str(item["id"])): list(item[DEPARTMENT])
-        for task, items in documents.items()
-        for item in items
-        if item.get(DEPARTMENT)
-    }
+    of_rows = [(task, item) for task, items in documents.items() for item in items if item.get(DEPARTMENT)]
+    people = {(task, str(item["id"])): list(item[DEPARTMENT]) for task, item in of_rows}
     for number, row in enumerate(read_rows(file) if file else (), start=1):
         try:
             names = row[DEPARTMENT].split(";") if isinstance(row[DEPARTMENT], str) else row[DEPARTMENT]
@@ -134,25 +109,21 @@ def people_of(
     return people
 
 
-def agreement(people: Named, model: Named) -> list[dict[str, Any]]:
+def agreement(
+    people: Mapping[tuple[str, str], Sequence[str]], model: Mapping[tuple[str, str], Sequence[str]]
+) -> list[dict[str, Any]]:
     """How far two name the same departments of questions that both have; `people` count as right.
 
     Precision, recall, F1 and kappa are of all decisions, question by department; exact: the same set.
     """
-    both = [({*people[key]}, {*model[key]}) for key in sorted(people) if key in model]
-    whole = departments().whole_of
-    primary = [({whole[n] for n in one}, {whole[n] for n in other}) for one, other in both]
-    kinds = {
-        "secondary departments": (both, len(whole)),
-        "primary departments": (primary, len({*whole.values()})),
-    }
-    of = {name: (lambda sums, value=value: value(sums[..., :4])) for name, value in OF_COUNTS.items()}
-    del of["accuracy"]
-    measures = {"exact": lambda sums: sums[..., 4] / sums[..., 5], **of}
-    found = []
-    for item, (pairs, n) in kinds.items():
-        rows = [
-            (len(a & b), len(b - a), len(a - b), n - len(a | b), a == b, 1) for a, b in pairs
-        ]  # true positive, false positive, false negative, true negative, the same, one
+    whole, found = departments().whole_of, []
+    measures: dict[str, Any] = {"exact": lambda sums: sums[..., 4] / sums[..., 5]}
+    for name in ("precision", "recall", "F1", "kappa"):
+        measures[name] = partial(lambda value, sums: value(sums[..., :4]), OF_COUNTS[name])
+    for kind, of in (("secondary", {name: name for name in whole}), ("primary", whole)):
+        n, item, rows = len({*of.values()}), f"{kind} departments", []
+        for key in sorted(people.keys() & model.keys()):
+            a, b = ({of[name] for name in side[key]} for side in (people, model))
+            rows.append((len(a & b), len(b - a), len(a - b), n - len(a | b), a == b, 1))
         found += [{"item": item, **row} for row in measured(rows, range(len(rows)), measures)] if rows else []
     return found

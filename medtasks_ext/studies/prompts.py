@@ -1,8 +1,7 @@
 """Which of several wordings is asked: candidates on rows of the few-shot pool, the best mean over models.
 
-ClinicBench (section 3.1) writes three prompts for each of its clinical tasks, asks three models 100 rows in
-each, and keeps the best. It does not say of which rows. Here they are of the few-shot pool, so that no test
-row helps to choose the prompt that it is asked in.
+ClinicBench (section 3.1) does not say of which rows. Here they are of the few-shot pool, so that no test row
+helps to choose the prompt that it is asked in.
 """
 
 from __future__ import annotations
@@ -26,118 +25,89 @@ from medtasks_ext.rows.fields import FieldReader
 from medtasks_ext.rows.sources import find_origin, load_rows
 from medtasks_ext.rows.spec import RowSchema, dataset_spec
 from medtasks_ext.seed import SEED
+from medtasks_ext.studies.said import study
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.results.experiments import Entry
-    from medtasks_ext.rows.row import Origin, Row
+    from medtasks_ext.rows.row import Row
 
-#: The paper's numbers of candidates, rows and models.
-CANDIDATES, ROWS, MODELS = 3, 100, 3
 PLAN = "candidates.json"
 #: What of `rows` says how rows become fields; the rest says where they come from.
-_READING = (
-    *("schemas", *RowSchema.model_fields, "identity", "cluster"),
-    *("skip_blank", "runs", "option_trials", "cut"),
-)
-#: What of `about` a dataset of no suite may say, and the lists of its vocabulary.
-_ABOUT = (
-    *("name", "summary", "language", "task_type", "document_types", "specialties", "stage", "access"),
-    *("url", "licence", "primary_metric"),
-)
-_KINDS = ("task_types", "specialties", "stages", "document_types")
+_READ = {*RowSchema.model_fields, "schemas", "identity", "cluster", "skip_blank"}
+_READ |= {"runs", "option_trials", "cut"}
+#: What of `about` a dataset of no suite may say: facts, and values of axes, some of the suite's vocabulary.
+_AXES = ("task_type", "document_types", "specialties", "stage")
+_ABOUT = {*_AXES, "name", "summary", "language", "access", "url", "licence", "primary_metric"}
 
 
 def read_candidates(path: Path) -> dict[str, Any]:
-    """A file of candidates: `task`, `candidates: [{name, prompt}]`, and `rows`, `seed` where they are others.
-
-    Raises:
-        MedtasksError: it is none, or two candidates have one name or the same words.
-    """
+    """A file of `task`, `candidates: [{name, prompt}]`, and `rows`, `seed` where they are others."""
+    remedy = "docs/evaluate.md has a file of candidates"
     if not path.is_file():
-        raise MedtasksError("no such file", where=path, remedy="docs/evaluate.md has a file of candidates")
+        raise MedtasksError("no such file", where=path, remedy=remedy)
     try:
-        given = {"rows": ROWS, "seed": SEED, **read_yaml(path)}
-        prompts = {str(item["name"]): dict(item.get("prompt") or {}) for item in given["candidates"]}
+        given = {"rows": study("prompts")["rows"], "seed": SEED, **read_yaml(path)}
+        items = given.pop("candidates")
+        prompts = {str(item["name"]): dict(item.get("prompt") or {}) for item in items}
         words = {json.dumps(prompt, sort_keys=True) for prompt in prompts.values()}
         named = all(name.isascii() and name.isalnum() and name.islower() for name in prompts)
-        n = len(given["candidates"])
-        if n < 2 or len(prompts) < n or len(words) < n or not named or int(given["rows"]) < 1:
-            raise ValueError
-        return {
-            "task": str(given["task"]),
-            "rows": int(given["rows"]),
-            "seed": given["seed"],
-            "prompts": prompts,
-        }
+        if 2 <= len(items) == len(prompts) == len(words) and named and int(given["rows"]) >= 1:
+            about = {"task": str(given["task"]), "rows": int(given["rows"]), "seed": given["seed"]}
+            return {**about, "prompts": prompts}
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise MedtasksError(
-            "needs a task and two or more candidates, each with a name (a-z, 0-9) and words of its own",
-            where=path,
-            remedy="docs/evaluate.md has a file of candidates",
-        ) from None
+        pass
+    what = "needs a task and two or more candidates, each with a name (a-z, 0-9) and words of its own"
+    raise MedtasksError(what, where=path, remedy=remedy)
 
 
-def write_candidates(
-    folder: Path, given: Mapping[str, Any], registry: Registry, origin: Origin | None
-) -> dict[str, Any]:
-    """Write a task for each candidate, and rows of the pool as its test rows.
-
-    `FOLDER/tasks` is for `--tasks-dir`, `FOLDER/data` for `MEDTASKS_DATA_DIR`.
-
-    Raises:
-        MedtasksError: the task is unknown, its rows are not at hand, or it has no few-shot pool.
-    """
+def write_candidates(folder: Path, given: Mapping[str, Any], registry: Registry) -> dict[str, Any]:
+    """Write a task for each candidate to `FOLDER/tasks`, rows of the pool for it to `FOLDER/data`."""
     if given["task"] not in registry.datasets:
-        raise MedtasksError(
-            f"no dataset {given['task']!r}", where="task", remedy="`medtasks ls` lists the names"
-        )
+        what = f"no dataset {given['task']!r}"
+        raise MedtasksError(what, where="task", remedy="`medtasks ls` lists the names")
     dataset = registry.datasets[given["task"]]
-    pool = _pool(dataset, origin)
+    pool = _pool(dataset)
     chosen = random.Random(given["seed"]).sample(pool, min(given["rows"], len(pool)))
     tasks = {name: f"{dataset.id}_{name}" for name in given["prompts"]}
-    config, about = dataset.config, {key: dataset.record[key] for key in _ABOUT if key in dataset.record}
+    config, shared = dataset.config, vocabulary()
+    about = {key: value for key, value in dataset.record.items() if key in _ABOUT}
     for candidate, name in tasks.items():
         content = {
             "task": name,
             "dataset": f"own/{name}",
-            "rows": {key: value for key, value in config["rows"].items() if key in _READING},
+            "rows": {key: value for key, value in config["rows"].items() if key in _READ},
             "prompt": {**config["prompt"], **given["prompts"][candidate]},
             **{key: config[key] for key in ("answer", "judge", "generation_kwargs") if key in config},
             "about": {**about, "citation": "none", "n_test": len(chosen)},
             "metadata": {"version": "1-A"},
         }
-        head = f"# Candidate {candidate} for the prompt of {dataset.id}, on rows of its few-shot pool.\n"
-        _write_yaml(
-            folder / "tasks" / name / "task.yaml",
-            content,
-            f"{head}class: !function medtasks_ext.task.MedicalTask\n",
-        )
-        rows = folder / "data" / "own" / name
-        rows.mkdir(parents=True, exist_ok=True)
-        write_lines(rows / "test.jsonl", chosen)
-    shared, terms = vocabulary(), dict[str, dict[str, str]]()
-    for axis, kind in TERMS.items():  # values of shared axes that the suite alone has
-        values = about.get(axis, ())
-        for value in values if isinstance(values, list) else [values]:
-            if kind in _KINDS and value not in shared[kind]:
-                terms.setdefault(kind, {})[value] = registry.titles[axis][value]
+        head = "class: !function medtasks_ext.task.MedicalTask\n"
+        _write(folder / "tasks" / name / "task.yaml", content, head)
+        rows = folder / "data" / "own" / name / "test.jsonl"
+        rows.parent.mkdir(parents=True, exist_ok=True)
+        write_lines(rows, chosen)
+    terms: dict[str, dict[str, str]] = {}
+    for axis in _AXES:  # values of shared axes that the suite alone has
+        for value in about[axis] if isinstance(about[axis], list) else [about[axis]]:
+            if value not in shared[TERMS[axis]]:
+                terms.setdefault(TERMS[axis], {})[value] = registry.titles[axis][value]
     if terms:
-        _write_yaml(folder / "tasks" / "vocabulary.yaml", terms)
+        _write(folder / "tasks" / "vocabulary.yaml", terms)
     plan = {**given, "task": dataset.id, "tasks": tasks, "n": len(chosen), "of": len(pool)}
     write_json(folder / PLAN, plan)
     return plan
 
 
-def _write_yaml(path: Path, content: Any, head: str = "") -> None:
+def _write(path: Path, content: Any, head: str = "") -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, head + yaml.safe_dump(content, allow_unicode=True, sort_keys=False, width=1000))
 
 
-def _pool(dataset: Dataset, forced: Origin | None) -> list[Row]:
+def _pool(dataset: Dataset) -> list[Row]:
     """The raw rows of the few-shot pool that are no test rows."""
     spec = dataset_spec(dataset)
-    origin = None if spec.rows.database is not None else find_origin(dataset, spec.rows, forced)
+    origin = None if spec.rows.database is not None else find_origin(dataset, spec.rows, None)
     if origin is None:
         what = "its rows are not at hand, or its answers are run on a database"
         raise MedtasksError(what, where=dataset.id, remedy=f"medtasks data fetch {dataset.id}")
@@ -148,37 +118,27 @@ def _pool(dataset: Dataset, forced: Origin | None) -> list[Row]:
         return {str(item.fields[spec.rows.identity]) for item in read.rows}
 
     asked = {key for row in list(rows.test) for key in said(row, "test")}
-    pool = [row for row in list(rows.fewshot) if (keys := said(row, "few-shot")) and not keys & asked]
-    if not pool:
-        raise MedtasksError(
-            "has no few-shot pool beside its test rows, and test rows must not choose their own prompt",
-            where=dataset.id,
-            remedy="put rows of the same kind into fewshot.jsonl beside test.jsonl",
-        )
-    return pool
+    if pool := [row for row in list(rows.fewshot) if (keys := said(row, "few-shot")) and not keys & asked]:
+        return pool
+    what = "has no few-shot pool beside its test rows, and test rows must not choose their own prompt"
+    raise MedtasksError(what, where=dataset.id, remedy="put such rows into fewshot.jsonl beside test.jsonl")
 
 
 def select(folder: Path, entries: Sequence[Entry]) -> dict[str, Any]:
-    """Choose the candidate with the best mean over models, each asked all candidates on all rows.
-
-    Raises:
-        MedtasksError: the folder is not what `write_candidates` wrote, or a model lacks rows of a candidate.
-    """
-    plan, means, scores = read_json(folder / PLAN), dict[str, float](), dict[str, dict[str, float]]()
+    """Choose the candidate with the best mean over models, each asked all candidates on all rows."""
+    plan, scores = read_json(folder / PLAN), dict[str, dict[str, float]]()
     for name, task in plan["tasks"].items():
         for entry in entries:
             item = entry.experiments.get(task)
             whole = item and item.coverage.answers >= (item.coverage.here or 0) and item.covered >= 1
             if item is None or item.score is None or not whole:
-                raise MedtasksError(
-                    f"has no score of candidate {name} on all rows",
-                    where=entry.label,
-                    remedy=f"run {task} with this model to the end; judged tasks need `medtasks judge`",
-                )
+                what = f"has no score of candidate {name} on all rows"
+                remedy = f"run {task} with this model to the end; judged tasks need `medtasks judge`"
+                raise MedtasksError(what, where=entry.label, remedy=remedy)
             scores.setdefault(name, {})[entry.label] = item.score
-        if not entries:
-            raise MedtasksError("no runs are named", remedy="run the candidates with each model first")
-        means[name] = fmean(scores[name].values())
+    means = {name: fmean(of.values()) for name, of in scores.items()}
+    if not means:
+        raise MedtasksError("no runs are named", remedy="run the candidates with each model first")
     best = [name for name, mean in means.items() if mean == max(means.values())]
     chosen = {"chosen": best[0], "tied": best[1:] and best, "prompt": plan["prompts"][best[0]]}
     selection = {

@@ -7,7 +7,6 @@ comes first, then the strata's shares of the pool, then as few swaps as possible
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -18,25 +17,16 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.row_labels import LEVELS
 from medtasks_ext.seed import random_rank
 
-#: Harm to coverage outweighs any number of swaps.
-_COVERAGE = 1000.0
-
 
 def parse_ratio(text: str) -> list[Fraction]:
-    """`3:5:2` -> shares of hard, medium and easy.
-
-    Raises:
-        MedtasksError: it is not three numbers, one is negative, or all are zero.
-    """
+    """`3:5:2` -> shares of hard, medium and easy."""
     try:
         parts = [Fraction(part.strip()) for part in text.split(":")]
-        if len(parts) != len(LEVELS) or min(parts) < 0 or not any(parts):
-            raise ValueError
+        if len(parts) == len(LEVELS) and min(parts) >= 0 and any(parts):
+            return parts
     except (ValueError, ZeroDivisionError):
-        raise MedtasksError(
-            f"{text!r} is no ratio", where="--ratio", remedy="write HARD:MEDIUM:EASY: 3:5:2"
-        ) from None
-    return parts
+        pass
+    raise MedtasksError(f"{text!r} is no ratio", where="--ratio", remedy="write HARD:MEDIUM:EASY: 3:5:2")
 
 
 def apportioned(n: int, weights: Sequence[int | Fraction]) -> list[int]:
@@ -53,118 +43,70 @@ def feasible(n: int, ratio: Sequence[Fraction], pool: Sequence[int]) -> list[int
     """Numbers of each level that come closest to the ratio; one that is short gives all that it has."""
     fixed: dict[int, int] = {}
     while True:
-        free = [place for place in range(len(ratio)) if place not in fixed]
-        parts = dict(
-            zip(free, apportioned(n - sum(fixed.values()), [ratio[place] for place in free]), strict=True)
-        )
-        short = {place: pool[place] for place in free if parts[place] > pool[place]}
-        if not short:
-            return [fixed.get(place, parts.get(place, 0)) for place in range(len(ratio))]
+        weights = [0 if place in fixed else weight for place, weight in enumerate(ratio)]
+        parts = apportioned(n - sum(fixed.values()), weights)
+        if not (short := {place: pool[place] for place, part in enumerate(parts) if part > pool[place]}):
+            return [fixed.get(place, part) for place, part in enumerate(parts)]
         fixed |= short
 
 
 def draw(
     levels: Mapping[str, str], strata: Mapping[str, str], size: int, ratio: Sequence[Fraction], seed: int
 ) -> tuple[list[str], dict[str, list[dict[str, Any]]]]:
-    """Ids of the drawn questions, sorted; and what was in the pool, wanted and drawn, by level and stratum.
+    """Ids of drawn questions, sorted; what was in the pool, wanted and drawn, by level and stratum.
 
     Args:
-        levels: question -> level.
-        strata: question -> stratum.
-        seed: decides which questions of a stratum and level are drawn.
-
-    Raises:
-        MedtasksError: the pool has too few questions at the levels that the ratio asks for.
+        levels, strata: question -> its level, its stratum.
     """
     from scipy.optimize import LinearConstraint, milp
 
     names = sorted({strata[name] for name in levels})
     order = sorted(levels, key=lambda name: random_rank(seed, name))
-    pool = np.zeros((len(names), len(LEVELS)), dtype=int)
     places = {name: (names.index(strata[name]), LEVELS.index(levels[name])) for name in order}
-    for place in places.values():
-        pool[place] += 1
-    enough = int(sum(n for n, share in zip(pool.sum(axis=0), ratio, strict=True) if share))
+    pool = np.zeros((len(names), len(LEVELS)), dtype=int)
+    np.add.at(pool, tuple(zip(*places.values(), strict=True)), 1)
+    enough = int(pool.sum(axis=0) @ [share > 0 for share in ratio])
     if not 0 < size <= enough:
-        raise MedtasksError(
-            f"{size} questions cannot be drawn: the pool has {enough} at the levels of the ratio",
-            where="--size",
-            remedy=f"ask for 1 to {enough}, or change --ratio",
-        )
-    coverage = apportioned(size, [int(n) for n in pool.sum(axis=1)])
-    preliminary = np.zeros_like(pool)
+        what = f"{size} questions cannot be drawn: the pool has {enough} at the levels of the ratio"
+        raise MedtasksError(what, where="--size", remedy=f"ask for 1 to {enough}, or change --ratio")
+    coverage, first = apportioned(size, pool.sum(axis=1).tolist()), np.zeros_like(pool)
     for stratum, level in places.values():
-        if preliminary[stratum].sum() < coverage[stratum]:
-            preliminary[stratum, level] += 1
-    wanted = feasible(size, ratio, [int(n) for n in pool.sum(axis=0)])
-    # unknowns: numbers drawn, each one's distance from the preliminary one, each stratum's from its share
+        first[stratum, level] += first[stratum].sum() < coverage[stratum]
+    # unknowns: what stays of the preliminary set, what is added, what strata have above their share
     s, k = pool.shape
-    each, whole, flat = np.eye(s * k), np.kron(np.eye(s), np.ones(k)), preliminary.ravel()
-    of_level, none = np.kron(np.ones(s), np.eye(k)), np.zeros
-    rows = np.vstack([
-        np.hstack([of_level, none((k, s * k + s))]),
-        np.hstack([each, each, none((s * k, s))]), np.hstack([-each, each, none((s * k, s))]),
-        np.hstack([whole, none((s, s * k)), np.eye(s)]), np.hstack([-whole, none((s, s * k)), np.eye(s)]),
-    ])  # fmt: skip
-    least = np.concatenate([wanted, flat, -flat, coverage, -np.array(coverage)])
-    most = np.concatenate([wanted, np.full(2 * s * k + 2 * s, np.inf)])
-    cost = np.concatenate([none(s * k), np.ones(s * k), np.full(s, _COVERAGE)])
-    bound = np.concatenate([pool.ravel(), np.full(s * k + s, np.inf)])
-    solved = milp(cost, constraints=LinearConstraint(rows, least, most), integrality=np.ones_like(cost),
-                  bounds=(0, bound))  # fmt: skip
-    drawn = np.rint(solved.x[: s * k]).astype(int).reshape(s, k)
+    of_level, of_stratum = np.kron(np.ones(s), np.eye(k)), np.kron(np.eye(s), np.ones(k))
+    sums = np.block([[of_level, of_level, np.zeros((k, s))], [of_stratum, of_stratum, -np.eye(s)]])
+    wanted = feasible(size, ratio, pool.sum(axis=0).tolist())
+    limits = LinearConstraint(sums, [*wanted, *[-np.inf] * s], [*wanted, *coverage])
+    cost = np.repeat([-1.0, 0.0, size + 1.0], [s * k, s * k, s])  # coverage outweighs all swaps
+    bounds = (0, np.concatenate([first.ravel(), (pool - first).ravel(), np.full(s, np.inf)]))
+    solved = milp(cost, constraints=limits, integrality=np.ones_like(cost), bounds=bounds)
+    drawn = np.rint(solved.x[: 2 * s * k]).astype(int).reshape(2, s, k).sum(axis=0)
     left, chosen = drawn.copy(), []
-    for (
-        name,
-        place,
-    ) in places.items():  # the first of each cell: what a swap adds comes next in the same order
+    for name, place in places.items():  # the first of each cell: swaps add what comes next in this order
         if left[place]:
             left[place] -= 1
             chosen.append(name)
-    ideal = apportioned(size, ratio)
-    report: dict[str, list[dict[str, Any]]] = {
-        "levels": [
-            {
-                "level": level,
-                "pool": int(pool[:, n].sum()),
-                "wanted": ideal[n],
-                "drawn": int(drawn[:, n].sum()),
-            }
-            for n, level in enumerate(LEVELS)
-        ],
-        "strata": [
-            {"stratum": name, "pool": int(pool[n].sum()), "wanted": coverage[n], "drawn": int(drawn[n].sum())}
-            for n, name in enumerate(names)
-        ],
-    }
-    return sorted(chosen), report
+
+    def table(name: str, values: Sequence[str], aim: list[int], axis: int) -> list[dict[str, Any]]:
+        parts = zip(values, pool.sum(axis).tolist(), aim, drawn.sum(axis).tolist(), strict=True)
+        return [dict(zip((name, "pool", "wanted", "drawn"), row, strict=True)) for row in parts]
+
+    of = {"levels": table("level", LEVELS, apportioned(size, ratio), 0)}
+    return sorted(chosen), {**of, "strata": table("stratum", names, coverage, 1)}
 
 
 def strata_of(
     levels: Mapping[str, Any], rows: Sequence[Mapping[str, Any]] | None, column: str
 ) -> dict[str, str]:
-    """Question -> stratum: the first value of a column of rows with ids, or of the questions themselves.
-
-    Raises:
-        MedtasksError: a question has no row, or no row has the column.
-    """
-    known = levels["questions"] if rows is None else rows
+    """Question -> stratum: the first value of a column of rows with ids, or of the questions themselves."""
     found = {}
-    for row in known:
-        values = row.get(column)
-        values = values if isinstance(values, list) else [values]
-        found[str(row.get("id"))] = next(
-            (str(value) for value in values if value not in (None, "")), "(none)"
-        )
-    missing = [row["id"] for row in levels["questions"] if row["id"] not in found]
-    if missing or not any(column in row for row in known) or set(found.values()) == {"(none)"}:
-        what = f"{len(missing)} of its questions have no row" if missing else f"no {column} is known of it"
-        raise MedtasksError(
-            what, where=levels["task"], remedy="name a file with the columns id and --by: --rows FILE"
-        )
+    for row in levels["questions"] if rows is None else rows:
+        values = row[column] if isinstance(row.get(column), list) else [row.get(column)]
+        found[str(row.get("id"))] = next((str(one) for one in values if one not in (None, "")), "(none)")
+    missing = sum(row["id"] not in found for row in levels["questions"])
+    if missing or set(found.values()) == {"(none)"}:
+        what = f"{missing} of its questions have no row" if missing else f"no {column} is known of it"
+        remedy = "name a file with the columns id and --by: --rows FILE"
+        raise MedtasksError(what, where=levels["task"], remedy=remedy)
     return found
-
-
-def counted(levels: Mapping[str, Any]) -> Counter[str]:
-    """Level -> questions."""
-    return Counter(row["level"] for row in levels["questions"])

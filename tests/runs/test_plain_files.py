@@ -78,7 +78,6 @@ GIVEN = {
     "judge eval": ("judge", "eval", "pipe", "--judge", "pipe"),
     "judge data": ("judge", "data", "pipe"),
     "study sample": ("study", "sample", "pipe", "-n", "3"),
-    "study contamination --table": ("study", "contamination", "--table", "pipe"),
     "human ingest --key": ("human", "ingest", "form.csv", "--key", "pipe", "-o", "ingested"),
     "submit --check": ("submit", "--check", "org/model/2026-11-01"),
 }  # fmt: skip
