@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,6 +18,7 @@ from medtasks_ext.seed import SEED
 from medtasks_ext.studies.forms import KINDS, kind_of
 
 PANEL = "Judges"
+_EXPERTS = "Forms.  [default: 3; likert, review 2; others 1]"
 app = command_app()
 
 
@@ -31,8 +32,7 @@ def export(
     sources: Annotated[
         list[str],
         typer.Argument(
-            metavar="SOURCE...",
-            help="Runs; for points one JSONL file of cases, for review tasks, for survey a suite.",
+            metavar="SOURCE...", help="Runs; points: a JSONL file; review: tasks; survey: a suite."
         ),
     ],
     out: Annotated[str, out_option("Folder for forms and key.")],
@@ -46,12 +46,8 @@ def export(
     ] = "pairwise",
     tasks: Annotated[str | None, typer.Option(help="What of the runs: tasks, groups or tags.")] = None,
     documents: Annotated[int, typer.Option("-n", "--documents", min=1, help="Documents per task.")] = 100,
-    experts: Annotated[
-        int | None, typer.Option(min=1, max=99, help="Forms.  [default: 3; likert, review 2; others 1]")
-    ] = None,
-    raters: Annotated[
-        int | None, typer.Option(min=1, help="likert: experts who rate an answer.  [default: all]")
-    ] = None,
+    experts: Annotated[int | None, typer.Option(min=1, max=99, help=_EXPERTS)] = None,
+    raters: Annotated[int | None, typer.Option(min=1, help="likert: of an answer.  [default: all]")] = None,
     seed: Annotated[int, typer.Option(help="Of the draw, the orders and the sides.")] = SEED,
 ) -> None:
     """Write the forms of experts.
@@ -68,25 +64,21 @@ def export(
         raise MedtasksError(f"no kind {kind!r}", where="--kind", remedy=f"use {', '.join(KINDS)}")
     of_runs, known, n = kind in ("pairwise", "likert"), registry(), experts or forms.EXPERTS[kind]
     if of_runs != bool(tasks) or (kind in ("points", "survey") and len(sources) > 1):
-        raise MedtasksError(
-            "--tasks names what of runs is shown" if of_runs or tasks else "takes one source",
-            where=f"--kind {kind}",
-            remedy="`medtasks human export --help` says what each kind takes",
-        )
-    named = names_in(tasks if of_runs else ",".join(sources)) if of_runs or kind == "review" else []
-    names = known.leaves_of(named)
+        what = "--tasks names what of runs is shown" if of_runs or tasks else "takes one source"
+        remedy = "`medtasks human export --help` says what each kind takes"
+        raise MedtasksError(what, where=f"--kind {kind}", remedy=remedy)
+    named = tasks if of_runs else ",".join(sources) if kind == "review" else None
+    names, first = known.leaves_of(names_in(named)), sources[0]
     if of_runs:
         say_changed(map(Path, sources))
-    if kind == "pairwise":
-        made = forms.pairwise(sources, names, known, documents, n, seed)
-    elif kind == "likert":
-        made = forms.likert(sources, names, known, documents, n, seed, raters or n)
-    elif kind == "points":
-        made = forms.points(Path(sources[0]), n, seed)
-    elif kind == "review":
-        made = forms.review(names, known, documents, n, seed)
-    else:
-        made = forms.survey(sources[0], known, n, seed)
+    asked: tuple[list[str], Any, int, int, int] = (names, known, documents, n, seed)
+    made = {
+        "pairwise": lambda: forms.pairwise(sources, *asked),
+        "likert": lambda: forms.likert(sources, *asked, raters or n),
+        "points": lambda: forms.points(Path(first), n, seed),
+        "review": lambda: forms.review(*asked),
+        "survey": lambda: forms.survey(first, known, n, seed),
+    }[kind]()
     with private_files(True):  # forms quote answers and rows, and the key undoes the blinding
         *pages, key = write_forms(made, kind, Path(out))
     typer.echo("\n".join(f"wrote {path}" for path in pages))
@@ -101,9 +93,7 @@ def ingest(
     files: Annotated[list[Path], typer.Argument(metavar="FORM.csv...", help="What the pages exported.")],
     key_file: Annotated[Path, typer.Option("--key", help="key.json of the export.")],
     out: Annotated[str, out_option("Folder for the results.")],
-    partial: Annotated[
-        bool, typer.Option("--partial", help="Take complete rows although others are missing.")
-    ] = False,
+    partial: Annotated[bool, typer.Option("--partial", help="Take complete rows where others lack.")] = False,
 ) -> None:
     """Read filled forms.
 
@@ -116,19 +106,11 @@ def ingest(
 
     key = read_key(key_file)
     rows, missing = read_forms(files, key, partial=partial)
-    tables = tables_of(rows, key)
+    tables, kind = tables_of(rows, key), kind_of(key["kind"])
     with private_files(True):
         write_results(out_folder(out), key, rows, missing, tables)
     for form, some_rows in missing.items():
         say(f"{form}: {len(some_rows)} of {len(key['forms'][form])} rows are missing from all figures")
-    show_tables(kind_of(key["kind"])["tables"], tables, sample=bool(key.get("SAMPLE_DATA")))
+    show_tables(kind["tables"], tables, sample=bool(key.get("SAMPLE_DATA")))
     typer.echo(f"results: {out}")
-    of_runs = " ".join(run["folder"] for run in key.get("runs", ()))
-    goes_on = {
-        "pairwise": "medtasks reproduce clinicbench:table4 (the rates that the paper prints)",
-        "points": f"medtasks judge run RUN --jury NAME --decisions {out}/decisions.jsonl",
-        "likert": f"medtasks judge run {of_runs} --jury NAME --ratings {out}/ratings.csv",
-        "review": f"read {out}/items.csv and mend the items",
-        "survey": f"read {out}/comments.csv",
-    }
-    say_next(goes_on[key["kind"]])
+    say_next(kind["next"].format(out=out, runs=" ".join(run["folder"] for run in key.get("runs", ()))))

@@ -50,16 +50,12 @@ def tables_of(rows: Rows, key: Mapping[str, Any]) -> Tables:
         points: dict[str, dict[str, str]] = {}
         for (case, _), by in groups.items():
             for expert, said_of in by.items():
-                points.setdefault(expert, {}).update(
-                    {f"{case}\t{unit}": said for unit, said in said_of.items()}
-                )
+                of_case = {f"{case}\t{unit}": said for unit, said in said_of.items()}
+                points.setdefault(expert, {}).update(of_case)
         compared: Groups = {("points", "decision"): points}
     else:
-        compared = {
-            place: by
-            for place, by in groups.items()
-            if place[1] not in ("remark", "comments", "comprehensiveness")
-        }
+        free = ("remark", "comments", "comprehensiveness")
+        compared = {place: by for place, by in groups.items() if place[1] not in free}
     found = []
     for (task, criterion), by in compared.items():
         values = sorted({said for said_of in by.values() for said in said_of.values()})
@@ -79,9 +75,8 @@ def write_results(folder: Path, key: Mapping[str, Any], rows: Rows, missing: Any
         cases.setdefault(row["case"], []).append({"id": row["point"], "met": row["met"]})
     if cases:
         write_lines(folder / "decisions.jsonl", ({"id": case, "points": of} for case, of in cases.items()))
-    about = {
-        name: key[name] for name in ("kind", "export", "runs", "tasks", "suite", "SAMPLE_DATA") if name in key
-    }
+    told = ("kind", "export", "runs", "tasks", "suite", "SAMPLE_DATA")
+    about = {name: key[name] for name in told if name in key}
     by_expert = Counter(row["form"] for row in rows)
     more = {"experts": sorted(by_expert), "missing": missing, "interval_method": WILSON_OF_UNITS}
     write_json(folder / "results.json", {**about, **more, **tables})
@@ -102,22 +97,18 @@ def _pairwise(groups: Groups, key: Mapping[str, Any]) -> Tables:
     rates = []
     for (task, criterion), votes in groups.items():
         units = sorted({unit for by in votes.values() for unit in by})
-        tables = {
-            expert: np.array(
-                [[by[unit] == one for one in OUTCOMES] for unit in units if unit in by], dtype=float
-            )
-            for expert, by in sorted(votes.items())
-        }
+        tables: dict[str, Any] = {}
+        for expert, by in sorted(votes.items()):
+            votes_of = [[by[unit] == one for one in OUTCOMES] for unit in units if unit in by]
+            tables[expert] = np.array(votes_of, dtype=float)
         if len(votes) > 1:
-            counts = [
-                [sum(by.get(unit) == one for by in votes.values()) for one in OUTCOMES] for unit in units
-            ]
-            tables["mean"] = np.array(counts, dtype=float)
+            of = ([by.get(unit) for by in votes.values()] for unit in units)
+            tables["mean"] = np.array([[given.count(one) for one in OUTCOMES] for given in of], dtype=float)
             most = tables["mean"] == tables["mean"].max(axis=1, keepdims=True)
             one = most.sum(axis=1, keepdims=True) == 1
             tables["majority"] = np.where(one, most, [False, True, False]).astype(float)
-        for by, table in tables.items():
-            row = {"task": task, "criterion": criterion, "by": by, "documents": len(table)}
+        for name_of, table in tables.items():
+            row = {"task": task, "criterion": criterion, "by": name_of, "documents": len(table)}
             for name, which in zip((*OUTCOMES, "win_tie"), [*np.eye(3), np.array([1, 1, 0])], strict=True):
                 ends = _share(table @ which, table.sum(axis=1))
                 row |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
@@ -164,10 +155,9 @@ def _likert(groups: Groups, rows: Rows, key: Mapping[str, Any]) -> Tables:
         }
         if axis != COMPOSITE:  # a mean is no value of the scale
             measures["kappa"] = agree.mean_kappa(table, key["tasks"][task]["scale"], "quadratic", task)
-        about = {"task": task, "axis": axis}
-        found += [
-            {**about, "measure": name, **one._asdict()} for name, one in measures.items() if len(rated) > 1
-        ]
+        of = {"task": task, "axis": axis}
+        if len(rated) > 1:
+            found += [{**of, "measure": name, **one._asdict()} for name, one in measures.items()]
     lines = []
     for row in rows:
         about, (run, _, document) = row["about"], row["about"]["unit"].partition("\t")
@@ -195,12 +185,8 @@ def _review(groups: Groups, key: Mapping[str, Any]) -> Tables:
         remarks = "\n".join(verdicts.pop("remark", []))
         failed = [name for name, some in verdicts.items() if "no" in some]
         outcome = "failed" if any("yes" not in verdicts[name] for name in failed) else "disputed"
-        what = {
-            "outcome": outcome if failed else "accepted",
-            "not_met": ", ".join(failed),
-            "remarks": remarks,
-        }
-        items.append({"task": task, "item": unit, **what})
+        row = {"task": task, "item": unit, "outcome": outcome if failed else "accepted"}
+        items.append({**row, "not_met": ", ".join(failed), "remarks": remarks})
     counts = Counter(row["outcome"] for row in items)
     outcomes = [{name: counts[name] for name in ("accepted", "failed", "disputed")}]
     return {"criteria": criteria, "items": items, "outcomes": outcomes}
@@ -214,9 +200,8 @@ def _survey(groups: Groups, key: Mapping[str, Any]) -> Tables:
         given = Counter(by[unit] for by in votes if unit in by)
         counts = {name: given[name] for name in dict.fromkeys(intended.values())}
         share = given[category] / given.total() if given else None
-        assigned.append(
-            {"value": unit, "category": category, "agreement": share, "n": given.total(), **counts}
-        )
+        row = {"value": unit, "category": category, "agreement": share, "n": given.total()}
+        assigned.append({**row, **counts})
     right = [sum(intended[unit] == said for unit, said in by.items()) for by in votes]
     rate = _share(np.array(right), np.array([len(by) for by in votes])) if votes else (None, None, None)
     stars = [int(by[""]) for by in groups.get((suite, "comprehensiveness"), {}).values()]
@@ -234,11 +219,9 @@ def _survey(groups: Groups, key: Mapping[str, Any]) -> Tables:
         "clinicians": (len(stars), None, None),
         "comments": (len(comments), None, None),
     }
-    paper = {
-        row["measure"]: row["value"] for row in published("taxonomy_survey.csv") if row["suite"] == suite
-    }
-    summary = [
-        {"measure": name, "value": value, "low": low, "high": high, "published": paper.get(name)}
-        for name, (value, low, high) in figures.items()
-    ]
+    known = [row for row in published("taxonomy_survey.csv") if row["suite"] == suite]
+    paper, summary = {row["measure"]: row["value"] for row in known}, []
+    for name, (value, low, high) in figures.items():
+        row = {"measure": name, "value": value, "low": low, "high": high}
+        summary.append({**row, "published": paper.get(name)})
     return {"summary": summary, "assignments": assigned, "comments": comments}

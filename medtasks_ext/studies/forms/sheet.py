@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -19,59 +19,44 @@ KEY_FILE = "key.json"
 
 
 def write_forms(export: Mapping[str, Any], kind: str, folder: Path) -> list[Path]:
-    """Write EXPERT.html for each expert, and `key.json`, the last of the files.
-
-    Raises:
-        MedtasksError: the folder holds an export already, whose key would be lost.
-    """
-    if (folder / KEY_FILE).exists():
+    """Write EXPERT.html for each expert, and `key.json`, the last of the files."""
+    if (folder / KEY_FILE).exists():  # which would be lost
         raise MedtasksError("holds the key of an export", where=folder, remedy="name another folder")
     key = {"kind": kind, "export": f"mt{secrets.token_hex(5)}", **export, "forms": {}}
+    listed = kind_of(kind).get("options", ())
+    of_kind = {option["value"]: option["label"][export["language"]] for option in listed}
     for number, (form, items) in enumerate(export["forms"].items(), start=1):
         rows = {f"E{number}R{place:03d}": item for place, item in enumerate(items, start=1)}
+        options = {row: item.get("options", of_kind) for row, item in rows.items()}
         key["forms"][form] = {
-            row: {"about": item["about"], "values": list(_options(kind, export["language"], item))}
-            for row, item in rows.items()
+            row: {"about": item["about"], "values": list(options[row])} for row, item in rows.items()
         }
-        write_text(folder / f"{form}.html", _page(key, form, rows))
+        write_text(folder / f"{form}.html", _page(key, form, rows, options))
     write_json(folder / KEY_FILE, key)
     return [*(folder / f"{form}.html" for form in export["forms"]), folder / KEY_FILE]
 
 
-def _options(kind: str, language: str, item: Mapping[str, Any]) -> dict[str, str]:
-    """Value -> label of the answers to a row; none where the expert writes."""
-    of_kind = {option["value"]: option["label"][language] for option in kind_of(kind).get("options", ())}
-    own: dict[str, str] | None = item.get("options")
-    return of_kind if own is None else own
-
-
-def _page(key: Mapping[str, Any], form: str, rows: Mapping[str, Any]) -> str:
+def _page(key: Mapping[str, Any], form: str, rows: Mapping[str, Any], options: Mapping[str, Any]) -> str:
     """The page of one form; `page/page.js` says what its data is."""
     language, kind, words = key["language"], kind_of(key["kind"]), page_words(key["language"])
-    options = {row: tuple(_options(key["kind"], language, item).items()) for row, item in rows.items()}
-    distinct, questions = list(dict.fromkeys(options.values())), kind["questions"]
-    places: dict[str, list[Any]] = {}
-    for text in kind["texts"]:
-        places.setdefault(text["place"], []).append(text)
+    distinct, pages = list(dict.fromkeys(tuple(of.items()) for of in options.values())), []
 
     def texts(item: Mapping[str, Any], place: str) -> list[dict[str, str]]:
-        shown = ((text["label"][language], item["texts"].get(text["id"])) for text in places.get(place, ()))
+        here = [text for text in kind["texts"] if text["place"] == place]
+        shown = ((text["label"][language], item["texts"].get(text["id"])) for text in here)
         return [{"label": label, "text": text} for label, text in shown if text]
 
-    def prompts(row: str, item: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
-        label, below = ("".join(text["text"] for text in texts(item, place)) for place in ("prompt", "help"))
-        for asked in questions:
-            own = {} if label else {"label": asked["label"][language], "help": asked["help"][language]}
-            place = {"row": row, "question": asked["id"], "options": distinct.index(options[row])}
-            yield {"label": label, "help": below, **own, **place}
-
-    pages = []
     for _, group in groupby(rows.items(), key=lambda row: row[1]["page"]):
-        members = list(group)
-        asked = [prompt for row, item in members for prompt in prompts(row, item)]
-        pages.append(
-            {**{place: texts(members[0][1], place) for place in ("above", "answer")}, "prompts": asked}
-        )
+        members, asked = list(group), []
+        for row, item in members:
+            of_row = ("".join(text["text"] for text in texts(item, place)) for place in ("prompt", "help"))
+            shown = dict(zip(("label", "help"), of_row, strict=True))
+            for question in kind["questions"]:
+                own = shown if shown["label"] else {name: question[name][language] for name in shown}
+                place = distinct.index(tuple(options[row].items()))
+                asked.append({**own, "row": row, "question": question["id"], "options": place})
+        above = {place: texts(members[0][1], place) for place in ("above", "answer")}
+        pages.append({**above, "prompts": asked})
     data = {
         **{name: kind[name][language] for name in ("title", "introduction")},
         "notices": [words[notice] for notice in key["notices"]],
@@ -79,26 +64,16 @@ def _page(key: Mapping[str, Any], form: str, rows: Mapping[str, Any]) -> str:
         "form": form,
         "words": words,
         "options": [[{"value": value, "label": label} for value, label in own] for own in distinct],
-        "columns": [question["id"] for question in questions],
+        "columns": [question["id"] for question in kind["questions"]],
         "rows": list(rows),
         "pages": pages,
     }
-    return offline_page(
-        HERE / "page" / "page.html",
-        style=HERE / "page" / "page.css",
-        scripts=[HERE / "page" / "page.js"],
-        data=data,
-        language="zh-Hans" if language == "zh" else "en",
-        title=data["title"],
-    )
+    page, tongue = HERE / "page", "zh-Hans" if language == "zh" else "en"
+    files: dict[str, Any] = {"style": page / "page.css", "scripts": [page / "page.js"]}
+    return offline_page(page / "page.html", **files, data=data, language=tongue, title=data["title"])
 
 
 def read_key(path: Path) -> dict[str, Any]:
-    """The key of an export.
-
-    Raises:
-        MedtasksError: it is missing, or something else.
-    """
     remedy = "use the key.json that `medtasks human export` wrote"
     if not path.is_file():
         raise MedtasksError("no such file", where=path, remedy=remedy)
@@ -119,14 +94,13 @@ def read_forms(
 
     Raises:
         MedtasksError: a row of another export, unknown or given twice, a value that is no option; without
-            `partial`, an answer that is missing. All faults come in one message; nothing is written.
+            `partial`, an answer that is missing. All faults come in one message.
     """
     questions = [item["id"] for item in kind_of(key["kind"])["questions"]]
-    given: dict[tuple[str, str], dict[str, str]] = {}
-    faults: list[str] = []
-    columns = ["form", "row", *questions]
+    given, faults = dict[tuple[str, str], dict[str, str]](), list[str]()
+    remedy = "give the CSV files that the pages exported"
     for path in dict.fromkeys(paths):
-        for number, line in read_sheet(path, columns, remedy="give the CSV files that the pages exported"):
+        for number, line in read_sheet(path, ["form", "row", *questions], remedy=remedy):
             export, _, form = line["form"].partition("/")
             record, place = (
                 key["forms"].get(form, {}).get(line["row"]),
@@ -152,13 +126,11 @@ def read_forms(
             elif record["values"]:  # words of one's own may stay out
                 missing.setdefault(form, []).append(row)
     if not faults and (not partial or not rows):
+        of = {form: (len(lack), len(key["forms"][form]), some(lack)) for form, lack in missing.items()}
         faults = [
-            f"{form}: {len(open_rows)} of {len(key['forms'][form])} rows have no answer ({some(open_rows)})"
-            for form, open_rows in missing.items()
+            f"{form}: {n} of {all_n} rows have no answer ({which})" for form, (n, all_n, which) in of.items()
         ]
     if faults:
-        raise MedtasksError(
-            some(list(dict.fromkeys(faults)), 5, "\n  "),
-            remedy="have the forms filled, or take the complete rows with --partial (nothing was written)",
-        )
+        remedy = "have the forms filled, or take the complete rows with --partial (nothing was written)"
+        raise MedtasksError(some(list(dict.fromkeys(faults)), 5, "\n  "), remedy=remedy)
     return rows, missing
