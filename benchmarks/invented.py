@@ -20,11 +20,10 @@ def sample_run(template: Path, names: Iterable[str]) -> None:
 
 
 def new_run(template: Path, target: Path, number: int) -> None:
-    """Begin the folder of a run of model `number`; without answers, which would be sealed."""
+    """Begin the folder of a run of model `number`; without answers."""
     manifest = json.loads((template / "run.json").read_text())
     manifest["identity"]["model"] = {"model": "vllm", "model_args": {"pretrained": f"ORG/model-{number}"}}
     manifest["identity"]["settings"]["data"] = None
-    manifest.pop("roots", None)  # of the run on the sample rows
     for task in manifest["tasks"].values():
         del task["sealed"], task["n"]  # of the sample rows
     (target / "tasks").mkdir(parents=True)

@@ -1,120 +1,66 @@
-"""Files that appear whole or not at all.
-
-A folder may have a keeper, which hears of everything before it happens there: it may refuse it, and notes it.
-"""
+"""Files that appear whole or not at all."""
 
 from __future__ import annotations
 
-import io
 import os
 import secrets
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from typing import BinaryIO
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.secret_values import Secrets
 
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
-
-_BLOCK = 1 << 18  # bytes that are gathered before they are hashed and written
 _REMEDY = "make room or give write access, then run the same command again; what is written is kept"
 
 
-class Keeper(Protocol):
-    """Watches over what this process writes below a folder. Every method may refuse by a MedtasksError."""
-
-    def writing(self) -> None:
-        """Bytes are about to reach a file."""
-
-    def taking(self, path: Path, size: int, digest: str) -> None:
-        """A whole file is about to take its place.
-
-        Args:
-            size: of its content, in bytes.
-            digest: SHA-256 of its content, in hexadecimal.
-        """
-
-    def removing(self, path: Path) -> None:
-        """A file is about to be removed."""
-
-    def appending(self, path: Path, state: Callable[[], tuple[int, str]]) -> None:
-        """A chained file is opened to append to it.
-
-        Args:
-            state: gives its size in bytes and the chain of its last line, whenever it is called.
-        """
-
-
-_keepers: dict[Path, Keeper] = {}
+#: Folder -> refuses, by a MedtasksError, where this process may not write below it any more.
+_checks: dict[Path, Callable[[], None]] = {}
 
 
 @contextmanager
-def kept(folder: Path, keeper: Keeper) -> Iterator[None]:
+def checked(folder: Path, check: Callable[[], None]) -> Iterator[None]:
+    """Within it, the check is made before this process writes anything below the folder."""
     place = folder.resolve()
-    former = _keepers.get(place)
-    _keepers[place] = keeper
+    former = _checks.get(place)
+    _checks[place] = check
     try:
         yield
     finally:
         if former is None:
-            del _keepers[place]
+            del _checks[place]
         else:
-            _keepers[place] = former
+            _checks[place] = former
 
 
-def keeper_of(path: Path) -> Keeper | None:
-    if not _keepers:
-        return None
-    keepers = (_keepers.get(folder) for folder in path.parent.resolve().joinpath(path.name).parents)
-    return next((keeper for keeper in keepers if keeper is not None), None)
-
-
-class _Hashed(io.RawIOBase):
-    """A new file, of which all that reaches it is hashed and counted: in the blocks of a buffer above it.
-
-    It has no descriptor to give away, so that nobody writes past it, as NumPy does where it can.
-    """
-
-    def __init__(self, file: io.FileIO) -> None:
-        self._file, self._digest, self.size = file, sha256(), 0
-
-    def write(self, content: ReadableBuffer, /) -> int:
-        size = self._file.write(content)
-        self._digest.update(memoryview(content)[:size])
-        self.size += size
-        return size
-
-    def writable(self) -> bool:
-        return True
-
-    @property
-    def digest(self) -> str:
-        return self._digest.hexdigest()
+def check_of(path: Path) -> Callable[[], None]:
+    """The check of the folder that a file lies in, at any depth; it refuses nothing where there is none."""
+    if _checks:
+        for folder in path.parent.resolve().joinpath(path.name).parents:
+            if folder in _checks:
+                return _checks[folder]
+    return lambda: None
 
 
 @contextmanager
 def atomic_file(path: Path, *, remedy: str = _REMEDY) -> Iterator[BinaryIO]:
     """Write a file so that a reader, or a crash, sees the old content or the new, never a part.
 
-    The content goes to a file of its own name beside the place, is brought to the disk, and takes the place;
-    it is written from its beginning to its end. Where the body raises, the old content stays.
+    The content goes to a file of its own name beside the place, is brought to the disk, and takes the place.
+    Where the body raises, the old content stays.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part, keeper = beside(path), keeper_of(path)
-        with io.FileIO(part, "xb") as raw, io.BufferedWriter(hashed := _Hashed(raw), _BLOCK) as file:
+        part = beside(path)
+        with part.open("xb") as file:
             try:
                 yield file
                 file.flush()
                 Secrets.known().check(part, path)
-                os.fsync(raw.fileno())
-                if keeper is not None:
-                    keeper.taking(path, hashed.size, hashed.digest)
+                os.fsync(file.fileno())
+                check_of(path)()
             except BaseException:
                 with suppress(OSError):
                     part.unlink()
@@ -128,8 +74,7 @@ def atomic_file(path: Path, *, remedy: str = _REMEDY) -> Iterator[BinaryIO]:
 def remove(path: Path) -> None:
     if not path.is_file():
         return
-    if (keeper := keeper_of(path)) is not None:
-        keeper.removing(path)
+    check_of(path)()
     try:
         path.unlink(missing_ok=True)
     except OSError as error:

@@ -264,9 +264,10 @@ def rewrite_answers(run: Path, task: str, answers: dict[str, str]) -> None:
     from dataclasses import asdict, replace
 
     from medtasks_ext.engines import Answer
-    from medtasks_ext.runs import OutcomeLog, RunLease, read_outcomes
+    from medtasks_ext.runs import OutcomeLog, read_outcomes
+    from medtasks_ext.runs.sums import working_in
 
-    with RunLease(run, "a test", "written"):
+    with working_in(run, "a test"):
         stored = list(read_outcomes(run / "responses", task))
         (run / "responses" / f"{task}.jsonl").unlink()
         log = OutcomeLog(run / "responses", task)
@@ -280,15 +281,15 @@ def rewrite_answers(run: Path, task: str, answers: dict[str, str]) -> None:
         (run / "run.json").write_text(json.dumps(manifest), encoding="utf-8")
 
 
-def unsealed(place: Path) -> None:
-    """Take the seal off the run's folder that a path lies in: as of an older version, it may be edited."""
+def hashed_anew(place: Path) -> None:
+    """Write the hashes of the run's folder that a path lies in anew, as if a command had edited it."""
+    from medtasks_ext.runs.sums import FILE, working_in
+
     run = next((folder for folder in (place, *place.parents) if (folder / "run.json").is_file()), None)
-    if run is None or not (run / "seal.jsonl").is_file():
-        return
-    (run / "seal.jsonl").unlink()
-    manifest = json.loads((run / "run.json").read_text(encoding="utf-8"))
-    kept = {name: value for name, value in manifest.items() if name not in ("seal", "roots")}
-    (run / "run.json").write_text(json.dumps(kept), encoding="utf-8")
+    if run is not None:
+        (run / FILE).unlink(missing_ok=True)
+        with working_in(run, "a test"):
+            pass
 
 
 def sft_row(

@@ -16,8 +16,8 @@ import medtasks_ext
 
 PACKAGES = [Path(package.__file__).parent for package in (medtasks_ext,)]
 
-#: Whoever writes without `atomic.atomic_file`, which the seal of a run, the permissions of private folders
-#: and the search for keys all know.
+#: Whoever writes without `atomic.atomic_file`, which the permissions of private folders and the search for
+#: keys know.
 WRITES = re.compile(
     r"""open\(\s*["'](?:[wax]b?\+?|r\+b?|rb\+)["']"""
     r"""|(?<!def )(?<!\.)\bopen\([^()]*,\s*["'](?:[wax]b?\+?)["']"""
@@ -31,8 +31,7 @@ WRITERS = {
     "medtasks_ext/atomic.py": "the one writer of whole files",
     "medtasks_ext/run/lock.py": "who writes answers",
     "medtasks_ext/run/store.py": "answers, appended",
-    "medtasks_ext/runs/chain.py": "the one writer of appended files; tells the folder's keeper",
-    "medtasks_ext/runs/seal.py": "names, sizes and hashes",
+    "medtasks_ext/runs/chain.py": "the one writer of appended files; makes the folder's check",
     "medtasks_ext/runs/lease.py": "who works in a folder",
     "medtasks_ext/rows/transfer.py": "a part of a public download",
     "medtasks_ext/cli/build.py": _OWN_TEXT,
@@ -45,7 +44,6 @@ WRITERS = {
     "medtasks_ext/prompts/official/artefacts.py": "a public download",
     "medtasks_ext/rows/databases.py": "synthetic rows; a database is opened to read alone",
     "medtasks_ext/runner/proof.py": _TEMPORARY,
-    "medtasks_ext/runner/verify.py": "links beside the run, removed again",
     "medtasks_ext/models/demo.py": "weights and licences that are public",
 }
 
@@ -106,7 +104,7 @@ READERS = {
     "medtasks_ext/runs/lease.py": "of a run, or of the system",
     "medtasks_ext/runs/outcomes.py": _OF_RUN,
     "medtasks_ext/runs/samples.py": _LOOKS,
-    "medtasks_ext/runs/seal.py": _OF_RUN,
+    "medtasks_ext/runs/sums.py": _OF_RUN,
     "medtasks_ext/secret_values.py": "what is about to be written",
     "medtasks_ext/suites/bridge.py": "this program's cache",
     "medtasks_ext/studies/contamination.py": "what this program appended",

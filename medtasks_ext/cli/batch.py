@@ -57,7 +57,7 @@ def out(context: typer.Context) -> int:
     from medtasks_ext.runner.batch import interface_of, write_requests
     from medtasks_ext.runner.requests import text_of
     from medtasks_ext.runner.run import Run
-    from medtasks_ext.runs.seal import RunLease
+    from medtasks_ext.runs.sums import working_in
 
     interface_of(config.model)
     if not (config.model_args.get("model") or config.model_args.get("pretrained")):
@@ -69,7 +69,7 @@ def out(context: typer.Context) -> int:
     wanted = build_request(own, config)
     check_conversations(config, wanted.settings)
     run = Run(output_folder(config), wanted.registry)
-    with RunLease(run.folder, "medtasks batch out", private=wanted.private):
+    with working_in(run.folder, "medtasks batch out", private=wanted.private):
         if not (waiting := open_run(run, wanted, config)):
             say("nothing is left to ask")
             return finish(run, len(wanted.missing))
@@ -106,11 +106,11 @@ def into(
     hide_bars("")
     from medtasks_ext.runner.batch import take_results
     from medtasks_ext.runner.run import Run
-    from medtasks_ext.runs.seal import RunLease
+    from medtasks_ext.runs.sums import working_in
 
     run = Run(Path(folder), registry())
     run.load()
-    with RunLease(run.folder, "medtasks batch in"):
+    with working_in(run.folder, "medtasks batch in"):
         run.note_session({})
         sound = take_results(run, [Path(name) for name in files], say)
         code = finish(run, 0, how="the same `medtasks batch out` command writes them again")

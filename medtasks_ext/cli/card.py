@@ -55,6 +55,7 @@ def card(
     )
     from medtasks_ext.report.pictures.draw import is_possible
     from medtasks_ext.results.entries import read_results
+    from medtasks_ext.runs.sums import refuse_changed
 
     tasks, folder = registry(), out_folder(out)
     results = read_results([Path(name) for name in folders], tasks)
@@ -64,7 +65,8 @@ def card(
     left_out: dict[str, str] = {}
     if not parts and not entry.sample:
         entry, left_out = complete_tasks(entry)
-    _verify(entry)
+    for run in entry.folders:
+        refuse_changed(run)
     rows, models = ([], {}) if entry.sample else card_standings(entry, tasks)
     pictures = is_possible()
     files = {DETAILS: card_details(entry, tasks, left_out, rows, pictures=pictures)}
@@ -98,18 +100,6 @@ def card(
     if not entry.sample and len(folders) == 1:
         say_next(f"medtasks submit {shlex.quote(folders[0])} -o results/submissions/ORG/MODEL/DATE")
     return 0
-
-
-def _verify(entry: Entry) -> None:
-    """Refuse to publish what the run did not write; older runs carry no chain."""
-    from medtasks_ext.runner.verify import refuse_changed
-    from medtasks_ext.runs.folder import RunFolder
-    from medtasks_ext.runs.manifest import CHAINED, Manifest
-
-    for folder in entry.folders:
-        if not RunFolder(folder).manifest.is_file() or Manifest.read(folder).schema_version < CHAINED:
-            continue
-        refuse_changed(folder, registry())
 
 
 def _only(entries: list[Entry]) -> Entry:

@@ -18,7 +18,7 @@ from medtasks_ext.hooks import COMMANDS, Hook, hooks
 
 #: Panel of `medtasks --help` -> the core's own commands.
 _PANELS: Mapping[str, tuple[str, ...]] = {
-    "Evaluate": ("ls", "plan", "preview", "run", "lm_eval", "batch", "rescore", "verify"),
+    "Evaluate": ("ls", "plan", "preview", "run", "lm_eval", "batch", "rescore"),
     "Results": ("report", "view", "compare", "card"),
     "Leaderboard": (),
     "Judges": ("judge",),
@@ -49,7 +49,7 @@ DEFAULTS = {"judge": "run"}
 #: A module of a package says it by `AFTER_INTERRUPT = "goes on"` or `"begins again"`.
 _AFTER_INTERRUPT = {
     **dict.fromkeys(("run", "judge run", "data fetch", "prompts fetch"), "goes on"),
-    **dict.fromkeys(("report", "rescore", "verify", "data check"), "begins again"),
+    **dict.fromkeys(("report", "rescore", "data check"), "begins again"),
 }
 
 

@@ -19,7 +19,6 @@ from medtasks_ext.report.axes import axis_titles
 from medtasks_ext.report.outline import OutlineBlock, outline
 from medtasks_ext.results.older_conditions import stated_rows
 from medtasks_ext.runs.manifest import TaskState
-from medtasks_ext.runs.seal import sealed_now
 from medtasks_ext.runs.secrets import is_secret, without_secrets
 from medtasks_ext.runs.sent import read_sent
 from medtasks_ext.runs.served import served_note
@@ -169,16 +168,9 @@ def say_end(
         say(f"! {other}")
     say_sent(run.folder)
     say(f"results: {run.files.results_file}")
-    say_root(run.folder)
     commands = list(_next(run, again if failed or unfinished or cause else None))
     say_next(*commands)
     return 1 if failed or unfinished or n_missing or cause else 0
-
-
-def say_root(folder: Path) -> None:
-    """Seal the folder as it stands, and say its root: what is kept of it shows later changes."""
-    if root := sealed_now(folder):
-        say(f"root: {root}")
 
 
 def say_sent(folder: Path) -> None:

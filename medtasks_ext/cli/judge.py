@@ -11,7 +11,7 @@ import typer
 
 from medtasks_ext.cli.app import AllowField, AllowHost, AllowKey, DryRun, OnlyTasks, cost_option, jury_option
 from medtasks_ext.cli.arguments import quiet
-from medtasks_ext.cli.end import say_root, say_sent
+from medtasks_ext.cli.end import say_sent
 from medtasks_ext.cli.judge_tables import print_agreement, print_clinicians, print_common
 from medtasks_ext.cli.judging import (
     DONE,
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from medtasks_ext.judge.scores import DocumentScore
     from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.runner.run import Run
-    from medtasks_ext.runs.seal import State
 
 _FIGURE = 6  # width of the longest figure
 
@@ -103,7 +102,7 @@ def judge(
     from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.prompts.official.choice import prompt_source_of
     from medtasks_ext.runner.run import Run
-    from medtasks_ext.runs.seal import RunLease
+    from medtasks_ext.runs.sums import working_in
 
     jury, egress, source = (
         load_jury(jury_name, allow_key),
@@ -112,21 +111,20 @@ def judge(
     )
     check_prices(jury, max_cost, allow_field)
     wanted = _wanted(tasks)
-    state: State = "rated" if ratings or decisions else "judged"
     runs: dict[str, Run] = {}
     to_judge: dict[str, RunToJudge] = {}
     with ExitStack() as stack:
         for name in dict.fromkeys(folder.rstrip("/") for folder in folders):
             runs[name] = run = Run(Path(name), registry())
+            say_changed([run.folder])
             if not dry_run and run.manifest_file.is_file():  # a folder that is none stays untouched
-                stack.enter_context(RunLease(run.folder, "medtasks judge", state))
+                stack.enter_context(working_in(run.folder, "medtasks judge"))
             run.load()
             store = JudgementStore(run.folder)
             store.open(write=not dry_run, sealed=run.manifest.judgements, bound=run.manifest.bound)
             chosen = tasks_to_judge(run, wanted, store, source)
             check_jury(jury, chosen)
             _say_changed(run, store)
-            say_changed([run.folder])
             if egress.allowed and not dry_run:
                 run.manifest.allow(sorted(egress.allowed))
                 run.save()
@@ -216,7 +214,7 @@ def _seal(run: Run, store: JudgementStore) -> None:
     """Bring what was said to the disk, and its state into the manifest."""
     store.close()
     if store.seals != run.manifest.judgements:
-        run.manifest.seal_judgements(store.seals)
+        run.manifest.judgements = store.seals
         run.save()
 
 
@@ -270,7 +268,6 @@ def _finish(
         say_sent(run.folder)
         say(f"results: {run.folder / 'results.json'}, {run.folder / 'judgements'}")
         _seal(run, to_judge[name].store)
-        say_root(run.folder)
     waiting = [
         queue_file(run.folder, task.name)
         for name, run in runs.items()

@@ -29,13 +29,13 @@ def rescore(
     quiet()
     from medtasks_ext.results.reading import unknown_tasks
     from medtasks_ext.runner.run import Run
-    from medtasks_ext.runs.seal import RunLease
+    from medtasks_ext.runs.sums import working_in
 
     run = Run(Path(folder), registry())
     run.load()
     if not run.known_names():
         fault = unknown_tasks(list(run.manifest.tasks), folder)
         raise MedtasksError(fault.what, where=fault.where, remedy="call it with the folder of these tasks")
-    with RunLease(run.folder, "medtasks rescore", "rescored"):
+    with working_in(run.folder, "medtasks rescore"):
         run.rescore(lambda task, what: say(f"{task}: {what}"))
         return finish(run, 0)

@@ -157,7 +157,7 @@ def run_command(arguments: list[str]) -> int:
     check_fields(own, config)
 
     from medtasks_ext.runner.run import Run
-    from medtasks_ext.runs.seal import RunLease
+    from medtasks_ext.runs.sums import working_in
 
     target = error_target_of(own, config)
     with ExitStack() as held:
@@ -172,7 +172,7 @@ def run_command(arguments: list[str]) -> int:
         say_wording(wanted.built)
         _say_terms(wanted)
         run = Run(output_folder(config), wanted.registry)
-        held.enter_context(RunLease(run.folder, "medtasks run", private=wanted.private))
+        held.enter_context(working_in(run.folder, "medtasks run", private=wanted.private))
         waiting = open_run(run, wanted, config)
         cause = None
         if waiting:

@@ -22,13 +22,13 @@ def say(line: str) -> None:
 
 
 def say_changed(folders: Iterable[Path]) -> None:
-    """Say what was changed in folders of runs after it was written; nothing of what are none."""
+    """Say what was changed in folders of runs since their last calls ended; nothing of what are none."""
     from medtasks_ext.runs.folder import RunFolder
-    from medtasks_ext.runs.seal import look
+    from medtasks_ext.runs.sums import state_of
 
     for folder in folders:
-        if RunFolder(folder).manifest.is_file() and (state := look(folder)).changes:
-            say(f"note: {folder}: {state.mark} (medtasks verify {folder})")
+        if RunFolder(folder).manifest.is_file() and (state := state_of(folder)).changed:
+            say(f"note: {folder}: {state.mark}")
 
 
 def say_next(*commands: str) -> None:

@@ -78,7 +78,7 @@ class Planner(ABC):
         """Bring what is new to the disk, and close what is complete; an error ends the stream."""
 
     def close(self) -> None:  # noqa: B027
-        """Nothing more comes; everything that came is on the disk and sealed after this."""
+        """Nothing more comes; everything that came is on the disk after this."""
 
 
 @dataclass(slots=True)

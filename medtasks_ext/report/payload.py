@@ -231,7 +231,6 @@ def _entry(entry: Entry, cost: Json, estimates: list[str], facts: Mapping[str, s
             "reasoning": facts.get("reasoning"),
             "maker": facts.get("maker"),
         },
-        "root": entry.root,
         "tokens": {side: cost[f"{side}_tokens"] for side in ("input", "output")} if counted else None,
         "usd": None if usd is None else round(usd, 4),
         "usd_tasks": [counted, cost["tasks"]],

@@ -271,11 +271,6 @@ class Entry:
     details: dict[str, str] = field(default_factory=dict)
 
     @property
-    def root(self) -> str | None:
-        """The root of the folder that it was read from (`runs.seal`); None where it has none."""
-        return (self.manifest.get("seal") or {}).get("digest")
-
-    @property
     def words(self) -> dict[str, str]:
         return {"published": self.paper} if self.paper else run_words(self.conditions)
 

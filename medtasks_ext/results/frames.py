@@ -108,9 +108,6 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
         Columns("grade otherwise", "`same`, `close` or `other` beside the paper's scores, and what differs"),
         Columns("input_tokens:int64 output_tokens:int64 usd:double", "of all documents of the task"),
         Columns("settings started medtasks_version lm_eval_version", "of the entry's run"),
-        Columns(
-            "root", "of the run's folder ([root](evaluate.md#look-check-publish)); empty where it has none"
-        ),
     ),
     "conditions": (
         Columns("entry task", "as in the results"),

@@ -36,10 +36,10 @@ from medtasks_ext.runs.conditions import RunConditions, run_conditions
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import Manifest, TaskEntry, TaskState
 from medtasks_ext.runs.samples import read_samples
-from medtasks_ext.runs.seal import look
 from medtasks_ext.runs.secrets import dropped_secrets, without_login
 from medtasks_ext.runs.served import served_note
 from medtasks_ext.runs.settings import Effect, read_value, with_effect
+from medtasks_ext.runs.sums import RESTORE, state_of
 from medtasks_ext.stats.bootstrap import intervals_of_record, missed_by, task_intervals
 from medtasks_ext.stats.intervals import Interval
 from medtasks_ext.stats.statistic import Statistic
@@ -68,7 +68,7 @@ def read_runs(path: Path, tasks: Registry, faults: list[Fault]) -> list[Entry]:
 def run_folder(path: Path) -> Path | None:
     """The folder of a run of medtasks that a path names, itself or by its `results.json`; None of others.
 
-    Who names that file alone gets the run all the same, held against its seal.
+    Who names that file alone gets the run all the same, held against its hashes.
     """
     place = path.parent if path.name == RunFolder(path.parent).results_file.name else path
     return place if RunFolder(place).manifest.is_file() else None
@@ -76,8 +76,7 @@ def run_folder(path: Path) -> Path | None:
 
 def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
     manifest, files = Manifest.read(folder), RunFolder(folder)
-    state = look(folder)
-    manifest.seal = None if state.root is None or state.is_open else state.root.record()
+    state = state_of(folder)
     record = manifest.record()
     shared = run_conditions(record)
     experiments: dict[str, Experiment] = {}
@@ -89,9 +88,9 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
         if tasks.asked(name) is None:
             faults.append(unknown_tasks([name], where))
             continue
-        if not files.is_sealed(entry) and not state.changes:
+        if not files.is_sealed(entry) and not state.changed:
             what = f"responses of {name} are not those with which the task was finished"
-            faults.append(Fault(str(folder), what, "medtasks verify RUN", skipped=False))
+            faults.append(Fault(str(folder), what, RESTORE, skipped=False))
         try:
             stored = files.read_task(name)
             item = task_of_run(files, name, stored, shared, entry, tasks, faults)
@@ -100,8 +99,8 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
         except (MedtasksError, KeyError, TypeError, ValueError) as error:
             what = str(error) if isinstance(error, MedtasksError) else f"damaged ({error!r})"
             faults.append(Fault(where, what, "medtasks rescore RUN"))
-    if state.changes:
-        faults.append(Fault(str(folder), state.mark, "medtasks verify RUN", skipped=False))
+    if state.changed:
+        faults.append(Fault(str(folder), state.mark, RESTORE, skipped=False))
     served = [item.conditions.observed.served or () for item in experiments.values()]
     other = served_note(manifest.identity.asked_name, served)
     return Entry(

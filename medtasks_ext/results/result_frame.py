@@ -82,7 +82,6 @@ _OF_ENTRY: _Values = {
     "kind": lambda entry: entry.kind,
     "settings": lambda entry: "; ".join(f"{key}: {value}" for key, value in entry.words.items()),
     "started": lambda entry: entry.manifest.get("started"),
-    "root": lambda entry: entry.root,
     "medtasks_version": lambda entry: _version(entry, "medtasks"),
     "lm_eval_version": lambda entry: _version(entry, "lm_eval"),
 }

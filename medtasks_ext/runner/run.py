@@ -526,9 +526,7 @@ class Run:
         """
         known = self.state(task)
         stays = {name: getattr(known, name) for name in ("choice", "bound", "asked", *kept)}
-        new = entry.model_copy(update=stays)
-        self.manifest.replace_seals("responses", known.sealed, new.sealed)
-        self.manifest.tasks[task] = new
+        self.manifest.tasks[task] = entry.model_copy(update=stays)
 
     def note_end(self, task: str, entry: TaskEntry) -> None:
         """Put what became of a task with all its answers into the manifest."""
@@ -659,7 +657,7 @@ def _of_group(interval: Interval | None) -> Estimated | None:
 #: What was loaded that outcomes are bound to.
 BOUND_TO = ("origin", "rows_hash", "prompt_hash", "instruction")
 #: What of the manifest changes with every call, and stands in the manifest alone.
-MOVING = ("tasks", "judgements", "seal", "roots")
+MOVING = ("tasks", "judgements")
 
 
 def failed(error: Exception) -> TaskEntry:

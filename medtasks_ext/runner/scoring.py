@@ -26,8 +26,9 @@ from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from medtasks_ext.atomic import checked
+from medtasks_ext.runs.lease import Borrowed
 from medtasks_ext.runs.manifest import Manifest, TaskEntry
-from medtasks_ext.runs.seal import journal_for_another
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
@@ -213,7 +214,7 @@ def main(nice: str, folder: str, root: str, *own: str) -> None:
 
         run = Run(Path(folder), Registry(Path(root), tuple(map(Path, own))))
         answers.write(_READY)
-        with journal_for_another(run.folder):
+        with checked(run.folder, Borrowed(run.folder).check):
             for line in sys.stdin:
                 name = line.strip()
                 run.manifest = Manifest.read(run.folder)

@@ -164,7 +164,7 @@ class RunPlanner(TaskPlanner[RunWork]):
             return not all(work.complete for work in self._works.values())
 
     def completed(self, work: RunWork) -> None:
-        """Seal a task whose last outcome is there, and have it scored if all are answers."""
+        """Note that a task's last outcome is there, and have it scored if all are answers."""
         work.log.close()
         state = TaskState.INCOMPLETE if work.faults else TaskState.ANSWERED
         entry = work.entry(state)
@@ -177,7 +177,7 @@ class RunPlanner(TaskPlanner[RunWork]):
             self._scorer.submit(work.name, len(work.places) if _is_closed(work) else None)
 
     def close(self) -> None:
-        """Seal what came."""
+        """Note what came."""
         for work in self._works.values():
             with suppress(Exception):
                 work.log.close()

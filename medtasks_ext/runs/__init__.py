@@ -1,6 +1,6 @@
 """What a run's folder holds: typed records with one reader and one writer.
 
-RUN/run.json               the manifest: whose responses these are, the state of every task, sealed heads
+RUN/run.json               the manifest: whose responses these are, the state of every task
 RUN/responses/TASK.jsonl   every outcome, appended as it comes, each line chained to the one before it; the
                            first says whose they are
 RUN/prompts/TASK.jsonl     prompts as they were sent, until the task is scored
@@ -11,7 +11,7 @@ RUN/samples_TASK.jsonl     lm-eval's record per document
 RUN/results.json           all finished tasks together, in lm-eval's layout
 RUN/judgements/TASK.jsonl  what judges said, in lines of the same form
 RUN/sent.jsonl             which host got text of which dataset
-RUN/seal.jsonl             what every file holds, and the roots of the folder's states
+RUN/sha256sums.txt         the hash of every file when the last call ended
 RUN/.lease                 the process that writes to the folder
 
 What is promised:
@@ -22,16 +22,14 @@ What is promised:
   after 90 seconds without a sign of life.
 - An answer is never attributed to another model: the key of a request holds model, revision, adapter,
   quantisation, template, wording, decoding, context.
-- A changed line shows: lines are chained, ends are sealed, every file stands in `seal.jsonl`.
+- A change of a file shows: lines of outcomes are chained, and every file stands in `sha256sums.txt`.
 - Files that are not open are their owner's alone (0700, 0600). No file holds a key or password.
 
-Whoever changes a folder and makes nothing anew is named by every command that reads it; whoever makes the
-seal anew, by `verify`, since model, settings, rows and words stand in the first line of each chain and every
-key follows from them; whoever makes all of it anew, by a root, card or submission that somebody kept. Who
-asks another model and gives its answers out as this one's is found by nobody who has only the folder.
+Every command that reads a folder names what somebody changed there, unless the hashes were made anew as well:
+then only a copy that somebody kept tells.
 
-Schemas of `run.json`: 1 has no chains (report, compare, rescore); 2 has chains and seals; 3 says what the
-loaded model says of itself; 4 has a seal over every file; 5 says in the first line of a file whose outcomes
+Schemas of `run.json`: 1 has no chains (report, compare, rescore); 2 has chains; 3 says what the
+loaded model says of itself; 5 says in the first line of a file whose outcomes
 it holds. Folders of 2 to 4 become 5 when they go on.
 """
 
@@ -47,7 +45,6 @@ from medtasks_ext.runs.outcomes import (
     Stored,
     read_outcomes,
 )
-from medtasks_ext.runs.seal import Journal, RunLease
 
 __all__ = [
     "RUN_SCHEMA",
@@ -55,12 +52,10 @@ __all__ = [
     "Binding",
     "Identity",
     "Intent",
-    "Journal",
     "Judgement",
     "Lease",
     "Manifest",
     "OutcomeLog",
-    "RunLease",
     "Seal",
     "Session",
     "Stored",

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from medtasks_ext.atomic import Keeper, cannot_write, keeper_of, sync_folder
+from medtasks_ext.atomic import cannot_write, check_of, sync_folder
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json, json_bytes
 from medtasks_ext.secret_values import Secrets
@@ -59,26 +59,6 @@ def _checked(path: Path, number: int, line: bytes, head: str) -> tuple[Json, str
             remedy="delete this line and those after it; only what they hold is asked for again",
         )
     return record, expected
-
-
-def head_of(path: Path) -> tuple[int, str] | None:
-    """The size of a chained file in bytes and the chain of its last line; None where its end is no such line.
-
-    An empty or missing file has the chain that its first line is to be chained to.
-    """
-    try:
-        with path.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            if not size:
-                return 0, _start(path)
-            file.seek(max(0, size - _TAIL - 1))
-            end = file.read()
-    except FileNotFoundError:
-        return 0, _start(path)
-    except OSError:
-        return None
-    whole = end.startswith(_MARK) and end.endswith(b'"}\n')
-    return (size, end[len(_MARK) : -3].decode(errors="replace")) if whole else None
 
 
 def holds_head(path: Path, size: int, head: str) -> bool:
@@ -153,7 +133,7 @@ class ChainedFile:
         self.seal = Seal(0, 0, _start(path))  # of what was read and added; to be kept elsewhere
         self._file: int | None = None
         self._secrets: Secrets | None = None  # known when the first record is added
-        self._keeper: Keeper | None = None  # of the folder, known likewise
+        self._check: Callable[[], None] | None = None  # of the folder, known likewise
 
     def read(self) -> Iterator[Json]:
         """To be read to their end before the first `add`."""
@@ -179,22 +159,14 @@ class ChainedFile:
         self.seal = Seal(self.seal.lines + 1, self.seal.bytes + len(line), head)
 
     def guard(self) -> None:
-        """Raises what the folder's keeper refuses with."""
-        if self._secrets is None:
-            self._secrets, self._keeper = Secrets.known(), keeper_of(self.path)
-        if self._keeper is not None:
-            self._keeper.writing()
-
-    def announce(self) -> None:
-        """Of a file that this process has read to its end, or just made."""
-        self.guard()
-        if self._keeper is not None:
-            self._keeper.appending(self.path, lambda: (self.seal.bytes, self.seal.head))
+        """Raises what the folder's check refuses with."""
+        if self._secrets is None or self._check is None:
+            self._secrets, self._check = Secrets.known(), check_of(self.path)
+        self._check()
 
     def _opened(self) -> int:
         if self._file is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.announce()
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
             self._drop_torn(self._file)
             sync_folder(self.path.parent)

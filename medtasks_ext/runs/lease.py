@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from medtasks_ext.atomic import cannot_write, is_private, kept, make_private, private_files
+from medtasks_ext.atomic import cannot_write, checked, is_private, make_private, private_files
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json, json_bytes
 
@@ -154,8 +154,8 @@ class Machine:
 class Lease:
     """Held while a process writes to a folder; a context manager.
 
-    Where the folder is its owner's alone, so is all that the process writes meanwhile. The lease is the
-    folder's keeper: nothing is written there once another process has taken it over.
+    Where the folder is its owner's alone, so is all that the process writes meanwhile. Nothing
+    is written there once another process has taken it over.
     """
 
     def __init__(
@@ -183,7 +183,7 @@ class Lease:
         if self._private and not is_private(self.path.parent):
             make_private(self.path.parent)
         self._files.enter_context(private_files(is_private(self.path.parent)))
-        self._files.enter_context(kept(self.path.parent, self))
+        self._files.enter_context(checked(self.path.parent, self.check))
         self._stop = self._machine.repeat_beat(self._beat)
         return self
 
@@ -220,11 +220,6 @@ class Lease:
             where=self.path.parent,
             remedy="what this process stored stays; the same command goes on once the other one has ended",
         )
-
-    def writing(self, *_: object, **__: object) -> None:
-        self.check()
-
-    taking = removing = appending = writing
 
     def _clear(self) -> None:
         """Remove what killed processes left half written; what somebody may be writing stays."""

@@ -36,9 +36,9 @@ from medtasks_ext.strict import faults_of
 
 FILE = "run.json"
 #: Schema of the manifest that this version writes, and the newest that it reads. 1 knew no faults, no chains
-#: and no model in the keys of requests: such a run can be read, scored and compared, and not continued. 2 had
-#: no history of seals; what else it lacks is None here. 3 had no seal over the whole folder. In 4 no file of
-#: outcomes said whose they are. A run of schema 2 to 4 becomes one of 5 when it goes on.
+#: and no model in the keys of requests: such a run can be read, scored and compared, and not continued. What
+#: 2 to 4 lack is None here; in them no file of outcomes said whose they are. Such a run becomes one of 5 when
+#: it goes on.
 RUN_SCHEMA = 5
 #: The first schema whose lines carry chains, and whose keys of requests hold the model.
 CHAINED = 2
@@ -157,23 +157,6 @@ class Session(_Record):
     engine: EngineRecord | None = None  # what the loaded model says of itself; None where none was loaded
 
 
-class PastSeal(_Record):
-    """A seal that another one replaced."""
-
-    file: str  # below the folder
-    seal: Seal
-    replaced: str = Field(default_factory=lambda: time.strftime("%Y-%m-%dT%H:%M:%S"))  # local time
-    why: str  # in words
-
-
-class FolderSeal(_Record):
-    """The state of the whole folder when a call had ended."""
-
-    made: str  # local time
-    digest: str  # the root: of the names of all files and their contents (`runs.seal`)
-    why: str  # what the call did: written, judged, rescored, …
-
-
 class Batch(_Record):
     written: str = Field(default_factory=lambda: time.strftime("%Y-%m-%dT%H:%M:%S"))  # local time
     file: str  # as the user named it; above the limits of one file, several with numbers in their names
@@ -204,9 +187,6 @@ class Manifest(_Record):
     judgements: dict[str, Seal] = Field(default_factory=dict)
     sessions: list[Session] = Field(default_factory=list)
     batches: list[Batch] = Field(default_factory=list)  # requests that were written to files
-    seal: FolderSeal | None = None  # of the folder when the last call ended; None where nobody made one
-    roots: list[FolderSeal] = Field(default_factory=list)  # all of them, in order (`runs.seal`)
-    past_seals: list[PastSeal] = Field(default_factory=list)  # that others replaced, in order
     #: that calls permitted to receive text that is not open (`sent.jsonl` says which did)
     allowed_hosts: list[str] = Field(default_factory=list)
 
@@ -242,33 +222,6 @@ class Manifest(_Record):
     def bound(self) -> Binding | None:
         """What ties judgements to the run whose answers they are about; None in folders of older versions."""
         return self.identity.bound() if self.schema_version >= BOUND else None
-
-    @property
-    def seals(self) -> dict[str, Seal]:
-        """File of outcomes or judgements, below the folder -> its state when it was complete."""
-        of_tasks = {
-            f"responses/{name}": seal for entry in self.tasks.values() for name, seal in entry.sealed.items()
-        }
-        return {**of_tasks, **{f"judgements/{task}.jsonl": seal for task, seal in self.judgements.items()}}
-
-    @property
-    def heads(self) -> dict[str, str]:
-        """The same files -> the chain of the last line. Where they are published, later edits show."""
-        return {file: seal.head for file, seal in sorted(self.seals.items())}
-
-    def replace_seals(self, folder: str, known: Mapping[str, Seal], new: Mapping[str, Seal]) -> None:
-        """Keep the seals that others replace, with the reason."""
-        for name, seal in known.items():
-            if name in new and new[name] != seal:
-                why = "lines were added" if new[name].lines > seal.lines else "its lines are others"
-                self.past_seals.append(PastSeal(file=f"{folder}/{name}", seal=seal, why=why))
-
-    def seal_judgements(self, seals: Mapping[str, Seal]) -> None:
-        known, new = (
-            {f"{task}.jsonl": seal for task, seal in some.items()} for some in (self.judgements, seals)
-        )
-        self.replace_seals("judgements", known, new)
-        self.judgements = dict(seals)
 
     def note(self, notes: list[str]) -> None:
         self.notes = list(dict.fromkeys([*self.notes, *notes]))

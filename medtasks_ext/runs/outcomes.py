@@ -326,7 +326,6 @@ class OutcomeLog:
         remove(self._old_faults)
         self.forget()
         self.load()
-        self._file.announce()
 
     def _remember(self, stored: Stored) -> None:
         key, entry = stored.key, stored.entry

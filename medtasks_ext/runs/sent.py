@@ -1,7 +1,7 @@
 """Which hosts got text of which datasets: `RUN/sent.jsonl`, a line for each host and dataset.
 
-A line is on the disk before the first text leaves. The file is written whole, so that it is in the folder's
-seal; one process at a time, since those that have no lease in common may add lines as well.
+A line is on the disk before the first text leaves. The file is written whole; one process at a time, since
+those that have no lease in common may add lines as well.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ from medtasks_ext.runs.conditions import run_conditions
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import Manifest, TaskState
 from medtasks_ext.runs.samples import iter_samples
+from medtasks_ext.runs.sums import refuse_changed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,9 +66,11 @@ def export_run(
         The written files, and why other tasks were left out.
 
     Raises:
-        MedtasksError: no run, no finished task of the suite, or none that the leaderboard takes.
+        MedtasksError: no run, or a changed one, no finished task of the suite, or none that the leaderboard
+            takes.
     """
     manifest = Manifest.read(run)
+    refuse_changed(run)
     model = manifest.identity.model_name.rstrip("/").rpartition("/")[2]
     shared = run_conditions(manifest.record())
     written, refused = [], []

@@ -43,7 +43,6 @@ def run(medtasks, ran, monkeypatch):
     [
         (("ls", "bridge_zh"), "medtasks preview"),
         (("preview", "bridge_chip_ctc", "--data", "sample"), "medtasks run"),
-        (("verify", "a"), "medtasks card a"),
         (("report", "a", "--published", "none"), "medtasks report a -o report"),
         (("report", "a", "--published", "none", "-o", "page"), "medtasks view a"),
         (("rescore", "a"), "medtasks report a"),
@@ -82,18 +81,6 @@ def test_a_command_names_the_next_one(medtasks, run, command, then):
 def test_json_is_followed_by_nothing(medtasks, run, command):
     outcome = medtasks(*command, "--json")
     assert json.loads(outcome.out) and "next:" not in outcome.text
-
-
-def test_a_changed_run_is_not_followed_by_its_card(medtasks, run, tmp_path):
-    file = run / "a" / "responses" / "bridge_chip_ctc.jsonl"
-    text = file.read_text(encoding="utf-8")
-    file.write_text(text.replace('"document"', '"Document"', 1), encoding="utf-8")
-    try:
-        outcome = medtasks("verify", "a")
-    finally:
-        file.write_text(text, encoding="utf-8")
-    assert outcome.code == 1 and "medtasks card" not in outcome.text
-    assert suggested(outcome.err)[0] == "bring these files back from a copy"
 
 
 @pytest.mark.parametrize("command", [("ls",), ("data", "status")])

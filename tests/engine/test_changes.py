@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from medtasks_ext.runs.seal import look
 from tests.engine.conftest import NAMES
 from tests.engine.tiny_model import make
 from tests.runs.changes import all_named
@@ -34,7 +33,6 @@ def test_every_change_to_a_run_and_to_its_judgements_is_named(environment, serve
     made = ("run", "--tasks", ",".join(TASKS), "--data", "sample", "--output_path", "run")
     medtasks(*made, "--model", "vllm", "--model_args", of_model)
     run: Path = tmp_path / "run"
-    assert [root.state for root in look(run).roots] == ["written"]
     changes = all_named(run, tmp_path)
     assert {f"responses/{task}.jsonl" for task in TASKS} <= changes.keys()
 
@@ -45,7 +43,6 @@ def test_every_change_to_a_run_and_to_its_judgements_is_named(environment, serve
         ]
         (tmp_path / "jury.yaml").write_text(yaml.safe_dump({"judges": judges}))
         medtasks("judge", "run", "--jury", "jury.yaml")
-    assert [root.state for root in look(run).roots] == ["written", "judged"]
     of_judged = all_named(run, tmp_path)
     assert "judgements/medhelm_mediqa.jsonl" in of_judged
     assert sum(of_judged.values()) >= AT_LEAST

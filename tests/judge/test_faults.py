@@ -6,8 +6,7 @@ import shutil
 
 import pytest
 
-from medtasks_ext.registry import registry
-from medtasks_ext.runner.verify import verify
+from medtasks_ext.runs.sums import state_of
 from tests.judge.conftest import judgements
 from tests.runs.faults import at_every_operation, fresh
 
@@ -22,6 +21,6 @@ def test_judge(run, jury, medtasks, server, tmp_path):
     def check(said: str) -> None:
         keys = [item["key"] for item in judgements(place)]
         assert len(keys) == len(set(keys)) == 12, said
-        assert not verify(place, registry()).changes, said
+        assert state_of(place).mark == "", said
 
     at_every_operation(["judge", str(place), "--jury", str(path)], place, lambda: fresh(place, made), check)

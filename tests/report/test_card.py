@@ -7,7 +7,7 @@ import yaml
 from huggingface_hub import ModelCard, parse_eval_result_entries
 from huggingface_hub.repocard_data import model_index_to_eval_results
 
-from tests.conftest import unsealed, write_jsonl
+from tests.conftest import hashed_anew, write_jsonl
 
 TASK = "medhelm_hospice_referral"
 OTHER = "medhelm_clinic_referral"
@@ -25,9 +25,9 @@ def run(medtasks, data_dir, tmp_path):
 
 
 def edit(file, **changes):
-    unsealed(file)
     content = json.loads(file.read_text())
     file.write_text(json.dumps({**content, **changes}))
+    hashed_anew(file)
     return content
 
 
@@ -36,10 +36,6 @@ def from_the_hub(run, task):
     file = run / "tasks" / f"{task}.json"
     loaded = json.loads(file.read_text())["loaded"]
     edit(file, loaded={**loaded, "origin": "hub", "revision": "abc123", "where": "org/name@abc123"})
-    manifest = json.loads(
-        (run / "run.json").read_text()
-    )  # of a version whose answers did not say whose they are
-    (run / "run.json").write_text(json.dumps({**manifest, "schema": 0}))
 
 
 def test_the_section_shows_suites_tasks_settings_and_the_command(medtasks, run, tmp_path):
@@ -114,7 +110,6 @@ def test_a_score_of_answers_that_could_not_be_read_is_warned_of_first(medtasks, 
     file = run / "tasks" / f"{TASK}.json"
     metrics = json.loads(file.read_text())["metrics"]
     edit(file, metrics={**metrics, "valid": 0.0}, intervals={})
-    (run / "run.json").write_text(json.dumps({**json.loads((run / "run.json").read_text()), "schema": 0}))
     outcome = medtasks("card", "run", "-o", "card", "--parts")
     text = (tmp_path / "card" / "medical-evaluation.md").read_text() if outcome.code == 0 else outcome.err
     assert f"`{TASK}` (zero-shot): 0.0% of the answers could be read" in text

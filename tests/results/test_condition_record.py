@@ -1,7 +1,6 @@
 """The record of conditions: written, read, of former versions, and in words."""
 
 import json
-from dataclasses import replace
 
 import pytest
 
@@ -25,7 +24,7 @@ from medtasks_ext.runs.conditions import (
     is_harmless,
     read_conditions,
 )
-from medtasks_ext.runs.manifest import Manifest, Seal, identity_of
+from medtasks_ext.runs.manifest import identity_of
 from tests.report.made import write_run
 
 TASK = "bridge_chip_ctc"
@@ -208,21 +207,3 @@ def test_an_identity_that_kept_an_argument_of_place_goes_on_with_its_own_keys():
     assert not older.differs_from(kept) and not kept.differs_from(older)
     assert older.digest != kept.digest  # so keys must be those of the folder
     assert kept.differs_from(identity_of("vllm", {"pretrained": "other"}, {}))
-
-
-def test_seals_that_others_replace_are_kept_with_the_reason(tmp_path):
-    manifest = Manifest(identity=identity_of("vllm", {"pretrained": "m"}, {}))
-    first, second = Seal(2, 20, "0" * 32), Seal(3, 30, "1" * 32)
-    manifest.replace_seals("responses", {"t.jsonl": first}, {"t.jsonl": first})
-    manifest.replace_seals("responses", {}, {"t.jsonl": first})
-    assert manifest.past_seals == []
-    manifest.replace_seals("responses", {"t.jsonl": first}, {"t.jsonl": second})
-    manifest.seal_judgements({"t": first})
-    manifest.seal_judgements({"t": replace(first, head="2" * 32)})
-    manifest.write(tmp_path)
-    past = Manifest.read(tmp_path).past_seals
-    assert [(item.file, item.why) for item in past] == [
-        ("responses/t.jsonl", "lines were added"),
-        ("judgements/t.jsonl", "its lines are others"),
-    ]
-    assert past[0].seal == first and past[0].replaced

@@ -12,7 +12,7 @@ from medtasks_ext.results.conditions import comparable
 from medtasks_ext.results.entries import read_results
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.results.rollup import group_row
-from tests.conftest import unsealed, write_jsonl
+from tests.conftest import hashed_anew, write_jsonl
 from tests.report.made import write_run
 
 TASK, OTHER = "medhelm_hospice_referral", "medhelm_clinic_referral"
@@ -38,10 +38,10 @@ def run(medtasks, data_dir, tmp_path):
 
 
 def edit(file, change):
-    unsealed(file)
     content = json.loads(file.read_text())
     change(content)
     file.write_text(json.dumps(content))
+    hashed_anew(file)
 
 
 def test_a_run_is_read_with_scores_intervals_settings_and_documents(run):

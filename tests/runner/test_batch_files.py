@@ -164,7 +164,7 @@ def test_results_in_any_order_and_several_files_give_what_an_unbroken_run_gives(
     assert all(0 < scores(tmp_path / "run")[task]["metrics"]["score"] < 1 for task in TASKS)
     entry = state(tmp_path / "run")["bridge_chip_ctc"]
     assert (entry["state"], entry["generated"]) == ("done", len(stored(tmp_path / "run")["bridge_chip_ctc"]))
-    # sealed, chained, and nothing left to ask
+    # hashed, chained, and nothing left to ask
     assert medtasks("rescore", "run").code == 0
     again = medtasks("batch", "out", *FLAGS)
     assert again.code == 0 and "nothing is left to ask" in again.err and again.out == outcome.out

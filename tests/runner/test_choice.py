@@ -8,7 +8,6 @@ import pytest
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.models.baselines import Oracle
-from tests.conftest import unsealed
 from tests.runner.batch_provider import Model, answered, request_lines, write_lines
 
 TASK, COT = "bridge_chip_ctc", "bridge_chip_ctc_cot"
@@ -166,7 +165,6 @@ def test_rescore_stays_with_the_choice_of_each_task(medtasks, chip_ctc, asked):
 def as_before(folder: str, **chosen: object) -> None:
     """Give a run the layout in which the choice is part of the settings."""
     path = Path(folder, "run.json")
-    unsealed(path)
     content = json.loads(path.read_bytes())
     for state in content["tasks"].values():
         state.pop("choice", None)

@@ -11,8 +11,7 @@ from zlib import crc32
 import pytest
 
 from medtasks_ext.models.baselines import Oracle
-from medtasks_ext.registry import registry
-from medtasks_ext.runner.verify import verify
+from medtasks_ext.runs.sums import state_of
 from tests.conftest import sft_row
 from tests.engines.server import Reply, Server, chat
 from tests.runner.test_kills import started
@@ -106,7 +105,7 @@ def test_the_rest_follows_and_equals_a_full_run(medtasks, rows, asked):
 def test_the_same_command_asks_nothing_again(medtasks, rows, asked):
     assert medtasks(*RUN, "part", "--error", "5").code == 0
     before, n = comparable("part"), len(asked)
-    assert not verify(Path("part"), registry()).changes
+    assert state_of(Path("part")).mark == ""
     outcome = medtasks(*RUN, "part", "--error", "5")
     assert outcome.code == 0 and len(asked) == n, outcome.text
     assert comparable("part") == before
@@ -143,14 +142,14 @@ def test_a_smaller_error_that_was_cut_off_leaves_a_sound_run(medtasks, rows, ask
     with monkeypatch.context() as patch:
         patch.setattr(Oracle, "answer", answer)
         assert medtasks(*RUN, "part", "--error", "4").code != 0
-    assert not verify(Path("part"), registry()).changes
+    assert state_of(Path("part")).mark == ""
     again = medtasks(*RUN, "part", "--error", "6")
     assert again.code == 0 and len(asked) == n + 20, again.text
     assert result("part")["estimate"]["asked"] == n
     assert medtasks(*RUN, "part", "--error", "4").code == 0
     assert medtasks(*RUN, "alone", "--error", "4").code == 0
     assert comparable("part") == comparable("alone")
-    assert not verify(Path("part"), registry()).changes
+    assert state_of(Path("part")).mark == ""
 
 
 def test_an_estimate_of_another_score_is_drawn_anew(medtasks, rows, asked):
@@ -303,7 +302,7 @@ def test_killed_and_continued_to_the_end_equals_a_full_run(server, rows, medtask
     assert medtasks(*command(server, "full")).code == 0
     for name in ("metrics", "intervals", "n"):
         assert result("part")[name] == result("full")[name]
-    assert not verify(tmp_path / "part", registry()).changes
+    assert state_of(tmp_path / "part").mark == ""
 
 
 # ---------------------------------------------------------------------- several suites

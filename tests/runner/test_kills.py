@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from medtasks_ext.cli.run import run_command
-from medtasks_ext.registry import registry
-from medtasks_ext.runner.verify import verify
+from medtasks_ext.runs.sums import state_of
 from tests.engines.server import Reply, Server, chat
 from tests.runs.faults import _Fault, _run
 
@@ -88,7 +87,7 @@ def test_runs(server, chip_ctc, tmp_path, n, monkeypatch):
     answers = [item for item in map(json.loads, lines) if "response" in item]
     assert len(answers) == len({item["key"] for item in answers}) == 8
     assert len(server.asked) <= 8 + KILLS, "more than what was under way was asked again"
-    assert not verify(tmp_path / "run", registry()).changes
+    assert state_of(tmp_path / "run").mark == ""
 
 
 @pytest.mark.parametrize("n", NUMBERS)
@@ -110,5 +109,5 @@ def test_rescores(chip_ctc, tmp_path, n, monkeypatch):
         return times
 
     killed_again_and_again(("rescore", "run"), n, tmp_path, touched("run/.lease", "run/*", "run/tasks/*"))
-    assert not verify(tmp_path / "run", registry()).changes
+    assert state_of(tmp_path / "run").mark == ""
     assert json.loads((tmp_path / "run/results.json").read_text())["results"] == scores

@@ -7,8 +7,7 @@ import sys
 
 import pytest
 
-from medtasks_ext.registry import registry
-from medtasks_ext.runner.verify import verify
+from medtasks_ext.runs.sums import state_of
 from tests.conftest import ROOT
 
 TASK = "bridge_chip_ctc"
@@ -38,4 +37,4 @@ def test_run_and_rescore(medtasks, tmp_path, n):
     records = [json.loads(line) for line in (tmp_path / f"run/responses/{TASK}.jsonl").open()]
     assert len({item["key"] for item in records}) == len(records)
     at_once(n, "rescore", "run", cwd=tmp_path)
-    assert not verify(tmp_path / "run", registry()).changes
+    assert state_of(tmp_path / "run").mark == ""

@@ -54,7 +54,6 @@ def test_rows_that_lie_elsewhere_by_now_are_the_same_rows(medtasks, chip_ctc, tm
     monkeypatch.setenv("MEDTASKS_DATA_DIR", str(moved))
     outcome = medtasks("run", "--model", "oracle", *CHIP_CTC)
     assert outcome.code == 0 and "1 of 1 tasks are done already" in outcome.err
-    assert medtasks("verify", "run", "--scores").code == 0
 
 
 def test_a_task_one_of_whose_answers_changed_is_scored_again(medtasks, chip_ctc, tmp_path):

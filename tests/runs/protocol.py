@@ -215,9 +215,9 @@ class World:
         """Of the file system."""
         return _START + self.time + self._jumped
 
-    def keeper(self, path: Path) -> Lease | None:
+    def check_of(self, path: Path) -> Callable[[], None]:
         """Of the folder, as the process that runs has it."""
-        return self.running.lease if self.running else None
+        return self.running.lease.check if self.running and self.running.lease else lambda: None
 
     def go(self) -> None:
         """Let processes come and go; then one more, which nothing disturbs, finishes the run."""

@@ -113,8 +113,6 @@ def test_no_command_writes_or_prints_a_secret(
         ("judge", "judged", "--jury", "jury.yaml", "--dry-run"),
         ("judge", "judged", "--jury", "jury.yaml"),
         ("rescore", "run"),
-        ("verify", "run"),
-        ("verify", "run", "--egress"),
         ("report", "run", "other", "judged", "-o", "report", "--published", "none"),
         ("compare", "run", "other", "-o", "compare"),
         ("card", "run", "-o", "card"),
@@ -131,11 +129,11 @@ def test_no_command_writes_or_prints_a_secret(
         done_well |= {*command[:2]} if done.code == 0 else set()
         assert "canary-" not in done.text, (command, done.text)
         assert not leaks(tmp_path), command
-    wanted = {"preview", "run", "out", "judge", "rescore", "verify", "report", "card"}
+    wanted = {"preview", "run", "out", "judge", "rescore", "report", "card"}
     assert done_well >= wanted | {"export", "difficulty"}
     assert b"canary-" in b"".join(str(asked.headers).encode() for asked in model_server.asked)
     stored = (tmp_path / f"run/responses/{TASK}.jsonl").read_text()
-    assert MARK in stored and medtasks("verify", "run").code == 0
+    assert MARK in stored
 
 
 def test_the_files_of_a_stranger_send_no_variable_anywhere(

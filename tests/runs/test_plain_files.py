@@ -14,7 +14,6 @@ TASK = "bridge_chip_ctc"
 RUN = ("run", "--model", "random-label", "--tasks", TASK, "--output_path")
 #: How commands are called on the folder `copy`.
 COMMANDS = {
-    "verify": ("verify", "copy"),
     "report": ("report", "copy", "-o", "report"),
     "compare": ("compare", "copy", "run"),
     "view": ("view", "copy", "-o", "view"),
@@ -65,7 +64,6 @@ GIVEN = {
     "plan": ("plan", "pipe", "--tasks", TASK),
     "preview --chat-template": ("preview", TASK, "--chat-template", "pipe"),
     "preview --chat-template, JSON": ("preview", TASK, "--chat-template", "pipe.json"),
-    "verify --against": ("verify", "run", "--against", "pipe"),
     "report": ("report", "pipe"),
     "report --by": ("report", "run", "--by", "pipe", "-o", "report"),
     "compare --by": ("compare", "run", "run", "--by", "pipe"),

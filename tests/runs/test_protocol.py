@@ -15,8 +15,8 @@ EVERY_DAY, NIGHTLY = 50, 1000  # schedules
 def gone_through(folder: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> World:
     """A world after its schedule, all processes ended."""
     world = World(folder, seed)
-    monkeypatch.setattr(chain, "keeper_of", world.keeper)
-    monkeypatch.setattr(lease, "kept", lambda *_: nullcontext())  # each process has the folder for itself
+    monkeypatch.setattr(chain, "check_of", world.check_of)
+    monkeypatch.setattr(lease, "checked", lambda *_: nullcontext())  # each process has the folder for itself
     try:
         world.go()
     finally:

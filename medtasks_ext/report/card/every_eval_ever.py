@@ -37,7 +37,6 @@ def every_eval_ever(entry: Entry) -> Json:
             "version": str(versions.get("lm_eval") or "unknown"),
             "additional_details": {
                 "task_pack": f"medtasks {versions.get('medtasks') or 'unknown'}",
-                **({"root_of_run": entry.root} if entry.root else {}),
             },
         },
         "model_info": {

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from medtasks_ext.report.card.facts import command
 from medtasks_ext.results.condition_words import shown_record
 from medtasks_ext.results.reading import choice_of
-from medtasks_ext.runs.manifest import Manifest
 from medtasks_ext.seed import SEED
 from medtasks_ext.stats.bootstrap import RESAMPLES
 from medtasks_ext.stats.intervals import METHODS
@@ -37,8 +36,6 @@ def manifest(entry: Entry) -> Json:
         "intervals": {"method": METHODS, "resamples": RESAMPLES, "seed": SEED},
         "sample_data": entry.sample,
         "notes": list(entry.notes),
-        "root": entry.root,
-        "heads": Manifest.model_validate(made).heads if identity else {},
         "tasks": {
             name: _task(item, choice_of(made, name)) for name, item in sorted(entry.experiments.items())
         },

@@ -412,7 +412,5 @@ def _remarks(entry: Entry) -> list[str]:
         carry = "prompt carries" if fewer == 1 else "prompts carry"
         lines.append(f"{fewer:,} {carry} fewer examples than asked for, to fit the context.")
     lines += entry.notes
-    if entry.root:
-        lines.append(f"The run's folder has the root `{entry.root}` (`medtasks verify RUN --root`).")
     lines.append(SAFETY)
     return lines

@@ -3,7 +3,7 @@
 function drawModel() {
   const entry = entryAt.get(viewId);
   if (entry === undefined) return [note(`This report knows no model “${viewId}”.`)];
-  const { settings, details, root, notes, kind, sample } = entries[entry];
+  const { settings, details, notes, kind, sample } = entries[entry];
   const origin =
     kind === "published"
       ? `These are published results of ${suiteTitle(entries[entry].suite)}`
@@ -23,7 +23,6 @@ function drawModel() {
     modelSuites(entry),
     factList("Settings", settings),
     factList("About the model", details),
-    factList("The run’s folder (medtasks verify RUN --root)", { root }),
     modelTasks(entry),
   ];
 }

@@ -16,6 +16,7 @@ from medtasks_ext.report.submissions import check
 from medtasks_ext.report.submissions.record import LONGEST, About, FinalAnswer, Submission, place_of
 from medtasks_ext.results.reading import read_runs
 from medtasks_ext.runs.samples import request_of, turns_of
+from medtasks_ext.runs.sums import refuse_changed
 from medtasks_ext.strict import validated
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ def _kept(entries: Sequence[Entry], run: Path, tasks: Registry, model: str) -> t
         remedy = "name one `results_….json`, with its samples beside it (`lm_eval --log_samples`)"
         raise MedtasksError(what, where=run, remedy=remedy)
     [entry] = entries
+    for folder in entry.folders:
+        refuse_changed(folder)
     if samples := [name for name, item in entry.experiments.items() if item.sample]:
         what = f"{some(samples, 3)}: run on synthetic sample rows, whose scores mean nothing"
         raise MedtasksError(what, where=run, remedy="run the tasks on their own data")

@@ -305,7 +305,7 @@ def _disputed(answers: Answers, judged: Mapping[str, Mapping[str, Any]]) -> froz
 
 
 def _outcome_records(answers: Answers, holds: str = "") -> Iterator[Json]:
-    """`medtasks verify` checks the chain of lines; here a damaged line is left out."""
+    """A damaged line is left out."""
     if answers.folder is None:
         return
     path = RunFolder(answers.folder).responses / f"{answers.task}.jsonl"

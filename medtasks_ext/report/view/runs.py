@@ -32,7 +32,7 @@ from medtasks_ext.runs.conditions import RunConditions, run_conditions
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.lease import holder_of
 from medtasks_ext.runs.manifest import Manifest, TaskState
-from medtasks_ext.runs.seal import look
+from medtasks_ext.runs.sums import RESTORE, state_of
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
@@ -119,9 +119,8 @@ def _medtasks_run(folder: Path, place: int, registry: Registry, faults: list[Fau
     files = RunFolder(folder)
     manifest = _manifest(folder, _stamp(files.manifest))
     going_on = any(entry.state in GOING_ON for entry in manifest.tasks.values())
-    # an owner at work writes between two looks; a folder is held against its seal when the call has ended
-    if not (going_on and holder_of(folder)) and (state := look(folder)).changes:
-        faults.append(Fault(str(folder), state.mark, "medtasks verify RUN", skipped=False))
+    if (state := state_of(folder)).changed:
+        faults.append(Fault(str(folder), state.mark, RESTORE, skipped=False))
     known = {name: entry for name, entry in manifest.tasks.items() if name in registry.tasks}
     if chosen := [name for name in manifest.tasks if name not in known and registry.asked(name)]:
         faults.append(_no_texts(chosen, str(folder)))
