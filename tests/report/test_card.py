@@ -176,7 +176,7 @@ def test_synthetic_rows_make_a_marked_section_and_nothing_that_machines_read(med
     outcome = medtasks("card", "run", "-o", "card", "--parts")
     assert outcome.code == 0 and "SAMPLE DATA" in outcome.err
     files = {path.name for path in (tmp_path / "card").rglob("*") if path.is_file()}
-    assert files == {"medical-evaluation.md", "medtasks-manifest.json"}
+    assert files == {"medical-evaluation.md", "medtasks-manifest.json", "references.bib"}
     assert "SAMPLE DATA" in (tmp_path / "card" / "medical-evaluation.md").read_text()
 
 

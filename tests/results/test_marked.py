@@ -46,7 +46,7 @@ def test_a_planted_score_is_marked_wherever_it_is_read_and_published_nowhere(med
     assert not any((tmp_path / name).exists() for name in ("card", "s", "e"))
     assert mark in medtasks("view", "run", "-o", "shown").text
     assert mark in medtasks("judge", "gold", "run", "--jury", "local", "-o", "g", "--dry-run").text
-    assert mark in medtasks("human", "export", "run", "--tasks", TASK, "--kind", "review", "-o", "forms").text
+    assert mark in medtasks("human", "export", "run", "other", "--tasks", TASK, "-o", "forms").text
 
 
 def test_an_interval_that_does_not_hold_its_score_leaves_its_task_out(medtasks, run, tmp_path):
