@@ -1,24 +1,28 @@
-"""A run's requests as a batch file, and the results taken back."""
+"""A run's requests as a file in OpenAI's batch format, and the results taken back.
+
+{"custom_id": …, "method": "POST", "url": …, "body": …}  gives  {"custom_id": …, "response": …, "error": …}
+"""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
-from medtasks_ext.atomic import atomic_file
-from medtasks_ext.engines.batch import BatchEngine, results_in
-from medtasks_ext.engines.completion import Reader, chat_answer, text_answer
+from medtasks_ext.atomic import atomic_file, check_regular
+from medtasks_ext.engines.completion import FILTERED, Reader, chat_answer, text_answer
+from medtasks_ext.engines.engine import WAIT_SECONDS, Done, Engine, Feed
+from medtasks_ext.engines.faults import ServerNames, error_message, is_filtered, status_fault
 from medtasks_ext.engines.payload import after_thinking, payload, prepared, reader_of
-from medtasks_ext.engines.records import Answer
+from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request
 from medtasks_ext.errors import MedtasksError, some
-from medtasks_ext.privacy import public_rows
-from medtasks_ext.runner.evaluate import Settings, build_task
+from medtasks_ext.jsonfile import Json, JsonError, parse_json
+from medtasks_ext.runner.evaluate import Settings
 from medtasks_ext.runner.requests import read_prompts
-from medtasks_ext.runner.run import Run, failed, loaded_record
+from medtasks_ext.runner.run import Run
 from medtasks_ext.runner.stream import RunPlanner
 from medtasks_ext.runner.tally import Tally
 from medtasks_ext.runner.work import Work
@@ -29,14 +33,11 @@ if TYPE_CHECKING:
     from lm_eval.models.api_models import TemplateAPI
 
 _URLS: Mapping[Reader, str] = {chat_answer: "/v1/chat/completions", text_answer: "/v1/completions"}
+_ASKED = ServerNames("the server of the batch", "the model of the batch", "the key of the batch")
 
 
 def interface_of(model: str) -> tuple[str, Reader]:
-    """Address of each request to a type of model in a batch, and what reads the reply.
-
-    Raises:
-        MedtasksError: it is not asked over OpenAI's interface.
-    """
+    """Address of each request to a type of model in a batch, and what reads the reply."""
     import lm_eval.models  # noqa: F401  registers lm-eval's own models
     from lm_eval.api.registry import get_model
 
@@ -48,33 +49,100 @@ def interface_of(model: str) -> tuple[str, Reader]:
         raise MedtasksError(
             f"{model} is not asked in batches",
             where="--model",
-            remedy="use local-chat-completions (for `vllm run-batch`, too), local-completions or "
-            "openai-chat-completions",
+            remedy="use local-chat-completions (also of vLLM), local-completions or openai-chat-completions",
         )
     return _URLS[read], read
+
+
+class _Writer(Engine):
+    """Writes requests in place of sending them; their outcomes come later, in files of results."""
+
+    window, sends = 1024, False
+
+    def __init__(self, file: IO[bytes], url: str, lm: TemplateAPI) -> None:
+        self._file, self._url, self._lm, self.written = file, url, lm, 0
+
+    def prepare(self, request: Request) -> Request | Fault:
+        return prepared(self._lm, request)
+
+    def run(self, feed: Feed, done: Done) -> None:
+        """Half of a surrogate pair, which files may not hold, becomes `?`."""
+        while not feed.over:
+            if (request := feed.take()) is None:
+                feed.wait(WAIT_SECONDS)
+                continue
+            body = payload(self._lm, request)
+            line = {"custom_id": request.key, "method": "POST", "url": self._url, "body": body}
+            self._file.write(json.dumps(line, ensure_ascii=False).encode(errors="replace") + b"\n")
+            self.written += 1
+            self.later(request)
 
 
 def write_requests(
     run: Run, lm: TemplateAPI, tasks: Mapping[str, Task], settings: Settings, file: Path
 ) -> tuple[int, Tally]:
-    """Write the requests of all documents that have no answer yet; what cannot be put is counted.
-
-    Args:
-        run: its folder, open, its lease held.
-        tasks: built, those that are not done.
-
-    Raises:
-        MedtasksError: the model is not asked in batches, or the disk takes no more.
-    """
+    """Write the requests of all documents that have no answer yet; what cannot be put is counted."""
     url, _ = interface_of(run.manifest.identity.model["model"])
     tally = Tally({name: len(run.places(task)) for name, task in tasks.items()})
     with atomic_file(file) as lines:
-        engine = BatchEngine(lines, url, partial(payload, lm), partial(prepared, lm))
+        engine = _Writer(lines, url, lm)
         RunPlanner(run, lm, engine, tasks, settings, tally, instant=True).go()
         if engine.written:  # noted before the file is there, so that the folder keeps its settings
             run.manifest.batches.append(Batch(file=str(file), requests=engine.written))
             run.save()
     return engine.written, tally
+
+
+def _results_in(path: Path, read: Reader) -> Iterator[tuple[str, Outcome] | str]:
+    """Id of a request and its outcome, or what is wrong with a line; status 200 is read as an answer."""
+    check_regular(path)
+    if not path.is_file():
+        raise MedtasksError("no such file", where=path, remedy="name a file of results")
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.strip():
+                continue
+            try:
+                record = parse_json(line)
+            except JsonError:
+                yield f"line {number} is no JSON"
+                continue
+            if not isinstance(record, dict) or not isinstance(record.get("custom_id"), str):
+                yield f"line {number} has no custom_id"
+            elif "body" in record:
+                raise MedtasksError(
+                    "holds requests", where=path, remedy="give the file of results that was made of it"
+                )
+            elif (outcome := _outcome(record, read)) is None:
+                yield f"line {number} does not say what became of the request"
+            else:
+                yield record["custom_id"], outcome
+
+
+def _outcome(record: Json, read: Reader) -> Outcome | None:
+    response, error = record.get("response"), record.get("error")
+    if not isinstance(response, dict):
+        if not error:
+            return None
+        return Fault(FaultKind.ENGINE, f"the batch failed{error_message(_as_body(error), quote=False)}")
+    status = response.get("status_code", 200)
+    if type(status) is not int:
+        return None
+    if error or not 200 <= status < 300:
+        body = response.get("body") or _as_body(error)
+        if is_filtered(status, body):
+            return read(FILTERED, False)
+        return status_fault(status, body, _ASKED, quote=False)
+    outcome = read(response.get("body"), False)
+    name = response.get("request_id")
+    if isinstance(outcome, Answer) and isinstance(name, str):
+        return replace(outcome, request_id=name)
+    return outcome
+
+
+def _as_body(error: Any) -> Json:
+    """An error as a server's reply has it: servers give the object, the reply around it, or a text."""
+    return error if isinstance(error, dict) and "error" in error else {"error": error}
 
 
 class _Open(Work):
@@ -96,17 +164,7 @@ class _Open(Work):
 
 
 def take_results(run: Run, paths: Iterable[Path], say: Callable[[str], None]) -> bool:
-    """Store the results in files, each once, and score the tasks whose answers are all there.
-
-    Args:
-        run: its folder, loaded, its lease held.
-
-    Returns:
-        Whether every line was a result of this run.
-
-    Raises:
-        MedtasksError: the run's model is not asked in batches, or a file is missing or damaged.
-    """
+    """Store results, each once, and score what is complete; whether every line was a result of this run."""
     model = run.manifest.identity.model
     _, read = interface_of(model["model"])
     thinking = model["model_args"].get("think_end_token") if read is chat_answer else None
@@ -116,7 +174,7 @@ def take_results(run: Run, paths: Iterable[Path], say: Callable[[str], None]) ->
     try:
         for path in paths:
             new, there, unknown, broken = 0, 0, list[str](), list[str]()
-            for item in results_in(path, read):
+            for item in _results_in(path, read):
                 if isinstance(item, str):
                     broken.append(item)
                     continue
@@ -145,16 +203,5 @@ def take_results(run: Run, paths: Iterable[Path], say: Callable[[str], None]) ->
         run.save()
     for name, task in waiting.items():
         if task.settle() is TaskState.ANSWERED:
-            _score(run, name, say)
+            run.note_result(name, run.rescored(name), lambda name, what: say(f"{name}: {what}"))
     return sound
-
-
-def _score(run: Run, name: str, say: Callable[[str], None]) -> None:
-    try:
-        built = build_task(run.registry, name, run.settings_of(name))
-    except MedtasksError as error:
-        entry = failed(error)
-    else:
-        with public_rows(loaded_record(built)["origin"] != "local"):
-            entry = run.finish_task(built)
-    run.note_result(name, entry, lambda task, what: say(f"{task}: {what}"))
