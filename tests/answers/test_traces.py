@@ -1,0 +1,96 @@
+"""Reasoning is taken off in every form that `traces.yaml` lists; one that never closes is no answer."""
+
+import random
+import time
+
+import pytest
+
+from medtasks_ext.answers import answer_format
+from medtasks_ext.answers.reader.reply import looks_like_a_trace, traces, without_reasoning
+
+KINDS = {
+    "option_letter": {"kind": "option_letter", "letters": list("ABCD")},
+    "choice": {"kind": "choice", "labels": list("ABCD")},
+    "exact_letter": {"kind": "exact_letter", "letters": list("ABCD")},
+}
+ROW = {"options": ["fever", "cough", "rash", "pain"], "gold": "A", "target": "A"}
+
+
+@pytest.mark.parametrize("trace", traces(), ids=lambda trace: trace.open)
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_stands_in_a_trace_is_not_read(trace, kind):
+    reply = f"{trace.open}\nThe answer is B. Or C?\n{trace.close}\nA"
+    assert answer_format(KINDS[kind]).read(reply, ROW, cot=False).answer == "A"
+
+
+@pytest.mark.parametrize(
+    "trace", [item for item in traces() if not item.at_begin], ids=lambda item: item.open
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_trace_that_never_closes_is_unreadable(trace, kind):
+    reading = answer_format(KINDS[kind]).read(f"{trace.open}The answer is A.", ROW, cot=False)
+    assert not reading.valid
+
+
+def test_the_reader_says_that_reasoning_never_ends():
+    reading = answer_format(KINDS["choice"]).read("<unused94>thought\nThe answer is A.", ROW, cot=False)
+    assert reading.why == "the reasoning never ends"
+
+
+def test_each_trace_has_a_source():
+    assert all(trace.source and trace.open != trace.close for trace in traces())
+
+
+@pytest.mark.parametrize("text", ["<ponder>Is it A?</ponder>B", "## Reasoning\nfirst", "<|cot|>so B"])
+def test_a_trace_that_no_rule_knows_is_seen(text):
+    assert looks_like_a_trace(text) and without_reasoning(text) == text
+
+
+@pytest.mark.parametrize("text", ["B", "The answer is B.", "<think>a</think>B", "# Answer\nB", "I think B."])
+def test_other_replies_are_none(text):
+    assert not looks_like_a_trace(text)
+
+
+UNITS = [
+    "*",
+    "**A** ",
+    "A, ",
+    "Answer: ",
+    "not A ",
+    "B) cough\n",
+    "{",
+    "- ",
+    "the answer is ",
+    "答案",
+    "E…",
+    "`",
+]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    "block",
+    [
+        *KINDS.values(),
+        {"kind": "choices", "labels": list("ABCD")},
+        {"kind": "category", "labels": ["yes", "no"]},
+        {"kind": "number"},
+        {"kind": "labels", "labels": ["fever", "cough"]},
+        {"kind": "spans"},
+        {"kind": "tuples", "form": "lines", "fields": ["name", "state"]},
+    ],
+    ids=lambda block: block["kind"],
+)
+def test_time_grows_as_the_reply_does(block):
+    """Processor time of a reply four times as long, over replies of random marks."""
+    form, drawn = answer_format(block), random.Random(7)
+
+    def spent(size):
+        texts = ["".join(drawn.choices(UNITS, k=size))[:size] for _ in range(20)]
+        begin = time.process_time()
+        for text in texts:
+            form.read(text, {**ROW, "prompt": "fever and cough"}, cot=True)
+        return time.process_time() - begin
+
+    spent(2_000)
+    assert spent(20_000) < 4**1.2 * max(spent(5_000), 0.01) * 1.5
