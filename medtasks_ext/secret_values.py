@@ -1,8 +1,8 @@
-"""The values by which this process logs in somewhere: what is written and printed is searched for them.
+"""The values by which this process logs in somewhere: JSON and messages get a mark in their place.
 
-`medtasks_ext.runs.secrets` keeps secrets out by their names. This is the last line, which knows values: those
-of variables such as `*_KEY` and `*_TOKEN`, and those that a command has seen (`note`). JSON of our own gets a
-mark in their place; any other file that would hold one is not written.
+`medtasks_ext.runs.secrets` keeps secrets out by their names. A server may send one back in an answer, and a
+user may type one, so values are known, too: those of variables such as `*_KEY` and `*_TOKEN`, and those that
+a command has seen (`note`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import html
 import io
 import json
-import mmap
 import os
 import re
 import sys
@@ -18,11 +17,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any, TextIO
 from urllib.parse import quote
-
-from medtasks_ext.errors import MedtasksError
 
 _VARIABLE = re.compile(r"_(KEY|TOKEN|SECRET|PASSWORD)S?$", re.IGNORECASE)
 #: Shorter values, and words without a digit below the second length, are taken for no secret: a server
@@ -86,36 +82,6 @@ class Secrets:
             if value in text:
                 text = text.replace(value, MARK)
         return text
-
-    def check(self, content: Path, path: Path) -> None:
-        if self.values and content.stat().st_size and self._in(content):
-            raise MedtasksError(
-                "would hold a key or token, and is not written: the value of a variable such as *_KEY or "
-                "*_TOKEN, or one that was given to log in",
-                where=path,
-                remedy="take the key out of what the file is made from",
-            )
-
-    def _in(self, path: Path) -> bool:
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            if content[:4] == b"PAR1":
-                return self._in_parquet(path)
-            return any(content.find(form) >= 0 for form in self._forms)
-
-    def _in_parquet(self, path: Path) -> bool:
-        import pyarrow as pa
-        import pyarrow.compute
-        import pyarrow.parquet
-
-        for batch in pa.parquet.ParquetFile(path).iter_batches():
-            for column in batch.columns:
-                texts = column.dictionary if pa.types.is_dictionary(column.type) else column
-                if not pa.types.is_string(texts.type) and not pa.types.is_large_string(texts.type):
-                    continue
-                for value in self.values:
-                    if pa.compute.any(pa.compute.match_substring(texts, value)).as_py():
-                        return True
-        return False
 
 
 class _Hiding:

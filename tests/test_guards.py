@@ -104,7 +104,6 @@ READERS = {
     "medtasks_ext/runs/outcomes.py": _OF_RUN,
     "medtasks_ext/runs/samples.py": _LOOKS,
     "medtasks_ext/runs/sums.py": _OF_RUN,
-    "medtasks_ext/secret_values.py": "what is about to be written",
     "medtasks_ext/suites/bridge.py": "this program's cache",
     "medtasks_ext/studies/contamination.py": "what this program appended",
     "medtasks_ext/studies/forms/__init__.py": _BUNDLED,
