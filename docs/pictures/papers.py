@@ -25,8 +25,8 @@ def main() -> None:
     for file, (suite, block, name) in PICTURES.items():
         item = figures_of_suites()[suite].items[block]
         [how] = [one for one in item.pictures if one.name == name]
-        [(_, spec, says)] = drawn(item, how, cells_of(item, Data.of(tasks, tasks.suites[suite])))
-        Path(__file__).with_name(f"{file}.svg").write_text(svg(spec, says), encoding="utf-8")
+        image = svg(*drawn(item, how, cells_of(item, Data.of(tasks, tasks.suites[suite]))))
+        Path(__file__).with_name(f"{file}.svg").write_text(image, encoding="utf-8")
 
 
 if __name__ == "__main__":

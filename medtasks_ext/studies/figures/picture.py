@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from medtasks_ext.atomic import atomic_file, write_text
+from medtasks_ext.report.pictures.draw import png, svg
 from medtasks_ext.report.pictures.spec import Kind, Value, looks_of, picture, themes
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.studies.figures.spec import Chart, Item
     from medtasks_ext.studies.figures.statistics import Cell
@@ -31,56 +35,30 @@ _Table = dict[str, dict[str, "Cell"]]
 _Drawn = tuple[Kind, list[dict[str, Value]], dict[str, Any]]  # kind, rows and words of a picture
 
 
-def drawn(item: Item, how: Chart, cells: Sequence[Cell]) -> Iterator[tuple[str, Json, str]]:
-    """The drawings of a picture: what their names add to the block's, the spec, the alternative text.
-
-    A matrix with columns on unlike scales, shares of 1 and ratings of 1 to 5, is several pictures: one scale
-    of colours would say that 0.9 is less than 2.
-    """
-    table = [cell for cell in cells if not cell.point]
-    scales = _scales(table) if how.kind == "heat" else {}
-    parts = [(how.name, how, table)]
-    if len(scales) > 1:
-        parts = [
-            (
-                "_".join(filter(None, (how.name, name.replace(" ", "_")))),
-                how.model_copy(update={"measure": f"{how.measure}, {name}"}),
-                [cell for cell in table if cell.column in columns],
-            )
-            for name, columns in scales.items()
-        ]
-    for name, part, some in parts:
-        found = _scatter(part, cells) if how.kind == "scatter" else _of_table(part, some)
-        if found is not None:
-            kind, rows, words = found
-            # the title stands inside: a picture may be taken out of its page
-            caption = _wrapped(f"{item.title} ({item.source})", max(40, int(words.get("width", _WIDTH)) // 7))
-            says = f"{item.title}: {words['measure']}. The figures stand in the table beside it."
-            yield name, picture(kind, rows, caption=caption, **words), says
+def drawn(item: Item, how: Chart, cells: Sequence[Cell]) -> tuple[Json, str]:
+    """The spec of a picture, and its alternative text."""
+    kind, rows, words = _scatter(how, cells) if how.kind == "scatter" else _of_table(how, cells)
+    # the title stands inside: a picture may be taken out of its page
+    caption = _wrapped(f"{item.title} ({item.source})", max(40, int(words.get("width", _WIDTH)) // 7))
+    says = f"{item.title}: {words['measure']}. The figures stand in the table beside it."
+    return picture(kind, rows, caption=caption, **words), says
 
 
-def _of_table(how: Chart, cells: Sequence[Cell]) -> _Drawn | None:
+def write_pictures(folder: Path, stem: str, item: Item, cells: Sequence[Cell]) -> None:
+    """As SVG and PNG."""
+    for how in item.pictures:
+        content, name = svg(*drawn(item, how, cells)), f"{stem}_{how.name}" if how.name else stem
+        write_text(folder / f"{name}.svg", content)
+        with atomic_file(folder / f"{name}.png") as image:
+            image.write(png(content))
+
+
+def _of_table(how: Chart, cells: Sequence[Cell]) -> _Drawn:
     names = _lines(how, cells)
     rows = dict(list(names.items())[: how.most])
-    columns = _columns(how, rows)
-    if not rows or not columns:
-        return None
     if len(rows) < len(names):  # lines that are left out are counted
         how = how.model_copy(update={"measure": f"{how.measure}; the best {len(rows)} of {len(names)}"})
-    return {"heat": _heat, "dots": _dots, "bars": _bars}[how.kind](how, rows, columns)
-
-
-def _scales(cells: Sequence[Cell]) -> dict[str, set[str]]:
-    """Scale -> columns on it, where a table of small figures has columns on several."""
-    most: dict[str, float] = {}
-    for cell in cells:
-        if (value := _figure(cell)) is not None:
-            most[cell.column] = max(most.get(cell.column, 0.0), value)
-    if not most or max(most.values()) > 5:
-        return {}
-    shares = {column for column, value in most.items() if value <= 1}
-    by_scale = {"0 to 1": shares, "1 to 5": most.keys() - shares}
-    return {name: columns for name, columns in by_scale.items() if columns}
+    return (_heat if how.kind == "heat" else _marks)(how, rows, _columns(how, rows))
 
 
 def _figure(cell: Cell | None) -> float | None:
@@ -89,7 +67,8 @@ def _figure(cell: Cell | None) -> float | None:
     return value if isinstance(value, float) else None
 
 
-def _table(cells: Sequence[Cell]) -> _Table:
+def table_of(cells: Sequence[Cell]) -> _Table:
+    """Row -> column -> cell."""
     table: _Table = {}
     for cell in cells:
         table.setdefault(cell.row, {})[cell.column] = cell
@@ -99,7 +78,7 @@ def _table(cells: Sequence[Cell]) -> _Table:
 def _lines(how: Chart, cells: Sequence[Cell]) -> _Table:
     """The lines with figures that are drawn, by the mean of these or as they stand."""
     found: dict[str, tuple[float, dict[str, Cell]]] = {}
-    for name, line in _table(cells).items():
+    for name, line in table_of(cells).items():
         known = {column: value for column, cell in line.items() if (value := _figure(cell)) is not None}
         if how.columns:
             known = {column: value for column, value in known.items() if column in how.columns}
@@ -119,7 +98,7 @@ def _columns(how: Chart, rows: _Table) -> list[str]:
 
 
 def _drawn(rows: _Table, columns: Sequence[str]) -> Iterator[tuple[int, str, str, float]]:
-    """The figures of a table line by line: place and name of the line, column, figure."""
+    """Place and name of the line, column, figure."""
     for place, (name, line) in enumerate(rows.items()):
         for column in columns:
             if (value := _figure(line.get(column))) is not None:
@@ -158,76 +137,46 @@ def _heat(how: Chart, rows: _Table, columns: Sequence[str]) -> _Drawn:
 
 
 def _wrapped(name: str, letters: int) -> list[str]:
-    lines = [""]
-    for word in name.split():
-        longer = f"{lines[-1]} {word}".strip()
-        if len(longer) <= letters:
-            lines[-1] = longer
-        else:
-            lines.append(word)
-    return [line for line in lines if line]
+    return textwrap.wrap(name, letters, break_long_words=False, break_on_hyphens=False)
 
 
-def _dots(how: Chart, rows: _Table, columns: Sequence[str]) -> _Drawn:
+def _marks(how: Chart, rows: _Table, columns: Sequence[str]) -> _Drawn:
+    """Dots, or bars."""
     values: list[dict[str, Value]] = []
     ends: list[float] = []
     for place, name, column, value in _drawn(rows, columns):
         low, high = (_figure(rows[name].get(f"{column}, {end}")) for end in ("low", "high"))
         if how.spread and (spread := _figure(rows[name].get(how.spread))) is not None:
             low, high = value - spread, value + spread
-        tip = f"{name}\n{column}: {value:.{how.digits}f}"
         ends += [end for end in (value, low, high) if end is not None]
-        values.append({"line": place, "series": column, "value": value, "low": low, "high": high, "tip": tip})
-    room = 0.03 * (max(ends) - min(ends) or 1)
-    return (
-        "dots",
-        values,
-        {
-            "lines": list(rows),
-            "own": [],
-            "series": list(columns),
-            **looks_of(columns),
-            "width": _WIDTH,
-            "height": (11 if len(rows) > 40 else 13) * len(columns) + 8,
-            "size": 45 if len(rows) > 40 else 65,
-            "domain": [min(ends) - room, max(ends) + room],
-            "measure": how.measure,
-            "format": f".{max(how.digits - 1, 0)}f" if max(ends) > 10 else f".{how.digits}f",
-            "legend": {"title": None} if len(columns) > 1 else None,
-            "zero": min(ends) < 0,
-            "origin": 0,
-        },
-    )
-
-
-def _bars(how: Chart, rows: _Table, columns: Sequence[str]) -> _Drawn:
-    values: list[dict[str, Value]] = []
-    for place, name, column, value in _drawn(rows, columns):
         words = f"{value:,.{how.digits}f}"
-        values.append(
-            {"line": place, "series": column, "value": value, "words": words, "tip": f"{name}\n{words}"}
-        )
-    return (
-        "bars",
-        values,
-        {
-            "lines": list(rows),
-            "series": list(columns),
-            **looks_of(columns),
-            "width": _WIDTH,
-            "height": 14 * len(columns) + 10,
-            "measure": how.measure,
-            "format": "~s",
-            "legend": {"title": None} if len(columns) > 1 else None,
-        },
-    )
+        tip = f"{name}\n{column}: {words}"
+        places = {"line": place, "value": value, "low": low, "high": high}
+        values.append({**places, "series": column, "words": words, "tip": tip})
+    room = 0.03 * (max(ends) - min(ends) or 1)
+    shared = {
+        "lines": list(rows),
+        "series": list(columns),
+        **looks_of(columns),
+        "width": _WIDTH,
+        "measure": how.measure,
+        "legend": {"title": None} if len(columns) > 1 else None,
+    }
+    if how.kind == "bars":
+        return "bars", values, {**shared, "height": 14 * len(columns) + 10, "format": "~s"}
+    many, digits = len(rows) > 40, max(how.digits - 1, 0) if max(ends) > 10 else how.digits
+    more = {
+        "height": (11 if many else 13) * len(columns) + 8,
+        "size": 45 if many else 65,
+        "domain": [min(ends) - room, max(ends) + room],
+        "format": f".{digits}f",
+        "zero": min(ends) < 0,
+        "origin": 0,
+    }
+    return "dots", values, shared | more
 
 
-# ---------------------------------------------------------------------- scatters
-
-
-@dataclass(frozen=True)
-class _Point:
+class _Point(NamedTuple):
     name: str
     x: float | str  # an ISO date, or a figure
     y: float
@@ -235,12 +184,10 @@ class _Point:
     place: float  # along the picture
 
 
-def _scatter(how: Chart, cells: Sequence[Cell]) -> _Drawn | None:
-    points = list(_points(how, _table([cell for cell in cells if cell.point] or cells)))
-    if not points:
-        return None
+def _scatter(how: Chart, cells: Sequence[Cell]) -> _Drawn:
+    points = list(_points(how, table_of(cells)))
     front = _front(points) if how.cheap else []
-    spelled = {point.name for point in _legible(points if len(points) <= _FEW else _apart(front, points))}
+    spelled = _legible(points, points if len(points) <= _FEW else front)
     rows: list[dict[str, Value]] = [
         {
             "x": point.x,
@@ -252,25 +199,22 @@ def _scatter(how: Chart, cells: Sequence[Cell]) -> _Drawn | None:
         for point in points
     ]
     groups = [kind for kind in (*how.groups, _REST) if any(point.kind == kind for point in points)]
-    return (
-        "scatter",
-        rows,
-        {
-            "width": _WIDTH,
-            "tall": _TALL,
-            "x_type": "temporal" if how.x == "date" else "quantitative",
-            "x_scale": "time" if how.x == "date" else "log" if how.logarithmic else "linear",
-            "x_title": how.x_title or how.x,
-            "x_format": "%b %Y" if how.x == "date" else ",.0f" if not how.logarithmic else "~g",
-            "x_ticks": 7,
-            "measure": how.measure,
-            "format": f".{how.digits}f",
-            "groups": groups,
-            **looks_of(groups),
-            "legend": {"title": None} if len(groups) > 1 else None,
-            "front": [{"x": point.x, "value": point.y} for point in front],
-        },
-    )
+    words = {
+        "width": _WIDTH,
+        "tall": _TALL,
+        "x_type": "temporal" if how.x == "date" else "quantitative",
+        "x_scale": "time" if how.x == "date" else "log" if how.logarithmic else "linear",
+        "x_title": how.x_title or how.x,
+        "x_format": "%b %Y" if how.x == "date" else ",.0f" if not how.logarithmic else "~g",
+        "x_ticks": 7,
+        "measure": how.measure,
+        "format": f".{how.digits}f",
+        "groups": groups,
+        **looks_of(groups),
+        "legend": {"title": None} if len(groups) > 1 else None,
+        "front": [{"x": point.x, "value": point.y} for point in front],
+    }
+    return "scatter", rows, words
 
 
 def _points(how: Chart, table: _Table) -> Iterator[_Point]:
@@ -281,11 +225,15 @@ def _points(how: Chart, table: _Table) -> Iterator[_Point]:
             continue
         group = _figure(line.get(how.group)) if how.group else None
         kind = _REST if group is None else how.groups[0 if group else 1]
-        if how.x == "date":
-            yield _Point(name, date.fromordinal(int(x)).isoformat(), y, kind, x)
-        else:
-            said = round(10**x, 3) if how.x == "size" else x
-            yield _Point(name, said, y, kind, float(np.log10(said)) if how.logarithmic else said)
+        said = (
+            date.fromordinal(int(x)).isoformat()
+            if how.x == "date"
+            else round(10**x, 3)
+            if how.x == "size"
+            else x
+        )
+        place = float(np.log10(said)) if how.logarithmic and not isinstance(said, str) else x
+        yield _Point(name, said, y, kind, place)
 
 
 def _front(points: Sequence[_Point]) -> list[_Point]:
@@ -297,26 +245,16 @@ def _front(points: Sequence[_Point]) -> list[_Point]:
     return front
 
 
-def _apart(front: Sequence[_Point], points: Sequence[_Point]) -> list[_Point]:
-    """Of the line, those whose names have room, from the best on."""
-    gap, kept = _gap(points), list[_Point]()
-    for point in reversed(front):
-        if not kept or kept[-1].y - point.y >= gap:
+def _legible(points: Sequence[_Point], wanted: Sequence[_Point]) -> set[str]:
+    """The names that do not lie on each other, from the best on."""
+    [high, wide] = [
+        max(side) - min(side) for side in zip(*((one.y, one.place) for one in points), strict=True)
+    ]
+    kept: list[_Point] = []
+    for point in sorted(wanted, key=lambda point: -point.y):
+        if all(
+            abs(one.y - point.y) >= _APART * high or abs(one.place - point.place) > _WIDE * wide
+            for one in kept
+        ):
             kept.append(point)
-    return kept
-
-
-def _legible(points: Sequence[_Point]) -> list[_Point]:
-    """Those whose names do not lie on each other's, from the best on."""
-    places = [point.place for point in points]
-    width = max(places, default=1.0) - min(places, default=0.0) or 1.0
-    gap, kept = _gap(points), list[_Point]()
-    for point in sorted(points, key=lambda point: -point.y):
-        if all(abs(one.y - point.y) >= gap or abs(one.place - point.place) > _WIDE * width for one in kept):
-            kept.append(point)
-    return kept
-
-
-def _gap(points: Sequence[_Point]) -> float:
-    scores = [point.y for point in points]
-    return _APART * (max(scores, default=1.0) - min(scores, default=0.0))
+    return {point.name for point in kept}

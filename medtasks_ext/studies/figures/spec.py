@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from functools import lru_cache, partial
+from typing import Literal
 
 from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.results.published import published, reference_folder
 from medtasks_ext.strict import Strict, validated
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class PrintedFigures(Strict):
@@ -25,7 +22,6 @@ class PrintedFigures(Strict):
     interval: list[str] = []  # columns of the ends of the figure's interval
 
     def rows(self) -> list[dict[str, str]]:
-        """The rows of the file that belong here."""
         return [
             row for row in published(self.file) if all(row[key] == said for key, said in self.where.items())
         ]
@@ -56,18 +52,8 @@ class Item(Strict):
 
     title: str
     source: str  # where the paper has it
-    statistic: Literal[
-        "group_scores",
-        "win_rates",
-        "restated",
-        "trends",
-        "costs",
-        "joined",
-        "clinician_agreement",
-        "gains",
-        "counts",
-        "file_means",
-    ]
+    statistic: Literal["group_scores", "win_rates", "restated", "points", "costs", "joined",
+                       "clinician_agreement", "gains", "counts"]  # fmt: skip
     strategies: list[str] = ["zero_shot"]
     axis: str = "suite"
     values: dict[str, str] = {}  # the paper's name of a column -> value on the axis, where the titles differ
@@ -77,16 +63,11 @@ class Item(Strict):
     scale: float = 100.0
     tolerance: float = 0.051
     printed: PrintedFigures | None = None
-    covariates: list[str] = []
+    covariates: list[str] = []  # points: facts of the models beside their scores
     judges: list[str] = []  # costs: models of the jury, whose printed prices are those of judging
     of: dict[str, str] = {}  # joined: column -> the item that it is a column of
     note: str = ""
     pictures: list[Chart] = []
-
-    @property
-    def state(self) -> str:
-        """What is done with the paper's figures."""
-        return "restated" if self.statistic == "restated" else "recomputed"
 
 
 class Figures(Strict):
@@ -98,14 +79,9 @@ class Figures(Strict):
 
 @lru_cache(maxsize=1)
 def figures_of_suites() -> dict[str, Figures]:
-    """Suite -> what its paper prints.
-
-    Raises:
-        MedtasksError: a file is none.
-    """
-    return {path.stem: _read(path) for path in sorted((reference_folder() / "figures").glob("*.yaml"))}
-
-
-def _read(path: Path) -> Figures:
-    remedy = "results/reference/README.md says what stands there"
-    return validated(lambda: Figures(**read_yaml(path)), "figures", where=path, remedy=remedy)
+    """Suite -> what its paper prints; MedtasksError where a file is none."""
+    remedy, found = "results/reference/README.md says what stands there", {}
+    for path in sorted((reference_folder() / "figures").glob("*.yaml")):
+        content = read_yaml(path)
+        found[path.stem] = validated(partial(Figures.model_validate, content), where=path, remedy=remedy)
+    return found

@@ -2,43 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import date
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from medtasks_ext.judge.cost import jury_cost_bound
 from medtasks_ext.registry.strategies import strategy_title
+from medtasks_ext.registry.suites import function
 from medtasks_ext.report.axes import title
 from medtasks_ext.report.groups import groups_of
 from medtasks_ext.results.prices import JUDGE_OUTPUT_TOKENS, JudgePrice, Price
 from medtasks_ext.results.published import published
-from medtasks_ext.stats.agreement import Coefficient, at_least_zero, icc_3k_interval, rank_correlation
-from medtasks_ext.studies.figures.models import PaperModel, published_models
+from medtasks_ext.stats.agreement import Coefficient, at_least_zero, icc_3k_interval
 from medtasks_ext.studies.figures.spec import figures_of_suites
 from medtasks_ext.suites.medhelm_figures import figures_of_rivals
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry, Suite
     from medtasks_ext.report.groups import Group
+    from medtasks_ext.results.experiments import Entry
     from medtasks_ext.studies.figures.spec import Item
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One figure."""
+class PaperModel:
+    name: str
+    scores: Mapping[str, Mapping[str, float]]  # strategy -> dataset -> score, 0-1
+    groups: Mapping[str, float]  # what the paper prints without scores of tasks
+    facts: Mapping[str, str]
 
+    def score(self, group: Group, strategy: str) -> float | None:
+        """The mean over a group's tasks; None where it lacks one."""
+        scores = self.scores.get(strategy, {})
+        if strategy == "zero_shot" and group.name in self.groups:
+            return self.groups[group.name]
+        weights = group.weights(frozenset(scores) & group.counted)
+        if not weights or len(weights) < group.n_tasks:
+            return None
+        return sum(weight * scores[name] for name, weight in weights.items())
+
+    def covariate(self, name: str) -> float | None:
+        """A fact as a number: size as a logarithm, date as a day, what is one of two as 1 or 0."""
+        if name == "date":
+            return float(date.fromisoformat(self.facts["release_date"]).toordinal())
+        if name == "size":
+            size = _number(self.facts["parameters_b"])
+            return float(np.log10(size)) if isinstance(size, float) else None
+        fact, one = {
+            "open": ("access", "open"),
+            "medical": ("domain", "medical"),
+            "reasoning": ("reasoning", "yes"),
+        }[name]
+        return float(self.facts[fact] == one)
+
+
+def published_models(tasks: Registry, suite: Suite) -> list[PaperModel]:
+    assert suite.published
+    entries: list[Entry] = function(suite, suite.published.entries)(tasks, suite)
+    return [PaperModel(entry.model, _scores(entry, suite), entry.groups, entry.details) for entry in entries]
+
+
+def _scores(entry: Entry, suite: Suite) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = {}
+    for item in entry.experiments.values():
+        # what a paper calls zero-shot may ask to reason first
+        asked = item.dataset.metadata.published_strategy
+        replaced = asked != "zero_shot" and item.strategy == "zero_shot"
+        if item.score is not None and suite.lists(item.dataset.key) and not replaced:
+            strategy = "zero_shot" if item.strategy == asked else item.strategy
+            found.setdefault(strategy, {})[item.dataset.id] = item.score
+    return found
+
+
+class Cell(NamedTuple):
     row: str
     column: str
     printed: float | str | None = None
     recomputed: float | str | None = None
-    note: str = ""
-    point: bool = False  # of a model behind a trend
 
     @property
     def deviation(self) -> float | None:
-        """Of the recomputed figure from the printed one; words that differ are infinitely far."""
         if self.printed is None or self.recomputed is None:
             return None
         if isinstance(self.printed, float) and isinstance(self.recomputed, float):
@@ -47,26 +93,20 @@ class Cell:
 
     @property
     def best(self) -> float | str | None:
-        """The printed figure, else the recomputed one."""
         return self.recomputed if self.printed is None else self.printed
 
 
-@dataclass(frozen=True)
-class Data:
-    """What a block is computed from."""
-
+class Data(NamedTuple):
     tasks: Registry
     suite: Suite
     models: Sequence[PaperModel]
 
     @classmethod
     def of(cls, tasks: Registry, suite: Suite) -> Data:
-        """That of a suite's paper."""
         return cls(tasks, suite, published_models(tasks, suite))
 
 
 def cells_of(item: Item, data: Data) -> list[Cell]:
-    """The cells of a block, row by row."""
     return list(_STATISTICS[item.statistic](item, data))
 
 
@@ -146,7 +186,6 @@ def _restated(item: Item, data: Data) -> Iterator[Cell]:
 
 
 def _gains(item: Item, data: Data) -> Iterator[Cell]:
-    """Score with a strategy minus the zero-shot score, where a model has both on all tasks."""
     printed = _printed(item)
     [group] = _groups(item, data).values()
     for model in _models(item, data):
@@ -164,47 +203,18 @@ def _counts(item: Item, data: Data) -> Iterator[Cell]:
         yield Cell(name, "tasks", None, float(len(group.counted)))
 
 
-def _file_means(item: Item, data: Data) -> Iterator[Cell]:
-    """Means over the rows of a file that share row and column."""
-    given, by_cell = item.printed, dict[tuple[str, str], list[float]]()
-    assert given is not None and given.column
-    for row in given.rows():
-        if row[given.value]:
-            by_cell.setdefault((row[given.row], row[given.column]), []).append(float(row[given.value]))
-    for (name, column), values in by_cell.items():
-        yield Cell(name, column, None, float(np.mean(values)), f"{len(values)} datasets")
-
-
-def _trends(item: Item, data: Data) -> Iterator[Cell]:
-    """Spearman's correlation of each covariate with the suite's score; the points are rows of their own."""
-    strategy = item.strategies[0]
+def _points(item: Item, data: Data) -> Iterator[Cell]:
+    """Each model's score, and the facts that it is drawn along."""
     [group] = [one for name, one in _groups(item, data).items() if not item.values or name in item.values]
-    scores = ((model, model.score(group, strategy)) for model in _models(item, data))
-    models = [(model, score) for model, score in scores if score is not None]
-    for name in item.covariates:
-        known = [(x, y) for model, y in models if (x := model.covariate(name)) is not None]
-        correlation = rank_correlation(*zip(*known, strict=True)) if known else None
-        if correlation is None:
-            yield Cell(name, "Spearman", note=f"known of {len(known)} models")
-            continue
-        yield Cell(name, "Spearman", None, correlation.value)
-        if correlation.interval:
-            yield Cell(name, "interval_low", None, correlation.interval.low)
-            yield Cell(name, "interval_high", None, correlation.interval.high)
-        yield Cell(name, "p", None, correlation.p_value)
-        yield Cell(name, "models", None, float(correlation.n))
-    for model, score in models:
-        yield Cell(model.name, "score", None, item.scale * score, point=True)
-        for name in item.covariates:
-            yield Cell(model.name, name, None, model.covariate(name), point=True)
+    for model in _models(item, data):
+        if (score := model.score(group, item.strategies[0])) is not None:
+            yield Cell(model.name, "score", None, item.scale * score)
+            for name in item.covariates:
+                yield Cell(model.name, name, None, model.covariate(name))
 
 
 def _costs(item: Item, data: Data) -> Iterator[Cell]:
-    """Upper bounds, in which every answer and every reply of a judge fills its budget.
-
-    A printed jury cost is recomputed from the tokens that judges read and wrote and their prices, a printed
-    total as benchmarks + jury.
-    """
+    """A jury's cost from the tokens that judges read and wrote, and their prices; a total as the sum."""
     printed = _printed(item)
     models = {row["model"]: row for row in published(f"{data.suite.id}_models.csv")}
     judges = [JudgePrice(_price(models[name])) for name in item.judges]
@@ -223,10 +233,7 @@ def _price(row: Mapping[str, str]) -> Price:
 
 
 def _clinician_agreement(item: Item, data: Data) -> Iterator[Cell]:
-    """ICC(3,k), then its limits; printed limits are recomputed from the printed value and number of answers.
-
-    The mean over pairs of clinicians has limits of a bootstrap over pairs, which the value does not give.
-    """
+    """ICC(3,k), then its limits, from the value and the number of answers; a mean over pairs gives none."""
     limits: list[Cell] = []
     assert item.printed
     for row in item.printed.rows():
@@ -252,24 +259,7 @@ def _joined(item: Item, data: Data) -> Iterator[Cell]:
         yield from (cell for cell in cells if cell.row in shared)
 
 
-_STATISTICS: Mapping[str, Callable[[Item, Data], Iterator[Cell]]] = {
-    "group_scores": _group_scores,
-    "win_rates": _win_rates,
-    "restated": _restated,
-    "trends": _trends,
-    "costs": _costs,
-    "joined": _joined,
-    "clinician_agreement": _clinician_agreement,
-    "gains": _gains,
-    "counts": _counts,
-    "file_means": _file_means,
-}
-
-
-@dataclass(frozen=True)
-class Check:
-    """How the printed figures of a block compare with what the data give."""
-
+class Check(NamedTuple):
     figures: int  # of the block
     printed: int  # figures that the paper prints
     deviations: tuple[float, ...]  # of those that were recomputed
@@ -277,7 +267,6 @@ class Check:
 
     @property
     def words(self) -> str:
-        """In words; a check mark stands for figures that were recomputed and came out, nothing else."""
         compared = len(self.deviations)
         if not self.printed:
             return f"{self.figures:,} figures, none printed"
@@ -290,7 +279,22 @@ class Check:
 
 
 def check(item: Item, cells: Sequence[Cell]) -> Check:
-    """Compare the printed figures with the recomputed ones, within what rounding allows."""
     deviations = tuple(cell.deviation for cell in cells if cell.deviation is not None)
     printed = sum(cell.printed is not None for cell in cells)
     return Check(len(cells), printed, deviations, sum(value > item.tolerance for value in deviations))
+
+
+_STATISTICS = {
+    one.__name__[1:]: one
+    for one in (
+        _group_scores,
+        _win_rates,
+        _restated,
+        _points,
+        _costs,
+        _joined,
+        _clinician_agreement,
+        _gains,
+        _counts,
+    )
+}
