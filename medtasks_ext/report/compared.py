@@ -57,7 +57,7 @@ def compared(
     tasks: Registry,
     strategies: Sequence[str],
 ) -> list[Compared]:
-    """Two entries have scores of tasks asked alike in each; `draws` by `id` of an experiment."""
+    """In each, two entries have scores of tasks asked alike; `draws` is by `id` of an experiment."""
     scored = _scored(entries, tasks)
     comparisons = [
         item

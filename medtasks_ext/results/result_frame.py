@@ -124,9 +124,7 @@ def _version(entry: Entry, package: str) -> str | None:
 
 @dataclass(frozen=True)
 class Part:
-    """Columns that are alike in many rows of a table; `row` says for each row of that which of these it
-    has.
-    """
+    """Columns that are alike in many rows of a table; `row` says which of these each row has."""
 
     columns: Mapping[str, Sequence[Any]]
     row: Array

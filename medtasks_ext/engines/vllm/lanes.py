@@ -23,9 +23,7 @@ END: Final = "end"
 
 
 def create(model_args: Mapping[str, Any], extra: Mapping[str, Any]) -> tuple[VLLM, list[BaseProcess]]:
-    """With the processes that this has started; ImportError, OSError, TypeError, ValueError as of
-    lm-eval's class.
-    """
+    """With the processes that it starts; ImportError, OSError, TypeError, ValueError as lm-eval's class."""
     from lm_eval.models.vllm_causallms import VLLM
 
     own = deepcopy({name: value for name, value in model_args.items() if name != "data_parallel_size"})
