@@ -45,44 +45,33 @@ def gold(
     from medtasks_ext.studies.said import study, write_tables
 
     wanted = set(registry().leaves_of(names_in(tasks)))
-    runs = {
-        name: Run(Path(name), registry()) for name in dict.fromkeys(given.rstrip("/") for given in folders)
-    }
-    judged = []
+    names = dict.fromkeys(given.rstrip("/") for given in folders)
+    runs, judged = {name: Run(Path(name), registry()) for name in names}, []
     for run in runs.values():
         run.load()
         done = [name for name in run.manifest.tasks if run.is_done(name) and (not tasks or name in wanted)]
         judged += judged_tasks(run.folder, registry(), done)
     say_changed(run.folder for run in runs.values())
     if not (cases := gold_cases(judged)):
-        raise MedtasksError(
-            "no finished task of these runs is judged beside a reference",
-            where=", ".join(runs),
-            remedy="`medtasks run` an open-ended task that has references first",
-        )
+        what = "no finished task of these runs is judged beside a reference"
+        remedy = "`medtasks run` an open-ended task that has references first"
+        raise MedtasksError(what, where=", ".join(runs), remedy=remedy)
     asked = ask_jury(asking, cases, Path(out), "medtasks judge gold", what := "verdicts on references")
     if asked is None:
         return 0
     tables = gold_tables(cases, asked[0], {name: run.files for name, run in runs.items()})
     write_tables(Path(out), "gold", tables, judges=[judge.identity() for judge in asking.jury.judges])
-    show_tables(
-        study("gold")["tables"], tables, sample=any(case.synthetic for task in cases for case in task.cases)
-    )
+    synthetic = any(case.synthetic for task in cases for case in task.cases)
+    show_tables(study("gold")["tables"], tables, sample=synthetic)
     code = end_study(asked[1], sum(row["missing"] for row in tables["tasks"]), what)
     if not code:
-        shown = " ".join(runs)
-        say_next(
-            f"medtasks view {shown}"
-            if tables["scores"]
-            else f"medtasks judge run {shown} --jury {asking.name}"
-        )
+        judge = f"medtasks judge run {' '.join(runs)} --jury {asking.name}"
+        say_next(f"medtasks view {' '.join(runs)}" if tables["scores"] else judge)
     return code
 
 
 def data(
-    files: Annotated[
-        list[Path], typer.Argument(metavar="CASES...", help="JSONL files of adjudicated cases.")
-    ],
+    files: Annotated[list[Path], typer.Argument(metavar="CASES...", help="JSONL files of cases.")],
     expert: _Expert = None,
     test_share: Annotated[float, typer.Option(help="Share of the questions that are held out.")] = 0.1,
     seed: Annotated[int, typer.Option(help="Of the split and the order of rows.")] = SEED,
@@ -115,9 +104,7 @@ def data(
 def evaluation(
     files: Annotated[list[Path], typer.Argument(metavar="CASES...", help="JSONL files of cases.")],
     expert: _Expert = None,
-    decided: Annotated[
-        list[Path] | None, typer.Option("--judge", help="Decisions of a judge; once for each judge.")
-    ] = None,
+    decided: Annotated[list[Path] | None, typer.Option("--judge", help="A judge's; repeatable.")] = None,
     out: Annotated[str, out_option("Folder for results.")] = "judge_eval",
     published: Annotated[bool, typer.Option("--published", help="The paper's own table below.")] = False,
     *,
@@ -138,11 +125,9 @@ def evaluation(
     from medtasks_ext.studies.said import study, write_tables
 
     if bool(decided) == bool(asking):
-        raise MedtasksError(
-            "needs decisions (--judge FILE) or judges to ask (--jury FILE)",
-            where="medtasks judge eval",
-            remedy="`medtasks judge eval --help` has an example",
-        )
+        what = "needs decisions (--judge FILE) or judges to ask (--jury FILE)"
+        remedy = "`medtasks judge eval --help` has an example"
+        raise MedtasksError(what, where="medtasks judge eval", remedy=remedy)
     cases, end = read_cases(files), None
     truth = expert_decisions(cases, expert or [])
     by_judge = {str(path): decisions_about(cases, path) for path in decided or []}
@@ -160,15 +145,11 @@ def evaluation(
     points = [row for row in figures if row["measure"] == "points"]
     undecided = [{"judge": row["judge"], "n": row["of"] - row["n"]} for row in points if row["n"] < row["of"]]
     write_tables(out_folder(out), "judge_eval", {"figures": figures})
-    tables = {
-        "figures": figures,
-        "published": published_rows("judges.csv") if published else (),
-        "undecided": undecided,
-    }
+    paper = published_rows("judges.csv") if published else ()
+    tables = {"figures": figures, "published": paper, "undecided": undecided}
     show_tables(study("judge_eval")["tables"], tables)
     code = end_study(end, sum(row["n"] for row in undecided), "decisions on points")
     if not code:
-        say_next(
-            "name the judge as adjudicator in a jury file", "medtasks judge run RUN --jury JURY --dry-run"
-        )
+        judge = "medtasks judge run RUN --jury JURY --dry-run"
+        say_next("name the judge as adjudicator in a jury file", judge)
     return code

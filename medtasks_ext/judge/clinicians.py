@@ -75,11 +75,8 @@ def _metrics(
     found: Mapping[tuple[str, str, str], DocumentScore],
 ) -> dict[str, dict[tuple[str, str, str], float]]:
     """Over the answers that have a reference; no metric where none has."""
-    texts = {
-        unit: (item.case.texts["response"], item.case.texts["gold"])
-        for unit, item in found.items()
-        if "gold" in item.case.texts
-    }
+    of = {unit: item.case.texts for unit, item in found.items() if "gold" in item.case.texts}
+    texts = {unit: (both["response"], both["gold"]) for unit, both in of.items()}
     metrics = {ROUGE: {unit: rouge_scores(*pair)["rouge_l"] for unit, pair in texts.items()}} if texts else {}
     if texts and has_bertscore():
         metrics[BERTSCORE] = dict(zip(texts, bertscore_f_values(list(texts.values())), strict=True))
@@ -120,27 +117,15 @@ def _by_quality(
         for source in far:
             rho = agreement.rank_correlation(z[source][here], mine[here])  # type: ignore[index]
             around = rho.interval if rho else None
-            figures.append(
-                Figure(
-                    "quality",
-                    name,
-                    source,
-                    level,
-                    SPEARMAN,
-                    rho.value if rho else None,
-                    around.low if around else None,
-                    around.high if around else None,
-                    int(here.sum()),
-                )
-            )
+            low_end, high_end = (around.low, around.high) if around else (None, None)
+            value, n = rho.value if rho else None, int(here.sum())
+            figures.append(Figure("quality", name, source, level, SPEARMAN, value, low_end, high_end, n))
         for metric in (source for source in far if source != JURY and JURY in far):
             for near, away in ((JURY, metric), (metric, JURY)):
                 for measure, margin in ((NEARER, 0.0), (MUCH_NEARER, MUCH)):
                     hits = far[away] - far[near] > margin
                     around = of_shares(hits)
-                    ends = (around.low, around.high) if around else (None, None)
-                    between, share = f"{near} rather than {away}", float(hits.mean())
-                    figures.append(
-                        Figure("quality", name, between, level, measure, share, ends[0], ends[1], len(hits))
-                    )
+                    low_end, high_end = (around.low, around.high) if around else (None, None)
+                    place, share = ("quality", name, f"{near} rather than {away}"), float(hits.mean())
+                    figures.append(Figure(*place, level, measure, share, low_end, high_end, len(hits)))
     return figures

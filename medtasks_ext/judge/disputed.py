@@ -6,7 +6,6 @@ The queue is what `medtasks human export --kind points` reads; the decisions are
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import BaseModel, Field, ValidationError
 
-from medtasks_ext.atomic import atomic_file, remove
+from medtasks_ext.atomic import remove
 from medtasks_ext.errors import MedtasksError, some
-from medtasks_ext.jsonfile import numbered_lines
+from medtasks_ext.jsonfile import numbered_lines, write_lines
 from medtasks_ext.judge.asks import RunToJudge, done_requests
 from medtasks_ext.judge.cases import Case, JudgedTask, response_hash
 from medtasks_ext.judge.jury import HUMAN, HUMAN_IDENTITY, Jury
@@ -35,24 +34,12 @@ def queue_file(folder: Path, task: str) -> Path:
 
 def write_queue(folder: Path, task: JudgedTask, cases: Iterable[Case]) -> None:
     """No file where there is none."""
-    lines = [
-        json.dumps(
-            {
-                "id": _name(task, case),
-                "question": case.texts["question"],
-                "answer": case.texts["response"],
-                "points": list(case.points),
-            },
-            ensure_ascii=False,
-        )
-        for case in cases
-    ]
+    rows = []
+    for case in cases:
+        texts = {"question": case.texts["question"], "answer": case.texts["response"]}
+        rows.append({"id": _name(task, case), **texts, "points": list(case.points)})
     path = queue_file(folder, task.name)
-    if not lines:
-        remove(path)
-        return
-    with atomic_file(path) as file:
-        file.write("".join(f"{line}\n" for line in lines).encode(errors="replace"))
+    write_lines(path, rows) if rows else remove(path)
 
 
 def _key(task: JudgedTask, case: Case) -> str:
@@ -112,12 +99,8 @@ def take_decisions(path: Path, runs: Sequence[RunToJudge], jury: Jury, *, keep: 
             wanted = ", ".join(here[0].case.rubric.axes)
             faults.append(f"line {number}: {decision.id} has the points {wanted}, each to be decided once")
     if faults:
-        raise MedtasksError(
-            some(faults, 3, "; "),
-            where=path,
-            remedy="give decisions.jsonl as `medtasks human ingest` wrote it for this run's queue; nothing "
-            "of it was stored",
-        )
+        remedy = "give decisions.jsonl as `medtasks human ingest` wrote it for this run's queue"
+        raise MedtasksError(some(faults, 3, "; "), where=path, remedy=f"{remedy}; nothing of it was stored")
     decided = Decided()
     for decision in given.values():
         decided.changed += decision.id not in places
@@ -161,12 +144,7 @@ def _take(
     decided.taken += known is None
     decided.replaced += known is not None
     if keep:
-        about = About(
-            HUMAN,
-            protocol=task.rubric.judging.protocol,
-            run=case.run,
-            response_hash=response_hash(case),
-        )
-        ratings = {name: met[name] for name in case.rubric.axes}
-        entry = Judgement(ratings, decisions=str(path))
+        hashed, protocol = response_hash(case), task.rubric.judging.protocol
+        about = About(HUMAN, protocol=protocol, run=case.run, response_hash=hashed)
+        entry = Judgement({name: met[name] for name in case.rubric.axes}, decisions=str(path))
         store.add(task.name, _key(task, case), case.document, about, entry)

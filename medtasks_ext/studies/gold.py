@@ -39,12 +39,7 @@ def gold_cases(tasks: Iterable[JudgedTask]) -> list[JudgedTask]:
 def gold_tables(
     tasks: Sequence[JudgedTask], said: Said, runs: Mapping[str, RunFolder]
 ) -> dict[str, list[dict[str, Any]]]:
-    """`flags`, `tasks`: references that more judges doubt than accept; `scores`: the jury's scores by these.
-
-    Args:
-        tasks: as `gold_cases` made them.
-        runs: name -> its folder, with the jury's scores where it was judged.
-    """
+    """`flags`, `tasks`: references that more judges doubt than accept; `scores`: the jury's by these."""
     tables: dict[str, list[dict[str, Any]]] = {"tasks": [], "scores": [], "flags": []}
     for task in tasks:
         flags = {}
@@ -57,15 +52,12 @@ def gold_tables(
             documents = read_json(path)["documents"] if path.is_file() else []
             if by := {item["document"]: item["score"] for item in documents if item["score"] is not None}:
                 scores[name] = by
-                tables["scores"].append(
-                    {"task": task.name, "run": name, **_by_reference(task.name, by, flags)}
-                )
+                row = _by_reference(task.name, by, flags)
+                tables["scores"].append({"task": task.name, "run": name, **row})
         shared = sorted(set(flags).intersection(*map(set, scores.values()))) if len(scores) > 1 else []
-        means = [
-            [float(np.mean([by[document] for document in members])) for by in scores.values()]
-            for members in (shared, [document for document in shared if not flags[document]])
-            if members
-        ]
+        kept, means = [document for document in shared if not flags[document]], []
+        for members in filter(None, (shared, kept)):
+            means.append([float(np.mean([by[name] for name in members])) for by in scores.values()])
         n = {"documents": len(flags), "flagged": sum(flags.values()), "missing": len(task.cases) - len(flags)}
         percent = 100 * n["flagged"] / len(flags) if flags else None
         rho = spearman(*means) if len(means) == 2 else None

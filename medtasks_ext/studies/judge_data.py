@@ -33,12 +33,7 @@ _SHAPE = "docs/judges.md shows what a case looks like"
 def read_cases(paths: Iterable[Path], *, texts: bool = True) -> dict[str, Case]:
     """Case id -> case, from JSON lines; `points`: point -> text, `decisions`: point -> whether it is met.
 
-    Args:
-        paths: files; the same line in two of them counts once.
-        texts: the cases must have question and points as text, since they are to be shown.
-
-    Raises:
-        MedtasksError: a file is missing or empty, a line is no case, or two cases share an id.
+    The same line in two files counts once. With `texts`, question and points must be there to be shown.
     """
     cases: dict[str, Case] = {}
     for path in paths:
@@ -52,10 +47,8 @@ def read_cases(paths: Iterable[Path], *, texts: bool = True) -> dict[str, Case]:
                 what = "no text of the question, or of a point"
                 raise MedtasksError(what, where=f"{path}:{number}", remedy=_SHAPE)
             if cases.setdefault(case["id"], case) != case:
-                what = f"case {case['id']} occurs twice"
-                raise MedtasksError(
-                    what, where=f"{path}:{number}", remedy="give each answer an id of its own"
-                )
+                what, remedy = f"case {case['id']} occurs twice", "give each answer an id of its own"
+                raise MedtasksError(what, where=f"{path}:{number}", remedy=remedy)
     if not cases:
         raise MedtasksError("no cases", where=", ".join(map(str, paths)), remedy=_SHAPE)
     return cases
@@ -70,59 +63,40 @@ def _case(given: Mapping[str, Any]) -> Case:
     if unknown := decisions.keys() - points.keys():
         raise ValueError(f"a decision about {min(unknown)!r}, which is no point of the case")
     both = {**met, **decisions}
-    if not all(type(value) is bool for value in both.values()) or any(
-        both[name] != met[name] for name in met
-    ):
+    if any(type(value) is not bool for value in both.values()) or both != {**decisions, **met}:
         raise ValueError("decisions are true or false, and one of each point")
-    named = {
-        name: str(given.get(name, "")) for name in ("task", "document", "question", "answer", "decided_by")
-    }
-    return {"id": str(given["id"]), **named, "points": points, "decisions": both}
+    names = ("id", "task", "document", "question", "answer", "decided_by")
+    named = {name: str(given[name] if name == "id" else given.get(name, "")) for name in names}
+    return {**named, "points": points, "decisions": both}
 
 
 def expert_decisions(cases: Mapping[str, Case], files: Sequence[Path] = ()) -> Decisions:
-    """What experts decided: in the cases that are marked so (`decided_by`), and in further files.
-
-    Raises:
-        MedtasksError: a decision about an unknown case or point, two that differ, or none at all.
-    """
-    decisions = {
-        (case["id"], point): met
-        for case in cases.values()
-        if case["decided_by"] == EXPERT
-        for point, met in case["decisions"].items()
-    }
+    """What experts decided: in the cases that are marked so (`decided_by`), and in further files."""
+    marked = [case for case in cases.values() if case["decided_by"] == EXPERT]
+    decisions = {(case["id"], point): met for case in marked for point, met in case["decisions"].items()}
     for path in files:
         for (case, point), met in decisions_about(cases, path).items():
             if decisions.setdefault((case, point), met) != met:
                 what = f"another decision about point {point} of case {case} than before"
                 raise MedtasksError(what, where=path, remedy="keep the final one")
     if not decisions:
-        raise MedtasksError(
-            "no decision of an expert",
-            where=", ".join(map(str, files)) or "cases",
-            remedy=f'mark the cases with "decided_by": "{EXPERT}", or name the decisions (--expert FILE)',
-        )
+        remedy = f'mark the cases with "decided_by": "{EXPERT}", or name the decisions (--expert FILE)'
+        where = ", ".join(map(str, files)) or "cases"
+        raise MedtasksError("no decision of an expert", where=where, remedy=remedy)
     return decisions
 
 
 def decisions_about(cases: Mapping[str, Case], path: Path) -> Decisions:
-    """The decisions in a file, all of which must be about points of the cases.
-
-    Raises:
-        MedtasksError: an unknown case or point.
-    """
+    """The decisions in a file, all of which must be about points of the cases."""
     decisions = {}
     for item in read_cases([path], texts=False).values():
         known = cases.get(item["id"], {"points": ()})["points"]
         for point, met in item["decisions"].items():
             if point not in known:
                 what = f"point {point} of case {item['id']}" if known else f"case {item['id']}"
-                raise MedtasksError(
-                    f"a decision about {what}, which is not among the cases",
-                    where=path,
-                    remedy="give the file of cases that the decisions are about",
-                )
+                what = f"a decision about {what}, which is not among the cases"
+                remedy = "give the file of cases that the decisions are about"
+                raise MedtasksError(what, where=path, remedy=remedy)
             decisions[item["id"], point] = met
     return decisions
 
@@ -145,9 +119,8 @@ def groups_by_question(cases: Iterable[Case]) -> dict[str, str]:
         marks = [("question", "".join(case["question"].split()).casefold())]
         marks += [(case["task"], case["document"], "")] if case["document"] else []  # type: ignore[list-item]
         for mark in marks:
-            one, other = sorted(
-                (root(case["id"]), root(mark)), key=lambda node: (isinstance(node, tuple), node)
-            )
+            both = (root(case["id"]), root(mark))
+            one, other = sorted(both, key=lambda node: (isinstance(node, tuple), node))
             parent[other] = one
     return {case["id"]: root(case["id"]) for case in ordered}
 
@@ -158,34 +131,23 @@ def split_by_question(
     """`train` and `test`: cases with the decisions of experts alone, no question on both sides.
 
     Depends on the cases and the seed alone; the order is random, so its first n are a random subset.
-
-    Raises:
-        MedtasksError: a share outside 0 to 1, or fewer than two questions.
     """
     if not 0 < test_share < 1:
-        raise MedtasksError(
-            f"{test_share:g} is no share", where="--test-share", remedy="give 0.1, for example"
-        )
-    of: dict[str, dict[str, bool]] = {}
-    for (name, point), met in decisions.items():
-        of.setdefault(name, {})[point] = met
-    used = {
-        name: {**case, "decisions": {point: of[name][point] for point in case["points"] if point in of[name]}}
-        for name, case in cases.items()
-        if name in of
-    }
+        what = f"{test_share:g} is no share"
+        raise MedtasksError(what, where="--test-share", remedy="give 0.1, for example")
+    used = {}
+    for name, case in cases.items():
+        if of := {point: decisions[name, point] for point in case["points"] if (name, point) in decisions}:
+            used[name] = {**case, "decisions": of}
     groups = groups_by_question(used.values())
     order = sorted(set(groups.values()), key=lambda group: random_rank(seed, group))
     if len(order) < 2:
-        raise MedtasksError(
-            "one question cannot be split", where="cases", remedy="give cases of several questions"
-        )
+        what, remedy = "one question cannot be split", "give cases of several questions"
+        raise MedtasksError(what, where="cases", remedy=remedy)
     held_out = set(order[: min(max(round(test_share * len(order)), 1), len(order) - 1)])
     ranked = sorted(used.values(), key=lambda case: random_rank(seed, case["id"]))
-    return {
-        side: [case for case in ranked if (groups[case["id"]] in held_out) == (side == "test")]
-        for side in ("train", "test")
-    }
+    test = [case for case in ranked if groups[case["id"]] in held_out]
+    return {"train": [case for case in ranked if groups[case["id"]] not in held_out], "test": test}
 
 
 def training_rows(cases: Iterable[Case], seed: int) -> list[dict[str, Any]]:
@@ -213,14 +175,10 @@ def write_split(
         met = sum(sum(case["decisions"].values()) for case in cases)
         counts = {"questions": n, "answers": len(cases), "points": len(rows), "met": met}
         sides.append({"side": side, **counts, "share": met / len(rows)})
-    shown = [
-        {
-            **case,
-            "points": [{"id": name, "text": text} for name, text in case["points"].items()],
-            "decided_by": EXPERT,
-        }
-        for case in split["test"]
-    ]
+    shown = []
+    for case in split["test"]:
+        points = [{"id": name, "text": text} for name, text in case["points"].items()]
+        shown.append({**case, "points": points, "decided_by": EXPERT})
     write_lines(folder / "test_cases.jsonl", shown)
     about = {"protocol": PROTOCOL, "prompt_version": point_rubric().version}
     write_json(folder / "split.json", {**about, "test_share": test_share, "seed": seed, "sides": sides})

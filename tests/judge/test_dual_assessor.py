@@ -1,6 +1,5 @@
 """Two assessors and an adjudicator: scoring points, disputes, and a physician's word."""
 
-import csv
 import json
 import re
 from collections import Counter
@@ -21,6 +20,7 @@ from medtasks_ext.prompts.load import _build
 from medtasks_ext.registry import Registry, tasks_folder
 from medtasks_ext.rows.points import PointsError, read_points
 from tests.conftest import ROOT, declare_suites, rewrite_answers, wait_for, write_jsonl
+from tests.human.conftest import write
 from tests.judge.conftest import judgements
 from tests.judge.processes import process
 from tests.judge.server import Reply, coded
@@ -670,17 +670,14 @@ def test_the_physicians_word_comes_back_through_the_form_and_is_final(
     waiting = folder / "judgements" / f"disputed_{TASK}.jsonl"
     made = medtasks("human", "export", waiting, "--kind", "points", "-o", "forms")
     assert made.code == 0, made.text
-    form = tmp_path / "forms" / "expert_1.csv"
-    with form.open(encoding="utf-8-sig", newline="") as file:
-        lines = list(csv.DictReader(file))
-    [column] = [name for name in lines[0] if name.startswith("decision")]
-    for line in lines:
-        first = "病例1" in line["question"]
-        line[column] = "met" if first and "第3条" in line["point"] else "not_met"
-    with form.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=list(lines[0]))
-        writer.writeheader()
-        writer.writerows(lines)
+    cases = [json.loads(line) for line in waiting.read_text(encoding="utf-8").splitlines()]
+    first = {case["id"] for case in cases if "病例1" in case["question"]}
+    third = {point["id"] for case in cases for point in case["points"] if "第3条" in point["text"]}
+
+    def decision(about, question):
+        return "met" if about["task"] in first and about["unit"] in third else "not_met"
+
+    form = write(tmp_path / "forms", "expert_1", decision)
     read = medtasks("human", "ingest", form, "--key", "forms/key.json", "-o", "decided")
     assert read.code == 0, read.text
     server.asked.clear()
