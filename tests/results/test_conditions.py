@@ -71,6 +71,10 @@ def test_what_nobody_recorded_is_never_the_cause_of_another_grade(field):
     assert comparable(ASKED, replace(ASKED, **{field: None})).grade in ("same", "close")
 
 
+def test_of_several_differences_the_worst_is_the_grade():
+    assert comparable(ASKED, replace(ASKED, seed=2, prompt="q")).grade == "other"
+
+
 def test_a_budget_that_no_answer_filled_is_harmless():
     one = replace(ASKED, answers_cut=False)
     assert comparable(one, replace(one, budget=50)).grade == "close"
