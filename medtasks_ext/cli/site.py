@@ -21,18 +21,15 @@ def site(
     out: Annotated[str, out_option("Folder to write; one of an earlier site is replaced.")],
     submissions: Annotated[
         str | None,
-        typer.Option(
-            "--submissions",
-            help="Folder with ORG/MODEL/DATE; by default results/submissions, if it is there.",
-        ),
+        typer.Option(help="Folder with ORG/MODEL/DATE; by default results/submissions, if it is there."),
     ] = None,
     published: Annotated[bool, typer.Option(help="Also models that the suites' papers print.")] = True,
 ) -> int:
     """Build the static leaderboard.
 
-    Published and submitted models on all suites and axes, a page for each model and dataset, tables as
-    Parquet. The pages open as files, too, and load nothing from elsewhere. Every submission is checked: its
-    answers are fetched and scored again. What is not proven has no rank.
+    Published and submitted models on all suites and axes, a page for each model and dataset. The pages open
+    as files, too, and load nothing from elsewhere. Every submission is checked: its answers are scored again.
+    What is not proven has no rank.
 
     Example: medtasks site -o build/leaderboard
 

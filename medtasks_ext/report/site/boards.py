@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -159,7 +160,7 @@ def front_board(scores: Scores) -> Json:
     lines, columns = scores.site.lines, list(_suite_columns(scores))
     found: dict[str, list[int]] = {}
     for place, line in enumerate(lines):
-        found.setdefault(line.model if line.published else f"submission {place}", []).append(place)
+        found.setdefault(line.model.casefold() if line.published else f"submission {place}", []).append(place)
     models = list(found.values())
 
     def best(strategy: str, column: Column) -> _Places:
@@ -201,9 +202,6 @@ def _board(
         row = scores.rows.get((place, strategy, column.group))
         return interval_of(row) if row and column.win_rates is None else None
 
-    def value(strategy: str, column: Column, place: int) -> int | list[int] | None:
-        return _value(scores, strategy, column, place)
-
     return {
         "strategies": [[name, strategy_title(name)] for name in strategies],
         "axes": [[axis, axis_title(titles[axis])] for axis in axes],
@@ -215,7 +213,7 @@ def _board(
             "trust": [levels_words(line.checked.verdicts.values()) for line in lines],
             **{name: [line.facts.get(name) for line in lines] for name in FACTS},
         },
-        "scores": _table(strategies, columns, places, value),
+        "scores": _table(strategies, columns, places, partial(_value, scores)),
         "intervals": _table(strategies, columns, places, interval),
         "apart": _table(strategies, columns, places, apart),
         "apart_words": list(words),
@@ -302,11 +300,11 @@ def _ranks(scores: Scores, strategy: str, column: Column) -> dict[int, tuple[int
     if column.win_rates is None:
         return scores.ranking(strategy, column.group).ranks
     rates = {place: whole_of(rate) for place, rate in column.win_rates.items()}
-    found = {
-        place: (1 + sum(other > rate for other in rates.values()), len(rates))
-        for place, rate in rates.items()
+    if strategy != scores.strategies[0]:
+        return {}
+    return {
+        one: (1 + sum(other > rate for other in rates.values()), len(rates)) for one, rate in rates.items()
     }
-    return found if strategy == scores.strategies[0] else {}
 
 
 def _version(scores: Scores, strategy: str, group: Group, places: Sequence[int], place: int) -> str | None:

@@ -93,35 +93,28 @@ def _page(scores: Scores, dataset: Dataset, found: dict[str, list[tuple[BoardLin
 
 def _unsettled(dataset: Dataset) -> list[str]:
     record = dataset.metadata
-    found = [f"A draft, in no group: {record.draft}"] if record.draft else []
-    if record.gold_loss:
-        found.append(
-            f"The official reader loses up to {record.gold_loss:.0%} of the gold answers themselves."
-        )
-    if record.oracle_max == "per_document":
-        found.append("What a perfect answer gets depends on the rows.")
-    elif record.oracle_max == "unbounded":
-        found.append("The score has no upper end.")
-    elif record.oracle_max != 1:
-        found.append(f"By the official rule a perfect answer gets {record.oracle_max}.")
-    return [*found, *record.open_questions]
+    lost, most = record.gold_loss, record.oracle_max
+    known = {
+        "per_document": "What a perfect answer gets depends on the rows.",
+        "unbounded": "The score has no upper end.",
+    }
+    perfect = known.get(str(most), f"By the official rule a perfect answer gets {most}.")
+    return [
+        *([f"A draft, in no group: {record.draft}"] if record.draft else []),
+        *([f"The official reader loses up to {lost:.0%} of the gold answers themselves."] if lost else []),
+        *([perfect] if most != 1 else []),
+        *record.open_questions,
+    ]
 
 
 def _board(strategy: str, some: list[tuple[BoardLine, int]]) -> Json:
     some = sorted(some, key=lambda pair: -pair[1])
     values = [score for _, score in some]
-    best = [
-        [
-            line.title,
-            line.page,
-            score,
-            1 + sum(value > score for value in values),
-            line.facts.get("size"),
-            line.facts.get("access"),
-            int(line.published),
-        ]
-        for line, score in some[:_LISTED]
-    ]
+    best = []
+    for line, score in some[:_LISTED]:
+        rank = 1 + sum(value > score for value in values)
+        facts = line.facts.get("size"), line.facts.get("access"), int(line.published)
+        best.append([line.title, line.page, score, rank, *facts])
     return {"strategy": strategy_title(strategy), "n": len(some), "median": int(median(values)), "best": best}
 
 

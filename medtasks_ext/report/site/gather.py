@@ -57,18 +57,15 @@ class BoardLine:
     @cached_property
     def model(self) -> str:
         """What lines of one model have in common: its id in the registry or on the hub, else its name."""
-        return self._registered.casefold()
-
-    @property
-    def _registered(self) -> str:
         known = identity_of(self.entry)
         return known.id if known else self.entry.details.get("hub_id") or self.entry.model
 
     @property
     def page(self) -> str:
         """The name of the model's page: letters, digits and dashes, and nothing that leads elsewhere."""
-        name = re.sub(r"[^a-z0-9]+", "-", self.model).strip("-")[:60]
-        return f"{name or 'model'}-{sha256(self.model.encode()).hexdigest()[:6]}.html"
+        model = self.model.casefold()
+        name = re.sub(r"[^a-z0-9]+", "-", model).strip("-")[:60]
+        return f"{name or 'model'}-{sha256(model.encode()).hexdigest()[:6]}.html"
 
     @cached_property
     def facts(self) -> dict[str, str | float]:
@@ -83,7 +80,7 @@ class BoardLine:
             "domain": self.known.get("domain", "").partition(" ")[0].lower(),
             **{name: float(found[name] or 0) for name in _NUMBERS},
         }
-        if not found["price"] and (price := prices().get(self._registered)):
+        if not found["price"] and (price := prices().get(self.model)):
             found |= {"price_in": price.input, "price": price.output}
         return {name: value for name, value in found.items() if value}
 

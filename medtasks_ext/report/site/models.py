@@ -102,11 +102,7 @@ def _places(scores: Scores, place: int) -> Iterator[Json]:
 
 
 def _task(line: BoardLine, item: Experiment, words: dict[str, int]) -> list[Any]:
-    """A row of the table of tasks.
-
-    Suite, name, strategy, score, interval, documents, of the suite, readable, id; then places in `words` of
-    what differs from the paper, of trust and of the conditions.
-    """
+    """Its row; last come places in `words` of what differs from the paper, of trust and of conditions."""
     assert item.score is not None  # the caller looked
     interval, valid = item.intervals.get("score"), item.metrics.get("valid")
     conditions = "; ".join(

@@ -32,13 +32,11 @@ if TYPE_CHECKING:
 MARK = "medtasks-site.json"
 _HERE, _REPORT = Path(__file__).parent / "page", Path(report_page.__file__).parent
 #: Of the report and of this site, in the order in which they build on each other.
+_OWN = ("marks", "board", "facts", "front", "model", "dataset", "about", "main")
 _SCRIPTS = (
     _HERE / "state.js",
     *(_REPORT / f"{name}.js" for name in report_page.SHARED),
-    *(
-        _HERE / f"{name}.js"
-        for name in ("marks", "board", "facts", "front", "model", "dataset", "about", "main")
-    ),
+    *(_HERE / f"{name}.js" for name in _OWN),
 )
 #: Characters of data beyond which a page holds it packed.
 _LONGEST_PLAIN = 30_000
