@@ -8,6 +8,7 @@ import pytest
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.models.baselines import Oracle
+from tests.conftest import hashed_anew
 from tests.runner.batch_provider import Model, answered, request_lines, write_lines
 
 TASK, COT = "bridge_chip_ctc", "bridge_chip_ctc_cot"
@@ -170,6 +171,7 @@ def as_before(folder: str, **chosen: object) -> None:
         state.pop("choice", None)
     content["identity"]["settings"].update({"limit": None, "samples": None, **chosen})
     path.write_text(json.dumps(content))
+    hashed_anew(path)
 
 
 @pytest.mark.parametrize(
