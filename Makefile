@@ -115,6 +115,7 @@ lint: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/medtasks dev build --check
+	$(BIN)/python tools/docs.py --check
 	$(BIN)/medtasks dev lock --check
 	$(BIN)/pytest -q -n 0 tests/registry/test_wording.py
 

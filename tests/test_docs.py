@@ -17,10 +17,8 @@ import yaml
 from medtasks_ext import __version__, hooks, runs
 from medtasks_ext.answers.formats import any_format
 from medtasks_ext.batching import asks_one_by_one
-from medtasks_ext.cli import reference
 from medtasks_ext.cli.commands import DEFAULTS
 from medtasks_ext.cli.main import app
-from medtasks_ext.cli.reference_facts import internals
 from medtasks_ext.metrics.glossary import meanings
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.citations import PACKAGE, citations
@@ -29,6 +27,8 @@ from medtasks_ext.results.frames import FRAMES, schema
 from medtasks_ext.rows.expressions import FILTERS
 from medtasks_ext.runs.settings import LISTS
 from tests.conftest import ROOT
+from tools import docs as reference
+from tools.docs import internals
 
 FOLDERS = ("docs", "tasks", "tests", "results", "benchmarks", "model_configs", ".github")
 PAGES = sorted(
@@ -277,7 +277,7 @@ def test_the_help_of_a_command_is_complete(name):
 
 def test_pages_that_follow_from_the_code_are_up_to_date():
     stale = [path.name for path, text in reference.pages(registry()).items() if path.read_text() != text]
-    assert stale == [], "run `medtasks dev build`"
+    assert stale == [], "run `python tools/docs.py`"
 
 
 def test_the_site_shows_what_every_package_says():
@@ -299,7 +299,7 @@ def test_the_list_of_commands_has_all_of_them():
 
 # ---------------------------------------------------------------------- nothing is lost
 
-#: what `medtasks dev build` and tests write from code and data
+#: what `tools/docs.py` and tests write from code and data
 REFERENCE = {
     *(f"docs/{name}.md" for name in ("commands", "keys", "metric_names", "columns", "conditions")),
     *(f"docs/{name}.md" for name in ("models", "glossary", "coverage", "architecture")),

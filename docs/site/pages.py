@@ -2,6 +2,8 @@
 
 import os
 import re
+import sys
+from importlib import import_module
 from pathlib import Path
 
 import yaml
@@ -10,9 +12,9 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from medtasks_ext.cli.reference_facts import internals
-
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+internals = import_module("docs").internals
 FOLDERS = ("docs", "tasks", "tests", "results", "benchmarks", "model_configs", "build/catalogue")
 MOVED = (
     '<!doctype html><meta charset="utf-8"><title>Moved</title>'

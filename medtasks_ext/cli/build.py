@@ -10,6 +10,7 @@ from medtasks_ext.cli.words import say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.build import build as build_folder
+from medtasks_ext.registry.build import check_names
 from medtasks_ext.registry.folders import INSTALLED, built_folder
 
 #: Beside the folder of the tasks that lm-eval indexes.
@@ -17,30 +18,21 @@ SCHEMA, CARD_SCHEMA, CATALOGUE = "schema.json", "card_schema.json", "catalogue"
 
 
 def build(
-    check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if a page is stale.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Read all task files and write nothing.")] = False,
 ) -> int:
     """Build what follows from task files.
 
-    Variants, tags and groups for lm-eval, the schemas for editors, the catalogue; in a checkout the pages of
-    commands, keys and metrics.
+    Variants, tags and groups for lm-eval, the schemas for editors, the catalogue.
 
     Example: medtasks dev build
-
-    Exit code 1: with --check, a page is stale.
     """
-    from medtasks_ext.cli import reference
     from medtasks_ext.registry import catalogue
     from medtasks_ext.rows.json_schema import card_schema, schema_text, task_schema
 
     tasks = registry()
-    pages = reference.pages(tasks)
-    stale = [
-        path for path, text in pages.items() if not path.is_file() or path.read_text(encoding="utf-8") != text
-    ]
+    check_names(tasks)
     if check:
-        for path in stale:
-            typer.echo(f"stale: {path}: run `medtasks dev build`")
-        return int(bool(stale))
+        return 0
     folder = built_folder()
     if folder == INSTALLED:
         raise MedtasksError(
@@ -52,7 +44,7 @@ def build(
         folder.with_name(CARD_SCHEMA): schema_text(card_schema()),
     }
     files |= {folder.with_name(CATALOGUE) / name: text for name, text in catalogue.pages(tasks).items()}
-    for path, text in {**files, **pages}.items():
+    for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     n_groups = len(list(folder.glob("groups/*.yaml")))

@@ -277,16 +277,8 @@ def test_build_names_what_it_wrote(medtasks, own):
     assert "(0 files changed)" in medtasks("dev", "build").out
 
 
-def test_build_check_names_a_stale_page_and_writes_nothing(medtasks, own):
-    assert medtasks("dev", "build", "--check").code == 0  # no page is kept beside these tasks
-    page = own.parent / "docs" / "commands.md"
-    page.parent.mkdir()
-    page.write_text("old")
-    outcome = medtasks("dev", "build", "--check")
-    assert outcome.code == 1 and f"stale: {page}: run `medtasks dev build`" in outcome.out
-    assert page.read_text() == "old" and not (own.parent / "cache").exists()
-    assert medtasks("dev", "build").code == 0
-    assert medtasks("dev", "build", "--check").code == 0 and "# Commands" in page.read_text()
+def test_build_check_writes_nothing(medtasks, own):
+    assert medtasks("dev", "build", "--check").code == 0 and not (own.parent / "cache").exists()
 
 
 def test_an_installed_package_is_not_built_again(medtasks, monkeypatch, tmp_path):
