@@ -383,8 +383,9 @@ def remarks(results: Mapping[str, Any]) -> list[str]:
 
 
 def _of_format(results: Mapping[str, Any]) -> str:
-    """How many answers could be read: the mean over tasks with a score."""
-    shares = [item["metrics"]["valid"] for item in results.values() if "score" in item["metrics"]]
+    """How many answers could be read: the mean over tasks with a score. What is chosen is not read."""
+    metrics = [item["metrics"] for item in results.values() if "score" in item["metrics"]]
+    shares = [item["valid"] for item in metrics if "valid" in item]
     return f"{readable_share(mean(shares))} (mean of {counted(len(shares), 'task')})" if shares else ""
 
 
