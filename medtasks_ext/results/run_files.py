@@ -21,9 +21,9 @@ class RunResults:
     model: str  # the name that its user gave the model
     tasks: dict[str, TaskRecord]  # task -> contents of its result file, for finished tasks
 
-    def samples(self, task: str) -> list[Sample]:
-        """lm-eval's records; judged ones with `score` as (run, value)."""
-        samples = RunFolder(self.folder).read_samples(task)
+    def samples(self, task: str, first: int | None = None) -> list[Sample]:
+        """lm-eval's records of the first documents, or of all; judged ones with `score` as (run, value)."""
+        samples = RunFolder(self.folder).read_samples(task, first)
         judged = RunFolder(self.folder).judged_file(task)
         if judged.is_file():
             documents = {item["document"]: item for item in read_json(judged)["documents"]}
