@@ -10,13 +10,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import regex
+import yaml
+
+import medtasks_ext
 
 Block = Mapping[str, Any]
 Read = tuple[Any, bool]
 INVALID: Read = (None, False)
+#: marks around reasoning, with their sources
+TRACES = yaml.safe_load((Path(medtasks_ext.__file__).parent / "answers/reader/traces.yaml").read_text())
 
 # ---------------------------------------------------------------- BRIDGE: normalisation and cutting
 
@@ -185,12 +191,23 @@ def free_text(block: Block, text: str, row: Block, cot: bool) -> Read:
 # ---------------------------------------------------------------- MedHELM, ClinicBench, MLB
 
 
+def untraced(text: str) -> str:
+    """What follows the last end of a trace, unless another one is opened there."""
+    low = text.replace("İ", "i").lower()
+    begins = [trace for trace in TRACES if low.lstrip(" \n*").startswith(trace["open"])]
+    begin = 0
+    for trace in TRACES:
+        if trace["close"] in low and (trace in begins or not trace.get("at_begin")):
+            begin = max(begin, len(low) - len(low.split(trace["close"])[-1]))
+    rest = low[begin:]
+    if any(trace["open"] in rest for trace in TRACES if not trace.get("at_begin")):
+        return ""
+    return "" if not begin and rest.lstrip().startswith("## thinking") else text[begin:]
+
+
 def cut(text: str, cot: bool) -> str:
     """What follows the last trace; nothing of a trace that is never closed; under CoT the result."""
-    if "</think>" in text:
-        text = text.split("</think>")[-1]
-    elif "<think>" in text:
-        text = ""
+    text = untraced(text)
     if cot:
         text = re.split(r"(?i:result|结果)\**\s*[:：]\**", text)[-1]
     return text
@@ -200,7 +217,7 @@ def exact_letter(block: Block, text: str, row: Block, cot: bool) -> Read:
     reply = cut(text, cot).strip()
     if cot:
         reply = reply.strip("*").strip()
-    elif "<think>" not in text and "</think>" not in text and block.get("one_token", True):
+    elif untraced(text) == text and block.get("one_token", True):
         first, second = reply[:1], reply[1:2]
         if re.fullmatch("[A-Za-z0-9]", first) and not second.isalnum():
             reply = first
