@@ -116,7 +116,7 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
             "differs:bool documents n:int64 n_of_suite:int64 held_out:int64 budget:int64 less_room:bool "
             "answers_cut:bool context:int64 inputs_cut:bool decoding generation stop seed:int64 arguments "
             "variant brought rounding template template_hash own_template local_template system system_text "
-            "turns delimiter jury protocol judged:double engine versions",
+            "turns delimiter jury requests protocol judged:double engine versions",
             "the [conditions](conditions.md#conditions) that are compared",
         ),
     ),
