@@ -16,6 +16,7 @@ from medtasks_ext.results.document_scores import (
 )
 from medtasks_ext.results.resampled import save_resampled
 from medtasks_ext.stats.bootstrap import task_intervals
+from tests.conftest import hashed_anew
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -70,6 +71,7 @@ def write_run(
         "tasks": {**{task: {"state": "done"} for task in scores}, **(states or {})},
     }  # fmt: skip
     (folder / "run.json").write_text(json.dumps(manifest))
+    hashed_anew(folder)
     return folder
 
 

@@ -20,6 +20,7 @@ from medtasks_ext.registry.strategies import (
 from medtasks_ext.registry.tasks import ANSWER_BUDGET
 from medtasks_ext.results.conditions import RULES, Facts, comparable, facts, of_the_paper
 from medtasks_ext.runs.conditions import Asked, Conditions, Judge, Observed
+from tests.conftest import hashed_anew
 from tests.report.made import write_run
 
 TASK, SECOND = "bridge_chip_ctc", "bridge_ehrqa_primary_department"
@@ -165,6 +166,7 @@ def test_a_score_over_some_of_the_judgements_is_marked_bounded_unranked_and_on_n
     stored = json.loads(file.read_text())
     stored["metrics"] |= {"judged": 0.75, "scored": 0.75, "judgements_missing": 10}
     file.write_text(json.dumps(stored))
+    hashed_anew(file)
     outcome = medtasks("report", "a", "--published", "none", "-o", "out")
     assert "judged in part" in outcome.out
     score = stored["metrics"]["score"]
