@@ -62,6 +62,7 @@ class Progress:
             are rare, and name a few tasks that are under way.
         alarms: look at the answers of each task; None where none are meant to be read.
         score: the score of a finished task in words, or nothing.
+        scores: whether a task that is done gets a line.
     """
 
     def __init__(
@@ -72,7 +73,9 @@ class Progress:
         every: float | None = None,
         alarms: Alarms | None = None,
         score: Callable[[str], str] = lambda task: "",
+        scores: bool = True,
     ) -> None:
+        self._scores = scores
         self._what, self._every = what, QUIET_SECONDS if every is None else every
         self._names_all = every is not None
         self.tally, self._alarms, self._score = tally, alarms, score
@@ -129,9 +132,9 @@ class Progress:
             what = f"{counted(sum(entry.faults.values()), 'request')} without an answer"
         else:
             what = f"failed: {entry.error}"
-        self.say_task(task, what)
+        self.say_task(task, what, shown=self._scores or entry.state is not TaskState.DONE)
 
-    def say_task(self, task: str, what: str) -> None:
+    def say_task(self, task: str, what: str, *, shown: bool = True) -> None:
         """Say what became of a task."""
         with self._lock:
             self.tally.finished(task)
@@ -139,7 +142,8 @@ class Progress:
                 self._alarms.ended(self.tally.tasks[task])
             self._n_finished += 1
             line = f"[{self._n_finished}/{len(self.tally.tasks)}] {task}: {what} ({self._time()})"
-        self.say(line)
+        if shown:
+            self.say(line)
 
     def say(self, line: str) -> None:
         """Print a line, above the live display if there is one."""

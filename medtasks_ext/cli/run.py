@@ -283,9 +283,8 @@ def _design(wanted: RunRequest, target: ErrorTarget) -> Design:
     from medtasks_ext.runner.drawing import Design
 
     design = Design(wanted.registry, wanted.built, target)
-    design.check()
     say_design(design)
-    wanted.built = {name: task for name, task in wanted.built.items() if name in design.tasks}
+    wanted.built = {name: task for name, task in wanted.built.items() if name in design.asked}
     wanted.leaves = [name for name in wanted.leaves if name not in design.left_out]
     return design
 
@@ -294,7 +293,7 @@ def _drawn_before(run: Run, design: Design, choices: dict[str, Choice]) -> dict[
     """What an earlier call drew by the same target for the same tasks."""
     target, scores = design.target, tuple(score.name for score in design.scores)
     states = {name: entry for name, entry in run.manifest.tasks.items() if entry.choice.drawn}
-    if not states.keys() <= set(design.tasks):
+    if not states.keys() <= set(design.asked):
         return {}  # a score over more tasks had a part of these documents
     found = {name: run.state(name).choice for name in choices if name in run.manifest.tasks}
     return {
@@ -438,7 +437,12 @@ def _execute(
     ready = _Ready(run, model, engine, waiting, settings, charge, budget)
     if not own.no_preflight and any(places.values()) and not _is_built_in(model):
         _preflight(ready, places)
-    return _stream(ready, own.stop_if, wanted.design)
+    if wanted.design is None:
+        return _stream(ready, own.stop_if)
+    try:
+        return _rounds(ready, own.stop_if, wanted.design)
+    finally:
+        engine.close()
 
 
 @dataclass(frozen=True)
@@ -454,31 +458,51 @@ class _Ready:
     budget: Budget
 
 
-def _stream(ready: _Ready, rules: Sequence[StopRule], design: Design | None) -> MedtasksError | None:
-    """Ask the tasks, and show it; returns what ended the run before its time."""
+def _rounds(ready: _Ready, rules: Sequence[StopRule], design: Design) -> MedtasksError | None:
+    """Ask more documents until scores are near enough; returns what ended the run before its time."""
+    run, number, again = ready.run, 0, True
+    while again:
+        choices = design.choices()
+        tasks = {
+            name: task for name, task in ready.tasks.items() if not run.is_current(name, task, choices[name])
+        }
+        run.choose(ready.tasks, choices)
+        run.save()
+        if error := _stream(replace(ready, tasks=tasks), rules, one_round=True):
+            return error
+        if not all(run.is_done(name) for name in choices):
+            return None
+        number, asked = number + 1, sum(design.asked.values())
+        again = design.settle({name: run.files.read_task(name) for name in choices})
+        stands = "".join(f", {score.name} ±{100 * (score.half or 0):.1f}" for score in design.scores)
+        say(f"round {number}: {asked:,} of {design.n_documents:,} documents asked{stands}")
+    return None
+
+
+def _stream(ready: _Ready, rules: Sequence[StopRule], *, one_round: bool = False) -> MedtasksError | None:
+    """Ask the tasks, and show it; returns what ended the run before its time.
+
+    Args:
+        one_round: whether more is asked afterwards: the engine stays open.
+    """
     from medtasks_ext.cli.progress import Progress
-    from medtasks_ext.cli.stated_error import Rounds
     from medtasks_ext.runner.alarms import Alarms
     from medtasks_ext.runner.evaluate import Reader
     from medtasks_ext.runner.requests import chooses
-    from medtasks_ext.runner.rounds import RoundsPlanner
     from medtasks_ext.runner.stream import RunPlanner
     from medtasks_ext.runner.tally import Tally
 
     run, tasks = ready.run, ready.tasks
     built_in = _is_built_in(ready.model)
-    asked = design.planned() if design else {name: len(run.places(task)) for name, task in tasks.items()}
+    asked = {name: len(run.places(task)) for name, task in tasks.items()}
     readers = {name: Reader(task) for name, task in tasks.items() if not chooses(task)}
     tally = Tally(asked, readers, ready.budget if ready.charge else None)
     alarms = None if built_in else Alarms(chat_template=ready.settings.templated)
-    progress = Progress(tally, alarms=alarms, score=lambda task: _score_of(run, task))
+    progress = Progress(tally, alarms=alarms, score=lambda task: _score_of(run, task), scores=not one_round)
     what = (run, ready.model, ready.engine, tasks, ready.settings, progress)
-    how: dict[str, Any] = {"instant": built_in, "say": progress.say}
+    how: dict[str, Any] = {"instant": built_in, "say": progress.say, "closes": not one_round}
     how |= {"charge": ready.charge, "budget": ready.budget}
-    if design is None:
-        stream = RunPlanner(*what, **how)
-    else:
-        stream = RoundsPlanner(*what, design=design, said=Rounds(design, progress.say).said, **how)
+    stream = RunPlanner(*what, **how)
     stream.met = lambda: next(filter(None, (rule.met(tally) for rule in rules)), None)
     with progress:
         try:

@@ -1,4 +1,4 @@
-"""Results over drawn documents: each stands for those of its stratum that were not drawn."""
+"""Results over drawn documents, which stand for those that were not drawn."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from medtasks_ext.stats.counts import statistic_of, unit_of
 from medtasks_ext.stats.sampling import Estimate, estimated, half_width, interval_of, weighted
 
 if TYPE_CHECKING:
-    from medtasks_ext.runs.choice import Drawn, Stratum
-    from medtasks_ext.stats.statistic import Array, Matrix, Statistic
+    from medtasks_ext.runs.choice import Drawn
+    from medtasks_ext.stats.statistic import Statistic
 
 
 @dataclass(frozen=True)
@@ -51,35 +51,27 @@ def nearness(
     return Nearness(half_width(estimate), sum(sizes), sum(of))
 
 
-def estimate_of(
-    samples: Sequence[Mapping[str, Any]],
-    statistic: Statistic,
-    strata: Sequence[Stratum],
-    metric: str = "score",
+def _estimate_of(
+    samples: Sequence[Mapping[str, Any]], statistic: Statistic, units: int, metric: str = "score"
 ) -> Estimate | None:
-    """A metric of all documents from samples of those that were drawn; None where a stratum has none.
+    """A metric of all documents from samples of those that were drawn; None where none has it.
 
     Args:
         samples: records of documents: `doc`, `doc_id` and the metric, which a document may lack.
+        statistic: how the metric follows.
+        units: of the task.
     """
     there = [sample for sample in samples if metric in sample]
-    stratum_of = {place: i for i, stratum in enumerate(strata) for place in stratum.samples}
-    units: dict[Any, int] = {}
-    rows = [units.setdefault(unit_of(sample), len(units)) for sample in samples]
-    strata_of_units = np.zeros(len(units), dtype=int)
-    for row, sample in zip(rows, samples, strict=True):
-        strata_of_units[row] = stratum_of[sample["doc_id"]]
-    sizes = np.array([item.units for item in strata], dtype=float)
-    if not there or len(np.unique(strata_of_units)) < len(sizes):
+    if not there:
         return None
-    dense = _dense(statistic.counts([sample[metric] for sample in there]))
-    sums = np.zeros((len(units), dense.shape[1]))
-    np.add.at(sums, [row for row, sample in zip(rows, samples, strict=True) if metric in sample], dense)
-    return estimated(sums, strata_of_units, sizes, statistic.value)
-
-
-def _dense(counts: Matrix) -> Array:
-    return counts if isinstance(counts, np.ndarray) else counts.toarray()
+    row_of: dict[Any, int] = {}
+    for sample in samples:
+        row_of.setdefault(unit_of(sample), len(row_of))
+    counts = statistic.counts([sample[metric] for sample in there])
+    dense = counts if isinstance(counts, np.ndarray) else counts.toarray()
+    sums = np.zeros((len(row_of), dense.shape[1]))
+    np.add.at(sums, [row_of[unit_of(sample)] for sample in there], dense)
+    return estimated(sums, units, statistic.value)
 
 
 def drawn_results(
@@ -98,18 +90,13 @@ def drawn_results(
     record: EstimateRecord | None = None
     for metric in metrics:
         statistic = statistic_of(aggregations[metric]) if metric in aggregations else None
-        if (
-            statistic is None
-            or (estimated_score := estimate_of(samples, statistic, drawn.strata, metric)) is None
-        ):
+        found = _estimate_of(samples, statistic, drawn.units, metric) if statistic else None
+        if found is None:
             continue
-        values[metric] = estimated_score.value
-        intervals[metric] = interval_record(interval_of(estimated_score))
+        values[metric] = found.value
+        intervals[metric] = interval_record(interval_of(found))
         if metric == "score":
             record = EstimateRecord(
-                variance=estimated_score.variance,
-                degrees=estimated_score.degrees,
-                asked=len(samples),
-                of=drawn.documents,
+                variance=found.variance, degrees=found.degrees, asked=len(samples), of=drawn.documents
             )
     return values, intervals, record

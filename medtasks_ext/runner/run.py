@@ -297,14 +297,6 @@ class Run:
             now = {"choice": choices[name], "bound": self.bound(task), "asked": asked}
             self.manifest.tasks[name] = entry.model_copy(update=now)
 
-    def note_drawn(self, tasks: Mapping[str, Task], choices: Mapping[str, Choice]) -> None:
-        """Note which documents of tasks were asked, once they all were. The manifest is not written."""
-        for name, task in tasks.items():
-            asked = len(self.places(task, choices[name]))
-            self.manifest.tasks[name] = self.state(name).model_copy(
-                update={"choice": choices[name], "asked": asked}
-            )
-
     def places(self, task: Task, choice: Choice | None = None) -> Sequence[int]:
         """Places of the documents that are asked, in the task's test file.
 

@@ -41,6 +41,7 @@ class RunPlanner(TaskPlanner[RunWork]):
         instant: whether the engine answers at once, so that no process is worth its start.
         charge: what requests cost; None where they cost nothing, or nobody knows.
         budget: of the money that they may cost.
+        closes: whether the engine is asked nothing afterwards.
     """
 
     def __init__(
@@ -56,12 +57,13 @@ class RunPlanner(TaskPlanner[RunWork]):
         charge: Charge | None = None,
         budget: Budget | None = None,
         say: Callable[[str], None] = lambda line: None,
+        closes: bool = True,
     ) -> None:
         self._run, self._model, self._engine, self._settings = run, model, engine, settings
         works = [RunWork(task, run.places(task), run.outcomes(name)) for name, task in tasks.items()]
         super().__init__(sorted(works, key=lambda work: -work.budget), watcher, charge)
         self._scorer = Scorer(run.folder, run.registry, self._scored_here, alone=instant, say=say)
-        self._stream = Stream([self], {"": engine}, budget=budget, say=say)
+        self._stream = Stream([self], {"": engine}, budget=budget, say=say, closes=closes)
 
     def go(self) -> None:
         """Ask until every request has its outcome, and score what is complete.

@@ -11,15 +11,6 @@ from pydantic import BaseModel, ConfigDict
 DRAWN = "drawn for "
 
 
-class Stratum(BaseModel):
-    """Units (documents, or clusters of them) of about one cost, of which some are drawn."""
-
-    model_config = ConfigDict(frozen=True)
-
-    units: int  # that there are
-    samples: tuple[int, ...]  # places of the documents of those that are drawn
-
-
 class Drawn(BaseModel):
     """Documents that were drawn so that scores have a stated error (`stats.sampling`)."""
 
@@ -29,7 +20,7 @@ class Drawn(BaseModel):
     scores: tuple[str, ...]  # groups whose scores have that error
     seed: int
     documents: int  # of the task, of which these are some
-    strata: tuple[Stratum, ...]
+    units: int  # of the task: documents, or clusters of them
 
 
 class Choice(BaseModel):
