@@ -32,6 +32,10 @@ class SuiteFigures:
     macro_sd: float  # their sample s.d.
 
 
+#: the suite that this module is named for
+_SUITE = __name__.rpartition(".")[2].removesuffix("_figures")
+
+
 def suite_figures(scores: Mapping[str, Sequence[float]]) -> dict[str, SuiteFigures]:
     """The figures of models that were run on the same benchmarks.
 
@@ -67,7 +71,7 @@ def published_win_rates(tasks: Registry, suite: Suite) -> dict[str, float]:
     Returns:
         Name in the table -> share of pairs that it wins, 0-1.
     """
-    if suite.id != "medhelm":
+    if suite.id != _SUITE:
         return {}
     scores = {
         entry.model: {

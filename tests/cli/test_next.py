@@ -57,7 +57,6 @@ def run(medtasks, ran, monkeypatch):
         (("data", "status", "bridge_zh"), "medtasks data"),
         (("ls", "--groups", "bridge"), "medtasks ls NAME"),
         (("ls", "--taxonomy"), "medtasks ls GROUP"),
-        (("judge", "eval", "--published"), "medtasks judge eval CASES"),
         (("view", "a", "-o", "answers"), "open this file"),
         (("reproduce", "bridge:tables3"), "medtasks reproduce bridge:tables3 -o figures"),
         (("reproduce", "bridge:tables3", "-o", "figures"), "medtasks reproduce"),

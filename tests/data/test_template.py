@@ -32,7 +32,7 @@ def filled(medtasks, tmp_path, name: str, form: str):
 def test_the_example_rows_put_where_rows_belong_can_be_run(medtasks, tmp_path, monkeypatch, name, form):
     filled(medtasks, tmp_path, name, form)
     [record] = json.loads(medtasks("data", "check", "own", "--json").out)["datasets"]
-    assert record["faults"] == [] and record["card"]["oracle"]["score"] == 1.0
+    assert record["faults"] == [] and record["n_usable"] == record["n_test"] > 0
 
 
 def test_an_unfilled_template_holds_no_rows_and_hides_none(medtasks, tmp_path, monkeypatch):

@@ -119,7 +119,9 @@ def test_wording_artefact_and_hash_are_recorded_and_part_of_the_conditions(
     assert {item["wording"] for item in judgements(folder)} == {"official"}
     stored = json.loads((folder / f"tasks/{TASK}.json").read_text())
     jury_of_record = stored["conditions"]["asked"]["jury"]
-    assert jury_of_record["judges"] == [{"name": "one"}] and jury_of_record["wording"] == "official"
+    assert [judge["name"] for judge in jury_of_record["judges"]] == ["one"] and jury_of_record[
+        "wording"
+    ] == "official"
     assert jury_of_record["protocol"] == "likert_jury" and len(jury_of_record["hash"]) == 8
 
 
