@@ -116,6 +116,7 @@ lint: $(STAMP)
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/medtasks dev build --check
 	$(BIN)/python tools/docs.py --check
+	$(BIN)/python tools/budget.py
 	$(BIN)/medtasks dev lock --check
 	$(BIN)/pytest -q -n 0 tests/registry/test_wording.py
 
