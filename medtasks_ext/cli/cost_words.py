@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from medtasks_ext.cli.words import counted
-from medtasks_ext.judge.cost import JudgingCost, JuryBound
+from medtasks_ext.judge.cost import JudgingCost
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
@@ -48,7 +48,7 @@ def jury_words(jury: Json) -> str:
     if jury["bound"] is None:
         return f"{words}; no bound: tokens of the answers, or prices of judges, are not known"
     of = "" if jury["bounded"] == jury["tasks"] else f" for {jury['bounded']} of {jury['tasks']} tasks"
-    return f"{words}; {bound_words(JuryBound(**jury['bound']))}{of} ({JURY_RULE})"
+    return f"{words}; {bound_words(jury['bound'])}{of} ({JURY_RULE})"
 
 
 def unsure_words(usd: float) -> str:
@@ -56,7 +56,6 @@ def unsure_words(usd: float) -> str:
     return f", and up to {usd:,.2f} for requests whose reply never came" if usd else ""
 
 
-def bound_words(bound: JuryBound) -> str:
-    """The bound of a jury's cost, and of the same in batches."""
-    batch = "" if bound.batch is None else f", in batches {bound.batch:,.2f}"
-    return f"at most {bound.usd:,.2f} USD{batch}"
+def bound_words(usd: float) -> str:
+    """The bound of a jury's cost."""
+    return f"at most {usd:,.2f} USD"

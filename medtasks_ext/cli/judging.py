@@ -50,7 +50,6 @@ def _without_price(budget: Budget) -> str:
 
 def print_estimates(estimates: Sequence[CostEstimate], budget: Budget) -> None:
     """What is still to be asked, judge by judge, and what it costs at most."""
-    batches = any(item.batch_cost is not None for item in estimates)
     # short, since the names of judges need the rest of the line
     columns = [
         texts("judge"),
@@ -58,13 +57,9 @@ def print_estimates(estimates: Sequence[CostEstimate], budget: Budget) -> None:
         figure("prompt tokens", lambda item: f"{'' if item.measured else '~'}{item.prompt_tokens:,}"),
         figure("reply tokens", "completion_tokens", ","),
         figure("USD", lambda item: _usd([item.cost] if item.requests else [])),
-        *([figure("as a batch", lambda item: number(item.batch_cost, 2))] if batches else []),
     ]
     asked = [item for item in estimates if item.requests]
-    costs = [_usd([item.cost for item in asked])]
-    if batches:  # the others are asked one by one, at the full price
-        costs.append(_usd([item.cost if item.batch_cost is None else item.batch_cost for item in asked]))
-    every = ("all", f"{sum(item.requests for item in asked):,}", "", "", *costs)
+    every = ("all", f"{sum(item.requests for item in asked):,}", "", "", _usd([item.cost for item in asked]))
     lines = [tuple(column.cell(item) for column in columns) for item in estimates]
     show([*lines, every], columns, "still to be asked; reply tokens and USD at most")
     if any(not item.measured and item.requests for item in estimates):
@@ -82,7 +77,7 @@ def print_estimates(estimates: Sequence[CostEstimate], budget: Budget) -> None:
 
 def print_bound(jury: Jury, runs: Iterable[Run], to_judge: Mapping[str, RunToJudge]) -> None:
     """What judging all answers of the runs costs at most by MedHELM's rule, where it can be said."""
-    total, n = None, 0
+    bounds = []
     for run, chosen in zip(runs, to_judge.values(), strict=True):
         for task in chosen.tasks:
             stored = run.files.read_task(task.name)
@@ -92,10 +87,10 @@ def print_bound(jury: Jury, runs: Iterable[Run], to_judge: Mapping[str, RunToJud
                 continue
             found = jury_bound(jury, tokens["input"], stored["n"], int(budget))
             if found is not None:
-                total, n = found if total is None else total + found, n + 1
-    if total is not None:
-        of = f"all answers of {counted(n, 'task')} whose tokens were counted"
-        typer.echo(f"{of}: {bound_words(total)}; {JURY_RULE}")
+                bounds.append(found)
+    if bounds:
+        of = f"all answers of {counted(len(bounds), 'task')} whose tokens were counted"
+        typer.echo(f"{of}: {bound_words(sum(bounds))}; {JURY_RULE}")
 
 
 def _usd(costs: Sequence[float | None]) -> str:

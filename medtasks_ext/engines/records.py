@@ -44,7 +44,6 @@ class Usage:
     reasoning: int | None = None  # of the reasoning, where the server says so
     cached: int | None = None  # of the prompt that the server took from a cache, where it says so
     counted: bool = True  # False for an estimate
-    batch: bool = False  # the reply came from a batch, which may cost less
     prompt_bytes: int | None = None  # of the texts that were sent, where it is kept
 
 

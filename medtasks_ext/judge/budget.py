@@ -23,7 +23,6 @@ class CostEstimate:
     prompt_tokens: int  # estimated
     completion_tokens: int  # at most
     cost: float | None  # USD at most, or None where no price is known
-    batch_cost: float | None  # the same through the provider's batch interface, or None where none is known
     measured: bool  # whether prompt tokens follow from this judge's own counts so far
 
 
@@ -39,9 +38,7 @@ def estimate(judge: Judge, prompt_bytes: Iterable[int], so_far: Iterable[Usage])
         rate = sum(item.prompt for item in counted) / sum(item.prompt_bytes or 0 for item in counted)
     prompt, completion = round(sum(sizes) * rate), len(sizes) * judge.max_tokens
     cost = judge.cost(prompt, completion) if judge.price is not None else None
-    share = judge.batch_share
-    batch_cost = None if cost is None or share is None else cost * share
-    return CostEstimate(judge.name, len(sizes), prompt, completion, cost, batch_cost, bool(counted))
+    return CostEstimate(judge.name, len(sizes), prompt, completion, cost, bool(counted))
 
 
 def highest_cost(judge: Judge, messages: list[dict[str, str]], schema: Mapping[str, Any]) -> float:

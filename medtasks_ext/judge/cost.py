@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JudgingCost:
-    usd: float | None = None  # at the prices of the time, of batches at theirs; None where no reply had one
+    usd: float | None = None  # at the prices of the time; None where no reply had one
     unsure: float = 0.0  # US dollars at most of requests whose reply never came
     replies: int = 0
     unpriced: int = 0  # replies of judges without a price
@@ -57,20 +57,6 @@ class JudgingCost:
         return asdict(self)
 
 
-@dataclass(frozen=True)
-class JuryBound:
-    usd: float  # asked one by one
-    batch: (
-        float | None
-    )  # through batch interfaces where judges have one, else one by one; None where none has
-
-    def __add__(self, other: JuryBound) -> JuryBound:
-        if self.batch is None and other.batch is None:
-            return JuryBound(self.usd + other.usd, None)
-        halves = [item.usd if item.batch is None else item.batch for item in (self, other)]
-        return JuryBound(self.usd + other.usd, sum(halves))
-
-
 def jury_cost_bound(
     judges: Sequence[JudgePrice], input_tokens: int, documents: int, answer_budget: int
 ) -> float:
@@ -83,8 +69,8 @@ def jury_cost_bound(
     return sum(judge.price.of(read, documents * judge.reply_budget) for judge in judges)
 
 
-def jury_bound(jury: Jury, input_tokens: int, documents: int, answer_budget: int) -> JuryBound | None:
-    """The bound for one task; None where a judge has no price, or is asked point by point.
+def jury_bound(jury: Jury, input_tokens: int, documents: int, answer_budget: int) -> float | None:
+    """The bound for one task in US dollars; None where a judge has no price, or is asked point by point.
 
     Every model of the jury is counted for every answer, an adjudicator too, which may have to decide all.
     """
@@ -92,16 +78,4 @@ def jury_bound(jury: Jury, input_tokens: int, documents: int, answer_budget: int
     known = [judge for judge in judges if judge is not None]
     if len(known) < len(judges) or jury.points_one_by_one:
         return None
-    usd = jury_cost_bound(known, input_tokens, documents, answer_budget)
-    if all(judge.price.batch is None for judge in known):
-        return JuryBound(usd, None)
-    return JuryBound(usd, jury_cost_bound(_in_batches(known), input_tokens, documents, answer_budget))
-
-
-def _in_batches(judges: Sequence[JudgePrice]) -> list[JudgePrice]:
-    in_batches = []
-    for judge in judges:
-        share = judge.price.batch or 1.0
-        price = replace(judge.price, input=judge.price.input * share, output=judge.price.output * share)
-        in_batches.append(replace(judge, price=price))
-    return in_batches
+    return jury_cost_bound(known, input_tokens, documents, answer_budget)

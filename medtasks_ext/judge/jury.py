@@ -110,16 +110,11 @@ class Judge(Strict):
         """USD, nothing on this machine; None where no price is known."""
         if self.price is None:
             return 0.0 if self.is_local else None
-        cost = self.cost(usage.prompt, usage.completion)
-        return cost * (self.batch_share or 1) if usage.batch else cost
+        return self.cost(usage.prompt, usage.completion)
 
     @property
     def priced(self) -> JudgePrice | None:
         return JudgePrice(self.price, self.max_tokens) if self.price else None
-
-    @property
-    def batch_share(self) -> float | None:
-        return self.price.batch if self.price else None
 
     @property
     def request(self) -> str:

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
-from medtasks_ext.judge.cost import JudgingCost, JuryBound, jury_bound
+from medtasks_ext.judge.cost import JudgingCost, jury_bound
 from medtasks_ext.judge.jury import HUMAN, Jury
 from medtasks_ext.registry import suites
 from medtasks_ext.registry.suites import function
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class JuryCost:
     spent: JudgingCost  # in fact
-    bound: JuryBound | None  # of those tasks for which it can be said; None of none
+    bound: float | None  # US dollars, of those tasks for which it can be said; None of none
     tasks: int  # that were judged by models
     bounded: int  # of them, those in the bound
     unrecorded: int  # tasks judged by a version that kept no cost
@@ -107,16 +107,14 @@ def jury_cost(folders: Iterable[Path], experiments: Iterable[Experiment]) -> Jur
     spent, bounds = JudgingCost(), [bound for _, bound in lines if bound is not None]
     for one, _ in lines:
         spent = spent + one if one else spent
-    bound = bounds[0] if bounds else None
-    for other in bounds[1:]:
-        bound = bound + other if bound else other
+    bound = sum(bounds) if bounds else None
     unrecorded = sum(one is None for one, _ in lines)
     return JuryCost(spent, bound, len(lines), len(bounds), unrecorded)
 
 
 def _of_task(
     places: Iterable[RunFolder], item: Experiment
-) -> Iterator[tuple[JudgingCost | None, JuryBound | None]]:
+) -> Iterator[tuple[JudgingCost | None, float | None]]:
     """The first folder that knows the task says its cost and bound."""
     path = next((path for place in places if (path := place.judged_file(item.task)).is_file()), None)
     if path is None:

@@ -363,9 +363,8 @@ def _type(name: str) -> pa.DataType:
     if name == "jury":
         spent = {"usd": pa.float64(), "unsure": pa.float64()}
         spent |= dict.fromkeys(("replies", "unpriced", "estimated"), pa.int64())
-        bound = pa.struct([("usd", pa.float64()), ("batch", pa.float64())])
         counts = [(part, pa.int64()) for part in ("tasks", "bounded", "unrecorded")]
-        return pa.struct([("spent", pa.struct(list(spent.items()))), ("bound", bound), *counts])
+        return pa.struct([("spent", pa.struct(list(spent.items()))), ("bound", pa.float64()), *counts])
     return pa.list_(lists[name]) if name in lists else pa.type_for_alias(name or "string")
 
 

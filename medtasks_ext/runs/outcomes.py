@@ -166,7 +166,7 @@ def _known(kind: type[DataclassInstance], record: Mapping[str, Any], *but: str) 
 
 
 def _usage_record(usage: Usage) -> Json:
-    usual = {"counted": True, "batch": False}
+    usual = {"counted": True}
     return {
         name: value for name, value in asdict(usage).items() if value is not None and value != usual.get(name)
     }

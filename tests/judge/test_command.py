@@ -491,24 +491,6 @@ def test_a_dry_run_prints_requests_tokens_and_cost_and_asks_nobody(run, jury, me
     assert next(line for line in after.splitlines() if line.split()[:1] == ["one"]).split()[1] == "0"
 
 
-def test_a_dry_run_prints_the_price_of_a_batch_beside_where_a_judge_has_one(run, jury, medtasks, server):
-    run("qa")
-    path = replaced(
-        jury("one", "two", price={"input": 10, "output": 100}, max_tokens=1000),
-        price={"input": 10, "output": 100, "batch": 0.5},
-    )
-    printed = medtasks("judge", "run", "--jury", path, "--dry-run").out
-    one, two, together = (
-        next(line for line in printed.splitlines() if line.split()[:1] == [name]).split()
-        for name in ("one", "two", "all")
-    )
-    full, batch = float(one[-2]), float(one[-1])
-    assert "as a batch" in printed and batch == pytest.approx(full / 2, abs=0.01) and two[-1] == "–"
-    assert [float(cost) for cost in together[-2:]] == pytest.approx([2 * full, full + batch], abs=0.02)
-    without = medtasks("judge", "run", "--jury", jury("one", price={"input": 1, "output": 1}), "--dry-run")
-    assert "batch" not in without.out
-
-
 def test_an_estimate_uses_what_the_server_has_counted(run, jury, medtasks, server):
     folder = run("qa", "note", answers={f"d{i}": f"PLAN: rest for {i} days" for i in range(6)})
     path = jury("one", price={"input": 1, "output": 1})

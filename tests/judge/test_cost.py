@@ -1,4 +1,4 @@
-"""What judging costs: in fact, at most, in batches; what nobody counted or prices is never 0.00."""
+"""What judging costs: in fact and at most; what nobody counted or prices is never 0.00."""
 
 from __future__ import annotations
 
@@ -35,44 +35,39 @@ def bound(n, budget, judges=2, reply=1000, read=60_000):
 
 
 @pytest.fixture
-def half_price(jury, tmp_path):
-    """A jury of two, of which one has a batch interface."""
-    path = jury("one", "two", price=PRICE, max_tokens=1000)
-    content = yaml.safe_load(path.read_text())
-    content["judges"][0]["price"] = {**PRICE, "batch": 0.5}
-    path.write_text(yaml.safe_dump(content))
-    return path
+def two_judges(jury):
+    return jury("one", "two", price=PRICE, max_tokens=1000)
 
 
-def test_real_cost_and_bound_stand_side_by_side(run, half_price, medtasks, server):
+def test_real_cost_and_bound_stand_side_by_side(run, two_judges, medtasks, server):
     server.script = lambda asked, seen: Reply(
         verdict(asked.axes, 4), usage={"prompt_tokens": 1000, "completion_tokens": 100}
     )
     folder = run("qa")
     n, budget = with_tokens(folder)
-    before = medtasks("judge", "run", "--jury", half_price, "--dry-run").out
+    before = medtasks("judge", "run", "--jury", two_judges, "--dry-run").out
     most = bound(n, budget)
     line = f"all answers of 1 task whose tokens were counted: at most {most:,.2f} USD"
-    assert f"{line}, in batches {0.75 * most:,.2f}" in " ".join(before.split())
-    assert medtasks("judge", "run", "--jury", half_price).code == 0
+    assert line in " ".join(before.split())
+    assert medtasks("judge", "run", "--jury", two_judges).code == 0
     used = 2 * n * (1000 * 10 + 100 * 100) / 1e6
     assert judged(folder)["cost"] == {
         "usd": pytest.approx(used), "unsure": 0, "replies": 2 * n, "unpriced": 0, "estimated": 0
     }  # fmt: skip
     record, printed = entry(medtasks)
     assert record["jury"]["spent"]["usd"] == pytest.approx(used)
-    assert record["jury"]["bound"] == {"usd": pytest.approx(most), "batch": pytest.approx(0.75 * most)}
+    assert record["jury"]["bound"] == pytest.approx(most)
     printed = " ".join(printed.split())
-    assert f"jury: {used:,.2f} USD for {2 * n} judgements; at most {most:,.2f} USD, in batches" in printed
+    assert f"jury: {used:,.2f} USD for {2 * n} judgements; at most {most:,.2f} USD" in printed
 
 
-def test_a_second_scoring_and_a_second_call_keep_the_cost(run, half_price, medtasks, server):
+def test_a_second_scoring_and_a_second_call_keep_the_cost(run, two_judges, medtasks, server):
     folder = run("qa")
-    medtasks("judge", "run", "--jury", half_price)
+    medtasks("judge", "run", "--jury", two_judges)
     first, asked = judged(folder)["cost"], len(server.asked)
     assert first["usd"] > 0
     assert medtasks("rescore", "run").code == 0 and judged(folder)["cost"] == first
-    assert medtasks("judge", "run", "--jury", half_price).code == 0
+    assert medtasks("judge", "run", "--jury", two_judges).code == 0
     assert judged(folder)["cost"] == first and len(server.asked) == asked
 
 

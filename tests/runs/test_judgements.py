@@ -22,7 +22,7 @@ halves = st.text(st.characters(min_codepoint=0xD800, max_codepoint=0xDFFF), max_
 any_text = st.lists(st.one_of(st.text(max_size=20), halves), max_size=4).map("".join)
 money = st.floats(0, 1e6)
 tokens = st.integers(0, 9)
-usages = st.builds(Usage, tokens, tokens, counted=st.booleans(), batch=st.booleans(), prompt_bytes=tokens)
+usages = st.builds(Usage, tokens, tokens, counted=st.booleans(), prompt_bytes=tokens)
 abouts = st.builds(About, any_text, any_text, any_text, any_text, response_hash=any_text)
 ratings = st.dictionaries(any_text, st.floats(0, 5), max_size=3)
 verdicts = st.dictionaries(any_text, any_text, max_size=3)
@@ -94,8 +94,8 @@ def test_a_line_says_what_it_is(tmp_path):
         ([line(Intent(0.5)), line(FAILURE, 0.5), line(Intent(0.5)), line(VERDICT, 0.5)], 0),
         # the first process was killed: what its request may have cost stays
         ([line(Intent(0.5)), line(Intent(0.5)), line(VERDICT, 0.5)], 0.5),
-        # a reply in a batch, or to a judge whose price is not named any more, settles nothing
-        ([line(Intent(0.5)), line(Judgement({"accuracy": 4.0}, usage=Usage(1, 1, batch=True)))], 0.5),
+        # a reply to a judge whose price is not named any more settles nothing
+        ([line(Intent(0.5)), line(Judgement({"accuracy": 4.0}, usage=Usage(1, 1)))], 0.5),
         ([line(Intent(0.5)), line(Fault(FaultKind.TIMEOUT, "no reply within 300 s"))], 0.5),
         ([line(Intent(0.5), key="other"), line(VERDICT, 0.5)], 0.5),
     ],
