@@ -61,7 +61,7 @@ def plan(
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Count what a run asks: documents, prompt tokens, output at most, cost.
+    """Count what a run asks: documents, tokens, and cost.
 
     Asks no model and fetches no data: what is not on this machine is named, and how to get it.
 
