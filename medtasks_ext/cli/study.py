@@ -1,4 +1,4 @@
-"""Studies of contamination, difficulty and departments; samples; the choice of a prompt."""
+"""Contamination, difficulty, departments, samples, choice of a prompt."""
 
 from __future__ import annotations
 
