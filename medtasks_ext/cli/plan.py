@@ -168,9 +168,7 @@ def _command(tasks: str, model: PlannedModel, tokenizer: Tokenizer, max_gen_toks
         words += ["--model", model.engine, "--model_args", f"pretrained={model.name}"]
     if max_gen_toks:
         given = _decoding(model, max_gen_toks)
-        nested = any(isinstance(value, dict | list) for value in given.values())
-        plain = ",".join(f"{key}={value}" for key, value in given.items())
-        words += ["--gen_kwargs", json.dumps(given, ensure_ascii=False) if nested else plain]
+        words += ["--gen_kwargs", json.dumps(given, ensure_ascii=False)]
     line = shlex.join(words)
     if model.config or (tokenizer.loaded is not None and tokenizer.template(model) is None):
         return line
@@ -179,12 +177,10 @@ def _command(tasks: str, model: PlannedModel, tokenizer: Tokenizer, max_gen_toks
 
 def _rules(tasks: Sequence[PlannedTask], model: PlannedModel, tokenizer: Tokenizer) -> Iterator[str]:
     """How the figures came about."""
-    if tokenizer.why_not:
-        why = f"since the model's tokenizer is not at hand: {tokenizer.why_not}"
-        how = f"a token for {BYTES_PER_TOKEN} bytes, {why}"
-    else:
-        template = "chat template" if tokenizer.template(model) else "no chat template"
-        how = f"counted with the model's tokenizer, {template} applied"
+    template = "chat template" if tokenizer.template(model) else "no chat template"
+    how = f"counted with the model's tokenizer, {template} applied"
+    if why := tokenizer.why_not:
+        how = f"a token for {BYTES_PER_TOKEN} bytes, since the model's tokenizer is not at hand: {why}"
     yield f"prompt tokens: {how}; on up to {COUNTED} documents of each task, scaled"
     if any(task.most_output_tokens for task in tasks):
         yield "output tokens: if every answer filled its budget"
@@ -197,8 +193,7 @@ def _costs(model: PlannedModel, price: Price | None, total: Total, throughput: f
     if total.missing == total.tasks:
         return
     if total.most_hours is not None:
-        speed = f"at {throughput:,.0f} tokens per second as given"
-        yield f"time: at most {duration(total.most_hours * 3600)}, {speed}"
+        yield f"time: at most {duration(total.most_hours * 3600)}, at {throughput:,.0f} tokens per second"
     if total.most_cost is not None:
         of = f"{price.input:g} USD per million prompt tokens, {price.output:g} of output" if price else "hour"
         yield f"cost: at most {total.most_cost:,.2f} USD, by {of}"
@@ -209,11 +204,7 @@ def _costs(model: PlannedModel, price: Price | None, total: Total, throughput: f
 
 
 def _missing(tasks: Sequence[PlannedTask], given: str) -> Iterator[str]:
-    """The tasks whose rows are not here, and how to get them.
-
-    Args:
-        given: `--tasks`.
-    """
+    """The tasks whose rows are not here, and how to get them; `given` as `--tasks`."""
     remedies = list(dict.fromkeys(task.missing for task in tasks if task.missing))
     if not remedies:
         return

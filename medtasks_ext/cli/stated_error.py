@@ -31,26 +31,20 @@ def error_target_of(own: argparse.Namespace, config: EvaluatorConfig) -> ErrorTa
 
     if own.error is None:
         if own.error_of:
-            raise MedtasksError(
-                "say which error scores may have", where="--error-of", remedy="add --error 1.0"
-            )
+            raise _wrong("say which error scores may have", "add --error 1.0", "--error-of")
         return None
     if not 0.05 <= own.error <= 20:
-        raise MedtasksError(
-            f"{own.error:g} is no error of a score in points",
-            where="--error",
-            remedy="give 0.05 to 20, such as 1.0",
-        )
+        raise _wrong(f"{own.error:g} is no error of a score in points", "give 0.05 to 20, such as 1.0")
     given = {"limit": config.limit, "samples": config.samples}
     if both := [f"--{name}" for name, value in given.items() if value is not None]:
-        raise MedtasksError(
-            "chooses documents itself", where="--error", remedy=f"leave out {' and '.join(both)}"
-        )
+        raise _wrong("chooses documents itself", f"leave out {' and '.join(both)}")
     if own.ask == LIKELIHOOD:
-        raise MedtasksError(
-            "is of answers that the model writes", where="--error", remedy="leave out --ask likelihood"
-        )
+        raise _wrong("is of answers that the model writes", "leave out --ask likelihood")
     return ErrorTarget(own.error, tuple(name for name in (own.error_of or "").split(",") if name))
+
+
+def _wrong(what: str, remedy: str, where: str = "--error") -> MedtasksError:
+    return MedtasksError(what, where=where, remedy=remedy)
 
 
 def say_design(design: Design) -> None:

@@ -47,7 +47,7 @@ class ThreadedFeed:
         self._bytes = 0
         self._changed = threading.Condition()
         self._stopped = self._exhausted = False
-        self._resting = self._wanted = self._dry = False
+        self._dry = False
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._fill, name="feed", daemon=True)
 
@@ -96,7 +96,7 @@ class ThreadedFeed:
 
     def take(self) -> Request | None:
         with self._changed:
-            waits = self._resting or (self._exhausted and self._more is not None)
+            waits = self._exhausted and self._more is not None
             self._dry = waits and not self._ready
             if self._stopped or not self._ready:
                 return None
@@ -115,20 +115,10 @@ class ThreadedFeed:
     def dry(self) -> bool:
         return self._dry
 
-    def rest(self) -> bool:
-        """In the thread of the iterator: wait until more is wanted; False once the feed was stopped."""
-        with self._changed:
-            self._resting = True
-            self._changed.notify_all()
-            while not self._stopped and not self._wanted:
-                self._changed.wait()
-            self._resting = self._wanted = False
-            return not self._stopped
-
     def wait(self, seconds: float) -> None:
         with self._changed:
             if self._dry:
-                self._dry, self._wanted = False, self._resting
+                self._dry = False
                 self._changed.notify_all()
             comes = not self._exhausted or self._more is not None
             if not self._stopped and (self._held if self._ready else comes):

@@ -55,8 +55,8 @@ class Planner(ABC):
         self.lock = threading.RLock()
 
     @abstractmethod
-    def requests(self, engine: str, rest: Callable[[], bool]) -> Generator[Request, None, None]:
-        """Runs in a thread of its own; `rest` waits until the engine wants more, False if it never will."""
+    def requests(self, engine: str) -> Generator[Request, None, None]:
+        """Runs in a thread of its own."""
 
     def words(self, request: Request, error: Exception) -> str:
         """An error on the way of a request in words, without text that may not be shown."""
@@ -191,7 +191,7 @@ class Stream:
     def _requests(self, name: str) -> Generator[Request, None, None]:
         engine = self._engines[name]
         for planner in self._planners:
-            requests = planner.requests(name, lambda: self._feeds[name].rest())
+            requests = planner.requests(name)
             try:
                 for request in requests:
                     if planner.over:

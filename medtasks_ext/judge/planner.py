@@ -159,7 +159,7 @@ class JuryPlanner(Planner):
         self._open[id(ask.case)] += 1
         return len(same) == 1
 
-    def requests(self, engine: str, rest: Callable[[], bool]) -> Generator[Request, None, None]:
+    def requests(self, engine: str) -> Generator[Request, None, None]:
         with self.lock:
             own = [same[0] for same in self._asks.values() if same[0].request.judge == engine]
         for ask in own:

@@ -52,25 +52,17 @@ def nearness(
 
 
 def _estimate_of(
-    samples: Sequence[Mapping[str, Any]], statistic: Statistic, units: int, metric: str = "score"
+    samples: Sequence[Mapping[str, Any]], metric: str, statistic: Statistic, units: int
 ) -> Estimate | None:
-    """A metric of all documents from samples of those that were drawn; None where none has it.
-
-    Args:
-        samples: records of documents: `doc`, `doc_id` and the metric, which a document may lack.
-        statistic: how the metric follows.
-        units: of the task.
-    """
+    """None where no document has the metric; one that lacks it counts nothing in its unit."""
     there = [sample for sample in samples if metric in sample]
     if not there:
         return None
-    row_of: dict[Any, int] = {}
-    for sample in samples:
-        row_of.setdefault(unit_of(sample), len(row_of))
+    rows = {unit: row for row, unit in enumerate(dict.fromkeys(map(unit_of, samples)))}
     counts = statistic.counts([sample[metric] for sample in there])
     dense = counts if isinstance(counts, np.ndarray) else counts.toarray()
-    sums = np.zeros((len(row_of), dense.shape[1]))
-    np.add.at(sums, [row_of[unit_of(sample)] for sample in there], dense)
+    sums = np.zeros((len(rows), dense.shape[1]))
+    np.add.at(sums, [rows[unit_of(sample)] for sample in there], dense)
     return estimated(sums, units, statistic.value)
 
 
@@ -90,7 +82,7 @@ def drawn_results(
     record: EstimateRecord | None = None
     for metric in metrics:
         statistic = statistic_of(aggregations[metric]) if metric in aggregations else None
-        found = _estimate_of(samples, statistic, drawn.units, metric) if statistic else None
+        found = _estimate_of(samples, metric, statistic, drawn.units) if statistic else None
         if found is None:
             continue
         values[metric] = found.value

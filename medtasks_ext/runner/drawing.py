@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from medtasks_ext.runs.records import TaskRecord
     from medtasks_ext.stats.statistic import Statistic
 
-SEED = 1234
 #: Documents that a label needs so that macro F1 is estimated: with fewer its bias is a matter of points.
 _PER_LABEL = 15
 #: Units of a task at least whose score is neither a mean nor a ratio of sums.
@@ -46,37 +45,29 @@ class ErrorTarget:
 
     error: float  # half of the 95 % interval, in points
     scores: tuple[str, ...] = ()  # groups; by default the overall score of each suite
-    seed: int = SEED
+    seed: int = 1234
 
 
 class _Draw:
     """The units of one task in the order in which they are drawn, and how many of them are."""
 
     def __init__(self, task: Task, statistic: Statistic, seed: int) -> None:
-        self.task, self.statistic = task, statistic
         rows, units = task.eval_docs, dict[Hashable, list[int]]()
         for place in range(len(rows)):
             units.setdefault(unit_of({"doc": rows[place], "doc_id": place}), []).append(place)
-        self.units = sorted(units.values(), key=lambda places: _luck(seed, document_key(rows[places[0]])))
-        self.drawn = 0
-        self.least = min(len(self.units), max(LEAST, self._least()))
-
-    def _least(self) -> int:
-        if any(self.statistic.name.startswith(word) for word in ("f1_macro", "macro")):
-            labels = Counter(label for row in self.task.eval_docs for label in _labels(row["gold"]))
-            rarest = min(labels.values(), default=0)
-            n = len(self.units)
-            return n if rarest < _PER_LABEL else -(-_PER_LABEL * n // rarest)
-        return 0 if any(word in self.statistic.name for word in _STRAIGHT) else _OF_CURVED
+        key = [f"{seed} {document_key(row)}".encode(errors="surrogatepass") for row in rows]
+        self.units = sorted(units.values(), key=lambda places: sha256(key[places[0]]).digest())
+        self.drawn, self.documents = 0, len(rows)
+        least = LEAST if any(word in statistic.name for word in _STRAIGHT) else _OF_CURVED
+        if statistic.name.startswith(("f1_macro", "macro")):
+            rarest = min(Counter(label for row in rows for label in _labels(row["gold"])).values(), default=0)
+            least = max(LEAST, -(-_PER_LABEL * len(units) // max(rarest, 1)))
+        self.least = min(len(units), least)
 
     @property
     def places(self) -> list[int]:
         """Places of the documents that are drawn, in the order of the test file."""
         return sorted(place for unit in self.units[: self.drawn] for place in unit)
-
-
-def _luck(seed: int, key: str) -> bytes:
-    return sha256(f"{seed} {key}".encode(errors="surrogatepass")).digest()
 
 
 def _labels(gold: Any) -> list[Hashable]:
@@ -129,9 +120,7 @@ class Design:
 
     def _score(self, registry: Registry, name: str, weights: Mapping[str, float]) -> _Score:
         draws = [self._draws[task] for task in weights]
-        sizes, least = (
-            np.array(some) for some in zip(*((len(d.units), d.least) for d in draws), strict=True)
-        )
+        sizes, least = np.array([(len(draw.units), draw.least) for draw in draws]).T
         of = len({task for part in registry.parts(name) for task in part})
         words = name if len(weights) == of else f"{name} ({len(weights)} of {of} tasks)"
         if (units := int(sizes.sum())) < ENOUGH:
@@ -157,26 +146,19 @@ class Design:
     @property
     def n_documents(self) -> int:
         """Documents of all tasks."""
-        return sum(len(draw.task.eval_docs) for draw in self._draws.values())
+        return sum(draw.documents for draw in self._draws.values())
 
     def settle(self, results: Mapping[str, TaskRecord]) -> bool:
-        """Look at the intervals, and draw more for scores that are not near enough.
-
-        Args:
-            results: of the tasks over what is drawn so far.
-
-        Returns:
-            Whether there is another round.
-        """
+        """Look at the results so far, and draw more for scores that are not near enough: another round?"""
         before = self.asked
         for score in self.scores:
-            there = {name: results[name] for name in score.weights if "score" in results[name]["metrics"]}
-            total = sum(score.weights[name] for name in there)
+            there = [name for name in score.weights if "score" in results[name]["metrics"]]
+            total, found = sum(score.weights[name] for name in there), [results[name] for name in there]
             near = nearness(
                 [score.weights[name] / total for name in there],
-                [item["metrics"]["score"] for item in there.values()],
-                [item.get("estimate") for item in there.values()],
-                [item["n"] for item in there.values()],
+                [item["metrics"]["score"] for item in found],
+                [item.get("estimate") for item in found],
+                [item["n"] for item in found],
             )
             score.half = near.half if near else 0.0
         self._grow([score for score in self.scores if score.half and score.half > self._wished])
@@ -184,22 +166,14 @@ class Design:
 
     def choices(self) -> dict[str, Choice]:
         """Task -> what was drawn of it; all units are no draw."""
-        scores = tuple(score.name for score in self.scores)
-        return {
-            name: Choice()
-            if draw.drawn >= len(draw.units)
-            else Choice(
-                samples=tuple(draw.places),
-                drawn=Drawn(
-                    error=self.target.error,
-                    scores=scores,
-                    seed=self.target.seed,
-                    documents=len(draw.task.eval_docs),
-                    units=len(draw.units),
-                ),
-            )
-            for name, draw in self._draws.items()
-        }
+        target: dict[str, Any] = {"error": self.target.error, "seed": self.target.seed}
+        target["scores"] = tuple(score.name for score in self.scores)
+        choices = {}
+        for name, draw in self._draws.items():
+            record = Drawn(**target, documents=draw.documents, units=len(draw.units))
+            part = draw.drawn < len(draw.units)
+            choices[name] = Choice(samples=tuple(draw.places), drawn=record) if part else Choice()
+        return choices
 
 
 def not_estimated(task: Task) -> str:

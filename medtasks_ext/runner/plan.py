@@ -50,11 +50,7 @@ class PlannedTask:
 def plan_task(
     registry: Registry, name: str, settings: Settings, count: Counter, template: ChatTemplate | None
 ) -> PlannedTask:
-    """Count one task.
-
-    Args:
-        count: the model's tokenizer, or what stands in for it.
-        template: the model's chat template, used where the settings ask for it.
+    """Count one task; `template` is used where the settings ask for it.
 
     Raises:
         MedtasksError: local data that is malformed.

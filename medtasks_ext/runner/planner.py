@@ -79,7 +79,7 @@ class TaskPlanner(Planner, Generic[WorkT]):
     def completed(self, work: WorkT) -> None:
         """Every request of a task has its outcome on the disk; in the keeper's thread."""
 
-    def requests(self, engine: str, rest: Callable[[], bool]) -> Generator[Request, None, None]:
+    def requests(self, engine: str) -> Generator[Request, None, None]:
         """The requests of all tasks."""
         for work in self._works.values():
             with closing(self.counted(work)) as requests:

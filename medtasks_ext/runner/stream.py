@@ -85,7 +85,7 @@ class RunPlanner(TaskPlanner[RunWork]):
 
     # ------------------------------------------------------------------ requests, in the feed's thread
 
-    def requests(self, engine: str, rest: Callable[[], bool]) -> Generator[Request, None, None]:
+    def requests(self, engine: str) -> Generator[Request, None, None]:
         """The requests of all tasks: long budgets first, and for the prefix cache each task kept together.
 
         Tasks that share a long record are asked in turn about each (see `turns`).

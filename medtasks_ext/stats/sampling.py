@@ -38,29 +38,21 @@ _MOST = 2**22  # numbers of a block of counts
 
 @dataclass(frozen=True)
 class Population:
-    """What a score is taken over; all arrays are (tasks,).
+    """What a score is taken over; all arrays are (tasks,)."""
 
-    Attributes:
-        sizes: units of each task.
-        weights: what each counts in the score, above 0; they add up to 1.
-        least: units that are drawn at least, at most its size.
-    """
-
-    sizes: Array
-    weights: Array
-    least: Array
+    sizes: Array  # units of each task
+    weights: Array  # what each counts in the score, above 0; they add up to 1
+    least: Array  # units that are drawn at least, at most its size
 
     def drawn(self, scale: float) -> Array:
         """Units to draw of each task: in proportion to its weight, within the least and all of them."""
         return np.clip(np.ceil(scale * self.weights), self.least, self.sizes).astype(int)
 
     def following(self, scale: float | None, half: float | None, wished: float) -> float:
-        """The scale of the next round, which draws more than this one did, or all.
+        """The scale of the round after this one, which draws more or all; None before the first.
 
         Args:
-            scale: of this round; None before the first.
             half: of the interval so far; None where nothing was scored.
-            wished: half of the interval that is aimed at.
         """
         if scale is None:
             return max(ENOUGH, float((self.least / self.weights).min()))
@@ -73,27 +65,19 @@ class Population:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A score of all units, from those that were drawn.
-
-    Attributes:
-        value: the score.
-        variance: of its distance to the score of all units.
-        beyond: of its distance to the expected score, of which all units are themselves a draw.
-        degrees: of freedom of both.
-    """
+    """A score of all units, from those that were drawn."""
 
     value: float
-    variance: float
-    beyond: float
-    degrees: float
+    variance: float  # of its distance to the score of all units
+    beyond: float  # of its distance to the expected score, of which all units are themselves a draw
+    degrees: float  # of freedom of both
 
 
 def estimated(counts: Array, size: int, value: Callable[[Array], Array]) -> Estimate:
     """A task's score from its drawn units.
 
-    As of intervals (`stats.intervals`), one unit more is counted whose value is as uncertain as can be. Units
-    that all came out alike would say that nothing varies: a score of 0 or 1 has the variance of half a unit
-    that came out otherwise.
+    One unit more is counted, whose value is as uncertain as can be. Units that all came out alike would say
+    that nothing varies: a score of 0 or 1 has the variance of half a unit that came out otherwise.
 
     Args:
         counts: (drawn, k), a row for each unit.
@@ -112,13 +96,7 @@ def estimated(counts: Array, size: int, value: Callable[[Array], Array]) -> Esti
 
 
 def linearised(counts: Array, weight: float, value: Callable[[Array], Array]) -> Array:
-    """What a score moves by for each unit more of a kind, (units,): its derivative by the unit's weight.
-
-    Args:
-        counts: (units, k).
-        weight: how many units each stands for.
-        value: sums of counts, (..., k) -> score (...).
-    """
+    """What a score moves by for each unit more of a kind, (units,): its derivative by the unit's weight."""
     sums, step = weight * counts.sum(axis=0), _STEP * weight
     slopes, block = np.zeros(len(counts)), max(1, _MOST // max(1, counts.shape[1]))
     for first in range(0, len(counts), block):
@@ -131,11 +109,7 @@ def linearised(counts: Array, weight: float, value: Callable[[Array], Array]) ->
 def weighted(weights: ArrayLike, tasks: Sequence[Estimate]) -> Estimate:
     """A weighted mean of scores of tasks, whose units are drawn independently.
 
-    Degrees of freedom are Satterthwaite's (Biometrics 2, 1946).
-
-    Args:
-        weights: (tasks,).
-        tasks: their estimates; one of all units has the variance 0.
+    Degrees of freedom are Satterthwaite's (Biometrics 2, 1946). A task of all units has the variance 0.
     """
     w = np.asarray(weights, dtype=float)
     values, variances, beyond, degrees = np.array(
@@ -146,41 +120,28 @@ def weighted(weights: ArrayLike, tasks: Sequence[Estimate]) -> Estimate:
     return Estimate(float(w @ values), float(parts.sum()), float((w**2 * beyond).sum()), free)
 
 
-def _wilson(estimate: Estimate, variance: float) -> Interval:
-    """Wilson's interval of a score on 0-1, on as many documents as have this variance.
+def _interval(estimate: Estimate, variance: float) -> Interval:
+    """Wilson's of a score on 0-1, on as many documents as have this variance; else Student's.
 
     A score of 0 or 1 has the variance of half a unit that is otherwise.
     """
+    score, quantile = estimate.value, t_quantile(round(max(estimate.degrees, 1.0), 1))
+    if not 0 <= score <= 1 or variance <= 0:
+        half = quantile * float(np.sqrt(max(variance, 0.0)))
+        return Interval(score - half, score + half)
     least = 0.5 / (estimate.degrees + 2)
-    middle = min(max(estimate.value, least), 1 - least)
-    low, high = wilson(estimate.value, middle * (1 - middle) / variance, _quantile(estimate))
+    middle = min(max(score, least), 1 - least)
+    low, high = wilson(score, middle * (1 - middle) / variance, quantile)
     return Interval(float(low), float(high))
 
 
-def _quantile(estimate: Estimate) -> float:
-    return t_quantile(round(max(estimate.degrees, 1.0), 1))
-
-
 def interval_of(estimate: Estimate) -> Estimated:
-    """The 95 % interval beside those of scores over all documents: of the expected score.
-
-    Wilson's where the score is on 0-1, on as many documents as have the estimate's variance.
-    """
-    score = estimate.value
-    if not 0 <= score <= 1 or estimate.beyond <= 0:
-        half = _quantile(estimate) * float(np.sqrt(max(estimate.beyond, 0.0)))
-        return Estimated(Interval(score - half, score + half), STUDENT)
-    return Estimated(_wilson(estimate, estimate.beyond), WILSON_OF_DRAWN)
+    """The 95 % interval beside those of scores over all documents: of the expected score."""
+    of_share = 0 <= estimate.value <= 1 and estimate.beyond > 0
+    return Estimated(_interval(estimate, estimate.beyond), WILSON_OF_DRAWN if of_share else STUDENT)
 
 
 def half_width(estimate: Estimate) -> float:
-    """Half of the 95 % interval of the score of all units.
-
-    The wider side of Wilson's where the score is on 0-1: near the ends Student's is too narrow.
-    """
-    if estimate.variance <= 0:
-        return 0.0
-    if not 0 <= estimate.value <= 1:
-        return _quantile(estimate) * float(np.sqrt(estimate.variance))
-    interval = _wilson(estimate, estimate.variance)
+    """Half of the 95 % interval of the score of all units: its wider side."""
+    interval = _interval(estimate, estimate.variance)
     return max(interval.high - estimate.value, estimate.value - interval.low)

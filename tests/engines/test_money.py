@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -123,7 +123,7 @@ class Questions(Planner):
         super().__init__()
         self.asked, self.charge, self.outcomes = requests, charge, list[Outcome]()
 
-    def requests(self, engine: str, rest: Callable[[], bool]) -> Generator[Request, None, None]:
+    def requests(self, engine: str) -> Generator[Request, None, None]:
         yield from self.asked
 
     def highest_cost(self, request: Request) -> float:

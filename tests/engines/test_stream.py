@@ -62,7 +62,7 @@ class Asks(Planner):
         self.follows = follow is not None
         self.outcomes, self.sent, self.visits, self.closed = {}, [], 0, 0
 
-    def requests(self, engine, rest):
+    def requests(self, engine):
         yield from (request(name) for name in self.names if engine == self.engine)
 
     def highest_cost(self, one):
