@@ -1,4 +1,4 @@
-"""What commands say about a stated error: its options, the draw, and where scores stand."""
+"""What commands say about a stated error: its options, and the draw."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 
 def add_error_flags(parser: argparse.ArgumentParser) -> None:
-    """The options of a stated error."""
     parser.add_argument("--error", type=float)
     parser.add_argument("--error-of")
 
