@@ -10,8 +10,6 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import typer
-
 from medtasks_ext.cli.app import AllowField, AllowHost, AllowKey, DryRun, cost_option, jury_option
 from medtasks_ext.cli.arguments import out_folder
 from medtasks_ext.cli.end import say_sent
@@ -131,9 +129,3 @@ def asks_jury(
         return call
 
     return with_options
-
-
-def echo_files(folder: Path, names: Sequence[str]) -> None:
-    """Say where results are."""
-    for name in names:
-        typer.echo(f"results: {folder / name}")
