@@ -27,7 +27,7 @@ from medtasks_ext.report.groups import group_scores, groups_of
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.runner.validate import checks_of
 from tests.conftest import ROOT, rewrite_answers, write_jsonl
-from tests.human.conftest import fill
+from tests.human.conftest import write as write_form
 from tests.judge.server import Reply, Server, coded
 from tests.report.made import write_run
 
@@ -93,7 +93,7 @@ def test_datasets_are_listed_by_language_axis_and_suite(medtasks, own):
     assert listed("language=it") == {ITALIAN, ALONE}
     assert listed("language=el") == {GREEK}
     assert listed("unit=emergency") == {ITALIAN, GREEK}
-    assert listed("documents=triage_note") == {ITALIAN, GREEK}
+    assert listed("document_types=triage_note") == {ITALIAN, GREEK}
     assert listed("suite=own") == {ALONE}
     assert len(listed()) == len(Registry(tasks_folder()).datasets) + 4
 
@@ -132,7 +132,7 @@ def test_all_of_it_is_valid(medtasks, own):
 
 def test_citations_stand_beside_datasets_and_suites(own):
     tasks = registry()
-    datasets = [*tasks.datasets_of(tasks.suites["wards"]), tasks.datasets[f"own_{ALONE}"]]
+    datasets = [*tasks.datasets_of(tasks.suites["wards"]), tasks.datasets[ALONE]]
     text = references(datasets, [tasks.suites["wards"]])
     cited = re.findall(r"@misc\{(\w+),", text)
     assert cited[:2] == ["medtasks", "gao2024harness"]
@@ -292,12 +292,12 @@ def test_forms_for_experts_and_what_comes_back(medtasks, run, tmp_path):
     assert medtasks("rescore", "b").code == 0
     outcome = medtasks("human", "export", "a", "b", "--tasks", POLISH, "-n", 6, "--experts", 1, "-o", "forms")
     assert outcome.code == 0, outcome.text
-    (form,) = (tmp_path / "forms").glob("*.csv")
-    assert "Czy w ciąży mogę brać ibuprofen" in form.read_text(encoding="utf-8-sig")
-    fill(form, lambda row, question: "tie")
-    outcome = medtasks("human", "ingest", form, "--key", tmp_path / "forms" / "key.json", "-o", "out")
+    assert "Czy w ciąży mogę brać ibuprofen" in (tmp_path / "forms/expert_1.html").read_text(encoding="utf-8")
+    filled = write_form(tmp_path / "forms", "expert_1", lambda about, question: "tie")
+    outcome = medtasks("human", "ingest", filled, "--key", tmp_path / "forms" / "key.json", "-o", "out")
     assert outcome.code == 0, outcome.text
-    assert json.loads((tmp_path / "out" / "results.json").read_text())["rows"] == 6
+    rates = json.loads((tmp_path / "out" / "results.json").read_text())["rates"]
+    assert {(row["task"], row["documents"], row["tie"]) for row in rates} == {(POLISH, 6, 1.0)}
 
 
 def test_a_plan_counts_tasks_of_ones_own(medtasks, rows):
@@ -311,7 +311,7 @@ def test_a_plan_counts_tasks_of_ones_own(medtasks, rows):
 def test_a_suite_without_leaderboard_or_published_table_is_refused(medtasks, own, suite):
     outcome = medtasks("export", suite, "run")
     assert outcome.code == 2 and f"no leaderboard layout for '{suite}'" in outcome.err
-    outcome = medtasks("reproduce", suite, "run")
+    outcome = medtasks("reproduce", suite)
     assert outcome.code == 2 and "no table or figure is called so" in outcome.err
 
 
