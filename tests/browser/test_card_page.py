@@ -9,6 +9,7 @@ from medtasks_ext.results import entries
 from medtasks_ext.results.entries import Results
 from tests.browser.report_page import on_all, texts
 from tests.browser.report_payload import made_entry
+from tests.conftest import hashed_anew
 from tests.report.made import write_run
 from tests.report.test_standing import ASKED, SOME, like
 
@@ -79,6 +80,7 @@ def test_tasks_that_are_left_out_are_a_number_on_the_card_and_a_folded_list_besi
         record = json.loads(file.read_text())
         record["conditions"]["rows"]["n_of_suite"] = 2 * item.n_documents
         file.write_text(json.dumps(record))
+        hashed_anew(file)
     assert medtasks("card", "run", "-o", "card").code == 0
     browser = drawn(report_browser, tmp_path / "card")
     fits(browser)
