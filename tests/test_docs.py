@@ -11,14 +11,12 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
-import typer
 import yaml
 
 from medtasks_ext import __version__, hooks, runs
 from medtasks_ext.answers.formats import any_format
 from medtasks_ext.batching import asks_one_by_one
 from medtasks_ext.cli.commands import DEFAULTS
-from medtasks_ext.cli.main import app
 from medtasks_ext.metrics.glossary import meanings
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.citations import PACKAGE, citations
@@ -36,7 +34,7 @@ PAGES = sorted(
     key=lambda page: page.relative_to(ROOT).as_posix(),
 )
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
-COMMANDS = dict(reference.leaf_commands(typer.main.get_command(app), "medtasks"))
+COMMANDS = dict(reference.leaf_commands())
 FENCE = re.compile(r"^ *```.*?^ *```", flags=re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^\]\[]*(?:\[[^\]]*\][^\]\[]*)*\]\(([^)\s]+)\)")
 #: words that belong to how a page came about, not to what it says

@@ -2,6 +2,8 @@
 
 python tools/docs.py            writes them into docs
 python tools/docs.py --check    writes nothing; exit code 1 where one is stale
+
+`tools/pages` has a template for each page, with all words that stand still.
 """
 
 from __future__ import annotations
@@ -13,10 +15,12 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from graphlib import TopologicalSorter
 from importlib import import_module
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import typer
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from medtasks_ext import registry as registry_room
 from medtasks_ext.answers.formats import any_format
@@ -37,6 +41,7 @@ from medtasks_ext.rows.json_schema import card_schema, described, task_schema
 from medtasks_ext.rows.spec import dataset_spec
 from medtasks_ext.runs.settings import LISTS, Effect, Setting
 
+Facts = dict[str, Any]
 ROOT = Path(__file__).parents[1]
 EXIT_CODES = {
     0: "done",
@@ -58,148 +63,6 @@ VARIABLES = {
     "MEDTASKS_BERTSCORE": "1: BERTScore is computed; needs the extra `bertscore`",
     "HF_HUB_OFFLINE": "1: nothing is downloaded",
 }
-
-
-def pages(tasks: Registry) -> dict[Path, str]:
-    """File -> content."""
-    folder = tasks.root.parent / "docs"
-    made: dict[str, Iterable[str]] = {
-        "commands.md": _commands(),
-        "conditions.md": _conditions(tasks),
-        "columns.md": _columns(),
-        "glossary.md": _glossary(),
-        "models.md": _models(ROOT / "model_configs"),
-        "architecture.md": _architecture(ROOT),
-        "keys.md": _keys(tasks),
-        "metric_names.md": _metrics(),
-    }
-    return {folder / name: "\n".join(lines) + "\n" for name, lines in made.items()}
-
-
-def _commands() -> list[str]:
-    commands = dict(leaf_commands(typer.main.get_command(app), "medtasks"))
-    lines = [
-        "<!-- written by `python tools/docs.py` from the commands' own help -->",
-        "# Commands",
-        "",
-        "`medtasks COMMAND --help` says the same. Results go to standard output, remarks and errors to",
-        "standard error, so that output can be piped.",
-        "",
-        *table(["exit code", "meaning"], EXIT_CODES.items()),
-        "",
-        *table(["variable", "says"], ((f"`{name}`", meaning) for name, meaning in VARIABLES.items())),
-    ]
-    for panel, names in panels().items():
-        listed = [
-            (f"[`{name}`](#{_anchor(name)})", _paragraphs(item)[0])
-            for name, item in commands.items()
-            if name.split()[1] in names
-        ]
-        lines += ["", f"**{panel}**", "", *table(["command", "what it does"], listed)]
-    for name, item in commands.items():
-        lines += ["", *_command(name, item)]
-    return lines
-
-
-def leaf_commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """The commands that do something, with their full names."""
-    if hasattr(command, "commands"):
-        for part, item in command.commands.items():
-            yield from leaf_commands(item, f"{name} {part}")
-    else:
-        yield name, command
-
-
-def passes_flags_on(command: Any) -> bool:
-    """Whether it takes lm-eval's own flags, which are not declared here."""
-    return bool(command.context_settings.get("ignore_unknown_options"))
-
-
-def _command(name: str, command: Any) -> list[str]:
-    first, *others = _paragraphs(command)
-    examples = [text for text in others if text.startswith("Example:")]
-    codes = [text for text in others if text.startswith("Exit code")]
-    plain = [text for text in others if text not in (*examples, *codes)]
-    lines = [f"## {name}", "", " ".join([first, *plain]), ""]
-    if passes_flags_on(command):
-        lines += ["```", *own_help(command).rstrip().splitlines(), "```", ""]
-        lines += [f"`{name} --help` lists lm-eval's flags besides.", ""]
-    else:
-        lines += ["```", _synopsis(name, command), "```", ""]
-        lines += [f"- {_parameter(item)}" for item in command.params]
-        lines += [""] if command.params else []
-    for text in examples:
-        lines += ["Example:", "", "```", text.removeprefix("Example:").strip(), "```", ""]
-    lines += [f"{text}\n" for text in codes]
-    return "\n".join(lines).rstrip("\n").splitlines()
-
-
-def own_help(command: Any) -> str:
-    """What a command that takes lm-eval's flags says of itself and of its own flags."""
-    module = import_module(command.callback.__module__)
-    said: str = module._DESCRIPTION
-    return said
-
-
-def _paragraphs(command: Any) -> list[str]:
-    return [" ".join(part.split()) for part in (command.help or "").split("\n\n") if part.strip()]
-
-
-def _synopsis(name: str, command: Any) -> str:
-    words = [name]
-    for item in command.params:
-        if item.param_type_name == "argument":
-            words.append(_shown(item) if item.required else f"[{_shown(item)}]")
-        elif item.required:
-            words.append(f"{item.opts[-1]} {_shown(item)}")
-    optional = any(item.param_type_name == "option" and not item.required for item in command.params)
-    return " ".join([*words, *(["[OPTIONS]"] if optional else [])])
-
-
-def _parameter(item: Any) -> str:
-    name = _shown(item)
-    if item.param_type_name == "option":
-        name = ", ".join(item.opts) + ("" if item.is_flag else f" {_shown(item)}")
-    notes = []
-    if item.param_type_name == "option" and item.required:
-        notes.append("required")
-    if item.param_type_name == "option" and item.multiple:
-        notes.append("may be repeated")
-    if item.default not in (None, False, (), []):
-        notes.append(f"default: {item.default}")
-    # several spaces stand before a default that is written by hand
-    return f"`{name}`: {' '.join((item.help or '').split())}" + (f" ({'; '.join(notes)})" if notes else "")
-
-
-def _shown(item: Any) -> str:
-    """How a value is written: as declared, or by the parameter's name."""
-    several = "..." if item.param_type_name == "argument" and item.nargs == -1 else ""
-    return item.metavar or f"{item.name.upper()}{several}"
-
-
-def _anchor(heading: str) -> str:
-    return heading.lower().replace(" ", "-")
-
-
-_HEAD = "<!-- written by `python tools/docs.py` from {source} -->"
-#: Columns of the page of ready files: its title, and where the facts stand in a file.
-_MODEL_COLUMNS = ("`--config`", "model", "reasons", "decoding", "context", "GPUs of 80 GB")
-
-
-def _columns() -> Iterator[str]:
-    yield from (
-        _HEAD.format(source="the schemas of the frames"),
-        "# Columns",
-        "",
-        "Every table that medtasks writes or prints has the columns of one of these frames. In Python,",
-        "`medtasks_ext.results.frames.schema(NAME)` gives each as an Arrow schema. In CSV and Parquet,",
-        "several values are joined by `;`, and empty is unknown.",
-    )
-    for frame in FRAMES:
-        yield from ("", f"## `{frame}`", "", ROW_OF[frame], "", "| columns | meaning |", "| --- | --- |")
-        yield from documented(frame)
-
-
 #: Place of a setting -> how readers know it.
 _PLACES = {
     "generation": "Settings of generation (`--gen_kwargs`)",
@@ -215,64 +78,162 @@ _EFFECTS = {
     Effect.DRAWS: "moves a score where answers are drawn",
     Effect.MOVES: "moves a score: other",
 }
-
-
-def _conditions(tasks: Registry) -> Iterator[str]:
-    yield from (
-        _HEAD.format(source="the rules of conditions and the list of settings"),
-        "# Conditions and settings",
-        "",
-        "[Compare](compare.md) says what follows. A condition that nobody recorded makes results *close*. A",
-        "setting that no line below names makes them *other*, whatever it does; only one whose name is that",
-        "of a login (`header`, `api_key`, `auth_token`) is recorded nowhere.",
-        "",
-        "## Conditions",
-        "",
-    )
-    rules = (
-        (
-            rule.title + (" (papers have none)" if rule.field in NOT_OF_A_PAPER else ""),
-            f"`{rule.field}`",
-            "other" if rule.moves else "close",
-            rule.why,
-        )
-        for rule in RULES
-    )
-    yield from table(["condition", "field", "a difference makes", "why"], rules)
-    for place, lines in LISTS.items():
-        yield from ("", f"## {_PLACES[place]}", "")
-        yield from table(["setting", "it can do", "why", "harmless values"], map(_setting, lines))
-    yield from (
-        "",
-        "## Questions that share a text",
-        "",
-        "Rows of one cluster are drawn together for intervals and tests.",
-        "",
-    )
-    yield from table(["dataset", "cluster"], _clusters(tasks))
-    yield from (
-        "",
-        "## Released files of official words",
-        "",
-        "`medtasks prompts fetch` gets them and compares their hashes. A text of a paper is made by you.",
-        "",
-    )
-    files = (
-        (suite.title, f"`{item.file}`", item.revision, item.package or item.url or item.how or _WITH_US)
-        for suite in tasks.suites.values()
-        if suite.official and suite.file.is_relative_to(tasks.root)
-        for item in suite.official.artefacts.values()
-    )
-    yield from table(["suite", "file", "version", "from"], files)
-
-
 _WITH_US = "installed with medtasks"
+_SPLITS = {"official": "the source's", "drawn": "drawn"}
+#: heading -> models of `task.yaml` whose keys stand below it
+_BLOCKS = {
+    "rows": ("Source", "RowSchema", "Column", "Download", "Terms", "Exclusion", "Database"),
+    "rows.original": ("Original", "Join", "RowsReader", "TableReader", "LinesReader", "TokensReader",
+                      "BratReader", "CasReader", "InlineReader", "XmlReader", "SourceReader"),
+    "prompt": ("Prompt", "TurnTemplate", "OwnLines"),
+    "judge": ("Judging", "OfficialJury"),
+    "official": ("OfficialPassage", "Passage", "OfficialAdapter", "OfficialEnvironment", "TextLocation"),
+}  # fmt: skip
+_MODELS = {"suite": Suite, "judge": Judge, "adjudicator": Adjudicator}
 
 
-def _clusters(tasks: Registry) -> Iterator[tuple[str, str]]:
-    for name, dataset in sorted(tasks.datasets.items()):
-        if dataset.folder.is_relative_to(tasks.root) and (cluster := dataset.blocks["rows"].get("cluster")):
-            yield f"`{name}`", f"`{cluster}`"
+def pages(tasks: Registry) -> dict[Path, str]:
+    """File -> content."""
+    made = {
+        "commands": _commands(),
+        "conditions": _conditions(tasks),
+        "columns": {"frames": [(name, ROW_OF[name], documented(name)) for name in FRAMES]},
+        "glossary": {"words": [(f"**{word}**", said) for word, said in sorted(_said("terms").items())]},
+        "models": _models(ROOT / "model_configs"),
+        "architecture": _architecture(ROOT),
+        "keys": _keys(tasks),
+        "metric_names": {"metrics": meanings(), "rules": map(cell, rules())},
+    }
+    folder = tasks.root.parent / "docs"
+    return {folder / f"{name}.md": _rendered(name, facts) for name, facts in made.items()}
+
+
+def _rendered(name: str, facts: Mapping[str, Any]) -> str:
+    templates = Environment(
+        loader=FileSystemLoader(ROOT / "tools" / "pages"), undefined=StrictUndefined, trim_blocks=True
+    )
+    templates.globals |= {"table": lambda head, rows: "\n".join(table(head, rows)), "coded": _coded}
+    text = templates.get_template(f"{name}.jinja").render(facts)
+    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+
+
+def _coded(meaning: Mapping[str, str]) -> list[tuple[str, str]]:
+    return [(f"`{name}`", said) for name, said in meaning.items()]
+
+
+def _said(name: str) -> dict[str, str]:
+    said: dict[str, str] = read_yaml(Path(registry_room.__file__).with_name(f"{name}.yaml"))
+    return said
+
+
+def _own(tasks: Registry) -> dict[str, Any]:
+    """The datasets of the repository, by name."""
+    every = sorted(tasks.datasets.items())
+    return {name: dataset for name, dataset in every if dataset.folder.is_relative_to(tasks.root)}
+
+
+# ---------------------------------------------------------------------- commands
+
+
+def _commands() -> Facts:
+    commands, of = [_command(*item) for item in leaf_commands()], {}
+    for panel, names in panels().items():
+        rows = [item for item in commands if item["name"].split()[1] in names]
+        of[panel] = [
+            (f"[`{item['name']}`](#{item['name'].replace(' ', '-')})", item["words"][0]) for item in rows
+        ]
+    return {"exit_codes": EXIT_CODES, "variables": VARIABLES, "panels": of, "commands": commands}
+
+
+def leaf_commands(command: Any = None, name: str = "medtasks") -> Iterator[tuple[str, Any]]:
+    """The commands that do something, with their full names."""
+    command = command or typer.main.get_command(app)
+    if hasattr(command, "commands"):
+        for part, item in command.commands.items():
+            yield from leaf_commands(item, f"{name} {part}")
+    else:
+        yield name, command
+
+
+def passes_flags_on(command: Any) -> bool:
+    """Whether it takes lm-eval's own flags, which are not declared here."""
+    return bool(command.context_settings.get("ignore_unknown_options"))
+
+
+def own_help(command: Any) -> str:
+    """What a command that takes lm-eval's flags says of itself and of its own flags."""
+    said: str = import_module(command.callback.__module__)._DESCRIPTION
+    return said
+
+
+def _command(name: str, command: Any) -> Facts:
+    texts = [" ".join(part.split()) for part in (command.help or "").split("\n\n") if part.strip()]
+    examples, codes = (
+        [text for text in texts if text.startswith(mark)] for mark in ("Example:", "Exit code")
+    )
+    lm_eval = passes_flags_on(command)
+    return {
+        "name": name,
+        "words": [text for text in texts if text not in (*examples, *codes)],
+        "examples": [text.removeprefix("Example:").strip() for text in examples],
+        "codes": codes,
+        "lm_eval": lm_eval,
+        "form": own_help(command).rstrip() if lm_eval else _synopsis(name, command.params),
+        "parameters": [] if lm_eval else map(_parameter, command.params),
+    }
+
+
+def _synopsis(name: str, parameters: Iterable[Any]) -> str:
+    words, options = [name], [item for item in parameters if item.param_type_name == "option"]
+    for item in parameters:
+        if item in options and item.required:
+            words.append(f"{item.opts[-1]} {_shown(item)}")
+        elif item not in options:
+            words.append(_shown(item) if item.required else f"[{_shown(item)}]")
+    return " ".join([*words, *(["[OPTIONS]"] if any(not item.required for item in options) else [])])
+
+
+def _parameter(item: Any) -> str:
+    name, notes = _shown(item), []
+    if item.param_type_name == "option":
+        name = ", ".join(item.opts) + ("" if item.is_flag else f" {name}")
+        notes = ["required"] * item.required + ["may be repeated"] * item.multiple
+    if item.default not in (None, False, (), []):
+        notes.append(f"default: {item.default}")
+    # several spaces stand before a default that is written by hand
+    return f"`{name}`: {' '.join((item.help or '').split())}" + (f" ({'; '.join(notes)})" if notes else "")
+
+
+def _shown(item: Any) -> str:
+    """How a value is written: as declared, or by the parameter's name."""
+    several = "..." if item.param_type_name == "argument" and item.nargs == -1 else ""
+    return item.metavar or f"{item.name.upper()}{several}"
+
+
+# ---------------------------------------------------------------------- conditions, ready files
+
+
+def _conditions(tasks: Registry) -> Facts:
+    clusters = {name: dataset.blocks["rows"].get("cluster") for name, dataset in _own(tasks).items()}
+    return {
+        "rules": [
+            (
+                rule.title + (" (papers have none)" if rule.field in NOT_OF_A_PAPER else ""),
+                f"`{rule.field}`",
+                "other" if rule.moves else "close",
+                rule.why,
+            )
+            for rule in RULES
+        ],
+        "settings": {_PLACES[place]: map(_setting, lines) for place, lines in LISTS.items()},
+        "clusters": [(f"`{name}`", f"`{cluster}`") for name, cluster in clusters.items() if cluster],
+        "files": [
+            (suite.title, f"`{item.file}`", item.revision, item.package or item.url or item.how or _WITH_US)
+            for suite in tasks.suites.values()
+            if suite.official and suite.file.is_relative_to(tasks.root)
+            for item in suite.official.artefacts.values()
+        ],
+    }
 
 
 def _setting(line: Setting) -> tuple[str, ...]:
@@ -281,56 +242,29 @@ def _setting(line: Setting) -> tuple[str, ...]:
     return names, _EFFECTS[line.effect], line.why, values
 
 
-def _glossary() -> Iterator[str]:
-    yield from (
-        _HEAD.format(source="medtasks_ext/registry/terms.yaml"),
-        "# Glossary",
-        "",
-        "Words that medtasks uses in a meaning of its own.",
-        "",
-    )
-    terms = read_yaml(Path(registry_room.__file__).with_name("terms.yaml"))
-    yield from table(
-        ["word", "meaning"], ((f"**{word}**", meaning) for word, meaning in sorted(terms.items()))
-    )
-
-
-# ---------------------------------------------------------------------- ready files
-
-
-def _models(folder: Path) -> Iterator[str]:
-    yield from (
-        _HEAD.format(source="the files in model_configs"),
-        "# Ready files of models",
-        "",
-        "`medtasks run --config NAME` takes one by its name, `lm_eval --config` by its path.",
-        "[model_configs](../model_configs/README.md) says how a file is changed.",
-        "",
-        "## Keys",
-        "",
-    )
-    said = read_yaml(Path(registry_room.__file__).with_name("ready_files.yaml"))
-    keys = {", ".join(f"`{part}`" for part in name.split(", ")): meaning for name, meaning in said.items()}
-    yield from table(["key", "what the files hold"], keys.items())
-    for title, part in (("Open models", "open"), ("APIs", "api")):
-        files = sorted((folder / part).glob("*.yaml"), key=lambda path: path.stem.lower())
-        yield from ("", f"## {title}", "", *table(_MODEL_COLUMNS, map(_model, files)))
+def _models(folder: Path) -> Facts:
+    keys, parts = _said("ready_files").items(), {"Open models": "open", "APIs": "api"}
+    files = {
+        title: sorted((folder / part).glob("*.yaml"), key=lambda path: path.stem.lower())
+        for title, part in parts.items()
+    }
+    return {
+        "keys": [(", ".join(f"`{part}`" for part in name.split(", ")), said) for name, said in keys],
+        "parts": {title: map(_model, paths) for title, paths in files.items()},
+    }
 
 
 def _model(path: Path) -> list[str]:
     said: Mapping[str, Any] = read_yaml(path)
     arguments, about = said["model_args"], said.get("metadata", {})
     served = re.findall(r"(?:tensor|pipeline|data)-parallel-size (\d+)", about.get("serve", ""))
-    gpus = int(arguments.get("tensor_parallel_size", 1))
-    for number in served:
-        gpus *= int(number)
-    context = arguments.get("max_model_len") or arguments.get("max_length") or "–"
+    gpus = prod(map(int, [arguments.get("tensor_parallel_size", 1), *served]))
     return [
         f"`{path.stem}`",
         str(arguments.get("pretrained") or arguments.get("model")),
         {True: "yes", False: "no"}.get(about.get("thinking"), "–"),
         str(about.get("decoding", "–")),
-        str(context),
+        str(arguments.get("max_model_len") or arguments.get("max_length") or "–"),
         str(gpus) if path.parent.name == "open" else "–",
     ]
 
@@ -338,19 +272,16 @@ def _model(path: Path) -> list[str]:
 # ---------------------------------------------------------------------- what packages and modules say
 
 
-def _architecture(folder: Path) -> Iterator[str]:
-    yield from (_HEAD.format(source="the package's docstrings and imports"), "# Architecture", "")
-    yield _docstring(folder / "medtasks_ext" / "__init__.py")
+def _architecture(folder: Path) -> Facts:
     inits = sorted((folder / "medtasks_ext").glob("*/__init__.py"))
     imports = {path.parent.name: _rooms_imported(path.parent) for path in inits}
-    order = TopologicalSorter({room: sorted(own & imports.keys()) for room, own in imports.items()})
-    yield from ("", "## Rooms", "", "Each room comes before all that it imports.", "")
+    imports = {room: own & imports.keys() for room, own in imports.items()}
+    order = TopologicalSorter({room: sorted(own) for room, own in imports.items()}).static_order()
     rows = []
-    for room in reversed([*order.static_order()]):
+    for room in reversed([*order]):
         holds = _docstring(folder / "medtasks_ext" / room / "__init__.py").split("\n\n")[0]
-        names = ", ".join(f"`{name}`" for name in sorted(imports[room] & imports.keys()))
-        rows.append((f"`{room}`", holds, names))
-    yield from table(["room", "holds", "imports"], rows)
+        rows.append((f"`{room}`", holds, ", ".join(f"`{name}`" for name in sorted(imports[room]))))
+    return {"about": _docstring(folder / "medtasks_ext" / "__init__.py"), "rooms": rows}
 
 
 def _rooms_imported(room: Path) -> set[str]:
@@ -372,149 +303,76 @@ def _docstring(file: Path) -> str:
 
 def internals(folder: Path) -> str:
     """What packages and modules of the checkout in `folder` say of themselves, as a page of the site."""
-    return "\n".join(_internals(folder)) + "\n"
-
-
-def _internals(folder: Path) -> Iterator[str]:
-    yield from (
-        "# How it works",
-        "",
-        "What packages and modules say of themselves: rules of readers and metrics with their sources,",
-        "statistics, what a run's folder holds. A module stands here if it says more than its first line.",
-    )
+    modules = []
     for package in sorted((folder / "medtasks_ext").rglob("__init__.py")):
-        modules = sorted(path for path in package.parent.glob("*.py") if path != package)
-        yield from _said(package, _dotted(folder, package.parent), "##", always=True)
-        for module in modules:
-            yield from _said(module, _dotted(folder, module.with_suffix("")), "###", always=False)
+        others = sorted(path for path in package.parent.glob("*.py") if path != package)
+        for file, path, level in [(package, package.parent, "##"), *((it, it, "###") for it in others)]:
+            said = _docstring(file)
+            if said and (file == package or "\n\n" in said):
+                # columns of a text, or lines of code, stay as they stand
+                laid = r"^ {2,}\S|\S {3,}\S"
+                parts = [
+                    (re.search(laid, part, flags=re.MULTILINE) and "\n- " not in part, part)
+                    for part in said.split("\n\n")
+                ]
+                modules.append((level, ".".join(path.relative_to(folder).with_suffix("").parts), parts))
+    return _rendered("internals", {"modules": modules})
 
 
-def _dotted(folder: Path, path: Path) -> str:
-    return ".".join(path.relative_to(folder).parts)
+# ---------------------------------------------------------------------- keys
 
 
-def _said(file: Path, name: str, level: str, *, always: bool) -> Iterator[str]:
-    said = _docstring(file)
-    paragraphs = said.split("\n\n")
-    if not said or (len(paragraphs) == 1 and not always):
-        return
-    yield from ("", f"{level} {name}")
-    for paragraph in paragraphs:
-        # columns of a text, or lines of code: as they stand
-        laid_out = re.search(r"^ {2,}\S|\S {3,}\S", paragraph, flags=re.MULTILINE) and "\n- " not in paragraph
-        yield from ("", *(("```", paragraph, "```") if laid_out else (paragraph,)))
-
-
-_SPLITS = {"official": "the source's", "drawn": "drawn"}
-#: heading -> models of `task.yaml` whose keys stand below it
-_BLOCKS = {
-    "rows": ("Source", "RowSchema", "Column", "Download", "Terms", "Exclusion", "Database"),
-    "rows.original": ("Original", "Join", "RowsReader", "TableReader", "LinesReader", "TokensReader",
-                      "BratReader", "CasReader", "InlineReader", "XmlReader", "SourceReader"),
-    "prompt": ("Prompt", "TurnTemplate", "OwnLines"),
-    "judge": ("Judging", "OfficialJury"),
-    "official": ("OfficialPassage", "Passage", "OfficialAdapter", "OfficialEnvironment", "TextLocation"),
-}  # fmt: skip
-
-
-def _keys(tasks: Registry) -> Iterator[str]:
-    task = task_schema()
-    models = task["$defs"]
-    top = described({"description": TaskFacts.__doc__, "properties": {}})["description"]
-    yield from (
-        "<!-- written by `python tools/docs.py` from the models that read the files -->",
-        "# Keys of the files that you write",
-        "",
-        "[Add a dataset](add_a_dataset.md) shows a task file and a suite,",
-        "[judges](judges.md#a-jury-of-models) a jury. A key in **bold** is required.",
-    )
-    facts = {key: task["properties"][key] for key in TaskFacts.model_fields}
-    required = TaskFacts.model_json_schema()["required"]
-    yield from ("", "## Facts at the top of a task file")
-    yield from _section({"description": top, "properties": facts, "required": required}, "")
-    yield from (
-        "",
-        "## `card.yaml`",
-        *_section(card_schema(), ""),
-        *_section(models["SourceTerms"], "`SourceTerms`"),
-    )
-    yield from ("", "## `data.lock`", *_section(described(DataLock.model_json_schema()), ""))
-    for model in (LockedFile, LockedDatabase, LockedRows, LockedPart, Seen):
-        yield from _section(described(model.model_json_schema()), f"`{model.__name__}`")
-    for block, names in _BLOCKS.items():
-        yield from ("", f"## `{block}` of a task file")
-        for name in [name for name in names if name in models]:  # some stand in the code of a suite
-            yield from _section(models[name], f"`{name}`" if name != names[0] else "")
-    yield from ("", "## `answer` of a task file", "")
-    kinds = any_format().json_schema()["discriminator"]["mapping"]
-    kinds = {kind: models[place.rpartition("/")[2]] for kind, place in sorted(kinds.items())}
+def _keys(tasks: Registry) -> Facts:
+    models = (task := task_schema())["$defs"]
+    top = described(TaskFacts.model_json_schema())
+    top["properties"] = {key: task["properties"][key] for key in TaskFacts.model_fields}
+    mapping = any_format().json_schema()["discriminator"]["mapping"]
+    kinds = {kind: models[place.rpartition("/")[2]] for kind, place in sorted(mapping.items())}
     own = [suite for suite in tasks.suites.values() if suite.file.is_relative_to(tasks.root)]
     suites = {kind: ", ".join(suite.title for suite in own if kind in suite.answers) for kind in kinds}
-    rows = (
-        (f"`{kind}`", suites[kind] or "–", model["description"].partition(chr(10) * 2)[0])
-        for kind, model in kinds.items()
-    )
-    yield from table(["kind", "suites", "an answer"], rows)
-    for kind, model in kinds.items():
-        yield from _section(model, f"`{kind}`", skip=("kind",))
-    yield from ("", "## `suite.yaml`", *_section(described(Suite.model_json_schema()), ""))
-    yield from ("", "## A jury file", *_section(described(Judge.model_json_schema()), "An entry of `judges`"))
-    own_keys = set(Judge.model_fields)
-    yield from _section(
-        described(Adjudicator.model_json_schema()), "`adjudicator`: besides", skip=tuple(own_keys)
-    )
-    yield from ("", "## Filters of fields and templates", "")
-    said = {f"`{name}`": (made.__doc__ or "").partition("Args:")[0] for name, made in FILTERS.items()}
-    yield from table(
-        ["filter", "makes"], ((name, text.partition("Raises:")[0]) for name, text in said.items())
-    )
-    yield from ("", "## Sources of which rows are made", *_sources(tasks))
+    of = {name: described(model.model_json_schema()) for name, model in _MODELS.items()}
+    lock = (DataLock, LockedFile, LockedDatabase, LockedRows, LockedPart, Seen)
+    filters = {name: (made.__doc__ or "").partition("Args:")[0] for name, made in FILTERS.items()}
+    return {
+        **of,
+        "facts": top,
+        "card": card_schema(),
+        "models": models,
+        "lock": [{**described(model.model_json_schema()), "title": model.__name__} for model in lock],
+        "blocks": _BLOCKS,
+        "kinds": kinds,
+        "answers": [
+            (f"`{kind}`", suites[kind] or "–", model["description"].partition("\n\n")[0])
+            for kind, model in kinds.items()
+        ],
+        "filters": _coded({name: text.partition("Raises:")[0] for name, text in filters.items()}),
+        "sources": list(_sources(tasks)),
+        "keys_of": _keys_of,
+    }
 
 
-def _section(model: Mapping[str, Any], title: str, *, skip: tuple[str, ...] = ()) -> Iterator[str]:
-    """What a model says of itself, and a table of its keys."""
-    yield from ("", f"### {title}") if title else ()
-    yield from ("", model["description"])
-    properties = {key: part for key, part in model.get("properties", {}).items() if key not in skip}
-    if not properties:
-        return
-    names = {key: f"**`{key}`**" if key in model.get("required", ()) else f"`{key}`" for key in properties}
-    rows = ((names[key], part.get("description", ""), _default(part)) for key, part in properties.items())
-    yield from ("", *table(["key", "meaning", "default"], rows))
+def _keys_of(model: Mapping[str, Any], skip: Iterable[str]) -> list[tuple[str, str, str]]:
+    """Of a model's schema: key, what it says, its default."""
+    rows = []
+    for key, part in model.get("properties", {}).items():
+        if key not in skip:
+            name = f"**`{key}`**" if key in model.get("required", ()) else f"`{key}`"
+            rows.append((name, part.get("description", ""), _default(part.get("default"))))
+    return rows
 
 
-def _default(part: Mapping[str, Any]) -> str:
-    default = part.get("default")
+def _default(default: Any) -> str:
     plain = isinstance(default, str | int | float) and default != ""
     shown = str(default).lower() if isinstance(default, bool) else str(default).replace("\t", "\\t")
     return f"`{shown}`" if plain else ""
 
 
-def _sources(tasks: Registry) -> Iterator[str]:
-    rows = []
-    for name, dataset in sorted(tasks.datasets.items()):
-        if not dataset.folder.is_relative_to(tasks.root):
-            continue
-        layouts = dataset_spec(dataset).rows.original
-        if layouts:
+def _sources(tasks: Registry) -> Iterator[tuple[str, ...]]:
+    for name, dataset in _own(tasks).items():
+        if layouts := dataset_spec(dataset).rows.original:
             files = " or ".join(", ".join(f"`{file}`" for file in layout.patterns) for layout in layouts)
             pinned = "yes" if dataset.blocks["rows"].get("download") else "no"
-            rows.append((name, files, _SPLITS[layouts[0].split], pinned))
-    yield from ("", *table(["task", "files", "test part", "pinned download"], rows))
-
-
-def _metrics() -> Iterator[str]:
-    yield from (
-        "<!-- written by `python tools/docs.py` from the glossary of the metrics -->",
-        "# Metrics by name",
-        "",
-        "The modules of [medtasks_ext.metrics](../medtasks_ext/metrics/__init__.py) hold the rules and their",
-        "sources.",
-        "",
-    )
-    yield from table(["metric", "meaning"], ((f"`{name}`", text) for name, text in meanings().items()))
-    yield from ("", "## How an answer is scored", "")
-    yield from (f"- {cell(text)}" for text in rules())
+            yield name, files, _SPLITS[layouts[0].split], pinned
 
 
 def main() -> int:
