@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from medtasks_ext.cli.cost_words import answers_words, jury_words
 from medtasks_ext.cli.tables import ESTIMATE_MEANS, ROUGH, ROUGH_MEANS, Column, console, figure, show, texts
-from medtasks_ext.cli.words import counted, readable_share
+from medtasks_ext.cli.words import counted
 from medtasks_ext.registry.strategies import strategy_order, strategy_title
 from medtasks_ext.report.axes import axis_titles, order, title
 from medtasks_ext.report.calibration import calibration_words
@@ -87,7 +87,6 @@ def print_report(report: Report, *, files: bool) -> None:
     _print_axes(report, rows, files)
     _print_labels(report, files)
     for heading, lines in (
-        ("answers that could be read", _formats(suites)),
         (
             "differences between entries on the tasks that they share; p after Holm's correction",
             _sure(report),
@@ -207,15 +206,6 @@ def _tasks(row: Json) -> str:
     said = ", ".join(mark for mark, holds in marks.items() if holds)
     tasks = "" if row["tasks_scored"] is None else f"{row['tasks_scored']}/{row['tasks']}"
     return f"{tasks} {said}".strip()
-
-
-def _formats(rows: Sequence[Json]) -> list[str]:
-    """How many of an entry's answers could be read."""
-    return [
-        f"{row['entry']}, {row['title']}, {strategy_title(row['strategy'])}: {readable_share(row['valid'])}"
-        for row in rows
-        if None not in (row["valid"], row["score"])
-    ]
 
 
 def _score(row: Json, digits: int) -> str:

@@ -19,7 +19,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from medtasks_ext.cli.words import counted, readable_share
+from medtasks_ext.cli.words import counted
 from medtasks_ext.prompts.documents import row_counts_words
 from medtasks_ext.registry import registry
 from medtasks_ext.results.rollup import mean
@@ -386,7 +386,7 @@ def _of_format(results: Mapping[str, Any]) -> str:
     """How many answers could be read: the mean over tasks with a score. What is chosen is not read."""
     metrics = [item["metrics"] for item in results.values() if "score" in item["metrics"]]
     shares = [item["valid"] for item in metrics if "valid" in item]
-    return f"{readable_share(mean(shares))} (mean of {counted(len(shares), 'task')})" if shares else ""
+    return f"readable {mean(shares):.1%} (mean of {counted(len(shares), 'task')})" if shares else ""
 
 
 def waits_for_judges(results: Mapping[str, Any]) -> list[str]:

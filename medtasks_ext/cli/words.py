@@ -99,11 +99,6 @@ def near_options(given: str, known: Iterable[str]) -> str:
     return f"did you mean {' or '.join(close)}?" if close else ""
 
 
-def readable_share(valid: float | None) -> str:
-    """How many answers could be read, in words."""
-    return f"readable {'–' if valid is None else f'{valid:.1%}'}"
-
-
 def pairs(given: Iterable[str] | None, flag: str, form: str) -> dict[str, str]:
     """`ONE=OTHER`, as a mapping.
 
