@@ -18,15 +18,9 @@ _K = 5  # of smoothing method 4
 
 
 def sentence_bleu(references: Sequence[Sequence[str]], hypothesis: Sequence[str]) -> float:
-    """BLEU with uniform weights up to 4-grams.
+    """BLEU with uniform weights up to 4-grams; 0 without a common token.
 
-    Args:
-        references: tokens of each reference; at least one.
-        hypothesis: tokens of the text.
-
-    Returns:
-        0 without a common token; else a positive value that can exceed 1, since method 5 adds to
-        the first precision.
+    Else a positive value that can exceed 1, since method 5 adds to the first precision.
     """
     if not hypothesis:
         return 0.0

@@ -25,13 +25,9 @@ def metrics_of(
     *,
     counted: Callable[[Document, Parsed], Any] | None = None,
 ) -> Metrics:
-    """The metrics of one document.
+    """The metrics of one document; `statistics` gets None for an answer that cannot be read.
 
-    Args:
-        document: with its gold answer, or none.
-        parsed: the response as it was read (`answers.filter`).
-        statistics: document, gold answer and answer (None: unreadable) -> metrics, `score` among them.
-        counted: the answer that the suite counts where it is another than what was read.
+    `counted`: the answer that the suite counts where it is another than what was read.
     """
     if document["gold"] is None:
         return result(document, parsed)
@@ -66,7 +62,6 @@ def random_label(document: Document) -> str:
 
 
 def ratio(part: float, whole: float) -> float:
-    """part / whole, 0 where there is no whole."""
     return part / whole if whole else 0.0
 
 

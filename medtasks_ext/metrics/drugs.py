@@ -118,7 +118,6 @@ def _run(pieces: Sequence[str], with_commas: Sequence[Sequence[str]]) -> int:
 
 
 def is_alias(name: str, names: frozenset[str]) -> bool:
-    """Whether the name is one of them."""
     return name in names
 
 

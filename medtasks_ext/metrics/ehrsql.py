@@ -66,15 +66,12 @@ def _result_accuracy(gold: QueryResult, result: QueryResult, *, empty_reply: boo
 
 
 class _Database:
-    """A sandbox, and the outcomes of gold queries, which are run once, and of the last queries."""
-
     def __init__(self, path: str) -> None:
         self.sandbox = SqlSandbox(Path(path))
         self.gold: dict[str, QueryResult] = {}
         self.last: dict[str, QueryResult] = {}  # both readings of a reply are mostly one query
 
     def outcomes(self, gold: list[str], predicted: list[str]) -> dict[str, QueryResult]:
-        """The outcome of each query; each distinct one is run once."""
         known = self.last | self.gold
         wanted = [query for query in dict.fromkeys([*gold, *predicted]) if query not in known]
         known |= zip(wanted, self.sandbox.run(wanted), strict=True) if wanted else ()

@@ -174,11 +174,8 @@ def word_runs(text: str) -> list[str]:
 def tokeniser(language: str, *, plain: bool = False) -> Callable[[str], list[str]] | None:
     """The tokeniser for a language, or None where it is NLTK's and the Punkt data is not installed.
 
-    Args:
-        language: of the text.
-        plain: whether only English takes the tokeniser that BRIDGE has for seven of its languages, so that
-            texts of no paper have the same tokens on every machine: characters in scripts without blanks,
-            else `word_runs`, as in all languages that BRIDGE lacks.
+    `plain`: only English takes the tokeniser that BRIDGE has for seven of its languages, so that texts of no
+    paper have the same tokens on every machine: characters in scripts without blanks, else `word_runs`.
     """
     if language in _UNSPACED:
         return characters
@@ -206,11 +203,7 @@ def _bertscore_counts(items: Sequence[tuple[str, list[str], str]]) -> Array:
 
 
 def bert_scorer() -> Callable[..., Any]:
-    """`bert_score.score`, which is loaded only where BERTScore is switched on.
-
-    Raises:
-        MedtasksError: the extra `bertscore` is not installed.
-    """
+    """Loaded only where BERTScore is switched on; MedtasksError without the extra `bertscore`."""
     try:
         import bert_score
     except ImportError:
@@ -225,11 +218,7 @@ def bert_scorer() -> Callable[..., Any]:
 
 @lru_cache(maxsize=1)  # lm-eval's aggregation and the bootstrap ask for the same texts
 def _bertscores(items: tuple[tuple[str, tuple[str, ...], str], ...]) -> list[float]:
-    """BERTScore F1 of each text, no rescaling, no idf; an empty text scores 0.
-
-    Raises:
-        MedtasksError: the extra `bertscore` is not installed.
-    """
+    """BERTScore F1 of each text, no rescaling, no idf; an empty text scores 0."""
     score = bert_scorer()
     scores = dict.fromkeys(range(len(items)), 0.0)
     if texts := {number: item for number, item in enumerate(items) if item[0]}:

@@ -29,5 +29,4 @@ def meanings() -> dict[str, str]:
 
 
 def rules() -> list[str]:
-    """How answers of each kind of scoring are scored."""
     return [*_words()["families"].values(), *_words()["protocols"].values()]

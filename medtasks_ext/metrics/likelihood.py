@@ -34,16 +34,11 @@ BINS = 15
 def process_results(
     document: Document, results: Sequence[tuple[float, bool]], options: Sequence[str], gold: int | None
 ) -> Metrics:
-    """The metrics of one document.
+    """`acc` takes the highest log-likelihood, `acc_norm` the highest per character, as lm-eval does.
 
-    `acc` takes the answer of the highest log-likelihood, `acc_norm` that of the highest per character of the
-    answer, as lm-eval does. `calibration_error` and `risk_coverage` are taken over all documents from the
-    probabilities, which stand in the samples.
-
-    Args:
-        results: (log-likelihood, whether greedy decoding gives it) of each possible answer.
-        options: the possible answers as they were asked.
-        gold: place of the right one; None where there is none, or where several are right.
+    `calibration_error` and `risk_coverage` are taken over all documents from the probabilities, which stand
+    in the samples. `results`: (log-likelihood, whether greedy decoding gives it) of each option. `gold`:
+    place of the right one; None where there is none, or where several are right.
     """
     from scipy.special import softmax  # takes longer to load than most commands to run
 
@@ -79,12 +74,7 @@ def _bins(sure: Array) -> Array:
 
 
 def reliability(sure: Array, right: Array) -> Array:
-    """(BINS, 3): sums of confidence and of rightness, and the number of documents, by confidence.
-
-    Args:
-        sure: (n,) probability of the likeliest answer of each document.
-        right: (n,) whether it is the right one.
-    """
+    """(BINS, 3): sums of confidence and of rightness, and the number of documents, by confidence."""
     columns = (sure, right, np.ones(len(sure)))
     return np.stack([np.bincount(_bins(sure), column, BINS) for column in columns], axis=1)
 
@@ -103,10 +93,7 @@ def risks(sure: Array, right: Array) -> Array:
 def risk_deviations(sure: Array, right: Array, weights: Array, points: int) -> Array:
     """(points,) standard deviations of the share of errors among the surest 1, 2 … of `points` equal parts.
 
-    Args:
-        sure: (n,) as for `reliability`.
-        right: (n,) as there.
-        weights: (resamples, n) how often each document was drawn.
+    `weights`: (resamples, n) how often each document was drawn.
     """
     order = np.argsort(-sure, kind="stable")
     drawn = np.cumsum(weights[:, order], axis=1, dtype=float)

@@ -42,7 +42,6 @@ def _statistics(document: Document, gold: list[str], answer: list[str] | None) -
 
 
 def _counts(pairs: Sequence[Pair]) -> Matrix:
-    """Columns for all labels that occur."""
     gold, predicted = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     return label_counts(gold, predicted, _labels(pairs))
 

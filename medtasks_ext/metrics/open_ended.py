@@ -79,9 +79,7 @@ def _rouge(text: str, reference: str, language: str) -> dict[str, float] | None:
 def rouge_scores(text: str, reference: str, *, backend: str | None = None) -> dict[str, float]:
     """F-measures of ROUGE-1, ROUGE-2 and ROUGE-L with Porter stemming, 0-1.
 
-    Args:
-        reference: what it is compared with.
-        backend: `rouge_score` or `rouge_score_rs` (identical scores); by default the faster one installed.
+    `backend`: `rouge_score` or `rouge_score_rs` (identical scores); by default the faster one installed.
     """
     # half a surrogate pair is no word character, and the fast scorer takes well-formed texts only
     well_formed = (item.encode(errors="replace").decode() for item in (reference, text))
@@ -99,9 +97,6 @@ def _bertscores(pairs: tuple[tuple[str, str], ...]) -> tuple[tuple[float, float,
     """BERTScore precision, recall and F1 of (answer, reference) pairs; an empty answer scores 0.
 
     distilbert-base-uncased, no rescaling, no idf, as HELM runs it for these benchmarks.
-
-    Raises:
-        MedtasksError: the extra `bertscore` is not installed.
     """
     score = bert_scorer()
     scores = dict.fromkeys(range(len(pairs)), (0.0, 0.0, 0.0))
@@ -116,11 +111,7 @@ def _bertscores(pairs: tuple[tuple[str, str], ...]) -> tuple[tuple[float, float,
 
 
 def bertscore_f_values(pairs: Sequence[tuple[str, str]]) -> list[float]:
-    """BERTScore F1 of (answer, reference) pairs, as `bertscore_f` takes it; an empty answer scores 0.
-
-    Raises:
-        MedtasksError: the extra `bertscore` is not installed.
-    """
+    """BERTScore F1 of (answer, reference) pairs, as `bertscore_f` takes it; an empty answer scores 0."""
     return _values(pairs, _BERTSCORE.index("BERTScore-F"))
 
 

@@ -46,8 +46,6 @@ _MOST_RUNS = 2  # of a query whose worker fails
 
 @dataclass(frozen=True)
 class Limits:
-    """What one query may use."""
-
     steps: int = 300_000_000  # of SQLite's virtual machine: some 2 to 6 s on a machine that is idle
     cpu_seconds: int = 20  # of a processor, for what takes long within one step
     seconds: float = 120.0  # by the clock on the wall, after which a worker is killed
@@ -60,7 +58,6 @@ class Limits:
     memory_bytes: int = 1024 * _MIB  # address space of the process
 
     def as_request(self) -> WorkerLimits:
-        """What a worker is told."""
         sqlite = {
             "SQLITE_LIMIT_LENGTH": self.cell_bytes,
             "SQLITE_LIMIT_SQL_LENGTH": self.sql_bytes,
@@ -89,11 +86,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class QueryResult:
-    """The distinct rows of a query, or None and the reason.
-
-    Attributes:
-        decided: False where workers failed, which says nothing about the query.
-    """
+    """The distinct rows of a query, or None and the reason; not `decided` where workers failed."""
 
     rows: frozenset[tuple[Any, ...]] | None
     error: str | None = None
@@ -114,8 +107,6 @@ class _TooMuchTimeError(Exception):
 
 
 class _Worker:
-    """One process and its pipes."""
-
     def __init__(self, database: Path, limits: Limits) -> None:
         self.limits = limits
         # an empty environment; Windows cannot start a process without this one variable
@@ -142,12 +133,6 @@ class _Worker:
             )
 
     def run(self, sql: str) -> WorkerReply:
-        """The worker's answer to one query.
-
-        Raises:
-            _WorkerError: it was killed, or died.
-            _TooMuchTimeError: the query had used up its processor time.
-        """
         return self._ask({"sql": sql}, self.limits.seconds)
 
     def _ask(self, request: Mapping[str, object], seconds: float) -> WorkerReply:
@@ -181,7 +166,6 @@ class _Worker:
         raise _WorkerError("its process died")
 
     def kill(self) -> None:
-        """End the process and wait for it."""
         self.process.kill()
         self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout):
@@ -193,12 +177,9 @@ class _Worker:
 
 
 class SqlSandbox:
-    """A pool of workers over one database. Workers start when they are needed and stay.
+    """A pool of workers over one SQLite file, which is never written.
 
-    Args:
-        database: an SQLite file; it is never written.
-        workers: queries that run at the same time.
-        limits: what each of them may use.
+    Workers start when they are needed and stay.
     """
 
     def __init__(self, database: Path, *, workers: int = 2, limits: Limits | None = None) -> None:
@@ -211,15 +192,10 @@ class SqlSandbox:
         self._close = weakref.finalize(self, _end, self._live, self._threads)
 
     def run(self, queries: Sequence[str]) -> list[QueryResult]:
-        """The outcome of each query, in order. Never raises on what a query says.
-
-        Raises:
-            MedtasksError: the database cannot be opened.
-        """
+        """The outcome of each query, in order. Never raises on what a query says."""
         return list(self._threads.map(self._run, queries))
 
     def close(self) -> None:
-        """End all workers."""
         self._close()
 
     def _run(self, sql: str) -> QueryResult:

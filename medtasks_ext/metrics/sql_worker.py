@@ -49,7 +49,6 @@ class WorkerReply(TypedDict, total=False):
 
 
 def main() -> None:
-    """Serve queries until standard input ends."""
     # the pipes get numbers of their own: nothing that prints can disturb the answers
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     setup = _read(requests)
@@ -122,7 +121,6 @@ class _Session:
         return table in self.tables or (schema is None and table not in self.modules)
 
     def run(self, sql: str) -> WorkerReply:
-        """The distinct rows of a statement, or why there are none."""
         self.looks = 0
         self.chance.seed(0)
         try:

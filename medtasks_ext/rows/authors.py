@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 
 class ReleasedInstruction(NamedTuple):
-    """An instruction of a suite's public release."""
-
     text: str  # the instruction
     artefact: str  # repository and archive
     revision: str  # its commit, called unpinned
@@ -48,8 +46,7 @@ class AuthorsFiles(Protocol):
     def released(self, split: str) -> tuple[Path, str] | None:
         """Archive and member that hold `test` or `fewshot` in the release; None if it has no such dataset."""
 
-    def released_rows(self) -> Rows:
-        """The rows of the release, which has the dataset."""
+    def released_rows(self) -> Rows: ...
 
     def released_inputs(self) -> list[str]:
         """Inputs of the released test rows, if the release is on this machine; nothing is downloaded."""
@@ -63,29 +60,20 @@ class AuthorsFiles(Protocol):
     def released_instruction(self, dataset: str, *, must: bool) -> ReleasedInstruction | None:
         """The instruction in the release; None where there is none, or, unless it `must` be had, not here."""
 
-    def direct(self, instruction: str, *, must: bool, fetch: bool) -> str:
-        """An instruction with the answer asked for at once."""
+    def direct(self, instruction: str, *, must: bool, fetch: bool) -> str: ...
 
     def reasoned(self, instruction: str, line: str, *, must: bool, fetch: bool) -> tuple[str | None, bool]:
         """An instruction with reasoning asked for, if it can be, and whether in the suite's own words.
 
-        Args:
-            instruction: of the authors.
-            line: ours that asks for reasoning, for want of theirs.
-            must: whether it is an error that theirs cannot be had.
-            fetch: whether theirs may be downloaded otherwise.
+        `line`: ours, for want of theirs. `must`: it is an error that theirs cannot be had. `fetch`: theirs
+        may be downloaded otherwise.
         """
 
-    def direct_sentence(self) -> str:
-        """The suite's own sentence that asks for the answer at once."""
+    def direct_sentence(self) -> str: ...
 
 
 def authors_of(dataset: Dataset, source: Source) -> AuthorsFiles | None:
-    """The authors' files of a dataset; None where they give none out.
-
-    Raises:
-        MedtasksError: `suite.yaml` names no such class.
-    """
+    """The authors' files of a dataset; None where they give none out."""
     suite, name = dataset.suite, source.official_name
     if not (name and suite.files):
         return None

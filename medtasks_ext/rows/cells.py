@@ -30,11 +30,7 @@ _GUESSED = 1 << 16  # bytes around a place that is not UTF-8 by which its encodi
 
 
 def decoded(content: bytes, where: str) -> str:
-    """The text of a file: UTF-8, or UTF-16 with a byte-order mark.
-
-    Raises:
-        MedtasksError: it is neither; the message says where, and what it seems to be.
-    """
+    """The text of a file: UTF-8, or UTF-16 with a byte-order mark; else MedtasksError with what it seems."""
     encoding = "utf-16" if content.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
     try:
         return content.decode(encoding)
@@ -51,7 +47,6 @@ def decoded(content: bytes, where: str) -> str:
 
 
 def _seems(content: bytes) -> str:
-    """The encoding that a text seems to have; empty if none."""
     from charset_normalizer import from_bytes
 
     best = from_bytes(content, cp_isolation=list(_ENCODINGS)).best()
@@ -59,18 +54,11 @@ def _seems(content: bytes) -> str:
 
 
 def csv_rows(text: str, where: str, separator: str | None = None) -> list[Json]:
-    """The rows of a CSV text.
+    """The rows of a CSV text; MedtasksError: more cells than the header, or two columns of one name.
 
     Cells are separated by commas, semicolons, tabs or bars: by what the first line says (`sep=;`) or by what
     cuts the header into most columns. Line ends within cells are line feeds. Empty records and empty columns
     without a name are left out, as some files end in them.
-
-    Args:
-        where: its place, for messages.
-        separator: of the cells, if it is known.
-
-    Raises:
-        MedtasksError: a record has more cells than the header, or two columns have one name.
     """
     text, separator = _separated(text, separator)
     remedy = f"quote cells that hold {_SEPARATORS.get(separator, 'the separator')}"
@@ -80,11 +68,7 @@ def csv_rows(text: str, where: str, separator: str | None = None) -> list[Json]:
 
 
 def _check_separators(records: Sequence[Sequence[str]], separator: str, where: str) -> None:
-    """Refuse a header that is cut by another character than all records are.
-
-    Raises:
-        MedtasksError: it is.
-    """
+    """Refuse a header that is cut by another character than all records are."""
     others = [cells for cells in records[1:] if any(cells)]
     n = len(records[0]) if records else 0
     if n < 2 or not others or any(any(cells[1:]) for cells in others):
@@ -101,12 +85,7 @@ def _check_separators(records: Sequence[Sequence[str]], separator: str, where: s
 def csv_records(text: str, where: str, names: Collection[str]) -> list[list[str]]:
     """All records of a CSV text, titles above the header among them.
 
-    Args:
-        where: its place, for messages.
-        names: that the header may have, in small letters: what separates them separates the cells.
-
-    Raises:
-        MedtasksError: it is no CSV text.
+    `names` that the header may have, in small letters: what separates them separates the cells.
     """
     text, separator = _separated(text, None, names)
     return list(_csv_records(text, where, separator))
@@ -125,7 +104,6 @@ def _csv_records(text: str, where: str, separator: str) -> Iterator[list[str]]:
 
 
 def _separated(text: str, separator: str | None, names: Collection[str] = ()) -> tuple[str, str]:
-    """The text with line feeds alone, and what separates its cells."""
     text = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
     first, _, rest = text.partition("\n")
     if separator is None and first.lower().startswith("sep=") and len(first) == len("sep=;"):
@@ -188,11 +166,7 @@ def _separator(lines: Sequence[str], names: Collection[str]) -> str:
 
 
 def sheet_rows(content: bytes, where: str) -> list[Json]:
-    """The rows of a workbook (.xlsx, .xls), of its one sheet that holds something.
-
-    Raises:
-        MedtasksError: it is no workbook, several sheets hold rows, or the header has fewer cells than a row.
-    """
+    """The rows of a workbook's one sheet that holds something; MedtasksError of several such sheets."""
     sheets = sheets_of(content, where)
     if len(sheets) > 1:
         raise MedtasksError(
@@ -202,11 +176,7 @@ def sheet_rows(content: bytes, where: str) -> list[Json]:
 
 
 def sheets_of(content: bytes, where: str) -> dict[str, list[list[str]]]:
-    """The records of each sheet of a workbook that holds something, by the sheet's name.
-
-    Raises:
-        MedtasksError: it is no workbook.
-    """
+    """The records of each sheet of a workbook that holds something, by the sheet's name."""
     import python_calamine
 
     try:

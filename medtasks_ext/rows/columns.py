@@ -89,7 +89,6 @@ class Column(Strict):
 
     @property
     def expected(self) -> str:
-        """What a cell should hold, for messages."""
         if self.values is None:
             return TYPES[self.type]
         listed = ", ".join(map(str, self.values[:_LISTED]))
@@ -103,8 +102,6 @@ class Column(Strict):
 
 
 class CellFault(NamedTuple):
-    """A cell that cannot be used."""
-
     column: str  # its name
     found: str  # what is there, without its text
     cause: str  # the same for all cells with this fault
@@ -117,8 +114,6 @@ class _CellError(ValueError):
 
 @dataclass(frozen=True)
 class Cells:
-    """A row with values of the declared types."""
-
     row: Row  # the row; columns that it lacks are empty text, None, or, if optional, not there
     faults: list[CellFault]  # cells that cannot be used
     blanks: list[str]  # columns in which it holds nothing, where that is allowed
@@ -127,10 +122,7 @@ class Cells:
 class CellReader:
     """Reads the cells of rows in one schema. Compiled once: rows are many.
 
-    Args:
-        columns: those that every row has.
-        optional: those that it may have.
-        keeps_blanks: a blank text is left as it is, as in pinned files that their suite reads so.
+    `keeps_blanks`: a blank text is left as it is, as in pinned files that their suite reads so.
     """
 
     def __init__(
@@ -143,7 +135,6 @@ class CellReader:
         self._keeps_blanks = keeps_blanks
 
     def read(self, row: Row) -> Cells:
-        """The row's cells, checked."""
         read, faults, blanks = dict(row), list[CellFault](), list[str]()
         for name, column, check, is_optional in self._columns:
             if name not in row:
@@ -212,7 +203,6 @@ def _example(column: Column) -> str:
 
 
 def _kind(value: object) -> str:
-    """What kind of value it is, for messages that hold for many cells."""
     if isinstance(value, str):
         return "text"
     if isinstance(value, bool):

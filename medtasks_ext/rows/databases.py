@@ -24,19 +24,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DatabaseFile:
-    """A database at hand: its file, what identifies its content, its tables as CREATE statements."""
-
     path: Path
     digest: str
     schema: str
 
 
 def find_database(dataset: Dataset, database: Database, origin: Origin) -> DatabaseFile:
-    """The database of a dataset: beside the local rows, else the pinned download; its own for sample rows.
-
-    Raises:
-        MedtasksError: it is nowhere to be had, or no SQLite database.
-    """
+    """The database of a dataset: beside the local rows, else the pinned download; its own for sample rows."""
     if origin == "sample":
         path = _built(dataset.folder / database.sample)
     else:

@@ -11,7 +11,6 @@ from medtasks_ext.atomic import check_regular
 
 
 def sha256_of(path: Path) -> str:
-    """The SHA-256 of a plain file's content; MedtasksError of what is none."""
     check_regular(path)
     with path.open("rb") as content:
         digest = hashlib.sha256()
@@ -21,7 +20,6 @@ def sha256_of(path: Path) -> str:
 
 
 def git_blob(path: Path) -> str:
-    """The id that git gives a plain file's content; MedtasksError of what is none."""
     check_regular(path)
     digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size)
     with path.open("rb") as content:
@@ -33,15 +31,8 @@ def git_blob(path: Path) -> str:
 def members_digest(path: Path, patterns: Sequence[str]) -> str:
     """The SHA-256 of what `sha256sum` prints of a zip archive's members, sorted by name.
 
-    Archives that servers pack on demand change their bytes, not their members.
-
-    Args:
-        path: the archive.
-        patterns: those that are read, compared with the last parts of their paths.
-
-    Raises:
-        BadZipFile: it is no zip archive.
-        MedtasksError: it is no plain file.
+    Archives that servers pack on demand change their bytes, not their members. `patterns` are compared with
+    the last parts of their paths.
     """
     check_regular(path)
     listing = hashlib.sha256()
@@ -53,12 +44,7 @@ def members_digest(path: Path, patterns: Sequence[str]) -> str:
 
 
 def has_digest(path: Path, digest: str, patterns: Sequence[str]) -> bool:
-    """Whether a file has the content that a digest names.
-
-    Args:
-        digest: `sha256:…` of its bytes, `git:…` (the blob's id), or `members:…` of an archive.
-        patterns: the members of the archive that count.
-    """
+    """`digest`: `sha256:…` of the bytes, `git:…` (the blob's id), or `members:…` of an archive."""
     kind, _, wanted = digest.partition(":")
     if kind == "git":
         return git_blob(path) == wanted

@@ -36,8 +36,6 @@ _TATWEEL = "\u0640"
 
 
 class SplitQuestion(TypedDict):
-    """A question and its options, in the order of their labels."""
-
     question: str
     options: list[str]
 
@@ -71,7 +69,6 @@ def question_and_options(text: str, mark: str, end: str = "") -> SplitQuestion:
 
 @lru_cache(maxsize=64)
 def _compiled_marks(mark: str) -> tuple[str, re.Pattern[str], bool]:
-    """The labels, a pattern (literals and one class: linear time), and whether a label comes first."""
     parts = _LABELS.split(mark)
     if len(parts) != 3 or len(set(parts[1])) != len(parts[1]):
         raise RowValueError(
@@ -84,7 +81,6 @@ def _compiled_marks(mark: str) -> tuple[str, re.Pattern[str], bool]:
 
 
 def _marks(mark: str, text: str) -> tuple[str, list[tuple[int, int, int]]]:
-    """The labels, and all places of marks: begin, end, which label."""
     labels, pattern, label_first = _compiled_marks(mark)
     marks = [
         (match.start(1), match.end(1), _label(labels, match[2]))
@@ -95,7 +91,6 @@ def _marks(mark: str, text: str) -> tuple[str, list[tuple[int, int, int]]]:
 
 
 def _label(labels: str, written: str) -> int:
-    """Which label it is, however it is written."""
     return next(place for place, label in enumerate(labels) if written in _WRITTEN.get(label, label))
 
 
@@ -133,7 +128,6 @@ def _chosen(labels: str, marks: list[tuple[int, int, int]]) -> list[tuple[int, i
 
 
 def _option(text: str, end: str, label: str) -> str:
-    """The text of an option without its end."""
     option = text.strip()
     if end:
         option, ended, rest = option.rpartition(end)
@@ -255,24 +249,8 @@ def _compiled_expression(text: str) -> _Evaluate:
 
 
 class Template:
-    """A compiled template.
-
-    Attributes:
-        text: as the task file has it.
-        where: the file, for messages.
-    """
-
     def __init__(self, text: str, where: object, key: str = "") -> None:
-        """Compile a template.
-
-        Args:
-            text: as the task file has it.
-            where: the file, for messages.
-            key: what holds it there, for messages; its first words where that is not known.
-
-        Raises:
-            MedtasksError: it is no valid Jinja.
-        """
+        """`key`: what holds it there, for messages; its first words where that is not known."""
         self.text, self.where = text, where
         try:
             self._compiled, self._pieces = _compiled(text), _pieces(text)
@@ -280,12 +258,7 @@ class Template:
             raise _no_jinja(error, where, key or f"template {text[:60]!r}") from None
 
     def render(self, values: Mapping[str, Any]) -> str:
-        """The text.
-
-        Raises:
-            MedtasksError: the template does what the sandbox forbids.
-            Exception: one of `UNFIT`, or what a filter raises for a value that it was not made for.
-        """
+        """Raises MedtasksError of what the sandbox forbids; of an unfit value one of `UNFIT`, or its own."""
         if self._pieces is not None and (joined := _joined(self._pieces, values)) is not None:
             return joined
         try:
@@ -294,7 +267,6 @@ class Template:
             raise _forbidden(self.text, self.where, error) from None
 
     def variables(self) -> frozenset[str]:
-        """The names that the template reads."""
         return _variables(self.text)
 
 
@@ -314,15 +286,7 @@ def _joined(pieces: tuple[str, ...], values: Mapping[str, Any]) -> str | None:
 
 
 class Expression:
-    """A compiled expression.
-
-    Attributes:
-        text: as the task file has it.
-        where: the file, for messages.
-    """
-
     def __init__(self, text: str, where: object, key: str = "") -> None:
-        """Compile an expression. Arguments and errors are those of `Template`."""
         self.text, self.where = text, where
         try:
             self._evaluate = _compiled_expression(text)
@@ -330,12 +294,7 @@ class Expression:
             raise _no_jinja(error, where, key or f"expression {text[:60]!r}") from None
 
     def value(self, values: Mapping[str, Any]) -> Any:
-        """The value; it may be a `jinja2.Undefined`.
-
-        Raises:
-            MedtasksError: the expression does what the sandbox forbids.
-            Exception: one of `UNFIT`, or what a filter raises for a value that it was not made for.
-        """
+        """Raises MedtasksError of what the sandbox forbids; of an unfit value one of `UNFIT`, or its own."""
         try:
             return self._evaluate(values)
         except REFUSED as error:

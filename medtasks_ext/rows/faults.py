@@ -43,7 +43,6 @@ class Faults:
         return self
 
     def add(self, fault: RowError) -> None:
-        """Keep the fault, or raise it."""
         if not self.check:
             raise fault
         self.kept.append(fault)
@@ -58,11 +57,7 @@ class Faults:
     ) -> _Made | None:
         """What is made of a row; None where the row has a fault that was kept.
 
-        Args:
-            place: the row, for messages.
-            make: makes it. What it raises is a fault of the row, unless it is a `MedtasksError` of
-                something else.
-            named: likewise.
+        What `make` raises is a fault of the row, unless it is a `MedtasksError` of something else.
         """
         if self.watch:
             self.step(place)
@@ -73,19 +68,12 @@ class Faults:
         return None
 
     def step(self, place: str) -> None:
-        """Tell the watch, now and then, which row is read or rendered."""
         self._n_tried += 1
         if self.watch and self._n_tried % STEP == 0:
             self.watch(place)
 
     def take(self, error: Exception, place: str, where: str) -> None:
-        """Keep what a row raised as a fault of the row, or raise it: always what is no fault of a row.
-
-        Args:
-            error: a `RowError`; another `MedtasksError`; or what a value raises that nobody foresaw.
-            place: the row, for messages.
-            where: its file.
-        """
+        """Keep what a row raised as a fault of the row, or raise it: always what is no fault of a row."""
         if isinstance(error, RowError):
             self.add(error)
         elif isinstance(error, MedtasksError):

@@ -53,8 +53,6 @@ class ReadRows:
 
 
 class FieldReader:
-    """Reads the rows of one dataset."""
-
     def __init__(self, dataset: Dataset, spec: DatasetSpec, rows: Rows, faults: Faults) -> None:
         self.dataset, self.spec, self.rows, self.faults = dataset, spec, rows, faults
         self.source, self.authors = spec.rows, authors_of(dataset, spec.rows)
@@ -63,17 +61,10 @@ class FieldReader:
     def read(
         self, rows: list[Row], split: str, *, keep_split: bool = True, without: Collection[str] = ()
     ) -> ReadRows:
-        """The rows of a split.
+        """The rows of a split; they leave the list, so that large files are not in memory twice.
 
-        Args:
-            rows: as the file has them; they leave the list, so that large files are not in memory twice.
-            split: `test` or `few-shot`, for messages.
-            keep_split: leave out official rows of another split.
-            without: places of rows that are left out.
-
-        Raises:
-            RowError: a row does not have what the schema reads, unless faults are kept.
-            MedtasksError: the rows fit no accepted schema.
+        `keep_split`: leave out official rows of another split. `without`: places of rows that are left out.
+        Raises RowError of a row unless faults are kept, MedtasksError where rows fit no accepted schema.
         """
         if not rows:
             return ReadRows([])
@@ -208,10 +199,9 @@ def _without_blanks(rows: list[ReadRow], name: str | None) -> list[ReadRow]:
 
 
 class _SchemaReader:
-    """Reads the rows of one file, all of them in one schema.
+    """Reads the rows of one file, all in one schema.
 
-    Attributes:
-        n_blank: rows that cannot be used and whose gold is blank, so that nothing is lost with them.
+    `n_blank`: unusable ones with blank gold, so nothing is lost.
     """
 
     def __init__(
@@ -296,7 +286,6 @@ class _SchemaReader:
                 self.faults.notes["left out, since they do not satisfy the schema's condition"] += 1
 
     def _refuse(self, cells: Cells, place: str) -> None:
-        """Faults of a row's cells; none where the suite leaves out the row, since its gold is blank."""
         if self.blank in cells.row and is_blank(cells.row[self.blank]):
             self.n_blank += 1
             return
@@ -342,13 +331,6 @@ class _SchemaReader:
 
 
 class Quarantine:
-    """The rows that one split of a download excludes.
-
-    Args:
-        exclusions: what is excluded, and why.
-        where: the download, for messages.
-    """
-
     def __init__(self, exclusions: list[Exclusion], where: str) -> None:
         self.exclusions, self.where = exclusions, where
         self._found: Counter[int] = Counter()
@@ -358,7 +340,6 @@ class Quarantine:
         ]
 
     def holds(self, row: Row) -> bool:
-        """Whether a row is excluded."""
         for index, when in enumerate(self._when):
             if when.of_row_or_none(row):
                 self._found[index] += 1
@@ -366,11 +347,7 @@ class Quarantine:
         return False
 
     def counts(self, split: str) -> dict[str, int]:
-        """Reason -> rows.
-
-        Raises:
-            MedtasksError: the download has other rows than those that were excluded.
-        """
+        """Reason -> rows; MedtasksError where the download has other rows than those that were excluded."""
         for index, item in enumerate(self.exclusions):
             if split == "test" and self._found[index] > item.most:
                 raise MedtasksError(

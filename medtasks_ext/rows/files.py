@@ -30,13 +30,10 @@ _SMALL = 1 << 20  # bytes of a member whose ratio says nothing
 def read_rows(path: Path, member: str | None = None) -> list[Row]:
     """All rows of a file, or of one member of a zip archive.
 
-    JSON files may hold a list of rows or one object keyed by row id (the id becomes column `id`); any
-    other object is one row. A Word file is one row, its paragraphs in column `paragraphs`. In XML each child
-    of the root is one. A `member` with an asterisk names text files: each is a row of `file` and `text`.
-    `.txt` is read as JSON lines, which is how some authors distribute them.
-
-    Raises:
-        MedtasksError: the file is missing, unreadable, malformed or empty.
+    JSON files may hold a list of rows or one object keyed by row id (the id becomes column `id`); any other
+    object is one row. A Word file is one row, its paragraphs in column `paragraphs`. In XML each child of the
+    root is one. A `member` with an asterisk names text files: each is a row of `file` and `text`. `.txt` is
+    read as JSON lines, which is how some authors distribute them.
     """
     where = f"{path}!{member}" if member else str(path)
     check_regular(path)
@@ -76,11 +73,7 @@ def _member(path: Path, name: str) -> bytes:
 
 
 def parse_rows(content: bytes, suffix: str, where: str) -> list[Row]:
-    """The rows in the content of a file named with that suffix; `where` is its place for messages.
-
-    Raises:
-        MedtasksError: the content is malformed.
-    """
+    """The rows in the content of a file named with that suffix; `where` is its place for messages."""
     suffix = suffix.lower()
     if suffix in (".xlsx", ".xls"):
         return sheet_rows(content, where)
@@ -145,7 +138,6 @@ def _is_list_of_objects(data: Any) -> TypeGuard[list[Row]]:
 
 
 def _streamed(path: Path, where: str) -> list[Row]:
-    """The rows of JSON lines, without the whole file in memory besides."""
     with path.open("rb") as file:
         if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             return _jsonl(decoded(path.read_bytes(), where).split("\n"), where)
@@ -208,19 +200,13 @@ class Paragraph(TypedDict):
 
 
 class Block(TypedDict):
-    """Paragraphs that belong together."""
-
     head: str  # the stripped first one
     body: str  # the stripped others, on a line each
     colours: list[str]  # of the others
 
 
 def paragraphs(content: bytes, where: str) -> list[Paragraph]:
-    """The paragraphs of the body, those of tables aside, in order.
-
-    Raises:
-        MedtasksError: the content is no .docx file.
-    """
+    """The paragraphs of the body of a .docx file, those of tables aside, in order."""
     from docx import Document
 
     try:
@@ -255,11 +241,8 @@ def _colours(paragraph: word.Paragraph) -> list[str]:
 def element_rows(content: bytes, where: str) -> list[Row]:
     """A row per child of the root: its attributes, and its children by name.
 
-    A child without attributes and children of its own is its text; others are lists of such
-    dictionaries, also where there is only one.
-
-    Raises:
-        MedtasksError: the content is not XML.
+    A child without attributes and children of its own is its text; others are lists of such dictionaries,
+    also where there is only one.
     """
     try:
         root = ElementTree.fromstring(content)
@@ -282,9 +265,6 @@ def open_archive(path: Path) -> zipfile.ZipFile:
     """The archive, its members counted and measured by what its directory says.
 
     A member that unpacks to more than the directory says is an error when it is read.
-
-    Raises:
-        MedtasksError: it is no zip archive, or has too many members, or too large ones.
     """
     check_regular(path)
     try:

@@ -23,19 +23,10 @@ def first_use(
     read: Callable[[], _Read],
     fault_of: Callable[[_Read], MedtasksError | None],
 ) -> _Read:
-    """What is read of public files.
+    """What is read of public files; NoUseError where no place sends files that can be used.
 
     Files on trial are recorded once their rows were read without a fault. Otherwise they are removed, and the
     next place is asked; the next call begins anew.
-
-    Args:
-        files: all that are read.
-        read: reads them.
-        fault_of: what is wrong with what was read, if anything.
-
-    Raises:
-        NoUseError: no place sends files that can be used: nothing of them is kept.
-        MedtasksError: as `read`, where all files are known.
     """
     trial = [file for file in files if file.is_on_trial]
     if not trial:

@@ -16,11 +16,7 @@ CACHE_REMEDY = "set MEDTASKS_CACHE to a folder that can be written"
 
 
 def data_dir() -> Path | None:
-    """`$MEDTASKS_DATA_DIR`, checked.
-
-    Raises:
-        MedtasksError: it names a folder that does not exist.
-    """
+    """`$MEDTASKS_DATA_DIR`; MedtasksError where it names a folder that does not exist."""
     named = os.environ.get("MEDTASKS_DATA_DIR")
     if not named:
         return None
@@ -32,7 +28,6 @@ def data_dir() -> Path | None:
 
 @contextmanager
 def data_folder(folder: Path) -> Iterator[None]:
-    """Within it, the data folder is this one."""
     before = os.environ.get("MEDTASKS_DATA_DIR")
     os.environ["MEDTASKS_DATA_DIR"] = str(folder)
     try:

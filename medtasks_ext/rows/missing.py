@@ -14,12 +14,10 @@ from medtasks_ext.rows.spec import Source, dataset_spec
 
 
 def origin_of(dataset: Dataset, forced: Origin | None) -> Origin | None:
-    """Where the dataset's rows would be read from now, or None."""
     return find_origin(dataset, source_of(dataset), forced)
 
 
 def source_of(dataset: Dataset) -> Source:
-    """What the dataset's YAML says of where rows come from."""
     return dataset_spec(dataset).rows
 
 

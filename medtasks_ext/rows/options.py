@@ -97,13 +97,7 @@ def mended(row: ReadRow) -> ReadRow:
 
 
 def check_options(row: ReadRow) -> ReadRow:
-    """The row, if its options are such that answers can be compared by them.
-
-    There are at least two, all different, the right ones among them.
-
-    Raises:
-        RowError: they are not; it names file and row.
-    """
+    """The row, if it has at least two options, all different, the right ones among them; else RowError."""
     options, answer = row.fields["options"], str(row.fields["answer"])
     problem = remedy = ""
     repeated = [option for place, option in enumerate(options) if option in options[:place]]
@@ -130,14 +124,9 @@ def check_options(row: ReadRow) -> ReadRow:
 def permuted(row: Row, trials: int) -> list[Row]:
     """The question asked several times, each time with its options in another seeded order.
 
-    Fields `options` (texts) and `answer` (letters) are rewritten together; `item` and `trial` are
-    added. Orders are drawn uniformly from all permutations, seeded by question id, and differ
-    between trials as far as the number of options allows (MLB, protocol `dynamic_mc`): they are never
-    all the same.
-
-    Args:
-        row: the fields of a question that `check_options` accepts.
-        trials: how often it is asked.
+    Fields `options` (texts) and `answer` (letters) are rewritten together; `item` and `trial` are added.
+    Orders are drawn uniformly from all permutations, seeded by question id, and differ between trials as far
+    as the number of options allows (MLB, protocol `dynamic_mc`): they are never all the same.
     """
     options, gold = list(row["options"]), {ascii_uppercase.index(letter) for letter in row["answer"]}
     rng = random.Random(f"option order of {row['id']}")

@@ -21,12 +21,6 @@ def count_words(text: str) -> int:
 
 
 class NormalisedTexts:
-    """Texts with which others are compared; white space apart.
-
-    Args:
-        texts: as they are asked or shown.
-    """
-
     def __init__(self, texts: Iterable[str]) -> None:
         self._all = {plain(text) for text in texts}
         self._long = [text for text in self._all if count_words(text) >= FEWEST_WORDS]
@@ -42,5 +36,4 @@ class NormalisedTexts:
 
 
 def plain(text: str) -> str:
-    """A text with one blank where it has white space."""
     return " ".join(text.split())

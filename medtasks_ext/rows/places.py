@@ -20,8 +20,6 @@ BESIDE = ("README.md", "example.jsonl", "example.csv", "example.xlsx", "instruct
 
 @dataclass(frozen=True)
 class RowLayout:
-    """One layout of local files."""
-
     #: `official` (the authors' own files), `rows` (in one of several formats), `original` (the source's)
     kind: str
     needed: list[str]  # paths below the data folder; for `original` patterns below its folder
@@ -30,7 +28,6 @@ class RowLayout:
 
     @property
     def short(self) -> str:
-        """What to put there, in a line."""
         original = self.kind == "original"
         return f"{self.folder}/ (as the source distributes them)" if original else self.needed[0]
 
@@ -41,7 +38,6 @@ def letters(name: str) -> str:
 
 
 def dataset_folder(dataset: Dataset) -> str:
-    """The folder of a dataset's files, below the data folder."""
     return f"{dataset.metadata.suite}/{dataset.folder.name}"
 
 
@@ -60,7 +56,6 @@ def places(dataset: Dataset, source: Source) -> list[RowLayout]:
 
 
 def row_files(split: str) -> list[str]:
-    """The names that a file of rows may have."""
     return [f"{split}{suffix}" for suffix in SUFFIXES]
 
 
@@ -85,7 +80,6 @@ def source_page(dataset: Dataset) -> Path | None:
 
 
 def _holder(dataset: Dataset) -> str:
-    """The name of the page; the index tells of private data and the rest."""
     url, licence = dataset.metadata.url, dataset.metadata.licence.spdx
     if "physionet" in (url + licence).lower():
         return "physionet"

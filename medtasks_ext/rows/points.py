@@ -36,20 +36,11 @@ class PointsError(RowValueError):
 
 
 def read_points(value: Any, total: Any = None, *, penalties: bool = False) -> list[Point]:
-    """The scoring points of a row.
+    """The scoring points of a row: {id, text, weight}, `tags` if there are some; else PointsError.
 
-    Args:
-        value: list of {text, weight} with positive weights; `id` and `tags` are optional, other keys are left
-            out.
-        total: what the weights must add up to; None: whatever they add up to is the whole.
-        penalties: whether weights may be negative.
-
-    Returns:
-        {id, text, weight} each, `tags` if there are some. Without ids they are p1, p2, ... by their place.
-
-    Raises:
-        PointsError: there is none, or one has no text, no weight of the right sign, or the id of another; the
-            weights do not add up to the total, or none of them is positive.
+    `value`: list of {text, weight} with positive weights, negative ones with `penalties`; `id` and `tags` are
+    optional (ids are then p1, p2, ... by place), other keys are left out. `total`: what the weights must add
+    up to; None: whatever they add up to is the whole.
     """
     if not isinstance(value, list) or not value:
         raise PointsError("no scoring points")
@@ -69,15 +60,6 @@ def read_points(value: Any, total: Any = None, *, penalties: bool = False) -> li
 
 
 def with_points(rows: list[ReadRow], judging: Judging | None, faults: Faults, file: Path) -> list[ReadRow]:
-    """The rows with the scoring points of each, where the task has some.
-
-    Args:
-        rows: test rows.
-        faults: keeps what is wrong.
-
-    Raises:
-        MedtasksError: points of some rows cannot be scored, unless faults are kept.
-    """
     if judging is None or judging.points is None:
         return rows
     points = Expression(judging.points, file, "judge.points")

@@ -41,7 +41,6 @@ _ARCHIVE = re.compile(r"https://github\.com/([^/]+/[^/]+)/archive/([0-9a-f]{40})
 
 
 def is_offline() -> bool:
-    """Whether the user forbids downloads (`HF_HUB_OFFLINE`)."""
     return os.environ.get("HF_HUB_OFFLINE", "0").upper() not in ("", "0", "OFF", "NO", "FALSE")
 
 
@@ -57,12 +56,10 @@ class RemoteFile:
 
     @property
     def source(self) -> str:
-        """Where it is, for people."""
         return f"hf.co/datasets/{self.repo}@{self.revision}/{self.name}" if self.repo else self.name
 
     @property
     def carried(self) -> str:
-        """Its path below a folder of carried downloads."""
         if self.repo:
             return f"hub/{self.repo}/{self.revision}/{self.name}"
         return f"urls/{_url_place(self.name)}"
@@ -74,7 +71,6 @@ class RemoteFile:
 
     @property
     def record(self) -> Path:
-        """Where it is recorded what it held at its first use, if it is not pinned."""
         return cache_dir() / _FIRST_USE / f"{hashlib.sha256(self.source.encode()).hexdigest()[:16]}.json"
 
     @property
@@ -106,7 +102,6 @@ class RemoteFile:
 
     @property
     def hosts(self) -> list[str]:
-        """All URLs at which it is had."""
         hub = f"{_HUB_URL}{self.repo}/resolve/{self.revision}/{self.name}"
         return [*dict.fromkeys([*([hub] if self.repo else []), *self.urls])]
 
@@ -138,11 +133,7 @@ class RemoteFile:
         return cache_dir() / (self.carried if self.repo else _url_place(self.name))
 
     def get(self) -> Path:
-        """Where it lies, after a download if need be.
-
-        Raises:
-            MedtasksError: no place has it, with the right content.
-        """
+        """Where it lies, after a download if need be; MedtasksError where no place has the right content."""
         if kept := self._kept():
             return kept
         if not self.repo and is_offline():
@@ -187,11 +178,6 @@ class RemoteFile:
         raise MedtasksError(what, where=url or self.source, remedy=f"try again later, or {OTHERWISE}")
 
     def _as_at_first(self, path: Path) -> Path:
-        """The file, if it is what it was at its first use.
-
-        Raises:
-            MedtasksError: the source sends other content than before.
-        """
         if self.is_pinned or not self.record.is_file() or read_json(self.record)["sha256"] == sha256_of(path):
             return path
         drop(path)
@@ -202,16 +188,11 @@ class RemoteFile:
         )
 
     def keep(self) -> None:
-        """Record what it holds, since it was of use: the end of its trial."""
         if path := self.here():
             write_json(self.record, {"source": self.source, "sha256": sha256_of(path)})
 
     def reject(self) -> bool:
-        """Remove it, since it is of no use; another place is asked next time.
-
-        Returns:
-            Whether there is a place that was not asked.
-        """
+        """Remove it, since it is of no use; returns whether there is another place, for the next time."""
         place = _SENT.pop(self.source, None)
         if path := self.here():
             drop(path)
@@ -224,7 +205,6 @@ class RemoteFile:
         return False
 
     def ask_all(self) -> None:
-        """Ask every place again, the next time that it is needed."""
         _REFUSED.pop(self.source, None)
 
     def _nowhere(self, failed: list[MedtasksError]) -> MedtasksError:
@@ -287,7 +267,6 @@ def remote_files(source: Source) -> list[RemoteFile]:
 
 
 def database_file(database: Database) -> RemoteFile:
-    """The database on which answers are run."""
     url = database.url.format(revision=database.revision)
     return RemoteFile(
         url, database.revision, digest=database.digest, mirrors=tuple(database.hosts), size=database.size

@@ -36,11 +36,6 @@ class LocalFiles:
 
 
 def forced_origin(option: object = None) -> Origin | None:
-    """The origin that the user forces by `--metadata data=…` or `MEDTASKS_DATA`, if any.
-
-    Raises:
-        MedtasksError: the value is none of the origins.
-    """
     value = option if option is not None else os.environ.get("MEDTASKS_DATA") or None
     if value is not None and value not in get_args(Origin):
         raise MedtasksError(
@@ -52,11 +47,7 @@ def forced_origin(option: object = None) -> Origin | None:
 
 
 def local_files(dataset: Dataset, source: Source) -> LocalFiles | None:
-    """The dataset's files below the data folder, or None.
-
-    The layout of the suite's authors comes before the general one
-    (`SUITE/DATASET/{test,fewshot}.{jsonl,json,csv,xlsx,parquet,…}`).
-    """
+    """The layout of the suite's authors comes before `SUITE/DATASET/{test,fewshot}.{jsonl,json,csv,…}`."""
     root = data_dir()
     if root is None:
         return None
@@ -91,11 +82,6 @@ def is_allowed(source: Source) -> bool:
 
 
 def load_rows(dataset: Dataset, source: Source, origin: Origin) -> Rows:
-    """Read the rows of one dataset from one origin.
-
-    Raises:
-        MedtasksError: a file is missing, unreadable or malformed, or a download fails.
-    """
     if origin == "sample":
         rows = read_rows(dataset.sample_file)
         split = {
@@ -132,11 +118,6 @@ def load_rows(dataset: Dataset, source: Source, origin: Origin) -> Rows:
 
 
 def _instruction(file: Path) -> str:
-    """The instruction that the data holder wrote.
-
-    Raises:
-        MedtasksError: it is no text, or holds what an editor added and a model would see.
-    """
     check_regular(file)
     try:
         text = file.read_bytes().decode("utf-8")
@@ -157,7 +138,6 @@ def _instruction(file: Path) -> str:
 
 
 def original_folder(dataset: Dataset, source: Source) -> Path | None:
-    """The folder that holds the dataset's source as its authors distribute it, or None."""
     root = data_dir()
     if root is None or not source.original:
         return None
@@ -174,7 +154,6 @@ def _downloaded_original(dataset: Dataset, source: Source, download: Download) -
 
 
 def _where(source: Source, download: Download) -> str:
-    """Where rows come from, for people: the repository of the hub, or the address of the first file."""
     if download.repo:
         return f"{download.repo}@{download.revision}"
     return remote_file(source, download.test[0]).source
@@ -194,7 +173,6 @@ def _downloaded(source: Source, download: Download) -> Rows:
 
 
 def _download(source: Source, download: Download, name: str) -> list[Row]:
-    """The rows of one file, each with the name of the file under `_file`: it may tell what they are."""
     file, _, member = name.partition("!")
     place = remote_file(source, file).get()
     if download.reader is None:

@@ -268,7 +268,6 @@ class Download(Strict):
 
     @property
     def names(self) -> list[str]:
-        """All that is downloaded, as the task file names it."""
         return [*self.test, *self.fewshot, *([self.test_ids] if self.test_ids else [])]
 
     @model_validator(mode="after")
@@ -321,7 +320,6 @@ class Original(Strict):
 
     @property
     def patterns(self) -> list[str]:
-        """The files without which it cannot be read."""
         joined = [pattern for table in self.join for pattern in table.files]
         return [*self.test, *joined, *self.fewshot, *self.texts]
 
@@ -455,12 +453,10 @@ class Source(RowSchema):
 
     @cached_property
     def schemas(self) -> list[RowSchema]:
-        """The forms that rows may have besides that of the authors' own files."""
         own = [RowSchema.model_construct(**{name: getattr(self, name) for name in self._said})]
         return own if self.columns else self.several
 
     def place_of(self, schema: RowSchema) -> str:
-        """Where the task file has one of the forms: `rows`, or `rows.schemas.N`."""
         number = next((number for number, item in enumerate(self.schemas) if item is schema), 0)
         return f"rows.schemas.{number}" if self.several else "rows"
 
@@ -609,16 +605,10 @@ class DatasetSpec(Strict):
 
 @lru_cache(maxsize=8)
 def _with_official(block: type[Official]) -> type[DatasetSpec]:
-    """The model of datasets whose suite has its own form of `official`."""
     return create_model("DatasetSpec", __base__=DatasetSpec, official=(block | None, None))  # type: ignore[arg-type]
 
 
 def spec_model(dataset: Dataset) -> type[DatasetSpec]:
-    """The model that validates the dataset's blocks.
-
-    Raises:
-        MedtasksError: the suite names code that is not there.
-    """
     suite = dataset.suite
     if "official" in dataset.blocks and suite.official and suite.official.adapters:
         return _with_official(function_named(suite.official.adapters.code, where=suite.file).Block)
@@ -626,11 +616,7 @@ def spec_model(dataset: Dataset) -> type[DatasetSpec]:
 
 
 def dataset_spec(dataset: Dataset) -> DatasetSpec:
-    """What the dataset's file says of its rows, prompts, answers and judges, and of its suite's words.
-
-    Raises:
-        MedtasksError: an unknown key, a missing one, or a wrong value; or the suite names no such code.
-    """
+    """What the dataset's file says of its rows, prompts, answers and judges, and of its suite's words."""
     model = spec_model(dataset)
     remedy = "CONTRIBUTING.md shows a complete task file"
     return validated(lambda: model(**dataset.blocks), where=dataset.file, remedy=remedy)

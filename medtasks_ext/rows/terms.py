@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 
 def record_file() -> Path:
-    """Where it is recorded what the user accepted, and when."""
     return cache_dir() / "accepted.json"
 
 
@@ -26,11 +25,7 @@ def are_accepted(terms: Terms) -> bool:
 
 
 def accept(terms: Terms) -> None:
-    """Record that the user accepts the terms; they hold for all datasets that have the same.
-
-    Raises:
-        MedtasksError: the record cannot be written.
-    """
+    """They hold for all datasets that have the same."""
     file = record_file()
     kept = read_json(file) if file.is_file() else {}
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
@@ -38,7 +33,6 @@ def accept(terms: Terms) -> None:
 
 
 def shown(terms: Terms) -> str:
-    """The terms for people."""
     lines = [f"Owner: {terms.owner}", f"Terms: {terms.asks}", f"       {terms.url}"]
     if terms.copy_by:
         lines.append(

@@ -17,30 +17,16 @@ if TYPE_CHECKING:
 
 
 class PromptTemplate:
-    """One template of a task.
-
-    Attributes:
-        key: what holds it in the task file: `prompt.input`, `judge.question`.
-    """
+    """One template of a task; `key` is what holds it in the task file: `prompt.input`, `judge.question`."""
 
     def __init__(self, key: str, text: str, file: Path) -> None:
         self.key, self.compiled = key, Template(text, file, key)
 
     def variables(self) -> frozenset[str]:
-        """The names that the template reads."""
         return self.compiled.variables()
 
     def of(self, row: ReadRow, values: Row) -> str:
-        """The rendered text.
-
-        Args:
-            row: for messages.
-            values: what the template sees.
-
-        Raises:
-            RowError: the row lacks what the template reads.
-            MedtasksError: the template does what the sandbox forbids.
-        """
+        """Raises RowError: the row lacks what the template reads."""
         try:
             return self.compiled.render(values)
         except (jinja2.UndefinedError, TypeError, ValueError, KeyError) as error:
@@ -59,21 +45,13 @@ class PromptTemplate:
 
 
 class Texts(NamedTuple):
-    """What a row says in a prompt."""
-
     input: str  # the input, without the line that asks for the answer
     asked: str  # the input with that line
     target: str | None  # the gold answer as written; None where the authors left it out
 
 
 class TextReader:
-    """Renders the rows of one dataset for one strategy.
-
-    Args:
-        spec: the templates.
-        file: the task file, for messages.
-        cot: whether reasoning is asked for: the prompt then ends without a cue.
-    """
+    """Renders the rows of one dataset for one strategy; with `cot` the prompt ends without a cue."""
 
     def __init__(self, spec: DatasetSpec, file: Path, *, cot: bool) -> None:
         self._input = PromptTemplate("prompt.input", spec.prompt.input, file)
@@ -83,15 +61,6 @@ class TextReader:
         self._may_lack_gold = spec.rows.official_name is not None
 
     def read(self, row: ReadRow, values: Row) -> Texts:
-        """The texts of a row.
-
-        Args:
-            row: for messages.
-            values: what templates see of it.
-
-        Raises:
-            RowError: the row lacks what a template reads.
-        """
         text = asked = self._input.of(row, values)
         if self._cue:
             asked = f"{text}\n{self._cue.of(row, values)}"

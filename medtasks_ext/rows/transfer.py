@@ -88,13 +88,7 @@ def has_known_host(url: str) -> bool:
 
 
 def failed(error: Exception, where: str, otherwise: str = OTHERWISE) -> NotHereError:
-    """The error for a download that failed.
-
-    Args:
-        error: of the last attempt.
-        where: the file's place.
-        otherwise: what helps besides another try.
-    """
+    """The error for a download that failed; `otherwise`: what helps besides another try."""
     if isinstance(error, _RefusedError):
         return NotHereError(str(error), where=public(where), remedy=f"try again later, or {otherwise}")
     reason = str(getattr(error, "reason", None) or error).partition("\n")[0] or type(error).__name__
@@ -128,14 +122,7 @@ class Expected:
 def fetch(url: str, target: Path, check: Callable[[Path], object], expected: Expected = Expected()) -> Path:
     """A file, downloaded unless it is there. It takes its place only whole; processes wait for each other.
 
-    Args:
-        url: as for `download`.
-        target: where it goes.
-        check: looks at the content before it goes there; raises where it is not the right one.
-        expected: as for `download`.
-
-    Raises:
-        MedtasksError: as for `download`, and what the check raises.
+    `check` looks at the content before it goes there; raises where it is not the right one.
     """
     part = target.with_name(f".{target.name}.part")
     try:
@@ -159,14 +146,8 @@ def fetch(url: str, target: Path, check: Callable[[Path], object], expected: Exp
 def download(url: str, part: Path, expected: Expected = Expected()) -> None:
     """Stream a file to disk. Proxies come from the environment (`HTTPS_PROXY`, `NO_PROXY`).
 
-    Args:
-        url: where it lies, by HTTP; redirects are followed.
-        part: receives the content; what is there already is taken up by a range request.
-        expected: what is known of it.
-
-    Raises:
-        NotHereError: the last attempt failed, the server refuses the file, or it is too large.
-        MedtasksError: the disk is full, or the folder cannot be written.
+    What is in `part` already is taken up by a range request. Raises NotHereError: the last attempt failed,
+    the server refuses the file, or it is too large.
     """
     if urlsplit(url).hostname and not has_known_host(url):
         unknown = OSError(f"no address is known for {urlsplit(url).hostname}")

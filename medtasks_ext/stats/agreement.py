@@ -30,8 +30,6 @@ _BLOCK = 2**22  # numbers that are held at once
 
 
 class Coefficient(NamedTuple):
-    """A coefficient of agreement with its 95 % interval; both limits None where there is none."""
-
     value: float | None
     low: float | None = None
     high: float | None = None
@@ -50,11 +48,8 @@ def z_scores(values: Sequence[float]) -> Array | None:
 def icc_3k(ratings: Sequence[Sequence[float]] | Array) -> Coefficient:
     """ICC(3,k): two-way mixed effects, consistency of the mean of k raters (Shrout & Fleiss 1979).
 
-    (MS_cases - MS_error) / MS_cases, with the interval from the F distribution (McGraw & Wong 1996).
-    The lower limit can be negative; the paper prints 0 then.
-
-    Args:
-        ratings: instances x raters, no gaps.
+    (MS_cases - MS_error) / MS_cases, with the interval from the F distribution (McGraw & Wong 1996), whose
+    lower limit can be negative; the paper prints 0 then. `ratings`: instances x raters, no gaps.
     """
     table = np.asarray(ratings, dtype=float)
     n = len(table)
@@ -83,8 +78,6 @@ def icc_3k_interval(icc: float, n: int, k: int) -> tuple[float, float]:
 
 
 class Correlation(NamedTuple):
-    """Spearman's rank correlation."""
-
     value: float
     interval: Interval | None  # None for fewer than four points
     p_value: float  # two-sided; NaN for two points
@@ -95,15 +88,8 @@ def rank_correlation(one: ArrayLike, other: ArrayLike, *, least: int = 3) -> Cor
     """Spearman's correlation, ties with their mean rank; None where one of the two does not vary.
 
     The interval is Fisher's z with the variance (1 + r² / 2) / (n - 3) of Bonett and Wright (Psychometrika
-    2000), the p-value that of Student's t with n - 2 degrees of freedom.
-
-    Args:
-        one: values.
-        other: as many.
-        least: points below which there is none. Two points always give 1 or -1.
-
-    Raises:
-        ValueError: the lists are not of one length, or a value is not finite.
+    2000), the p-value that of Student's t with n - 2 degrees of freedom. Below `least` points there is none:
+    two always give 1 or -1. Raises ValueError: not of one length, or not finite.
     """
     from scipy.special import ndtri
     from scipy.stats import spearmanr
@@ -132,7 +118,6 @@ def spearman(one: ArrayLike, other: ArrayLike) -> float | None:
 def kappa(
     one: Sequence[float], other: Sequence[float], scale: Sequence[float], *, quadratic: bool = False
 ) -> float | None:
-    """Cohen's kappa over the values of a scale; with quadratic weights if wanted."""
     from sklearn.metrics import cohen_kappa_score
 
     if not one:
@@ -152,8 +137,6 @@ def kappa(
 
 
 class Kappa(NamedTuple):
-    """How far some experts agree about some subjects."""
-
     measure: str  # `fleiss_kappa` or `cohen_kappa`
     between: tuple[str, ...]  # the experts
     value: float | None  # None where it is undefined: all votes are the same, or there are none
@@ -162,18 +145,11 @@ class Kappa(NamedTuple):
 
 
 def fleiss_kappa(counts: Sequence[Sequence[int]] | Array) -> tuple[float | None, float | None]:
-    """Fleiss' kappa and the observed agreement (Fleiss 1971, equations 3, 5 and 7).
+    """Fleiss' kappa and the mean share of agreeing pairs (Fleiss 1971, equations 3, 5 and 7).
 
-    Args:
-        counts: (subjects, categories), how many raters chose a category; the same number of raters, at
-            least two, for every subject.
-
-    Returns:
-        (kappa, mean share of agreeing pairs). Kappa is None where all votes fall into one category;
-        both are None without subjects.
-
-    Raises:
-        ValueError: the number of raters varies, or is below two.
+    `counts`: (subjects, categories), how many raters chose a category. Kappa is None where all votes fall
+    into one category, both are None without subjects. Raises ValueError: the number of raters varies, or is
+    below two.
     """
     table = np.asarray(counts, dtype=float)
     if not len(table):
@@ -191,12 +167,7 @@ def fleiss_kappa(counts: Sequence[Sequence[int]] | Array) -> tuple[float | None,
 
 
 def kappas(votes: Mapping[str, Mapping[str, int]], scale: Sequence[int]) -> list[Kappa]:
-    """Fleiss' kappa of all experts, and Cohen's of each pair.
-
-    Args:
-        votes: expert -> subject -> category.
-        scale: all categories.
-    """
+    """Fleiss' kappa of all experts, and Cohen's of each pair. `votes`: expert -> subject -> category."""
     experts = sorted(votes)
     if len(experts) < 2:
         return []
@@ -225,7 +196,6 @@ def kappas(votes: Mapping[str, Mapping[str, int]], scale: Sequence[int]) -> list
 
 
 def subsets(names: Sequence[str]) -> list[tuple[str, ...]]:
-    """All non-empty subsets, the full one last: the sub-juries."""
     return [chosen for size in range(1, len(names) + 1) for chosen in combinations(names, size)]
 
 
@@ -279,13 +249,11 @@ def at_least_zero(estimate: Coefficient) -> Coefficient:
 def pairwise_baseline(composites: Mapping[str, Mapping[str, float]], *, clamp: bool = True) -> Coefficient:
     """Mean ICC(3,2) over all pairs of raters who share at least two instances.
 
-    The interval is the bootstrap's over pairs (percentiles). `n` counts the pairs; one
-    without an ICC (no variation on what it shares) is left out.
+    The interval is the bootstrap's over pairs (percentiles). `n` counts the pairs; one without an ICC (no
+    variation on what it shares) is left out.
 
-    Args:
-        composites: rater -> instance -> mean of the axes.
-        clamp: an ICC below 0 counts as 0: it has no lower bound, so a single pair with two instances could
-            outweigh all others.
+    `clamp`: an ICC below 0 counts as 0: it has no lower bound, so a single pair with two instances could
+    outweigh all others.
     """
     z = z_by_rater(composites)
     agreements = []
@@ -327,11 +295,9 @@ def rating_table(by_rater: Mapping[str, Mapping[str, float]]) -> Array:
 def krippendorff_alpha(table: Array, metric: Metric, key: str) -> Coefficient:
     """Krippendorff's alpha: 1 - observed / expected disagreement (Krippendorff 2011, "Computing alpha").
 
-    Args:
-        table: (units, raters), NaN where nobody rated. Units with one rating say nothing.
-        metric: squared difference of the values (`interval`), or of their ranks among all ratings
-            (`ordinal`).
-        key: names what is resampled; the same for figures that are to be compared.
+    `table`: (units, raters), NaN where nobody rated. Units with one rating say nothing. `metric`: squared
+    difference of the values (`interval`), or of their ranks among all ratings (`ordinal`). `key`: names what
+    is resampled; the same for figures that are to be compared.
     """
     table = table[(~np.isnan(table)).sum(axis=1) >= 2] if table.size else table
     values = np.unique(table[~np.isnan(table)])
@@ -347,7 +313,6 @@ def krippendorff_alpha(table: Array, metric: Metric, key: str) -> Coefficient:
 
 
 def _alphas(coincidences: Array, values: Array, metric: Metric) -> Array:
-    """(resamples, values, values) -> (resamples,), NaN where all ratings are the same."""
     totals = coincidences.sum(axis=2)
     places = (
         np.broadcast_to(values, totals.shape)
@@ -363,14 +328,9 @@ def _alphas(coincidences: Array, values: Array, metric: Metric) -> Array:
 def mean_kappa(table: Array, scale: Sequence[float], weighting: Weighting, key: str) -> Coefficient:
     """Cohen's kappa with weights (Cohen 1968), the mean over all pairs of raters who share units.
 
-    Args:
-        table: (units, raters), NaN where nobody rated.
-        scale: all values, from lowest to highest; disagreement grows with the distance of their places, or
-            with its square.
-        key: as in `krippendorff_alpha`.
-
-    Returns:
-        `n` counts the pairs with a kappa.
+    `table`: (units, raters), NaN where nobody rated. `scale`: all values, from lowest to highest;
+    disagreement grows with the distance of their places, or with its square. `key`: as in
+    `krippendorff_alpha`. Returns: `n` counts the pairs with a kappa.
     """
     places = np.arange(len(scale))
     distance = np.abs(places[:, None] - places).astype(float) ** (2 if weighting == "quadratic" else 1)
@@ -390,7 +350,6 @@ def mean_kappa(table: Array, scale: Sequence[float], weighting: Weighting, key: 
 
 
 def _kappas(counts: Array, distance: Array) -> Array:
-    """(resamples, values, values) -> (resamples,), NaN where both raters give one and the same value."""
     n = counts.sum(axis=(1, 2))
     observed = (counts * distance).sum(axis=(1, 2))
     chance = np.einsum("rv,rw,vw->r", counts.sum(axis=2), counts.sum(axis=1), distance)
@@ -409,9 +368,7 @@ def icc_of_raters(table: Array, key: str) -> Coefficient:
 def icc_of_groups(groups: Sequence[Array], key: str) -> Coefficient:
     """ICC(3,k) of the groups' mean z-scores: `group_agreement` with the bootstrap's interval.
 
-    Args:
-        groups: (units, raters) each, the same units; NaN where nobody rated.
-        key: as in `krippendorff_alpha`.
+    `groups`: (units, raters) each, the same units; NaN where nobody rated. `key`: as in `krippendorff_alpha`.
     """
     rated = np.all([(~np.isnan(group)).any(axis=1) for group in groups], axis=0)
     groups, n = [group[rated] for group in groups], int(rated.sum())
@@ -455,7 +412,6 @@ def _iccs(scores: Array, weights: Array) -> Array:
 
 
 def _weights(key: str, n: int) -> Array:
-    """All weights 1, then those of the resamples."""
     return np.vstack([np.ones((1, n)), resampling_weights(key, n)]) if n else np.ones((1, 0))
 
 
@@ -473,7 +429,6 @@ def _mean(values: Array, axis: int) -> Array:
 
 
 def _estimate(values: Array, n: int) -> Coefficient:
-    """The first value with the percentiles of the others; no interval over one unit."""
     if np.isnan(values[0]):
         return Coefficient(None, n=n)
     again = values[1:][~np.isnan(values[1:])]

@@ -23,11 +23,8 @@ _NARROW = 16
 class Counts:
     """What each unit of a task contributes to the metrics that are computed from the same counts.
 
-    Attributes:
-        matrix: (n_units, k), dense or sparse.
-        statistics: metric -> how its value follows from column sums of the matrix.
-        labels: what the columns of `statistic.label_counts` stand for; none where that is unknown, or
-            counts are others.
+    `matrix`: (n_units, k), dense or sparse. `labels`: what the columns of `statistic.label_counts` stand for;
+    none where that is unknown, or counts are others.
     """
 
     matrix: Matrix
@@ -36,12 +33,10 @@ class Counts:
 
     @property
     def n_units(self) -> int:
-        """Number of rows."""
         rows: int = self.matrix.shape[0]
         return rows
 
     def values(self) -> dict[str, float]:
-        """Metric -> its value over all units."""
         sums = np.asarray(self.matrix.sum(axis=0))
         return {name: float(statistic.value(sums)) for name, statistic in self.statistics.items()}
 
@@ -72,16 +67,9 @@ def counts_of(
     aggregations: Mapping[str, Callable[..., Any]],
     unit: Callable[[Mapping[str, Any]], Hashable] = unit_of,
 ) -> list[Counts]:
-    """The counts of one task.
+    """The counts of one task, the rows in the order of its documents, whatever the order of the samples.
 
-    Args:
-        samples: lm-eval's records of the documents, in memory or as read from `samples_TASK.jsonl`.
-        aggregations: metric -> aggregation, as the task declares them.
-        unit: what a sample's row of counts stands for.
-
-    Returns:
-        Metrics that share their counts share a matrix. Rows are in the order of the task's documents,
-        whatever the order of the samples. Metrics that no sample reports are left out.
+    Metrics that share their counts share a matrix; those that no sample reports are left out.
     """
     ordered = sorted(samples, key=lambda sample: sample["doc_id"])
     units = [unit(sample) for sample in ordered]
@@ -118,7 +106,6 @@ def by_unit(matrix: Matrix, units: Sequence[Hashable] | Array) -> Matrix:
 
 
 def _numbered(units: Sequence[Hashable] | Array) -> tuple[int, Array]:
-    """How many units there are, and the number of each row's in the order of their first row."""
     if isinstance(units, np.ndarray):
         _, first, rows = np.unique(units, return_index=True, return_inverse=True)
         return len(first), np.argsort(np.argsort(first))[rows]

@@ -57,13 +57,7 @@ _NOTHING = 1e-12  # smaller variances and widths are rounding
 
 @dataclass(frozen=True)
 class Interval:
-    """A confidence interval on the scale of its metric.
-
-    Attributes:
-        low: lower end.
-        high: upper end.
-        rough: whether simulations of its kind find a coverage below 90 %.
-    """
+    """On the scale of its metric; `rough` where simulations of its kind find a coverage below 90 %."""
 
     low: float
     high: float
@@ -72,22 +66,15 @@ class Interval:
 
 @dataclass(frozen=True)
 class Estimated:
-    """An interval, and how it was taken."""
-
     interval: Interval
     method: str
 
 
 def wilson(score: ArrayLike, size: ArrayLike, quantile: ArrayLike = Z) -> tuple[Array, Array]:
-    """Wilson's interval.
+    """Lower and upper ends of Wilson's interval, (...), which hold the score.
 
-    Args:
-        score: (...), on 0-1.
-        size: (...), documents, above 0; no whole number is needed.
-        quantile: (...), of the normal distribution, or of Student's.
-
-    Returns:
-        Lower and upper ends, (...), which hold the score.
+    `score`: (...), on 0-1. `size`: (...), documents, above 0; no whole number is needed. `quantile`: (...),
+    of the normal distribution, or of Student's.
     """
     p, n, q = np.broadcast_arrays(*(np.asarray(item, dtype=float) for item in (score, size, quantile)))
     a = q**2 / n
@@ -98,11 +85,8 @@ def wilson(score: ArrayLike, size: ArrayLike, quantile: ArrayLike = Z) -> tuple[
 def sample_sizes(score: ArrayLike, low: ArrayLike, high: ArrayLike, documents: ArrayLike) -> Array:
     """How many documents, right or wrong, give an interval of this width: `wilson` read backwards.
 
-    Args:
-        score: (...), on 0-1.
-        low: lower ends.
-        high: upper ends.
-        documents: what an interval without a width is worth, which earlier versions have.
+    `score`: (...), on 0-1. `documents`: what an interval without a width is worth, which earlier versions
+    have.
     """
     p = np.clip(np.asarray(score, dtype=float), 0.0, 1.0)
     half = np.clip((np.asarray(high, dtype=float) - np.asarray(low, dtype=float)) / 2, 0.0, 0.499)
@@ -121,13 +105,8 @@ def mean_interval(weights: ArrayLike, scores: ArrayLike, sizes: ArrayLike) -> tu
     of one document: no score on 0-1 varies more, and else a task that tells nothing would open the group's
     interval to its ends. A group of one task has the task's interval.
 
-    Args:
-        weights: (groups, tasks); each row adds up to 1.
-        scores: (tasks,), on 0-1.
-        sizes: (tasks,), what each is `sample_sizes`.
-
-    Returns:
-        Lower and upper ends, (groups,).
+    `weights`: (groups, tasks); each row adds up to 1. `scores`: (tasks,), on 0-1. `sizes`: (tasks,), what
+    each is `sample_sizes`. Returns: Lower and upper ends, (groups,).
     """
     w, n = np.asarray(weights, dtype=float), np.asarray(sizes, dtype=float)
     p = np.clip(np.asarray(scores, dtype=float), 0.0, 1.0)
@@ -141,14 +120,7 @@ def mean_interval(weights: ArrayLike, scores: ArrayLike, sizes: ArrayLike) -> tu
 def of_tasks(
     weights: ArrayLike, scores: ArrayLike, intervals: Sequence[Interval | None], documents: ArrayLike
 ) -> Interval | None:
-    """The interval of one weighted mean of tasks; None where a task has none.
-
-    Args:
-        weights: (tasks,), which add up to 1.
-        scores: (tasks,), on 0-1.
-        intervals: of the tasks.
-        documents: (tasks,), their numbers.
-    """
+    """The interval of one weighted mean of tasks; None where a task has none. `scores`: (tasks,), on 0-1."""
     known = [item for item in intervals if item is not None]
     if not known or len(known) < len(intervals):
         return None
@@ -173,9 +145,8 @@ def width_as_sd(interval: Interval) -> float:
 def of_shares(parts: ArrayLike, wholes: ArrayLike | None = None) -> Interval | None:
     """The interval of a share that is counted in independent units; None for fewer than two.
 
-    Args:
-        parts: (units,), such as how many raters of a unit agreed.
-        wholes: (units,), of how many; by default each unit counts as one.
+    `parts`: (units,), such as how many raters of a unit agreed. `wholes`: (units,), of how many; by default
+    each unit counts as one.
     """
     above = np.asarray(parts, dtype=float)
     below = np.ones(len(above)) if wholes is None else np.asarray(wholes, dtype=float)
@@ -186,14 +157,9 @@ def of_shares(parts: ArrayLike, wholes: ArrayLike | None = None) -> Interval | N
 
 
 def intervals_of(counts: Counts, resampled: dict[str, Array]) -> dict[str, Estimated]:
-    """The interval of every metric that is made of some counts.
+    """Metric -> interval; none for fewer than two units, or where nothing varies on a scale without ends.
 
-    Args:
-        counts: a row for each unit.
-        resampled: metric -> its values on bootstrap resamples, (resamples,), of those that are no means.
-
-    Returns:
-        Metric -> interval; none for fewer than two units, or where nothing varies on a scale without ends.
+    `resampled`: metric -> values on bootstrap resamples, (resamples,), of those that are no means.
     """
     estimates: dict[str, Estimated | None] = {}
     for metric, statistic in counts.statistics.items():
@@ -208,7 +174,6 @@ def intervals_of(counts: Counts, resampled: dict[str, Array]) -> dict[str, Estim
 
 
 def is_mean(value: object) -> bool:
-    """Whether a statistic's `value` is a mean over documents, or over runs of them."""
     return value in (share, mean_of_runs.value)
 
 
@@ -228,11 +193,9 @@ def _of_mean(counts: Counts) -> Estimated | None:
 def _of_units(parts: Array, wholes: Array, residuals: Array, *, single: bool = True) -> Estimated | None:
     """The interval of sum(parts) / sum(wholes).
 
-    Args:
-        parts: (units,) what each adds to the score.
-        wholes: (units,) what each counts.
-        residuals: (units,) what each adds to the deviation of the score from its expectation.
-        single: whether each unit is one document.
+    `parts`: (units,) what each adds to the score. `wholes`: (units,) what each counts. `residuals`: (units,)
+    what each adds to the deviation of the score from its expectation. `single`: whether each unit is one
+    document.
     """
     n, total = len(wholes), wholes.sum()
     if n < 2 or total <= 0:
@@ -250,11 +213,8 @@ def _of_units(parts: Array, wholes: Array, residuals: Array, *, single: bool = T
 def effective_size(score: float, variance: float, units: int, concentration: float) -> float:
     """How many documents, right or wrong, have a share of this variance.
 
-    Args:
-        score: on 0-1.
-        variance: of the score, as its bootstrap resamples have it.
-        units: independent ones.
-        concentration: sum of squares of the units' shares of the score; 1 / units if they are alike.
+    `score`: on 0-1. `variance`: of the score, as its bootstrap resamples have it. `units`: independent ones.
+    `concentration`: sum of squares of the units' shares of the score; 1 / units if they are alike.
     """
     spread = score * (1 - score)
     if spread <= _NOTHING:
@@ -265,8 +225,7 @@ def effective_size(score: float, variance: float, units: int, concentration: flo
 def _of_score(score: float, variance: float, units: int, *, bounded: bool) -> Estimated | None:
     """The interval of a score of which no more than its variance over resamples is known.
 
-    Args:
-        bounded: whether it is on 0-1.
+    `bounded`: whether it is on 0-1.
     """
     if units < 2:
         return None
@@ -299,11 +258,6 @@ def matched_difference(first_alone: int, second_alone: int, n: int) -> Interval:
 
     Half a unit is added to each cell of the table of both outcomes (Agresti and Min, Statistics in Medicine
     24 (2005) 729-740). Unlike the bootstrap's, the interval has a width where no unit differs.
-
-    Args:
-        first_alone: units with the first outcome and without the second one.
-        second_alone: units with the second one alone.
-        n: units, at least 1.
     """
     one, other, total = first_alone + 0.5, second_alone + 0.5, n + 2
     difference = (one - other) / total

@@ -39,8 +39,6 @@ _BLOCK = 2**20  # numbers that are worked on at once
 
 @dataclass(frozen=True)
 class PairedTest:
-    """Whether two models' scores on the same documents differ."""
-
     p_value: float  # two-sided, above 0
     method: str  # name of the test
     n_units: int  # documents, or clusters of them, that are independent of each other
@@ -49,8 +47,6 @@ class PairedTest:
 
 @dataclass(frozen=True)
 class Part:
-    """One task of a group in two models; a task alone is a group of one."""
-
     weight: float  # of the task in the group's score
     first: Counts  # counts of one model, by unit
     second: Counts  # of the other, its units in the same order
@@ -73,10 +69,6 @@ def document_test(parts: Sequence[Part], documents: int, metric: str = "score") 
     - F1, pooled or a mean over labels: the predictions of each unit are swapped between the models, and the
       group's scores computed anew, over all labels that either model has. Counts of other kinds, and those
       whose labels an earlier version did not record, leave nothing to swap.
-
-    Args:
-        documents: of all of them.
-        metric: which one.
     """
     points = [_points(part, metric) for part in parts]
     if len(parts) == 1 and points[0] is not None and _is_right_or_wrong(points[0]):
@@ -108,13 +100,9 @@ def paired_test(first: ArrayLike, second: ArrayLike, units: Sequence[Hashable] |
       counts as one more (Phipson and Smyth, Stat. Appl. Genet. Mol. Biol. 2010). A unit's documents flip
       together.
 
-    Args:
-        first: (n,) scores of one model.
-        second: (n,) scores of the other on the same documents.
-        units: (n,) which documents belong together, such as all about one note.
-
-    Raises:
-        ValueError: lengths differ, or a score is not finite.
+    `first`: (n,) scores of one model. `second`: (n,) scores of the other on the same documents. `units`: (n,)
+    which documents belong together, such as all about one note. Raises ValueError: lengths differ, or a score
+    is not finite.
     """
     scores = paired(first, second)
     differences = scores[0] - scores[1]
@@ -129,8 +117,7 @@ def paired_test(first: ArrayLike, second: ArrayLike, units: Sequence[Hashable] |
 def paired(first: ArrayLike, second: ArrayLike) -> Array:
     """(2, n): two lists of finite numbers side by side.
 
-    Raises:
-        ValueError: they are not of one length, or not finite.
+    Raises ValueError: not of one length, or not finite.
     """
     one, other = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     if one.ndim != 1 or one.shape != other.shape or not len(one):
@@ -157,7 +144,6 @@ def _points(part: Part, metric: str) -> _Points | None:
 
 
 def _aligned(part: Part, metric: str) -> Part | None:
-    """The counts of both models in the same columns; None where these are unknown."""
     both = part.first, part.second
     if all(item.statistics[metric].counts is as_they_are for item in both):
         return part
@@ -196,10 +182,6 @@ def mid_p(won: int, lost: int) -> float:
 
     The exact p-value is too large, by the steps of the binomial distribution (Fagerland, Lydersen and Laake,
     BMC Med. Res. Methodol. 13, 2013).
-
-    Args:
-        won: documents that the first model alone has right.
-        lost: those that the second has.
     """
     from scipy.special import bdtr, gammaln
 
@@ -221,7 +203,6 @@ def _sign_flips(differences: Array) -> PairedTest:
 
 
 def _swaps(parts: Sequence[Part], metric: str) -> PairedTest:
-    """Both scores of each task anew, with some units of the two models swapped."""
     both = [(_dense(part.first), _dense(part.second)) for part in parts]
     moved = [(second - first)[(first != second).any(axis=1)] for first, second in both]
     ends = np.cumsum([len(rows) for rows in moved])
@@ -246,10 +227,8 @@ def _swaps(parts: Sequence[Part], metric: str) -> PairedTest:
 def _share_as_extreme(n: int, width: int, is_extreme: Callable[[Array], Array]) -> tuple[float, bool]:
     """How many of the patterns of n zeros and ones are as extreme as the observed one, and whether of all.
 
-    Args:
-        n: units that can be turned.
-        width: numbers that `is_extreme` holds for each pattern, beside the pattern.
-        is_extreme: (patterns, n) -> (patterns,); true for the observed pattern, which is all zeros.
+    `n`: units that can be turned. `width`: numbers that `is_extreme` holds for each pattern, beside the
+    pattern. `is_extreme`: (patterns, n) -> (patterns,); true for the observed pattern, which is all zeros.
     """
     if 2**n <= FLIPS + 1:
         every = np.arange(2**n)[:, None] >> np.arange(n) & 1

@@ -51,8 +51,7 @@ class Population:
     def following(self, scale: float | None, half: float | None, wished: float) -> float:
         """The scale of the round after this one, which draws more or all; None before the first.
 
-        Args:
-            half: of the interval so far; None where nothing was scored.
+        `half`: of the interval so far; None where nothing was scored.
         """
         if scale is None:
             return max(ENOUGH, float((self.least / self.weights).min()))
@@ -65,8 +64,6 @@ class Population:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A score of all units, from those that were drawn."""
-
     value: float
     variance: float  # of its distance to the score of all units
     beyond: float  # of its distance to the expected score, of which all units are themselves a draw
@@ -79,10 +76,8 @@ def estimated(counts: Array, size: int, value: Callable[[Array], Array]) -> Esti
     One unit more is counted, whose value is as uncertain as can be. Units that all came out alike would say
     that nothing varies: a score of 0 or 1 has the variance of half a unit that came out otherwise.
 
-    Args:
-        counts: (drawn, k), a row for each unit.
-        size: units of the task.
-        value: sums of counts, (..., k) -> score (...).
+    `counts`: (drawn, k), a row for each unit. `size`: units of the task. `value`: sums of counts, (..., k) ->
+    score (...).
     """
     n = len(counts)
     score = float(value(counts.sum(axis=0)))

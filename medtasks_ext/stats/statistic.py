@@ -25,12 +25,10 @@ Array: TypeAlias = np.ndarray
 class Statistic:
     """An aggregation for a task's YAML that can be resampled, too.
 
-    Attributes:
-        name: of the aggregation, as lm-eval writes it into results.
-        counts: items of n documents -> (n, k). k may depend on the items. A statistic of several
-            documents at once (the trials of a question) puts its counts into the row of the first.
-        value: sums of the rows (..., k) -> metric (...). Never NaN: a ratio without a whole is 0.
-        labels: items -> the labels that the columns of `label_counts` stand for; None of other counts.
+    `counts`: items of n documents -> (n, k). k may depend on the items. A statistic of several documents at
+    once (the trials of a question) puts its counts into the row of the first. `value`: sums of the rows (...,
+    k) -> metric (...). Never NaN: a ratio without a whole is 0. `labels`: items -> the labels that the
+    columns of `label_counts` stand for; None of other counts.
     """
 
     # no dataclass: lm-eval's copy of a configuration would take it apart
@@ -87,7 +85,6 @@ def as_they_are(items: Sequence[Sequence[float]]) -> Array:
 
 
 def share(sums: Array) -> Array:
-    """First column as a share of the second."""
     return ratios(sums[..., 0], sums[..., 1])
 
 
@@ -103,13 +100,7 @@ mean_of_some = Statistic("mean_of_some", as_they_are, share)
 def label_counts(
     gold: Sequence[Iterable[Hashable]], predicted: Sequence[Iterable[Hashable]], labels: Sequence[Hashable]
 ) -> Matrix:
-    """(n, 3 x labels): which labels a document has right, predicts, and has as gold.
-
-    Args:
-        gold: distinct gold labels of each document.
-        predicted: distinct predicted labels of each document.
-        labels: the columns; labels outside them vanish.
-    """
+    """(n, 3 x labels): which labels a document has right, predicts, and has as gold; others vanish."""
     from scipy.sparse import csr_array
 
     column, size = {label: place for place, label in enumerate(labels)}, len(labels)

@@ -61,12 +61,7 @@ _CODE, _ANSWER, _REASON = "code", "list_str_templates_direct", "list_str_templat
 
 
 class Files:
-    """The authors' files of one dataset (`rows.authors.AuthorsFiles`).
-
-    Args:
-        name: their name of the dataset, which names the files.
-        suite: BRIDGE.
-    """
+    """The authors' files of one dataset (`rows.authors.AuthorsFiles`)."""
 
     schema, gold, languages, repo = SCHEMA, "output", {"cn": "zh", "jp": "ja"}, "YLab-Open/BRIDGE-Open"
 
@@ -80,23 +75,16 @@ class Files:
         ]
 
     def local(self, root: Path) -> tuple[Path, Path | None] | None:
-        """Test rows and few-shot rows below a data folder; None where there are no test rows."""
         test, fewshot = (_spelled([root / path for path in paths]) for paths in zip(*self.paths, strict=True))
         return (test, fewshot) if test else None
 
     def read(self, file: Path, member: str | None = None) -> list[Row]:
-        """The rows of a file, or of a member of an archive; gold that was left out as a column is blank."""
         rows = read_rows(file, member)
         return rows if any("output" in row for row in rows) else [{**row, "output": ""} for row in rows]
 
     # ------------------------------------------------------------------ the public release
 
     def released(self, split: str) -> tuple[Path, str] | None:
-        """Archive and member that hold `test` or `fewshot` in the release; None where it lacks the dataset.
-
-        Raises:
-            MedtasksError: the archive cannot be fetched or read.
-        """
         archive, wanted = self._archive(split).get(), {letters(name + _ENDINGS[split]) for name in self.names}
         members = (Path(member).name for member in _members(archive) if member.endswith(_ENDINGS[split]))
         name_inside = next((name for name in members if letters(name) in wanted), None)
@@ -106,7 +94,6 @@ class Files:
         return RemoteFile(_ARCHIVES[split], _REVISION, self.repo)
 
     def released_rows(self) -> Rows:
-        """The rows of the release, which has the dataset."""
         test, examples = self.released("test"), self.released("fewshot")
         assert test is not None  # the release has the dataset
         archive, member = test
@@ -120,19 +107,12 @@ class Files:
         )
 
     def released_inputs(self) -> list[str]:
-        """Inputs of the released test rows, if the release is on this machine; nothing is downloaded."""
         release = self.released("test") if self._archive("test").here() else None
         rows = read_rows(*release) if release else []
         return [str(row["input"]) for row in rows if row.get("split", "test") == "test" and row.get("input")]
 
     def with_released_examples(self, rows: Rows) -> Rows:
-        """Rows with the release's examples as their pool, if it is on this machine.
-
-        Rows of the authors bring their own; synthetic rows keep theirs.
-
-        Raises:
-            MedtasksError: the archive cannot be read.
-        """
+        """Rows of the authors bring their own pool; synthetic rows keep theirs."""
         theirs = rows.origin in ("release", "sample") or any(row.get("instruction") for row in rows.fewshot)
         if theirs or not self._archive("fewshot").here() or (release := self.released("fewshot")) is None:
             return rows
@@ -145,13 +125,9 @@ class Files:
         return replace(rows, fewshot=examples, fewshot_where=f"{archive}!{member}")
 
     def are_examples(self, rows: Rows) -> bool | None:
-        """Whether a pool is the authors' own examples.
+        """A file in the place of the authors' examples is theirs if it holds the rows of their release.
 
-        A file in their place is theirs if it holds the rows of their release; None where no release is on
-        this machine to compare it with.
-
-        Raises:
-            MedtasksError: the archive cannot be read.
+        None where no release is on this machine to compare it with.
         """
         names = {letters(name + _ENDINGS["fewshot"]) for name in self.names}
         place = (rows.fewshot_where or "").partition("!")
@@ -163,16 +139,7 @@ class Files:
         return read_rows(*release) == rows.fewshot if release else None
 
     def released_instruction(self, dataset: str, *, must: bool) -> ReleasedInstruction | None:
-        """The instruction in the release; None where there is none, or, unless it must be had, not here.
-
-        Args:
-            dataset: id, by which the text of first use is kept.
-            must: download what is not here.
-
-        Raises:
-            MedtasksError: it must be had and cannot; its rows have two instructions; it is not the text that
-                was read at first.
-        """
+        """MedtasksError if it must be had and cannot, rows have two, or it changed since its first use."""
         if not (must or self._archive("test").here()) or (release := self.released("test")) is None:
             return None
         archive, member = release
@@ -193,26 +160,17 @@ class Files:
     # ------------------------------------------------------------------ the strategies' sentences
 
     def direct(self, instruction: str, *, must: bool, fetch: bool) -> str:
-        """An instruction with the answer asked for at once."""
         answer, reason = self._sentences(must=must, fetch=fetch) or ((), ())
         return _swapped(instruction, reason, answer) or instruction
 
     def reasoned(self, instruction: str, line: str, *, must: bool, fetch: bool) -> tuple[str | None, bool]:
-        """An instruction with reasoning asked for, and whether in the authors' own words.
-
-        None where it does not carry the sentence that is swapped: the official code keeps the direct prompt.
-        """
+        """None where it lacks the sentence that is swapped: the official code keeps the direct prompt."""
         if sentences := self._sentences(must=must, fetch=fetch):
             return _swapped(instruction, *sentences), True
         sentence = direct_sentence(instruction)
         return instruction.replace(sentence, line) if sentence else None, False
 
     def direct_sentence(self) -> str:
-        """The authors' sentence that asks for the answer at once.
-
-        Raises:
-            MedtasksError: their code cannot be had.
-        """
         sentences = self._sentences(must=True, fetch=True)
         assert sentences is not None  # it must be had
         return sentences[0][0]
@@ -272,11 +230,6 @@ def direct_sentence(instruction: str) -> str | None:
 
 
 def _same_as_first(name: str, text: str, commit: str, where: str) -> None:
-    """Keep the commit and the hash of an instruction at first use.
-
-    Raises:
-        MedtasksError: it is another one than then.
-    """
     from medtasks_ext.prompts.official.artefacts import FOLDER
 
     file = cache_dir() / FOLDER / "release.json"

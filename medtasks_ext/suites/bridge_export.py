@@ -43,8 +43,6 @@ _IN_SUITES_WORDS = "asked in the suite's own words alone, as the leaderboard's m
 
 @dataclass(frozen=True)
 class Exported:
-    """One written file."""
-
     path: Path  # where it lies
     n: int  # rows
     notes: str  # what differs from how the leaderboard's models were asked, as its rows say; mostly empty
@@ -53,21 +51,9 @@ class Exported:
 def export_run(
     run: Path, out: Path, registry: Registry, suite: Suite, *, own_words: bool = False
 ) -> tuple[list[Exported], list[MedtasksError]]:
-    """Write the tasks of the suite that a run holds, as far as the leaderboard takes them.
+    """The written files, and why other tasks of the run were left out; MedtasksError where all were.
 
-    Args:
-        run: folder of a run.
-        out: where the folder `result` goes.
-        registry: for the official names of the tasks.
-        suite: whose tasks are written.
-        own_words: write what was asked in other words, too; each row says so.
-
-    Returns:
-        The written files, and why other tasks were left out.
-
-    Raises:
-        MedtasksError: no run, or a changed one, no finished task of the suite, or none that the leaderboard
-            takes.
+    `own_words`: write what was asked in other words, too; each row says so.
     """
     manifest = Manifest.read(run)
     refuse_changed(run)
@@ -100,7 +86,6 @@ def export_run(
 
 
 def _check_rows(run: Path, name: str, choice: Choice, stored: TaskRecord, *, own_words: bool) -> None:
-    """Refuse other rows and other words than the leaderboard's."""
     loaded = stored["loaded"]
     if not choice.whole:
         raise MedtasksError(
@@ -138,7 +123,6 @@ def _check_settings(run: Path, name: str, asked: Facts, of_paper: Facts) -> None
 
 
 def _notes(loaded: Mapping[str, Any], asked: Facts) -> str:
-    """What each row says that the names of model and file do not."""
     words = "" if loaded["instruction"] == "official" else f"not {_IN_SUITES_WORDS}"
     variant = settings_words(dict(asked.variant))
     return "; ".join(filter(None, (words, variant and f"the model with {variant}")))
@@ -164,11 +148,7 @@ def _export_task(
 
 
 def _mode(run: Path, name: str, strategy: str, stored: TaskRecord, conditions: Facts) -> str:
-    """What the leaderboard calls the way in which the task was asked: kind of prompt, shots, decoding, seed.
-
-    Raises:
-        MedtasksError: the leaderboard has no name for it.
-    """
+    """What the leaderboard calls the way a task was asked: kind of prompt, shots, decoding, seed."""
     config = stored["config"]
     asked = asked_strategy(strategy, int(config.get("num_fewshot") or 0))
     if asked not in MODES or (asked != strategy and reasons(strategy)):

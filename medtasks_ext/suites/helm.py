@@ -83,7 +83,6 @@ class OfficialAdapter(Official):
 
     @property
     def reasons(self) -> bool:
-        """Whether reasoning can be asked for behind these words."""
         return self.reasoned is not None
 
     @model_validator(mode="after")
@@ -107,7 +106,6 @@ def record_date(text: str) -> str:
 
 
 def without_end_quotes(text: str) -> str:
-    """A choice without quotation marks and blanks at its end."""
     return text.rstrip('"').rstrip()
 
 
@@ -125,14 +123,11 @@ class _Filling(Filling):
         return self.ends(super().text(said))
 
     def ends(self, text: str) -> str:
-        """The text as the official code reads it."""
         return text.replace("\r\n", "\n").replace("\r", "\n") if self.line_ends else text
 
 
 @dataclass(frozen=True)
 class Adapter:
-    """How an instance becomes a prompt."""
-
     instructions: FoldedText  # the text before everything, with slots
     input_prefix: str  # stands before the input
     input_suffix: str  # stands after it
@@ -140,12 +135,6 @@ class Adapter:
     chooses: bool  # whether the choices are listed
 
     def prompt(self, instructions: str, text: str, references: Sequence[str]) -> str:
-        """The prompt of an instance.
-
-        Args:
-            instructions: the instruction with its slots filled.
-            references: the choices, in their order.
-        """
         example = self.input_prefix + text + self.input_suffix
         if self.chooses:
             lines = zip(ascii_uppercase, references, strict=False)
@@ -155,16 +144,7 @@ class Adapter:
 
 
 def read_adapter(specs: PythonSource, name: str, slots: Collection[str]) -> Adapter:
-    """The adapter of a run spec.
-
-    Args:
-        specs: the file of run specs.
-        name: as the run spec is registered.
-        slots: names that rows fill in.
-
-    Raises:
-        MedtasksError: there is no such run spec, or it builds its adapter otherwise.
-    """
+    """The adapter of a run spec."""
     function = specs.decorated(name)
     calls = [
         node
@@ -207,16 +187,7 @@ def read_adapter(specs: PythonSource, name: str, slots: Collection[str]) -> Adap
 
 
 class AdapterWords:
-    """Words of a run spec and of the code that makes its instances (`prompts.official.words.Words`).
-
-    Args:
-        block: `official` of the task's file.
-        held: the wheel.
-        where: the task's file.
-
-    Raises:
-        MedtasksError: the artefact is another one, or has no such place.
-    """
+    """Words of a run spec and of the code that makes its instances (`prompts.official.words.Words`)."""
 
     #: what `official` of a task's file may say
     Block = OfficialAdapter
@@ -257,7 +228,6 @@ class AdapterWords:
             )
 
     def shown(self) -> str:
-        """The words, with the names of slots in their places."""
         text = self.wrapper.shown() if self.wrapper else f"{{{self.block.input}}}"
         references = [item.shown() for item in self.listed] or (
             self.block.references

@@ -19,7 +19,6 @@ _JURY = ("Jury Score", "LLM Jury")
 
 
 def normalised(jury_score: float) -> float:
-    """A jury score of 1-5 on 0-1."""
     return (jury_score - 1) / 4
 
 

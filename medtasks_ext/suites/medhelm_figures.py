@@ -24,8 +24,6 @@ RANKED = "main (Table 1)"
 
 @dataclass(frozen=True)
 class SuiteFigures:
-    """One model's line of Table 1."""
-
     win_rate: float  # mean over benchmarks of (models beaten + half of the ties) / (models - 1)
     win_sd: float  # population s.d. of the model's pairwise win rates, in which a tie is no win
     macro_average: float  # mean of the normalised scores
@@ -39,14 +37,11 @@ _SUITE = __name__.rpartition(".")[2].removesuffix("_figures")
 def suite_figures(scores: Mapping[str, Sequence[float]]) -> dict[str, SuiteFigures]:
     """The figures of models that were run on the same benchmarks.
 
-    Win rates count a tie as half a win and their s.d. counts it as none: the paper's Methods say
-    "at least as good" for both, but only these two rules give the printed values.
+    Win rates count a tie as half a win and their s.d. counts it as none: the paper's Methods say "at least as
+    good" for both, but only these two rules give the printed values.
 
-    Args:
-        scores: model -> normalised score per benchmark, unrounded, in one order for all models.
-
-    Raises:
-        ValueError: fewer than two models, or rows of different length.
+    `scores`: model -> normalised score per benchmark, unrounded, in one order for all models. Raises
+    ValueError: fewer than two models, or rows of different length.
     """
     if len(scores) < 2:
         raise ValueError("win rates need at least two models")
@@ -66,11 +61,7 @@ def suite_figures(scores: Mapping[str, Sequence[float]]) -> dict[str, SuiteFigur
 
 
 def published_win_rates(tasks: Registry, suite: Suite) -> dict[str, float]:
-    """Win rates of the models of MedHELM's Table 1, by its rule; of other suites none.
-
-    Returns:
-        Name in the table -> share of pairs that it wins, 0-1.
-    """
+    """Share of pairs that each model of MedHELM's Table 1 wins, 0-1, by its rule; of other suites none."""
     if suite.id != _SUITE:
         return {}
     scores = {
@@ -84,11 +75,6 @@ def published_win_rates(tasks: Registry, suite: Suite) -> dict[str, float]:
 
 
 def figures_of_rivals(scores: Mapping[str, Mapping[str, float]]) -> dict[str, SuiteFigures]:
-    """The figures of the models that have all benchmarks.
-
-    Args:
-        scores: model -> benchmark -> score.
-    """
     most = max(map(len, scores.values()), default=0)
     rivals = {name: found for name, found in scores.items() if len(found) == most}
     shared = sorted(set.intersection(*(set(found) for found in rivals.values())))

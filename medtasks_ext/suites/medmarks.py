@@ -49,18 +49,12 @@ class OfficialEnvironment(Official):
 
     @property
     def artefacts(self) -> list[str]:
-        """Those of its texts; that of the user's turn is the first."""
         places = filter(None, [self.user, self.system, *self.pieces.values()])
         return list(dict.fromkeys(place.artefact for place in places if place.artefact))
 
 
 def aged(question: str, place: int) -> str:
-    """A question with up to two weeks added to each age in it, as M-ARC's environment does.
-
-    Args:
-        question: of a row.
-        place: of the row in its file, from 0, on which the numbers depend.
-    """
+    """A question with up to two weeks added to each age, by its place in the file from 0, as M-ARC does."""
     drawn = random.Random(_SEED + place)
     return _AGE.sub(lambda age: f"{int(age[1]) + drawn.uniform(0, _MOST_YEARS):.3f} year-old", question)
 
@@ -70,16 +64,7 @@ class _Filling(Filling):
 
 
 class EnvironmentWords:
-    """Words of an environment (`prompts.official.words.Words`).
-
-    Args:
-        block: `official` of the task's file.
-        held: the files that hold them.
-        where: the task's file.
-
-    Raises:
-        MedtasksError: a file has no such place, or its slots are others than those of the block.
-    """
+    """Words of an environment (`prompts.official.words.Words`)."""
 
     #: what `official` of a task's file may say
     Block = OfficialEnvironment
@@ -108,7 +93,6 @@ class EnvironmentWords:
         return [*([self.system] if self.system else []), self.user, *self.pieces.values()]
 
     def shown(self) -> str:
-        """The words, with the names of slots in their places."""
         return "\n\n".join(text.shown() for text in self._texts)
 
     def turn(

@@ -25,7 +25,7 @@ class _Placed(TypedDict):
 
 
 class Entity(_Placed, total=False):
-    """An entity; of a file that is not brat, its type and place alone. Offsets count characters."""
+    """Of a file that is not brat, type and place alone. Offsets count characters."""
 
     id: str
     text: str
@@ -36,8 +36,6 @@ class Entity(_Placed, total=False):
 
 
 class Relation(TypedDict):
-    """A relation of two entities."""
-
     type: str
     source: Entity
     target: Entity
@@ -51,12 +49,7 @@ class Annotated(TypedDict):
 
 
 def read_brat(text_file: SourceFile, annotation_file: SourceFile) -> Annotated:
-    """One document with its entities in the order of the text.
-
-    Raises:
-        MedtasksError: a line that is not brat, an annotation outside the text or with other words
-            than the text has there, a reference to nothing.
-    """
+    """One document with its entities in the order of the text; MedtasksError where the two disagree."""
     text = text_file.text("utf-8")
     entities: dict[str, Entity] = {}
     later: list[tuple[int, list[str]]] = []
@@ -93,9 +86,7 @@ def read_brat(text_file: SourceFile, annotation_file: SourceFile) -> Annotated:
 def lines_of(document: Annotated, words: int | None = None) -> list[Annotated]:
     """The document cut into its lines that are not blank, each with the annotations that begin in it.
 
-    Args:
-        document: the whole one.
-        words: join lines that follow each other, as long as they have no more words than this.
+    Lines that follow each other are joined, as long as they have no more words than `words`.
     """
     lines: list[Annotated] = []
     start = 0

@@ -28,11 +28,7 @@ if TYPE_CHECKING:
 
 
 def joined(records_read: Iterable[Record], join: Join, files: list[SourceFile]) -> Iterator[Record]:
-    """The records that have a row in the table, with its columns, in their order.
-
-    Raises:
-        MedtasksError: the table cannot be read, or a record or row lacks a column.
-    """
+    """The records that have a row in the table, with its columns, in their order."""
     table: dict[str, list[Row]] = {}
     for row in records(RowsReader(kind="rows"), files, join.files):
         rows = table.setdefault(_value(row, join.key), [])
@@ -44,7 +40,6 @@ def joined(records_read: Iterable[Record], join: Join, files: list[SourceFile]) 
 
 
 def drop_duplicates(rows: Iterable[Record], field: str) -> Iterator[Record]:
-    """The records without those that are alike in the field to an earlier one."""
     seen = set()
     for record in rows:
         value = _value(record, field)
@@ -87,11 +82,8 @@ def n_drawn(n: int) -> int:
 def drawn(rows: Sequence[Row], *, where: str) -> tuple[list[Row], list[Row]]:
     """Test rows, in the order of the source, and few-shot pool.
 
-    Which rows BRIDGE drew is not published. The draw here has BRIDGE's seed and goes by the text of
-    the inputs, so it does not depend on the order in which files are read.
-
-    Raises:
-        MedtasksError: the source has too few rows for the rule.
+    Which rows BRIDGE drew is not published. The draw here has BRIDGE's seed and goes by the text of the
+    inputs, so it does not depend on the order in which files are read.
     """
     size = n_drawn(len(rows))
     if size < 1:
@@ -110,11 +102,8 @@ def pool(
 ) -> list[Row]:
     """Five random rows of n candidates, or fewer where there are not as many, in their order.
 
-    Args:
-        n: the number of candidates.
-        row_at: makes the row of a candidate, or None where it gives no document. Called as often as needed.
-        apart_from: the test rows; a row of the pool must not say what one of them says, whole or in part.
-        identity: the column that says it, or else the whole row.
+    `row_at` gives None where a candidate is no document. A row of the pool must not say what a test row says,
+    whole or in part, by the column `identity`, or else the whole row.
     """
     tested = NormalisedTexts(_words(row, identity) for row in apart_from) if n else NormalisedTexts(())
     said: set[str] = set()
@@ -153,17 +142,11 @@ def read_original(
 ) -> tuple[list[Row], list[Row]]:
     """Test rows and few-shot rows.
 
-    With templates for documents they have `id`, `task`, `split`, `input` and `output`, as BRIDGE writes
-    them, and the layout's `fields`; documents without an answer are left out before anything is drawn, as
-    the suite's are. Otherwise they have the fields of the records.
-
-    Args:
-        identity: the column by which a few-shot row is recognised among test rows.
-        official: inputs of the suite's own test rows, where it has released them. If at least half of them
-            are found among the documents, the test rows are these.
-
-    Raises:
-        MedtasksError: a file is missing, unreadable or malformed, or a record lacks a field.
+    With templates for documents they have `id`, `task`, `split`, `input` and `output`, as BRIDGE writes them,
+    and the layout's `fields`; documents without an answer are left out before anything is drawn, as the
+    suite's are. Otherwise they have the fields of the records. `identity`: the column by which a few-shot row
+    is recognised among test rows. `official`: inputs of the suite's own test rows, where it has released
+    them; if at least half are found among the documents, the test rows are these.
     """
     row = _Rendering(original, files, task) if original.input is not None else _Fields(original)
     test: list[Row] = []
@@ -234,8 +217,6 @@ def _records(original: Original, files: list[SourceFile], patterns: list[str]) -
 
 
 class _Fields:
-    """From a record to a row of the source's own columns."""
-
     def __init__(self, original: Original) -> None:
         self.fields = {name: Expression(text, _WHERE) for name, text in original.fields.items()}
 
@@ -243,7 +224,6 @@ class _Fields:
         return {**record.fields, **self.added(record)}
 
     def added(self, record: Record) -> Row:
-        """The layout's own fields alone."""
         return {name: self._value(name, record) for name in self.fields}
 
     def _value(self, name: str, record: Record) -> Any:
@@ -257,8 +237,6 @@ class _Fields:
 
 
 class _Rendering:
-    """From a record to a row."""
-
     def __init__(self, original: Original, files: list[SourceFile], task: str) -> None:
         self.task, self.group = task, original.group
         self.texts = {file.path.stem: file for file in matching(files, original.texts)}
@@ -284,7 +262,6 @@ class _Rendering:
         }
 
     def _with_text(self, record: Record) -> Record:
-        """The record with the `text` of the file that is named by the first field of the group."""
         name = str(record.fields[self.group[0]])
         if name not in self.texts:
             raise MedtasksError(

@@ -27,11 +27,7 @@ PIECES = (
 
 
 def read_encoding(file: SourceFile) -> Encoding:
-    """The encoding whose vocabulary is in the file.
-
-    Raises:
-        MedtasksError: it is another file, or the extra `originals` is not installed.
-    """
+    """The encoding whose vocabulary is in the file."""
     try:
         from tiktoken import Encoding
     except ImportError:
@@ -52,7 +48,6 @@ def read_encoding(file: SourceFile) -> Encoding:
 
 
 def count(encoding: Encoding, text: str) -> int:
-    """The number of tokens."""
     return len(encoding.encode_ordinary(text))
 
 

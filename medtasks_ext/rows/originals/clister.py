@@ -13,11 +13,7 @@ from medtasks_ext.rows.originals.tree import UNCHANGED, SourceFile, only
 
 
 def rows(files: list[SourceFile]) -> Iterator[Record]:
-    """The pairs of one part: `first`, `second` and `score`, from 0 to 5 in quarters.
-
-    Raises:
-        MedtasksError: a file is missing, or names a sentence that is not there.
-    """
+    """The pairs of one part: `first`, `second` and `score`, from 0 to 5 in quarters."""
     pairs, names = only(files, "*.csv"), only(files, "id_to_sentence_*.json")
     sentences = json.loads(names.text("utf-8"))
     reader = csv.DictReader(io.StringIO(pairs.text(), newline=""), delimiter="\t")

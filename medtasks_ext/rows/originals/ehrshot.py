@@ -32,11 +32,7 @@ SEED = 1
 
 
 def rows(files: list[SourceFile]) -> Iterator[Record]:
-    """Records with `patient`, `subject` (the task), `codes` (a code per line, oldest first), `boolean_value`.
-
-    Raises:
-        MedtasksError: a file is missing, is not Parquet, or lacks a column.
-    """
+    """Records with `patient`, `subject` (the task), `codes` (one per line, oldest first), `boolean_value`."""
     encoding = cl100k.read_encoding(only(files, cl100k.NAME))
     events = _Events(only(files, "data/data.parquet"), encoding)
     for subject, before in SUBJECTS.items():
@@ -90,7 +86,6 @@ class _Events:
         self._sums = np.concatenate([[0], np.cumsum(self._lines[self._code])])
 
     def until(self, patient: int, moment: int) -> _Codes:
-        """The events of a patient up to and including the moment."""
         start, stop = np.searchsorted(self._patient, [patient, patient + 1])
         stop = start + np.searchsorted(self._time[start:stop], moment, side="right")
         if start == stop:

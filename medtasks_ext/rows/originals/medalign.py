@@ -26,11 +26,7 @@ TEMPLATE = 25
 
 
 def rows(files: list[SourceFile]) -> Iterator[Record]:
-    """Records with `patient`, `question`, `ehr` and `clinician_response`.
-
-    Raises:
-        MedtasksError: a file is missing or malformed, or there is no record of a patient.
-    """
+    """Records with `patient`, `question`, `ehr` and `clinician_response`."""
     encoding = cl100k.read_encoding(only(files, cl100k.NAME))
     instructions = {
         record.fields["instruction_id"]: (record.fields["question"], record.fields["person_id"])

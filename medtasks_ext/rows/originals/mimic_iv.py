@@ -22,11 +22,7 @@ _NUMBERS = re.compile(r"(\s\d+)+\s")
 
 
 def rows(files: list[SourceFile]) -> Iterator[Record]:
-    """Records with `text` and `target`, in the order of the summaries.
-
-    Raises:
-        MedtasksError: a file is missing or malformed.
-    """
+    """Records with `text` and `target`, in the order of the summaries."""
     procedures = _codes(files, "hosp/procedures_icd.csv", dotted=False)
     diagnoses = _codes(files, "hosp/diagnoses_icd.csv", dotted=True)
     notes: list[tuple[str, str, str]] = []

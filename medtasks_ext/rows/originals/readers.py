@@ -41,11 +41,7 @@ if TYPE_CHECKING:
 
 
 def read_cas(reader: CasReader, file: SourceFile) -> list[Annotated]:
-    """The document of a file, or its passages, without relations.
-
-    Raises:
-        MedtasksError: the file is no CAS, or an annotation lies outside the text.
-    """
+    """The document of a file, or its passages, without relations."""
     try:
         features = parse_json(file.text("utf-8"))["%FEATURE_STRUCTURES"]
         text = next(item["sofaString"] for item in features if item["%TYPE"] == "uima.cas.Sofa")
@@ -70,11 +66,7 @@ def read_cas(reader: CasReader, file: SourceFile) -> list[Annotated]:
 
 
 def sheet_cells(file: SourceFile) -> Iterator[list[str]]:
-    """Rows of cells, all of the same length; empty cells are empty texts.
-
-    Raises:
-        MedtasksError: the file is no workbook.
-    """
+    """Rows of cells, all of the same length; empty cells are empty texts."""
     if file.path.suffix == ".xls":
         return _old_cells(file)
     from openpyxl import load_workbook
@@ -119,19 +111,13 @@ _TAG = re.compile(r"</?\w+>")
 
 @dataclass(frozen=True)
 class Record:
-    """One record, its place for messages, and the name of its file without suffix."""
-
     fields: Mapping[str, Any]
     where: str
     file: str = ""
 
 
 def records(reader: Reader, files: list[SourceFile], patterns: list[str]) -> Iterator[Record]:
-    """The records of all files that the patterns name, in order.
-
-    Raises:
-        MedtasksError: a file is unreadable or not in the reader's format.
-    """
+    """The records of all files that the patterns name, in order."""
     if isinstance(reader, BratReader):
         yield from _brat(reader, files, patterns)
         return
@@ -157,7 +143,6 @@ def records(reader: Reader, files: list[SourceFile], patterns: list[str]) -> Ite
 
 
 def lacks(record: Record, name: str) -> MedtasksError:
-    """The error for a record without that field, or with another kind of value there."""
     return MedtasksError(
         f"{name} is missing or not as expected ({describe_columns(list(record.fields), [name])})",
         where=record.where,
@@ -166,11 +151,6 @@ def lacks(record: Record, name: str) -> MedtasksError:
 
 
 def with_columns(records_read: Iterable[Record], columns: list[str]) -> Iterator[Record]:
-    """The records, of which each must have these fields.
-
-    Raises:
-        MedtasksError: one has not.
-    """
     for record in records_read:
         for column in columns:
             if column not in record.fields:
@@ -179,11 +159,6 @@ def with_columns(records_read: Iterable[Record], columns: list[str]) -> Iterator
 
 
 def rows_of(file: SourceFile) -> Iterable[Row]:
-    """The rows of a JSON, JSON lines, CSV, Parquet or Feather file; those of a CSV file one by one.
-
-    Raises:
-        MedtasksError: the file is malformed.
-    """
     if file.path.suffix == ".csv":
         return _csv(file)
     return parse_rows(file.read(), file.path.suffix, file.where)

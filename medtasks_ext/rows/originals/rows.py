@@ -28,15 +28,7 @@ def original_rows(
     names: Sequence[str] = (),
     revision: str | None = None,
 ) -> Rows:
-    """Rows of a dataset, made from its source.
-
-    Args:
-        places: folders, or downloaded files.
-        names: what downloaded files are called in the source, one per place.
-
-    Raises:
-        MedtasksError: a file is missing, unreadable or malformed, or a record lacks a field.
-    """
+    """Rows of a dataset, made from folders or downloaded files, which its source calls `names`."""
     files = files_below(places, names=names)
     absent = [missing_files(files, layout.patterns) for layout in source.original]
     if all(absent):
@@ -69,9 +61,5 @@ def original_rows(
 
 
 def records_of(reader: Reader, place: Path, member: str) -> list[Row]:
-    """The records of one file, or of the members of an archive that a pattern names.
-
-    Raises:
-        MedtasksError: the file is unreadable or not in the reader's format.
-    """
+    """The records of one file, or of the members of an archive that a pattern names."""
     return [dict(record.fields) for record in records(reader, files_below([place]), [member])]

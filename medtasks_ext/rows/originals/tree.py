@@ -31,21 +31,11 @@ class SourceFile:
         return PurePosixPath(self.name)
 
     def read(self) -> bytes:
-        """The content.
-
-        Raises:
-            MedtasksError: the file or the archive that holds it cannot be read.
-        """
         with self.stream() as content:
             return content.read()
 
     @contextmanager
     def stream(self) -> Iterator[IO[bytes]]:
-        """The open content, for files that are better read piece by piece.
-
-        Raises:
-            MedtasksError: as `read`, also while the content is being read.
-        """
         try:
             with self.opener() as content:
                 yield content
@@ -61,11 +51,7 @@ class SourceFile:
             ) from None
 
     def text(self, encoding: str = "utf-8-sig") -> str:
-        """The content as text, its line ends as they are, since annotations count characters.
-
-        Raises:
-            MedtasksError: the file is not in that encoding.
-        """
+        """The content as text, its line ends as they are, since annotations count characters."""
         try:
             return self.read().decode(encoding)
         except UnicodeDecodeError as error:
@@ -77,15 +63,7 @@ class SourceFile:
 
 
 def files_below(places: Iterable[Path], *, names: Iterable[str] = ()) -> list[SourceFile]:
-    """All files in folders and zip archives, sorted by name.
-
-    Args:
-        places: folders, or single files (downloads).
-        names: what single files are called in the source, one per place; by default their file names.
-
-    Raises:
-        MedtasksError: a file named `.zip` is not a zip archive.
-    """
+    """All files in folders and zip archives, sorted by name; `names`: of single files in the source."""
     called = dict(zip(places, names, strict=False))
     files: list[SourceFile] = []
     for place in places:
@@ -99,7 +77,6 @@ def files_below(places: Iterable[Path], *, names: Iterable[str] = ()) -> list[So
 
 
 def missing_files(files: Iterable[SourceFile], patterns: Iterable[str]) -> list[str]:
-    """The patterns that name no file."""
     listed = list(files)
     return [pattern for pattern in patterns if not any(file.path.match(pattern) for file in listed)]
 
@@ -115,11 +92,7 @@ def matching(files: Iterable[SourceFile], patterns: Iterable[str]) -> list[Sourc
 
 
 def only(files: Iterable[SourceFile], pattern: str) -> SourceFile:
-    """The one file that the pattern names.
-
-    Raises:
-        MedtasksError: there is none, or more than one.
-    """
+    """The one file that the pattern names; MedtasksError of none, or of more than one."""
     matched = matching(files, [pattern])
     if len(matched) != 1:
         raise MedtasksError(
