@@ -106,7 +106,7 @@ build/chromium/chromium: Makefile
 looks: $(STAMP) fonts pinned-chromium
 	rm -rf tests/browser/kept_looks
 	HF_HUB_OFFLINE=1 MEDTASKS_LOOKS=keep MEDTASKS_FONTS=build/fonts MEDTASKS_PINNED_CHROMIUM=build/chromium/chromium \
-	  $(BIN)/python -m pytest -n 0 tests/browser/test_looks_report.py tests/browser/test_looks_view.py tests/browser/test_looks.py
+	  $(BIN)/python -m pytest -n 0 tests/browser/test_looks.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -33,18 +33,8 @@ def test_a_table_has_its_columns_and_cells(tmp_path):
 
 
 def test_reports_and_tables_of_a_model_with_a_hostile_name(medtasks, chip_ctc):
-    task, name = "bridge_chip_ctc", "=cmd|calc!A0"
-    arguments = (
-        "--model",
-        "oracle",
-        "--tasks",
-        task,
-        "--model_args",
-        f"model={name}",
-        "--output_path",
-        "run",
-    )
-    assert medtasks("run", *arguments).code == 0
+    asked = ("--tasks", "bridge_chip_ctc", "--model_args", "model==cmd|calc!A0", "--output_path", "run")
+    assert medtasks("run", "--model", "oracle", *asked).code == 0
     assert medtasks("report", "run", "-o", "report", "--published", "none").code == 0
     assert medtasks("compare", "run", "run", "-o", "compare").code in (0, 1, 2)
     tables = [*Path("report").glob("*.csv"), *Path("compare").glob("*.csv")]

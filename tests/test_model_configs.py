@@ -125,19 +125,8 @@ def test_lm_eval_takes_the_file_as_it_is():
         assert content.get("metadata", {}).items() <= config.metadata.items(), name
 
 
-def test_medtasks_finds_the_file_by_its_name(monkeypatch, tmp_path):
-    from medtasks_ext.cli.run import _parse
-
-    monkeypatch.chdir(tmp_path)
-    for name in FILES:
-        _, config = _parse(["--config", name, "--tasks", "bridge_mie"])
-        assert Path(config.config) == FILES[name], name
-    assert len(FILES) == len({name.lower() for name in FILES})  # also where file names ignore case
-
-
 def test_a_model_is_run_by_the_name_of_its_file(medtasks):
-    outcome = medtasks(
-        "run",
+    asked = (
         "--config",
         "Qwen3-8B-Thinking",
         "--model",
@@ -147,12 +136,8 @@ def test_a_model_is_run_by_the_name_of_its_file(medtasks):
         "--data",
         "sample",
     )
+    outcome = medtasks("run", *asked)
     assert outcome.code == 0 and "1.0000" in outcome.text
-
-
-def test_a_mistyped_name_is_answered_with_the_nearest(medtasks):
-    outcome = medtasks("run", "--config", "Qwen3-8B-Thinkin", "--tasks", "bridge_mie")
-    assert outcome.code == 2 and "did you mean Qwen3-8B-Thinking" in outcome.text
 
 
 def test_files_have_the_keys_that_the_page_explains():
@@ -283,16 +268,6 @@ def test_the_examples_of_the_pages_name_files_that_exist(page):
 NEWER = sorted(name for name in OPEN if not called(name))
 
 
-def test_newer_models_are_many_of_many_makers_and_sizes():
-    models = [known_models()[hub_id(name)].model for name in NEWER]
-    assert len(NEWER) >= 40
-    assert len({model.maker for model in models}) >= 12
-    assert min(model.parameters_b for model in models) < 1
-    assert max(model.parameters_b for model in models) >= 1000
-    medical = [model for model in models if model.domain == "medical"]
-    assert len(medical) >= 12 and len({model.maker for model in medical}) >= 6
-
-
 @pytest.mark.parametrize("name", NEWER)
 def test_a_newer_file_names_its_source_and_guesses_nothing(name):
     text = OPEN[name].read_text()
@@ -301,13 +276,6 @@ def test_a_newer_file_names_its_source_and_guesses_nothing(name):
     assert "trust_remote_code" not in text
     if MODELS[name]["metadata"]["decoding"] == "maker":
         assert re.search(r"temperature: \S+  # \w", text), "whose recommendation it is"
-
-
-@pytest.mark.parametrize("name", NEWER)
-def test_a_newer_model_can_be_planned(medtasks, name):
-    outcome = medtasks("plan", name, "--tasks", "bridge_mednli")
-    assert outcome.code == 0, outcome.text
-    assert hub_id(name) in outcome.text or name in outcome.text
 
 
 def test_the_budget_of_biomistral_is_what_bridge_gives_it():

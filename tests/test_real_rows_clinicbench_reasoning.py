@@ -8,20 +8,16 @@ from __future__ import annotations
 import ast
 import csv
 import json
-import os
 import shutil
-from pathlib import Path
 
 import pytest
 
-from medtasks_ext.models.baselines import Baseline, Oracle
-from medtasks_ext.registry import STRATEGIES, registry
-from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
+from medtasks_ext.models.baselines import Oracle
+from medtasks_ext.registry import STRATEGIES
+from medtasks_ext.runner.evaluate import Settings, build_task
+from tests.test_real_rows import REAL_ROWS, TASKS, Fixed, metrics, real_rows_only
 
-REAL_ROWS = Path(os.environ.get("MEDTASKS_REAL_ROWS", ""))
-pytestmark = pytest.mark.skipif(
-    not os.environ.get("MEDTASKS_REAL_ROWS"), reason="MEDTASKS_REAL_ROWS is not set"
-)
+pytestmark = real_rows_only
 
 DRUG_FILE = "clinicbench_new_tasks/Treatment-Recommendation.csv"
 #: dataset -> file in the folder, what it becomes in the data folder
@@ -32,7 +28,6 @@ FILES = {
     "treatment_recommendation": (DRUG_FILE, "test.csv"),
 }
 LETTERS = [name for name in FILES if name != "treatment_recommendation"]
-TASKS = registry()
 
 
 @pytest.fixture(autouse=True)
@@ -43,28 +38,9 @@ def files(data_dir):
         shutil.copy(REAL_ROWS / source, folder / target)
 
 
-class Fixed(Baseline):
-    """Answers by a rule over the document."""
-
-    def __init__(self, rule) -> None:
-        super().__init__()
-        self.rule = rule
-
-    def answer(self, request, requests):
-        return self.rule(request.doc)
-
-
 def documents(name: str, strategy: str = "zero_shot") -> list:
     task = TASKS.datasets[f"clinicbench_{name}"].task(strategy)
     return list(build_task(TASKS, task, Settings(data="local")).eval_docs)
-
-
-def metrics(name: str, strategy: str, model: Baseline) -> dict[str, float]:
-    settings = Settings(data="local")
-    task = TASKS.datasets[f"clinicbench_{name}"].task(strategy)
-    outcome = evaluate_task(model, build_task(TASKS, task, settings), settings)
-    assert outcome is not None
-    return outcome.metrics
 
 
 def lines(source: str) -> list[dict]:
@@ -85,7 +61,7 @@ def gold_lists() -> list[list[str]]:
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("name", FILES)
 def test_the_gold_answers_are_entirely_right(name, strategy):
-    got = metrics(name, strategy, Oracle())
+    got = metrics(f"clinicbench_{name} {strategy}", Oracle())
     assert got["score"] == got["valid"] == 1
 
 
@@ -106,11 +82,11 @@ def test_gold_letters_are_those_of_the_rows():
 @pytest.mark.parametrize("name", LETTERS)
 def test_a_constant_letter_gets_its_share_and_texts_of_options_get_nothing(name):
     golds = [document["gold"] for document in documents(name)]
-    got = metrics(name, "zero_shot", Fixed(lambda document: "The answer is (C)."))
+    got = metrics(f"clinicbench_{name} zero_shot", Fixed(lambda document: "The answer is (C)."))
     assert got["acc"] == pytest.approx(golds.count("C") / len(golds))
     assert got["valid"] == 1
     named = Fixed(lambda document: "Answer: " + document["options"]["ABCD".index(document["gold"])])
-    assert metrics(name, "zero_shot", named)["acc"] == 0
+    assert metrics(f"clinicbench_{name} zero_shot", named)["acc"] == 0
 
 
 def test_gold_drugs_are_those_of_the_rows_and_the_same_rows_are_scored_with_and_without_shots():
@@ -122,10 +98,10 @@ def test_gold_drugs_are_those_of_the_rows_and_the_same_rows_are_scored_with_and_
 
 def test_generic_names_or_brands_alone_are_right():
     generic = Fixed(lambda document: "\n".join(drug.split(" (")[0] for drug in document["gold"]))
-    got = metrics("treatment_recommendation", "zero_shot", generic)
+    got = metrics("clinicbench_treatment_recommendation zero_shot", generic)
     assert got["micro_f1"] == got["micro_f1_substring"] == 1
     brands = Fixed(lambda document: "; ".join(drug.split("(")[-1].strip(")") for drug in document["gold"]))
-    got = metrics("treatment_recommendation", "zero_shot", brands)
+    got = metrics("clinicbench_treatment_recommendation zero_shot", brands)
     assert got["micro_precision"] == 1
     assert got["micro_recall"] > 0.99  # a brand that two entries share is one name
 
@@ -133,6 +109,6 @@ def test_generic_names_or_brands_alone_are_right():
 def test_one_drug_of_each_list_has_full_precision_and_the_recall_of_one():
     golds = [document["gold"] for document in documents("treatment_recommendation")]
     first = Fixed(lambda document: "I think so.\nFinal Answer: " + document["gold"][0])
-    got = metrics("treatment_recommendation", "zero_shot", first)
+    got = metrics("clinicbench_treatment_recommendation zero_shot", first)
     assert got["micro_precision"] == got["list_length"] == 1
     assert got["micro_recall"] == pytest.approx(len(golds) / sum(map(len, golds)))

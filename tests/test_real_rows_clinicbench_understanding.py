@@ -6,7 +6,6 @@ as if they had been downloaded, so that each dataset's own `rows.download` reads
 
 from __future__ import annotations
 
-import os
 import random
 import zipfile
 from hashlib import sha256
@@ -16,12 +15,10 @@ import pytest
 
 from medtasks_ext.models.baselines import Baseline, Oracle
 from medtasks_ext.prompts import load_documents
-from medtasks_ext.registry import STRATEGIES, registry
-from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
+from medtasks_ext.registry import STRATEGIES
+from tests.test_real_rows import REAL_ROWS, TASKS, metrics, real_rows_only
 
-REAL_ROWS = Path(os.environ.get("MEDTASKS_REAL_ROWS", "/nowhere"))
-pytestmark = pytest.mark.skipif(not REAL_ROWS.is_dir(), reason="MEDTASKS_REAL_ROWS is not set")
-TASKS = registry()
+pytestmark = real_rows_only
 
 
 def tagged(folder: str) -> tuple[bytes, bytes]:
@@ -106,19 +103,12 @@ class Wrong(Baseline):
         return random.Random(request.doc["id"]).choice(others)
 
 
-def metrics(task: str, model: Baseline) -> dict[str, float]:
-    settings = Settings(data="hub")
-    outcome = evaluate_task(model, build_task(TASKS, task, settings), settings)
-    assert outcome is not None
-    return outcome.metrics
-
-
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_the_oracle_reaches_1_and_wrong_answers_do_not(downloaded, strategy):
     name = TASKS.datasets[downloaded].task(strategy)
-    perfect = metrics(name, Oracle())
+    perfect = metrics(name, Oracle(), "hub")
     assert perfect["score"] == perfect["valid"] == 1 and "SAMPLE_DATA" not in perfect
-    assert metrics(name, Wrong())["score"] < 0.5
+    assert metrics(name, Wrong(), "hub")["score"] < 0.5
 
 
 def test_rows_have_gold_and_prompts_show_them(downloaded):

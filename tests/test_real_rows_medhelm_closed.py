@@ -7,21 +7,17 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import shutil
 from pathlib import Path
 
 import pytest
 
-from medtasks_ext.models.baselines import Baseline, Oracle
+from medtasks_ext.models.baselines import Oracle
 from medtasks_ext.prompts import load_documents
-from medtasks_ext.registry import STRATEGIES, Dataset, registry
-from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
+from medtasks_ext.registry import STRATEGIES, Dataset
+from tests.test_real_rows import REAL_ROWS, TASKS, Fixed, metrics, real_rows_only
 
-REAL_ROWS = Path(os.environ.get("MEDTASKS_REAL_ROWS", ""))
-pytestmark = pytest.mark.skipif(
-    not os.environ.get("MEDTASKS_REAL_ROWS"), reason="MEDTASKS_REAL_ROWS is not set"
-)
+pytestmark = real_rows_only
 
 MEDEC_FILE = "medec/MEDEC-MS-ValidationSet-with-GroundTruth-and-ErrorType.csv"
 #: benchmark -> file in the folder, what it becomes in the data folder, documents in it
@@ -34,7 +30,6 @@ FILES = {
     "medcalc_bench": ("medcalc_bench/test_data.csv", "test.csv", 47),
     "medec": (MEDEC_FILE, "test.csv", 60),
 }
-TASKS = registry()
 
 
 def put(data_dir: Path, name: str, source: str, target: str) -> Path:
@@ -49,24 +44,6 @@ def real(request, data_dir) -> str:
     source, target, _ = FILES[request.param]
     put(data_dir, request.param, source, target)
     return request.param
-
-
-class Fixed(Baseline):
-    """Answers every document with one text."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.text = text
-
-    def answer(self, request, requests):
-        return self.text
-
-
-def metrics(name: str, strategy: str, model: Baseline) -> dict[str, float]:
-    settings = Settings(data="local")
-    task = TASKS.datasets[f"medhelm_{name}"].task(strategy)
-    outcome = evaluate_task(model, build_task(TASKS, task, settings), settings)
-    return outcome.metrics
 
 
 def rows(source: str) -> list[dict]:
@@ -90,7 +67,7 @@ def test_the_oracle_reaches_its_ceiling(real, strategy):
     shots = 5 if strategy == "five_shot" else 0
     documents = load_documents(Dataset(folder), cot=False, origin="local", shots=shots)["test"]
     assert strategy == "five_shot" or len(documents) == FILES[real][2]
-    perfect = metrics(real, strategy, Oracle())
+    perfect = metrics(f"medhelm_{real} {strategy}", Oracle())
     assert perfect["score"] == pytest.approx(ceiling(real, documents))
     assert perfect["valid"] == 1 and "SAMPLE_DATA" not in perfect
 
@@ -99,7 +76,7 @@ def test_one_letter_for_all_gets_its_share_of_the_gold(real):
     documents = load_documents(TASKS.datasets[f"medhelm_{real}"], cot=False, origin="local")["test"]
     targets = [document["target"] for document in documents]
     text = "CORRECT" if real == "medec" else "1" if real in ("medhallu", "medcalc_bench") else "B"
-    got = metrics(real, "zero_shot", Fixed(text))["score"]
+    got = metrics(f"medhelm_{real} zero_shot", Fixed(lambda document: text))["score"]
     if real != "medcalc_bench":  # there a value within the limits is right, too
         assert got == pytest.approx(targets.count(text) / len(targets))
     assert got < 0.7
@@ -107,14 +84,14 @@ def test_one_letter_for_all_gets_its_share_of_the_gold(real):
 
 def test_medcalc_accuracies_of_categories_are_complete(data_dir):
     put(data_dir, "medcalc_bench", *FILES["medcalc_bench"][:2])
-    perfect = metrics("medcalc_bench", "zero_shot", Oracle())
+    perfect = metrics("medhelm_medcalc_bench", Oracle())
     found = {row["Category"] for row in rows(FILES["medcalc_bench"][0])}
     assert all(perfect[f"accuracy_{name}"] == 1 for name in found)
 
 
 def test_medec_sentences_with_an_error_never_score(data_dir):
     put(data_dir, "medec", *FILES["medec"][:2])
-    perfect = metrics("medec", "zero_shot", Oracle())
+    perfect = metrics("medhelm_medec", Oracle())
     right = sum(row["Error Flag"] == "0" for row in rows(MEDEC_FILE)) / len(rows(MEDEC_FILE))
     assert perfect["medec_error_sentence_accuracy"] == pytest.approx(right)
     assert perfect["correction_rouge_avg"] == pytest.approx(1)

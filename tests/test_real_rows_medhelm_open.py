@@ -17,16 +17,12 @@ import pytest
 
 from medtasks_ext.models.baselines import NearestShot, Oracle
 from medtasks_ext.prompts import load_documents
-from medtasks_ext.registry import STRATEGIES, Dataset, registry
+from medtasks_ext.registry import STRATEGIES, Dataset
 from medtasks_ext.rows.files import read_rows
-from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
 from tests.conftest import write_jsonl
+from tests.test_real_rows import REAL_ROWS, TASKS, metrics, real_rows_only
 
-REAL_ROWS = Path(os.environ.get("MEDTASKS_REAL_ROWS", ""))
-pytestmark = pytest.mark.skipif(
-    not os.environ.get("MEDTASKS_REAL_ROWS"), reason="MEDTASKS_REAL_ROWS is not set"
-)
-TASKS = registry()
+pytestmark = real_rows_only
 #: benchmark -> files as they lie in the folder -> what they become in the data folder
 FILES = {
     "aci_bench": {
@@ -63,11 +59,6 @@ def place(data_dir):
             )
 
     return put
-
-
-def metrics(name: str, model) -> dict[str, float]:
-    settings = Settings(data="local")
-    return evaluate_task(model, build_task(TASKS, name, settings), settings).metrics
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

@@ -232,13 +232,6 @@ def test_a_file_says_how_many_shots_are_shown(mine):
     assert {prompt.count("Sentences: ") for prompt in asked(found, "my_mednli")} == {4}
 
 
-def test_other_facts_about_a_dataset_are_recorded(mine):
-    about = {**built(MEDNLI / "task.yaml").own["about"], "summary": "Other words."}
-    found = results(loaded(str(mine(about=about))))
-    config = found["configs"]["my_mednli"]
-    assert config["about"]["summary"] == "Other words."
-
-
 def test_a_chain_of_thought_holds_no_rows_out_for_shots_that_it_does_not_show(data_dir, built_tasks):
     rows = [{"prompt": "Eligible?", "context": f"note {n}", "label": "AB"[n % 2]} for n in range(12)]
     write_jsonl(data_dir / "medhelm" / "hospice_referral" / "test.jsonl", rows)
@@ -301,18 +294,6 @@ def test_a_wrong_key_is_refused_with_file_key_and_remedy(mine, said, key, remedy
     assert key in error.value.what
     assert str(error.value.where) == str(path)
     assert remedy in error.value.remedy
-
-
-@pytest.mark.parametrize("key", ["dataset", "prompt", "answer", "about", "metadata"])
-def test_a_missing_key_is_refused_with_file_and_remedy(mine, key):
-    said = {name: value for name, value in WHOLE.items() if name not in ("class", "task", "tag", key)}
-    path = mine(include=None, **said)
-    path.write_text(f"class: !function medtasks_ext.task.MedicalTask\n{path.read_text()}")
-    with pytest.raises(MedtasksError) as error:
-        built(path)
-    named = "name" if key == "about" else key  # the card is there, and what a task file says is missing
-    assert named in error.value.what and "missing key" in error.value.what
-    assert str(error.value.where) == str(path) and error.value.remedy
 
 
 def test_rows_may_be_left_out_where_the_suite_says_where_they_are_and_nowhere_else(mine, chip_ctc):

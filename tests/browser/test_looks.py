@@ -1,7 +1,16 @@
-"""Every kind of page of the leaderboard beside its kept picture; `make looks` takes these anew."""
+"""Every kind of page and view beside its kept picture; `make looks` takes these anew."""
+
+import json
+import shutil
+import threading
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
+from medtasks_ext.registry import registry
+from medtasks_ext.report.view.server import ViewServer
+from medtasks_ext.report.view.viewer import Viewer
 from tests.browser.looks import (
     KEPT,
     LOOKS,
@@ -13,8 +22,11 @@ from tests.browser.looks import (
     name_of,
     pinned_browser,
     taken,
+    with_look,
 )  # fmt: skip
+from tests.browser.test_published_report import made  # noqa: F401  (fixture)
 from tests.browser.test_site import every_kind, site  # noqa: F401  (fixtures)
+from tests.report.viewed import LABEL, make_runs
 
 pytestmark = pytest.mark.nightly
 
@@ -57,6 +69,66 @@ def test_a_browser_of_another_version_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("tests.browser.looks.MADE_WITH", kept)
     with pytest.raises(pytest.fail.Exception, match=r"Chrome/1\.0\.0\.0.*make pinned-chromium"):
         pinned_browser(tmp_path)
+
+
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
+def test_every_view_of_own_runs_looks_as_it_did(browser, report_file, width, dark):
+    compare(browser, with_look(OWN_RUNS, report_file.as_uri(), width, dark), width, dark=dark)
+
+
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
+def test_every_view_of_published_models_looks_as_it_did(browser, made, width, dark):  # noqa: F811
+    page = (made / "report.html").as_uri()
+    compare(browser, with_look(PUBLISHED, page, width, dark), width, dark=dark)
+
+
+@contextmanager
+def served(runs):
+    server = ViewServer(Viewer(list(runs), registry()))
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield server.url
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Two runs, named as from the folder that they lie in: a path would stand on the pictures."""
+    folder = tmp_path_factory.mktemp("viewed")
+    runs_there = make_runs(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        yield [run.relative_to(folder) for run in runs_there]
+
+
+@pytest.fixture(scope="module")
+def finished(runs):
+    with served(runs) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def under_way(runs):
+    """A run of which a task waits."""
+    run = Path(shutil.copytree(runs[1], "run"))
+    (run / f"samples_{LABEL}.jsonl").unlink()
+    manifest = json.loads((run / "run.json").read_text())
+    manifest["tasks"][LABEL]["state"] = "waiting"
+    (run / "run.json").write_text(json.dumps(manifest))
+    with served([run]) as url:
+        yield url
+
+
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
+def test_every_view_of_answers_looks_as_it_did(browser, finished, under_way, width, dark):
+    views = with_look(VIEWER, finished, width, dark)
+    if "view-live" in views:
+        views["view-live"] = under_way
+    compare(browser, views, width, dark=dark)
 
 
 def test_every_kept_picture_is_of_a_view(every_kind):  # noqa: F811

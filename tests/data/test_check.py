@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from medtasks_ext.data.check import check_folder, known_content
-from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import registry
 from medtasks_ext.rows.digests import sha256_of
 from medtasks_ext.rows.faults import STEP
@@ -296,14 +295,6 @@ def test_what_is_given_in_place_of_the_data_folder_is_told_from_it(
     assert outcome.err.rstrip().endswith(remedy.format(data=chip_ctc))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"), [((), "no folder to check"), (("nowhere",), "no such folder")]
-)
-def test_no_folder_is_bad_input(medtasks, arguments, message):
-    outcome = medtasks("data", "check", *arguments)
-    assert outcome.code == 2 and message in outcome.err
-
-
 @pytest.mark.parametrize("name", [HOSPICE, "medhelm_clear", "mlb_marecord", "mlb_maexam", "bridge_c_emrs"])
 def test_a_template_filled_with_rows_of_its_kind_passes(medtasks, tmp_path, name):
     medtasks("data", "template", name, "-o", "own")
@@ -322,12 +313,6 @@ def test_a_template_filled_with_rows_of_its_kind_passes(medtasks, tmp_path, name
     outcome = medtasks("data", "check", "own")
     assert outcome.code == 0, outcome.out
     assert f"✓ {name}" in outcome.out and "1 local datasets, 0 not valid" in outcome.out
-
-
-def test_check_counts_the_documents_that_a_run_loads(medtasks, chip_ctc):
-    record = json.loads(medtasks("data", "check", "--json").out)["datasets"][0]
-    splits = load_documents(registry().datasets["bridge_chip_ctc"], cot=False)
-    assert (record["n_test"], record["n_fewshot"]) == (len(splits["test"]), len(splits["fewshot"]))
 
 
 def test_a_check_tells_how_far_it_is(data_dir):

@@ -141,12 +141,6 @@ def test_a_file_that_cannot_be_had_is_named_and_does_not_stop_the_others(medtask
     assert outcome.code == 0 and outcome.out.count("✓") == 3
 
 
-def test_a_connection_that_breaks_halfway_is_taken_up_again(medtasks, hub):
-    hub.faults[path_of(hub, "test.json")] = "cut"
-    outcome = medtasks("data", "fetch", MEDQA)
-    assert outcome.code == 0 and hub.asked[path_of(hub, "test.json")] == 2
-
-
 @pytest.mark.parametrize("to", [[], ["--to", "stick"]])
 def test_a_file_that_was_damaged_on_disk_is_fetched_again(medtasks, hub, tmp_path, to):
     medtasks("data", "fetch", MEDQA, BULLETS, *to)
@@ -158,22 +152,6 @@ def test_a_file_that_was_damaged_on_disk_is_fetched_again(medtasks, hub, tmp_pat
     outcome = medtasks("data", "fetch", MEDQA, BULLETS, *to)
     assert outcome.code == 0 and f"✓ {BULLETS}  1 of 1 files fetched" in outcome.out
     assert f"✓ {MEDQA}  as recorded" in outcome.out and damaged.read_bytes() == content
-
-
-def test_content_that_changed_under_a_pinned_address_is_refused(medtasks, hub, tmp_path):
-    medtasks("data", "fetch", BULLETS)
-    path = path_of(hub, "medbullets_op5.csv")
-    hub.files[path] = hub.files[path].replace(b"What", b"When")
-    shutil.rmtree(next((tmp_path / "cache").glob("*/medbullets_op5.csv")).parent)
-    outcome = medtasks("data", "fetch", BULLETS)
-    assert outcome.code == 1 and "has other content than was recorded for it" in outcome.err
-
-
-def test_a_file_whose_rows_cannot_be_read_is_no_success(medtasks, hub):
-    hub.files[path_of(hub, "medbullets_op5.csv")] = (HEADER + "What?,a,b,c,d,e,Z\n").encode()
-    outcome = medtasks("data", "fetch", BULLETS)
-    assert outcome.code == 1 and "nothing of it was kept: test row 1" in outcome.err
-    assert "0 of 1 datasets" in outcome.out and "{revision}" not in outcome.err
 
 
 def test_offline_nothing_is_asked_for_and_the_message_says_so(medtasks, hub, monkeypatch):

@@ -177,14 +177,6 @@ def test_what_a_killed_process_left_is_looked_at_before_it_is_used(medtasks, ser
     assert file._cached.read_bytes() == sct()
 
 
-def test_forged_rows_of_a_hub_are_never_called_pinned(medtasks, served):
-    """Nobody can tell invented rows from the right ones without a digest: then it must be said."""
-    outcome = medtasks("data", "fetch", HUB)
-    assert outcome.code == 0 and "2 files unpinned" in outcome.out
-    status = json.loads(medtasks("data", "status", HUB, "--json").out)
-    assert [item["pinned"] for item in status] == [False]
-
-
 def test_with_a_digest_forged_rows_are_refused_wherever_they_come_from(medtasks, served, tmp_path):
     assert medtasks("data", "pin", HUB).code == 0
     forget()

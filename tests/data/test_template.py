@@ -77,11 +77,6 @@ def test_another_format_is_refused(medtasks):
     assert outcome.code == 2 and "use csv, xlsx or jsonl" in outcome.err
 
 
-def test_an_unknown_name_is_refused_with_the_nearest_ones(medtasks):
-    outcome = medtasks("data", "template", "medhelm_hospice_referal")
-    assert outcome.code == 2 and "did you mean: medhelm_hospice_referral" in outcome.err
-
-
 @pytest.mark.parametrize("name", PRIVATE)
 def test_every_column_of_data_that_users_bring_is_explained(name):
     """Public data explains itself; who fills a file by hand reads the YAML or the template."""

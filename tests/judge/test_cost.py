@@ -124,10 +124,3 @@ def test_a_price_that_is_none_is_said_before_anybody_is_asked(run, jury, medtask
     outcome = medtasks("judge", "run", "--jury", path)
     assert outcome.code == 2 and outcome.err.count("medtasks: ") == 1 and "price" in outcome.err
     assert not outcome.out and not server.asked
-
-
-@pytest.mark.parametrize("limit", ["nan", "inf"])
-def test_a_limit_that_is_none_is_refused(run, jury, medtasks, server, limit):
-    run("qa")
-    outcome = medtasks("judge", "run", "--jury", jury("one", price=PRICE), "--max-cost", limit)
-    assert outcome.code == 2 and "--max-cost" in outcome.err and not outcome.out and not server.asked

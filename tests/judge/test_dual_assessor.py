@@ -19,10 +19,9 @@ from medtasks_ext.judge.procedures import Judged, JudgeRequest, Panel, Subject
 from medtasks_ext.prompts.load import _build
 from medtasks_ext.registry import Registry, tasks_folder
 from medtasks_ext.rows.points import PointsError, read_points
-from tests.conftest import ROOT, declare_suites, rewrite_answers, wait_for, write_jsonl
+from tests.conftest import ROOT, declare_suites, rewrite_answers, write_jsonl
 from tests.human.conftest import write
 from tests.judge.conftest import judgements
-from tests.judge.processes import process
 from tests.judge.server import Reply, coded
 
 TASK = "mlb_case"
@@ -197,14 +196,6 @@ def test_a_larger_difference_goes_to_the_adjudicator_whose_word_counts_alone(
     assert results["score,answer"] == found["score"] and results["disputed,answer"] == 0.4
 
 
-def test_weights_decide_whether_it_is_a_dispute(answered, panel, medtasks, server):
-    server.script = decides(one={"p1"}, two=set(), third={"p1"})
-    folder = answered([row(0, 1, 4), row(1, 2, 4)])  # 1/5 and 1/3
-    assert medtasks("judge", "run", "--jury", panel(adjudicator="third")).code == 0
-    assert [item["disputed"] for item in snapshot(folder)] == [False, True]
-    assert [item["score"] for item in snapshot(folder)] == pytest.approx([0.1, 1 / 3])
-
-
 def test_only_the_first_two_judges_assess(answered, panel, medtasks, server):
     folder = answered([row(0)])
     server.script = decides(one={"p1"}, two={"p1"})
@@ -374,38 +365,6 @@ def test_a_verdict_decides_on_exactly_the_points_of_the_row(answered, panel, med
     assert "score" not in stored(folder)["metrics"] and not queue(folder)
 
 
-def held_after(n, script):
-    """The script, but the third judge answers `n` requests and holds the others."""
-    answered = []
-
-    def held(asked, seen):
-        if asked.model != "third":
-            return script(asked, seen)
-        answered.append(asked)
-        return script(asked, seen) if len(answered) <= n else Reply(delay=1000)
-
-    return held
-
-
-def test_a_run_that_is_killed_goes_on_with_what_is_there(answered, panel, medtasks, server, tmp_path):
-    script = decides(one={"p1", "p2", "p3"}, two=lambda n: set() if n % 2 else {"p3"}, third={"p3"})
-    server.script = held_after(10, script)
-    folder = answered([row(i) for i in range(40)])
-    jury = panel(adjudicator="third", max_concurrent=2)
-    child = process("run", "--jury", jury, cwd=tmp_path)
-    wait_for(lambda: len(judgements(folder, TASK)) == 90, child)
-    child.kill()
-    child.communicate()
-    kept = judgements(folder, TASK)
-    server.script = script
-    assert medtasks("judge", "run", "--jury", jury).code == 0
-    found = judgements(folder, TASK)
-    assert found[: len(kept)] == kept
-    assert len({item["key"] for item in found}) == len(found) == 120  # every document is disputed
-    assert sum(n - 1 for n in server.paid.values()) <= 2
-    assert stored(folder)["metrics"]["score"] == 0.5
-
-
 # ---------------------------------------------------------------------- an adjudicator asked point by point
 
 
@@ -523,27 +482,6 @@ def test_a_dry_run_counts_a_request_for_each_point(answered, by_points, medtasks
     assert requests == [3, 3, 8] and not server.asked
     medtasks("judge", "run", "--jury", by_points())
     assert counted()[1] == [0, 0, 1]
-
-
-def test_points_that_were_judged_before_a_kill_are_not_asked_for_again(
-    answered, by_points, medtasks, server, tmp_path
-):
-    script = decides_points({"p3"}, one={"p1", "p2", "p3"}, two=set())
-    server.script = held_after(4, script)
-    folder = answered([row(i) for i in range(20)])
-    jury = by_points(max_concurrent=2)
-    child = process("run", "--jury", jury, cwd=tmp_path)
-    wait_for(lambda: len(judgements(folder, TASK)) == 44, child)
-    child.kill()
-    child.communicate()
-    kept = judgements(folder, TASK)
-    server.script = script
-    assert medtasks("judge", "run", "--jury", jury).code == 0
-    found = judgements(folder, TASK)
-    assert found[: len(kept)] == kept
-    assert len({item["key"] for item in found}) == len(found) == 2 * 20 + 3 * 20
-    assert sum(n - 1 for n in server.paid.values()) <= 2
-    assert stored(folder)["metrics"]["score"] == 0.5
 
 
 @pytest.mark.parametrize(("name", "asks"), [("human", None), ("third", "points")])

@@ -174,7 +174,6 @@ def test_every_verdict_is_read_whatever_stands_before_it(scores, explanation, be
     assert read(chatter + coded(own)) == scores
 
 
-FORGED = bare(NAMES, 5, "perfect")
 HIGH, LOW = (json.loads(bare(NAMES, score, "planted")) for score in (5, 1))
 FULL_WIDTH = {code: code + 0xFEE0 for code in range(ord("!"), ord("~") + 1)}
 SPELLINGS = {

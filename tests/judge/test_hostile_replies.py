@@ -5,7 +5,6 @@ import json
 import pytest
 
 from medtasks_ext.judge import reply as reply_module
-from medtasks_ext.judge.protocol import Rubric
 from tests.judge.conftest import judgements
 from tests.judge.server import CODE, Reply, bare, coded, verdict
 from tests.judge.test_command import number
@@ -64,17 +63,3 @@ def test_answers_of_1_mb_are_judged_like_others(run, jury, medtasks, metrics, se
     folder = run("qa", answers={"d0": long, "d1": "{" * 1_000_000})
     medtasks("judge", "run", "--jury", jury("one"))
     assert metrics(folder)["judged"] == 1 and metrics(folder)["jury_one"] == 2
-
-
-def test_a_changed_protocol_asks_again_and_what_was_said_stays_readable(
-    run, jury, medtasks, server, monkeypatch
-):
-    folder = run("qa")
-    command = ("judge", "run", "--jury", jury("one"))
-    assert medtasks(*command).code == 0 and len(server.asked) == 6
-    before = judgements(folder)
-    with monkeypatch.context() as changed:
-        changed.setattr(Rubric, "version", "another")
-        assert medtasks(*command).code == 0 and len(server.asked) == 12
-    assert judgements(folder)[:6] == before and len(judgements(folder)) == 12
-    assert medtasks(*command).code == 0 and len(server.asked) == 12

@@ -140,7 +140,9 @@ def test_an_unknown_field_needs_a_word_under_a_limit_and_stands_in_the_condition
     assert {"service_tier": "priority", "top_p": 0.5}.items() <= json.loads(judge["request"]).items()
 
 
-@pytest.mark.parametrize(("given", "message"), [("nan", "no limit"), ("-1", "no limit"), ("5", "the price")])
+@pytest.mark.parametrize(
+    ("given", "message"), [("nan", "no limit"), ("inf", "no limit"), ("-1", "no limit"), ("5", "the price")]
+)
 def test_a_limit_that_nobody_can_keep_is_refused(medtasks, given, message):
     done = medtasks("run", "--tasks", "medhelm_medqa", "--model", "oracle", "--max-cost", given)
     assert done.code == 2 and message in done.err and "→" in done.err

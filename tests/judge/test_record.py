@@ -189,19 +189,6 @@ def test_an_interrupted_judge_leaves_no_open_intent(run, priced, medtasks, serve
 # ---------------------------------------------------------------------- the chain and its seal
 
 
-def test_a_call_seals_what_was_said(run, jury, medtasks, server):
-    folder = run("qa")
-    assert not Manifest.read(folder).judgements
-    medtasks("judge", "run", "--jury", jury("one"))
-    first = Manifest.read(folder).judgements
-    assert list(first) == [TASK] and first[TASK].lines == 6 and sealed_head(file_of(folder), first[TASK])
-    medtasks("judge", "run", "--jury", jury("one", "two"))
-    second = Manifest.read(folder).judgements
-    assert second[TASK].lines == 12 and sealed_head(file_of(folder), second[TASK])
-    medtasks("rescore", "run")
-    assert Manifest.read(folder).judgements == second
-
-
 def test_an_edited_line_is_refused_with_file_and_line(run, jury, medtasks, server):
     folder = run("qa")
     medtasks("judge", "run", "--jury", jury("one"))
@@ -331,11 +318,6 @@ def test_the_lease_of_a_judge_that_was_killed_is_taken_over(run, jury, medtasks,
     assert (folder / ".lease").is_file()
     server.script = fair
     assert medtasks("judge", "run", "--jury", path).code == 0 and metrics(folder)["judged"] == 1
-
-
-def test_a_folder_that_holds_no_run_stays_as_it_is(jury, medtasks, tmp_path):
-    outcome = medtasks("judge", "nowhere", "--jury", jury("one"))
-    assert outcome.code == 2 and "no such file" in outcome.err and not (tmp_path / "nowhere").exists()
 
 
 def test_another_model_than_was_asked_for_is_named(run, jury, medtasks, server):

@@ -115,13 +115,6 @@ def test_a_forged_decision_in_the_answer_is_no_verdict():
         alone.read(forged, {"question": "q", "item": "[5] c", "response": forged})
 
 
-def test_a_criterion_that_is_asked_of_nobody_is_missing_and_asked_again(judged, medtasks, jury, server):
-    metrics = judged(lambda asked: True)
-    paid = len(server.asked)
-    assert medtasks("judge", "run", "--jury", jury, "--prompts", "own").code == 0
-    assert len(server.asked) == paid and metrics["judgements_missing"] == 0
-
-
 def test_each_criterion_is_asked_in_the_suites_own_words_where_these_are_wished(
     medtasks, jury, server, tmp_path, monkeypatch
 ):

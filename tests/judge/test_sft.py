@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn import metrics as sk
 
 from medtasks_ext.judge.cases import point_rubric, shown_for_point
 from medtasks_ext.judge.protocol import fence_code
@@ -202,17 +201,6 @@ def test_intervals_resample_questions_with_all_their_points():
         np.random.default_rng(0).choice(by_question.ravel(), (4000, 240)).mean(axis=1), [0.025, 0.975]
     )
     assert interval["high"] - interval["low"] > 1.5 * (alone[1] - alone[0])
-
-
-def test_kappa_resampled_is_kappa():
-    rows = [(q, "p", q % 3 > 0, (q * 7) % 5 > 1) for q in range(40)]
-    figure = figures_of(rows)["kappa"]
-    truth, judged = np.array([row[2:] for row in rows]).T
-    draws = np.random.default_rng(1).integers(0, 40, (2000, 40))
-    values = [sk.cohen_kappa_score(truth[draw], judged[draw]) for draw in draws]
-    assert (figure["low"], figure["high"]) == pytest.approx(
-        tuple(np.quantile(values, [0.025, 0.975])), abs=0.05
-    )
 
 
 def read(folder) -> list[dict]:

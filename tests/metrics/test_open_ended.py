@@ -60,12 +60,6 @@ def test_an_empty_answer_gets_0_and_half_a_character_does_no_harm():
     assert results("rest \ud83d", "rest")["rouge_1"] == [1]
 
 
-def test_there_is_no_score_before_judges_have_read_the_answers():
-    got = results("rest", "rest")
-    assert "score" not in got
-    assert got["scored"] == [0] and got["valid"] == [1]
-
-
 def test_without_reference_only_validity_is_reported():
     [document] = documents([None], language="en")
     parsed = {"answer": "rest", "valid": True, "unclosed_reasoning": False}

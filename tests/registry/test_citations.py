@@ -8,7 +8,7 @@ from datetime import date
 import pytest
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import Registry, registry
+from medtasks_ext.registry import registry
 from medtasks_ext.registry.citations import (
     CITATIONS_FILE,
     HARNESS,
@@ -17,7 +17,7 @@ from medtasks_ext.registry.citations import (
     read_bibtex,
     references,
 )
-from tests.conftest import ROOT, declare_suites
+from tests.conftest import declare_suites
 
 TASKS = registry()
 ENTRIES = entries_of(TASKS.datasets.values(), TASKS.suites.values())
@@ -116,16 +116,6 @@ def test_a_card_has_the_references_of_what_the_run_used(medtasks, tmp_path):
         "medtasks", "gao2024harness", "he2026mlb", "liu2024clinicbench",
         "liu2023cmexam", "bravo2015gad", "becker2004gad",
     }  # fmt: skip
-
-
-def test_a_source_without_an_entry_is_named(tmp_path):
-    folder = tmp_path / "tasks" / "bridge"
-    shutil.copytree(ROOT / "tasks" / "bridge" / "mie", folder / "mie")
-    path = folder / "mie" / "card.yaml"
-    path.write_text(path.read_text().replace("zhang2020mie", "nobody2020"))
-    declare_suites(tmp_path / "tasks")
-    with pytest.raises(MedtasksError, match="no BibTeX entry 'nobody2020', the source of bridge_mie"):
-        references([Registry(tmp_path / "tasks").datasets["bridge_mie"]])
 
 
 def test_validate_asks_for_the_entry_of_a_citation_which_may_stand_beside_the_dataset(

@@ -195,25 +195,6 @@ def test_any_language_of_iso_639_has_its_name_and_strategy_lines(root, medtasks)
     assert "| Yue Chinese |" in pages(tasks)["README.md"]
 
 
-def test_strategy_lines_are_english_unless_the_suite_has_others(root):
-    from medtasks_ext.prompts.instructions import LINES
-    from medtasks_ext.prompts.instructions import strategy_line as line_of
-    from medtasks_ext.rows.spec import dataset_spec
-
-    def strategy_line(dataset, *, cot):
-        return line_of(dataset, dataset_spec(dataset), cot=cot)
-
-    dataset = Registry(root).datasets["ward_falls"]
-    assert strategy_line(dataset, cot=False) == LINES.answer
-    for code, expected in (("en", "Now."), ("ko", "지금."), ("fr", LINES.answer)):
-        lines = {code: {"answer": "Now." if code == "en" else "지금.", "reason": "Think."}}
-        (root / "ward" / "suite.yaml").write_text(
-            MINE + yaml.safe_dump({"strategy_lines": lines}, allow_unicode=True), encoding="utf-8"
-        )
-        dataset = Registry(root).datasets["ward_falls"]
-        assert strategy_line(dataset, cot=False) == expected
-
-
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

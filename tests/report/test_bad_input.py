@@ -212,20 +212,6 @@ def scores_by_entry(medtasks, *runs):
     }
 
 
-@pytest.mark.parametrize("values", [GOOD, GOOD[::-1], [0.0] * 10], ids=["same", "others", "worse"])
-def test_a_run_of_an_older_version_is_never_averaged_with_a_newer_one(medtasks, run, tmp_path, values):
-    write_run(tmp_path / "old", "ORG/a", {OPEN: values, GATED: GOOD})
-    for file in (tmp_path / "old" / "tasks").glob("*.json"):
-        record = json.loads(file.read_text())
-        del record["conditions"], record["loaded"]["prompt_hash"], record["loaded"]["rows_hash"]
-        file.write_text(json.dumps(record))
-    newer, older = scores_by_entry(medtasks, "run", "old")
-    assert "wording: hash p1" in newer and "wording: unknown" in older
-    scores = list(scores_by_entry(medtasks, "run", "old").values())
-    assert scores == [{0.8}, {(sum(values) / 10 + 0.8) / 2}]
-    assert "old: disagrees with run" in medtasks("report", "run", "old", "--published", "none").out
-
-
 def plain(folder, score, model="ORG/a"):
     """Results of plain lm_eval without samples."""
     content = {

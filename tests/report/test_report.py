@@ -371,15 +371,3 @@ def test_a_real_run_on_sample_rows_is_reported(medtasks, tmp_path):
     by_id = {item["id"]: number for number, item in enumerate(data["datasets"])}
     assert states[by_id["medhelm_aci_bench"]] == "not judged" and by_id[OPEN] not in states
     assert len(data["tasks"]["mlb_cmexam"]["examples"]) == 1
-
-
-def test_many_faults_of_one_place_are_told_as_the_first_and_how_many_more():
-    from medtasks_ext.report.payload import _faults
-    from medtasks_ext.results.experiments import Fault
-
-    many = [Fault("runs/a", f"task {n} cannot be read", "mend it") for n in range(500)]
-    found = [*_faults([*many, Fault("runs/b", "is empty", "run it")])]
-    assert [item["what"] for item in found[:20]] == [f"task {n} cannot be read" for n in range(20)]
-    assert [(item["where"], item["what"]) for item in found[20:]] == [
-        ("runs/a", "480 more like these"), ("runs/b", "is empty"),
-    ]  # fmt: skip

@@ -66,27 +66,6 @@ def test_scores_of_documents_follow_to_the_score_of_the_run(viewer, task):
         assert column.value() == pytest.approx(column.answers.score)
 
 
-def pages(runs):
-    """Everything that the page asks for of all datasets."""
-    viewer = Viewer(list(runs), registry())
-    found = []
-    for task in viewer.datasets:
-        page = viewer.page(task)
-        page.read()
-        found += [viewer.answer(what, {"dataset": task}) for what in ("dataset", "errors", "confusion")]
-        found += [viewer.answer("document", {"dataset": task, "document": key}) for key in page.keys]
-    return found
-
-
-def test_without_stored_documents_the_pages_are_the_same(runs):
-    stored = pages(runs)
-    files = [file for run in runs for file in (run / "tasks").glob("*.parquet")]
-    assert len(files) >= len(TASKS)
-    for file in files:
-        file.unlink()
-    assert pages(runs) == stored
-
-
 def test_numbers_of_documents_are_those_of_the_stored_frame(runs):
     from pyarrow import parquet
 

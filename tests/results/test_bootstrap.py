@@ -21,7 +21,7 @@ from medtasks_ext.stats.bootstrap import (
     task_intervals,
 )
 from medtasks_ext.stats.counts import counts_of
-from medtasks_ext.stats.statistic import label_counts, mean, value_and_one
+from medtasks_ext.stats.statistic import label_counts
 from medtasks_ext.suites.bridge_scores import t_interval_of_bootstrap_mean
 from tests.results.aggregations import PLAIN, some_items
 from tests.results.statistics_of import AGGREGATIONS, samples_of
@@ -81,15 +81,6 @@ def test_resampled_values_are_those_of_documents_drawn_and_scored_anew(kind):
             for item in items[unit * per_unit : (unit + 1) * per_unit]
         ]
         assert values[row] == pytest.approx(PLAIN[kind](drawn), abs=1e-12)
-
-
-def test_the_models_of_a_task_can_be_resampled_in_one_product():
-    rng = np.random.default_rng(0)
-    models = [value_and_one(rng.random(300)) for _ in range(5)]
-    weights = resampling_weights("task", 300, 100)
-    [together] = resampled_sums([np.hstack(models)], weights)
-    alone = resampled_sums(models, weights)
-    assert together.reshape(100, 5, 2) == pytest.approx(np.stack(alone, axis=1), rel=1e-12)
 
 
 def test_sums_of_many_labels_are_exact():
@@ -155,38 +146,6 @@ def test_intervals_lie_within_the_resamples_and_follow_a_change_of_scale(values,
     )
     wider = percentile_interval(values, level=0.99)
     assert wider.low <= found.low and found.high <= wider.high
-
-
-REPLICATIONS = 2000
-
-
-def coverage(values: np.ndarray, truth: float) -> float:
-    """Share of replications, (replications, resamples), whose interval holds the truth."""
-    intervals = [percentile_interval(row) for row in values]
-    return float(np.mean([item.low <= truth <= item.high for item in intervals]))
-
-
-def resampled(counts: np.ndarray, value) -> np.ndarray:
-    """(replications, n, k) counts -> (replications, resamples)."""
-    replications, n, k = counts.shape
-    weights = resampling_weights("coverage", n)
-    [sums] = resampled_sums([counts.transpose(1, 0, 2).reshape(n, -1)], weights)
-    return value(sums.reshape(len(weights), replications, k)).T
-
-
-def test_nominal_95_percent_of_means_are_covered():
-    rng = np.random.default_rng(11)
-    items = rng.beta(2, 3, (REPLICATIONS, 150))
-    counts = np.stack([items, np.ones_like(items)], axis=-1)
-    assert 0.93 < coverage(resampled(counts, mean.value), 0.4) < 0.97
-
-
-def test_the_official_interval_covers_next_to_nothing():
-    rng = np.random.default_rng(15)
-    items = rng.beta(2, 3, (300, 150))
-    counts = np.stack([items, np.ones_like(items)], axis=-1)
-    found = [t_interval_of_bootstrap_mean(row) for row in resampled(counts, mean.value)]
-    assert np.mean([item.low <= 0.4 <= item.high for item in found]) < 0.15
 
 
 def record_of(items: list, aggregation, of_paper=None) -> tuple[dict, object]:

@@ -322,16 +322,6 @@ def test_eight_documents_of_a_group_are_tested_exactly(seed):
         assert found.p_value == pytest.approx(by_hand((np.mean,), (scores,), (1,)))
 
 
-def test_swapped_means_are_flipped_signs():
-    """A group of means, by both ways to turn documents round."""
-    rng = np.random.default_rng(11)
-    scores = [rng.random((2, n)) for n in (3, 6)]
-    parts = [Part(0.5, *(counted(mean, items.tolist()) for items in pair)) for pair in scores]
-    found = document_test(parts, 9)
-    assert found.method == EXACT_FLIPS and found.n_units == 9
-    assert found.p_value == pytest.approx(by_hand((np.mean, np.mean), scores, (0.5, 0.5)))
-
-
 def test_many_swaps_are_drawn_near_the_exact_p_value():
     """Pooled F1 with no false positives and equal sizes is a mean, whose signs can be flipped exactly."""
     rng = np.random.default_rng(12)

@@ -230,13 +230,6 @@ def test_synthetic_rows_are_never_joined_with_real_ones(tmp_path):
     assert [item.sample for entry in results.entries for item in entry.experiments.values()] == [False, True]
 
 
-def test_other_settings_stand_side_by_side_with_the_difference_in_the_label(run):
-    results = read(run("a"), run("b", "--gen_kwargs", "temperature=0.7"), run("c", "--limit", "4"))
-    labels = [entry.label for entry in results.entries]
-    assert len(labels) == len(set(labels)) == 3
-    assert "decoding: temperature=0.7" in labels[1] and "documents: the first 4" in labels[2]
-
-
 def test_the_same_run_twice_is_one_entry(run):
     folder = run("a")
     results = read(folder, folder)

@@ -9,15 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lm_eval.api.metrics import mean as lm_eval_mean
 
-from medtasks_ext.metrics import codes, common, events, multi_label
-from medtasks_ext.metrics import single_label as single
+from medtasks_ext.metrics import multi_label
 from medtasks_ext.models.baselines import Baseline
 from medtasks_ext.registry import registry
 from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
 from medtasks_ext.stats.counts import counts_of, statistic_of
-from medtasks_ext.stats.statistic import Statistic
 from tests.results.aggregations import PLAIN, some_items
 from tests.results.statistics_of import AGGREGATIONS, samples_of
 
@@ -133,22 +130,6 @@ def test_a_question_and_not_a_trial_is_resampled_in_every_metric():
     assert {item.n_units for item in counts_of(outcome.samples, task.aggregation())} == {n_questions}
 
 
-def test_metrics_of_the_same_items_share_their_counts():
-    items = some_items("multi_label.f1_macro", random.Random(0), 30)
-    samples = [
-        {"doc_id": i, "doc": {}, "acc": 1.0, "score": 1.0, "f1_macro": x, "f1_micro": x}
-        for i, x in enumerate(items)
-    ]
-    aggregations = {
-        "acc": lm_eval_mean, "score": lm_eval_mean, "f1_macro": multi_label.f1_macro,
-        "f1_micro": multi_label.f1_micro,
-    }  # fmt: skip
-    assert [set(item.statistics) for item in counts_of(samples, aggregations)] == [
-        {"acc", "score"},
-        {"f1_macro", "f1_micro"},
-    ]
-
-
 def test_many_labels_take_little_room():
     rng = random.Random(0)
     labels = [f"code {number}" for number in range(600)]
@@ -158,12 +139,6 @@ def test_many_labels_take_little_room():
     )
     assert counts.matrix.shape == (10_000, 1800)
     assert counts.matrix.data.nbytes + counts.matrix.indices.nbytes < 2e6
-
-
-def test_aggregations_keep_their_names_in_the_yaml():
-    for module in (events, codes):
-        assert module.micro_f1 is common.micro_f1
-    assert isinstance(single.f1_macro, Statistic) and repr(single.f1_macro) == "f1_macro"
 
 
 def test_a_plain_function_has_no_statistic():

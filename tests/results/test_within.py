@@ -153,15 +153,6 @@ def test_strategies_in_two_runs_of_one_model_are_paired_and_of_two_models_are_no
     assert outcome.code == 2 and "no scored task in common" in outcome.err
 
 
-def test_different_juries_are_never_tested_against_each_other(medtasks, tmp_path):
-    for name, jury in (("one", "x; likert_jury 1"), ("two", "y; likert_jury 1")):
-        write_run(tmp_path / name, "ORG/a", {A: RIGHT}, record={"jury": jury})
-    outcome = medtasks("compare", "one", "two")
-    assert outcome.code == 2 and "judged by different juries" in outcome.err
-    report = answered(medtasks, "report", "one", "two")
-    assert report["within"] == report["pairs"] == []
-
-
 def test_held_out_rows_leave_the_documents_that_both_strategies_were_asked(medtasks, tmp_path):
     run = write_run(tmp_path / "run", "ORG/a", {A: RIGHT, f"{A}_5shot": WRONG[:5]})
     file = run / "tasks" / f"{A}_5shot.json"

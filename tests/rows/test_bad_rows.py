@@ -7,8 +7,7 @@ import pytest
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load_documents
-from medtasks_ext.registry import Dataset, Registry, registry
-from medtasks_ext.registry.build import built_files
+from medtasks_ext.registry import Dataset, registry
 from tests.conftest import declare_suites, sft_row, write_jsonl
 
 TASKS = registry().datasets
@@ -38,59 +37,9 @@ def test_a_gold_label_outside_the_closed_list_names_row_and_format(chip_ctc):
     assert "clinical trial criterion: <one of 43 labels>" in str(error)
 
 
-def test_a_missing_column_names_file_column_and_accepted_schemas(data_dir):
-    path = write_jsonl(
-        data_dir / "medhelm" / "hospice_referral" / "test.jsonl", [{"prompt": "Q", "label": "A"}]
-    )
-    error = fails(HOSPICE)
-    assert str(path) in str(error) and "column context is missing" in str(error)
-    assert "prompt, context, label" in error.remedy
-
-
-def test_a_later_row_without_a_column_names_the_row(data_dir):
-    rows = [{"prompt": "Q", "context": "c", "label": "A"}, {"prompt": "Q", "label": "A"}]
-    write_jsonl(data_dir / "medhelm" / "hospice_referral" / "test.jsonl", rows)
-    assert "test row 2 has no column context" in str(fails(HOSPICE))
-
-
 def test_an_empty_test_split_is_refused(chip_ctc):
     edit(chip_ctc, lambda rows: [row.update(split="train") for row in rows])
     assert "no test row is left" in str(fails(CHIP_CTC))
-
-
-def test_an_empty_file_is_refused(data_dir):
-    write_jsonl(data_dir / "medhelm" / "hospice_referral" / "test.jsonl", [])
-    assert "holds no rows" in str(fails(HOSPICE))
-
-
-def test_a_duplicate_id_is_refused(chip_ctc):
-    edit(chip_ctc, lambda rows: rows[1].update(id="test-0"))
-    assert "id 'test-0' occurs twice" in str(fails(CHIP_CTC))
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("test.jsonl", b'{"prompt": 1}\n{"prompt": \n', "line 2 is not valid JSON"),
-        ("test.jsonl", b"[1]\n", "line 1 is not an object"),
-        ("test.json", b'[{"prompt": 1},', "not valid JSON"),
-        ("test.json", b'"text"', "expected a list of objects"),
-        ("test.csv", b"prompt,context,label\na,b,A,too many\n", "row 1 has more cells than the header"),
-        ("test.jsonl", '{"prompt": "ä"}'.encode("latin-1"), "not UTF-8 text"),
-        ("test.parquet", b"not parquet", "not a Parquet file"),
-    ],
-)
-def test_an_unreadable_file_is_named_with_its_fault(data_dir, name, content, message):
-    path = data_dir / "medhelm" / "hospice_referral" / name
-    path.parent.mkdir(parents=True)
-    path.write_bytes(content)
-    error = fails(HOSPICE)
-    assert str(path) in str(error) and message in str(error)
-
-
-def test_a_data_folder_that_does_not_exist_is_named(monkeypatch, tmp_path):
-    monkeypatch.setenv("MEDTASKS_DATA_DIR", str(tmp_path / "nowhere"))
-    assert "nowhere" in str(fails(HOSPICE))
 
 
 def test_an_unknown_data_origin_lists_the_known_ones():
@@ -124,31 +73,6 @@ def replace(root, old, new, file="task.yaml"):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("language: zh", "langage: zh", "langage: unknown key (did you mean language?)"),
-        ("language: zh", "language: xx", "language: 'xx' is "),
-        ("n_test: 6080\n", "", "n_test: missing key"),
-        ("  application: clinical_trial_matching\n", "", "axes: should be a mapping of keys"),
-        ("application: clinical_trial_matching", "application: diagnosys", "did you mean diagnosis?"),
-        ("axes:\n", "axis:\n", "did you mean axes?"),
-        ("task: bridge_chip_ctc", "task: [bridge", "not valid YAML"),
-        ("task: bridge_chip_ctc", "include: ../nothing.yaml\ntask: bridge_chip_ctc", "no such file"),
-        ("task: bridge_chip_ctc\n", "", "key `task` is missing"),
-        ("name: CHIP-CTC\n", "name: CHIP-CTC\nabout: 1\n", "about: should be a mapping of keys"),
-    ],
-)
-def test_a_task_file_that_cannot_be_used_is_named_with_key_and_remedy(own_folder, old, new, message):
-    facts = old.strip().startswith(("n_test", "axes", "application"))
-    path = replace(own_folder, old, new, "card.yaml" if facts else "task.yaml")
-    broken = Registry(own_folder).broken
-    assert list(broken) == [path.parent]
-    assert message in broken[path.parent] and "→" in broken[path.parent]
-    with pytest.raises(MedtasksError, match="→"):
-        built_files(Registry(own_folder))
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
         ("  instruction: |-", "  instruction_rol: system\n  instruction: |-",
          "prompt.instruction_rol: unknown key"),
         ("    {{ strategy }}\n", "", "place {{ strategy }}"),
@@ -163,12 +87,6 @@ def test_a_dataset_block_that_cannot_be_used_is_named_with_key_and_remedy(own_fo
     with pytest.raises(MedtasksError) as error:
         load_documents(Dataset(own_folder / "bridge" / "chip_ctc"), cot=False, origin="sample")
     assert message in str(error.value) and "→" in str(error.value)
-
-
-def test_a_name_that_stands_for_two_things_is_refused(own_folder):
-    shutil.copytree(own_folder / "bridge" / "chip_ctc", own_folder / "bridge" / "other")
-    with pytest.raises(MedtasksError, match="is also in"):
-        built_files(Registry(own_folder))
 
 
 def test_a_value_of_gold_outside_a_closed_list_is_named(data_dir):

@@ -122,16 +122,8 @@ def test_numbers_of_a_workbook_are_what_a_csv_of_it_holds(data_dir):
     header = ["Text ID", "Sentences", "Error Flag", "Error Sentence ID", "Corrected Sentence"]
     folder = data_dir / "medhelm" / "medec"
     folder.mkdir(parents=True)
-    cells = [
-        [
-            row["Text ID"],
-            row["Sentences"],
-            int(row["Error Flag"]),
-            int(row["Error Sentence ID"]),
-            row[header[4]],
-        ]
-        for row in rows
-    ]
+    numbers = ("Error Flag", "Error Sentence ID")
+    cells = [[int(row[name]) if name in numbers else row[name] for name in header] for row in rows]
     (folder / "test.xlsx").write_bytes(as_xlsx(cells, header))
     found = check_rows(medec, "local")
     assert not found.faults and {item["target"] == "CORRECT" for item in found.test} == {True, False}
@@ -166,6 +158,9 @@ FAULTS = [
     ("test.csv", as_csv(",", rows=[["Q", MARKER, "a"]] * 3).encode(), "column label", "same case"),
     ("test.csv", as_csv(",", rows=[["Q", MARKER, "Yes"]] * 3).encode(), "expected one of: A, B", "same case"),
     ("test.csv", b"", "holds no rows", "put the complete file there"),
+    ("test.json", b'[{"prompt": 1},', "not valid JSON", ""),
+    ("test.json", b'"text"', "expected a list of objects", ""),
+    ("test.parquet", b"not parquet", "not a Parquet file", ""),
 ]
 
 

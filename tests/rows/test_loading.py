@@ -60,15 +60,6 @@ def test_an_official_instruction_without_the_sentence_keeps_its_prompt_under_cot
     assert load_documents(Dataset(CHIP_CTC), cot=True)["test"][0]["system"] == "Name the category."
 
 
-def test_an_instruction_file_beside_local_data_replaces_our_wording(data_dir):
-    folder = data_dir / "medhelm" / "hospice_referral"
-    write_jsonl(folder / "test.jsonl", [{"prompt": "Q", "context": str(i), "label": "A"} for i in range(6)])
-    (folder / "instruction.txt").write_text("Official wording.")
-    document = load_documents(Dataset(HOSPICE), cot=False)["test"][0]
-    assert document["prompt"].startswith("Official wording.\n\nQuestion: Q")
-    assert document.loaded.record["instruction"] == "official"
-
-
 def test_rows_without_gold_are_predicted_and_not_scored(chip_ctc):
     path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
     path.write_text(json.dumps([{**row, "output": ""} for row in json.loads(path.read_text())]))
@@ -153,10 +144,6 @@ def test_without_a_system_role_the_first_user_turn_carries_the_instruction(chip_
     assert shots["test"][0]["prompt"] == f"Input:\n{with_role['prompt']}"
 
 
-def test_a_dataset_is_built_once_however_often_it_is_asked_for(chip_ctc):
-    assert load_documents(Dataset(CHIP_CTC), cot=False) is load_documents(Dataset(CHIP_CTC), cot=False)
-
-
 def test_sample_rows_are_used_only_when_asked_for(data_dir):
     with pytest.raises(MedtasksError, match="not at hand"):
         load_documents(Dataset(CHIP_CTC), cot=False)
@@ -171,49 +158,6 @@ def test_the_error_for_missing_data_names_every_missing_dataset_of_the_suite_and
     assert "bridge_chip_ctc" not in text and text.count("bridge_brateca_mortality") == 3
     assert "`medtasks run` with the same --tasks runs what is there" in text
     assert "`medtasks data where bridge_brateca_mortality`" in text
-
-
-def test_a_download_that_is_not_cached_says_so_offline(data_dir):
-    with pytest.raises(MedtasksError, match="not in the local cache"):
-        load_documents(TASKS["medhelm_medqa"], cot=False, origin="hub")
-
-
-def test_a_cached_hub_file_is_read_at_its_pinned_revision(tmp_path, monkeypatch):
-    """The hub's cache layout, written by hand: blobs are found by repository and commit."""
-    revision = "17af9355ef89fba60de966eabaeba797c695f86e"
-    snapshot = tmp_path / "datasets--GBaker--MedQA-USMLE-4-options-hf" / "snapshots" / revision
-    for name, n in (("dev.json", 3), ("test.json", 4), ("train.json", 6)):
-        rows = [
-            {
-                "id": f"{name}-{i}",
-                "sent1": f"{name} {i}",
-                "label": i % 4,
-                **{f"ending{k}": "abcd"[k] for k in range(4)},
-            }
-            for i in range(n)
-        ]
-        write_jsonl(snapshot / name, rows)
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr("huggingface_hub.file_download.constants.HF_HUB_CACHE", str(tmp_path))
-    splits = load_documents(TASKS["medhelm_medqa"], cot=False, origin="hub")
-    assert [document["gold"] for document in splits["test"]] == list("ABCABCD")
-    assert len(splits["fewshot"]) == 6
-    assert splits["test"][0].loaded.record["revision"] == revision
-
-
-@pytest.mark.parametrize("file", ["task.yaml", "five_shot.yaml"])
-def test_model_arguments_do_not_reach_the_loader(file, chip_ctc, built_tasks):
-    """lm-eval merges --model_args over the metadata that the loader receives."""
-    from lm_eval.tasks import TaskManager
-
-    manager = TaskManager(
-        include_defaults=False,
-        metadata={"revision": "x", "language": "y", "source": "z", "medtasks_model": 1},
-    )
-    task = next(iter(manager.load([str(built_tasks / "bridge" / "chip_ctc" / file)])["tasks"].values()))
-    loaded = task.config.metadata["medtasks"]["loaded"]
-    assert (loaded["language"], loaded["origin"]) == ("zh", "local")
-    assert len(task.eval_docs) == 8
 
 
 def test_rows_may_have_several_references(data_dir):

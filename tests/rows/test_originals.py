@@ -21,9 +21,8 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import registry
 from medtasks_ext.rows.filters import spans
-from medtasks_ext.rows.originals import read_original
 from medtasks_ext.rows.originals.build import drawn, n_drawn, pool
-from medtasks_ext.rows.spec import Original, Source, dataset_spec
+from medtasks_ext.rows.spec import Source, dataset_spec
 from tests.conftest import sft_row, write_jsonl
 from tests.rows.original_sources import SOURCES
 
@@ -85,11 +84,6 @@ def test_drawn_rows_keep_the_order_of_the_source_and_are_not_simply_its_first():
     rows = [{"input": f"{random.Random(i).random()}", "place": i} for i in range(2100)]
     places = [row["place"] for row in drawn(rows, where="x")[0]]
     assert places == sorted(places) and places != list(range(len(places)))
-
-
-def test_too_few_documents_for_the_rule_are_refused():
-    with pytest.raises(MedtasksError, match="20 documents are too few: 20 are reserved"):
-        drawn([{"input": str(i)} for i in range(20)], where="x")
 
 
 def inputs(rows: list[dict]) -> list[str]:
@@ -440,12 +434,6 @@ def test_a_source_that_is_not_described_well_is_refused(change, message):
     }  # fmt: skip
     with pytest.raises(ValidationError, match=message):
         Source(official_name="X", original=[layout])
-
-
-def test_a_template_that_jinja_cannot_read_is_named():
-    layout = Original(reader={"kind": "rows"}, test=["a.json"], split="drawn", input="{{ x", output="y")
-    with pytest.raises(MedtasksError, match=r"template '{{ x': no valid Jinja .*\n.*mend the Jinja"):
-        read_original(layout, [], task="X", where="x")
 
 
 def originals(dataset) -> list:

@@ -223,13 +223,3 @@ def test_a_file_that_is_no_word_file_is_refused(tmp_path, content):
     with pytest.raises(MedtasksError, match="is not a Word") as error:
         read_rows(path)
     assert str(path) in str(error.value) and error.value.remedy
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["head_qa", "medbullets", "medmcqa", "pubmedqa", "medhallu", "race_bias", "medcalc_bench", "medec"],
-)
-def test_downloads_are_pinned_to_a_commit(name):
-    download = TASKS[f"medhelm_{name}"].blocks["rows"]["download"]
-    assert len(download["revision"]) == 40 and int(download["revision"], 16)
-    assert download.get("repo") or all("{revision}" in url for url in download["test"])
