@@ -184,12 +184,16 @@ def percentile_interval(values: Array, level: float = LEVEL) -> Interval:
 
 
 class PaperInterval(TypedDict):
+    """The interval that a suite's paper takes, with the mean of the resamples."""
+
     mean: float
     low: float
     high: float
 
 
 class IntervalRecord(TypedDict):
+    """The interval of a metric, as results record it."""
+
     interval_low: float | None  # None where there are fewer than two units
     interval_high: float | None
     interval_method: str  # how it was taken, in words
@@ -248,7 +252,12 @@ def _is_resampled(counts: Counts) -> bool:
 
 
 def score_interval(counts: Counts, dataset: str) -> Interval | None:
-    """The interval of one score alone; None for fewer than two units."""
+    """The interval of one score alone; None for fewer than two units.
+
+    Args:
+        counts: with `score` as its statistic.
+        dataset: id of the dataset.
+    """
     means = is_mean(counts.statistics["score"].value)
     draws = {} if means else {name: item.values for name, item in resample([counts], dataset).items()}
     estimated = intervals_of(counts, draws).get("score")
@@ -256,6 +265,12 @@ def score_interval(counts: Counts, dataset: str) -> Interval | None:
 
 
 def interval_record(intervals: Estimated | None, clusters: int | None = None) -> IntervalRecord:
+    """An interval, or that there is none, as results record it.
+
+    Args:
+        intervals: interval of a metric.
+        clusters: how many there are, if documents are in clusters.
+    """
     drawn = "documents" if clusters is None else "clusters"
     record: IntervalRecord = {
         "interval_low": intervals.interval.low if intervals else None,
@@ -274,7 +289,13 @@ def interval_record(intervals: Estimated | None, clusters: int | None = None) ->
 def intervals_of_record(
     records: Mapping[str, IntervalRecord], metrics: Mapping[str, float], documents: int
 ) -> dict[str, Interval]:
-    """Metric -> its interval; the percentiles of earlier versions become an interval of today."""
+    """Metric -> its interval; the percentiles of earlier versions become an interval of today.
+
+    Args:
+        records: metric -> interval as recorded.
+        metrics: metric -> value.
+        documents: of the task.
+    """
     intervals = {}
     for metric, item in records.items():
         low, high = item["interval_low"], item["interval_high"]
