@@ -37,10 +37,8 @@ def as_written(cell: str) -> str:
 def read_sheet(path: Path, columns: Sequence[str], *, remedy: str) -> Iterator[tuple[int, dict[str, str]]]:
     """The rows of a sheet that people filled in, counted from 2; their cells as they were before `plain`.
 
-    Spreadsheets write commas, semicolons or tabs between cells, and a byte order mark or none.
-
-    Raises:
-        MedtasksError: there is no such file, it is no CSV in UTF-8, or a column is missing.
+    Spreadsheets write commas, semicolons or tabs between cells, and a byte order mark or none. Raises
+    MedtasksError: there is no such file, it is no CSV in UTF-8, or a column is missing.
     """
     check_regular(path)
     try:

@@ -52,8 +52,6 @@ UNKNOWN_TEXT = Text("", is_open=False)
 
 
 class Permission(str, Enum):
-    """Why a server may receive text that is not open; or that it may not."""
-
     #: it is on this machine
     LOOPBACK = "loopback"
     #: `$MEDTASKS_TRUSTED_HOSTS` names it
@@ -66,8 +64,6 @@ class Permission(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class AskedServer:
-    """A server as the policy sees it."""
-
     host: str  # name or address, in lower case
     way: Permission  # what it may receive
     #: the permission rests on the addresses of the host: whoever opens a connection looks whether it leads
@@ -90,8 +86,6 @@ class AskedServer:
 
 @dataclass(frozen=True)
 class Egress:
-    """The policy of one call."""
-
     trusted: str = ""  # what `$MEDTASKS_TRUSTED_HOSTS` says
     allowed: frozenset[str] = frozenset()  # hosts that the command permits
     record: Callable[[AskedServer, Text], None] = lambda place, text: (
@@ -128,11 +122,10 @@ class Egress:
     # ------------------------------------------------------------------ places
 
     def place(self, url: str) -> AskedServer:
-        """Looks up the addresses of a name that is not permitted by itself, if networks are trusted: no
-        other name can be permitted.
+        """Looks up the addresses of a name that is not permitted by itself, if networks are trusted: no other
+        name can be permitted.
 
-        Raises:
-            MedtasksError: its host cannot be read in one way alone.
+        Raises MedtasksError: its host cannot be read in one way alone.
         """
         host = host_of(url)
         encrypted = urlsplit(url).scheme == "https"
@@ -151,7 +144,6 @@ class Egress:
         return AskedServer(host, way, by_address=True, encrypted=encrypted)
 
     def holds(self, address: str) -> bool:
-        """Whether an address is one of this machine or of a trusted network."""
         return self._way(address) is not Permission.OPEN_ONLY
 
     def _way(self, address: str) -> Permission:
@@ -219,7 +211,6 @@ def remedy_for(host: str) -> str:
 
 
 def addresses(base_url: object) -> list[str]:
-    """The addresses that `base_url` names: one, or several of the same model with `+` between them."""
     return re.split(r"\+(?=https?://)", str(base_url)) if base_url else []
 
 

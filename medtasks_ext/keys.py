@@ -59,11 +59,9 @@ class Keys:
 def host_of(url: str) -> str:
     """The host of an address, in lower case: a name without a dot at its end, or an address without brackets.
 
-    Clients read odd spellings in ways of their own: some decode `%2e`, some end a host at a backslash. So
-    a host of other characters than names and addresses have is no host.
-
-    Raises:
-        MedtasksError: it cannot be read in one way alone.
+    Clients read odd spellings in ways of their own: some decode `%2e`, some end a host at a backslash. So a
+    host of other characters than names and addresses have is no host. Raises MedtasksError: it cannot be read
+    in one way alone.
     """
     try:
         server = urlsplit(url).netloc if url.isascii() and url.isprintable() and " " not in url else ""

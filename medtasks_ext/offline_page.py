@@ -27,14 +27,11 @@ def offline_page(
 ) -> str:
     """The page, filled.
 
-    Its content security policy allows the page's own style and script, by their hashes, and nothing
-    else: no network, no inline handlers. The scripts are joined into one, in the given order.
+    Its content security policy allows the page's own style and script, by their hashes, and nothing else: no
+    network, no inline handlers. The scripts are joined into one, in the given order.
 
-    Args:
-        template: HTML with the names that are filled in below, as `$title`.
-        scripts: its JavaScript. It reads the data as JSON and must show texts as text nodes.
-    Raises:
-        ValueError: a number in the data is NaN or infinite, which is no JSON.
+    `scripts`: its JavaScript. It reads the data as JSON and must show texts as text nodes. Raises ValueError:
+    a number in the data is NaN or infinite, which is no JSON.
     """
     styles = [style] if isinstance(style, Path) else style
     css = "\n" + "\n".join(file.read_text(encoding="utf-8") for file in styles)
@@ -53,8 +50,7 @@ def offline_page(
 def data_in_page(data: Mapping[str, Any]) -> str:
     """Data as a page's script element holds it: nothing in it can end the element.
 
-    Raises:
-        ValueError: a number is NaN or infinite, which is no JSON.
+    Raises ValueError: a number is NaN or infinite, which is no JSON.
     """
     content = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     # in a script element only < could end the data

@@ -80,11 +80,7 @@ def describe_columns(columns: Collection[str], wanted: Collection[str]) -> str:
 
 
 def what_happened(error: BaseException, template: str = "") -> str:
-    """What an error says, or where it arose if its message may quote a row.
-
-    Args:
-        template: the template that was rendered; what it says itself is no text of a row.
-    """
+    """What an error says, or where it arose if its message may quote a row, beside its `template`."""
     if (
         shows_text()
         or isinstance(error, MedtasksError | RowValueError)

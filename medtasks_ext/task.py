@@ -289,12 +289,7 @@ class MedicalTask(ConfigurableTask):
         metadata["medtasks"] = {"loaded": record}
 
     def build_all_requests(self, *, cache_requests: bool = False, **kwargs: Any) -> None:
-        """The requests of all documents.
-
-        Raises:
-            MedtasksError: of `--cache_requests`: lm-eval's key names neither rows nor wording nor decoding,
-                so that another data set's questions may be asked.
-        """
+        """lm-eval's key for `--cache_requests` names neither rows nor wording nor decoding: it is refused."""
         if cache_requests:
             raise MedtasksError(
                 "lm-eval's cache does not tell rows, wording and decoding apart, and may ask other questions",
@@ -349,7 +344,6 @@ class MedicalTask(ConfigurableTask):
         return prompt
 
     def build_qa_turn(self, *, gen_prefix: str | None = None, tgt_delim: str = " ", **turn: Any) -> Any:
-        """A question, and its answer or what an answer begins with, which stands on a line of its own."""
         if gen_prefix and by_likelihood(self.strategy):
             tgt_delim = "\n"
         turns = super().build_qa_turn(gen_prefix=gen_prefix, tgt_delim=tgt_delim, **turn)
@@ -396,7 +390,6 @@ class MedicalTask(ConfigurableTask):
         return asked + gen_prefix if gen_prefix and isinstance(asked, str) else asked
 
     def dump_config(self) -> Config:
-        """The task as results record it: lm-eval's keys and those of the file."""
         return {**super().dump_config(), **self.own}
 
 

@@ -52,17 +52,14 @@ OnlyTasks = Annotated[str | None, typer.Option("--tasks", help="Only these tasks
 
 
 def out_option(help: str) -> Any:
-    """Where a command writes to: `-o`, `--out`."""
     return typer.Option("-o", "--out", help=help)
 
 
 def jury_option(help: str) -> Any:
-    """Which jury a command asks or counts with."""
     return typer.Option("--jury", metavar="JURY", help=help)
 
 
 def cost_option(help: str) -> Any:
-    """USD that a command may spend."""
     return typer.Option("--max-cost", min=0.0, help=help)
 
 
@@ -71,7 +68,6 @@ _ANY_FLAGS = {"allow_extra_args": True, "ignore_unknown_options": True, "help_op
 
 
 def command_app() -> typer.Typer:
-    """What a module declares several commands with."""
     return typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 

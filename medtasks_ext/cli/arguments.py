@@ -44,7 +44,6 @@ _OWN_O = frozenset({"batch out"})
 
 
 def quiet() -> None:
-    """One progress display instead of one per library."""
     os.environ.setdefault("TQDM_DISABLE", "1")  # `hide_bars` knows the one model that needs them
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     logging.getLogger("lm_eval").setLevel(logging.ERROR)
@@ -77,17 +76,9 @@ def lm_eval_config(
 ) -> EvaluatorConfig:
     """Read lm-eval's flags, and `--config` files by path or bundled name.
 
-    Args:
-        command: the subcommand, for its help and messages.
-        description: the help text above the flags.
-        example: the arguments of an example, for the help text.
-        refused: flags that have no meaning for the command, and why.
-        in_files: whether a configuration file must not hold those, either.
-        keys: hosts that may receive a key, each NAME@HOST; an address among the flags, and one in a bundled
-            configuration, may receive its own.
-
-    Raises:
-        MedtasksError: an unknown flag, a refused one, or a value that lm-eval refuses or that leaves nothing.
+    `refused`: flags that have no meaning for the command, and why; `in_files`: a configuration file must not
+    hold those, either. `keys`: hosts that may receive a key, each NAME@HOST; an address among the flags, and
+    one in a bundled configuration, may receive its own.
     """
     from lm_eval._cli.run import Run as LmEvalRun
     from lm_eval.config.evaluate_config import EvaluatorConfig
@@ -175,7 +166,6 @@ def _readable(arguments: list[str]) -> list[str]:
 
 
 def _parts(word: str) -> list[str]:
-    """`--option=VALUE` of pairs in two."""
     option, equals, given = word.partition("=")
     return [option, given] if option in _OF_PAIRS and equals else [word]
 
@@ -207,7 +197,6 @@ def _json(text: str) -> Any:
 
 
 def _says_batch_size(namespace: argparse.Namespace) -> bool:
-    """Whether the flags or the configuration file state a batch size."""
     if hasattr(namespace, "batch_size"):
         return True
     if not namespace.config:
@@ -221,12 +210,7 @@ def requested_tasks(
 ) -> tuple[Registry, dict[str, list[str]]]:
     """The registry, and requested name -> its tasks.
 
-    Args:
-        likelihood: whether all are asked by likelihood; None where nothing can be asked so.
-
-    Raises:
-        MedtasksError: no name, or one that is neither task, tag nor group; tasks of one's own cannot be read;
-            answers that cannot be listed are asked by likelihood.
+    `likelihood`: whether all are asked by likelihood; None where nothing can be asked so.
     """
     # what `medtasks dev path` prints is built from tasks that are known here
     if config.include_path and Path(config.include_path).resolve() != built_folder().resolve():
@@ -257,11 +241,6 @@ def requested_tasks(
 
 
 def out_folder(name: str | Path) -> Path:
-    """A folder that results are written to.
-
-    Raises:
-        MedtasksError: it is a file.
-    """
     folder = Path(name)
     if folder.exists() and not folder.is_dir():
         raise MedtasksError("is a file", where=name, remedy="name a folder with -o")
@@ -269,11 +248,7 @@ def out_folder(name: str | Path) -> Path:
 
 
 def own_flags(*, asks: bool = False) -> argparse.ArgumentParser:
-    """The flags besides lm-eval's of commands about documents of tasks.
-
-    Args:
-        asks: whether the command asks a model itself.
-    """
+    """The flags besides lm-eval's of commands about documents of tasks; `asks` of those that ask a model."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--strict", action="store_true")
     parser.add_argument("--data")
@@ -286,11 +261,6 @@ def own_flags(*, asks: bool = False) -> argparse.ArgumentParser:
 
 
 def available(tasks: Registry, names: Sequence[str], settings: Settings, *, strict: bool) -> Availability:
-    """Which tasks have their data here; what is missing is said.
-
-    Raises:
-        MedtasksError: none has, or not all of them have and `strict` is given.
-    """
     from medtasks_ext.runner.run import check_data, nothing_to_run
 
     found = check_data(tasks, names, settings)
@@ -304,11 +274,6 @@ def available(tasks: Registry, names: Sequence[str], settings: Settings, *, stri
 
 
 def say_faults(faults: Mapping[str, MedtasksError], *, stop: bool) -> None:
-    """Name tasks that cannot be loaded.
-
-    Raises:
-        MedtasksError: there are some, and `stop` is given.
-    """
     alike: dict[tuple[str, str], list[str]] = {}
     for name, fault in faults.items():
         alike.setdefault((fault.what, fault.remedy), []).append(name)
@@ -324,7 +289,6 @@ def say_faults(faults: Mapping[str, MedtasksError], *, stop: bool) -> None:
 
 
 def _say_missing(missing: dict[str, str], n_all: int, *, strict: bool) -> None:
-    """List the tasks without data, and where it would go."""
     lines = list(dict.fromkeys(missing.values()))
     say(f"no data for {len(missing)} of {n_all} tasks:")
     for line in lines if len(lines) <= _WHOLE else lines[:_FIRST]:

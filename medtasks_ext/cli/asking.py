@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 
 class Asking(NamedTuple):
-    """A jury, and how it may be asked."""
-
     jury: Jury
     name: str = ""  # of the jury, as the user gave it
     dry_run: bool = False
@@ -38,15 +36,7 @@ class Asking(NamedTuple):
 def ask_jury(
     asking: Asking, tasks: list[JudgedTask], folder: Path, command: str, what: str
 ) -> tuple[Said, End | None] | None:
-    """Ask what is not in the folder yet; None after a dry run.
-
-    Args:
-        command: who holds the folder meanwhile.
-        what: judges give, in words: `verdicts on references`.
-
-    Raises:
-        MedtasksError: the jury cannot judge this, a price or a key is missing, or text may not be sent.
-    """
+    """Ask what is not in the folder yet; None after a dry run. `what` judges give, in words."""
     from medtasks_ext.engines.budget import budget_of
     from medtasks_ext.judge.asks import NOT_ASKED, RunToJudge
     from medtasks_ext.judge.budget import paid
@@ -80,7 +70,6 @@ def ask_jury(
 
 
 def end_study(end: End | None, missing: int, what: str) -> int:
-    """Say what is missing; the exit code."""
     again = f"missing in all: {missing:,} {what}; the same command asks for them again"
     return end_code(end, missing=missing > 0, again=again)
 
@@ -90,8 +79,7 @@ def asks_jury(
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Give a command the options of all that ask a jury; its argument `asking` has what they say.
 
-    Args:
-        needed: False where the command can do without a jury; `asking` is None then.
+    Not `needed`: the command can do without a jury; `asking` is None then.
     """
     named, money = jury_option(help_of_jury), cost_option("Stop before it has cost more USD in all.")
     jury: Any = Annotated[str, named] if needed else Annotated[str | None, named]

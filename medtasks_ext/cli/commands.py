@@ -104,7 +104,6 @@ def _parsed(file: Path | None) -> ast.Module:
 
 
 def _constant(file: Path | None, name: str) -> str:
-    """The text that a module assigns to a name; the module is not imported."""
     for node in _parsed(file).body:
         if isinstance(node, ast.Assign) and name in map(ast.unparse, node.targets):
             return str(ast.literal_eval(node.value))
@@ -129,12 +128,7 @@ def _first_paragraph(text: str | None) -> str:
 
 
 class LazyCommands(MutableMapping[str, Any]):
-    """Name -> command, of those whose full names begin with a prefix. A module is imported when it is used.
-
-    Args:
-        prefix: the names of the groups above; empty for all commands.
-        made: commands that are there, of a Typer app.
-    """
+    """Name -> command, of those whose full names begin with a prefix. Modules are imported when used."""
 
     def __init__(self, prefix: str = "", made: Mapping[str, Any] | None = None) -> None:
         self.prefix, self._made = prefix, dict(made or {})
@@ -165,7 +159,6 @@ class LazyCommands(MutableMapping[str, Any]):
         return command
 
     def short_help(self, name: str) -> str:
-        """The line of a help; imports nothing."""
         if name in self._made:
             return _first_paragraph(self._made[name].help)
         return _short_help(f"{self.prefix}{name}")
@@ -184,10 +177,7 @@ class LazyCommands(MutableMapping[str, Any]):
 
 
 class Group(TyperGroup):
-    """Commands of which only the one that is called is imported."""
-
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """All of them, each with the first paragraph of its docstring."""
         assert isinstance(self.commands, LazyCommands)
         with formatter.section("Commands"):
             formatter.write_dl([(name, self.commands.short_help(name)) for name in self.commands])

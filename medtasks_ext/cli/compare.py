@@ -118,7 +118,6 @@ def _head(content: Mapping[str, Any]) -> None:
 
 
 def _is_significant(row: Json) -> bool:
-    """Whether a change stands after Holm's adjustment."""
     return bool(row["p_holm"] < ALPHA)
 
 

@@ -18,11 +18,7 @@ JURY_RULE = (
 
 
 def answers_words(row: Json) -> str:
-    """What answers cost, as a batch and at most; nothing where no price is known.
-
-    Args:
-        row: of the frame `costs`.
-    """
+    """What answers cost, as a batch and at most, by a row of `costs`; nothing where no price is known."""
     usd, batch, bound = (row[name] for name in ("usd", "usd_batch", "usd_bound"))
     if usd is None:
         return ""
@@ -57,5 +53,4 @@ def unsure_words(usd: float) -> str:
 
 
 def bound_words(usd: float) -> str:
-    """The bound of a jury's cost."""
     return f"at most {usd:,.2f} USD"

@@ -74,7 +74,6 @@ def data_template(
 
 
 def _root(out: str | None) -> Path:
-    """The data folder that a command writes to."""
     return Path(out or os.environ.get("MEDTASKS_DATA_DIR") or "medtasks_data").expanduser()
 
 
@@ -147,7 +146,6 @@ def data_import(
 
 
 def _values(given: list[str] | None) -> dict[str, dict[str, str]]:
-    """`COLUMN:THEIRS=OURS`, as a mapping of each column."""
     by_column: dict[str, dict[str, str]] = {}
     for item in given or []:
         column, _, pair = item.partition(":")
@@ -161,7 +159,6 @@ def _values(given: list[str] | None) -> dict[str, dict[str, str]]:
 
 
 def _brought_lines(done: Brought) -> list[str]:
-    """What became of a file."""
     from medtasks_ext.data.export import ranges
 
     lines = [f"column {name} is {theirs}" for name, theirs in done.columns.items() if name != theirs]
@@ -234,7 +231,6 @@ def _status_row(item: Status) -> tuple[str, ...]:
 
 
 def _rows_of_paper(item: Status) -> str:
-    """How many rows there are, and how many local ones are of the suite's own test part."""
     n_paper, look = item.dataset.n_part, item.look
     if look is None:
         return "–"
@@ -243,7 +239,6 @@ def _rows_of_paper(item: Status) -> str:
 
 
 def _say_summary(statuses: list[Status]) -> None:
-    """How many datasets are here, and how to get the others."""
     here = [item.look for item in statuses if item.look]
     failed = sum(bool(look.faults) for look in here)
     to_fetch = sum(item.origin == "hub" and not item.look for item in statuses)
@@ -479,7 +474,6 @@ def _checked_lines(item: Checked, folder: Path) -> list[str]:
 
 
 def _in_rows(cause: Cause) -> str:
-    """How many rows have a fault, and the first of them."""
     kind, _, first = cause.rows[0].partition(" row ")
     rest = [row.removeprefix(f"{kind} row ") for row in cause.rows[1:_SHOWN]]
     shown = ", ".join([f"{kind} rows {first}", *rest]) + (", …" if len(cause.rows) > _SHOWN else "")

@@ -17,12 +17,10 @@ from medtasks_ext.registry.select import select
 
 
 def chosen(words: Sequence[str] | None) -> list[Dataset]:
-    """The datasets that words stand for; all of them without any word."""
     return list(dict.fromkeys(select(registry(), words or []).values()))
 
 
 def has_terms(dataset: Dataset) -> bool:
-    """Whether its files can be downloaded once terms are accepted."""
     from medtasks_ext.rows.missing import source_of
 
     download = source_of(dataset).download
@@ -123,11 +121,7 @@ def _punkt(datasets: list[Dataset], to: Path | None) -> bool:
 
 
 def _ask(datasets: list[Dataset]) -> bool:
-    """Show the terms that are not accepted yet, and ask for each once; returns whether some were refused.
-
-    Raises:
-        MedtasksError: a dataset has no terms that a user could accept.
-    """
+    """Show the terms that are not accepted yet, and ask for each once; returns whether some were refused."""
     from medtasks_ext.rows.missing import source_of
     from medtasks_ext.rows.terms import accept, are_accepted, shown
 

@@ -106,13 +106,11 @@ def _cache_hits(results: Mapping[str, TaskRecord]) -> str:
 
 
 def _ended(results: Mapping[str, TaskRecord]) -> Iterator[str]:
-    """How many answers the engine ended before the model did, and why; nothing where it ended none."""
     if n := sum(item["cut"].get("answers_looped", 0) for item in results.values()):
         yield f"{counted(n, 'answer')} ended since they repeated themselves (repetition_detection)"
 
 
 def _counts(run: Run, results: Mapping[str, TaskRecord], judged: int) -> str:
-    """How many of the tasks that were asked for stand where."""
     entries = run.manifest.tasks
     scored = sum("score" in item["metrics"] for item in results.values())
     blind = sum(_without_gold(item) for item in results.values())
@@ -148,12 +146,8 @@ def say_end(
 ) -> int:
     """Name what failed, what must be known and what comes next; returns the exit code.
 
-    Args:
-        run: with its tasks done or failed.
-        n_missing: tasks that were asked for and could not be run.
-        again: arguments of the command that goes on; None where another command does.
-        cause: what ended the run before its time.
-        how: the user gets what is missing.
+    `again`: arguments of the command that goes on; None where another command does. `how` the user gets what
+    is missing.
     """
     failed, unfinished = list(_failed(run)), list(_unfinished(run, how))
     _say_some(failed, f"failed, too (details in {run.manifest_file})")
@@ -182,7 +176,6 @@ def say_sent(folder: Path) -> None:
 
 
 def _served(run: Run) -> str:
-    """That another model answered than was asked for; empty where none did."""
     conditions = [record["conditions"] for record in run.results().values() if record.get("conditions")]
     return served_note(
         run.manifest.identity.asked_name, [item["observed"].get("served") or () for item in conditions]
@@ -190,7 +183,6 @@ def _served(run: Run) -> str:
 
 
 def _not_decided(run: Run) -> Iterator[str]:
-    """Tasks with answers over which processes of scoring failed."""
     for name, record in run.results().items():
         shares = (
             value for metric, value in record.get("metrics", {}).items() if metric.endswith(_NOT_DECIDED)
@@ -248,7 +240,6 @@ def _say_some(lines: Sequence[str], rest: str) -> None:
 
 
 def _next(run: Run, again: Sequence[str] | None) -> Iterator[str]:
-    """Commands as they can be typed."""
     if again is not None:
         yield shown_command(["run", *again])
     results = run.results()

@@ -180,7 +180,6 @@ def _take_decisions(path: Path, runs: Sequence[RunToJudge], jury: Jury, *, keep:
 
 
 def _ratings(path: str | None, runs: Mapping[str, Sequence[JudgedTask]], *, keep: bool) -> Ratings:
-    """Clinicians' ratings: those of a file, which are kept in the runs, or those that were kept."""
     from medtasks_ext.judge.ratings import keep_ratings, kept_ratings, read_ratings
 
     if path:
@@ -195,7 +194,6 @@ def _ratings(path: str | None, runs: Mapping[str, Sequence[JudgedTask]], *, keep
 
 
 def _say_changed(run: Run, store: JudgementStore) -> None:
-    """Name files that do not hold any more what they held when a call ended."""
     for task in store.changed:
         line = f"judgements/{task}.jsonl does not hold any more what it held when it was judged"
         say(f"note: {line}; what is missing is asked again")
@@ -203,7 +201,6 @@ def _say_changed(run: Run, store: JudgementStore) -> None:
 
 
 def _say_wording(tasks: Sequence[JudgedTask]) -> None:
-    """Say in whose words judges are asked about tasks for which the suite's are known."""
     known = [task for task in tasks if task.rubric.judging.official]
     for words, whose in (("official", "the suite's own"), ("own", "our")):
         if names := [task.name for task in known if task.rubric.wording == words]:
@@ -289,7 +286,6 @@ def _finish(
 
 
 def _say_served(jury: Jury, judged: Iterable[tuple[JudgementStore, list[JudgedTask]]]) -> None:
-    """Name judges for whom another model answered than was asked for."""
     names = [(store.served_about(task.name), task) for store, tasks in judged for task in tasks]
     for judge in jury.models:
         served = {name for by_judge, _ in names for name in by_judge.get(judge.name, ())}
@@ -314,7 +310,6 @@ def _print_table(
     scored: Sequence[tuple[JudgedTask, Sequence[DocumentScore]]],
     metrics: Mapping[str, Mapping[str, float]],
 ) -> None:
-    """The scores of tasks that are judged under the same protocol."""
     from medtasks_ext.judge.engine import CUT_REPLY
     from medtasks_ext.judge.procedures import N_ASSESSORS
     from medtasks_ext.judge.scores import missing_reasons

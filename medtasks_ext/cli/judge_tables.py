@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 
 def print_agreement(run: str, frame: pa.Table) -> None:
-    """Agreement between the judges of a run."""
     title = "agreement between judges" + (f" in {run}" if run else "")
     rows = [row for row in frame.to_pylist() if row["table"] == "judges"]
     rows = [row for row in rows if row["item"] in (COMPOSITE, POOLED)]
@@ -33,7 +32,6 @@ def print_agreement(run: str, frame: pa.Table) -> None:
 
 
 def print_common(frame: pa.Table) -> None:
-    """What is about all runs together: judges by axis, and robustness."""
     rows = frame.to_pylist()
     _print_axes([row for row in rows if row["table"] == "judge_axes"])
     robustness = [row for row in rows if row["table"] == "robustness"]
@@ -48,7 +46,6 @@ def print_common(frame: pa.Table) -> None:
 
 
 def _print_axes(rows: Sequence[Json]) -> None:
-    """Judge x axis, over all tasks where there are several."""
     tasks = list(dict.fromkeys(row["task"] for row in rows))
     means, sds = ([row for row in rows if row["measure"] == name] for name in ("mean", "s.d."))
     pairs = [{**one, "sd": number(other["value"], 3)} for one, other in zip(means, sds, strict=True)]

@@ -29,7 +29,6 @@ DONE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 
 
 def warn_withheld(engine: JuryPlanner, asks: Sequence[Ask]) -> None:
-    """Say which texts a judge's server may not receive."""
     try:
         engine.check(asks)
     except MedtasksError as error:
@@ -37,7 +36,6 @@ def warn_withheld(engine: JuryPlanner, asks: Sequence[Ask]) -> None:
 
 
 def money_words(budget: Budget) -> str:
-    """What was spent, in this call and before, and what may have been; nothing where nothing was."""
     if not budget.spent and not budget.unsure:
         return f"not known: {_without_price(budget)}" if budget.unpriced else ""
     more = f", without {_without_price(budget)}" if budget.unpriced else ""
@@ -49,7 +47,6 @@ def _without_price(budget: Budget) -> str:
 
 
 def print_estimates(estimates: Sequence[CostEstimate], budget: Budget) -> None:
-    """What is still to be asked, judge by judge, and what it costs at most."""
     # short, since the names of judges need the rest of the line
     columns = [
         texts("judge"),
@@ -94,7 +91,6 @@ def print_bound(jury: Jury, runs: Iterable[Run], to_judge: Mapping[str, RunToJud
 
 
 def _usd(costs: Sequence[float | None]) -> str:
-    """A sum of costs, some of which may not be known; what nobody charges is no 0.00."""
     known = [cost for cost in costs if cost is not None]
     if costs and not known:
         return "no price"
@@ -102,11 +98,7 @@ def _usd(costs: Sequence[float | None]) -> str:
 
 
 def ask_all(planners: Sequence[JuryPlanner], budget: Budget) -> End | None:
-    """Ask the judges, with a display of how far they are; None where nothing is left to ask.
-
-    Raises:
-        MedtasksError: a key is missing, a judge cannot work at all, or its server may not receive a text.
-    """
+    """Ask the judges, with a display of how far they are; None where nothing is left to ask."""
     from medtasks_ext.judge.jury import check_keys
     from medtasks_ext.judge.planner import judge_all
     from medtasks_ext.runner.tally import Tally
@@ -130,11 +122,6 @@ def ask_all(planners: Sequence[JuryPlanner], budget: Budget) -> End | None:
 
 
 def say_spent(end: End | None, budget: Budget, on: str) -> None:
-    """Say what judges cost, which were given up, and whether the limit ended it.
-
-    Args:
-        on: what the money went.
-    """
     if words := money_words(budget):
         say(f"spent on {on}: {words}")
     for judge, reason in (end.stopped if end else {}).items():
@@ -144,12 +131,7 @@ def say_spent(end: End | None, budget: Budget, on: str) -> None:
 
 
 def end_code(end: End | None, *, missing: bool, again: str) -> int:
-    """The exit code of a command that asked a jury; what comes next is said, unless all is there.
-
-    Args:
-        missing: whether verdicts are.
-        again: how one gets what is missing.
-    """
+    """The exit code of a command that asked a jury; what comes next is said, unless all is there."""
     if end and end.interrupted:
         say("medtasks: interrupted; the same command continues")
         return INTERRUPTED
@@ -160,5 +142,4 @@ def end_code(end: End | None, *, missing: bool, again: str) -> int:
 
 
 def number(value: float | None, digits: int) -> str:
-    """A figure with so many digits, or a dash."""
     return "–" if value is None else f"{value:.{digits}f}"

@@ -31,7 +31,6 @@ _SLOW = 0.1
 
 
 def view(tally: Tally, alarms: Alarms | None, size: ConsoleDimensions) -> RenderableType:
-    """The live display: a line for each task under way, then all together; no line is ever broken."""
     width, n_lines = size.width - _ECHO, max(1, min(MAX_TASKS, size.height - _OTHER_LINES))
     # without a speed while scores are computed: it would fall, though nothing is asked any more
     speed = speed_words(tally.speed()) if tally.done < tally.asked else ""
@@ -57,7 +56,6 @@ def _line(words: str, width: int, style: str = "") -> Text:
 
 
 def _task_lines(tasks: Sequence[TaskTally], width: int, n_lines: int) -> list[str]:
-    """A line for each of the first tasks, one for the others together."""
     shown = tasks if len(tasks) <= n_lines else tasks[: n_lines - 1]
     rows = [(task.name, [task]) for task in shown]
     if rest := tasks[len(shown) :]:
@@ -72,7 +70,6 @@ def _task_lines(tasks: Sequence[TaskTally], width: int, n_lines: int) -> list[st
 
 
 def _short(name: str, room: int) -> str:
-    """A name in so many characters; its end says the strategy."""
     end = room // 3
     return name if len(name) <= room else f"{name[: room - end - 1]}…{name[-end:]}"
 
@@ -90,13 +87,11 @@ def _bar(tally: Tally, width: int) -> RenderableType:
 
 
 def readable_words(tasks: Iterable[TaskTally]) -> str:
-    """The share of answers that can be read, and how many it rests on."""
     readable, read = readable_share(tasks)
     return f"{readable / read:.0%} of {read:,} readable" if read else ""
 
 
 def states_words(tasks: Iterable[TaskTally]) -> str:
-    """How many tasks stand where."""
     known = list(tasks)
     finished = sum(task.finished for task in known)
     scoring = sum(task.complete and not task.finished for task in known)
@@ -109,7 +104,6 @@ def states_words(tasks: Iterable[TaskTally]) -> str:
 
 
 def left_words(seconds: float | None, *, clock: bool = False) -> str:
-    """How long it will take, and until when."""
     if not seconds or seconds < 1:
         return ""
     words = f"about {duration(seconds)} left"
@@ -120,7 +114,6 @@ def left_words(seconds: float | None, *, clock: bool = False) -> str:
 
 
 def speed_words(speed: Speed | None) -> str:
-    """Tokens, or answers, per second: now and on average."""
     if speed is None:
         return "no answer yet"
     unit, factor = ("s", 1) if speed.since_start >= _SLOW else ("min", 60)
@@ -135,7 +128,6 @@ def _figure(value: float) -> str:
 
 
 def money_words(tally: Tally) -> str:
-    """What the answers of this call cost; nothing where no price is known."""
     if tally.spent is None:
         return ""
     words = f"{tally.spent:,.2f} USD in this call"
@@ -146,7 +138,6 @@ def money_words(tally: Tally) -> str:
 
 
 def fault_words(tally: Tally) -> str:
-    """Requests without an answer, and why most of them have none."""
     if not tally.reasons:
         return ""
     n = sum(tally.reasons.values())
@@ -158,7 +149,6 @@ def fault_words(tally: Tally) -> str:
 
 
 def alarm_words(alarms: Alarms | None) -> str:
-    """In how many tasks most answers are worth nothing."""
     counts = alarms.counts() if alarms else {}
     said = ", ".join(f"{kind.value} in {counted(n, 'task')}" for kind, n in counts.items())
     return f"most answers {said}" if said else ""

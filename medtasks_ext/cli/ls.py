@@ -64,7 +64,6 @@ def ls(
 
 
 def _list_tasks(words: list[str], *, as_json: bool) -> None:
-    """Print the tasks that words stand for, with where their data would be read from."""
     tasks, forced = registry(), forced_origin()
     try:
         chosen = select(tasks, words)
@@ -80,7 +79,6 @@ def _list_tasks(words: list[str], *, as_json: bool) -> None:
 
 
 def _say_unreadable(tasks: Registry) -> None:
-    """Name the datasets and suites whose files cannot be read."""
     for folder, reason in tasks.broken.items():
         say(f"not listed: {folder.name}: {reason}")
     said = {*tasks.broken.values()}  # by the datasets of a suite whose file cannot be read
@@ -89,7 +87,6 @@ def _say_unreadable(tasks: Registry) -> None:
 
 
 def _list_names(kind: str, filters: list[str], *, as_json: bool) -> None:
-    """Print groups or tags with the number of tasks behind each."""
     tasks = registry()
     sizes = {
         name: len(tasks.leaves(name))
@@ -112,13 +109,11 @@ def _list_names(kind: str, filters: list[str], *, as_json: bool) -> None:
 
 
 def _say_shortened(names: int, kind: str) -> None:
-    """Say how whole names are had, if some are cut."""
     if names:
         say(f"a wider terminal shows {counted(names, 'name')} whole; `medtasks ls --{kind} --json` has all")
 
 
 def _shortened(name: str, width: int) -> str:
-    """A name without its middle, if it is longer than there is room."""
     if len(name) <= width:
         return name
     end = (width - 1) // 2
@@ -126,7 +121,6 @@ def _shortened(name: str, width: int) -> str:
 
 
 def _list_taxonomy(*, as_json: bool) -> None:
-    """Print the taxonomies of suites: their tasks, and the datasets that cover each part."""
     forced = forced_origin()
     trees: dict[str, Any] = {}
     for suite in registry().suites.values():
@@ -182,7 +176,6 @@ def _print_taxonomy(suite: Suite, name: str, tree: dict[str, Any]) -> None:
 
 
 def _echo_filled(text: str, indent: int, width: int) -> None:
-    """Print a text that is set in, broken at blanks."""
     space = " " * indent
     lines = textwrap.wrap(
         text,
@@ -223,7 +216,6 @@ def _record(dataset: Dataset, origin: str | None) -> dict[str, Any]:
 
 
 def _asked_as(records: list[dict[str, Any]]) -> str:
-    """The names of a dataset's tasks, and how many have fewer."""
     names = [
         f"TASK{SUFFIX[item]}" for item in STRATEGIES if any(item in one["strategies"] for one in records)
     ]

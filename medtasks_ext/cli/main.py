@@ -32,21 +32,19 @@ _GONE = {"--allow-gated": "name each host that may receive such text: --allow-ho
 
 
 class Commands(Group):
-    """All commands, in panels. A command's result is the exit code; an interrupted one ends with a word."""
+    """A command's result is the exit code; an interrupted one ends with a word."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands = LazyCommands()
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """The panels of the help."""
         assert isinstance(self.commands, LazyCommands)
         for panel, names in panels().items():
             with formatter.section(panel):
                 formatter.write_dl([(name, self.commands.short_help(name)) for name in names])
 
     def invoke(self, ctx: Any) -> Any:
-        """Call a command; its exit code is that of the process."""
         try:
             code = super().invoke(ctx)
         except KeyboardInterrupt:
@@ -81,7 +79,6 @@ def _say_more(error: Any, option: str) -> None:
 
 
 def _say_example(error: Any) -> None:
-    """Let a message about what is missing show the example of the command's help."""
     _, found, text = (inspect.getdoc(error.ctx.command.callback) or "").partition("Example: ")
     if found:
         error.message = "\nFor example: " + " ".join(text.partition("\n\n")[0].split())
@@ -116,7 +113,6 @@ def _root(
         ),
     ] = [],  # noqa: B006
 ) -> None:
-    """Options of the command itself."""
     if tasks_dir:
         from medtasks_ext.registry.folders import add_own_folders
 

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 
 def model_name(config: EvaluatorConfig) -> str:
-    """The name that the user gave the model."""
     return str(config.model_args.get("pretrained") or config.model_args.get("model") or config.model)
 
 
@@ -43,8 +42,6 @@ def output_folder(config: EvaluatorConfig) -> Path:
 
 @dataclass(frozen=True)
 class Loaded:
-    """A model, and the engine that it was loaded with."""
-
     lm: LM  # lm-eval's model
     #: the engine of a model that is loaded as one (vLLM); None for one that is put around the model
     own: Engine | None = None
@@ -57,18 +54,13 @@ class Loaded:
         say: Callable[[str], None] = lambda line: None,
         egress: Egress | None = None,
     ) -> Engine:
-        """The engine that answers with the model; arguments as for `engine_of`."""
         return self.own or choose.engine_of(
             self.lm, quotes=quotes, say=say, egress=egress, replicas=self.replicas
         )
 
 
 def check_model_type(name: str) -> None:
-    """Refuse a type of models that lm-eval does not have, before anything else is looked at.
-
-    Raises:
-        MedtasksError: the type is unknown.
-    """
+    """Refuse a type of models that lm-eval does not have, before anything else is looked at."""
     import lm_eval.models  # noqa: F401  registers lm-eval's own models
     from lm_eval.api.registry import model_registry
 
@@ -89,14 +81,12 @@ WITHHELD = "MEDTASKS_WITHHELD_"
 
 
 def _loading() -> Status:
-    """A line that says what takes so long, drawn on a terminal alone."""
     from rich.console import Console
 
     return Console(stderr=True).status("loading the model")
 
 
 def is_server(name: str) -> bool:
-    """Whether a type of models is a server that is asked over HTTP."""
     return server_class(name) is not None
 
 
@@ -125,11 +115,6 @@ def addresses_of(config: EvaluatorConfig) -> list[str]:
 
 
 def check_address(config: EvaluatorConfig, egress: Egress, texts: Iterable[Text]) -> None:
-    """Refuse texts that the model's servers may not receive, before any connection to them is opened.
-
-    Raises:
-        MedtasksError: names datasets and host.
-    """
     held = list(texts)
     for url in addresses_of(config):
         egress.check(url, held)
@@ -154,14 +139,7 @@ def keep_key(config: EvaluatorConfig, keys: Keys) -> None:
 
 
 def create_model(config: EvaluatorConfig, *, asked: bool = True) -> Loaded:
-    """Load a model, or connect to it.
-
-    Args:
-        asked: whether a server is asked, and has to be there.
-
-    Raises:
-        MedtasksError: the type is unknown, a package is missing, no server answers, or loading fails.
-    """
+    """Load a model, or connect to it; where it is not `asked`, a server need not be there."""
     import lm_eval.models  # noqa: F401  registers lm-eval's own models
     from lm_eval.api.registry import get_model
 
@@ -228,11 +206,6 @@ def _check_endpoint(url: str, endpoint: str) -> None:
 
 
 def check_one_process() -> None:
-    """Refuse to be one of several processes of a launcher.
-
-    Raises:
-        MedtasksError: `accelerate launch` or `torchrun` has started several.
-    """
     started = int(os.environ.get("WORLD_SIZE", "1"))
     if started > 1 and "RANK" in os.environ:
         raise MedtasksError(

@@ -106,8 +106,6 @@ def plan(
 
 @dataclass(frozen=True)
 class Total:
-    """The sums of a plan; tokens, cost and hours are of the tasks whose rows are here."""
-
     tasks: int
     missing: int  # tasks whose rows are not here
     documents: int
@@ -124,7 +122,6 @@ class Total:
         throughput: float | None,
         gpu_hour_price: float | None,
     ) -> Total:
-        """The sums, and what follows from a provider's price or from a measured throughput."""
         here = [task for task in tasks if not task.missing]
         prompt = sum(task.prompt_tokens or 0 for task in here)
         output = sum(task.most_output_tokens for task in here)
@@ -139,7 +136,6 @@ class Total:
 
 
 def _settings(model: PlannedModel, tokenizer: Tokenizer, max_gen_toks: int | None) -> Settings:
-    """As a run of the model has them."""
     template = tokenizer.template(model)
     gen_kwargs = _decoding(model, max_gen_toks)
     arguments = model.arguments or {"pretrained": model.name}
@@ -176,7 +172,6 @@ def _command(tasks: str, model: PlannedModel, tokenizer: Tokenizer, max_gen_toks
 
 
 def _rules(tasks: Sequence[PlannedTask], model: PlannedModel, tokenizer: Tokenizer) -> Iterator[str]:
-    """How the figures came about."""
     template = "chat template" if tokenizer.template(model) else "no chat template"
     how = f"counted with the model's tokenizer, {template} applied"
     if why := tokenizer.why_not:
@@ -189,7 +184,6 @@ def _rules(tasks: Sequence[PlannedTask], model: PlannedModel, tokenizer: Tokeniz
 
 
 def _costs(model: PlannedModel, price: Price | None, total: Total, throughput: float | None) -> Iterator[str]:
-    """Money and hours, or what is needed to know them."""
     if total.missing == total.tasks:
         return
     if total.most_hours is not None:
@@ -204,7 +198,6 @@ def _costs(model: PlannedModel, price: Price | None, total: Total, throughput: f
 
 
 def _missing(tasks: Sequence[PlannedTask], given: str) -> Iterator[str]:
-    """The tasks whose rows are not here, and how to get them; `given` as `--tasks`."""
     remedies = list(dict.fromkeys(task.missing for task in tasks if task.missing))
     if not remedies:
         return

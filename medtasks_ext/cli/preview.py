@@ -78,7 +78,6 @@ def preview(
 
 
 def _tasks(tasks: Registry, name: str, strategy: str | None) -> list[str]:
-    """The tasks that are meant: one dataset, in the strategies asked for."""
     if strategy is not None and strategy not in STRATEGIES:
         raise MedtasksError(
             f"unknown strategy {strategy!r}{near(strategy, STRATEGIES)}",

@@ -55,14 +55,8 @@ class Progress:
 
     Threads that build requests and keep outcomes call, and one of its own draws. The figures are made into
     lines before the screen is locked, so that nobody waits for both. A signal may speak within any of them.
-
-    Args:
-        what: is asked for, in words.
-        every: seconds between two lines about all that is asked, where there is no terminal; by default they
-            are rare, and name a few tasks that are under way.
-        alarms: look at the answers of each task; None where none are meant to be read.
-        score: the score of a finished task in words, or nothing.
-        scores: whether a task that is done gets a line.
+    `every`: seconds between two lines about all that is asked, where there is no terminal; by default they
+    are rare, and name a few tasks that are under way. `alarms`: None where no answers are meant to be read.
     """
 
     def __init__(
@@ -104,28 +98,23 @@ class Progress:
     # ------------------------------------------------------------------ what happens
 
     def began(self, task: str) -> None:
-        """A task is under way."""
         self.tally.began(task)  # without the lock: a signal that speaks may come within, in the same thread
 
     def stored(self, task: str, n: int, unsure: float = 0.0) -> None:
-        """Count responses that need not be asked for."""
         with self._lock:
             self.tally.stored(task, n, unsure)
 
     def answered(self, request: Request, answer: Answer) -> None:
-        """Count a response that the model gave."""
         with self._lock:
             self.tally.answered(request, answer)
         self._after(request)
 
     def faulted(self, request: Request, fault: Fault) -> None:
-        """Count a request without an answer."""
         with self._lock:
             self.tally.faulted(request, fault)
         self._after(request)
 
     def finished(self, task: str, entry: TaskEntry) -> None:
-        """Say that a task is done or failed."""
         if entry.state is TaskState.DONE:
             what = ", ".join(filter(None, ("done", self._score(task))))
         elif entry.faults:
@@ -135,7 +124,6 @@ class Progress:
         self.say_task(task, what, shown=self._scores or entry.state is not TaskState.DONE)
 
     def say_task(self, task: str, what: str, *, shown: bool = True) -> None:
-        """Say what became of a task."""
         with self._lock:
             self.tally.finished(task)
             if self._alarms:
@@ -156,7 +144,6 @@ class Progress:
             say(line)
 
     def say_money(self, budget: Budget) -> None:
-        """Say what this call cost, and whether a limit ended it."""
         with self._lock:
             money = money_words(self.tally)
         if money:
@@ -165,14 +152,12 @@ class Progress:
             self.say(LIMIT_REACHED)
 
     def remind(self) -> None:
-        """Say how far it is, if nothing was said for long."""
         if time.monotonic() - self._said > self._every:
             with self._lock:
                 line = self._so_far()
             self.say(line)
 
     def so_far(self) -> str:
-        """One line of the figures."""
         with self._lock:
             return self._so_far()
 
@@ -196,7 +181,6 @@ class Progress:
         return ", ".join(filter(None, (duration(self.tally.seconds), left)))
 
     def _so_far(self) -> str:
-        """One line of the figures that the live display shows."""
         tally, under_way = self.tally, self.tally.under_way
         named = list(tally.tasks.values()) if self._names_all else under_way[:_NAMED]
         parts = [

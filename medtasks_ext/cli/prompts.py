@@ -183,7 +183,6 @@ def _artefacts() -> Iterator[tuple[Suite, Artefact]]:
 
 
 def _covered(suite: Suite) -> str:
-    """For how many datasets official words are known, in words."""
     of_it = [item for item in registry().datasets.values() if item.suite.id == suite.id]
     known = sum("official" in item.blocks for item in of_it)
     said = []
@@ -224,7 +223,6 @@ def _print_diff(theirs: str, ours: str) -> None:
 
 
 def _judged(rubric: Rubric) -> str:
-    """What judges are asked, with names in place of the texts."""
     names = ("question", "response", *(("gold",) if rubric.judging.show_gold else ()))
     return "\n\n".join(turn["content"] for turn in rubric.messages({name: f"({name})" for name in names}))
 
@@ -240,7 +238,6 @@ def _from(record: LoadedRecord) -> str:
 
 
 def say_wording(tasks: Mapping[str, Any]) -> None:
-    """Say in whose words tasks are asked, where both kinds occur or all are ours."""
     from medtasks_ext.runner.run import loaded_record
 
     records = {name: loaded_record(task) for name, task in tasks.items()}

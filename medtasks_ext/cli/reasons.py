@@ -24,13 +24,6 @@ def known_to_think(arguments: Mapping[str, Any], metadata: Mapping[str, Any]) ->
 
     A switch that is off goes first, then `metadata.thinking` of the configuration, then that of the ready
     file of the same model.
-
-    Args:
-        arguments: `model_args` of the run.
-        metadata: of its configuration.
-
-    Raises:
-        MedtasksError: `thinking` is neither true nor false.
     """
     from medtasks_ext.prompts.load import flag
 
@@ -44,11 +37,7 @@ def known_to_think(arguments: Mapping[str, Any], metadata: Mapping[str, Any]) ->
 
 
 def reasons(config: EvaluatorConfig) -> bool | None:
-    """Whether the model of a run reasons before it answers; None where nobody says.
-
-    Raises:
-        MedtasksError: `thinking` is neither true nor false.
-    """
+    """Whether the model of a run reasons before it answers; None where nobody says."""
     return known_to_think(config.model_args, config.metadata)
 
 

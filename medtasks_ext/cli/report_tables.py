@@ -51,7 +51,6 @@ def _unaveraged(report: Report, rows: Iterable[Json]) -> list[str]:
 
 
 def _drafts(report: Report) -> list[str]:
-    """A line for each draft that was run: it is in no row above."""
     used = {item.dataset.id: item.dataset for entry in report.own for item in entry.experiments.values()}
     return [
         f"{name} is a draft, in no group: {dataset.metadata.draft}"
@@ -63,9 +62,7 @@ def _drafts(report: Report) -> list[str]:
 def print_report(report: Report, *, files: bool) -> None:
     """Scores by suite and strategy, by the suites' main axes, then what to know in words.
 
-    Args:
-        report: what it says.
-        files: whether files are written, too, which say more.
+    `files`: whether files are written, too, which say more.
     """
     every = report.groups.to_pylist()
     rows = [row for row in every if row["kind"] != "published"]
@@ -269,7 +266,6 @@ def _scored(entry: Entry, group: Group, strategy: str) -> dict[str, float]:
 
 
 def _print_standings(report: Report) -> None:
-    """The standings that have published models to stand among, best covered first, in words."""
     beside = [row for row in report.standings.to_pylist() if row["rivals"]]
     for row in sorted(beside, key=lambda row: (not row["ranked"], -row["comparable"]))[:_STANDINGS]:
         name = f"{row['entry']}: " if len(report.own) > 1 else ""

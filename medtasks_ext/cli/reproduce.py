@@ -143,5 +143,4 @@ def decimals(values: Sequence[float | str | None]) -> int:
 
 
 def text(value: float | str | None, digits: int) -> str:
-    """A figure as tables show it, with the `decimals` of its column."""
     return value if isinstance(value, str) else "–" if value is None else f"{value:.{digits}f}"

@@ -113,8 +113,6 @@ REFUSED = {
 
 @dataclass
 class RunRequest:
-    """What a call asks for."""
-
     registry: Registry
     names: list[str]  # as the user gave them
     leaves: list[str]  # the tasks that they stand for
@@ -127,7 +125,6 @@ class RunRequest:
 
     @property
     def private(self) -> bool:
-        """Whether texts of a task are not open."""
         from medtasks_ext.runner.requests import text_of
 
         return not all(text_of(task).is_open for task in self.built.values())
@@ -145,7 +142,6 @@ def run(context: typer.Context) -> int:
 
 
 def run_command(arguments: list[str]) -> int:
-    """Run; returns the exit code (0 done, 1 a task failed or was missing)."""
     quiet()
     logging.getLogger("medtasks_ext.prompts.load").setLevel(logging.ERROR)  # `_say_parts` counts
     logging.getLogger("medtasks_ext.metrics").setLevel(logging.ERROR)  # `say_end` names what lacks data
@@ -189,11 +185,6 @@ def _without_rules(arguments: list[str]) -> list[str]:
 
 
 def build_request(own: argparse.Namespace, config: EvaluatorConfig) -> RunRequest:
-    """The requested tasks, built as far as their rows are here; what is missing is said.
-
-    Raises:
-        MedtasksError: no task can be asked, or not all of them can and --strict is given.
-    """
     from medtasks_ext.runner.run import build_tasks
 
     egress = Egress.of(own.allow_host)
@@ -209,11 +200,6 @@ def build_request(own: argparse.Namespace, config: EvaluatorConfig) -> RunReques
 
 
 def open_run(run: Run, request: RunRequest, config: EvaluatorConfig) -> dict[str, Task]:
-    """Create the run, or continue it; returns the tasks that are not done.
-
-    Raises:
-        MedtasksError: the folder holds another run.
-    """
     from medtasks_ext.runner.run import build_tasks
 
     run.open(config.model, config.model_args, request.settings, request.names, request.leaves)
@@ -241,7 +227,6 @@ def open_run(run: Run, request: RunRequest, config: EvaluatorConfig) -> dict[str
 
 
 def _say_there(run: Run, waiting: dict[str, Task], choices: dict[str, Choice]) -> None:
-    """How much of what is left was done by earlier calls, over whichever documents."""
     from medtasks_ext.prompts.documents import document_key
     from medtasks_ext.runner.evaluate import same_documents
 
@@ -265,7 +250,6 @@ def _say_there(run: Run, waiting: dict[str, Task], choices: dict[str, Choice]) -
 
 
 def _say_changed(run: Run, waiting: dict[str, Task]) -> None:
-    """Name files of finished tasks that do not hold any more what they held."""
     for name in waiting:
         if run.state(name).state is not TaskState.WAITING and not run.is_sealed(name):
             line = f"responses/{name}.jsonl does not hold any more what it held when {name} was finished"
@@ -274,11 +258,6 @@ def _say_changed(run: Run, waiting: dict[str, Task]) -> None:
 
 
 def _design(wanted: RunRequest, target: ErrorTarget) -> Design:
-    """The draw of a run with a stated error; tasks that it leaves out are named.
-
-    Raises:
-        MedtasksError: the error is no estimate's.
-    """
     from medtasks_ext.cli.stated_error import say_design
     from medtasks_ext.runner.drawing import Design
 
@@ -290,7 +269,6 @@ def _design(wanted: RunRequest, target: ErrorTarget) -> Design:
 
 
 def _drawn_before(run: Run, design: Design, choices: dict[str, Choice]) -> dict[str, Choice]:
-    """What an earlier call drew by the same target for the same tasks."""
     target, scores = design.target, tuple(score.name for score in design.scores)
     states = {name: entry for name, entry in run.manifest.tasks.items() if entry.choice.drawn}
     if not states.keys() <= set(design.asked):
@@ -320,7 +298,6 @@ def _say_without_gold(wanted: RunRequest) -> None:
 
 
 def _say_parts(wanted: RunRequest) -> None:
-    """Say how many tasks have fewer rows here than their suite states: their scores are of a part."""
     from medtasks_ext.runner.run import loaded_record
 
     parts = []
@@ -362,16 +339,7 @@ def keep_judgements(run: Run) -> None:
 
 
 def finish(run: Run, n_missing: int, how: str = SAME_COMMAND) -> int:
-    """Write and print the results of a run that no model was asked for.
-
-    Args:
-        run: with its tasks done or failed.
-        n_missing: tasks that were asked for and could not be run.
-        how: the user gets what is missing.
-
-    Returns:
-        The exit code: 0, or 1 where a task failed or is missing.
-    """
+    """Write and print the results of a run that no model was asked for; returns the exit code."""
     _print_scores(run)
     return say_end(run, n_missing, again=None, how=how)
 
@@ -383,11 +351,7 @@ def _print_scores(run: Run) -> None:
 
 
 def check_fields(own: argparse.Namespace, config: EvaluatorConfig, tasks: Iterable[Task] = ()) -> None:
-    """Refuse settings that change what a request to a server is, wherever they come from.
-
-    Raises:
-        MedtasksError: names them.
-    """
+    """Refuse settings that change what a request to a server is, wherever they come from."""
     if not is_server(config.model):
         return
     given = [("--model_args", [name for name in config.model_args if name not in OF_MODELS])]
@@ -407,7 +371,6 @@ def _execute(
     own: argparse.Namespace,
     price: Price | None,
 ) -> MedtasksError | None:
-    """Run the tasks; returns what ended the run before its time."""
     from medtasks_ext.cli.progress import say_unpriced
     from medtasks_ext.runner.preflight import check_budget
     from medtasks_ext.runner.requests import text_of
@@ -447,8 +410,6 @@ def _execute(
 
 @dataclass(frozen=True)
 class _Ready:
-    """A run with its model loaded."""
-
     run: Run
     model: LM
     engine: Engine
@@ -459,7 +420,6 @@ class _Ready:
 
 
 def _rounds(ready: _Ready, rules: Sequence[StopRule], design: Design) -> MedtasksError | None:
-    """Ask more documents until scores are near enough; returns what ended the run before its time."""
     run, number, again = ready.run, 0, True
     while again:
         choices = design.choices()
@@ -482,8 +442,7 @@ def _rounds(ready: _Ready, rules: Sequence[StopRule], design: Design) -> Medtask
 def _stream(ready: _Ready, rules: Sequence[StopRule], *, one_round: bool = False) -> MedtasksError | None:
     """Ask the tasks, and show it; returns what ended the run before its time.
 
-    Args:
-        one_round: whether more is asked afterwards: the engine stays open.
+    `one_round`: more is asked afterwards: the engine stays open.
     """
     from medtasks_ext.cli.progress import Progress
     from medtasks_ext.runner.alarms import Alarms
@@ -516,7 +475,6 @@ def _stream(ready: _Ready, rules: Sequence[StopRule], *, one_round: bool = False
 
 
 def _score_of(run: Run, task: str) -> str:
-    """A task's score in words, or that judges have to read it; nothing where it has none otherwise."""
     record = run.files.read_task(task) if run.is_done(task) else None
     if record is None:
         return ""
@@ -527,7 +485,6 @@ def _score_of(run: Run, task: str) -> str:
 
 
 def check_conversations(config: EvaluatorConfig, settings: Settings) -> None:
-    """Refuse a model that takes conversations where none is made."""
     if "chat" in config.model and not settings.apply_chat_template:
         raise MedtasksError(
             f"{config.model} takes conversations, and none is made",
@@ -537,11 +494,7 @@ def check_conversations(config: EvaluatorConfig, settings: Settings) -> None:
 
 
 def check_likelihood(config: EvaluatorConfig, tasks: Mapping[str, Task]) -> None:
-    """Refuse a chat interface where it is asked how likely answers are.
-
-    Raises:
-        MedtasksError: it gives the log-probabilities of its likeliest tokens alone.
-    """
+    """A chat interface gives the log-probabilities of its likeliest tokens alone."""
     from medtasks_ext.runner.requests import chooses
 
     if is_server(config.model) and "chat" in config.model and any(map(chooses, tasks.values())):
@@ -560,10 +513,8 @@ def fitted(
     """The tasks and settings as the model can be asked; what that changes is noted in the run.
 
     Which documents are asked is noted here, too, and not before: up to here a call may end at the model, and
-    tasks that stand over other documents keep their results then.
-
-    Raises:
-        MedtasksError: the model cannot be asked these tasks with these settings.
+    tasks that stand over other documents keep their results then. Raises MedtasksError: the model cannot be
+    asked these tasks with these settings.
     """
     from medtasks_ext.runner.preflight import check_budget, check_chat_template, context_of_model
     from medtasks_ext.runner.prompts import takes_system_turn
@@ -587,14 +538,12 @@ def fitted(
 
 
 def _is_built_in(model: LM) -> bool:
-    """Whether it has no settings that could be wrong."""
     from medtasks_ext.models.baselines import Baseline
 
     return isinstance(model, Baseline)
 
 
 def _preflight(ready: _Ready, places: dict[str, Sequence[int]]) -> None:
-    """Look at one answer, unless an earlier call of this run did, and say what is wrong."""
     from medtasks_ext.runner.preflight import preflight
 
     run, how = ready.run, (ready.settings, ready.charge, ready.budget)
@@ -634,11 +583,6 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
 
 
 def _way(text: str) -> str:
-    """How answers are taken.
-
-    Raises:
-        MedtasksError: there is no such way.
-    """
     if text not in (ANSWERS, LIKELIHOOD):
         raise MedtasksError(
             f"{text!r} is no way to ask", where="--ask", remedy=f"write {ANSWERS} or {LIKELIHOOD}"
@@ -676,11 +620,6 @@ def _settings(own: argparse.Namespace, config: EvaluatorConfig) -> Settings:
 
 
 def _layout(given: object, config: EvaluatorConfig) -> str | None:
-    """`metadata.layout` of the model's file.
-
-    Raises:
-        MedtasksError: it is no template, or stands beside the model's own chat template.
-    """
     from medtasks_ext.prompts.template import layout_template
 
     if given is None or config.apply_chat_template:
@@ -690,7 +629,6 @@ def _layout(given: object, config: EvaluatorConfig) -> str | None:
 
 
 def _choices(config: EvaluatorConfig, tasks: Iterable[str]) -> dict[str, Choice]:
-    """Task -> which of its documents `--limit` or `--samples` choose."""
     samples = config.samples if isinstance(config.samples, dict) else None
     try:
         return {task: Choice.of(task, config.limit, samples) for task in tasks}

@@ -29,15 +29,9 @@ _STYLES = {"found": "green", "missed": "bold red", "spurious": "bold yellow"}
 
 
 def show(run: str, task: str, document: str | None, *, whole: bool) -> None:
-    """Print a document of a run: prompt, response, readings, score.
+    """Print a document of a run, by its key or its place from 0: prompt, response, readings, score.
 
-    Args:
-        document: its key, or its place from 0; without one, the errors of the task, the score if each were
-            mended, and the documents of each.
-        whole: print long texts whole.
-
-    Raises:
-        MedtasksError: the run has no such task, or the task no such document.
+    Without a document: the errors of the task, the score if each were mended, and the documents of each.
     """
     from medtasks_ext.report.view.viewer import Viewer
 
@@ -159,7 +153,6 @@ def _print_items(response: Response) -> None:
 
 
 def _bracketed(text: str, marks: tuple[str, ...]) -> str:
-    """A marked text, with its marks in words where there are no colours."""
     if not marks or sys.stdout.isatty():
         return text
     return f"[{'+'.join(marks)}: {text}]"
@@ -203,7 +196,6 @@ def _heading(title: str) -> None:
 
 
 def _text(text: Text) -> None:
-    """A text as it is, folded where the terminal ends."""
     known = sys.stdout.isatty() or "COLUMNS" in os.environ
     Console(width=None if known else 140, highlight=False).print(text, overflow="fold")
 

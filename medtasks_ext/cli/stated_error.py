@@ -21,11 +21,7 @@ def add_error_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def error_target_of(own: argparse.Namespace, config: EvaluatorConfig) -> ErrorTarget | None:
-    """What the options say of a stated error; None without `--error`.
-
-    Raises:
-        MedtasksError: it is no error, groups are named without one, or other options choose documents, too.
-    """
+    """None without `--error`."""
     from medtasks_ext.runner.drawing import ErrorTarget
 
     if own.error is None:
@@ -47,7 +43,6 @@ def _wrong(what: str, remedy: str, where: str = "--error") -> MedtasksError:
 
 
 def say_design(design: Design) -> None:
-    """What is drawn, as far as it is known before the first answer."""
     scores, first = some([score.words for score in design.scores]), sum(design.asked.values())
     say(
         f"an estimate: documents are drawn until {scores} is known to ±{design.target.error:g} points "

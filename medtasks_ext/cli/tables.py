@@ -51,7 +51,6 @@ class Name:
 
     @property
     def longest_part(self) -> int:
-        """Columns that the longest part takes."""
         return max((cell_len(part.rstrip()) for part in _PARTS.findall(self.text.plain)), default=0)
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
@@ -86,15 +85,7 @@ Value: TypeAlias = "str | Sequence[str] | Callable[[Any], Any]"
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a printed table.
-
-    Attributes:
-        heading: that stands above it.
-        value: what a row says in it; by default the field `heading`.
-        format: a format specification of a single field.
-        breaks: whether its texts are names, which break at blanks and underscores.
-        settings: of Rich's column.
-    """
+    """A column of a printed table: a field, or what is worked out of a row, with a format specification."""
 
     heading: str
     value: Value = ""
@@ -103,7 +94,6 @@ class Column:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def cell(self, row: Any) -> Any:
-        """What stands in a row."""
         value = self.value or self.heading
         if callable(value):
             content = value(row)
@@ -125,8 +115,6 @@ def words_of(forms: str | Sequence[str], row: Any) -> str:
 
 
 class _Fields(string.Formatter):
-    """Formats the fields and properties of a record; a LookupError where one is missing."""
-
     def get_value(self, key: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         (row,) = args
         return row.get(key) if isinstance(row, Mapping) else getattr(row, key)
@@ -150,12 +138,8 @@ def spread(
 ) -> tuple[list[tuple[Any, ...]], list[Column]]:
     """Rows of one figure each as the rows and columns of a table: `show(*spread(…))`.
 
-    Args:
-        down: what stands at the left; rows that are alike in it share a line.
-        across: field, or what is worked out of a row, whose values are the headings of the figures.
-        value: the figure.
-        names: the values of `across` that are shown, in this order, and if need be their headings.
-        blank: stands where there is no row.
+    Rows alike in what stands `down` at the left share a line; the values of `across` are the headings of the
+    figures, those in `names` alone and in this order.
     """
     lines: dict[tuple[Any, ...], dict[Any, Any]] = {}
     name, figures = Column("", across), Column("", value)
@@ -169,7 +153,6 @@ def spread(
 
 
 def texts(heading: str, value: Value = "") -> Column:
-    """A column of names at the left, which break where the terminal is narrow."""
     return Column(heading, value, breaks=True, settings={"overflow": "fold"})
 
 
@@ -188,15 +171,9 @@ def show(
     total: Any = None,
     **settings: Any,
 ) -> None:
-    """Print a table.
+    """Print a frame, records or tuples of cells. Words in square brackets are Rich's markup.
 
-    Args:
-        rows: a frame, or records with the fields that the columns name, or tuples of cells.
-        columns: of the table.
-        title: above it; words in square brackets are Rich's markup, as in cells.
-        sample: whether it was computed of synthetic rows, which is said above the title.
-        total: a last row, apart from the others.
-        settings: of Rich's table.
+    `sample`: it was computed of synthetic rows, which is said above the title. `total`: a last row, apart.
     """
     heading = "\n".join([SAMPLE_DATA] * sample + [title] * bool(title))
     table = Table(box=box.SIMPLE_HEAD, title=heading or None, title_justify="left", **settings)
@@ -230,8 +207,6 @@ _FIGURES = 58
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the roll-up table: a heading, or a row under a label."""
-
     label: str
     row: Row | None = None  # None for a heading
     depth: int = 0  # characters by which the label is set in
@@ -399,7 +374,6 @@ def waits_for_judges(results: Mapping[str, Any]) -> list[str]:
 
 
 def _pool(loaded: LoadedRecord) -> str:
-    """What the few-shot pool shares with the test rows; empty of nothing."""
     shown = loaded.get("examples")
     whose = "examples of the authors" if shown == "authors" else "examples, by their name the authors'"
     said = []
@@ -412,11 +386,9 @@ def _pool(loaded: LoadedRecord) -> str:
 
 
 def _was_added(result: dict[str, Any]) -> bool:
-    """Whether a task's dataset joined its suite later."""
     dataset = registry().datasets.get(result["loaded"]["task"])
     return dataset is not None and dataset.joined_later
 
 
 def _judging(config: Config) -> Any:
-    """How a task's answers are judged; None where they are not."""
     return config.get("judge")

@@ -82,7 +82,6 @@ def _running() -> Callable[[Registry, Dataset], list[Check]]:
 
 
 def _print(dataset: Dataset, checks: list[Check], *, every: bool) -> None:
-    """One dataset: a line, or also what is done and what is missing, point by point."""
     wrong = sum(len(check.problems) for check in checks)
     if not wrong:
         _say(f"✓ {dataset.id}", "green")
@@ -126,7 +125,6 @@ def _broken(name: str) -> list[Dataset]:
 
 
 def _name(folder: Path) -> str:
-    """The name of a dataset as its folder says it, since the file may not tell."""
     in_suite = (folder.parent / SUITE_FILE).is_file()
     return f"{folder.parent.name}_{folder.name}" if in_suite else folder.name
 

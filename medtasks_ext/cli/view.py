@@ -80,7 +80,6 @@ def view(
 
 
 def _runs_and_names(words: list[str]) -> tuple[list[str], list[str]]:
-    """The folders of runs, and behind them the names of a task and a document."""
     n = 1
     while n < len(words) and (Path(words[n]).exists() or "/" in words[n]):
         n += 1

@@ -44,7 +44,6 @@ def say_next(*commands: str) -> None:
 
 
 def terminal_width() -> int:
-    """Columns of the terminal; of a pipe or file as many as a line may have."""
     return shutil.get_terminal_size((10_000, 0)).columns
 
 
@@ -54,11 +53,7 @@ def counted(n: int, noun: str) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[str]:
-    """Rows of cells as lines of plain text, each column as wide as its longest cell.
-
-    Args:
-        right: columns that stand at the right.
-    """
+    """Lines of plain text, each column as wide as its longest cell; those in `right` stand at the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
@@ -82,7 +77,6 @@ def duration(seconds: float) -> str:
 
 
 def names_in(text: str | None) -> list[str]:
-    """The names between commas."""
     return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
@@ -100,15 +94,7 @@ def near_options(given: str, known: Iterable[str]) -> str:
 
 
 def pairs(given: Iterable[str] | None, flag: str, form: str) -> dict[str, str]:
-    """`ONE=OTHER`, as a mapping.
-
-    Args:
-        given: after the flag.
-        form: how it is written, for the message.
-
-    Raises:
-        MedtasksError: a part is missing.
-    """
+    """`ONE=OTHER`, as a mapping; `form` is how it is written, for the message."""
     found = {one: other for one, _, other in (item.partition("=") for item in given or ())}
     if bad := [one for one, other in found.items() if not one or not other]:
         what = f"no value after {bad[0]}" if bad[0] else "no name before ="

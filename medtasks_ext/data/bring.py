@@ -79,17 +79,7 @@ class Brought:
 
 
 def bring(file: Path, dataset: Dataset, root: Path, options: ImportOptions) -> Brought:
-    """Write `SUITE/DATASET/SPLIT.jsonl` of a file in any form that is read; its owner's alone, unless open.
-
-    Args:
-        file: the user's own.
-        dataset: whose rows it holds.
-        root: data folder.
-        options: what the user says of the file.
-
-    Raises:
-        MedtasksError: the file cannot be read, lacks a column, or the dataset has such rows already.
-    """
+    """Write `SUITE/DATASET/SPLIT.jsonl` of a file in any form; its owner's alone, unless data is open."""
     if file.suffix.lower() not in SUFFIXES:
         raise MedtasksError(
             f"a file {file.suffix or 'without suffix'} cannot be read",
@@ -153,13 +143,7 @@ def _content(file: Path, encoding: str | None) -> bytes:
 
 
 class _Names:
-    """The names of columns that a dataset reads.
-
-    Args:
-        dataset: whose they are.
-        file: for messages.
-        given: column of the dataset -> column of the file, as the user says it.
-    """
+    """The names of columns that a dataset reads; `given`: its column -> that of the file, by the user."""
 
     def __init__(self, dataset: Dataset, file: Path, given: Mapping[str, str]) -> None:
         source = source_of(dataset)
@@ -176,20 +160,13 @@ class _Names:
 
     @property
     def known(self) -> set[str]:
-        """The names that a header may have."""
         return {*self.ours, *self.given.values()}
 
     def needed(self, columns: Mapping[str, str]) -> list[str]:
-        """The columns of the file without which a row is none."""
         schema = next(item for item in self.schemas if set(item.columns) <= columns.keys())
         return [columns[name] for name in schema.columns]
 
     def columns(self, header: Sequence[str]) -> dict[str, str]:
-        """The columns of the schema that a table fits best, each with the file's own name of it.
-
-        Raises:
-            MedtasksError: it fits none.
-        """
         folded = {name.strip().casefold(): name for name in header}
         if absent := [theirs for theirs in self.given.values() if theirs not in header]:
             raise MedtasksError(
@@ -225,11 +202,7 @@ class _Names:
 def _fitting(
     tables: Sequence[Table], names: _Names, sheets: Sequence[str], file: Path
 ) -> tuple[list[Table], dict[str, str], dict[str, str]]:
-    """The tables that are taken, their columns, and why others are not.
-
-    Raises:
-        MedtasksError: a sheet that is named is not there; no table fits; two have columns of other names.
-    """
+    """The tables that are taken, their columns, and why others are not."""
     there = [table.sheet for table in tables]
     if absent := [name for name in sheets if name not in there]:
         raise MedtasksError(
@@ -261,7 +234,6 @@ def _fitting(
 
 
 def _named(row: Row, columns: Mapping[str, str]) -> Row:
-    """A row with the dataset's names of its columns; other columns stay, unless they would hide one."""
     ours = {theirs: name for name, theirs in columns.items()}
     return {ours.get(name, name): value for name, value in row.items() if name in ours or name not in columns}
 
@@ -304,11 +276,6 @@ def _taken(
 
 
 def _map_values(rows: Sequence[Row], values: Mapping[str, Mapping[str, str]], file: Path) -> None:
-    """Put the dataset's values in the place of the file's.
-
-    Raises:
-        MedtasksError: there is no such column, or no row has a value that is mapped.
-    """
     for name, pairs in values.items():
         if not any(name in row for row in rows):
             raise MedtasksError(
@@ -331,11 +298,7 @@ def _map_values(rows: Sequence[Row], values: Mapping[str, Mapping[str, str]], fi
 
 
 def _examples(rows: list[Row], dataset: Dataset, n: int, file: Path) -> tuple[list[Row], list[Row]]:
-    """Test rows and examples: drawn by chance, of each gold answer in turn where these are few.
-
-    Raises:
-        MedtasksError: no row would be left to ask.
-    """
+    """Test rows and examples: drawn by chance, of each gold answer in turn where these are few."""
     if not n:
         return rows, []
     if len(rows) <= n:

@@ -44,8 +44,6 @@ _OF_ONE_ROW = re.compile(
 
 @dataclass(frozen=True)
 class Cause:
-    """Faults of the same kind in one file."""
-
     where: str  # the file
     what: str  # what is wrong, without the row
     faults: list[MedtasksError]  # one or more
@@ -67,7 +65,6 @@ class Cause:
 
 
 def _cause(fault: MedtasksError) -> str:
-    """What is wrong, in words that hold for other rows, too."""
     if not isinstance(fault, RowError):
         return fault.what
     return fault.cause or _OF_ONE_ROW.sub("", fault.what).strip(" :,")
@@ -84,8 +81,6 @@ def causes_of(faults: Iterable[MedtasksError]) -> list[Cause]:
 
 @dataclass(frozen=True)
 class Checked:
-    """One dataset whose files are there."""
-
     dataset: str
     files: list[str]  # those that are read, below the data folder
     n_test: int  # rows that can be evaluated
@@ -97,7 +92,6 @@ class Checked:
 
     @property
     def causes(self) -> list[Cause]:
-        """The faults by what is wrong, the most frequent first."""
         return causes_of(self.faults)
 
     def record(self) -> Json:
@@ -145,16 +139,7 @@ class FolderReport:
 
 
 def check_folder(folder: Path, registry: Registry, watch: Watch | None = None) -> FolderReport:
-    """Read all local files of all datasets as a run would.
-
-    Args:
-        folder: the data folder.
-        registry: the datasets.
-        watch: told the dataset and the row now and then: large files take a while.
-
-    Raises:
-        MedtasksError: the path is no folder; the remedy names the data folder where the path shows that.
-    """
+    """Read all local files as a run would; `watch` is told the dataset and row now and then."""
     if not folder.is_dir():
         raise _no_folder(folder, registry)
     report = FolderReport(folder)
@@ -201,12 +186,7 @@ def check_dataset(dataset: Dataset, folder: Path) -> Checked:
 def faulty_rows(dataset: Dataset, origin: Origin | None = None) -> list[str]:
     """The local rows with faults, which may be left out (`--drop-faulty`); `[]` of rows that are not local.
 
-    Args:
-        dataset: whose rows are read.
-        origin: that is forced.
-
-    Raises:
-        MedtasksError: what is wrong is no fault of single rows, or all of them have one.
+    Raises MedtasksError: what is wrong is no fault of single rows, or all of them have one.
     """
     folder = data_dir()
     if folder is None or find_origin(dataset, source_of(dataset), origin) != "local":
@@ -221,7 +201,6 @@ def faulty_rows(dataset: Dataset, origin: Origin | None = None) -> list[str]:
 
 
 def _is_shared(path: Path) -> bool:
-    """Whether others than the owner may read a file where it lies."""
     try:
         modes = [path.stat().st_mode, path.parent.stat().st_mode]
     except OSError:
@@ -230,7 +209,6 @@ def _is_shared(path: Path) -> bool:
 
 
 def _files(dataset: Dataset, folder: Path) -> list[str]:
-    """What the loader would read, below the data folder."""
     source = source_of(dataset)
     if files := local_files(dataset, source):
         paths = [files.test, files.fewshot, files.instruction]
@@ -283,7 +261,6 @@ def _checked(dataset: Dataset, folder: Path, files: list[str], watch: Watch | No
 
 
 def _of_rows(dataset: Dataset, documents: Documents, oracle: Oracle | None) -> Iterator[str]:
-    """What is worth knowing of rows before a run."""
     n, n_paper = len({str(item.get("item", item["id"])) for item in documents}), dataset.n_part
     if n != n_paper:
         yield f"{n:,} test rows; the suite's own test part has {n_paper:,}"
@@ -320,7 +297,6 @@ def _not_highest(oracle: Oracle, where: str) -> MedtasksError:
 
 
 def rows(n: int) -> str:
-    """So many rows, in words."""
     return f"{n:,} row{'' if n == 1 else 's'}"
 
 
@@ -341,8 +317,6 @@ _HEX = 12  # digits of a hash that a note shows
 
 
 class KnownContent(NamedTuple):
-    """What is known of local files."""
-
     notes: list[str]  # one for each file whose content, or whose name alone, is that of a pinned file
     is_pinned: bool  # whether each of them has the content of a pinned file
 
@@ -351,10 +325,6 @@ def known_content(dataset: Dataset, files: Sequence[Path]) -> KnownContent:
     """Whether files are those that the task's file pins.
 
     A file is compared with every pinned file of the dataset, then with the one that has its name.
-
-    Args:
-        dataset: whose rows the files hold.
-        files: what is read; of a folder, every file in it.
     """
     pinned = {
         PurePosixPath(file.name).name: (file.digest, file.members)
@@ -389,15 +359,7 @@ _PUBLIC = "`medtasks data fetch` brings the public file; rows of your own are a 
 
 
 def locked_faults(dataset: Dataset, documents: Documents) -> tuple[list[Fault], list[str]]:
-    """Faults and notes of test rows, compared with the lock of the dataset; none where it knows no rows.
-
-    Args:
-        dataset: whose rows they are.
-        documents: those that `check_rows` made.
-
-    Raises:
-        MedtasksError: the lock does not fit its own files.
-    """
+    """Faults and notes of test rows, compared with the lock of the dataset; none where it knows no rows."""
     compared = compare_rows(dataset, dataset.lock, documents)
     if compared is None:
         return [], []

@@ -39,8 +39,6 @@ _MARKS = str.maketrans("‘’“”–—", "''\"\"--")
 
 
 class Fault(NamedTuple):
-    """One thing that is wrong in several rows."""
-
     cause: str  # in words that hold for all of them
     remedy: str
     rows: list[str]  # their places; none: the set as a whole
@@ -69,7 +67,6 @@ class ContentCheck:
         self.where = ""
 
     def look(self, row: ReadRow, document: Document) -> None:
-        """See one test row and what is asked about it."""
         self.n, self.where = self.n + 1, row.where
         place, gold = row.place, document["gold"]
         if not self.judged:
@@ -136,7 +133,6 @@ class ContentCheck:
     # ------------------------------------------------------------------ the set
 
     def faults(self) -> list[MedtasksError]:
-        """What is wrong with the rows that were seen."""
         found = [
             error for fault in (*self._of_rows(), *self._of_set()) for error in errors_of(fault, self.where)
         ]
@@ -178,7 +174,6 @@ def errors_of(fault: Fault, where: str) -> list[MedtasksError]:
 
 
 def _plain(text: str) -> str:
-    """A text without blanks, in small letters, in one width."""
     return "".join(unicodedata.normalize("NFKC", text.translate(_MARKS)).casefold().split())
 
 

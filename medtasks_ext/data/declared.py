@@ -43,8 +43,6 @@ Step = tuple[str, Callable[[], Iterator[str]], bool]
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that a dataset folder must satisfy."""
-
     what: str  # what holds if there is no problem
     problems: list[str] = field(default_factory=list)  # what is wrong and how it is mended, one each
     done: bool = True  # False where an earlier problem has to be mended first
@@ -57,7 +55,6 @@ class DeclaredFolder:
         self.registry, self.dataset = registry, dataset
 
     def steps(self) -> list[Step]:
-        """The steps in their order."""
         return [
             *self.static_steps(),
             ("sample rows are JSON objects, and say their split", self.sample_lines, False),
@@ -73,7 +70,6 @@ class DeclaredFolder:
         ]
 
     def checks(self) -> list[Check]:
-        """What the folder must satisfy, step by step, and what is wrong."""
         found: list[Check] = []
         blocked = False
         for what, find, is_needed in self.steps():
@@ -104,7 +100,6 @@ class DeclaredFolder:
         return answer_format(self._spec.answer, where=self.dataset.file)
 
     def task_file(self) -> Iterator[str]:
-        """Faults of the task file."""
         config = self.dataset.config
         for key in config.keys() - TASK_KEYS.keys():
             yield f"{TASK_FILE}: {key}: unknown key{near(key, TASK_KEYS)}"
@@ -142,7 +137,6 @@ class DeclaredFolder:
                 yield f"{TASK_FILE}: {meant}{lacking}"
 
     def _facts(self) -> Iterator[str]:
-        """Faults of the facts, each with the file in which it stands."""
         try:
             Metadata.read(self.dataset.record, self.dataset.facts)
         except ValidationError as error:
@@ -153,7 +147,6 @@ class DeclaredFolder:
             yield f"{TASK_FILE}: {error.what} → {error.remedy}"
 
     def placeholders(self) -> Iterator[str]:
-        """What a person has yet to write."""
         files = [file for file in sorted(self.dataset.folder.iterdir()) if file.suffix in (".yaml", ".sql")]
         for file in files:
             check_regular(file)
@@ -205,7 +198,6 @@ class DeclaredFolder:
                 yield f"{place}: {key} has no entry → write it into {BESIDE} here"
 
     def programs(self) -> Iterator[str]:
-        """What would run when the task is used, and may not."""
         config = self.dataset.config
         for reference in functions_of(config):
             try:
@@ -221,7 +213,6 @@ class DeclaredFolder:
                 yield f"{file.name}: no file of a dataset folder, and never read → take it out"
 
     def sample_lines(self) -> Iterator[str]:
-        """Faults of the sample rows as JSON lines."""
         file, splits = self.dataset.sample_file, Counter[Any]()
         for number, line in numbered_lines(file, remedy="write sample rows"):
             try:
@@ -237,7 +228,6 @@ class DeclaredFolder:
 
 
 def suite_faults(suite: Suite) -> Iterator[str]:
-    """What is wrong with the functions that a suite's file names."""
     published = suite.published
     named = [published.entries, published.costs] if published else []
     for reference in filter(None, [*named, suite.leaderboard, suite.official_interval]):
@@ -264,13 +254,9 @@ def _faults(
     meanings: Mapping[str, str] | None = None,
     skip: int = 0,
 ) -> Iterator[str]:
-    """What a model finds wrong with a block.
+    """What a model finds wrong with a block; `skip`: leading parts of an error's place that are no keys.
 
-    Args:
-        read: validates it.
-        root: where it is.
-        meanings: key -> what belongs there, said of keys that are missing.
-        skip: leading parts of an error's place that are no keys.
+    `meanings`: key -> what belongs there, said of keys that are missing.
     """
     try:
         read(block)
@@ -280,7 +266,6 @@ def _faults(
 
 
 def _worded(fault: Any, root: str, meanings: Mapping[str, str] | None) -> str:
-    """One fault of a model in words; of a missing key, with what belongs there."""
     place = fault["loc"]
     meaning = (meanings or {}).get(str(place[0])) if fault["type"] == "missing" and place else None
     return fault_of(fault, root, known_keys()) + (f" → {meaning}" if meaning else "")

@@ -27,7 +27,6 @@ class PlacedRow:
 
     @property
     def place(self) -> str:
-        """The record, behind the name of its sheet."""
         return f"{self.sheet}:{self.number}" if self.sheet else str(self.number)
 
 
@@ -50,21 +49,11 @@ class Table:
     n_mended: int = 0
 
     def leave(self, number: int, why: str) -> None:
-        """Note a record that is no row."""
         self.left_out.setdefault(why, []).append(PlacedRow(number, self.sheet, {}).place)
 
 
 def tables_of(file: Path, content: bytes, wanted: Collection[str]) -> list[Table]:
-    """The tables of a file.
-
-    Args:
-        file: its path; the suffix says the form.
-        content: its bytes, text in UTF-8 or UTF-16.
-        wanted: names that columns may have, by which the header is told from titles above it.
-
-    Raises:
-        MedtasksError: it cannot be read.
-    """
+    """The tables of a file; `wanted` names of columns tell the header from titles above it."""
     suffix, where = file.suffix.lower(), str(file)
     if suffix in (".xlsx", ".xls"):
         sheets = sheets_of(content, where)

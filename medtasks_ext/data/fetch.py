@@ -34,8 +34,6 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class Fetched:
-    """What became of one dataset."""
-
     dataset: str
     n_files: int
     n_new: int  # files that were not here, or not as recorded
@@ -58,11 +56,7 @@ class FetchedDataset(TypedDict):
 
 
 class Store:
-    """Fetched files and their manifest.
-
-    Args:
-        to: folder to carry; None leaves files in the caches.
-    """
+    """Fetched files and their manifest; `to`: folder to carry, None leaves files in the caches."""
 
     def __init__(self, to: Path | None) -> None:
         self.to = to
@@ -73,21 +67,15 @@ class Store:
             self.datasets = read_json(self.manifest_file)["datasets"]
 
     def recorded(self, file: RemoteFile) -> str | None:
-        """The SHA-256 under which a file was fetched before."""
         entries = (entry for item in self.datasets.values() for entry in item["files"])
         return next((entry["sha256"] for entry in entries if entry["source"] == file.source), None)
 
     def place(self, file: RemoteFile) -> Path | None:
-        """Where a file lies here, if it does."""
         path = self.folder / file.carried if self.to else file.here()
         return path if path and path.is_file() else None
 
     def fetch(self, dataset: Dataset) -> Fetched:
-        """Get the files of an open dataset, record them, and see that rows can be read from them.
-
-        Raises:
-            MedtasksError: a file cannot be had, is not what it should be, or holds no usable rows.
-        """
+        """Get the files of an open dataset, record them, and see that rows can be read from them."""
         files = remote_files(source_of(dataset))
         new = [file for file in files if self._get(file)]
         with ExitStack() as within:
@@ -113,7 +101,6 @@ class Store:
         return Fetched(dataset.id, len(files), len(new), n_bytes, len(row_check.test), n_unpinned, exclusions)
 
     def _get(self, file: RemoteFile) -> bool:
-        """Make sure that a file is here; returns whether it had to be fetched."""
         known, place = self.recorded(file), self.place(file)
         if place and known and sha256_of(place) == known:
             return False

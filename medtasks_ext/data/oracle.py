@@ -20,8 +20,6 @@ _TOLERANCE = 1e-9
 
 @dataclass(frozen=True)
 class Oracle:
-    """What gold answers score."""
-
     score: float
     highest: float | None  # what they should score, by the task file; None: they may score anything
     #: what the task file says that the suite's own reading may lose
@@ -30,30 +28,17 @@ class Oracle:
 
     @property
     def reaches_highest(self) -> bool:
-        """Whether they score what they should."""
         return self.highest is None or math.isclose(self.score, self.highest, abs_tol=_TOLERANCE)
 
     def is_enough(self, *, pinned: bool) -> bool:
-        """Whether the gold is right: it has the highest score, or the suite's own reading is known to lose.
-
-        Args:
-            pinned: whether the rows are a public file, which nobody can mend.
-        """
+        """The highest score, or the suite's own reading is known to lose on `pinned` rows, which stay."""
         if self.reaches_highest or self.highest is None:
             return True
         return pinned or self.highest - self.score <= self.may_lose + _TOLERANCE
 
 
 def oracle_of(dataset: Dataset, golds: Sequence[Document]) -> Oracle | None:
-    """What the gold answers score, and what they should by the task file.
-
-    Args:
-        dataset: says how answers are read and scored.
-        golds: documents with gold answers.
-
-    Returns:
-        None where judges give the score.
-    """
+    """What gold answers score, and what they should by the task file; None where judges score."""
     aggregations = {item["metric"]: item["aggregation"] for item in dataset.metric_list}
     if "score" not in aggregations or not golds or "judge" in dataset.blocks:
         return None
@@ -79,15 +64,7 @@ def oracle_of(dataset: Dataset, golds: Sequence[Document]) -> Oracle | None:
 
 
 def highest_possible(dataset: Dataset, documents: Sequence[Document]) -> float | None:
-    """What gold answers score by the suite's own reading, where the task file lets it be less than 1.
-
-    Args:
-        dataset: says how answers are read and scored.
-        documents: those that were asked.
-
-    Returns:
-        None where nothing above it is lost, or no document has a gold answer.
-    """
+    """What gold scores by the suite's own reading; None where nothing is lost, or without gold."""
     facts = dataset.metadata
     if facts.oracle_max in (1.0, "unbounded") and not facts.gold_loss:
         return None

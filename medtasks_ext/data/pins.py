@@ -37,17 +37,10 @@ if TYPE_CHECKING:
 
 
 def pin(dataset: Dataset) -> list[str]:
-    """Write the lock of a dataset: what its public files hold now, fetched where they are not here.
+    """Write the lock of a dataset: what its public files hold now; returns what is new in it, a line each.
 
     A file that is pinned has to be what it was. Git's hash of a file is replaced by the SHA-256 of the file
-    that has it. What the task file pins itself is left to it.
-
-    Returns:
-        What is new in the lock, a line each.
-
-    Raises:
-        MedtasksError: a file cannot be had, or is not the one that is pinned; its rows cannot be read; terms
-            have not been accepted; the folder is that of an installed package. The lock is as it was.
+    that has it. What the task file pins itself is left to it. After a MedtasksError the lock is as it was.
     """
     source, before = source_of(dataset), dataset.lock or DataLock()
     download, database = source.download, source.database
@@ -109,14 +102,7 @@ def _commit(files: Mapping[str, RemoteFile]) -> str | None:
 
 
 def _locked(file: RemoteFile, before: LockedFile | None, seen: Seen, revision: str | None) -> LockedFile:
-    """What a lock says of a file.
-
-    Args:
-        file: that is at hand, or comes.
-        before: what the lock says now.
-        seen: when and by whom, where its content is new.
-        revision: the commit of the hub at which it was found, where it was asked for at a branch.
-    """
+    """`before`: as the lock says now. `revision`: the hub's commit of what was asked for at a branch."""
     path = file.get()
     if not file.is_right(path):
         raise MedtasksError(

@@ -37,17 +37,7 @@ def needs_punkt(dataset: Dataset) -> bool:
 
 
 def fetch_punkt(to: Path | None) -> Path:
-    """Fetch the data, unless it is there.
-
-    Args:
-        to: folder of `data fetch --to`; without one, NLTK's own folder of the user.
-
-    Returns:
-        The folder in which NLTK finds the data.
-
-    Raises:
-        MedtasksError: it could not be fetched or written.
-    """
+    """The folder in which NLTK finds the data, fetched unless it is there: `to`, or NLTK's own."""
     from nltk.data import find
     from nltk.downloader import Downloader
 

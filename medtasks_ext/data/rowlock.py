@@ -43,7 +43,6 @@ class DocumentHash:
 
     @classmethod
     def read(cls, line: str) -> DocumentHash:
-        """Of a line of `documents.lock`."""
         return cls(line[:_CHARACTERS], line[_CHARACTERS : 2 * _CHARACTERS], line[2 * _CHARACTERS :])
 
 
@@ -81,7 +80,6 @@ def lock_of_rows(dataset: Dataset, row_check: RowCheck, seen: Seen) -> tuple[Loc
 
 
 def documents_text(lines: Sequence[str]) -> str:
-    """The content of `documents.lock`."""
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -111,19 +109,7 @@ class RowsCompared:
 
 
 def compare_rows(dataset: Dataset, lock: DataLock | None, documents: Documents) -> RowsCompared | None:
-    """Compare test documents with a lock.
-
-    Args:
-        dataset: whose documents they are.
-        lock: `dataset.lock`.
-        documents: those that `check_rows` made, all or some of the test rows.
-
-    Returns:
-        None where the lock says nothing of rows.
-
-    Raises:
-        MedtasksError: `documents.lock` is missing, or not the one that the lock names.
-    """
+    """Compare test documents, all or some of them, with a lock; None where it says nothing of rows."""
     if lock is None or lock.rows is None:
         return None
     locked, test = lock.rows.test, once(documents)
@@ -168,11 +154,7 @@ class LocalRows:
 
 
 def local_rows(dataset: Dataset) -> LocalRows:
-    """What is known of the local rows of a dataset, read once per process.
-
-    Raises:
-        MedtasksError: they cannot be read, or the lock does not fit its own files.
-    """
+    """What is known of the local rows of a dataset, read once per process."""
     environment = tuple(os.environ.get(name, "") for name in ("MEDTASKS_DATA_DIR", "MEDTASKS_DATA"))
     return _local_rows(dataset, str(dataset.file), environment)
 

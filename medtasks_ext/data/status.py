@@ -84,7 +84,6 @@ class Status:
 
 
 def status_of(dataset: Dataset, forced: Origin | None) -> Status:
-    """The status of one dataset; its rows are read where they are here."""
     source = source_of(dataset)
     origin = find_origin(dataset, source, forced)
     where, revision, here = _place(dataset, source, origin)
@@ -149,14 +148,7 @@ def _place(dataset: Dataset, source: Source, origin: Origin | None) -> tuple[str
 def cached_look(
     dataset: Dataset, origin: str, files: Sequence[Path], look: Callable[[], RowsLook]
 ) -> RowsLook:
-    """What was found for files of this content, task file and program; else what is found now.
-
-    Args:
-        dataset: whose rows they are.
-        origin: of the rows.
-        files: all that are read; without any, nothing is kept.
-        look: reads all rows.
-    """
+    """What was found for files of this content, task file and program; else what is found now."""
     if not files or shows_text():
         return look()
     said = [dataset.id, dataset.blocks, dataset.record, origin, _program()]
@@ -176,5 +168,4 @@ def cached_look(
 
 
 def _program() -> int:
-    """Changes with every change of the package."""
     return max(file.stat().st_mtime_ns for file in PACKAGE.rglob("*.py"))

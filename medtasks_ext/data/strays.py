@@ -17,8 +17,6 @@ from medtasks_ext.rows.places import BESIDE, dataset_folder, letters, row_file, 
 
 @dataclass(frozen=True)
 class Stray:
-    """A file or folder that is not read."""
-
     path: str  # below the data folder
     why: str = "unknown name"
     meant: str | None = None  # the name that may be meant
@@ -26,13 +24,7 @@ class Stray:
 
 
 def find_strays(folder: Path, registry: Registry, read: set[str]) -> list[Stray]:
-    """What lies in a data folder and is not read; hidden files and readmes aside.
-
-    Args:
-        folder: the data folder.
-        registry: whose datasets may lie there.
-        read: paths below it that are read.
-    """
+    """What lies in a data folder and is not `read`; hidden files and readmes aside."""
     return list(_strays(folder, PurePosixPath(), _Names(registry), read))
 
 
@@ -59,7 +51,6 @@ class _Names:
         self._endings = {f".{ending}" for path in official for ending in path.rsplit(".", 2)[1:]}
 
     def is_folder(self, place: str) -> bool:
-        """Whether it is a folder whose files have names of their own."""
         return place in self.inside or place.removesuffix("/example") in self.suites
 
     def has_meaning(self, place: str) -> bool:
@@ -72,7 +63,6 @@ class _Names:
         )
 
     def nearest(self, place: str) -> str | None:
-        """The path that looks most like it."""
         parent, _, name = place.rpartition("/")
         if parent in self.inside:
             close = difflib.get_close_matches(name, self.inside[parent], n=1, cutoff=0.75)

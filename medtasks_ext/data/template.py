@@ -34,13 +34,7 @@ Form = Literal["csv", "xlsx", "jsonl"]
 
 @dataclass(frozen=True)
 class TemplateFolder:
-    """What became of one dataset's folder.
-
-    Attributes:
-        folder: of the dataset.
-        written: files.
-        downloaded: whether the rows can be downloaded, so that none need be brought.
-    """
+    """`downloaded`: the rows can be downloaded, so that none need be brought."""
 
     folder: Path
     written: list[Path]
@@ -51,13 +45,6 @@ def write_template(dataset: Dataset, root: Path, form: Form = "jsonl") -> Templa
     """Write `README.md` and `example.FORM`, two synthetic rows, for one dataset.
 
     Nothing is written where the loader looks for rows: the owner's own files are never touched or hidden.
-
-    Args:
-        root: data folder; the files go to `root/SUITE/DATASET/`, where the loader looks for them.
-        form: of the rows.
-
-    Raises:
-        MedtasksError: the folder cannot be written.
     """
     spec = dataset_spec(dataset)
     examples = _examples(dataset)

@@ -25,7 +25,6 @@ class Baseline(LM):
         super().__init__()
 
     def answer(self, request: Instance, requests: list[Instance]) -> str:
-        """The answer line for one request, given all requests of the call."""
         raise NotImplementedError
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
@@ -49,7 +48,6 @@ class Baseline(LM):
         return responses
 
     def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> Any:
-        """Not offered: all tasks generate."""
         raise NotImplementedError("the built-in baselines generate text only")
 
     @property
@@ -69,7 +67,6 @@ class Oracle(Baseline):
     """Answers with the gold: the ceiling of every metric."""
 
     def answer(self, request: Instance, requests: list[Instance]) -> str:
-        """The gold answer."""
         target: str = request.doc["target"]
         return target
 

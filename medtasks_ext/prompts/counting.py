@@ -23,18 +23,12 @@ OVERLAP, AGREE = 256, 8
 
 @dataclass(frozen=True, slots=True)
 class _Tokens:
-    """A text, and where each of its tokens begins."""
-
     text: str
     starts: list[int]
 
 
 class PromptCounter:
-    """Counts a model's tokens.
-
-    Attributes:
-        characters: that were tokenised so far.
-    """
+    """Counts a model's tokens; `characters`: that were tokenised so far."""
 
     def __init__(self, lm: LM) -> None:
         self._lm = lm
@@ -44,7 +38,6 @@ class PromptCounter:
         self._near: _Tokens | None = None
 
     def exact(self, text: str) -> int:
-        """Tokens of a text, all of it tokenised by the model's own function."""
         self.characters += len(text)
         return len(self._lm.tok_encode(text))
 
@@ -83,11 +76,9 @@ class PromptCounter:
         return _Tokens(text, known.starts[:before] + window + rest)
 
     def _joined(self, known: _Tokens, text: str) -> tuple[int, list[int], int] | None:
-        """The tokens of a text from those of a known one and a window.
+        """How many known tokens stand before those of a window, these, and how many of the known behind them.
 
-        Returns:
-            How many of the known tokens stand before those of the window, these, and how many of the known
-            ones behind them; None where the tokens of the window do not fall in with the known ones.
+        None where the tokens of the window do not fall in with the known ones.
         """
         same_start = shared_characters(known.text, text)
         same_end = shared_characters(known.text[same_start:][::-1], text[same_start:][::-1])
@@ -136,9 +127,7 @@ def _with_places(lm: LM) -> tuple[Any, int]:
 def _meets(known: list[int], window: list[int], where: tuple[int, int], shift: int) -> int | None:
     """A place around which the tokens of a window begin where the known ones do; None if they do not.
 
-    Args:
-        where: from and to which place the window's text is the known one.
-        shift: what is added to a known place.
+    `where`: from and to which place the window's text is the known one. `shift`: added to a known place.
     """
     low, high = where
     there = [
@@ -149,7 +138,6 @@ def _meets(known: list[int], window: list[int], where: tuple[int, int], shift: i
 
 
 def shared_characters(one: str, other: str) -> int:
-    """How many characters two texts begin with alike."""
     alike, most = 0, min(len(one), len(other))
     while alike < most:
         middle = (alike + most + 1) // 2
@@ -161,7 +149,6 @@ def shared_characters(one: str, other: str) -> int:
 
 
 def tokenizer_of(model: LM) -> Any:
-    """A model's tokenizer; None where it has none here."""
     try:
         return getattr(model, "tokenizer", None)
     except (ImportError, OSError):  # lm-eval's `dummy` loads one from the hub when it is asked for it

@@ -30,8 +30,6 @@ class DialogueError(RowValueError):
 
 @dataclass(frozen=True)
 class Dialogue:
-    """A dialogue that waits for an answer."""
-
     system: str  # what stands before the first turn of the two; may be empty
     before: tuple[Turn, ...]  # all turns between
     last: str  # the user's last turn
@@ -43,14 +41,10 @@ class Dialogue:
 
 
 def read_dialogue(value: Any) -> Dialogue:
-    """A dialogue from a list of turns.
+    """A dialogue from a list of {role, content}; other keys of a turn are left out.
 
-    Args:
-        value: list of {role, content}; other keys of a turn are left out.
-
-    Raises:
-        DialogueError: it is no list of turns, a role is unknown, a turn has no text, a system turn stands
-            between others, or the last turn is not the user's.
+    Raises DialogueError: no list of turns, an unknown role, a turn without text, a system turn between
+    others, or the last turn is not the user's.
     """
     if not isinstance(value, list) or not value:
         raise DialogueError("the dialogue has no turns")
@@ -88,7 +82,6 @@ def shown(document: Mapping[str, Any]) -> str:
 
 
 def transcript(turns: Iterable[Turn]) -> str:
-    """Turns as one text: the speaker's name, then what is said."""
     return "\n\n".join(f"{ROLES[turn['role']]}: {turn['content']}" for turn in turns)
 
 

@@ -80,13 +80,8 @@ class LoadedRecord(TypedDict, total=False):
 class Loaded:
     """What was loaded for a task, which all its documents share.
 
-    Attributes:
-        record: what results keep of it.
-        labels: distinct gold labels of the test file, sorted.
-        targets: distinct gold answers as written, sorted.
-        database_file: where the database lies on which answers are run.
-        shots: the few-shot pool.
-        text: whose text the documents hold.
+    `labels` and `targets`: distinct gold labels, and gold answers as written, of the test file, sorted.
+    `text`: whose text the documents hold.
     """
 
     record: LoadedRecord
@@ -98,7 +93,6 @@ class Loaded:
 
     @cached_property
     def label_space(self) -> frozenset[str]:
-        """The distinct gold labels as a set."""
         return frozenset(self.labels)
 
     @property
@@ -148,7 +142,7 @@ class Documents(list[Document]):
 
     @property
     def features(self) -> dict[str, None]:
-        """The document keys, which lm-eval asks for as column names."""
+        """lm-eval asks for them as column names."""
         return dict.fromkeys(self[0]) if self else {}
 
 
@@ -163,7 +157,6 @@ def words(value: object) -> str:
 
 
 def digest(texts: Iterable[str]) -> str:
-    """Identifies texts in their order."""
     hasher = sha256()
     for text in texts:
         hasher.update(text.encode(errors="surrogatepass") + b"\x1e")

@@ -33,11 +33,7 @@ NEAR = 8
 
 
 class PromptFitter:
-    """Fits the prompts of one task to a model's context.
-
-    Attributes:
-        has_cut: whether it was said that prompts are cut.
-    """
+    """Fits the prompts of one task to a model's context."""
 
     def __init__(self, lm: LM) -> None:
         self.lm, self.has_cut = lm, False
@@ -54,12 +50,7 @@ class PromptFitter:
     def fitted(self, document: Document, shots: int, answer: int, render: Render) -> tuple[Any, str]:
         """The prompt of a document, and what was cut of it: `shots`, `input`, or nothing.
 
-        Args:
-            shots: how many are asked for.
-            answer: tokens that the answer takes at most.
-
-        Returns:
-            Text, or what an API model wraps a conversation in.
+        `answer`: tokens that it takes at most. Text, or what an API model wraps a conversation in.
         """
         prompt = render(document, shots)
         if self._counter is None or self._context is None or not isinstance(prompt, str):
@@ -86,12 +77,7 @@ class PromptFitter:
     def _fewer(
         self, document: Document, shots: int, room: int, count: Callable[[str], int], render: Render
     ) -> tuple[str, str]:
-        """As much of a prompt as fits, and what was cut of it.
-
-        Args:
-            room: tokens.
-            count: tokens of a text.
-        """
+        """As much of a prompt as fits `room` tokens, and what was cut of it."""
 
         def fits(prompt: str) -> bool:
             return _is_short(prompt, room) or count(prompt) <= room

@@ -25,8 +25,6 @@ OWN_LINE = "official, own strategy line"
 
 
 class Instructions:
-    """The instructions of a dataset's rows under one strategy."""
-
     def __init__(
         self,
         dataset: Dataset,
@@ -58,16 +56,7 @@ class Instructions:
         self._warned = False
 
     def of(self, row: ReadRow, values: Row) -> str:
-        """The instruction of a row.
-
-        Args:
-            values: what templates see of it.
-
-        Raises:
-            RowError: the row lacks what the template reads.
-            MedtasksError: two rows of a file carry different instructions; official words are wanted and
-                there are none.
-        """
+        """MedtasksError: a file's rows differ in their instructions, or wanted official words are missing."""
         if self.given:
             return self._with_strategy(self.given)
         if self.prompts != "own":
@@ -150,10 +139,6 @@ def strategy_line(dataset: Dataset, spec: DatasetSpec, *, cot: bool) -> str:
     """The strategy line of a dataset: its own, else its suite's in its language, else in English, else ours.
 
     Free text that is answered at once has none, unless the dataset says so.
-
-    Args:
-        dataset: whose prompt it stands in.
-        cot: whether the prompt asks to reason first.
     """
     own = spec.prompt.strategy_lines
     if (line := own.reason if cot else own.answer) is not None:

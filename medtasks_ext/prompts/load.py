@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Rows that are not asked, by reason."""
-
     blank: int  # rows whose gold is blank
     excluded: dict[str, int]  # reason -> test rows that the task's file excludes
     n_source: int  # test rows before any was excluded
@@ -63,19 +61,7 @@ def loaded(
     theirs: bool | None,
     left_out: LeftOut,
 ) -> Loaded:
-    """What was loaded.
-
-    Args:
-        renderer: what rendered the documents.
-        rows: where they come from.
-        documents: the test documents.
-        shots: the few-shot pool.
-        rebuilt: test rows are not the suite's own.
-        n_held_out: test rows moved to the pool.
-        n_overlap: rows of the pool that share text with test rows.
-        theirs: whether the pool is the suite's own examples; None: as far as anybody knows.
-        left_out: rows that are not asked.
-    """
+    """`theirs`: the pool is the suite's own examples; None: as far as anybody knows."""
     dataset, spec, answers = renderer.dataset, renderer.spec, renderer.answers
     wording, strategy = renderer.wording, renderer.instructions.strategy
     none = set() if spec.prompt.messages else {"messages"}  # most tasks have no dialogue, and no word of one
@@ -142,11 +128,6 @@ _NEAR = 0.2
 
 
 def flag(value: Any, name: str) -> bool:
-    """A switch of `--metadata`.
-
-    Raises:
-        MedtasksError: the value is neither true nor false.
-    """
     if str(value).lower() not in ("true", "false", "0", "1"):
         raise MedtasksError(f"{name} is {value!r}", where="--metadata", remedy="use true or false")
     return str(value).lower() in ("true", "1")
@@ -162,22 +143,10 @@ def load_documents(
     prompts: str | None = None,
     without: Collection[str] = (),
 ) -> dict[str, Documents]:
-    """The splits of one dataset, built once per process whatever the number of groups that name it.
+    """`test` and `fewshot` of one dataset, built once per process whatever the number of groups that name it.
 
-    Args:
-        dataset: the dataset.
-        cot: render the chain-of-thought prompts.
-        shots: shots that the prompts will carry; above 0 rows are held out where no pool exists.
-        origin: force `local`, `hub` or `sample`.
-        system_role: False puts instructions into the first user turn.
-        prompts: whose words: `auto`, `official` or `own`.
-        without: rows that are left out, such as `test row 5`: their faults are known.
-
-    Returns:
-        `{"test": documents, "fewshot": documents}`.
-
-    Raises:
-        MedtasksError: data that is missing or does not satisfy the task's schema.
+    `shots` above 0: rows are held out where no pool exists. `system_role`: False puts instructions into the
+    first user turn. `without`: rows that are left out, such as `test row 5`: their faults are known.
     """
     said = json.dumps([dataset.id, dataset.blocks, dataset.record], ensure_ascii=False, default=str)
     environment = tuple(
@@ -197,8 +166,6 @@ def load_documents(
 
 @dataclass(frozen=True)
 class _Use:
-    """What prompts are rendered for."""
-
     cot: bool
     shots: int
     system_role: bool
@@ -229,8 +196,6 @@ def _build(wanted: _Wanted) -> dict[str, Documents]:
 
 @dataclass
 class RowCheck:
-    """What a look at all rows of a dataset found."""
-
     test: Documents = field(default_factory=Documents)  # documents of the rows without faults
     fewshot: Documents = field(default_factory=Documents)  # the pool
     #: what is wrong. A fault that concerns no single row leaves no documents
@@ -249,11 +214,7 @@ def check_rows(
 ) -> RowCheck:
     """Read all rows of a dataset as zero-shot prompts, and note what is wrong. Nothing is cached.
 
-    Args:
-        dataset: whose rows are read.
-        origin: force `local`, `hub` or `sample`.
-        watch: told now and then which row is read.
-        examine: sees each test row with what is asked about it.
+    `watch` is told now and then which row is read; `examine` sees each test row with what is asked about it.
     """
     faults = Faults(check=True, watch=watch, examine=examine)
     try:
@@ -266,12 +227,7 @@ def check_rows(
 
 
 def check_loaded_rows(dataset: Dataset, rows: Rows) -> RowCheck:
-    """Read rows that are at hand as zero-shot prompts, as `check_rows` does.
-
-    Args:
-        dataset: whose rows they are.
-        rows: of any origin, as they are or changed.
-    """
+    """Read rows that are at hand as zero-shot prompts, as `check_rows` does."""
     faults = Faults(check=True)
     spec = dataset_spec(dataset)
     with collector_paused():

@@ -38,8 +38,6 @@ POOL_ROWS = 100
 
 
 class Parts(NamedTuple):
-    """Test rows and pool, no row in both."""
-
     test: list[ReadRow]
     pool: list[ReadRow]
     n_held_out: int  # test rows that serve as shots
@@ -68,21 +66,8 @@ def parts(
 
     A row of a pinned download's pool that is a test row leaves the pool, and of any pool one that holds a
     test row's text or stands in it, unless the pool is the suite's own. Where shots are drawn by class, the
-    pool comes in the order of the draw.
-
-    Args:
-        test: the test rows.
-        pool: the source's own pool, as read.
-        dataset: for messages.
-        source: says when rows are held out, and by which field rows are compared.
-        shots: how many a prompt will carry.
-        rows: where both come from.
-        faults: keeps rows of the pool that are test rows, too.
-        theirs: whether the pool is the suite's own examples, which stand as they are: where they are shown,
-            a test row that is one of them is not asked. None: as far as anybody knows.
-
-    Raises:
-        MedtasksError: no test row is left, or there are too few rows for the shots.
+    pool comes in the order of the draw. `theirs`: the pool is the suite's own examples, which stand as they
+    are: where they are shown, a test row that is one of them is not asked. None: as far as anybody knows.
     """
     if not test:
         raise MedtasksError(
@@ -186,7 +171,6 @@ def _drawn_apart(
 
 
 def _class_draw(dataset: Dataset, source: Source) -> ClassDraw | None:
-    """The draw by class, where the task file states one."""
     if isinstance(source.draw_fewshot, bool):
         return None
     return ClassDraw(source.draw_fewshot, dataset.file, lambda row: _identity(row, source.identity, dataset))
@@ -224,11 +208,7 @@ def _identifying(row: ReadRow, name: str, dataset: Dataset) -> object:
 
 
 def check_answers(documents: Documents, shots: int, spec: DatasetSpec, rows: Rows) -> None:
-    """Check that shots of a judged task have answers to show; elsewhere nothing may be the answer.
-
-    Raises:
-        MedtasksError: one has none.
-    """
+    """Check that shots of a judged task have answers to show; elsewhere nothing may be the answer."""
     for row, shot in enumerate(documents[:shots], start=1):
         if spec.judge and not shot["target"].strip():
             raise MedtasksError(
@@ -262,12 +242,8 @@ def trials(
 ) -> tuple[list[ReadRow], list[ReadRow]]:
     """The questions n times, each time with their options in another order; those of the pool once.
 
-    Args:
-        test: the test rows.
-        pool: the few-shot pool.
-        n: how often each is asked; None: once, with its options as the source has them.
-        faults: keeps questions whose options cannot tell answers apart.
-        pinned: the rows are a pinned download, which nobody can mend.
+    `n` None: once, with options as the source has them. `faults` keeps questions whose options cannot tell
+    answers apart; those of a pinned download nobody can mend.
     """
     if not n:
         return test, pool
@@ -293,7 +269,6 @@ def _with_options(rows: list[ReadRow], faults: Faults) -> list[ReadRow]:
 
 
 def with_own_ids(rows: list[ReadRow], faults: Faults) -> list[ReadRow]:
-    """The rows, no two of which have the same id."""
     seen: dict[tuple[str, Any], str] = {}
     kept = []
     for row in rows:
@@ -319,13 +294,6 @@ class ClassDraw:
     """Draws rows by class, as `rows.draw_fewshot` of a task file says."""
 
     def __init__(self, draw: DrawByClass, file: Path, text_of: Callable[[ReadRow], str]) -> None:
-        """Compile the expression.
-
-        Args:
-            draw: the expression for the class, and the seed.
-            file: the task file, for messages.
-            text_of: the text by which a row is told from others; rows of one text count once.
-        """
         self._by = Expression(draw.by, file, "rows.draw_fewshot.by")
         self._seed, self._text_of = draw.seed, text_of
 
@@ -334,15 +302,6 @@ class ClassDraw:
 
         Classes take turns by their number of rows, the largest first, as in HELM (`sample_examples`); the
         seed orders classes of one size, and the rows of a class. The order of `rows` plays no part.
-
-        Args:
-            rows: the pool.
-            shots: how many of the first ones a prompt will carry.
-            where: their file, for messages.
-
-        Raises:
-            RowError: a row has no class.
-            MedtasksError: a class has too few rows for its share of the shots.
         """
         classes: dict[str, dict[str, ReadRow]] = {}
         for row in rows:

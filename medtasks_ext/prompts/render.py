@@ -37,8 +37,6 @@ def _expression(text: str | None, where: Path, key: str) -> Expression | None:
 
 
 class Renderer:
-    """Renders the rows of one dataset for one strategy."""
-
     def __init__(
         self,
         dataset: Dataset,
@@ -79,12 +77,9 @@ class Renderer:
         self.database = find_database(dataset, wanted, rows.origin) if wanted else None
 
     def documents(self, rows: list[ReadRow], faults: Faults, *, first: Callable[[int], bool]) -> Documents:
-        """The documents of rows.
+        """The documents of rows, which leave the list, and memory, once their documents are made.
 
-        Args:
-            rows: test rows, or the pool; they leave the list, and memory, once their documents are made.
-            faults: keeps rows that cannot be rendered.
-            first: whether the prompt of the row at that place stands in the first turn of a chat.
+        `first`: whether the prompt of the row at that place stands in the first turn of a chat.
         """
         made = Documents()
         rows.reverse()
@@ -101,16 +96,7 @@ class Renderer:
         return made
 
     def document(self, row: ReadRow, *, first: bool, scored: bool = True) -> Document:
-        """The document of a row.
-
-        Args:
-            row: the row.
-            first: whether its prompt stands in the first turn of a chat.
-            scored: whether its cluster is named, which intervals of scores need.
-
-        Raises:
-            RowError: the row lacks what a template reads, or its gold answer is none.
-        """
+        """`first`: its prompt stands in the first turn of a chat. `scored`: its cluster is named."""
         fields = row.fields
         values = {**fields, "strategy": self.instructions.strategy, "answer_format": self.spec.answer}
         if self.database:
@@ -198,7 +184,6 @@ class Renderer:
     def _turns(
         self, dialogue: Dialogue, instruction: str, text: str, *, first: bool
     ) -> tuple[str, list[Turn], str]:
-        """The system turn of a dialogue, the turns before the last one, and the last one."""
         before = [Turn(**turn) for turn in dialogue.before]
         if self.spec.prompt.instruction_role == "user":
             text = _joined(instruction, text)
@@ -231,19 +216,12 @@ class Renderer:
 
 
 class Dialogues:
-    """The dialogues of a dataset's rows."""
-
     def __init__(self, messages: str | list[TurnTemplate], file: Path) -> None:
         self._said = Expression(messages, file, "prompt.messages") if isinstance(messages, str) else None
         written = () if isinstance(messages, str) else messages
         self._turns = [(turn.role, PromptTemplate("prompt.messages", turn.content, file)) for turn in written]
 
     def of(self, row: ReadRow) -> Dialogue:
-        """The dialogue of a row.
-
-        Raises:
-            RowError: what the row has is no dialogue that waits for an answer.
-        """
         if self._said:
             said = self._said.of_row_or_none(row.fields)
         else:
@@ -272,8 +250,6 @@ def _longest(fields: Row, text: str) -> str:
 
 
 class Golds:
-    """The gold answers of a dataset's rows."""
-
     def __init__(
         self, dataset: Dataset, spec: DatasetSpec, answers: AnswerFormat, columns: Collection[str]
     ) -> None:
@@ -282,16 +258,7 @@ class Golds:
         self._warned = False
 
     def of(self, row: ReadRow, target: str | None, values: Row) -> tuple[str, Any]:
-        """The target and the parsed gold of a row; ("", None) where it has none and needs none.
-
-        Args:
-            row: for messages.
-            target: the gold answer as written, if there is one.
-            values: what templates see of the row.
-
-        Raises:
-            RowError: the gold answer is none of this format.
-        """
+        """The target and the parsed gold of a row; ("", None) where it has none and needs none."""
         if target is None:
             return "", None
         if self.spec.judge and self.spec.judge.points and not target.strip():

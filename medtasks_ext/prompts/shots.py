@@ -12,12 +12,7 @@ from medtasks_ext.prompts.documents import Document
 
 
 def after(document: Mapping[str, Any], shots: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """A document as it is asked after examples: an instruction that the last one obeys is not said again.
-
-    Args:
-        document: whose own turn may begin with an instruction.
-        shots: the examples before it, in their order.
-    """
+    """A document as it is asked after examples: an instruction that the last one obeys is not said again."""
     said = getattr(document, "instruction", "")
     if not (said and shots and getattr(shots[-1], "instruction", "") == said):
         return document
@@ -28,11 +23,7 @@ class FirstShots(ContextSampler):
     """The first n rows of the pool, in its order, the same for every document."""
 
     def sample(self, n: int, eval_doc: Any = None, df: Any = None, **kwargs: Any) -> Any:
-        """The shots; an instruction that several share is said by the first of them.
-
-        Raises:
-            MedtasksError: the pool is too small, or its prompts were rendered for another use.
-        """
+        """The shots; an instruction that several share is said by the first of them."""
         pool = self.df
         if n > len(pool):
             raise MedtasksError(

@@ -22,11 +22,7 @@ _LAYOUT = "metadata.layout"
 
 
 def layout_template(given: object) -> Callable[..., str]:
-    """What lays turns out as plain text, by `metadata.layout` of a model's configuration.
-
-    Raises:
-        MedtasksError: it is no text, or no valid Jinja.
-    """
+    """What lays turns out as plain text, by `metadata.layout` of a model's configuration."""
     if not isinstance(given, str):
         raise MedtasksError("is no text", where=_LAYOUT, remedy="write a chat template in Jinja")
     return _layout(given)
@@ -40,16 +36,8 @@ def _layout(text: str) -> Callable[..., str]:
 def rendering(text: str, tokens: Mapping[str, str], where: str) -> Callable[..., str]:
     """What renders turns by a chat template as transformers does (`utils/chat_template_utils.py`).
 
-    Args:
-        text: in Jinja.
-        tokens: special tokens that it may name, such as `bos_token`.
-        where: it stands, for messages.
-
-    Returns:
-        Turns -> text; further keywords are the template's own switches.
-
-    Raises:
-        MedtasksError: it is no valid Jinja.
+    `tokens`: special tokens that it may name, such as `bos_token`. Returns: turns -> text; further keywords
+    are the template's own switches.
     """
     try:
         template = _environment().from_string(text)

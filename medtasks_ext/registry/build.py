@@ -25,19 +25,11 @@ _WRITTEN = "# built by medtasks from the hand-written task files\n"
 
 
 def build(registry: Registry, folder: Path, *, tasks: str | None = None) -> list[str]:
-    """Bring a folder that lm-eval can index up to date. Files that stay as they are are not touched.
+    """Bring a folder that lm-eval can index up to date; returns the files written or deleted, relative to it.
 
-    Args:
-        folder: what is in it and does not belong there is deleted.
-        tasks: the folder of the hand-written tasks as seen from the folder of a dataset in `folder`; by
-            default its absolute path.
-
-    Returns:
-        The files that were written or deleted, relative to the folder.
-
-    Raises:
-        MedtasksError: a suite's or a task's file cannot be read, two names clash, or the folder cannot be
-            written.
+    What is in it and does not belong there is deleted; files that stay as they are are not touched. `tasks`:
+    the folder of the hand-written tasks as seen from the folder of a dataset in `folder`; by default its
+    absolute path.
     """
     expected = built_files(registry, tasks=tasks)
     changed = stale(expected, folder)
@@ -57,7 +49,6 @@ def build(registry: Registry, folder: Path, *, tasks: str | None = None) -> list
 
 
 def stale(expected: dict[str, str], folder: Path) -> list[str]:
-    """The files of a folder that are missing, do not belong there or hold something else than they should."""
     there = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
     both = expected.keys() & there.keys()
     same = {name for name in both if there[name].read_text(encoding="utf-8") == expected[name]}
@@ -65,7 +56,7 @@ def stale(expected: dict[str, str], folder: Path) -> list[str]:
 
 
 def built_files(registry: Registry, *, tasks: str | None = None) -> dict[str, str]:
-    """All files of the folder, path in it -> content; arguments and errors as for `build`."""
+    """All files of the folder, path in it -> content."""
     check(registry)
     # beside tasks of one's own, the built-in ones are known to lm-eval: a second copy would clash
     datasets = [item for item in registry.datasets.values() if not registry.own or registry.is_own(item)]
@@ -121,11 +112,6 @@ def _group(name: str, members: list[str], *, plain_mean: bool) -> str:
 
 
 def check(registry: Registry) -> None:
-    """Refuse tasks of which a part would be missing, or be taken for another one.
-
-    Raises:
-        MedtasksError: a suite's or a task's file cannot be read, or two names clash.
-    """
     for file in registry.suite_files:
         read_suite(file.parent)
     if registry.own:
@@ -139,11 +125,7 @@ def check(registry: Registry) -> None:
 
 
 def check_names(registry: Registry) -> None:
-    """Names are unique over tasks, tags and groups; lm-eval drops or replaces clashing ones silently.
-
-    Raises:
-        MedtasksError: a name stands for two things, or a task does not begin with its suite's name.
-    """
+    """Names are unique over tasks, tags and groups; lm-eval drops or replaces clashing ones silently."""
     owner: dict[str, str] = {}
     ids: dict[str, Path] = {}
     for file in registry.files:

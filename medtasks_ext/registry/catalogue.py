@@ -125,7 +125,6 @@ def _page(suite: Suite, datasets: list[Dataset]) -> str:
 
 
 def _of_others(suite: Suite, datasets: list[Dataset]) -> list[str]:
-    """The datasets of other suites that it lists, with its values for them."""
     others = [item for item in datasets if item.suite.id != suite.id]
     rows = [
         [
@@ -208,7 +207,6 @@ def scored_by_words(dataset: Dataset) -> str:
 
 
 def rows_words(dataset: Dataset) -> list[str]:
-    """Where its rows come from without asking anyone, and whether they are the suite's own."""
     source = dataset.blocks["rows"]
     facts = []
     if download := source.get("download"):
@@ -225,7 +223,6 @@ def rows_words(dataset: Dataset) -> list[str]:
 
 
 def _values(record: Metadata, axis: str) -> str:
-    """The titles of an axis' values, with the mark and the suite's own value where they differ."""
     shown = ", ".join(record.declared.title_of_value(axis, value) for value in record.axis(axis))
     return shown + (_mark(record, axis) if axis in ("specialties", "stage") else "")
 
@@ -247,7 +244,6 @@ def terms_words(record: Metadata, link: str = "{}") -> str:
 
 
 def _mark(record: Metadata, axis: str) -> str:
-    """What stands behind a value that the suite's paper does not give."""
     if record.assigned_by(axis) == "paper":
         return ""
     own = record.own_terms(axis)

@@ -24,15 +24,12 @@ _NAMED_AUTHORS = 3
 
 @dataclass(frozen=True)
 class BibEntry:
-    """One BibTeX entry."""
-
     kind: str  # article, inproceedings, misc
     key: str  # by which metadata names it
     fields: dict[str, str]  # name -> value, with the braces that keep capitals
 
     @property
     def text(self) -> str:
-        """The entry in BibTeX, a field per line."""
         fields = "".join(f"  {name} = {{{value}}},\n" for name, value in self.fields.items())
         return f"@{self.kind}{{{self.key},\n{fields}}}"
 
@@ -52,7 +49,6 @@ class BibEntry:
 
     @property
     def reference(self) -> str:
-        """One line for a reader: authors, year, title, where it appeared."""
         names = [name.strip("{}") for name in self.fields["author"].split(" and ")]
         if len(names) > _NAMED_AUTHORS or names[-1] == "others":
             authors = f"{names[0]} et al."
@@ -70,14 +66,7 @@ _VENUES = ("journal", "booktitle", "howpublished", "publisher")
 
 
 def read_bibtex(path: Path) -> dict[str, BibEntry]:
-    """Read the entries of a BibTeX file.
-
-    Returns:
-        Key -> entry, in the order of the file.
-
-    Raises:
-        MedtasksError: the file is no BibTeX, or a key or field occurs twice.
-    """
+    """Key -> entry, in the order of the file."""
     from pybtex.database import parse_string  # here, since tasks need no citations
     from pybtex.exceptions import PybtexError
 
@@ -94,20 +83,11 @@ def read_bibtex(path: Path) -> dict[str, BibEntry]:
 
 @lru_cache(maxsize=1)
 def citations() -> dict[str, BibEntry]:
-    """The entries of `citations.bib`, read once per process."""
     return read_bibtex(CITATIONS_FILE)
 
 
 def entries_of(datasets: Iterable[Dataset], suites: Iterable[Suite] = ()) -> dict[str, BibEntry]:
-    """The entries that datasets may cite: the shared ones, and those of `citation.bib` in the folder of a
-    dataset or the one above, which is its suite's.
-
-    Args:
-        suites: that cite, too, such as those that list datasets of others.
-
-    Raises:
-        MedtasksError: a file is no BibTeX.
-    """
+    """The shared entries, and those of `citation.bib` in a dataset's folder or its suite's."""
     folders = {folder for dataset in datasets for folder in (dataset.folder, dataset.folder.parent)}
     folders |= {suite.file.parent for suite in suites}
     entries = dict(citations())
@@ -118,14 +98,10 @@ def entries_of(datasets: Iterable[Dataset], suites: Iterable[Suite] = ()) -> dic
 
 
 def cited_by(datasets: Iterable[Dataset], suites: Iterable[Suite] = ()) -> dict[str, list[str]]:
-    """What a use of datasets rests on.
+    """What a use of datasets rests on: key -> what it is the source of, in that order, each once:
 
-    Args:
-        suites: that are used as such; those of the datasets' folders always are.
-
-    Returns:
-        Key -> what it is the source of: this package and the harness (of everything), the suites, then
-        the datasets by id; keys in that order, each once.
+    this package and the harness (of everything), the suites, then the datasets by id. `suites`: that are used
+    as such; those of the datasets' folders always are.
     """
     used: dict[str, list[str]] = {PACKAGE: ["the tasks"], HARNESS: ["the harness"]}
     datasets = list(datasets)
@@ -139,14 +115,7 @@ def cited_by(datasets: Iterable[Dataset], suites: Iterable[Suite] = ()) -> dict[
 
 
 def references(datasets: Iterable[Dataset], suites: Iterable[Suite] = ()) -> str:
-    """The BibTeX of what a use of datasets rests on.
-
-    Args:
-        suites: that are used as such.
-
-    Raises:
-        MedtasksError: a source has no entry.
-    """
+    """The BibTeX of what a use of datasets, and of `suites` as such, rests on."""
     datasets, suites = list(datasets), list(suites)
     entries, used = entries_of(datasets, suites), cited_by(datasets, suites)
     for key, of in used.items():

@@ -58,7 +58,6 @@ class NamedGroup:
 
 
 def named_groups(tasks: Registry, places: Iterable[Place]) -> dict[Place, NamedGroup]:
-    """The groups of values of axes, as the registry has them."""
     groups = {}
     for axis, value, suite in places:
         if axis == "suite":
@@ -74,7 +73,6 @@ def named_groups(tasks: Registry, places: Iterable[Place]) -> dict[Place, NamedG
 
 @lru_cache(maxsize=8)
 def dataset_facts(tasks: Registry) -> tuple[Json, ...]:
-    """What pages show of each dataset, in the registry's order."""
     axes = dict.fromkeys(axis for suite in tasks.suites.values() for axis in suite.axes)
     return tuple(_facts(tasks, dataset, [*axes]) for dataset in tasks.datasets.values())
 

@@ -121,7 +121,6 @@ class DataLock(Strict):
 
     @property
     def text(self) -> str:
-        """The content of the file."""
         content = self.model_dump(exclude_defaults=True)
         if self.files:
             content["files"] = dict(sorted(content["files"].items()))
@@ -134,11 +133,6 @@ def is_sha256(digest: str | None) -> bool:
 
 
 def read_lock(folder: Path) -> DataLock | None:
-    """The lock of a dataset folder; None where there is none.
-
-    Raises:
-        MedtasksError: the file is not as the command writes it.
-    """
     file = folder / LOCK_FILE
     check_regular(file)
     try:
@@ -157,11 +151,7 @@ def read_lock(folder: Path) -> DataLock | None:
 
 
 def read_documents(folder: Path, lock: DataLock) -> list[str]:
-    """The hashes of an open dataset's test documents, in their order; none where the lock names none.
-
-    Raises:
-        MedtasksError: the file is missing, or not the one that the lock names.
-    """
+    """The hashes of an open dataset's test documents, in their order; none where the lock names none."""
     wanted = lock.rows.test.documents if lock.rows else None
     if wanted is None:
         return []
@@ -185,11 +175,7 @@ def locked_names(names: Iterable[str]) -> dict[str, str]:
 
 
 def with_lock(rows: Mapping[str, Any], lock: DataLock, folder: Path) -> Config:
-    """What a task file says of its rows, with the revisions and digests of its lock.
-
-    Raises:
-        MedtasksError: the task file says one of them, too.
-    """
+    """What a task file says of its rows, with the revisions and digests of its lock."""
     merged = dict(rows)
     if isinstance(download := rows.get("download"), dict) and (lock.revision or lock.files):
         follows = download.get("repo") and len(str(download.get("revision", ""))) != len("0" * 40)
@@ -214,8 +200,7 @@ def with_lock(rows: Mapping[str, Any], lock: DataLock, folder: Path) -> Config:
 def are_pinned(rows: Mapping[str, Any]) -> bool | None:
     """Whether a SHA-256 of ours says what each public file holds; None where there is none.
 
-    Args:
-        rows: what a task file says of its rows, with its lock.
+    `rows`: what a task file says of its rows, with its lock.
     """
     download, database = rows.get("download"), rows.get("database")
     if not isinstance(download, dict):

@@ -28,8 +28,6 @@ _SHARED = (
 
 @dataclass(frozen=True)
 class Family:
-    """How one kind of answers is scored."""
-
     name: str  # of its file
     answers: tuple[str, ...]  # kinds of answers
     judge: str  # `axes`, `points` or `penalties` where judges score with these, else empty
@@ -45,7 +43,6 @@ class Family:
 
 @lru_cache(maxsize=1)
 def families() -> tuple[Family, ...]:
-    """All of them, by name: ours, then those that installed packages add."""
     by_name = {path.stem: _read(path) for path in sorted(FOLDER.glob("*.yaml"))}
     for hook, folder in folders(METRICS):
         for path in sorted(folder.glob("*.yaml")):
@@ -75,11 +72,7 @@ def _read(path: Path) -> Family:
 
 
 def family_of(config: Mapping[str, Any], *, where: object) -> Family:
-    """The family of a task, by the kind of its answers, its judge, and whether its rows have runs.
-
-    Raises:
-        MedtasksError: there is none.
-    """
+    """By the kind of a task's answers, its judge, and whether its rows have runs."""
     kind = _mapping(config.get("answer")).get("kind")
     judge = _mapping(config.get("judge"))
     judged = "points" if judge.get("points") else "axes" if judge else ""
@@ -97,15 +90,7 @@ def family_of(config: Mapping[str, Any], *, where: object) -> Family:
 
 
 def check_metrics(config: Mapping[str, Any], *, where: object) -> None:
-    """Refuse metrics that do not belong to the answers, as a task has that changes the answers of another.
-
-    Args:
-        config: what the task file says, includes resolved.
-
-    Raises:
-        MedtasksError: no family has such answers, `metric_list` lacks a metric that documents get, or
-            `primary_metric` is none of the metrics.
-    """
+    """Refuse metrics that do not belong to the answers, as a task has that changes the answers of another."""
     if config.get("process_results"):
         return  # which metrics documents get is known to that function alone
     family, kind = family_of(config, where=where), _mapping(config.get("answer")).get("kind")
@@ -133,7 +118,6 @@ def check_metrics(config: Mapping[str, Any], *, where: object) -> None:
 
 
 def answer_kinds() -> list[str]:
-    """The kinds of answers that can be read, by name."""
     return sorted({name for family in families() for name in family.answers})
 
 
@@ -143,11 +127,6 @@ def kinds_of_any_language() -> frozenset[str]:
 
 
 def check_kind(kind: object, *, where: object) -> None:
-    """Refuse a kind of answers that there is not.
-
-    Raises:
-        MedtasksError: there is no such kind.
-    """
     if kind not in (known := answer_kinds()):
         raise MedtasksError(f"answer.kind is {kind!r}", where=where, remedy=f"use one of: {', '.join(known)}")
 

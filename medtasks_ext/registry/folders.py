@@ -18,7 +18,6 @@ CHECKOUT = PACKAGE.parent
 
 @lru_cache(maxsize=1)
 def is_checkout() -> bool:
-    """Whether the package is imported from a checkout, which has the tasks beside it."""
     return (CHECKOUT / "pyproject.toml").is_file() and (CHECKOUT / "tasks").is_dir()
 
 
@@ -47,10 +46,7 @@ def own_folders() -> tuple[Path, ...]:
     """Folders with tasks besides the built-in ones.
 
     Those that `MEDTASKS_TASKS` names, several with `:` (on Windows `;`) between them; then those that
-    installed packages add.
-
-    Raises:
-        MedtasksError: one does not exist.
+    installed packages add. Raises MedtasksError: one does not exist.
     """
     named = [text for text in os.environ.get("MEDTASKS_TASKS", "").split(os.pathsep) if text]
     folders = [Path(text).expanduser().absolute() for text in named]
@@ -66,17 +62,14 @@ def own_folders() -> tuple[Path, ...]:
 
 @lru_cache(maxsize=1)
 def package_folders() -> tuple[Path, ...]:
-    """Folders with suites and datasets that installed packages add."""
     return tuple(folder for _, folder in hook_folders(SUITES))
 
 
 def writable(folders: Iterable[Path]) -> list[Path]:
-    """Those of the folders that no installed package adds."""
     return [folder for folder in folders if folder not in package_folders()]
 
 
 def add_own_folders(folders: Iterable[str]) -> None:
-    """Name folders besides those that `MEDTASKS_TASKS` names, for this process and those that it starts."""
     named = [os.environ.get("MEDTASKS_TASKS", ""), *(str(Path(name).absolute()) for name in folders)]
     os.environ["MEDTASKS_TASKS"] = os.pathsep.join(filter(None, named))
 

@@ -44,11 +44,6 @@ def catalogue() -> frozenset[str]:
 
 
 def trusted_packages() -> frozenset[str]:
-    """The installed packages that `$MEDTASKS_TRUSTED_PACKAGES` names.
-
-    Raises:
-        MedtasksError: one is no name of a package.
-    """
     names = [name for name in re.split(r"[\s,]+", os.environ.get(TRUSTED_PACKAGES, "")) if name]
     for name in names:
         if not name.isidentifier():
@@ -61,11 +56,7 @@ def trusted_packages() -> frozenset[str]:
 
 
 def check_function(reference: str, *, where: object = None) -> str:
-    """The name behind `!function package.module.name`, if a YAML file may name it. Imports nothing.
-
-    Raises:
-        MedtasksError: it is neither in the catalogue nor of a trusted package.
-    """
+    """The name behind `!function package.module.name`, if a YAML file may name it. Imports nothing."""
     name = reference.removeprefix(MARK)
     if name in catalogue() or (_NAME.fullmatch(name) and name.partition(".")[0] in trusted_packages()):
         return name
@@ -90,7 +81,6 @@ def unsafe_keys(config: Mapping[str, Any]) -> Iterator[str]:
 
 
 def functions_of(config: Any) -> Iterator[str]:
-    """The functions that a file names anywhere, as `!function NAME`."""
     if isinstance(config, str):
         if config.startswith(MARK):
             yield config
@@ -100,11 +90,6 @@ def functions_of(config: Any) -> Iterator[str]:
 
 
 def function_named(reference: str, *, where: object = None) -> Any:
-    """The function behind `!function package.module.name`; the mark may be left out.
-
-    Raises:
-        MedtasksError: a file may not name it, its package is not installed, or there is no such function.
-    """
     name = check_function(reference, where=where)
     if name not in catalogue():
         _check_installed(name.partition(".")[0], where)

@@ -23,22 +23,12 @@ from medtasks_ext.registry.tasks import Dataset, Datasets
 
 
 def check_suites(known: Datasets) -> None:
-    """What the suites declare is there.
-
-    Raises:
-        MedtasksError: as for `check_suite`.
-    """
     for file in known.suite_files:
         check_suite(known, file)
 
 
 def check_suite(known: Datasets, file: Path) -> None:
-    """What a suite declares is there, and is one thing.
-
-    Raises:
-        MedtasksError: the file cannot be read; the suite has no datasets, lists datasets that do not exist or
-            that ask the rows of others, or has a group of two meanings.
-    """
+    """What a suite declares is there, and is one thing."""
     suite = read_suite(file.parent)
     if not known.datasets_of(suite) and not suite.of_others:
         raise MedtasksError(
@@ -167,7 +157,6 @@ def in_totals(known: Datasets, dataset: Dataset) -> bool:
 
 
 def _sets(dataset: Dataset, suite: Suite) -> list[str]:
-    """The suite's groups of several values of an axis."""
     return [
         f"{suite.id}_{name}"
         for axis, named in suite.sets.items()
@@ -197,12 +186,7 @@ def likelihood_tags(known: Datasets, dataset: Dataset) -> list[str]:
 
 
 def counted_in(known: Datasets, leaves: Iterable[str], group: str, suite: Suite) -> list[str]:
-    """The tasks that the mean of a suite's group is taken over.
-
-    Args:
-        leaves: tasks of the group.
-        group: its zero-shot name.
-    """
+    """The tasks that the mean of a suite's group is taken over."""
     datasets = {leaf: known.tasks[leaf][0] for leaf in leaves}
     of_paper = [leaf for leaf, dataset in datasets.items() if suite.lists(dataset.key)] or list(datasets)
     left_out = {
@@ -240,8 +224,6 @@ def groups_of(known: Datasets) -> dict[str, list[str]]:
 
 
 class Registry(Datasets):
-    """All datasets, and the names that stand for them."""
-
     @cached_property
     def tags(self) -> dict[str, list[str]]:
         """Tag -> the tasks that carry it."""
@@ -253,7 +235,6 @@ class Registry(Datasets):
 
     @cached_property
     def groups(self) -> dict[str, list[str]]:
-        """Group -> its members (tags or groups)."""
         return groups_of(self)
 
     def leaves(self, name: str) -> list[str]:
@@ -272,15 +253,7 @@ class Registry(Datasets):
         return [item.task(LIKELIHOOD) for item in datasets if item.is_closed]
 
     def by_likelihood(self, names: Iterable[str]) -> dict[str, list[str]]:
-        """The same names asked by likelihood, with `_ll` behind each -> their tasks.
-
-        Args:
-            names: as for `resolve`, with or without that suffix.
-
-        Raises:
-            MedtasksError: as for `resolve`; names of prompts that ask for reasoning or carry examples by
-                themselves; one none of whose datasets has answers that can be listed.
-        """
+        """The same names asked by likelihood, with `_ll` behind each -> their tasks."""
         asked: dict[str, list[str]] = {}
         for name, leaves in self.resolve(name.removesuffix(LIKELIHOOD_SUFFIX) for name in names).items():
             if any(self.known(leaf)[1] != "zero_shot" for leaf in leaves):
@@ -301,15 +274,7 @@ class Registry(Datasets):
         return asked
 
     def asked_for(self, names: Iterable[str], *, likelihood: bool = False) -> dict[str, list[str]]:
-        """Requested name -> its tasks, also names that say by their suffix that likelihood is asked.
-
-        Args:
-            names: as for `resolve`, and `bridge_zh_ll`.
-            likelihood: whether all are asked by likelihood.
-
-        Raises:
-            MedtasksError: as for `resolve` and `by_likelihood`.
-        """
+        """Requested name -> its tasks, also names that say by their suffix that likelihood is asked."""
         given = list(names)
         chosen = [
             name
@@ -323,7 +288,6 @@ class Registry(Datasets):
         }
 
     def knows(self, name: str) -> bool:
-        """Whether a name stands for tasks."""
         bare = name.removesuffix(LIKELIHOOD_SUFFIX)
         return self.asked(name) is not None or bare in self.groups or bare in self.tags
 
@@ -364,19 +328,10 @@ class Registry(Datasets):
         return [counted] if len(counted) < len(leaves) else None
 
     def leaves_of(self, names: Iterable[str]) -> list[str]:
-        """The tasks of what is named, each once.
-
-        Raises:
-            MedtasksError: as `resolve`.
-        """
         return list(dict.fromkeys(leaf for leaves in self.resolve(names).values() for leaf in leaves))
 
     def resolve(self, names: Iterable[str]) -> dict[str, list[str]]:
-        """Requested name -> its tasks. Globs are allowed.
-
-        Raises:
-            MedtasksError: a name that is neither task, tag nor group, with the nearest names.
-        """
+        """Requested name -> its tasks. Globs are allowed; of an unknown name the nearest are named."""
 
         known: list[str] = []
         resolved: dict[str, list[str]] = {}
@@ -424,14 +379,7 @@ class Registry(Datasets):
 
 
 def registry(*, empty: bool = False) -> Registry:
-    """The built-in tasks and those of one's own, read once per process.
-
-    Args:
-        empty: whether folders of one's own may hold nothing yet.
-
-    Raises:
-        MedtasksError: a folder that is named does not exist, or holds no task.
-    """
+    """The built-in tasks and those of one's own, read once per process; own folders may be `empty`."""
     tasks = _registry(tasks_folder(), own_folders())
     if not empty:
         tasks.check_folders()
@@ -448,5 +396,4 @@ def suites() -> dict[str, Suite]:
 
 
 def forget() -> None:
-    """Read folders anew from now on, since files were written."""
     _registry.cache_clear()

@@ -32,8 +32,6 @@ from medtasks_ext.strict import Strict
 
 @dataclass(frozen=True)
 class Facts:
-    """What a record is read with."""
-
     suite: Suite  # whose dataset it is
     kind: str | None = None  # the dataset's answer kind, as far as it is known
     download: bool = False  # whether its rows come with a download
@@ -232,18 +230,9 @@ class Metadata(Card, TaskFacts):
 
     @classmethod
     def read(cls, record: Any, facts: Facts) -> Metadata:
-        """The record of a dataset.
-
-        Args:
-            facts: what else decides what it means.
-
-        Raises:
-            ValidationError: an unknown key, a missing one, or a value that the axis does not have.
-        """
         return cls.model_validate(record, context=facts)
 
     def model_post_init(self, context: Any, /) -> None:
-        """Keep what the record was read with."""
         self._facts = context
 
     @property

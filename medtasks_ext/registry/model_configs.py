@@ -17,11 +17,7 @@ _EXAMPLES = "vllm, openai_compatible or Qwen3-8B-Thinking"
 
 
 def find_config(name: str) -> Path:
-    """The file of a configuration given by path or by the name of a bundled one.
-
-    Raises:
-        MedtasksError: there is no such file.
-    """
+    """The file of a configuration given by path or by the name of a bundled one."""
     if Path(name).is_file():
         return Path(name)
     bundled = bundled_configs()
@@ -40,7 +36,6 @@ def find_config(name: str) -> Path:
 
 
 def bundled_configs() -> dict[str, Path]:
-    """Name -> file of the configurations that come with medtasks."""
     package = Path(__file__).resolve().parents[1]
     return {
         path.stem: path

@@ -46,11 +46,9 @@ class DatasetTemplate:
     oracle_max: str | None  # what a perfect answer gets, where it is not 1
 
     def of_columns(self, named: Mapping[str, Sequence[str]], labels: Sequence[str]) -> DatasetTemplate:
-        """The template for a file whose columns have other names, and for other labels.
+        """For a file whose columns have other names, and for other labels; none: the template's.
 
-        Args:
-            named: the template's column -> the file's; several hold the parts of a list, such as options.
-            labels: closed labels of the answers; none: the template's.
+        `named`: the template's column -> the file's; several hold the parts of a list, such as options.
         """
         head, rest = self.block.split("\nprompt:", 1)
         block, answer = yaml_text(head)["rows"], yaml_text(self.block)["answer"]
@@ -93,13 +91,11 @@ class DatasetTemplate:
 
 
 def _read(names: Sequence[str]) -> str:
-    """The expression of one column of a file, or of the list of several."""
     cells = [name if name.isidentifier() else f"row[{name!r}]" for name in names]
     return cells[0] if len(cells) == 1 else f"[{', '.join(cells)}]"
 
 
 def _labelled(cell: Any, old: Sequence[str], new: Sequence[str], shift: int) -> Any:
-    """A cell of a pattern with the new labels in place of the template's."""
     if isinstance(cell, list):
         return [_labelled(part, old, new, shift) for part in cell]
     head, mark, label = cell.rpartition(": ") if isinstance(cell, str) else ("", "", cell)
@@ -108,7 +104,6 @@ def _labelled(cell: Any, old: Sequence[str], new: Sequence[str], shift: int) -> 
 
 @lru_cache(maxsize=1)
 def templates() -> dict[str, DatasetTemplate]:
-    """All of them, by name."""
     found = {}
     for path in sorted(Path(__file__).with_name("templates").glob("*.yaml")):
         said = read_mapping(path)
@@ -130,11 +125,7 @@ def kinds(suite: Suite) -> dict[str, str]:
 
 
 def suite_of(tasks: Registry, said: Mapping[str, Any]) -> Suite:
-    """The suite that the name of a dataset begins with, else the one that is named.
-
-    Raises:
-        MedtasksError: there is none, or the name says another.
-    """
+    """The suite that the name of a dataset begins with, else the one that is named."""
     name, named = said.get("id", ""), said.get("suite")
     if NO_SUITE in (named, name.partition("_")[0]):
         _home(tasks)
@@ -160,14 +151,7 @@ def questions(suite: Suite, said: Mapping[str, Any]) -> Iterator[tuple[str, Mapp
 
 
 def answers(tasks: Registry, suite: Suite, said: Mapping[str, Any]) -> dict[str, Any]:
-    """What was said of a new dataset, in the values of its suite.
-
-    Args:
-        said: key -> text; of `document_types` and `specialties` several between commas.
-
-    Raises:
-        MedtasksError: something is missing, has no such value, or is none of this suite's.
-    """
+    """What was said of a new dataset, in the values of its suite; several of them between commas."""
     found: dict[str, Any] = {"id": said["id"]}
     missing = []
     used = {item.metadata.language for item in tasks.datasets.values()}
@@ -206,14 +190,7 @@ def _value(flag: str, text: str, known: Mapping[str, Any], shown: Sequence[str] 
 
 
 def write(tasks: Registry, suite: Suite, said: Mapping[str, Any], template: DatasetTemplate) -> Path:
-    """Write the folder of a new dataset, with placeholders where a person must write something.
-
-    Args:
-        said: as `answers` gives it.
-
-    Raises:
-        MedtasksError: the name is taken or no name, or the folder cannot be written.
-    """
+    """Write the folder of a new dataset, with placeholders where a person must write something."""
     name = said["id"].removeprefix(f"{suite.id}_")
     folder: Path = (_home(tasks) if suite.id == NO_SUITE else suite.file.parent) / name
     if PACKAGE in folder.parents:
@@ -247,7 +224,6 @@ def write(tasks: Registry, suite: Suite, said: Mapping[str, Any], template: Data
 
 
 def _home(tasks: Registry) -> Path:
-    """The folder of one's own into which datasets of no suite go."""
     if not (folders := writable(tasks.own)):
         raise MedtasksError("no folder of your own is named", where=f"--suite {NO_SUITE}", remedy=_OWN)
     for folder in folders:
@@ -333,7 +309,6 @@ def _card(suite: Suite, said: Mapping[str, Any]) -> str:
 
 
 def _scalar(value: Any) -> str:
-    """A value on one line of YAML, quoted where it must be."""
     text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=1_000)
     return text.removesuffix("\n").removesuffix("\n...")
 

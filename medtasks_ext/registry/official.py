@@ -33,18 +33,13 @@ class AnswerBudget(Strict):
     share_of_context: Annotated[float, Field(gt=0, lt=1)] | None = None  # no more than this
 
     def tokens(self, context: int | None) -> int:
-        """The tokens for a model.
-
-        Args:
-            context: tokens that it takes of prompt and answer together; None where nobody knows.
-        """
+        """`context`: tokens that a model takes of prompt and answer together; None where nobody knows."""
         if context is None or self.share_of_context is None:
             return self.at_most
         return max(1, min(self.at_most, int(context * self.share_of_context)))
 
     @property
     def words(self) -> str:
-        """The budget as a reader sees it."""
         at_most, share = f"{self.at_most:,} tokens", self.share_of_context
         return f"{at_most}, or {share:.1%} of its context if that is less" if share else at_most
 
@@ -212,7 +207,6 @@ class Official(Strict):
 
     @property
     def reasons(self) -> bool:
-        """Whether reasoning can be asked for behind these words."""
         return False
 
     @property
@@ -236,7 +230,6 @@ class OfficialPassage(Official):
 
     @property
     def artefacts(self) -> list[str]:
-        """The one that holds the passage."""
         return [self.text.artefact]
 
     @model_validator(mode="before")

@@ -122,7 +122,6 @@ class Licence(Strict):
 
     @property
     def place(self) -> str:
-        """The address of the terms; empty where the card names none."""
         return self.evidence.address if self.evidence else ""
 
     def __str__(self) -> str:
@@ -141,11 +140,6 @@ def use_of(spdx: str) -> Use:
 
 @lru_cache(maxsize=1)
 def licences() -> dict[str, Licence]:
-    """The records of `licences.yaml`, by name.
-
-    Raises:
-        MedtasksError: a record is not as it should be.
-    """
     by_name = {}
     for name, record in yaml.safe_load(LICENCES_FILE.read_text(encoding="utf-8")).items():
         try:
@@ -160,7 +154,6 @@ def licences() -> dict[str, Licence]:
 
 
 def _of_text(text: str) -> Any:
-    """The record that a text stands for: a name, a licence of SPDX, or words that we cannot judge."""
     if named := licences().get(text):
         return named.model_dump()
     try:
@@ -183,9 +176,7 @@ FEW = 10
 def restrictions(terms: Iterable[tuple[str, Licence]], *, named: int | None = None) -> str:
     """What the terms of datasets restrict, in one line; empty where they restrict nothing.
 
-    Args:
-        terms: (dataset's id, its terms).
-        named: of more datasets than that, numbers alone are said, and the command that names them.
+    `terms`: (dataset's id, its terms). Of more than `named`, numbers alone, and the command that names them.
     """
     known = list(terms)
     names = named is None or len(known) <= named

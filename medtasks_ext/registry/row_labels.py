@@ -53,14 +53,7 @@ class RowLabel(Strict):
         return {**others, **{_plain(name): name for name in self.whole_of}}
 
     def read(self, said: Any) -> list[str]:
-        """The values that a row names, as they are written here.
-
-        Args:
-            said: one of them or a list, by whichever name.
-
-        Raises:
-            ValueError: it is nothing of the kind.
-        """
+        """The values that a row names, as they are written here; ValueError of anything else."""
         names = said if isinstance(said, list) else [said]
         if not 1 <= len(names) <= self.most:
             raise ValueError(f"{len(names)} values; a row has {self.many}")
@@ -75,7 +68,6 @@ class RowLabel(Strict):
 
     @property
     def many(self) -> str:
-        """How many a row may name, in words."""
         return "one" if self.most == 1 else f"one to {self.most}"
 
     def shown(self, named: list[str]) -> tuple[str, ...]:
@@ -96,7 +88,6 @@ class RowLabel(Strict):
 
 
 def _plain(name: Any) -> str:
-    """A name without regard to case and to the shape of an apostrophe."""
     return str(name).strip().casefold().replace("'", "’")
 
 

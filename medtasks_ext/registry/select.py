@@ -19,17 +19,10 @@ _LISTED = 40
 
 
 def select(tasks: Registry, words: Sequence[str]) -> dict[str, Dataset]:
-    """The tasks that words stand for; all datasets' zero-shot tasks without any name.
+    """Task -> its dataset, of what words stand for; without any name all datasets' zero-shot tasks.
 
-    Args:
-        words: each a task, tag, group, glob or part of a name, which are joined; or `KEY=VALUE` on a metadata
-            field, and what does not match any one of these is left out.
-
-    Returns:
-        Task -> its dataset.
-
-    Raises:
-        MedtasksError: a word stands for nothing, and which are near; or nothing is left.
+    Each is a task, tag, group, glob or part of a name, which are joined; or `KEY=VALUE` on a metadata field:
+    what matches none of these is left out.
     """
     names = [word for word in words if "=" not in word]
     selected = {task: item for name in names for task, item in _named(tasks, name).items()}
@@ -74,7 +67,6 @@ def _named(tasks: Registry, name: str) -> dict[str, Dataset]:
 
 
 def _values_called(tasks: Registry, word: str) -> list[str]:
-    """`KEY=VALUE` of values that a word is the id or the title of."""
     return [
         f"{key}={value}"
         for key, titles in tasks.titles.items()
@@ -84,7 +76,6 @@ def _values_called(tasks: Registry, word: str) -> list[str]:
 
 
 def _filter(tasks: Registry, word: str) -> tuple[str, str]:
-    """The field and the value of `KEY=VALUE`."""
     key, _, value = word.partition("=")
     key = _ALSO_CALLED.get(key, key)
     fields = filter_fields(tasks)
@@ -104,7 +95,6 @@ def _filter(tasks: Registry, word: str) -> tuple[str, str]:
 
 
 def filter_fields(tasks: Registry) -> list[str]:
-    """The fields that `KEY=VALUE` may name."""
     own = dict.fromkeys(axis for suite in tasks.suites.values() for axis in suite.axes)
     facts = [name for name in Metadata.model_fields if name not in _NESTED]
     return list(dict.fromkeys(["suite", "scoreable", "use", "third_party_api", *facts, *own]))

@@ -38,23 +38,19 @@ def asked_strategy(strategy: str, shots: int) -> str:
 
 
 def is_strategy(name: str) -> bool:
-    """Whether results can have this strategy."""
     return name in _SHOTS or (_ASKED.fullmatch(name) is not None and name != "5_shot")
 
 
 def shots_of(strategy: str) -> int:
-    """How many examples its prompts carry."""
     match = _ASKED.fullmatch(strategy)
     return int(match["shots"]) if match else _SHOTS[strategy]
 
 
 def reasons(strategy: str) -> bool:
-    """Whether its prompts ask for reasoning."""
     return strategy.startswith("cot")
 
 
 def by_likelihood(strategy: str) -> bool:
-    """Whether the answer is the one that the model finds most likely."""
     return strategy.startswith(LIKELIHOOD)
 
 
@@ -68,7 +64,6 @@ def suffix_of(strategy: str) -> str:
 
 
 def strategy_title(strategy: str) -> str:
-    """What readers see."""
     if strategy in STRATEGY_TITLES:
         return STRATEGY_TITLES[strategy]
     way = next((title for name, title in _WAY_TITLES.items() if strategy.startswith(name)), "")

@@ -110,12 +110,10 @@ def vocabulary() -> dict[str, Terms]:
 
 
 def language_name(code: str) -> str | None:
-    """The English name of a language by its code of ISO 639; None where there is none."""
     return vocabulary()["languages"].get(code) or three_letter_name(code)
 
 
 def no_language(code: str) -> str:
-    """What is said of a text that is no code of a language."""
     meant = code_of(code)
     hint = f" (did you mean {meant}?)" if meant else ""
     return f"{code!r} is no code of ISO 639, two letters where a language has them, else three{hint}"
@@ -133,15 +131,11 @@ Identifier = Annotated[str, StringConstraints(pattern=_NAME)]
 
 
 class AxisPart(Strict):
-    """A value of an axis that lies within another."""
-
     title: str  # what readers see
     tasks: list[str] = []  # what the paper's taxonomy counts there
 
 
 class Axis(Strict):
-    """An axis that only this suite has."""
-
     title: str | None = None  # what readers see; by default its name
     values: dict[Identifier, str] = {}  # value -> title, in the order of display
     within: str | None = None  # the axis whose values it divides
@@ -155,23 +149,15 @@ class Axis(Strict):
 
     @cached_property
     def titles(self) -> Terms:
-        """Every value with its title."""
         return self.values or {
             name: part.title for parts in self.parts.values() for name, part in parts.items()
         }
 
     def known(self, within: str | None) -> Terms:
-        """The values that a dataset may have, with titles.
-
-        Args:
-            within: its value on the axis that this one divides.
-        """
         return self.values or {name: part.title for name, part in self.parts.get(within or "", {}).items()}
 
 
 class Lines(Strict):
-    """The one line in which prompts of the strategies differ."""
-
     answer: str  # asks for the answer at once
     reason: str  # asks to reason first
 
@@ -185,13 +171,10 @@ class PublishedConditions(Strict):
     jury: str | None = None  # the judges of open answers, as the bundled jury names them
 
     def decoding_of(self, model: str) -> str | None:
-        """The decoding of a model; None where the paper does not say."""
         return None if model.startswith(tuple(self.except_models)) else self.decoding
 
 
 class Published(Strict):
-    """What the suite's paper prints of models."""
-
     entries: Reference  # function of (registry, suite) that gives the models as lines of a leaderboard
     note: str  # what to know before a row of one's own is set beside a published one
     conditions: PublishedConditions | None = None  # how the models were asked
@@ -291,12 +274,10 @@ class Suite(Strict):
     _folder: Path = PrivateAttr(default=Path())
 
     def model_post_init(self, context: Any, /) -> None:
-        """Keep the folder that the file was read from."""
         self._folder = context or Path()
 
     @cached_property
     def id(self) -> str:
-        """The name of its folder, with which the names of its tasks begin."""
         return self._folder.name
 
     @property
@@ -305,7 +286,6 @@ class Suite(Strict):
 
     @property
     def where(self) -> str:
-        """That file, as messages name it."""
         return f"{self.id}/{SUITE_FILE}"
 
     # ------------------------------------------------------------------ checks
@@ -426,7 +406,6 @@ class Suite(Strict):
                 yield f"axis_values.{key}.{fault}"
 
     def axis_faults(self, given: Mapping[str, str]) -> Iterator[str]:
-        """What is wrong with a dataset's values on the suite's own axes, each as `axis: what`."""
         for name in (name for name in given if name not in self.axes):
             known_axes = f"{self.where} has: {', '.join(self.axes) or 'none'}"
             if self.id == NO_SUITE:
@@ -443,7 +422,6 @@ class Suite(Strict):
                 )
 
     def _names(self) -> Iterator[tuple[str, str]]:
-        """The names of groups after the suite's own, and what each is of."""
         yield from ((value, "access") for value in (*vocabulary()["access"], "scoreable", "pinned"))
         yield from ((name, f"sets.{axis}") for axis, named in self.sets.items() for name in named)
         for axis, prefix in self.groups.items():
@@ -459,7 +437,6 @@ class Suite(Strict):
 
     @cached_property
     def of_others(self) -> tuple[str, ...]:
-        """The datasets of other suites that it lists, as `SUITE/NAME`."""
         return tuple(dict.fromkeys(name for name in self.datasets if "/" in name))
 
     @cached_property
@@ -467,7 +444,6 @@ class Suite(Strict):
         return frozenset(map(self.key_of, self.datasets))
 
     def key_of(self, name: str) -> str:
-        """A dataset that its file names, as `SUITE/NAME`."""
         return name if "/" in name else f"{self.id}/{name}"
 
     def lists(self, key: str) -> bool:
@@ -479,11 +455,9 @@ class Suite(Strict):
         return key in map(self.key_of, self.left_out.get(axis, ()))
 
     def terms(self, kind: str) -> Terms:
-        """A list of the vocabulary with what the suite adds to it: value -> title."""
         return {**vocabulary()[kind], **self.vocabulary.get(kind, {})}  # type: ignore[call-overload]
 
     def titles(self, axis: str) -> Terms:
-        """The values of one of its own or the shared axes, with titles."""
         return self.axes[axis].titles if axis in self.axes else self.terms(TERMS[axis])
 
     def title_of_value(self, axis: str, value: str) -> str:
@@ -492,7 +466,6 @@ class Suite(Strict):
         return self.titles(axis).get(value) or name or value
 
     def title_of(self, axis: str) -> str:
-        """What readers see of an axis."""
         return (self.axes[axis].title if axis in self.axes else None) or axis.replace("_", " ")
 
     def group_name(self, axis: str, value: str) -> str | None:
@@ -500,7 +473,6 @@ class Suite(Strict):
         return None if axis not in self.groups else self.named(self.groups[axis], value)
 
     def named(self, prefix: str, value: str) -> str:
-        """The name of a group or tag of the suite."""
         return f"{self.id}_{prefix}{self.short.get(value, value)}"
 
     def own_access(self, value: str) -> str | None:
@@ -512,11 +484,7 @@ class Suite(Strict):
 
 
 def suite_of(folder: Path) -> Suite:
-    """The suite of a dataset folder: the one beside whose file it lies; none of the papers' for others.
-
-    Raises:
-        MedtasksError: as for `read_suite`.
-    """
+    """The suite of a dataset folder: the one beside whose file it lies; none of the papers' for others."""
     above = folder.absolute().parent
     if (above / SUITE_FILE).is_file() or above.parent == tasks_folder().absolute():
         return read_suite(above)
@@ -524,11 +492,7 @@ def suite_of(folder: Path) -> Suite:
 
 
 def no_suite() -> Suite:
-    """In place of a suite, for datasets that belong to none, so that they have groups and rows.
-
-    Raises:
-        MedtasksError: a `vocabulary.yaml` in a folder of one's own is not as it should be.
-    """
+    """In place of a suite, for datasets that belong to none, so that they have groups and rows."""
     files = (folder / VOCABULARY_FILE.name for folder in own_folders())
     return _no_suite(tuple((file, file.stat().st_mtime_ns) for file in files if file.is_file()))
 
@@ -555,15 +519,7 @@ def _no_suite(files: tuple[tuple[Path, int], ...]) -> Suite:
 
 
 def check_suite_name(file: Path, others: Iterable[Path]) -> None:
-    """Refuse a suite whose groups could have the names of others.
-
-    Args:
-        file: that declares it; its folder is its name.
-        others: files of the suites that there are.
-
-    Raises:
-        MedtasksError: the name is taken, begins as the names of groups of something else, or is no name.
-    """
+    """Refuse a suite whose groups could have the names of `others`."""
     name = file.parent.name
     fault = ""
     if not re.fullmatch(_NAME, name):
@@ -583,11 +539,7 @@ def check_suite_name(file: Path, others: Iterable[Path]) -> None:
 
 
 def read_suite(folder: Path) -> Suite:
-    """The suite whose datasets lie in a folder.
-
-    Raises:
-        MedtasksError: there is no `suite.yaml`, or it is not as it should be; one error for all faults.
-    """
+    """The suite whose datasets lie in a folder."""
     file = folder / SUITE_FILE
     try:
         facts = file.stat()
@@ -617,11 +569,7 @@ def _validated(said: Mapping[str, Any], file: Path, folder: Path) -> Suite:
 
 
 def suites_below(folders: Iterable[Path]) -> dict[str, Suite]:
-    """The suites that files declare, in their order; files that cannot be read are left out.
-
-    Args:
-        folders: that hold a `suite.yaml`.
-    """
+    """The suites that files declare, in their order; files that cannot be read are left out."""
     suites = []
     for folder in folders:
         try:
@@ -632,10 +580,5 @@ def suites_below(folders: Iterable[Path]) -> dict[str, Suite]:
 
 
 def function(suite: Suite, reference: str) -> Callable[..., Any]:
-    """The function that a suite's file names.
-
-    Raises:
-        MedtasksError: as for `function_named`.
-    """
     code: Callable[..., Any] = function_named(reference, where=suite.file)
     return code

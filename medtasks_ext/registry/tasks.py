@@ -117,11 +117,7 @@ _IN_WORDS = {"string": "a text", "array": "a list", "object": "keys and values",
 
 
 def check_types(config: Mapping[str, Any], *, where: Path) -> None:
-    """Refuse what lm-eval's keys and blocks cannot hold. A function may stand where a text is expected.
-
-    Raises:
-        MedtasksError: a value of a wrong type, or a number that is too small.
-    """
+    """Refuse what lm-eval's keys and blocks cannot hold. A function may stand where a text is expected."""
     for key, value in config.items():
         known = TASK_KEYS.get(key, {}) if key != "strategy" else {}
         types = known.get("type", [])
@@ -161,17 +157,14 @@ class Dataset:
 
     @property
     def file(self) -> Path:
-        """The hand-written task file."""
         return self.source or self.folder / TASK_FILE
 
     @property
     def sample_file(self) -> Path:
-        """The bundled synthetic rows."""
         return self.folder / "sample.jsonl"
 
     @cached_property
     def config(self) -> Mapping[str, Any]:
-        """What the task file says, includes resolved."""
         if self.given is not None:
             return self.given
         return read_yaml(self.file, (self.file.parents[2], tasks_folder(), *own_folders()))
@@ -217,7 +210,6 @@ class Dataset:
 
     @cached_property
     def lock(self) -> DataLock | None:
-        """Which bytes its public files have; None where nobody has pinned them."""
         return read_lock(self.folder)
 
     @cached_property
@@ -228,18 +220,15 @@ class Dataset:
 
     @property
     def _named(self) -> Any:
-        """The suite's own name of it, before the facts are checked."""
         about = self.config.get("about")
         return self.config.get("name") or (about.get("name") if isinstance(about, dict) else None)
 
     @cached_property
     def family(self) -> Family:
-        """How its answers are scored."""
         return family_of(self.config, where=self.file)
 
     @property
     def metric_list(self) -> Sequence[Mapping[str, Any]]:
-        """Its metrics as lm-eval takes them; functions are `!function NAME`."""
         return self.config.get("metric_list") or self.family.metric_list
 
     @property
@@ -249,11 +238,6 @@ class Dataset:
 
     @cached_property
     def suite(self) -> Suite:
-        """The suite whose folder it lies in.
-
-        Raises:
-            MedtasksError: the suite's file is missing, or not as it should be.
-        """
         return suite_of(self.folder)
 
     @property
@@ -268,13 +252,11 @@ class Dataset:
 
     @property
     def official_budget(self) -> AnswerBudget | None:
-        """Tokens of an answer in the suite's own runs: the dataset's figure, else the suite's rule."""
         own = self.metadata.official_budget
         return AnswerBudget(at_most=own) if own else self.suite.official_budget
 
     @property
     def answer_budget(self) -> int:
-        """Tokens that the task gives an answer where nobody says otherwise."""
         return int((self.config.get("generation_kwargs") or {}).get("max_gen_toks") or ANSWER_BUDGET)
 
     @cached_property
@@ -284,7 +266,6 @@ class Dataset:
 
     @property
     def trials(self) -> int:
-        """How often a question is asked, each time with its options in another order."""
         return int(self.blocks["rows"].get("option_trials") or 1)
 
     @property
@@ -317,7 +298,6 @@ class Dataset:
 
     @property
     def facts(self) -> Facts:
-        """What its metadata are read with."""
         return facts_of(self.suite, self.config)
 
     @cached_property
@@ -325,10 +305,8 @@ class Dataset:
         """All facts as the files say them: the task file, at its top level or under `about`, and the card.
 
         What a file says under `about` takes the place of what it includes, and of the card of a dataset in
-        another folder.
-
-        Raises:
-            MedtasksError: a fact stands in two places, or there is neither a card nor `about`.
+        another folder. Raises MedtasksError: a fact stands in two places, or there is neither a card nor
+        `about`.
         """
         about, file = self.config.get("about", {}), self.folder / CARD_FILE
         if not isinstance(about, dict):
@@ -369,12 +347,6 @@ class Dataset:
 
     @cached_property
     def metadata(self) -> Metadata:
-        """The strict metadata record.
-
-        Raises:
-            MedtasksError: an unknown key, a missing one, a value outside the vocabulary, or an unknown kind
-                of answers, from which the metric follows.
-        """
         facts, record = self.facts, self.record
         if wrong := [key for key in self.config if key not in TASK_KEYS]:
             meant = f": it belongs in {CARD_FILE}" if wrong[0] in Card.model_fields else ""
@@ -421,12 +393,10 @@ class Dataset:
 
 
 def _downloads(rows: Any) -> Any:
-    """What a task file says of files that a lock may pin."""
     return (rows.get("download"), rows.get("database")) if isinstance(rows, dict) else None
 
 
 def facts_of(suite: Suite, config: Mapping[str, Any]) -> Facts:
-    """What a record is read with, from what the task file says of rows, answers and judges."""
     rows, answer = config.get("rows"), config.get("answer")
     try:
         primary = family_of(config, where=None).primary
@@ -455,8 +425,6 @@ def _visible(folder: Path, pattern: str) -> list[Path]:
 
 @dataclass(frozen=True)
 class Datasets:
-    """All datasets and suites on disk."""
-
     root: Path  # the folder `SUITE/DATASET/task.yaml` of the built-in ones
     #: folders with datasets and suites of one's own: `task.yaml`, `DATASET/task.yaml` or
     #: `SUITE/DATASET/task.yaml`. A dataset without `suite.yaml` beside its folder belongs to no suite
@@ -472,11 +440,6 @@ class Datasets:
 
     @cached_property
     def suite_files(self) -> list[Path]:
-        """The files that declare suites.
-
-        Raises:
-            MedtasksError: the name of an own suite is taken, or is no name.
-        """
         all_files = _visible(self.root.absolute(), f"*/{SUITE_FILE}")
         for folder in self.own:
             for file in (*folder.glob(SUITE_FILE), *_visible(folder, f"*/{SUITE_FILE}")):
@@ -486,11 +449,6 @@ class Datasets:
         return all_files
 
     def check_folders(self) -> None:
-        """Refuse folders of one's own in which there is nothing.
-
-        Raises:
-            MedtasksError: a folder holds no task, or only a part of a suite; as for `suite_files`.
-        """
         suites = self.suite_files
         for folder in self.own:
             if not any(folder in (file.parent, *file.parents[1:3]) for file in (*self.files, *suites)):
@@ -509,11 +467,9 @@ class Datasets:
                 )
 
     def dataset(self, key: str) -> Dataset | None:
-        """The dataset that task files name by `SUITE/NAME`."""
         return next((item for item in self.datasets.values() if item.key == key), None)
 
     def is_own(self, item: Dataset | Suite) -> bool:
-        """Whether a dataset or suite is none of the built-in ones."""
         folder = item.folder if isinstance(item, Dataset) else item.file.parent
         return self.root.absolute() not in folder.absolute().parents
 
@@ -528,14 +484,7 @@ class Datasets:
         return {item.folder: str(error) for item, error in self._scan if error}
 
     def check_readable(self, name: str) -> None:
-        """Say what is wrong with the file of a task that is not known since its file cannot be read.
-
-        Args:
-            name: of a task, as its file says it or as its folder lies.
-
-        Raises:
-            MedtasksError: that of its file.
-        """
+        """Raise the fault of the file of a task that is not known since its file cannot be read."""
         parts = dataset_and_strategy(name)
         asked = {name, name.removesuffix(SUFFIX["cot"]), parts[0] if parts else name}
         for item, error in self._scan:

@@ -72,11 +72,8 @@ def yaml_text(text: str) -> Any:
 def read_yaml(path: Path, below: Sequence[Path] = ()) -> Config:
     """One YAML mapping, with `include` resolved as lm-eval does (top-level keys, local ones win).
 
-    Args:
-        below: folders that what is included lies in; none: it may lie anywhere.
-
-    Raises:
-        MedtasksError: as for `read_mapping`; files that include each other, or one outside these folders.
+    `below`: folders that what is included lies in; none: it may lie anywhere. Raises MedtasksError: as for
+    `read_mapping`; files that include each other, or one outside these folders.
     """
     return _resolved(path, (), tuple(folder.resolve() for folder in below), {})
 
@@ -119,9 +116,8 @@ def _resolved(
 def read_mapping(path: Path) -> Config:
     """One YAML mapping, as it stands in the file.
 
-    Raises:
-        MedtasksError: no such file, not valid YAML, a key that is given twice, not a mapping, or more than
-            a file of its kind holds.
+    Raises MedtasksError: no such file, not valid YAML, a key that is given twice, not a mapping, or more than
+    a file of its kind holds.
     """
     try:
         if path.exists() and not (path.is_file() and path.stat().st_size <= _BYTES):

@@ -40,11 +40,6 @@ _EXPECTED = transfer.Expected(otherwise=_OTHERWISE, largest=256 << 20, attempts=
 
 
 def place_of(artefact: Artefact) -> Path:
-    """Where an artefact is kept.
-
-    Raises:
-        MedtasksError: it is a package that is not installed.
-    """
     if artefact.installed:
         found = find_spec(artefact.installed)
         if found is None or not found.submodule_search_locations:
@@ -54,11 +49,7 @@ def place_of(artefact: Artefact) -> Path:
 
 
 def local_artefact(artefact: Artefact) -> Path | None:
-    """The artefact on this machine, checked; None where it is not there.
-
-    Raises:
-        MedtasksError: a file of its name is there and is another one.
-    """
+    """The artefact on this machine, checked; None where it is not there."""
     if artefact.installed:
         return place_of(artefact)
     path = place_of(artefact)
@@ -92,14 +83,7 @@ def _check_hash(path: Path, artefact: Artefact, where: object, remedy: str) -> N
 
 
 def fetched_artefact(artefact: Artefact, folder: Path | None = None) -> Path:
-    """The artefact on this machine, after a download or a copy if need be.
-
-    Args:
-        folder: that holds it under its own name, for machines without internet.
-
-    Raises:
-        MedtasksError: it cannot be had, or what was had is another file.
-    """
+    """After a download, or a copy from `folder`, which holds it under its own name, if need be."""
     if path := local_artefact(artefact):
         return path
     target, remedy = place_of(artefact), f"get {artefact.revision}: {source_of(artefact)}"
@@ -130,7 +114,6 @@ def fetched_artefact(artefact: Artefact, folder: Path | None = None) -> Path:
 
 
 def source_of(artefact: Artefact) -> str:
-    """Where an artefact is had, for people."""
     if artefact.installed:
         return f"{artefact.revision}, which is installed with medtasks"
     if artefact.package:
@@ -139,11 +122,6 @@ def source_of(artefact: Artefact) -> str:
 
 
 def read(artefact: Artefact, path: Path, member: str | None) -> str:
-    """The text of an artefact, or of a file inside it.
-
-    Raises:
-        MedtasksError: there is no such file, or it is no UTF-8 text.
-    """
     where = f"{path}!{member}" if member else str(path)
     try:
         if path.is_dir():

@@ -25,8 +25,7 @@ PromptSource = Literal["auto", "official", "own"]
 def prompt_source_of(option: object = None) -> PromptSource:
     """What the user asks for: by a flag, `--metadata prompts=…`, or `MEDTASKS_PROMPTS`; by default auto.
 
-    Raises:
-        MedtasksError: it is none of the three.
+    Raises MedtasksError: it is none of the three.
     """
     value = option if option is not None else os.environ.get("MEDTASKS_PROMPTS") or "auto"
     if value not in get_args(PromptSource):
@@ -43,15 +42,7 @@ def chosen_words(
 ) -> Words | None:
     """The official words of the dataset's block `official`; None where ours, or those of its rows, are asked.
 
-    Args:
-        prompts: whose words are wanted.
-        cot: reasoning is asked for.
-        shots: examples in a prompt.
-        fetch: whether `auto` may download the file that holds the words.
-
-    Raises:
-        MedtasksError: what holds the words is another file than the suite pins; or official words are wanted
-            and cannot be had.
+    `fetch`: `auto` may download the file that holds the words.
     """
     if prompts == "own" or spec.official is None:
         return None
@@ -86,15 +77,7 @@ def _not_asked(block: Official, prompts: PromptSource, *, cot: bool, shots: int)
 
 
 def find_artefact(artefact: Artefact, *, must: bool, fetch: bool) -> Path | None:
-    """The artefact on this machine; None where it cannot be had.
-
-    Args:
-        must: whether that is an error.
-        fetch: whether one try is made to download it otherwise.
-
-    Raises:
-        MedtasksError: it is another file than the suite pins; or it must be there and is not.
-    """
+    """None where it cannot be had, unless it `must`; `fetch`: one try is made to download it otherwise."""
     if path := artefacts.local_artefact(artefact):
         return path
     if must:
@@ -104,7 +87,6 @@ def find_artefact(artefact: Artefact, *, must: bool, fetch: bool) -> Path | None
 
 @lru_cache(maxsize=64)
 def _tried(artefact: Artefact, _place: Path) -> Path | None:
-    """One try in a process."""
     try:
         return artefacts.fetched_artefact(artefact)
     except NotHereError as error:

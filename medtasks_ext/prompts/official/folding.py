@@ -42,7 +42,6 @@ class FoldedText:
 
     @property
     def text(self) -> str | None:
-        """The text, if it has no slots."""
         return None if self.slots else "".join(str(part) for part in self.parts)
 
     def filled(self, value: Callable[[str], str]) -> str:
@@ -55,12 +54,10 @@ class FoldedText:
 
 
 def braced(name: str) -> str:
-    """The name of a slot as readers see it in a text."""
     return name if name.startswith("{") else f"{{{name}}}"
 
 
 def constant(text: str) -> FoldedText:
-    """A text without slots."""
     return FoldedText((text,) if text else ())
 
 
@@ -91,13 +88,7 @@ class _Scope:
 
 
 class PythonSource:
-    """A file of Python source.
-
-    Args:
-        text: its content.
-        where: the file, for messages.
-        beside: gives the source of a module of the same artefact, by its dotted name.
-    """
+    """A file of Python source; `beside` gives that of a module of the same artefact, by its dotted name."""
 
     def __init__(self, text: str, where: str, beside: Callable[[str], PythonSource] | None = None) -> None:
         self.where, self._beside = where, beside
@@ -113,11 +104,7 @@ class PythonSource:
         return [node for node in _statements(self.tree) if isinstance(node, ast.FunctionDef)]
 
     def taken(self, place: TextLocation, slots: Collection[str]) -> FoldedText:
-        """The text at a place, with slots for what rows fill in.
-
-        Raises:
-            MedtasksError: there is no such place, or what stands there cannot be folded.
-        """
+        """The text at a place, with slots for what rows fill in."""
         function = self.function(place.inside) if place.inside else None
         nodes = list(_taken(function or self.tree, place.take))
         if place.key is not None:
@@ -140,11 +127,6 @@ class PythonSource:
         return in_braces(text) if place.braces else split_at(text, slots)
 
     def listed(self, place: TextLocation, slots: Collection[str]) -> list[FoldedText]:
-        """The texts of a list at a place.
-
-        Raises:
-            MedtasksError: as for `taken`.
-        """
         function = self.function(place.inside or "")
         lists = [node for node in _taken(function, place.take) if isinstance(node, ast.List)]
         if len(lists) != 1:
@@ -152,22 +134,13 @@ class PythonSource:
         return [self.folded(item, _Scope(slots, function)) for item in lists[0].elts]
 
     def function(self, name: str) -> ast.FunctionDef:
-        """The function of that name, in a class or not.
-
-        Raises:
-            MedtasksError: there is none, or there are several.
-        """
+        """The function of that name, in a class or not; MedtasksError where there are several."""
         functions = [node for node in self._functions if node.name == name]
         if len(functions) != 1:
             raise self._error(f"has {len(functions)} functions {name}")
         return functions[0]
 
     def decorated(self, name: str) -> ast.FunctionDef:
-        """The function whose decorator is called with that name.
-
-        Raises:
-            MedtasksError: there is none.
-        """
         for node in self._functions:
             if any(
                 isinstance(call, ast.Call)
@@ -180,11 +153,7 @@ class PythonSource:
         raise self._error(f"has no function that is registered as {name}")
 
     def table(self, name: str) -> Any:
-        """A literal of the module or of one of its classes, with what is later assigned to its keys.
-
-        Raises:
-            MedtasksError: there is none of that name, or it is no literal.
-        """
+        """A literal of the module or of one of its classes, with what is later assigned to its keys."""
         value: Any = None
         try:
             for node in _statements(self.tree):
@@ -201,11 +170,7 @@ class PythonSource:
         return value
 
     def texts(self, name: str) -> list[str]:
-        """The texts of a list of the module; the last assignment counts, `[text + x for text in NAME]` too.
-
-        Raises:
-            MedtasksError: there is none, or it cannot be folded.
-        """
+        """Of a list of the module; the last assignment counts, `[text + x for text in NAME]` too."""
         texts: list[str] | None = None
         for node in self.tree.body:
             if not (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name):
@@ -229,11 +194,6 @@ class PythonSource:
         return texts
 
     def text(self, name: str) -> str:
-        """The text that the module assigns to a name.
-
-        Raises:
-            MedtasksError: there is none, or it cannot be folded.
-        """
         return self._text(ast.Name(name))
 
     def _text(self, node: ast.expr, bound: Mapping[str, FoldedText] | None = None) -> str:
@@ -244,15 +204,10 @@ class PythonSource:
     # ------------------------------------------------------------------ folding
 
     def fold_in(self, function: ast.FunctionDef, node: ast.expr, slots: Collection[str]) -> FoldedText:
-        """An expression of a function as a text with slots."""
         return self.folded(node, _Scope(slots, function))
 
     def folded(self, node: ast.expr, scope: _Scope) -> FoldedText:
-        """An expression as a text with slots.
-
-        Raises:
-            MedtasksError: it is of another kind than the module's docstring lists.
-        """
+        """An expression as a text with slots."""
         written = ast.unparse(node)
         if written in scope.slots:
             return FoldedText((Slot(written),))
@@ -318,7 +273,6 @@ class PythonSource:
         raise self._error(f"{_short(ast.unparse(node))} is neither a text nor a slot")
 
     def _home(self, name: str) -> PythonSource | None:
-        """The file that a name is imported from."""
         for node in self.tree.body:
             if isinstance(node, ast.ImportFrom) and any(item.name == name for item in node.names):
                 return self._beside(node.module or "") if self._beside else None

@@ -20,28 +20,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JuryWords:
-    """The one message of a released jury."""
-
     template: FoldedText  # with slots for the texts under review
     slots: Mapping[str, Jinja]  # slot -> what fills it
     origin: Origin  # where it was read
     jury: OfficialJury | None = None  # how its verdicts are read; None: as one JSON object
 
     def message(self, texts: Mapping[str, str]) -> str:
-        """The message about these texts: `question`, `response`, and what else judges see."""
         names = {"gold": "", "item": "", "context": "", **texts}
         return self.template.filled(lambda slot: self.slots[slot].render(names))
 
 
 def jury_words(dataset: Dataset, judging: Judging, prompts: PromptSource) -> JuryWords | None:
-    """The official words for the judges of a dataset; None where ours are asked.
-
-    Nothing is downloaded for `auto`.
-
-    Raises:
-        MedtasksError: official words are wanted and cannot be had; or the released file is another one than
-            the suite pins, or rates other axes.
-    """
+    """The official words for the judges of a dataset; None where ours are asked. `auto` downloads nothing."""
     if prompts == "own" or (judging.official is None and prompts == "auto"):
         return None
     if judging.official is None:

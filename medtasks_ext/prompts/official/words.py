@@ -30,16 +30,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where words were read."""
-
     artefact: str  # name of the file
     revision: str  # its version or commit
     sha256: str  # of the words, with the names of slots in their places; the first 12 digits
 
 
 class OfficialTurn(NamedTuple):
-    """What a row is asked."""
-
     instruction: str  # empty where one text holds both
     text: str  # the input, or the one text
     #: what the official judges see as the input; empty where the official code does not say
@@ -48,8 +44,6 @@ class OfficialTurn(NamedTuple):
 
 
 class Held(NamedTuple):
-    """A released file on this machine."""
-
     artefact: Artefact
     path: Path
 
@@ -64,13 +58,8 @@ class Words(Protocol):
     ) -> OfficialTurn:
         """Instruction and input of a row.
 
-        Args:
-            place: of the row, for messages.
-            own_input: gives the input as our own prompts have it.
-            reasons: whether a line of ours asks for reasoning, where the block says how.
-
-        Raises:
-            RowError: the row lacks what the words need.
+        `own_input` gives the input as our own prompts have it. `reasons`: a line of ours asks for reasoning,
+        where the block says how.
         """
         ...
 
@@ -80,15 +69,7 @@ class Words(Protocol):
 
 
 class PassageWords:
-    """A passage of the paper as the instruction; how the input follows is ours.
-
-    Args:
-        held: the paper's text.
-        where: the task's file.
-
-    Raises:
-        MedtasksError: the text does not hold the passage.
-    """
+    """A passage of the paper as the instruction; how the input follows is ours."""
 
     def __init__(self, block: OfficialPassage, held: Mapping[str, Held], where: Path) -> None:
         self.block, self.where = block, where
@@ -110,7 +91,6 @@ class PassageWords:
     def turn(
         self, fields: Row, place: str, own_input: Callable[[], str], *, reasons: bool = False
     ) -> OfficialTurn:
-        """The passage, and the own input unless the passage is the whole prompt."""
         filling = Filling(self.block.slots, self.where, fields, place, {"passage": self.passage})
         if self.block.input:
             return OfficialTurn("", filling.text(self.block.input))
@@ -118,25 +98,12 @@ class PassageWords:
 
 
 def strict_sandbox(filters: Mapping[str, Callable[..., Any]]) -> Declared:
-    """Jinja for official words, in which a name that a row lacks is an error.
-
-    Args:
-        filters: besides those of all task files.
-    """
+    """Jinja for official words, in which a name that a row lacks is an error."""
     return Declared(filters, undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False)
 
 
 class Filling:
-    """Values of slots for one row.
-
-    Args:
-        slots: what stands in a text -> an expression or template.
-        where: the task's file.
-        fields: the row.
-        place: of the row, for messages.
-        pieces: further texts with slots, which expressions call by their names.
-        more: what else expressions see.
-    """
+    """Values of slots for one row; `pieces`: further texts with slots, which expressions call by name."""
 
     environment: ClassVar = strict_sandbox({})
 
@@ -149,19 +116,12 @@ class Filling:
         self.names = {**fields, "row": fields, **(more or {}), **calls}
 
     def slot(self, name: str) -> str:
-        """The value of a slot as text."""
         return self.text(self.slots[name])
 
     def text(self, said: str) -> str:
-        """The value of an expression or template as text."""
         return str(self.value(said))
 
     def value(self, said: str) -> Any:
-        """The value of an expression or template.
-
-        Raises:
-            RowError: the row lacks what it names.
-        """
         try:
             value = _compiled(said, self.where, self.environment)(self.names)
             if not isinstance(value, jinja2.Undefined):
@@ -198,11 +158,7 @@ def _compiled(said: str, where: Path, environment: Declared) -> Callable[[Mappin
 
 
 def artefacts_of(block: Official, suite: SuiteOfficial | None, where: Path) -> dict[str, Artefact]:
-    """Name -> file that holds a dataset's official words; the main one is the first.
-
-    Raises:
-        MedtasksError: the suite's file declares one of them not, or names none.
-    """
+    """Name -> file that holds a dataset's official words; the main one is the first."""
     names = block.artefacts or ([suite.adapters.artefact] if suite and suite.adapters else [])
     known = suite.artefacts if suite else {}
     missing = [f"artefact {name!r}" for name in names if name not in known] or ([] if names else ["adapters"])
@@ -216,17 +172,6 @@ def artefacts_of(block: Official, suite: SuiteOfficial | None, where: Path) -> d
 
 
 def words_of(block: Official, suite: SuiteOfficial | None, held: Mapping[str, Held], where: Path) -> Words:
-    """The official words of a dataset.
-
-    Args:
-        block: `official` of the task.
-        suite: `official` of the suite.
-        held: the files of `artefacts_of`, by their names.
-        where: the task's file.
-
-    Raises:
-        MedtasksError: a file has no such place.
-    """
     if isinstance(block, OfficialPassage):
         return PassageWords(block, held, where)
     assert suite is not None and suite.adapters is not None  # it declares the artefacts
@@ -236,12 +181,6 @@ def words_of(block: Official, suite: SuiteOfficial | None, held: Mapping[str, He
 
 @lru_cache(maxsize=64)
 def source_of(artefact: Artefact, path: Path, member: str | None) -> PythonSource:
-    """A file of Python source in an artefact, or the artefact itself.
-
-    Raises:
-        MedtasksError: there is none.
-    """
-
     def beside(module: str) -> PythonSource:
         return source_of(artefact, path, f"{module.replace('.', '/')}.py")
 
@@ -250,12 +189,10 @@ def source_of(artefact: Artefact, path: Path, member: str | None) -> PythonSourc
 
 
 def origin_of(artefact: Artefact, shown: str) -> Origin:
-    """Where words were read; `shown` has the names of slots in their places."""
     return Origin(artefact.file, artefact.revision, sha256(shown.encode()).hexdigest()[:12])
 
 
 def _value(text: str, key: str) -> str:
-    """The text that YAML holds under a key; none where it has none, or is no YAML."""
     try:
         found = yaml_text(text)
     except yaml.YAMLError:
@@ -273,16 +210,7 @@ def words_in(text: str) -> list[str]:
 
 
 def passage(text: str, wanted: Passage, *, where: Path) -> str:
-    """The passage, with one blank between two words.
-
-    Args:
-        text: any text that holds it: line ends, columns of blanks and markup around it do not matter.
-        wanted: how many words it has, and their hash.
-        where: the file, for messages.
-
-    Raises:
-        MedtasksError: the text does not hold it word for word.
-    """
+    """The passage, with one blank between two words; line ends, blanks and markup around it do not matter."""
     matched = _found(text, wanted)
     if matched is None:
         raise MedtasksError(
