@@ -40,12 +40,12 @@ def fill_site(root):
     half = write_submission(root / "in", "Org/Half-Proven-7B", 0.8)
     other = write_submission(root / "other", "Org/Half-Proven-7B", 0.99, suite="medhelm")
     both = half.model_copy(update={"tasks": {**half.tasks, **other.tasks}})
-    both.write(root / "in" / "Org" / "Half-Proven-7B" / "2026-05-01")
+    both.write(root / "in" / "Org" / "Half-Proven-7B" / "2026-05-01", {})
     record = write_submission(root / "in", "Org/Hostile-1B", 0.5)
     hostile = record.model_copy(
         update={"about": record.about.model_copy(update={"license": HOSTILE}), "versions": {HOSTILE: HOSTILE}}
     )
-    hostile.write(root / "in" / "Org" / "Hostile-1B" / "2026-05-01")
+    hostile.write(root / "in" / "Org" / "Hostile-1B" / "2026-05-01", {})
     with pytest.MonkeyPatch.context() as patch:  # as if somebody else had checked these invented scores
         patch.setattr(BoardLine, "is_proven", is_proven)
         patch.setattr(Experiment, "confirmed", Confirmed("confirmed", "confirmed", None))
