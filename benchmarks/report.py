@@ -107,5 +107,5 @@ def _scored(record: dict[str, Any], score: float) -> dict[str, Any]:
     record["tokens"] = {"input": 1000 * n, "output": 50 * n}
     record["cut"] = {**record["cut"], "answers_cut": 1}
     interval = {"interval_low": score - 0.04, "interval_high": score + 0.04, "resamples": 1000}
-    record["intervals"]["score"] = {**interval, "interval_method": "percentile bootstrap, 95 %"}
+    record["intervals"]["score"] = {**interval, "interval_method": "Wilson, 95 %"}
     return record

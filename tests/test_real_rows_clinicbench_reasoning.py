@@ -80,13 +80,13 @@ def test_gold_letters_are_those_of_the_rows():
 
 
 @pytest.mark.parametrize("name", LETTERS)
-def test_a_constant_letter_gets_its_share_and_texts_of_options_get_nothing(name):
+def test_a_constant_letter_gets_its_share_and_an_announced_text_of_an_option_is_the_answer(name):
     golds = [document["gold"] for document in documents(name)]
     got = metrics(f"clinicbench_{name} zero_shot", Fixed(lambda document: "The answer is (C)."))
     assert got["acc"] == pytest.approx(golds.count("C") / len(golds))
     assert got["valid"] == 1
     named = Fixed(lambda document: "Answer: " + document["options"]["ABCD".index(document["gold"])])
-    assert metrics(f"clinicbench_{name} zero_shot", named)["acc"] == 0
+    assert metrics(f"clinicbench_{name} zero_shot", named)["acc"] == 1
 
 
 def test_gold_drugs_are_those_of_the_rows_and_the_same_rows_are_scored_with_and_without_shots():

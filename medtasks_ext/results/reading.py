@@ -137,7 +137,7 @@ def task_of_run(
     dataset, strategy = asked_task(tasks, name, stored["config"])
     metrics, nan = without_nan(stored["metrics"], str(where))
     faults += nan
-    intervals = intervals_of_record(stored.get("intervals", {}), metrics, stored["n"])
+    intervals = intervals_of_record(stored.get("intervals", {}))
     if impossible := list(at_odds(stored, noted)):
         raise MedtasksError("; ".join(impossible), where=where, remedy="medtasks rescore RUN")
     return Experiment(
@@ -322,7 +322,7 @@ def task_of_lm_eval(
         # those of the results first, in their order
         metrics = {**metrics, **_counted(samples), **metrics}
         records, resampled = task_intervals(samples, found, dataset.id)
-        intervals = intervals_of_record(records, metrics, len(samples))
+        intervals = intervals_of_record(records)
     stored = {
         "version": content.get("versions", {}).get(name, ""),
         "n": n,

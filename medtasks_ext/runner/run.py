@@ -619,7 +619,7 @@ class Run:
         finished = {
             name: _Finished(
                 item["metrics"],
-                intervals_of_record(item.get("intervals", {}), item["metrics"], item["n"]),
+                intervals_of_record(item.get("intervals", {})),
                 item["n"],
                 item.get("estimate"),
             )

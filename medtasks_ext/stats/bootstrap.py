@@ -29,14 +29,12 @@ from threadpoolctl import ThreadpoolController
 from medtasks_ext.seed import SEED
 from medtasks_ext.stats.counts import Counts, counts_of, question_of, unit_of
 from medtasks_ext.stats.intervals import (
-    EARLIER,
     HOLDING,
     LEVEL,
     Estimated,
     Interval,
     intervals_of,
     is_mean,
-    of_earlier,
 )
 
 if TYPE_CHECKING:
@@ -45,7 +43,6 @@ if TYPE_CHECKING:
     from medtasks_ext.stats.statistic import Array, Matrix
 
 RESAMPLES = 1000
-METHOD = "percentile bootstrap, 95 %"
 #: metrics that say what was there rather than how good it was
 NOT_ESTIMATED = ("scored", "SAMPLE_DATA")
 _BLOCK = 2**20  # weights that are drawn at once
@@ -286,32 +283,21 @@ def interval_record(intervals: Estimated | None, clusters: int | None = None) ->
     return record
 
 
-def intervals_of_record(
-    records: Mapping[str, IntervalRecord], metrics: Mapping[str, float], documents: int
-) -> dict[str, Interval]:
-    """Metric -> its interval; the percentiles of earlier versions become an interval of today.
-
-    Args:
-        records: metric -> interval as recorded.
-        metrics: metric -> value.
-        documents: of the task.
-    """
+def intervals_of_record(records: Mapping[str, IntervalRecord]) -> dict[str, Interval]:
+    """Metric -> its interval, where it has one."""
     intervals = {}
     for metric, item in records.items():
         low, high = item["interval_low"], item["interval_high"]
         if low is None or high is None:
             continue
         intervals[metric] = Interval(low, high, item.get("rough", False))
-        if item["interval_method"].startswith(EARLIER) and metric in metrics:
-            intervals[metric] = of_earlier(metrics[metric], intervals[metric], documents)
     return intervals
 
 
 def missed_by(records: Mapping[str, IntervalRecord], metrics: Mapping[str, float]) -> Iterator[str]:
     """In words, intervals that do not hold their metric though all of their kind do: somebody changed one.
 
-    Percentiles of earlier versions may miss it: resamples of few documents lie on one side of a score that is
-    no mean. So may a paper's own interval, which lies around the mean of the resamples.
+    A paper's own interval may miss its score: it lies around the mean of the resamples.
     """
     for metric, item in records.items():
         low, high, value = item["interval_low"], item["interval_high"], metrics.get(metric)

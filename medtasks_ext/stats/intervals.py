@@ -46,8 +46,6 @@ METHODS = "Wilson on the effective number of documents, 95 % (medtasks: docs/com
 STUDENT = "Student's t, 95 %"
 #: Each of these holds its score, whatever the documents are.
 HOLDING = (WILSON, WILSON_OF_UNITS, WILSON_OF_CLUSTERS, WILSON_OF_DRAWN, STUDENT)
-#: How the intervals of earlier versions are called in records.
-EARLIER = "percentile bootstrap"
 #: Distance from 0 or 1 within which intervals of documents in clusters are rough: a few clusters decide.
 _NEAR = 0.05
 #: 97.5 % quantile of the normal distribution.
@@ -127,14 +125,6 @@ def of_tasks(
     sizes = sample_sizes(scores, [item.low for item in known], [item.high for item in known], documents)
     low, high = mean_interval(np.asarray(weights, dtype=float)[None], scores, sizes)
     return Interval(float(low[0]), float(high[0]), any(item.rough for item in known))
-
-
-def of_earlier(score: float, interval: Interval, documents: int) -> Interval:
-    """The interval of today for one of an earlier version, whose percentiles have its width."""
-    if not 0 <= score <= 1:
-        return interval
-    low, high = wilson(score, sample_sizes(score, interval.low, interval.high, documents))
-    return Interval(float(low), float(high), interval.rough)
 
 
 def width_as_sd(interval: Interval) -> float:

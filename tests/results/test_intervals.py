@@ -10,13 +10,12 @@ from scipy import stats
 
 from medtasks_ext.metrics import common
 from medtasks_ext.metrics import single_label as single
-from medtasks_ext.stats.bootstrap import IntervalRecord, intervals_of_record, resample, score_interval
+from medtasks_ext.stats.bootstrap import resample, score_interval
 from medtasks_ext.stats.counts import Counts, by_unit
 from medtasks_ext.stats.intervals import (
     Interval,
     intervals_of,
     mean_interval,
-    of_earlier,
     of_shares,
     of_tasks,
     sample_sizes,
@@ -94,8 +93,6 @@ def test_a_task_that_tells_nothing_counts_as_one_document(scores, size):
 def test_the_size_of_an_interval_is_read_back_from_its_width(score, size):
     low, high = wilson(score, size)
     assert sample_sizes(score, low, high, 1) == pytest.approx(size, rel=1e-6)
-    again = of_earlier(score, Interval(float(low), float(high)), 7)
-    assert (again.low, again.high) == pytest.approx((float(low), float(high)), abs=1e-9)
 
 
 def test_more_documents_are_worth_more_and_copies_of_a_document_are_not():
@@ -128,17 +125,6 @@ def test_fewer_than_two_documents_have_none():
     assert interval_of([1.0]) is None and of_shares([3], [4]) is None
     assert of_tasks([0.5, 0.5], [0.1, 0.2], [Interval(0.0, 0.3), None], [9, 9]) is None
     assert of_tasks([], [], [], []) is None
-
-
-def test_percentiles_of_earlier_runs_become_intervals_with_a_width():
-    record: IntervalRecord = {
-        "interval_low": 1.0, "interval_high": 1.0, "interval_method": "percentile bootstrap, 95 %",
-    }  # fmt: skip
-    found = intervals_of_record({"score": record}, {"score": 1.0}, 20)["score"]
-    assert (found.low, found.high) == pytest.approx((0.838875, 1.0), abs=1e-6)
-    assert intervals_of_record({"score": {**record, "interval_method": "Wilson, 95 %"}}, {"score": 1.0}, 20)[
-        "score"
-    ] == Interval(1.0, 1.0)
 
 
 @pytest.mark.parametrize("n", [6, 20, 50, 100, 200, 500, 2000])
