@@ -69,8 +69,6 @@ def names_of(item: pytest.Item) -> set[str]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a command printed and returned."""
-
     code: int
     out: str
     err: str
@@ -229,7 +227,6 @@ def medtasks(capsys, monkeypatch, tmp_path):
 
 @pytest.fixture
 def data_dir(tmp_path, monkeypatch):
-    """An empty data folder that the environment names."""
     folder = tmp_path / "data"
     folder.mkdir()
     monkeypatch.setenv("MEDTASKS_DATA_DIR", str(folder))
@@ -295,7 +292,6 @@ def hashed_anew(place: Path) -> None:
 def sft_row(
     number: int, text: str, output: str, *, split: str = "test", task: str = "CHIP-CTC", **more
 ) -> dict:
-    """A row in BRIDGE's own schema."""
     return {
         "task": task, "language": "zh", "task type": "x", "id": f"{split}-{number}", "split": split,
         "input": text, "output": output, **more,

@@ -71,7 +71,6 @@ class Checkout:
 
     @classmethod
     def made(cls, tree: Path) -> Checkout:
-        """Copy what a contributor's commands read."""
         tree.mkdir(parents=True)
         for name in COPIED:
             source = ROOT / name

@@ -46,7 +46,6 @@ UPWARDS = re.compile(r"(?:\.\./)+[\w./-]*\w")
 
 @cache
 def prose(page: Path) -> str:
-    """A page without its fenced blocks."""
     return FENCE.sub("", page.read_text(encoding="utf-8"))
 
 
@@ -127,7 +126,6 @@ def lm_eval_flags() -> frozenset[str]:
 
 
 def known_flags(words: list[str]) -> set[str]:
-    """The flags of the command that the words call."""
     item = COMMANDS.get(command_of(words)) if words[0] == "medtasks" else None
     if item and not reference.passes_flags_on(item):
         return {"--help", *(flag for parameter in item.params for flag in parameter.opts)}
@@ -136,7 +134,6 @@ def known_flags(words: list[str]) -> set[str]:
 
 
 def command_of(words: list[str]) -> str:
-    """The full name of the command that the words call."""
     for length in (3, 2):
         if (name := " ".join(words[:length])) in COMMANDS:
             return name
@@ -149,7 +146,6 @@ def command_of(words: list[str]) -> str:
 
 
 def check_flags(words: list[str]) -> None:
-    """The command exists and has the flags that are written."""
     if words[0] == "medtasks" and not command_of(words):
         return
     written = {word.partition("=")[0] for word in words if re.match(r"--[a-z]|-[a-z]$", word)}
@@ -397,16 +393,6 @@ def test_a_file_of_a_run_stands_on_a_page():
     files = re.findall(r"^RUN/([a-z_.]+)", runs.__doc__, flags=re.MULTILINE)
     assert len({*files}) > 8
     assert [name for name in files if name.rstrip("_") not in part.lower()] == []
-
-
-def test_pages_that_are_no_more_lead_to_headings_that_exist():
-    moved = yaml.safe_load((ROOT / "docs" / "site" / "moved.yaml").read_text(encoding="utf-8"))
-    assert len(moved) > 20
-    for old, new in moved.items():
-        target, _, anchor = new.partition("#")
-        page = (ROOT / "docs" / target).resolve()
-        assert not (ROOT / "docs" / old).exists() and (page.is_file() or target == "internals.md"), old
-        assert not anchor or anchor in anchors(page), new
 
 
 def test_what_commands_and_files_name_as_a_page_exists():

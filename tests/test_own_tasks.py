@@ -377,7 +377,6 @@ def change(path: Path, old: str, new: str) -> None:
 
 
 def moved(name: str):
-    """The suite's folder has another name."""
     return lambda own: (own / "wards").rename(own / name)
 
 

@@ -68,8 +68,6 @@ TASKS = registry()
 
 
 class Wrong(Baseline):
-    """Answers every document with another document's gold."""
-
     def answer(self, request, requests):
         targets = request.doc.loaded.targets
         return targets[(targets.index(request.doc["target"]) + 1) % len(targets)]
@@ -95,8 +93,6 @@ def copy(path: Path, target: Path) -> None:
 
 
 class Fixed(Baseline):
-    """Answers by a rule over the document."""
-
     def __init__(self, rule) -> None:
         super().__init__()
         self.rule = rule

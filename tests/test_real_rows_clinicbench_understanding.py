@@ -22,7 +22,6 @@ pytestmark = real_rows_only
 
 
 def tagged(folder: str) -> tuple[bytes, bytes]:
-    """The sentences of a file of tokens as test and training part."""
     blocks = (REAL_ROWS / folder / "devel.tsv").read_text(encoding="utf-8").strip().split("\n\n")
     half = len(blocks) // 2
     return tuple("\n\n".join(part).encode() for part in (blocks[:half], blocks[half:]))  # type: ignore[return-value]
@@ -96,8 +95,6 @@ def downloaded(request, tmp_path, monkeypatch) -> str:
 
 
 class Wrong(Baseline):
-    """Answers every document with another document's gold."""
-
     def answer(self, request, requests):
         others = [target for target in request.doc.loaded.targets if target != request.doc["target"]]
         return random.Random(request.doc["id"]).choice(others)

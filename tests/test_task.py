@@ -56,13 +56,11 @@ def loaded(*specs: str, include_path: Path | None = None, **metadata: Any) -> di
 
 
 def built(path: Path, **metadata: Any) -> Any:
-    """The task of one file."""
     (task,) = loaded(str(path), **metadata)["tasks"].values()
     return task
 
 
 def variant(built_tasks: Path, folder: Path, strategy: str) -> Path:
-    """The built file of a dataset in one strategy."""
     name = "task" if strategy == "zero_shot" else strategy
     return built_tasks / folder.parent.name / folder.name / f"{name}.yaml"
 
@@ -74,7 +72,6 @@ def results(tasks: dict[str, Any]) -> dict[str, Any]:
 
 
 def asked(found: dict[str, Any], name: str) -> list[str]:
-    """The prompts that the model got."""
     return [str(sample["arguments"][0][0]) for sample in found["samples"][name]]
 
 

@@ -6,15 +6,11 @@ import re
 from configparser import ConfigParser
 from importlib.metadata import distribution
 
-import pytest
-import yaml
-
 from medtasks_ext.hooks import GROUPS
 from tests.conftest import ROOT
 
 PIN = re.compile(r"([\w-]+)==([\w.]+)")
 LINTERS = {"import-linter", "mypy", "ruff", "yamllint"}
-FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
 
 
 def pins(file: str) -> dict[str, str]:
@@ -36,28 +32,6 @@ def test_linters_have_one_exact_version_each():
     assert {name: declared[name] for name in hooks.keys() & declared.keys()} == {
         name: hooks[name] for name in ("ruff", "yamllint")
     }
-
-
-def test_hooks_are_exact_packages_and_no_branch_of_a_repository():
-    config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
-    assert [item["repo"] for item in config["repos"]] == ["local"]
-    for hook in config["repos"][0]["hooks"]:
-        assert [PIN.fullmatch(package) is not None for package in hook["additional_dependencies"]] == [True]
-
-
-@pytest.mark.parametrize(
-    "form", [path for path in FORMS if path.stem != "config"], ids=lambda path: path.stem
-)
-def test_a_form_has_what_github_asks_of_one(form):
-    content = yaml.safe_load(form.read_text(encoding="utf-8"))
-    assert {"name", "description", "body"} <= content.keys()
-    fields = [item for item in content["body"] if item["type"] != "markdown"]
-    ids = [item["id"] for item in fields]
-    assert len(set(ids)) == len(ids) and all(item["attributes"]["label"] for item in fields)
-    assert any(item.get("validations", {}).get("required") for item in fields)
-    text = form.read_text(encoding="utf-8")
-    for page in set(re.findall(r"[\w/-]+\.md\b", text)) - {"medical-evaluation.md"}:
-        assert (ROOT / page).is_file(), page
 
 
 def test_the_installed_entry_points_are_those_of_the_sources():

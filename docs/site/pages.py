@@ -1,12 +1,10 @@
 """The site's pages: every page of the repository, and of the catalogue, in its place, so that links hold."""
 
-import os
 import re
 import sys
 from importlib import import_module
 from pathlib import Path
 
-import yaml
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
@@ -16,11 +14,6 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 internals = import_module("docs").internals
 FOLDERS = ("docs", "tasks", "tests", "results", "benchmarks", "model_configs", "build/catalogue")
-MOVED = (
-    '<!doctype html><meta charset="utf-8"><title>Moved</title>'
-    '<meta http-equiv="refresh" content="0; url={address}">'
-    '<link rel="canonical" href="{address}"><a href="{address}">This page has moved.</a>\n'
-)
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 
 
@@ -36,16 +29,6 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             files.append(File.generated(config, name, abs_src_path=str(path)))
     files.append(File.generated(config, "docs/internals.md", content=internals(ROOT)))
     return files
-
-
-def on_post_build(config: MkDocsConfig) -> None:
-    """Old addresses of pages send browsers on, so that links of the web and of earlier versions arrive."""
-    for old, new in yaml.safe_load((ROOT / "docs/site/moved.yaml").read_text("utf-8")).items():
-        page = Path(config.site_dir, "docs", old).with_suffix("") / "index.html"
-        target, _, anchor = new.partition("#")
-        address = os.path.relpath(Path(config.site_dir, "docs", target).with_suffix(""), page.parent)
-        page.parent.mkdir(parents=True, exist_ok=True)
-        page.write_text(MOVED.format(address=f"{address}/" + (f"#{anchor}" if anchor else "")), "utf-8")
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:

@@ -68,7 +68,6 @@ class Chromium:
     # ------------------------------------------------------------------ the protocol
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """One command and its result."""
         self._number += 1
         message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
         if self._session and not method.startswith(("Browser.", "Target.")):
@@ -93,7 +92,6 @@ class Chromium:
     # ------------------------------------------------------------------ what a person does
 
     def open(self, page: Path) -> None:
-        """Open a file and wait until it is there."""
         self.call("Page.navigate", url=page.as_uri())
         self.wait(THERE)
 
@@ -104,7 +102,6 @@ class Chromium:
         self.wait(f"!window.before && {THERE}")
 
     def js(self, expression: str) -> Any:
-        """The value of an expression in the page."""
         result = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in result, result["exceptionDetails"]
         return result["result"].get("value")
@@ -124,7 +121,6 @@ class Chromium:
             return False  # the page that was asked is gone, and the next one comes
 
     def click(self, selector: str) -> None:
-        """Click the middle of an element with the mouse."""
         x, y = self._middle(selector)
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
@@ -180,7 +176,6 @@ class Chromium:
         return [url for url in asked if not url.startswith(("file:", "blob:", "data:", "about:"))]
 
     def complaints(self) -> list[str]:
-        """Errors of scripts and refusals of the content security policy."""
         found = []
         for event in self.events:
             if event.get("method") == "Runtime.exceptionThrown":

@@ -98,14 +98,11 @@ _COMPARE = """(async (one, other, steps) => {
 
 @dataclass(frozen=True)
 class Difference:
-    """How far two pictures differ."""
-
     share: float  # of the pixels
     drawn: bytes  # a PNG: grey where they are alike, red where not
 
     @property
     def shows(self) -> bool:
-        """Whether it is more than the tolerance."""
         return self.share > _SHARE
 
 
@@ -146,7 +143,6 @@ def _keeps() -> bool:
 
 
 def name_of(view: str, width: int, dark: bool) -> str:
-    """Of a kept picture."""
     return f"{view}-{width}-{'dark' if dark else 'light'}.webp"
 
 
@@ -199,5 +195,4 @@ def difference(browser: Chromium, before: bytes, now: bytes) -> Difference:
 
 
 def tools(browser: Chromium) -> dict[str, str]:
-    """With what pictures are taken."""
     return {"chromium": browser.call("Browser.getVersion")["product"], "fonts": "dejavu-fonts-ttf 2.37.3"}

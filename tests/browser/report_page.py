@@ -69,7 +69,6 @@ def show(report_browser, report_file, report_folder):
 
 
 def go(browser: Chromium, address: str) -> None:
-    """Another address of the report that is open."""
     browser.js(f"location.hash = {json.dumps(address)}")
     browser.js("new Promise((done) => setTimeout(done, 30))")
 
@@ -84,7 +83,6 @@ def texts(browser: Chromium, selector: str) -> list[str]:
 
 
 def whole(browser: Chromium) -> str:
-    """All text of the part that is shown."""
     return browser.js("document.querySelector('main').textContent")
 
 
@@ -102,7 +100,6 @@ def table(browser: Chromium, selector: str = "main table") -> dict[str, list[str
 
 
 def open_tables(browser: Chromium) -> None:
-    """Unfold the tables that stand beside pictures."""
     browser.js("for (const one of document.querySelectorAll('main details.as-table')) one.open = true")
     browser.wait("document.querySelectorAll('main details.as-table:not(:has(table))').length === 0")
 

@@ -26,7 +26,6 @@ th, td { padding: 8px 12px; border: 1px solid #ddd; text-align: left; }
 
 
 def drawn(browser, folder):
-    """Open the section as HTML."""
     _, _, text = (folder / "README.md").read_text(encoding="utf-8").split("---\n", 2)
     body = MarkdownIt("commonmark").enable("table").render(text)
     page = folder / "card.html"

@@ -46,7 +46,6 @@ def of_report(browser, file, width):  # noqa: F811
 
 
 def offered(browser):  # noqa: F811
-    """Addresses of the views that the open report offers."""
     found = on_all(browser, "#views a", "one.getAttribute('href').slice(1)")
     assert len(found) >= 9
     return found

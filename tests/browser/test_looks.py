@@ -61,16 +61,6 @@ def test_a_small_change_of_a_page_is_seen_and_drawn(browser, site):  # noqa: F81
     assert found.shows and found.drawn.startswith(b"\x89PNG")
 
 
-def test_a_browser_of_another_version_is_refused(tmp_path, monkeypatch):
-    """It would draw other pictures."""
-    monkeypatch.delenv("MEDTASKS_LOOKS", raising=False)
-    kept = tmp_path / "made_with.json"
-    kept.write_text('{"chromium": "Chrome/1.0.0.0", "fonts": "none"}')
-    monkeypatch.setattr("tests.browser.looks.MADE_WITH", kept)
-    with pytest.raises(pytest.fail.Exception, match=r"Chrome/1\.0\.0\.0.*make pinned-chromium"):
-        pinned_browser(tmp_path)
-
-
 @pytest.mark.parametrize(("width", "dark"), LOOKS)
 def test_every_view_of_own_runs_looks_as_it_did(browser, report_file, width, dark):
     compare(browser, with_look(OWN_RUNS, report_file.as_uri(), width, dark), width, dark=dark)
@@ -113,7 +103,6 @@ def finished(runs):
 
 @pytest.fixture(scope="module")
 def under_way(runs):
-    """A run of which a task waits."""
     run = Path(shutil.copytree(runs[1], "run"))
     (run / f"samples_{LABEL}.jsonl").unlink()
     manifest = json.loads((run / "run.json").read_text())

@@ -16,7 +16,6 @@ SIZES = {"up to 4 B": (0, 4), "4 to 10 B": (4, 10), "10 to 35 B": (10, 35), "mor
 
 @pytest.fixture(scope="module")
 def made(made_once):
-    """The folder of the report."""
 
     def fill(folder):
         command("report", "--published", "all", "-o", folder / "out")
@@ -26,7 +25,6 @@ def made(made_once):
 
 @pytest.fixture
 def opened(made, report_browser):
-    """Open the report at an address."""
 
     def open_at(address="", width=1440, dark=False):
         browser = report_browser
@@ -43,7 +41,6 @@ def opened(made, report_browser):
 
 @pytest.fixture(scope="module")
 def data(made):
-    """The page's data."""
     page = (made / "report.html").read_text(encoding="utf-8")
     return json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
 

@@ -176,7 +176,6 @@ def test_from_a_model_to_a_task_to_its_examples_and_back(show, report):
 
 
 def saved(folder, ending):
-    """The file that a click left in the downloads."""
     end = time.monotonic() + 30
     while not (files := [*folder.glob(f"*.{ending}")]):
         assert time.monotonic() < end, "nothing was saved"

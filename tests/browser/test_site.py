@@ -69,13 +69,11 @@ def browser(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def every_kind(site):
-    """A page of each kind."""
     return (*PAGES, f"models/{next((site / 'models').glob('org-best-8b-*')).name}")
 
 
 @pytest.fixture
 def opened(browser, site):
-    """Opens a page of the site."""
 
     def open_page(name, *, width=1440, dark=False):
         browser.events.clear()
@@ -104,7 +102,6 @@ def lines(browser):
 
 
 def choose(browser, key, value):
-    """Choose a value of a list."""
     browser.js(
         f"""(() => {{
             const list = document.querySelector('[data-key="select {key}"]');
@@ -115,7 +112,6 @@ def choose(browser, key, value):
 
 
 def tick(browser, key, value):
-    """Choose a value of a filter."""
     browser.click(f"[data-filter={key}] summary")
     browser.click(f"[data-filter={key}] input[value={value}]")
 
@@ -366,7 +362,6 @@ MARKS = "document.querySelectorAll('#pictures .mark-symbol.role-mark path').leng
 
 
 def press(browser, words):
-    """Press the button of these words."""
     browser.js(
         f"[...document.querySelectorAll('main button')]"
         f".find((item) => item.textContent.replace(/[▲▼]/, '') === {json.dumps(words)}).click()"

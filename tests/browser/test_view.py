@@ -81,7 +81,6 @@ def show(browser, server):
 
 
 def drawn(browser):
-    """Wait until the page shows what its address says."""
     browser.wait("document.readyState === 'complete' && !!document.querySelector('main h2')")
     browser.wait("document.getElementById('main').dataset.shown === location.hash")
 

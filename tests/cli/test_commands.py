@@ -219,7 +219,6 @@ def test_a_data_folder_that_does_not_exist_is_named(medtasks, monkeypatch):
 
 @pytest.fixture
 def own(tasks_of):
-    """A tasks folder with two datasets."""
     return tasks_of("bridge/mie", "bridge/mednli")
 
 

@@ -17,7 +17,6 @@ def installed(monkeypatch):
 
 @pytest.fixture
 def offered(tmp_path):
-    """A folder with a wheel of the right name that is another file."""
     folder = tmp_path / "offered"
     folder.mkdir()
     with zipfile.ZipFile(folder / demo.WHEEL.file, "w") as archive:

@@ -41,7 +41,6 @@ def as_arguments(flags: dict[str, str]) -> list[str]:
 
 
 def small_tree(root: Path) -> Path:
-    """One dataset of each suite."""
     shutil.copytree(
         registry().root, root, ignore=lambda folder, names: [] if folder == str(registry().root) else
         [name for name in names if Path(folder).parent == registry().root

@@ -50,7 +50,6 @@ def tokenizers(monkeypatch):
 
 @pytest.fixture
 def plan(medtasks):
-    """The plan as JSON."""
 
     def call(*arguments: object) -> dict[str, Any]:
         outcome = medtasks("plan", *arguments, "--json")

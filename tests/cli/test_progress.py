@@ -33,7 +33,6 @@ def request(task: str = MIE, budget: int = 512) -> Request:
 
 
 def answers(progress: Progress | Tally, n: int, task: str = MIE, answer: Answer | None = None) -> None:
-    """That many answers arrive."""
     for _ in range(n):
         progress.answered(request(task), answer or Answer("text"))
 
@@ -53,7 +52,6 @@ class Reader:
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock that is set by hand."""
 
     class Clock:
         now = 0.0
@@ -91,7 +89,6 @@ def terminal(monkeypatch):
 
 
 def lines(tally: Tally, width: int = 80, height: int = 24, alarms: Alarms | None = None) -> list[str]:
-    """The live display as a terminal of that size shows it."""
     console = Console(width=width, height=height, record=True, file=io.StringIO())
     console.print(view(tally, alarms, ConsoleDimensions(width, height)))
     return console.export_text().splitlines()

@@ -12,8 +12,6 @@ Damage = Callable[[Rows], Rows]
 
 
 class Corruption(NamedTuple):
-    """One file that is not what it should be."""
-
     dataset: str  # SUITE/DATASET
     name: str
     damage: Damage
@@ -32,29 +30,24 @@ def each(column: str, change: Callable[[Any], Any], every: int = 1) -> Damage:
 
 
 def turned(column: str, by: int = 1) -> Damage:
-    """The column of another row."""
     return lambda rows: [{**row, column: rows[(n + by) % len(rows)][column]} for n, row in enumerate(rows)]
 
 
 def misread(wrong: str, right: str = "utf-8") -> Callable[[str], str]:
-    """A text written in one encoding and read in another."""
     return lambda text: text.encode(right, "replace").decode(wrong, "replace")
 
 
 def sub(pattern: str, by: Any, flags: int = 0) -> Callable[[str], str]:
-    """A replacement in texts."""
     return lambda text: re.sub(pattern, by, text, flags=flags)
 
 
 def mention(field: str, change: Callable[[str], str]) -> Callable[[str], str]:
-    """Change a field of the lines of a gold answer."""
     return lambda text: re.sub(
         rf"(?<={field}: )(.*?)(?=[,;](?: \w[\w -]*:|\n|$))", lambda found: change(found[1]), text
     )
 
 
 def items(key: str, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Change a key of the objects of a list."""
     return lambda cells: [{**cell, key: change(cell[key])} for cell in cells]
 
 

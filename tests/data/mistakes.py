@@ -18,8 +18,6 @@ Row = dict[str, Any]
 
 
 class Mistake(NamedTuple):
-    """One mistake."""
-
     dataset: str  # SUITE/DATASET that is copied
     name: str
     make: Change  # changes the folder
@@ -29,7 +27,6 @@ class Mistake(NamedTuple):
 
 
 def say(old: str, new: str, file: str = "task.yaml") -> Change:
-    """Write other words into a file."""
 
     def change(folder: Path) -> None:
         path = folder / file
@@ -57,7 +54,6 @@ def rows(alter: Callable[[list[Row], list[Row]], object]) -> Change:
 
 
 def each(column: str, alter: Callable[[Any], Any], n: int = 1_000) -> Change:
-    """Change a column in the first n rows to ask."""
 
     def change(test: list[Row], pool: list[Row]) -> None:
         for row in test[:n]:
@@ -72,7 +68,6 @@ def again(**other: Any) -> Change:
 
 
 def as_shot(column: str, alter: Callable[[str], str]) -> Change:
-    """The first row of the pool shows the first row to ask."""
 
     def change(test: list[Row], pool: list[Row]) -> None:
         pool[0] = {**test[0], "_split": "fewshot", "id": "shown", column: alter(test[0][column])}
@@ -111,7 +106,6 @@ def line(old: str, *, without: bool = False, file: str = "task.yaml", new: str =
 def saved(
     alter: Callable[[str], str] = str, *, file: str = "task.yaml", encoding: str = "utf-8", ends: str = "\n"
 ) -> Change:
-    """Save a file of the folder otherwise."""
 
     def change(folder: Path) -> None:
         text = alter((folder / file).read_text("utf-8"))
@@ -175,7 +169,6 @@ def as_csv(of_rows: Sequence[Row], separator: str = ",") -> str:
 def of_column(
     column: str, alter: Callable[[Any], Any], n: int = 1_000
 ) -> Callable[[list[Row], list[Row]], None]:
-    """Change a column of the first n rows to ask."""
 
     def change(test: list[Row], pool: list[Row]) -> None:
         for row in test[:n]:
@@ -193,7 +186,6 @@ def unquoted(text: str) -> str:
 
 
 def twice(text: str) -> str:
-    """Two files put together with the header of each."""
     header, *records = text.strip("\n").split("\n")
     return "\n".join([header, *records[:3], header, *records[3:], ""])
 
@@ -209,7 +201,6 @@ def moved(new: str, old: str = "") -> Change:
 
 
 def unlocked(change: Change) -> Change:
-    """The files of a new dataset have no lock yet."""
 
     def changed(folder: Path) -> None:
         change(folder)
@@ -219,7 +210,6 @@ def unlocked(change: Change) -> Change:
 
 
 def linked(folder: Path) -> None:
-    """The sample rows lie elsewhere."""
     elsewhere = folder.parents[2] / "elsewhere.jsonl"
     (folder / "sample.jsonl").rename(elsewhere)
     (folder / "sample.jsonl").symlink_to(elsewhere)
@@ -231,7 +221,6 @@ def copied(folder: Path) -> None:
 
 
 def emptied(folder: Path) -> None:
-    """An empty folder is given in place of one with tasks."""
     (folder.parents[2] / "empty").mkdir()
 
 

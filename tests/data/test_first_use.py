@@ -24,7 +24,6 @@ MIRROR = "/mirror/rows.csv"
 
 
 def sct(n=N, name="question"):
-    """Rows of the columns that the task's own sample has."""
     sample = [json.loads(line) for line in registry().datasets[URL].sample_file.read_text().splitlines()]
     row = {key: value for key, value in sample[-1].items() if key != "_split"}
     text = next(key for key in row if isinstance(row[key], str) and len(row[key]) > 40)
@@ -79,7 +78,6 @@ def served(tmp_path, monkeypatch, tasks_of):
 
 
 def kept(tmp_path):
-    """What is here of data sets."""
     folders = [tmp_path / "cache", tmp_path / "hub"]
     names = ("sct_cleaned_full.csv", "phrases_no_exclude_test.jsonl")
     return [

@@ -18,7 +18,6 @@ N = 80
 
 
 def rows_of(name, n=N):
-    """Made rows of a task with two columns."""
     if name == GAD:
         return [{"sentence": f"@GENE$ {i} and @DISEASE$ {i % 7}", "label": str(i % 3 % 2)} for i in range(n)]
     labels = ["entailment", "neutral", "contradiction"]

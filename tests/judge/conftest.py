@@ -16,14 +16,12 @@ from tests.judge.server import Server
 
 @pytest.fixture
 def server():
-    """A server on loopback that judges as it is told to."""
     with Server() as one:
         yield one
 
 
 @pytest.fixture(autouse=True)
 def quick_pauses(monkeypatch):
-    """Back-off in milliseconds."""
     monkeypatch.setattr(engine, "FIRST_PAUSE", 0.001)
 
 
@@ -60,7 +58,6 @@ def run(tasks, medtasks, tmp_path):
 
 @pytest.fixture
 def jury(tmp_path, server):
-    """Write a jury file of judges on the scripted server."""
 
     def write(*names: str, file: str = "jury.yaml", **settings: object) -> Path:
         judges = [
@@ -76,7 +73,6 @@ def jury(tmp_path, server):
 
 @pytest.fixture
 def metrics(tmp_path):
-    """The stored metrics of a task."""
 
     def read(folder: Path, task: str = "medhelm_qa") -> dict[str, float]:
         return json.loads((folder / "tasks" / f"{task}.json").read_text())["metrics"]

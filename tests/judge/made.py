@@ -71,7 +71,6 @@ def make_task(root: Path, name: str, *, gold: bool = True, access: str = "open")
 
 
 def make_rows(data: Path, name: str, rows: list[dict[str, Any]]) -> None:
-    """Local rows of a task."""
     folder = data / "medhelm" / name
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -21,8 +21,6 @@ FENCED = re.compile(r"^<<<(\w+) (\w{16})\n(.*?)\n\2 END OF \1>>>$", re.MULTILINE
 
 @dataclass
 class Asked:
-    """One chat request as the server got it."""
-
     model: str
     system: str
     user: str
@@ -40,7 +38,6 @@ class Asked:
 
     @property
     def code(self) -> str:
-        """What verdicts about these texts carry."""
         return FENCED.search(self.user)[2]
 
 

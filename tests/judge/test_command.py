@@ -26,12 +26,10 @@ TASK = "medhelm_qa"
 
 
 def number(asked):
-    """The number of the document that a request is about."""
     return int(re.search(r"\d+", asked.texts["question"])[0])
 
 
 def scores(*by_axis):
-    """A script that gives the axes these ratings."""
     return lambda asked, seen: Reply(
         coded({axis: {"score": n, "explanation": "x"} for axis, n in zip(asked.axes, by_axis, strict=True)})
     )

@@ -103,7 +103,6 @@ def panel(tmp_path, server):
 
 
 def ids(asked):
-    """The points that a request shows."""
     return re.findall(r"^([\w.-]+)\. ", asked.texts["points"], re.MULTILINE)
 
 

@@ -34,7 +34,6 @@ Give {"accuracy": {"score": 0, "explanation": ""}} and so on.
 
 
 def released(axes: list[str] = AXES) -> bytes:
-    """A wheel with one jury."""
     criteria = ", ".join(f'"{axis}": {{"score", "explanation"}}' for axis in axes)
     source = f"PROMPT_TEMPLATE = {MESSAGE!r}\nANNOTATION_CRITERIA: dict = {{{criteria}}}\nraise SystemExit\n"
     content = io.BytesIO()

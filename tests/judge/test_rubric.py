@@ -37,12 +37,10 @@ def jury(tmp_path, server):
 
 
 def weight(asked):
-    """The points that stand before the criterion."""
     return float(asked.texts["item"].partition("]")[0].removeprefix("["))
 
 
 def says(met):
-    """A judge that finds criteria met as told."""
     return lambda asked, seen: Reply(
         coded({"decision": {"explanation": "as told", "criteria_met": met(asked)}})
     )

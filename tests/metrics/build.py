@@ -23,7 +23,6 @@ def documents(
 
 
 def parsed(answer: Any, *, valid: bool = True, unclosed: bool = False, **more: Any) -> dict[str, Any]:
-    """What the filter hands to a metric."""
     return {"answer": answer, "valid": valid, "unclosed_reasoning": unclosed, **more}
 
 

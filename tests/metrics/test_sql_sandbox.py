@@ -314,7 +314,6 @@ def workers_of(pid: int) -> list[int]:
 
 
 def wait_for_end(pid: int) -> None:
-    """Return when a process has ended."""
     with suppress(OSError):
         while "State:\tZ" not in Path(f"/proc/{pid}/status").read_text():
             time.sleep(0.01)

@@ -32,7 +32,6 @@ STATISTICS = {
 
 
 def scores(block: dict, pairs: list[tuple[str, str]]) -> dict[str, float]:
-    """The metrics of documents given as gold and answer texts."""
     form, reader = answer_format(block), ParseAnswer(answer=block)
     docs = documents([form.read_gold(gold, {}) for gold, _ in pairs])
     parsed = reader.apply([[answer] for _, answer in pairs], docs)

@@ -88,7 +88,6 @@ def line(tmp_path, monkeypatch):
 
 
 def chat(task, **kwargs):
-    """The turns that a chat template gets."""
     got = []
 
     def template(turns, add_generation_prompt=True):

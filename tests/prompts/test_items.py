@@ -45,12 +45,10 @@ def prompt_of(dataset: Dataset, prompts: str) -> str:
 
 
 def lacking(patterns: list[str | None], prompt: str) -> list[str]:
-    """The patterns that do not stand in a prompt."""
     return [text for text in patterns if text and not re.search(text, prompt, re.IGNORECASE)]
 
 
 def _words(pattern: str) -> int:
-    """Words of the longest line of a pattern."""
     return max(len(part.split()) for part in re.split(r"\.\*|\\n|\|", pattern))
 
 

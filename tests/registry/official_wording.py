@@ -91,7 +91,6 @@ def _in_set_phrases() -> frozenset[str]:
 
 
 def hashed(run: str) -> str:
-    """A truncated hash of a run."""
     digest = hashlib.sha256(run.encode()).digest()
     return base64.urlsafe_b64encode(digest).decode()[:HASH_CHARACTERS]
 

@@ -22,7 +22,6 @@ TASKS = registry()
 
 @pytest.fixture
 def own(tmp_path):
-    """A tasks folder with two datasets of one suite."""
     root = tmp_path / "tasks"
     for name in ("bridge/mie", "bridge/mednli"):
         shutil.copytree(TASKS.root / name, root / name)

@@ -81,7 +81,6 @@ def test_a_page_refers_to_no_entry_without_a_name():
 
 @pytest.fixture
 def own(tasks_of):
-    """A tasks folder with one dataset."""
     return tasks_of("bridge/mie")
 
 

@@ -40,7 +40,6 @@ def test_every_function_of_the_catalogue_is_there():
 
 @pytest.fixture
 def marker(tmp_path) -> Path:
-    """A file that a module makes when it is imported."""
     return tmp_path / "executed"
 
 

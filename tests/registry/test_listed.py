@@ -41,7 +41,6 @@ def declare(folder: Path, **changes: object) -> None:
 
 
 def add_falls(folder: Path) -> None:
-    """A dataset of the suite's own."""
     made = folder / "ward" / "falls"
     shutil.copytree(Path(__file__).parents[1] / "own_tasks" / "allergie_farmaci", made)
     text = (made / "task.yaml").read_text(encoding="utf-8")

@@ -1,7 +1,6 @@
 """Terms of datasets: one record for each source, closed values, and one line that says what they restrict."""
 
 import json
-from collections import defaultdict
 
 import pytest
 
@@ -22,21 +21,6 @@ def card_of(dataset):
 def test_each_card_names_a_record_and_each_record_is_named():
     named = {card_of(item) for item in TASKS.datasets.values()}
     assert named == {*licences()}
-
-
-def test_datasets_of_one_place_have_one_record():
-    by_place = defaultdict(set)
-    for item in TASKS.datasets.values():
-        if "github.com" in item.metadata.url or "zenodo" in item.metadata.url:
-            by_place[item.metadata.url].add(card_of(item))
-    split = {place: names for place, names in by_place.items() if len(names) > 1}
-    assert {*split} == {"https://github.com/AI-in-Health/ClinicBench"}  # whose questions derive from others
-    for word in ("medqa", "medmcqa", "mmlu", "pubmedqa", "mtsamples"):
-        terms = {
-            item.metadata.licence for item in TASKS.datasets.values() if item.folder.name.startswith(word)
-        }
-        own = {"mmlu": 3, "pubmedqa": 2}  # translations, and MMLU-Pro, name their own places
-        assert len(terms) == own.get(word, 1), word
 
 
 def test_what_anyone_may_use_has_an_address_and_no_restricting_licence():

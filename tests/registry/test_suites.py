@@ -293,7 +293,6 @@ def test_the_suites_own_groups_are_means_over_the_papers_datasets(root):
 
 
 def published_rows(tasks: Registry, suite: str) -> dict[tuple[str, str, str], tuple]:
-    """Published models' scores in the groups of a suite."""
     groups = tuple(group for group in groups_of(tasks) if group.suite == suite)
     entries = [entry for entry in published_entries(tasks) if entry.paper == suite]
     rows = [row for entry in entries for row in group_scores(entry, "zero_shot", groups)]

@@ -90,13 +90,11 @@ OTHERS = [case for case in cases(CHOICE, 3) if case[0] not in set(places())]
 
 @pytest.fixture
 def dataset() -> str:
-    """Which of the datasets is written."""
     return ORDINAL
 
 
 @pytest.fixture
 def write(tmp_path, monkeypatch, dataset):
-    """Write the dataset with one other value."""
     folder = tmp_path / "mine" / "mine"
     folder.mkdir(parents=True)
     source = ROOT / "tasks" / "commons" / dataset

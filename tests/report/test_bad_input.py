@@ -213,7 +213,6 @@ def scores_by_entry(medtasks, *runs):
 
 
 def plain(folder, score, model="ORG/a"):
-    """Results of plain lm_eval without samples."""
     content = {
         "results": {OPEN: {"score,answer": score}},
         "configs": {OPEN: {"num_fewshot": 0}},

@@ -15,7 +15,6 @@ OTHER = "medhelm_clinic_referral"
 
 @pytest.fixture
 def run(medtasks, data_dir, tmp_path):
-    """A guessing model on two tasks with local rows."""
     for name, question in (("hospice_referral", "prompt"), ("clinic_referral", "question")):
         rows = [{question: "Eligible?", "context": f"note {n}", "label": "AB"[n % 2]} for n in range(12)]
         write_jsonl(data_dir / "medhelm" / name / "test.jsonl", rows)

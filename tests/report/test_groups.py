@@ -112,6 +112,5 @@ def scored(one, group, strategy="zero_shot"):
 
 
 def on(group, tasks, scores):
-    """The group's score from these tasks alone."""
     parts = [[scores[name] for name in part if name in tasks] for part in group.parts]
     return np.mean([np.mean(part) for part in parts if part])

@@ -25,7 +25,6 @@ GOOD, FAIR, POOR = [1.0] * 18 + [0.0] * 2, [1.0, 0.0, 1.0, 1.0] * 5, [0.0] * 15 
 
 @pytest.fixture
 def runs(tmp_path):
-    """Two models on the same rows of two suites."""
     write_run(tmp_path / "a", "ORG/a", {OPEN: GOOD, GATED: GOOD, LETTERS: FAIR, f"{OPEN}_cot": FAIR})
     write_run(tmp_path / "b", "ORG/b", {OPEN: FAIR, GATED: POOR, LETTERS: FAIR})
     return tmp_path
@@ -40,7 +39,6 @@ def payload(folder):
 
 
 def line(text, *words):
-    """The words of the first line that holds these."""
     return next(item for item in text.splitlines() if all(word in item for word in words)).split()
 
 

@@ -320,7 +320,6 @@ def data_of(page):
 
 
 def not_sample(run):
-    """The run as if its rows were the gated ones."""
     for file in (run / "tasks").glob("*.json"):
         record = json.loads(file.read_text())
         record["metrics"].pop("SAMPLE_DATA")

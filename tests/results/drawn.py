@@ -55,8 +55,6 @@ def estimates(found: list[Array], drawn: Array, sizes: Array) -> list[Estimate]:
 
 @dataclass(frozen=True)
 class Ended:
-    """One simulated run that stopped."""
-
     error: float  # distance to the score of all documents
     half: float
     share: float  # of all documents

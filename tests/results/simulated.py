@@ -63,7 +63,6 @@ def _heap(rng: np.random.Generator, n: int, p: float) -> tuple[Counts, float]:
 
 
 def _ratings(rng: np.random.Generator, n: int, p: float) -> tuple[Counts, float]:
-    """A jury's five steps."""
     return _means(rng.binomial(4, p, n) / 4), p
 
 
@@ -99,7 +98,6 @@ _KINDS: dict[str, _Draw] = {
 
 
 def kinds() -> list[str]:
-    """The kinds of scores."""
     return [*_KINDS]
 
 
@@ -178,7 +176,6 @@ PAIRED, GAINS = (10, 20, 50, 100, 200, 1000), ((0.5, 0.1), (0.5, 0.2), (0.8, 0.1
 
 
 def differences(times: int) -> dict[tuple[str, int, float, float], Told]:
-    """All cells of the tables of differences."""
     return {
         (kind, n, *pair): difference_of(kind, n, *pair, times)
         for kind in DIFFERENCES
@@ -202,7 +199,6 @@ _HEAD = (
 
 
 def simulated(times: int = TIMES) -> dict[tuple[str, int, float], Covered]:
-    """All cells of the page."""
     return {(kind, n, p): coverage_of(kind, n, p, times) for n in SIZES for kind in kinds() for p in SCORES}
 
 
@@ -211,7 +207,6 @@ def page(
     told: Mapping[tuple[str, int, float, float], Told],
     times: int = TIMES,
 ) -> str:
-    """The page of some cells."""
     parts = [_HEAD.format(times=times)]
     for kind in kinds():
         unit = "clusters" if kind.startswith("clusters") else "documents"

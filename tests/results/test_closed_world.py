@@ -27,7 +27,6 @@ N = registry().datasets[TASK].n_documents
 
 
 def listed(names):
-    """Names in a text."""
     return names.split()
 
 

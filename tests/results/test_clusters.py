@@ -27,7 +27,6 @@ def load(name: str, **options):
 
 
 def put_original(data_dir, name: str) -> None:
-    """The invented files of a task's source."""
     files = SOURCES[name.removeprefix("bridge_")][0]
     for file, content in (files() if callable(files) else files).items():
         path = data_dir / "bridge" / name.removeprefix("bridge_") / "original" / file

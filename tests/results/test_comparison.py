@@ -48,7 +48,6 @@ scores = st.floats(0, 1).map(lambda value: round(value, 6))
 
 
 def pairs_of(values=scores, sizes=(1, 12)):
-    """Two lists of one length."""
     return st.integers(*sizes).flatmap(
         lambda n: st.tuples(*[st.lists(values, min_size=n, max_size=n) for _ in range(2)])
     )

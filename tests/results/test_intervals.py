@@ -30,7 +30,6 @@ shares = st.floats(0, 1)
 
 
 def interval_of(values, units=None, statistic=mean) -> Interval | None:
-    """Of one score of documents."""
     matrix = statistic.counts(values)
     counts = Counts(matrix if units is None else by_unit(matrix, units), {"score": statistic})
     return score_interval(counts, "task")

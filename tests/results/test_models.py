@@ -1,6 +1,5 @@
 """The registry of models: which rows of published tables are of one model, and what is known of it."""
 
-import csv
 import re
 from itertools import pairwise
 
@@ -18,7 +17,7 @@ from medtasks_ext.results.models import (
     published_rows,
     version_of,
 )
-from medtasks_ext.results.published import published_entries, reference_folder
+from medtasks_ext.results.published import published_entries
 from tests.report.made import write_run
 
 
@@ -134,18 +133,6 @@ def test_a_run_is_known_by_its_id_on_the_hub(rows):
     assert identity_of(entry).id == "deepseek-ai/DeepSeek-R1"
     entry.model = "deepseek-r1"  # a folder of somebody's: no id of the hub
     assert identity_of(entry) is None
-
-
-def test_facts_of_the_registry_stand_in_no_table():
-    """A fact has one place: what a table prints is not repeated."""
-    with (reference_folder() / "bridge_models.csv").open(encoding="utf-8") as file:
-        tables = {row["model"]: row for row in csv.DictReader(file)}
-    for model in known_models().values():
-        for row in model.rows:
-            if row.suite == "bridge":
-                printed = tables[row.name]
-                assert model.model.parameters_b is None or not printed["parameters_b"], model.id
-                assert model.model.licence is None or not printed["license_paper"], model.id
 
 
 def test_tables_join_a_run_with_what_papers_print_of_its_model(medtasks, tmp_path):

@@ -118,7 +118,6 @@ def test_intervals_hold_the_score_of_all_documents(draw):
 
 
 def every_draw(units, n):
-    """Counts of all draws of so many units."""
     return (units[list(places)] for places in combinations(range(len(units)), n))
 
 

@@ -31,7 +31,6 @@ def three_ways(tmp_path):
 
 
 def exact(differences):
-    """Every pattern of signs of what the documents add to the difference."""
     sums = [abs(np.dot(signs, differences)) for signs in product((1, -1), repeat=len(differences))]
     return np.mean(np.array(sums) >= abs(np.sum(differences)) - 1e-12)
 

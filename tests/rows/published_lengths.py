@@ -17,8 +17,6 @@ Unit = Literal["words", "tokens", "prompt_tokens"]
 
 @dataclass(frozen=True)
 class Lengths:
-    """Mean lengths of the texts of a dataset."""
-
     unit: Unit  # of both figures
     input: float  # mean over the inputs of the test documents
     output: float | None  # mean over their gold answers; None where it is not published

@@ -55,7 +55,6 @@ def test_too_few_rows_to_hold_any_out(data_dir):
 
 @pytest.fixture
 def own_folder(tmp_path):
-    """A copy of one dataset folder in a tasks folder of its own."""
     root = tmp_path / "tasks"
     shutil.copytree(CHIP_CTC, root / "bridge" / "chip_ctc")
     declare_suites(root)

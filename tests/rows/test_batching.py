@@ -71,7 +71,6 @@ def once():
 
 @pytest.fixture
 def load(built_tasks):
-    """Load tasks as lm-eval does."""
     from lm_eval.tasks import TaskManager
 
     manager = TaskManager(include_defaults=False, include_path=str(built_tasks), metadata={"data": "sample"})

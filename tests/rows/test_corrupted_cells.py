@@ -56,8 +56,6 @@ OF_LABELS = {
 
 
 class Corruptible:
-    """A dataset's sample rows as local ones."""
-
     def __init__(self, dataset: Dataset, folder) -> None:
         self.dataset = dataset
         self.spec: DatasetSpec = dataset_spec(dataset)
@@ -110,7 +108,6 @@ class Corruptible:
         ]
 
     def corruptions(self, name: str) -> dict[str, Callable]:
-        """The ways in which cells of the column can be corrupted."""
         column = self.columns.get(name, Column())
         fits = {"object": "an object", "number": "a number"}.get(column.type)
         unfit = {kind: make for kind, make in CORRUPTIONS.items() if kind != fits}

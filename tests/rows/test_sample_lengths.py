@@ -33,7 +33,6 @@ LONG = {
 
 
 def inputs(name: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The inputs of the sample test rows."""
     monkeypatch.setenv("MEDTASKS_DATA", "sample")
     documents = load_documents(Dataset(Path(TASKS.datasets[name].folder)), cot=False)["test"]
     return [document.input for document in documents]
@@ -69,3 +68,14 @@ def test_long_texts_are_written_and_not_filled_up(name, monkeypatch):
     for text in texts:
         lines = [line.strip() for line in text.splitlines() if count_words(line) > 20]
         assert len(set(lines)) == len(lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", 0), ("Denies fever.", 2), ("ICD-10", 2), ("患者发热3天", 6), ("頭痛が続く", 5),
+        ("BMI 24,5 кг/м²", 5),
+    ],
+)  # fmt: skip
+def test_words_are_counted_as_bridge_counts_them(text, words):
+    assert count_words(text) == words

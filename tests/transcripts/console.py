@@ -95,7 +95,6 @@ def fresh(folder: Path) -> Shell:
 
 
 def masked(line: str) -> str:
-    """A line without what may differ from run to run."""
     line = re.sub(r"\b[0-9a-f]{12,}\b|[\d.,]*\d%?", "#", line)
     return re.sub(r"[─━═-]{3,}", "—", re.sub(r"\s+", " ", line)).strip()
 

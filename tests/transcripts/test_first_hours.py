@@ -41,12 +41,6 @@ end
 """
 
 
-def test_a_page_is_read_as_commands_and_what_they_print():
-    first, second = steps(PAGE)
-    assert (first.command, first.shown) == ("echo one; echo two", ["one", "two"])
-    assert second.shown == ["score 0.7", "...", "end"]
-
-
 @pytest.mark.parametrize(
     ("printed", "expected"),
     [
