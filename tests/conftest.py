@@ -1,7 +1,5 @@
 """Shared fixtures. Tests run offline and never see the user's own data folder."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

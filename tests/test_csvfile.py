@@ -1,7 +1,5 @@
 """CSV for people: no cell is a formula, and numbers stay numbers."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`tools/golden.py compare`: a difference is found, a named mend explains it, a stale one is said."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -4,8 +4,6 @@ A new one fails here until somebody has looked whether it may hold text that is 
 policy of who may receive text applies.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

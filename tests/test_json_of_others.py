@@ -1,7 +1,5 @@
 """JSON that somebody else wrote is read within limits, and a fault says what it is."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """Closed answers by likelihood: which tasks have them, what is asked, what follows."""
 
-from __future__ import annotations
-
 import math
 import re
 import warnings

@@ -1,7 +1,5 @@
 """The configuration files of models: what lm-eval, vLLM and the reference tables say of them."""
 
-from __future__ import annotations
-
 import argparse
 import ast
 import csv

@@ -1,7 +1,5 @@
 """Newer versions of lm-eval and vLLM are noticed, by a package index on loopback."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Tasks and suites of one's own, from YAML and JSON lines alone, beside the built-in ones."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

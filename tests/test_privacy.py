@@ -1,7 +1,5 @@
 """No text of local rows in what commands print and log, whatever goes wrong."""
 
-from __future__ import annotations
-
 import json
 import logging
 

@@ -4,8 +4,6 @@
 as if they had been downloaded, so that each dataset's own `rows.download` reads them.
 """
 
-from __future__ import annotations
-
 import random
 import zipfile
 from hashlib import sha256

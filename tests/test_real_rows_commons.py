@@ -4,8 +4,6 @@
 Gold answers are computed here anew from the files, without the task files' templates.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json

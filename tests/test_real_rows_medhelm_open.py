@@ -3,8 +3,6 @@
 `MEDTASKS_REAL_ROWS` names a folder of such rows in their original schema; without it these tests skip.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import os

@@ -1,7 +1,5 @@
 """Task files through lm-eval's own TaskManager: what a file says is what is built."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What maintainers work with: one version of each linter wherever it is named, forms that GitHub accepts."""
 
-from __future__ import annotations
-
 import re
 from configparser import ConfigParser
 from importlib.metadata import distribution

@@ -1,7 +1,5 @@
 """axe-core, which checks a page for what keeps people out (WCAG 2 and good practice)."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A real Chromium, driven over the DevTools protocol through a pipe: no driver and no network needed."""
 
-from __future__ import annotations
-
 import base64
 import fcntl
 import json

@@ -1,7 +1,5 @@
 """The browser, and the forms of the other tests."""
 
-from __future__ import annotations
-
 import pytest
 
 from medtasks_ext.registry import registry

@@ -1,7 +1,5 @@
 """Pictures of pages: taken with pinned fonts, kept small, and compared with a tolerance."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

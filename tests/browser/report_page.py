@@ -1,7 +1,5 @@
 """The page of `medtasks report` in a browser: its fixtures, and what is read off it."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

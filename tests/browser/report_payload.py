@@ -1,7 +1,5 @@
 """Reports on invented runs over all tasks of the registry, made as `medtasks report` makes them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 from unittest import mock

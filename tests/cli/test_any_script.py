@@ -1,7 +1,5 @@
 """Datasets of one's own in other scripts: from a folder without Python to a run that an oracle wins."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

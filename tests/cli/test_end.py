@@ -1,7 +1,5 @@
 """The end of a run: suites and their main axes, no mean that mixes suites, and commands to type next."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from pathlib import Path

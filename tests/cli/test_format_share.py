@@ -1,7 +1,5 @@
 """A run's end says how many answers could be read."""
 
-from __future__ import annotations
-
 from medtasks_ext.cli.tables import remarks
 
 

@@ -1,7 +1,5 @@
 """`medtasks new`: a complete folder from a few answers, and nothing less."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

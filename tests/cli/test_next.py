@@ -1,7 +1,5 @@
 """A command ends with the command that makes sense next: beside what is printed, never in it."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -5,8 +5,6 @@ connected to, in its child processes, too, and refuses those that are not on thi
 offline switch is not set.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

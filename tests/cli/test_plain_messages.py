@@ -1,7 +1,5 @@
 """Dead ends that users met: each is one message that says what to do."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

@@ -1,7 +1,5 @@
 """`medtasks preview`: the prompts are those of a run, and answers are read and scored as in a run."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Progress of a run: a live display on a terminal, plain lines elsewhere, honest figures on both."""
 
-from __future__ import annotations
-
 import io
 import re
 import time

@@ -1,7 +1,5 @@
 """`medtasks prompts`: files are fetched from a folder or an index, checked, compared and proven."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Terminals and paths that are not UTF-8: every command ends as on others."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

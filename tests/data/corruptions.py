@@ -1,7 +1,5 @@
 """Ways in which a file of rows goes wrong on its way, over datasets of all suites."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from copy import deepcopy

@@ -3,8 +3,6 @@
 Those that concern rows on the user's own disk put them beside the folder of tasks, into `data/SUITE/DATASET`.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json

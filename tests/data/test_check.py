@@ -1,7 +1,5 @@
 """`medtasks data check`: local files against the schemas of their datasets."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """What `data check` finds in rows that can be read and are wrong, and that it finds nothing in right ones."""
 
-from __future__ import annotations
-
 import os
 from copy import deepcopy
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`medtasks data fetch`: open datasets once, for use without internet, against a hub on loopback."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

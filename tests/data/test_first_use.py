@@ -1,7 +1,5 @@
 """Answers that are no data set: none is accepted, nothing of them stays, and the next host is asked."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -1,7 +1,5 @@
 """`medtasks data import`: a file that a user has becomes the row file of a dataset."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

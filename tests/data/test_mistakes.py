@@ -1,7 +1,5 @@
 """What `validate`, and `data check`, find in datasets with a mistake."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

@@ -1,7 +1,5 @@
 """The oracle's score of gold answers that repeat is the score of all of them, one by one."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

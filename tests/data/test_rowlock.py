@@ -1,7 +1,5 @@
 """What a lock keeps of rows: changed golds, texts and parts are told; nothing of data that is not open is."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

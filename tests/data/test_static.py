@@ -1,7 +1,5 @@
 """`medtasks dev validate --static` reads a stranger's files: nothing they name is imported or rendered."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

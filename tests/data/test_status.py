@@ -1,7 +1,5 @@
 """`medtasks data status` and `medtasks data where`."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Downloads whose terms a user accepts once: nothing is fetched before, and the answer is recorded."""
 
-from __future__ import annotations
-
 import io
 import json
 

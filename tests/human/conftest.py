@@ -1,7 +1,5 @@
 """Two runs on the same documents, and experts who fill forms."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

@@ -1,7 +1,5 @@
 """A virtual environment of its own that sees this one's packages through a `.pth` file."""
 
-from __future__ import annotations
-
 import site
 import subprocess
 import sys

@@ -4,8 +4,6 @@ The environments see this one's packages through a `.pth` file, so that only the
 test are installed into them.
 """
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

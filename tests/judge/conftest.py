@@ -1,7 +1,5 @@
 """Runs of judged tasks, and a server whose behaviour is scripted."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Small judged tasks and runs, made on the spot."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

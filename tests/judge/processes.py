@@ -1,7 +1,5 @@
 """`medtasks judge` in a process of its own, which a test may stop."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What judging costs: in fact and at most; what nobody counted or prices is never 0.00."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """A fault at every operation of a jury on files and sockets: nothing is judged twice or missing."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

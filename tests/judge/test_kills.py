@@ -1,7 +1,5 @@
 """Judges on one folder, killed again and again: nothing is judged twice, and the limit of money holds."""
 
-from __future__ import annotations
-
 import signal
 
 import pytest

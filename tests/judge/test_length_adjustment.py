@@ -1,7 +1,5 @@
 """What the length of an answer takes off its score or adds to it, as a task file says."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

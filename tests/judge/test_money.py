@@ -1,7 +1,5 @@
 """`--max-cost` of `run` and `judge` over sockets: what a server charges, whatever it says of its tokens."""
 
-from __future__ import annotations
-
 import json
 import random
 import socket

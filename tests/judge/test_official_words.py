@@ -1,7 +1,5 @@
 """Judges are asked in the suite's own words, read from what its authors released."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile

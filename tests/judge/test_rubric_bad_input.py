@@ -1,7 +1,5 @@
 """Rubrics and dialogues that cannot be used: one message each, no text of a patient, nothing lost."""
 
-from __future__ import annotations
-
 import copy
 import json
 

@@ -1,7 +1,5 @@
 """Documents and parsed answers for metrics, without files."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import Any

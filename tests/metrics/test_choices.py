@@ -1,7 +1,5 @@
 """MedHELM's exact match and its kin, and MLB's accuracy over permuted options."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import pytest

@@ -1,7 +1,5 @@
 """What every metric shares: invalid answers, documents without gold, sample rows."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Recommended drugs under generic and brand names, compared with a search over all assignments."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 import pytest

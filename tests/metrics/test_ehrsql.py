@@ -1,7 +1,5 @@
 """EHRSQL: HELM's metrics against a plain implementation."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Entity F1, relation F1 and label-set F1 (ClinicBench) by scikit-learn, plain counting and by hand."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Event, relation and code F1 against a plain count."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

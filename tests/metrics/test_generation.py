@@ -1,7 +1,5 @@
 """ROUGE, BLEU and BERTScore: the reference packages' values with the suite's tokenisers."""
 
-from __future__ import annotations
-
 import random
 import sys
 from types import SimpleNamespace

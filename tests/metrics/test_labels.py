@@ -1,7 +1,5 @@
 """Accuracy and F1 of labels and label lists are scikit-learn's, over the gold labels alone."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """MedCalc-Bench: HELM's rule by category and limits, and answers meant to break it."""
 
-from __future__ import annotations
-
 import re
 from datetime import datetime
 

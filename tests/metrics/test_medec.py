@@ -1,7 +1,5 @@
 """MEDEC: error flag, faulty sentence (as HELM reads it), and the correction."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Scores of the kinds that belong to no paper equal those of scikit-learn."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score, f1_score, hamming_loss, jaccard_score, mean_absolute_error

@@ -1,7 +1,5 @@
 """ROUGE and BERTScore of open-ended answers: the reference package's values, no score before judges."""
 
-from __future__ import annotations
-
 import random
 import sys
 

@@ -1,7 +1,5 @@
 """A choice scored against the votes of experts: any scale, any number of experts."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

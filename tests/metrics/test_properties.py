@@ -1,7 +1,5 @@
 """What holds for every task's filter and metrics together, whatever a model writes."""
 
-from __future__ import annotations
-
 import json
 import random
 from itertools import cycle, islice

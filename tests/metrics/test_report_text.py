@@ -1,7 +1,5 @@
 """ROUGE-L of reports: the reference package's, and pycocoevalcap's written out plainly."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

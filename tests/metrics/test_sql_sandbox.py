@@ -1,7 +1,5 @@
 """A model's SQL can read one database and do nothing else."""
 
-from __future__ import annotations
-
 import os
 import queue
 import re

@@ -1,7 +1,5 @@
 """Micro-F1 of extracted tuples against a plain count, through the answers of MLB's extraction tasks."""
 
-from __future__ import annotations
-
 import json
 import unicodedata
 

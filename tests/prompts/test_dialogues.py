@@ -1,7 +1,5 @@
 """Prompts of several turns: what a model, a judge and an expert see of them, and what is no dialogue."""
 
-from __future__ import annotations
-
 from itertools import count
 
 import jinja2

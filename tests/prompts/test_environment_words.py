@@ -1,7 +1,5 @@
 """Words of environments in Python source: the turns that their code would make, which is never run."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

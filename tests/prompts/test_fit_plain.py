@@ -1,7 +1,5 @@
 """Plain lm-eval asks prompts that fit, by the same rule as a run of our own."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Texts are folded from Python source without running it; what is not understood is named."""
 
-from __future__ import annotations
-
 import pytest
 
 from medtasks_ext.errors import MedtasksError

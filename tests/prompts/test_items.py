@@ -1,7 +1,5 @@
 """Own words state what the suite's own prompt states, item by item, and what they add is said here."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Official words are asked as the suites' own code asks them, and what stands against it is said."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

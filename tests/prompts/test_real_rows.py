@@ -4,8 +4,6 @@
 `real_rows.json` holds hashes of HELM's message lists (benchmarks/official/helm_messages.py).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Few-shot rows drawn by class: balanced, seeded, the same on every machine, never a test row."""
 
-from __future__ import annotations
-
 import json
 import random
 import shutil

@@ -1,7 +1,5 @@
 """What is built for lm-eval: variants, tags and groups follow from the hand-written files."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

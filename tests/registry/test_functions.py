@@ -1,7 +1,5 @@
 """What a YAML file may name as a function, and what lm-eval may render of it."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from pathlib import Path

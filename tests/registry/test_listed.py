@@ -1,7 +1,5 @@
 """A suite lists datasets of other suites: tasks keep their names, are scored once, and count in both."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

@@ -1,7 +1,5 @@
 """The schema of task files: editors complete and refuse what `medtasks dev validate` accepts and refuses."""
 
-from __future__ import annotations
-
 import copy
 import json
 import re

@@ -1,7 +1,5 @@
 """A suite is data: what `suite.yaml` may say, what follows from it, and that no code names a suite."""
 
-from __future__ import annotations
-
 import ast
 import re
 import shutil

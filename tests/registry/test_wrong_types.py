@@ -1,7 +1,5 @@
 """Every key of a task file and a card, with values of wrong types: one message, and no traceback."""
 
-from __future__ import annotations
-
 import copy
 import json
 import os

@@ -1,7 +1,5 @@
 """Files that people write are read as lm-eval reads them, and a fault is one message with line and remedy."""
 
-from __future__ import annotations
-
 from time import process_time
 
 import pytest

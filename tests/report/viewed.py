@@ -1,7 +1,5 @@
 """Two runs on sample rows whose answers went wrong in all the ways that a viewer tells apart."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

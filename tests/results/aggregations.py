@@ -3,8 +3,6 @@
 Written without the package's own arithmetic: scikit-learn, fractions, dictionaries.
 """
 
-from __future__ import annotations
-
 import random
 import warnings
 from collections import Counter, defaultdict

@@ -1,7 +1,5 @@
 """Simulated runs of the published models over some documents: their published scores are the truth."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 

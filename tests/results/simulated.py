@@ -1,7 +1,5 @@
 """Simulated scores whose truth is known, and how often their intervals hold it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """The aggregations of the package by name, and records of documents that report one metric."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from lm_eval.api.metrics import mean as lm_eval_mean

@@ -1,7 +1,5 @@
 """Intervals: the resamples are those of documents, and the intervals cover what they should."""
 
-from __future__ import annotations
-
 import random
 from hashlib import sha256
 

@@ -1,7 +1,5 @@
 """Questions about one note, patient or consultation are drawn together."""
 
-from __future__ import annotations
-
 import json
 import re
 

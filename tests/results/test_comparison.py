@@ -1,7 +1,5 @@
 """Two models, or many, on the same documents: which test is taken, and that it is right."""
 
-from __future__ import annotations
-
 import math
 import random
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Many comparisons at once: adjusted p-values, ranks, and what can be detected at all."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Intervals of differences, of clusters and of macro averages hold the truth as often as they say."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

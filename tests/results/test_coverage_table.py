@@ -1,7 +1,5 @@
 """The page of coverage: written anew at night, and what it must hold."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Labels that rows have: the departments of MLB, levels of difficulty."""
 
-from __future__ import annotations
-
 import pytest
 
 from medtasks_ext.errors import MedtasksError

@@ -1,7 +1,5 @@
 """Intervals of scores: Wilson's on the effective number of documents, by others' code and simulations."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

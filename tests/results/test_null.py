@@ -1,7 +1,5 @@
 """Equal models: p-values are uniform, and errors no more frequent than they claim, of tasks and of groups."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

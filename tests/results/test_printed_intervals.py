@@ -1,7 +1,5 @@
 """What a run prints and writes about intervals."""
 
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Scores of all documents from some: unbiased, as near as they say, and of fewer documents."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The counts behind the metrics: they give the metric back, for every task and under any weights."""
 
-from __future__ import annotations
-
 import json
 import random
 

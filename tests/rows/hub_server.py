@@ -1,7 +1,5 @@
 """A server on loopback that answers like the hub and like a plain web server, and can misbehave."""
 
-from __future__ import annotations
-
 import hashlib
 import threading
 from collections import Counter

@@ -1,7 +1,5 @@
 """Invented sources of BRIDGE tasks in small, each in the format and layout of the real one."""
 
-from __future__ import annotations
-
 import io
 import json
 

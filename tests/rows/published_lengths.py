@@ -1,7 +1,5 @@
 """How long the texts of a dataset are, as published: `published_lengths.csv`, one row per dataset."""
 
-from __future__ import annotations
-
 import csv
 from dataclasses import dataclass
 from functools import lru_cache

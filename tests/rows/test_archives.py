@@ -1,7 +1,5 @@
 """Archives that are made to fill a memory or a disk are refused before anything is unpacked."""
 
-from __future__ import annotations
-
 import zipfile
 
 import pytest

@@ -4,8 +4,6 @@ Every column of every dataset's sample rows is corrupted in every way, in every 
 as it was. Every day a part of it runs, at night the whole.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Callable

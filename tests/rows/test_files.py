@@ -1,7 +1,5 @@
 """Row files of other shapes: XML, text files in an archive, rows that are named by their file."""
 
-from __future__ import annotations
-
 import zipfile
 
 import pytest

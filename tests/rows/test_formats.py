@@ -1,7 +1,5 @@
 """The forms in which people have their rows, and files that cannot be read: one message, no text of a row."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

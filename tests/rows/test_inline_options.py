@@ -1,7 +1,5 @@
 """Options in the text of a question: taken apart by their marks, or refused with one message."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

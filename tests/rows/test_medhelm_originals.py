@@ -1,7 +1,5 @@
 """MedHELM's gated and private sources as their owners distribute them, in invented files."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import gzip

@@ -1,7 +1,5 @@
 """Medmarks' sets from copies of their sources: at their places, in the columns that their pages show."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """MLB's extraction sets: CBLUE's own files, rows of private data, and the templates for their owners."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

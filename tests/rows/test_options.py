@@ -1,7 +1,5 @@
 """Permuted options: orders, their seeds, and options that cannot be asked."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from itertools import permutations

@@ -1,7 +1,5 @@
 """Sources as their authors distribute them: every format in invented files, and what can be wrong."""
 
-from __future__ import annotations
-
 import io
 import json
 import random

@@ -1,7 +1,5 @@
 """A template that holds names and constant text alone gives what Jinja gives."""
 
-from __future__ import annotations
-
 import jinja2
 import pytest
 from hypothesis import given

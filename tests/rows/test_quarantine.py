@@ -1,7 +1,5 @@
 """Odd rows of a pinned download: left out and counted, or read by rule; local rows stay strict."""
 
-from __future__ import annotations
-
 import csv
 import json
 

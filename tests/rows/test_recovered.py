@@ -1,7 +1,5 @@
 """Official test rows found in a rebuilt source, by the inputs that the suite has released."""
 
-from __future__ import annotations
-
 import json
 import zipfile
 

@@ -1,7 +1,5 @@
 """Row schemas: rows that hold several documents, rows left out, rows that are alike, and Word files."""
 
-from __future__ import annotations
-
 import json
 import zipfile
 

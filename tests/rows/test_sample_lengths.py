@@ -1,7 +1,5 @@
 """Sample rows are as long as real ones, so that truncation, contexts and plans meet real lengths."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Jinja of task files, official blocks and chat templates ends with one message, whatever it does."""
 
-from __future__ import annotations
-
 import pytest
 
 from medtasks_ext.errors import MedtasksError

@@ -1,7 +1,5 @@
 """Which rows are scored at which number of shots, and questions asked in another order of options."""
 
-from __future__ import annotations
-
 import pytest
 
 from medtasks_ext.errors import MedtasksError

@@ -1,7 +1,5 @@
 """Pinned files from servers that are slow, broken, redirecting, elsewhere, or send something else."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import socket

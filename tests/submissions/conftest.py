@@ -1,7 +1,5 @@
 """Runs on invented local rows of four kinds of data, and submissions of them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Records of submissions with invented scores, for tests of pages."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

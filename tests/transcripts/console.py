@@ -5,8 +5,6 @@ tables are not compared; a line `...` stands for any lines. `python -m tests.tra
 writes what the commands print now into the page, in an environment of its own, as the test does.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

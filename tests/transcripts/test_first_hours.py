@@ -1,7 +1,5 @@
 """docs/first_hours: what its pages show is what the commands print, in a fresh clone and environment."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path
