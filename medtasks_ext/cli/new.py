@@ -14,9 +14,14 @@ from medtasks_ext.prompts.load import check_loaded_rows
 from medtasks_ext.registry import Dataset, forget, registry
 from medtasks_ext.registry.build import check_names
 from medtasks_ext.registry.folders import is_checkout
-from medtasks_ext.registry.new import answers, suite_of, templates, write
+from medtasks_ext.registry.new import answers, of_columns, suite_of, templates, write
 from medtasks_ext.rows.files import read_rows
 from medtasks_ext.rows.row import Rows
+
+_Axes = typer.Option(metavar="NAME=VALUE", help="A value on an axis of the suite's own.")
+_Map = typer.Option(
+    "--map", metavar="OURS=THEIRS", help="A column of the kind, and the file's; of a list A,B."
+)
 
 
 def new(
@@ -29,20 +34,11 @@ def new(
     specialties: Annotated[str | None, typer.Option(help="Medical specialties: A,B.")] = None,
     stage: Annotated[str | None, typer.Option(help="Clinical stage.")] = None,
     access: Annotated[str | None, typer.Option(help="open, gated, private.")] = None,
-    axis: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A value on an axis of the suite's own.")
-    ] = None,
+    axis: Annotated[list[str] | None, _Axes] = None,
     source: Annotated[
         str | None, typer.Option("--from", metavar="FILE", help="File of rows that the task is for.")
     ] = None,
-    columns: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--map",
-            metavar="OURS=THEIRS",
-            help="A column of the kind, and the file's; of a list A,B.",
-        ),
-    ] = None,
+    columns: Annotated[list[str] | None, _Map] = None,
     labels: Annotated[str | None, typer.Option(help="Closed labels of the answers: A,B.")] = None,
 ) -> int:
     """Start a dataset folder.
@@ -70,24 +66,24 @@ def new(
         raise MedtasksError(what, where="--map", remedy=f"name one of: {known}")
     template = templates()[found["kind"]]
     if named or labels:
-        template = template.of_columns(named, names_in(labels))
+        template = of_columns(template, named, names_in(labels))
     folder = write(tasks, joined, found, template)
     forget()
-    dataset = Dataset(folder)
+    dataset, own = Dataset(folder), tasks.root not in folder.parents
     typer.echo(f"wrote {folder}: {', '.join(sorted(file.name for file in folder.iterdir()))}")
     if rows:
         _preview(dataset, Rows("local", rows, [], str(source)))
-    if joined.datasets and tasks.root not in folder.parents:
+    if joined.datasets and own:
         typer.echo(f"means of {joined.id} leave it out until `datasets` in {joined.file} lists it")
+    data = f"$MEDTASKS_DATA_DIR/{joined.id}/{folder.name}"
     steps = [
         f"in {folder.name}/task.yaml, card.yaml and sample.jsonl, replace all that is marked TODO",
         f"medtasks preview {dataset.id} --data sample     shows the prompts",
         f"medtasks dev validate {dataset.id}                  says what is missing",
     ]
     if source:
-        data = f"$MEDTASKS_DATA_DIR/{joined.id}/{folder.name}"
         steps.append(f"mkdir -p {data}; cp {source} {data}/test{Path(source).suffix}; medtasks data check")
-    if is_checkout() and tasks.root in folder.parents:
+    if is_checkout() and not own:
         steps.append(f"medtasks dev lock {dataset.id}; make test-task TASK={dataset.id}")
     typer.echo("\nnext:\n" + "\n".join(f"  {number}. {step}" for number, step in enumerate(steps, start=1)))
     return 0

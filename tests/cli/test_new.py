@@ -107,7 +107,7 @@ def test_every_kind_of_the_documentation_and_every_family_can_be_chosen(everythi
     # a suite that lists no kinds takes all of them, and has no rows of its own in the table
     listed = set(titles)
     assert listed < {name for name, suite in registry().suites.items() if suite.answers}
-    assert documented == {(suite, templates()[name].kind) for suite, name in ALL_KINDS if suite in listed}
+    assert documented == {(suite, templates()[name]["kind"]) for suite, name in ALL_KINDS if suite in listed}
     used = {item.family.name for item in everything.datasets.values()}
     # families of several runs differ by `rows.runs` alone
     assert {family.name for family in families()} - used == {"letter_runs", "open_ended_runs"}
@@ -275,6 +275,7 @@ def test_labels_are_never_taken_from_the_rows(medtasks, own):
     [
         (("--kind", "category", "--map", "text=note"), "the file has no column note"),
         (("--kind", "category", "--map", "texts=nota"), "answers of kind category have no column texts"),
+        (("--kind", "category", "--map", "text=nota,esito"), "column text is no list"),
         (("--kind", "prose", "--map", "text=nota", "--labels", "A,B"), "prose have no closed labels"),
     ],
 )
