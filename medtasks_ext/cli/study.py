@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -89,11 +90,12 @@ def contamination(context: typer.Context) -> int:
     from medtasks_ext.cli import model
     from medtasks_ext.cli.end import say_sent
     from medtasks_ext.egress import Egress, hold
+    from medtasks_ext.run.lm import Remembering
+    from medtasks_ext.run.store import Answers
     from medtasks_ext.runner.requests import dataset_text
-    from medtasks_ext.runs.lease import Lease
     from medtasks_ext.runs.manifest import identity_of
     from medtasks_ext.runs.sent import SentLog
-    from medtasks_ext.studies.contamination import FILE, RESPONSES, ModelTokenizer, probe
+    from medtasks_ext.studies.contamination import FILE, ModelTokenizer, probe
 
     model.check_one_process()
     own, rest = own_flags().parse_known_args(context.args)
@@ -107,17 +109,22 @@ def contamination(context: typer.Context) -> int:
     tasks, resolved = requested_tasks(config)
     names = [leaf for leaves in resolved.values() for leaf in leaves]
     documents, lacking = _documents(names, own.data, config.limit, own.strict)
-    texts = {name: dataset_text(tasks.datasets[name], items[0].loaded) for name, items in documents.items()}
+    loaded_of = {name: items[0].loaded for name, items in documents.items()}
+    for name, of in loaded_of.items():
+        of.text = dataset_text(tasks.datasets[name], of)
     folder, identity = model.output_folder(config), identity_of(config.model, config.model_args, {})
-    egress = Egress.of(own.allow_host).recording(SentLog(folder).add)
-    model.check_address(config, egress, texts.values())
-    private, failed, path = not all(text.is_open for text in texts.values()), [], folder / FILE
-    with Lease(folder, "medtasks study contamination", private=private):
+    egress, texts = (
+        Egress.of(own.allow_host).recording(SentLog(folder).add),
+        {of.text for of in loaded_of.values()},
+    )
+    model.check_address(config, egress, texts)
+    path, rows, failed = folder / FILE, list[dict[str, Any]](), list[str]()
+    with closing(Answers(folder)) as answers:
         content: dict[str, Any] = {"name": model.model_name(config), "identity": identity.model, "tasks": {}}
         if path.is_file() and (content := read_json(path))["identity"] != identity.model:
             what = "holds the probe of another model"
             raise MedtasksError(what, where=folder, remedy="another --output_path")
-        write_json(path, content)  # before the first request: it says whose responses the folder holds
+        write_json(path, content)  # before the first request: it says whose answers the folder holds
         # hf would take a repetition penalty from the model's own defaults; servers need not know the name
         fixed: dict[str, Any] = {"do_sample": False, "temperature": 0.0}
         if "completions" in config.model:  # the server splits texts as its model needs, with its first token
@@ -126,23 +133,21 @@ def contamination(context: typer.Context) -> int:
             fixed["repetition_penalty"] = 1.0
         loaded = model.create_model(config)
         engine, tokenizer = loaded.engine(say=say, egress=egress), ModelTokenizer(loaded.lm)
-        engine.check(texts.values())
-        asked = (tokenizer, engine, identity.digest)
         if tokenizer.is_remote:  # the server is given the texts before they are cut
             hold(place := egress.place(engine.address), egress)
-            for text in texts.values():
+            for text in texts:
                 egress.record(place, text)
-        for name, items in documents.items():
-            of = {key: items[0].loaded.record[key] for key in ("origin", "rows_hash")}
-            try:
-                row = {**of, **probe(name, items, asked, fixed, texts[name], folder / RESPONSES)}
-            except MedtasksError as error:
-                failed.append(f"✗ {name}: {error.what}; {error.remedy}")
-                continue
-            content["tasks"][name] = row
-            write_json(path, content)
-            say(f"{name}: {row['n_leaked']:,} of {row['n_probed']:,} leaked")
-    rows = [{"task": name, **content["tasks"][name]} for name in documents if name in content["tasks"]]
+        with closing(Remembering(loaded.lm, engine, answers, identity.digest)) as lm:
+            for name, items in documents.items():
+                of = {key: loaded_of[name].record[key] for key in ("origin", "rows_hash")}
+                try:
+                    row = content["tasks"][name] = {**of, **probe(name, items, lm, tokenizer, fixed)}
+                except MedtasksError as error:
+                    failed.append(f"✗ {name}: {error.what}; {error.remedy}")
+                    continue
+                write_json(path, content)
+                rows.append({"task": name, **row})
+                say(f"{name}: {row['n_leaked']:,} of {row['n_probed']:,} leaked")
     sample = any(row["origin"] == "sample" for row in rows)
     show_tables(study("contamination")["tables"], {"tasks": rows, "model": content["name"]}, sample=sample)
     for line in failed:

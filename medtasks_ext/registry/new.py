@@ -33,8 +33,9 @@ _OWN = (
 )
 _SEVERAL = ("document_types", "specialties")
 _TEMPLATES = Path(__file__).with_name("templates")
-#: What a task file begins with, for answers of one kind (one for each way to score them): `kind`; `about`, what an answer looks like; `block`,
-#: the text of rows, prompt and answer; `rows`, patterns of sample rows; `files` beside it; `oracle_max`.
+#: What a task file begins with, for answers of one kind, and one way to score them: `kind`; `about`, what an
+#: answer looks like; `block`, the text of rows, prompt and answer; `rows`, patterns of sample rows; `files`
+#: that stand beside it; `oracle_max`.
 Template = Mapping[str, Any]
 
 

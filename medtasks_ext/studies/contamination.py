@@ -14,24 +14,18 @@ the prediction runs to the end of the character in which its fifth token ends. S
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scipy.stats import binomtest
-
-from medtasks_ext.engines.records import Answer, Fault, Request
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.runner.requests import request_key
 from medtasks_ext.studies.said import study
 
 if TYPE_CHECKING:
-    from medtasks_ext.egress import Text
-    from medtasks_ext.engines.engine import Engine
+    from lm_eval.api.model import LM
+
     from medtasks_ext.prompts.documents import Document
 
-FILE, RESPONSES = "contamination.json", "contamination_responses.jsonl"
+FILE = "contamination.json"
 CUTS, N_PREDICTED, THRESHOLD = (study("contamination")[name] for name in ("cuts", "predicted", "threshold"))
 #: Tokens that an input needs: the last cut and what is predicted there.
 SHORTEST = CUTS[-1] + N_PREDICTED
@@ -103,64 +97,28 @@ class ModelTokenizer:
         return str(self._of.decode(ids))
 
 
-class _Feed(list[Request]):
-    """Requests for an engine, the last first, all of which are ready."""
-
-    dry = False
-    over = property(lambda self: not self)
-
-    def take(self) -> Request | None:
-        return self.pop() if self else None
-
-    def wait(self, seconds: float) -> None:
-        pass
-
-
 def probe(
-    name: str, documents: Sequence[Document], model: tuple[Any, Engine, str], fixed: Mapping[str, Any],
-    text: Text, path: Path,
-) -> dict[str, Any]:  # fmt: skip
+    name: str, documents: Sequence[Document], model: LM, tokenizer: Any, fixed: Mapping[str, Any]
+) -> dict[str, Any]:
     """Have a model continue the inputs of a task at each cut; a row with a verdict per document.
 
     Args:
-        model: its tokenizer, its engine, and a digest of all that it is.
+        model: is asked for the continuations.
+        tokenizer: the model's own.
         fixed: generation settings beside the number of tokens.
-        text: whose text the prompts hold.
-        path: what the model wrote is appended there as it comes, and not asked for again.
     """
-    (tokenizer, engine, identity), said, faults = model, dict[str, str](), list[str]()
-    requests: list[Request] = []
-    cuts: list[list[Completion]] = []
-    for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
-        if line.endswith("}"):  # a crash may have cut the last one
-            stored = json.loads(line)
-            said[stored["key"]] = stored["text"]
-    for document in documents:
-        cuts.append(here := completions(document.input, tokenizer))
-        for one in here:
-            settings = {**fixed, "until": [], "max_gen_toks": one.n_tokens}
-            about = f"{document['id']} cut {one.cut}"
-            key, row = request_key(identity, name, about, one.prefix, settings), {"expected": one.expected}
-            requests.append(Request(key, name, about, one.prefix, settings, {"id": about, **row}, text=text))
-    with path.open("a", encoding="utf-8") as file:
+    from lm_eval.api.instance import Instance
+    from scipy.stats import binomtest
 
-        def done(request: Request, outcome: Any) -> None:
-            if isinstance(outcome, Answer):
-                said[request.key] = outcome.text
-                file.write(f"\n{json.dumps({'key': request.key, 'text': outcome.text}, ensure_ascii=False)}")
-                file.flush()
-            else:
-                faults.append(getattr(outcome, "reason", "") or str(outcome))
-
-        ready = [engine.prepare(request) for request in requests if request.key not in said]
-        faults += [str(item) for item in ready if isinstance(item, Fault)]
-        engine.run(_Feed(item for item in reversed(ready) if isinstance(item, Request)), done)
-    if missing := sum(request.key not in said for request in requests):
-        what = f"{missing:,} requests have no answer ({(faults or ['not asked to the end'])[0]})"
-        raise MedtasksError(what, where=name, remedy="the same command asks for them again")
-    keys, verdicts = iter(requests), []
+    cuts, requests = [completions(document.input, tokenizer) for document in documents], list[Instance]()
     for document, here in zip(documents, cuts, strict=True):
-        n_matches = sum(is_match(one.expected, said[next(keys).key]) for one in here) if here else None
+        for one in here:
+            given = (one.prefix, {**fixed, "until": [], "max_gen_toks": one.n_tokens})
+            about = (name, f"{document['id']} cut {one.cut}", 1)
+            requests.append(Instance("generate_until", document, given, 0, about))
+    said, verdicts = iter(model.generate_until(requests, disable_tqdm=True)), []
+    for document, here in zip(documents, cuts, strict=True):
+        n_matches = sum(is_match(one.expected, next(said)) for one in here) if here else None
         leaked = None if n_matches is None else n_matches >= THRESHOLD
         verdicts.append({"id": str(document["id"]), "n_matches": n_matches, "leaked": leaked})
     n_probed, n_leaked = sum(map(bool, cuts)), sum(verdict["leaked"] is True for verdict in verdicts)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
 from medtasks_ext.prompts.documents import document_key
-from medtasks_ext.registry.functions import function_named
 from medtasks_ext.registry.row_labels import LEVELS
+from medtasks_ext.results.document_scores import score_statistic
 from medtasks_ext.results.run_files import RunResults, read_run
 from medtasks_ext.runs.folder import RunFolder
-from medtasks_ext.stats.counts import counts_of, question_of, statistic_of
-from medtasks_ext.stats.statistic import mean
+from medtasks_ext.stats.counts import counts_of, question_of
+from medtasks_ext.stats.statistic import Statistic
 from medtasks_ext.studies.said import study
 
 if TYPE_CHECKING:
@@ -59,12 +59,10 @@ def _graded(name: str, runs: Sequence[RunResults], registry: Registry) -> dict[s
         if fault:
             remedy = "run all models on the same rows and prompts to the end, or name other tasks (--tasks)"
             raise MedtasksError(fault, where=run.folder, remedy=remedy)
-    first = next((item for item in dataset.metric_list if item["metric"] == "score"), {})
-    named = str(first.get("aggregation", "mean"))
-    metric = mean if named == "mean" else function_named(named, where=dataset.file)
-    is_f1 = getattr(statistic_of(metric), "name", "") == "micro_f1"
+    statistic = score_statistic(dataset, strategy)
+    is_f1 = statistic.name == "micro_f1"
     method = "judged" if dataset.blocks.get("judge") else "micro_f1" if is_f1 else "right_or_wrong"
-    by_run = [_scored(run, name, metric, method) for run in runs]
+    by_run = [_scored(run, name, statistic, method) for run in runs]
     questions = []
     for question, (places, _, department) in by_run[0].items():
         level, value = level_of([scores[question][1] for scores in by_run], judged=method == "judged")
@@ -87,7 +85,9 @@ def _graded(name: str, runs: Sequence[RunResults], registry: Registry) -> dict[s
     }
 
 
-def _scored(run: RunResults, task: str, metric: Any, method: str) -> dict[str, tuple[list[int], float, Any]]:
+def _scored(
+    run: RunResults, task: str, statistic: Statistic, method: str
+) -> dict[str, tuple[list[int], float, Any]]:
     """Question -> places of its documents, their score on 0-1, departments that they carry."""
     folder, units = RunFolder(run.folder), dict[Any, tuple[str, list[int], Any]]()
     samples = sorted(folder.read_samples(task), key=lambda sample: sample["doc_id"])
@@ -106,10 +106,10 @@ def _scored(run: RunResults, task: str, metric: Any, method: str) -> dict[str, t
             raise MedtasksError(what, where=folder.path, remedy=remedy)
         values = [float(scores[name]) for name, _, _ in units.values()]
     else:
-        found, values = counts_of(samples, {"score": metric}, question_of), []
+        found, values = counts_of(samples, {"score": statistic}, question_of), []
         if found and all("score" in sample for sample in samples):
             matrix = getattr(found[0].matrix, "toarray", lambda: found[0].matrix)()
-            values = [float(value) for value in found[0].statistics["score"].value(matrix)]
+            values = [float(value) for value in statistic.value(matrix)]
             if method == "micro_f1":  # nothing to find and nothing found: no F1, and nothing wrong
                 rows = zip(matrix, samples, values, strict=True)
                 values = [1.0 if one["valid"] and not row.any() else value for row, one, value in rows]

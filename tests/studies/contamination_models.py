@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from typing import Any, ClassVar
 
 from lm_eval.api.model import LM
@@ -100,8 +101,8 @@ class Memory(LM):
     texts: ClassVar[list[str]] = []
     prompts: ClassVar[list[str]] = []
     settings: ClassVar[list[dict]] = []
-    #: raised in place of the response of this number
-    interrupt: ClassVar[tuple[int, BaseException] | None] = None
+    #: raised, or called, in place of the response of this number
+    interrupt: ClassVar[tuple[int, Any] | None] = None
     tokenizer_kind: ClassVar[Any] = Words
 
     def __init__(self, tokens: int = 10**6, name: str = "memory", **_: Any) -> None:
@@ -113,7 +114,10 @@ class Memory(LM):
         responses = []
         for prompt, settings in (request.args for request in requests):
             if self.interrupt and len(self.prompts) == self.interrupt[0]:
-                raise self.interrupt[1]
+                if isinstance(stop := self.interrupt[1], BaseException):
+                    raise stop
+                stop()
+                time.sleep(0.6)  # the main thread looks every fifth of a second
             self.prompts.append(prompt)
             self.settings.append(settings)
             responses.append(self._continue(prompt, settings["max_gen_toks"]))

@@ -5,6 +5,7 @@ import random
 import signal
 import subprocess
 import sys
+from _thread import interrupt_main
 from functools import partial
 from pathlib import Path
 
@@ -109,25 +110,30 @@ def test_chinese_texts_whose_tokens_split_characters(medtasks, data_dir, tmp_pat
 def test_results_hold_no_text(medtasks, rows, tmp_path):
     medtasks("study", "contamination", *FLAGS)
     files = sorted(path.name for path in (tmp_path / "probe").iterdir())
-    assert files == ["contamination.json", "contamination_responses.jsonl"]
-    written = "".join((tmp_path / "probe" / name).read_text() for name in files[:1])
+    assert files == ["answers.jsonl", "contamination.json"]
+    written = (tmp_path / "probe" / "contamination.json").read_text()
     assert not any(word in written for item in Memory.texts for word in item.split())
 
 
-@pytest.mark.parametrize("stop", [KeyboardInterrupt(), GoneError("the server has gone")])
+def kept(folder: Path) -> int:
+    return (folder / "answers.jsonl").read_text().count('"outcome":"answer"')
+
+
+@pytest.mark.parametrize("stop", [interrupt_main, GoneError("the server has gone")])
 def test_an_interrupted_probe_goes_on_and_asks_only_for_what_is_missing(
     medtasks, rows, tmp_path, monkeypatch, stop
 ):
     monkeypatch.setattr(Memory, "interrupt", (17, stop))
     outcome = medtasks("study", "contamination", *FLAGS)
-    assert outcome.code == (130 if isinstance(stop, KeyboardInterrupt) else 1)
-    assert "Traceback" not in outcome.text and len(Memory.prompts) == 17
+    assert outcome.code == (1 if isinstance(stop, GoneError) else 130) and "Traceback" not in outcome.text
+    asked, known = len(Memory.prompts), kept(tmp_path / "probe")
+    assert asked >= 17 and known < 40
     monkeypatch.setattr(Memory, "interrupt", None)
     outcome = medtasks("study", "contamination", *FLAGS)
     assert outcome.code == 0 and result(tmp_path / "probe")["n_leaked"] == 8
-    assert len(Memory.prompts) == 40 == len(set(Memory.prompts))
+    assert len(Memory.prompts) == asked + 40 - known and len(set(Memory.prompts)) == 40
     outcome = medtasks("study", "contamination", *FLAGS)
-    assert len(Memory.prompts) == 40
+    assert len(Memory.prompts) == asked + 40 - known
     assert cells(outcome.out)[4] == "8"
 
 
@@ -135,7 +141,7 @@ def test_a_probe_killed_in_the_middle_goes_on(rows, tmp_path):
     """The real signal: a process is killed when it is asked for its seventeenth answer."""
     killed = tmp_path / "killed.py"
     killed.write_text(
-        "import json, os, signal, sys\n"
+        "import json, os, signal, sys, time\n"
         f"sys.path.insert(0, {str(ROOT)!r})\n"
         "from tests.studies.contamination_models import Memory\n"
         f"Memory.texts = json.loads({json.dumps(json.dumps(Memory.texts))})\n"
@@ -145,6 +151,7 @@ def test_a_probe_killed_in_the_middle_goes_on(rows, tmp_path):
         "    print('asked', flush=True)\n"
         "    asked.append(prompt)\n"
         "    if len(asked) == last:\n"
+        "        time.sleep(1)\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
         "    return answer(self, prompt, n)\n"
         "Memory._continue = noted\n"
@@ -152,13 +159,11 @@ def test_a_probe_killed_in_the_middle_goes_on(rows, tmp_path):
         "main()\n"
     )
     command = [sys.executable, killed]
-    stored = tmp_path / "probe" / "contamination_responses.jsonl"
     ended = subprocess.run(
         [*command, "17", "study", "contamination", *FLAGS], cwd=tmp_path, capture_output=True
     )
     assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
-    kept = stored.read_bytes().count(b"}")
-    assert 0 < kept < 17
+    assert 0 < (known := kept(tmp_path / "probe")) < 17
     done = subprocess.run(
         [*command, "0", "study", "contamination", *FLAGS],
         cwd=tmp_path,
@@ -166,7 +171,7 @@ def test_a_probe_killed_in_the_middle_goes_on(rows, tmp_path):
         text=True,
         check=True,
     )
-    assert done.stdout.splitlines().count("asked") == 40 - kept
+    assert done.stdout.splitlines().count("asked") == 40 - known
     assert result(tmp_path / "probe")["n_leaked"] == 8
 
 
@@ -192,9 +197,8 @@ def test_a_failing_task_does_not_stop_the_others(medtasks, rows, tmp_path, monke
 
     monkeypatch.setattr(Memory, "_continue", once)
     outcome = medtasks("study", "contamination", *both)
-    assert (
-        outcome.code == 1 and "✗ bridge_chip_ctc: 40 requests have no answer (out of memory)" in outcome.err
-    )
+    assert outcome.code == 1
+    assert "✗ bridge_chip_ctc: 40 of 40 requests have no answer: out of memory (40)" in outcome.err
     assert result(tmp_path / "probe", "bridge_chip_cdee")["n_leaked"] == 3
     assert medtasks("study", "contamination", *both).code == 0
     assert result(tmp_path / "probe")["n_leaked"] == 8
