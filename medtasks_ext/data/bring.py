@@ -34,48 +34,31 @@ _CLASSES = 20
 
 @dataclass(frozen=True)
 class ImportOptions:
-    """What the user says of a file.
+    """What the user says of a file."""
 
-    Attributes:
-        split: `test` or `fewshot`.
-        columns: column of the dataset -> column of the file, where the names differ by more than case.
-        values: column of the dataset -> value in the file -> value of the dataset.
-        only: column of the file -> value of the rows that are taken.
-        sheets: that are read; none: all that fit.
-        shots: rows that become examples.
-        encoding: of a text file that is not UTF-8.
-    """
-
-    split: str = "test"
+    split: str = "test"  # `test` or `fewshot`
+    # column of the dataset -> column of the file, where the names differ by more than case
     columns: Mapping[str, str] = field(default_factory=dict)
+    # column of the dataset -> value in the file -> value of the dataset
     values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    # column of the file -> value of the rows that are taken
     only: Mapping[str, str] = field(default_factory=dict)
-    sheets: Sequence[str] = ()
-    shots: int = 0
-    encoding: str | None = None
+    sheets: Sequence[str] = ()  # that are read; none: all that fit
+    shots: int = 0  # rows that become examples
+    encoding: str | None = None  # of a text file that is not UTF-8
 
 
 @dataclass
 class Brought:
-    """What became of a file.
+    """What became of a file."""
 
-    Attributes:
-        written: row file -> rows in it.
-        columns: column of the dataset -> column of the file that it was made of.
-        sheets: sheet -> rows that were taken from it, where the file has several.
-        not_read: sheet -> why it was not read.
-        left_out: reason -> records that are in no row file.
-        n_mended: cells whose text was encoded twice.
-        proposals: what the user may want besides, in words.
-    """
-
-    written: dict[Path, int]
-    columns: dict[str, str]
-    sheets: dict[str, int]
-    not_read: dict[str, str]
-    left_out: dict[str, list[str]]
-    n_mended: int
-    proposals: list[str]
+    written: dict[Path, int]  # row file -> rows in it
+    columns: dict[str, str]  # column of the dataset -> column of the file that it was made of
+    sheets: dict[str, int]  # sheet -> rows that were taken from it, where the file has several
+    not_read: dict[str, str]  # sheet -> why it was not read
+    left_out: dict[str, list[str]]  # reason -> records that are in no row file
+    n_mended: int  # cells whose text was encoded twice
+    proposals: list[str]  # what the user may want besides, in words
 
 
 def bring(file: Path, dataset: Dataset, root: Path, options: ImportOptions) -> Brought:

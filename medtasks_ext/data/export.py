@@ -32,21 +32,13 @@ class PlacedRow:
 
 @dataclass
 class Table:
-    """One table of a file.
+    """One table of a file."""
 
-    Attributes:
-        sheet: its name; empty where the file has no sheets.
-        header: names of the columns.
-        rows: below the header.
-        left_out: reason -> records that are no rows.
-        n_mended: cells whose text was encoded twice, and is read as it was meant.
-    """
-
-    sheet: str
-    header: list[str]
-    rows: list[PlacedRow]
-    left_out: dict[str, list[str]] = field(default_factory=dict)
-    n_mended: int = 0
+    sheet: str  # its name; empty where the file has no sheets
+    header: list[str]  # names of the columns
+    rows: list[PlacedRow]  # below the header
+    left_out: dict[str, list[str]] = field(default_factory=dict)  # reason -> records that are no rows
+    n_mended: int = 0  # cells whose text was encoded twice, and is read as it was meant
 
     def leave(self, number: int, why: str) -> None:
         self.left_out.setdefault(why, []).append(PlacedRow(number, self.sheet, {}).place)

@@ -142,15 +142,10 @@ def compare_rows(dataset: Dataset, lock: DataLock | None, documents: Documents) 
 
 @dataclass(frozen=True)
 class LocalRows:
-    """What is known of local rows before they are asked.
+    """What is known of local rows before they are asked."""
 
-    Attributes:
-        folded: their hash as a lock keeps it; None where none is kept.
-        differs: the lock knows the suite's rows, and these are others.
-    """
-
-    folded: str | None
-    differs: bool
+    folded: str | None  # their hash as a lock keeps it; None where none is kept
+    differs: bool  # the lock knows the suite's rows, and these are others
 
 
 def local_rows(dataset: Dataset) -> LocalRows:

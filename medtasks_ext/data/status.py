@@ -34,21 +34,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RowsLook:
-    """What a look at all rows of a dataset found. No text of a row.
+    """What a look at all rows of a dataset found. No text of a row."""
 
-    Attributes:
-        n_test: documents that can be evaluated.
-        n_fewshot: rows of the pool.
-        n_questions: different questions among the documents.
-        faults: what is wrong, where, and what mends it.
-        exclusions: which rows of the source are left out, and why.
-    """
-
-    n_test: int
-    n_fewshot: int
-    n_questions: int
+    n_test: int  # documents that can be evaluated
+    n_fewshot: int  # rows of the pool
+    n_questions: int  # different questions among the documents
+    # what is wrong, where, and what mends it
     faults: list[tuple[str, str, str]] = field(default_factory=list)
-    exclusions: str | None = None
+    exclusions: str | None = None  # which rows of the source are left out, and why
 
     @property
     def errors(self) -> list[MedtasksError]:

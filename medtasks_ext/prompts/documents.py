@@ -14,66 +14,39 @@ if TYPE_CHECKING:
 
 
 class LoadedRecord(TypedDict, total=False):
-    """What was loaded for a task, as results have it: what says something. Old results have fewer keys.
+    """What was loaded for a task, as results have it: what says something. Old results have fewer keys."""
 
-    Attributes:
-        task: dataset id.
-        language: of the documents.
-        origin: local, hub, release or sample.
-        where: file or repository.
-        revision: pinned revision of a download.
-        instruction: official or own wording.
-        artefact: the released file that holds the official words, where the rows do not carry them.
-        artefact_revision: its version or commit.
-        prompt_hash: identifies the prompt templates; other prompts give other scores.
-        rows_hash: identifies the rendered documents and their gold.
-        names_hash: identifies the documents by their names alone, which strategies and wordings share.
-        folded: the hash of local test rows that `data.lock` keeps of a suite's (`data.rowlock.folded`); none
-            of so few rows that are not open that it would give their answers away.
-        differs: local test rows are not those of the public file that `data.lock` knows.
-        rebuilt: test rows come from the source, not from the suite.
-        recovered: official test rows that were found in the source, and all that there are.
-        database: digest of the database on which answers are run.
-        n_test: documents to evaluate.
-        n_fewshot: rows in the few-shot pool.
-        n_held_out: test rows moved to the pool because the source has none that can be shown.
-        n_overlap: rows of the pool that hold a test row's text or stand in one, if any.
-        examples: whether the pool, which stands as it is, is the suite's own by its rows (`authors`) or name.
-        n_without_gold: documents that can be predicted but not scored.
-        n_dropped: test rows left out since their gold is blank, as officially done.
-        excluded: reason -> test rows of the pinned download that the task's file excludes, if any.
-        n_source: its test rows before, where some are excluded.
-        n_faulty: local test rows with faults that were left out (`--drop-faulty`), if any.
-        n_alike: test rows left out since a later one asks the same, as the suite does, if any.
-    """
-
-    task: str
-    language: str
-    origin: str
-    where: str
-    revision: str
-    instruction: str
-    prompt_hash: str
-    rows_hash: str
+    task: str  # dataset id
+    language: str  # of the documents
+    origin: str  # local, hub, release or sample
+    where: str  # file or repository
+    revision: str  # pinned revision of a download
+    instruction: str  # official or own wording
+    prompt_hash: str  # identifies the prompt templates; other prompts give other scores
+    rows_hash: str  # identifies the rendered documents and their gold
+    # the hash of local test rows that `data.lock` keeps of a suite's (`data.rowlock.folded`); none of so few
+    # rows that are not open that it would give their answers away
     folded: str
-    differs: bool
-    rebuilt: bool
-    names_hash: str
-    artefact: str
-    artefact_revision: str
-    recovered: list[int]
-    database: str
-    n_test: int
-    n_fewshot: int
-    n_held_out: int
-    n_overlap: int
+    differs: bool  # local test rows are not those of the public file that `data.lock` knows
+    rebuilt: bool  # test rows come from the source, not from the suite
+    names_hash: str  # identifies the documents by their names alone, which strategies and wordings share
+    artefact: str  # the released file that holds the official words, where the rows do not carry them
+    artefact_revision: str  # its version or commit
+    recovered: list[int]  # official test rows that were found in the source, and all that there are
+    database: str  # digest of the database on which answers are run
+    n_test: int  # documents to evaluate
+    n_fewshot: int  # rows in the few-shot pool
+    n_held_out: int  # test rows moved to the pool because the source has none that can be shown
+    n_overlap: int  # rows of the pool that hold a test row's text or stand in one, if any
+    # whether the pool, which stands as it is, is the suite's own by its rows (`authors`) or name
     examples: Literal["authors", "named"]
-    n_without_gold: int
-    n_dropped: int
+    n_without_gold: int  # documents that can be predicted but not scored
+    n_dropped: int  # test rows left out since their gold is blank, as officially done
+    # reason -> test rows of the pinned download that the task's file excludes, if any
     excluded: dict[str, int]
-    n_source: int
-    n_faulty: int
-    n_alike: int
+    n_source: int  # its test rows before, where some are excluded
+    n_faulty: int  # local test rows with faults that were left out (`--drop-faulty`), if any
+    n_alike: int  # test rows left out since a later one asks the same, as the suite does, if any
 
 
 @dataclass

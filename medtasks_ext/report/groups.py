@@ -56,42 +56,30 @@ class Group(Members):
 
 @dataclass
 class GroupScore:
-    """What one entry has in one group with one strategy.
-
-    Attributes:
-        score: 0-1; None where no task has one.
-        low: lower end of the 95 % interval; None where a task has none.
-        rough: whether the interval of one of its tasks is.
-        paper: the interval that the suite's paper prints.
-        valid: mean over finished tasks of the share of readable answers.
-        cut: the same of the share of answers that fill the token budget; None where it was not counted.
-        scored: tasks with a score; None where a paper prints the group's score alone.
-        rank: place among entries that have all of its tasks, on those tasks; equal scores share the best.
-        limited: whether a task was asked some of its documents alone.
-        estimate: how near the score is to that of all documents, where some were drawn.
-        short: its tasks with fewer rows than the suite states, or fewer answers than rows.
-        unlike: its tasks that were asked under other conditions than the suite's paper states.
-    """
+    """What one entry has in one group with one strategy."""
 
     entry: Entry
     strategy: str
     group: Group
     sample: bool
-    score: float | None
-    low: float | None = None
+    score: float | None  # 0-1; None where no task has one
+    low: float | None = None  # lower end of the 95 % interval; None where a task has none
     high: float | None = None
-    rough: bool = False
-    paper: Interval | None = None
-    valid: float | None = None
+    rough: bool = False  # whether the interval of one of its tasks is
+    paper: Interval | None = None  # the interval that the suite's paper prints
+    valid: float | None = None  # mean over finished tasks of the share of readable answers
+    # the same of the share of answers that fill the token budget; None where it was not counted
     cut: float | None = None
-    scored: int | None = None
+    scored: int | None = None  # tasks with a score; None where a paper prints the group's score alone
     documents: int | None = None
+    # place among entries that have all of its tasks, on those tasks; equal scores share the best
     rank: int | None = None
     of: int | None = None
     pending: tuple[str, ...] = ()
-    limited: bool = False
-    estimate: Nearness | None = None
-    short: tuple[str, ...] = ()
+    limited: bool = False  # whether a task was asked some of its documents alone
+    estimate: Nearness | None = None  # how near the score is to that of all documents, where some were drawn
+    short: tuple[str, ...] = ()  # its tasks with fewer rows than the suite states, or fewer answers than rows
+    # its tasks that were asked under other conditions than the suite's paper states
     unlike: tuple[str, ...] = ()
 
     @property

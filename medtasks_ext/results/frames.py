@@ -28,13 +28,9 @@ SHARED_AXES = ("language", "task_type", "stage", "specialties", "document_types"
 
 @dataclass(frozen=True)
 class Columns:
-    """Columns that stand together in the documentation.
+    """Columns that stand together in the documentation."""
 
-    Attributes:
-        names: with `:TYPE` where they hold no text; between blanks.
-    """
-
-    names: str
+    names: str  # with `:TYPE` where they hold no text; between blanks
     meaning: str
 
 

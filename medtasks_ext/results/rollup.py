@@ -50,15 +50,12 @@ class Finished(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Members:
-    """What a group's score is taken over.
-
-    Attributes:
-        parts: those behind its score, a mean over parts, each the mean of its tasks; none where its tasks
-            have no mean. Others are run and shown without counting.
-    """
+    """What a group's score is taken over."""
 
     name: str
     datasets: tuple[str, ...]
+    # those behind its score, a mean over parts, each the mean of its tasks; none where its tasks have no
+    # mean. Others are run and shown without counting.
     parts: tuple[tuple[str, ...], ...]
 
     @cached_property
@@ -109,21 +106,13 @@ class Row:
 
 @dataclass(frozen=True)
 class Layout:
-    """Which finished tasks are in which groups, and how much they count there.
+    """Which finished tasks are in which groups, and how much they count there."""
 
-    Attributes:
-        members: (groups, tasks) 1 where the task is in the group.
-        counted: (groups, tasks) 1 where the group's score is taken over it.
-        weights: (ways, tasks) in the score; groups that are scored alike share a row.
-        parts: for each way the tasks of each part, by their places.
-        way: for each group its row of `weights`.
-    """
-
-    members: Array
-    counted: Array
-    weights: Array
-    parts: tuple[tuple[tuple[int, ...], ...], ...]
-    way: tuple[int, ...]
+    members: Array  # (groups, tasks) 1 where the task is in the group
+    counted: Array  # (groups, tasks) 1 where the group's score is taken over it
+    weights: Array  # (ways, tasks) in the score; groups that are scored alike share a row
+    parts: tuple[tuple[tuple[int, ...], ...], ...]  # for each way the tasks of each part, by their places
+    way: tuple[int, ...]  # for each group its row of `weights`
 
     def means(self, values: Sequence[float | None]) -> list[float | None]:
         """For each group the mean of a figure over the tasks that have it; None where there is none."""

@@ -34,22 +34,14 @@ _ENOUGH = 10
 
 @dataclass(frozen=True)
 class ReadRows:
-    """The rows of a split.
-
-    Attributes:
-        n_dropped: rows left out since their gold is blank.
-        rebuilt: the schema says that they are not the suite's own.
-        excluded: reason -> rows that the task's file excludes.
-        n_source: rows of the source, excluded ones among them.
-        n_alike: rows left out since a later one asks the same.
-    """
+    """The rows of a split."""
 
     rows: list[ReadRow]
-    n_dropped: int = 0
-    rebuilt: bool = False
-    excluded: dict[str, int] = field(default_factory=dict)
-    n_source: int = 0
-    n_alike: int = 0
+    n_dropped: int = 0  # rows left out since their gold is blank
+    rebuilt: bool = False  # the schema says that they are not the suite's own
+    excluded: dict[str, int] = field(default_factory=dict)  # reason -> rows that the task's file excludes
+    n_source: int = 0  # rows of the source, excluded ones among them
+    n_alike: int = 0  # rows left out since a later one asks the same
 
 
 class FieldReader:

@@ -43,21 +43,13 @@ class Point(TypedDict):
 
 @dataclass(slots=True)
 class ReadRow:
-    """A row as its fields.
+    """A row as its fields."""
 
-    Attributes:
-        fields: its columns and what the schema derives from them.
-        place: which row it is, such as `test row 5, item 2`.
-        where: its file, for messages.
-        instruction: that comes with a row of the authors' own files, if any.
-        points: its scoring points, where the task has some.
-    """
-
-    fields: Row
-    place: str
-    where: str
-    instruction: str | None = None
-    points: list[Point] | None = None
+    fields: Row  # its columns and what the schema derives from them
+    place: str  # which row it is, such as `test row 5, item 2`
+    where: str  # its file, for messages
+    instruction: str | None = None  # that comes with a row of the authors' own files, if any
+    points: list[Point] | None = None  # its scoring points, where the task has some
 
     @property
     def named(self) -> str:

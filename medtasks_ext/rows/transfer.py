@@ -98,25 +98,18 @@ def failed(error: Exception, where: str, otherwise: str = OTHERWISE) -> NotHereE
 
 @dataclass(frozen=True)
 class Expected:
-    """What a download is known to be, and how it is asked for.
+    """What a download is known to be, and how it is asked for."""
 
-    Attributes:
-        otherwise: what helps where it cannot be had, for the message.
-        accept: the type of content that is asked for.
-        largest: bytes beyond which it is refused; by default more than any source has.
-        size: bytes that it has, where they are known; a server that announces others is not read.
-        known: whether its content is: then the part of an earlier call is taken up, and a server need not
-            say how long it is. Where nobody knows the content, an answer that ended early could not be told
-            from a whole one; archives have a mark at their end.
-        attempts: how often it is asked for in all.
-    """
-
-    otherwise: str = OTHERWISE
-    accept: str = _ANY
-    largest: int | None = None
+    otherwise: str = OTHERWISE  # what helps where it cannot be had, for the message
+    accept: str = _ANY  # the type of content that is asked for
+    largest: int | None = None  # bytes beyond which it is refused; by default more than any source has
+    # bytes that it has, where they are known; a server that announces others is not read
     size: int | None = None
+    # whether its content is: then the part of an earlier call is taken up, and a server need not say how long
+    # it is. Where nobody knows the content, an answer that ended early could not be told from a whole one;
+    # archives have a mark at their end.
     known: bool = True
-    attempts: int = ATTEMPTS
+    attempts: int = ATTEMPTS  # how often it is asked for in all
 
 
 def fetch(url: str, target: Path, check: Callable[[Path], object], expected: Expected = Expected()) -> Path:
