@@ -175,8 +175,6 @@ def test_what_follows_from_the_new_task_is_built_and_locked(copy):
     assert added.startswith(f"{TASK} 1-A ") and set(before) < set(after)
 
 
-# ---------------------------------------------------------------------- branches
-
 ROWS = [
     {
         "q": f"Which vaccine does invented traveller {n} need first?",
@@ -232,9 +230,6 @@ def test_branches_that_follow_the_page_or_the_wizard_merge(copy, tmp_path):
     before, lines = ((root / "tasks.lock").read_text().splitlines() for root in (ROOT, checkout.tree))
     assert set(before) < set(lines) and len(lines) == len(before) + 3
     assert [sum(line.startswith(f"{name} ") for line in lines) for name in new] == [1, 1, 1]
-
-
-# ---------------------------------------------------------------------- the tests of the others
 
 
 def add_polish(tree: Path) -> None:

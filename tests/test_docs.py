@@ -114,9 +114,6 @@ def test_a_page_speaks_of_the_product_only(page):
     ] == []
 
 
-# ---------------------------------------------------------------------- commands
-
-
 @cache
 def lm_eval_flags() -> frozenset[str]:
     from lm_eval._cli.run import Run
@@ -291,8 +288,6 @@ def test_the_list_of_commands_has_all_of_them():
             assert all(flag in text for flag in parameter.opts if flag.startswith("-"))
 
 
-# ---------------------------------------------------------------------- nothing is lost
-
 #: what `tools/docs.py` and tests write from code and data
 REFERENCE = {
     *(f"docs/{name}.md" for name in ("commands", "keys", "metric_names", "columns", "conditions")),
@@ -409,9 +404,6 @@ def test_what_commands_and_files_name_as_a_page_exists():
     assert gone == set()
 
 
-# ---------------------------------------------------------------------- versions
-
-
 def changelog() -> str:
     return (ROOT / "CHANGELOG.md").read_text()
 
@@ -454,8 +446,6 @@ def test_the_changelog_names_every_task_whose_scores_stopped_being_comparable():
     assert unnamed == [], "say under `Task versions` in CHANGELOG.md why N rose"
     assert raised or "`N` has risen for none" in changelog()
 
-
-# ---------------------------------------------------------------------- questions
 
 #: what a reader who knows lm-eval, but not this package, asks -> where the answer stands, and what it says
 QUESTIONS = {
@@ -508,9 +498,6 @@ def test_a_question_is_answered_two_links_from_the_readme(question):
     first = {target_of(ROOT / "README.md", link) for link in links(ROOT / "README.md") if "://" not in link}
     second = {target_of(near, link) for near in first if near.suffix == ".md" for link in links(near)}
     assert page in first | second
-
-
-# ---------------------------------------------------------------------- the interface in Python
 
 
 def test_every_public_name_of_the_page_for_python_has_a_docstring():

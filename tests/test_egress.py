@@ -89,9 +89,6 @@ def model_server(names):
         yield one
 
 
-# ---------------------------------------------------------------------- the policy
-
-
 def is_this_machine(host):
     address = ipaddress.ip_address(host)
     return (getattr(address, "ipv4_mapped", None) or address).is_loopback
@@ -163,9 +160,6 @@ def test_a_proxy_carries_no_text_that_it_could_read(names, monkeypatch):
         )
     }  # fmt: skip
     assert list(taken.values()) == [False, False, True, False, True]
-
-
-# ---------------------------------------------------------------------- engines, driven from Python
 
 
 def requests(*texts):
@@ -272,9 +266,6 @@ def test_a_disk_that_takes_no_note_stops_the_text(model_server, tmp_path, monkey
     engine = ApiEngine(chat(model_server.port), egress=Egress.of().recording(SentLog(tmp_path / "run").add))
     found = outcomes_of(engine, *requests(CLOSED))
     assert isinstance(found["k0"], Fault) and not model_server.asked
-
-
-# ---------------------------------------------------------------------- commands
 
 
 def model_flags(port, host=GPU):
@@ -427,9 +418,6 @@ def test_the_contamination_probe_obeys_the_same_rule(names, model_server, medtas
     done = medtasks(*command, "--allow-host", GPU)
     assert done.code == 0, done.text
     assert sent(tmp_path / "p") == {(GPU, task, "allowed")}
-
-
-# ---------------------------------------------------------------------- plain lm-eval
 
 
 REFERRAL = "medhelm_hospice_referral"

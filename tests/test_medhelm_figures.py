@@ -100,8 +100,6 @@ def test_models_need_the_same_benchmarks():
         suite_figures({"a": [0.5], "b": [0.5, 0.1]})
 
 
-# ---------------------------------------------------------------- costs
-
 #: Documents that the published cost file lists where they differ from the paper's table, and two
 #: models' own counts on two benchmarks.
 RUN_SIZES = {

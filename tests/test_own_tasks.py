@@ -25,7 +25,7 @@ from medtasks_ext.runner.validate import checks_of
 from tests.conftest import ROOT, rewrite_answers, write_jsonl
 from tests.human.conftest import write as write_form
 from tests.judge.server import Reply, Server, coded
-from tests.report.made import write_run
+from tests.report.made import data_of, write_run
 
 SOURCE = Path(__file__).parent / "own_tasks"
 ITALIAN, POLISH, GREEK = "wards_referti_triage", "wards_pytania_o_leki", "wards_epeigon"
@@ -76,9 +76,6 @@ def run(medtasks, rows, tmp_path):
 def sized(text: str) -> dict[str, int]:
     """What `ls --groups` prints."""
     return {name: int(n) for name, n in (line.split() for line in text.splitlines())}
-
-
-# ---------------------------------------------------------------------- what is there
 
 
 def test_datasets_are_listed_by_language_axis_and_suite(medtasks, own):
@@ -158,9 +155,6 @@ def test_a_folder_of_the_command_line_is_one_of_the_environment(medtasks, own, m
     assert outcome.code == 0 and "1.0000" in outcome.out
 
 
-# ---------------------------------------------------------------------- runs and scores
-
-
 @pytest.fixture
 def server():
     """A judge that gives the three axes 5, 5 and 4."""
@@ -223,11 +217,11 @@ def test_the_suites_own_figure_is_the_mean_over_its_axis(medtasks, run, jury, se
         "emergency", "outpatient", "average",
     }  # fmt: skip
     assert {row["suite"] for row in table} == {"", "wards", "own"}
-    page = (folder.parent / "report" / "report.html").read_text(encoding="utf-8")
-    assert "WardBench" in page and "Each unit counts once." in page and "Emergency department" in page
-    [content] = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    page = folder.parent / "report" / "report.html"
+    words = ("WardBench", "Each unit counts once.", "Emergency department")
+    assert all(word in page.read_text(encoding="utf-8") for word in words)
     joined_later = {item.id for item in registry().datasets.values() if item.joined_later}
-    assert {item["id"] for item in json.loads(content)["datasets"] if item["added"]} == joined_later
+    assert {item["id"] for item in data_of(page)["datasets"] if item["added"]} == joined_later
     assert not joined_later & {ITALIAN, POLISH, GREEK}
 
     outcome = medtasks("card", "run", "-o", "card", "--parts")
@@ -312,9 +306,6 @@ def test_the_lock_is_of_built_in_tasks(medtasks, own):
     assert outcome.code == 2 and "no task, group or tag named 'wards_el'" in outcome.err
 
 
-# ---------------------------------------------------------------------- plain lm-eval
-
-
 @pytest.fixture
 def manager(medtasks, own, tmp_path) -> TaskManager:
     """lm-eval's own index over the built-in tasks and what `medtasks dev path` prints."""
@@ -363,9 +354,6 @@ def test_a_folder_for_lm_eval_follows_the_files(medtasks, own):
     forget()
     assert Path(medtasks("dev", "path").out.strip()) == folder
     assert not (folder / "own" / ALONE / "task.yaml").exists()
-
-
-# ---------------------------------------------------------------------- bad input
 
 
 def change(path: Path, old: str, new: str) -> None:
@@ -450,9 +438,6 @@ def test_a_part_of_a_suite_is_refused(medtasks, own, monkeypatch):
     assert outcome.code == 2 and f"name the suite's folder: {own / 'wards'}" in outcome.err
 
 
-# ---------------------------------------------------------------------- the page
-
-
 def section() -> str:
     """What docs/add_a_dataset.md says of tasks of one's own."""
     text = (ROOT / "docs" / "add_a_dataset.md").read_text(encoding="utf-8")
@@ -490,8 +475,6 @@ def test_the_page_shows_commands_that_do_what_it_says(medtasks, data_dir, tmp_pa
     names = re.search(r"--tasks (\S+)", lm_eval)[1].split(",")
     assert set(manager.load(names)["tasks"]) == {"own_cadute", "wards_triage"}
 
-
-# ---------------------------------------------------------------------- new
 
 FLAGS = (
     "--kind", "label_word", "--language", "it", "--task-type", "text_classification", "--document-types",

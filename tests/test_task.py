@@ -77,9 +77,6 @@ def metrics(task: Any) -> set[str]:
     return set(task.aggregation())
 
 
-# ---------------------------------------------------------------------- a file that includes another
-
-
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("place", PLACES)
 def test_a_changed_prompt_is_asked_wherever_the_file_lies(mine, built_tasks, place, strategy):
@@ -237,9 +234,6 @@ def test_a_chain_of_thought_holds_no_rows_out_for_shots_that_it_does_not_show(da
     assert counts == {"zero_shot": 7, "cot": 12, "five_shot": 7}
 
 
-# ---------------------------------------------------------------------- what does not count
-
-
 def test_values_of_metadata_and_model_arguments_change_no_document(mine):
     """lm-eval merges --metadata and --model_args over the file's metadata."""
     path = mine(prompt=CHANGED)
@@ -249,9 +243,6 @@ def test_values_of_metadata_and_model_arguments_change_no_document(mine):
     assert other.eval_docs is plain.eval_docs
     assert other.config.metadata["medtasks"] == plain.config.metadata["medtasks"]
     assert {key: other.dump_config()[key] for key in plain.own} == plain.own
-
-
-# ---------------------------------------------------------------------- refusals
 
 
 #: MedNLI's task file, with all facts under `about`
@@ -307,9 +298,6 @@ def test_a_cache_of_prompts_that_knows_neither_rows_nor_decoding_is_refused(mine
     with pytest.raises(MedtasksError, match="lm-eval's cache does not tell rows") as error:
         evaluate(lm=Oracle(), task_dict=tasks, bootstrap_iters=0, cache_requests=True)
     assert error.value.where == "--cache_requests, my_mednli" and "leave the flag out" in error.value.remedy
-
-
-# ---------------------------------------------------------------------- what results hold
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

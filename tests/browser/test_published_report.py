@@ -1,7 +1,6 @@
 """The page of `medtasks report --published all`: where it begins, what it offers, and its numbers."""
 
 import csv
-import json
 import re
 
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from tests.browser.axe import LOOKS, violations
 from tests.browser.report_page import go, on_all, open_tables, table, texts, whole
 from tests.conftest import command
+from tests.report.made import data_of
 
 #: billions of parameters: from, to
 SIZES = {"up to 4 B": (0, 4), "4 to 10 B": (4, 10), "10 to 35 B": (10, 35), "more than 35 B": (35, 1e9)}
@@ -41,8 +41,7 @@ def opened(made, report_browser):
 
 @pytest.fixture(scope="module")
 def data(made):
-    page = (made / "report.html").read_text(encoding="utf-8")
-    return json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
+    return data_of(made / "report.html")
 
 
 @pytest.fixture(scope="module")

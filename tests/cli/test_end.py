@@ -29,9 +29,6 @@ def results(tmp_path) -> dict:
     return json.loads((tmp_path / "run" / "results.json").read_text())
 
 
-# ---------------------------------------------------------------------- which rows
-
-
 def test_tasks_and_small_groups_are_rows_of_their_own():
     names = ["bridge_zh", "medhelm_admin", "mlb_cmexam", "bridge_mie_cot"]
     found = outline(registry(), names)
@@ -85,9 +82,6 @@ def test_of_very_many_names_the_suites_are_shown():
     assert found.single == [] and len(found.blocks) == blocks > len(registry().suites)
 
 
-# ---------------------------------------------------------------------- the table
-
-
 @pytest.fixture
 def two_suites(medtasks):
     """A run of synthetic rows of two suites, one of them by a group across suites."""
@@ -125,9 +119,6 @@ def test_a_narrow_terminal_breaks_no_figure(two_suites, medtasks, monkeypatch):
     outcome = medtasks(*SAMPLE, "--tasks", "medtasks_private")
     assert all(len(line) <= 80 for line in outcome.out.splitlines())
     assert rows(outcome)["mlb"][1:4] == rows(two_suites)["mlb"][1:4]
-
-
-# ---------------------------------------------------------------------- what comes next
 
 
 def following(outcome) -> list[str]:

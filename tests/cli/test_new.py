@@ -208,8 +208,6 @@ def test_the_tasks_of_an_installed_package_are_left_alone(medtasks, tmp_path, mo
     assert "export MEDTASKS_TASKS=my_tasks" in outcome.err and "--suite own" in outcome.err
 
 
-# ---------------------------------------------------------------------- for a file's columns
-
 OWN = (
     "new", "--from", "rows.jsonl", "--suite", "own", "--id", "mine", "--access", "private", "--language",
     "it", "--task-type", "text_classification", "--document-types", "general_ehr_note", "--specialties",

@@ -146,9 +146,6 @@ def test_nothing_is_fetched_for_a_plan_and_what_was_fetched_is_used(plan, monkey
     assert "HF_HUB_OFFLINE" not in os.environ
 
 
-# ---------------------------------------------------------------------- money, hours, tokens
-
-
 def test_a_measured_throughput_gives_hours_and_their_price(medtasks, plan, tokenizers, chip_ctc):
     assert plan("ORG/Model-8B", *CHIP_CTC)["total"]["most_hours"] is None
     assert "give --throughput" in medtasks("plan", "ORG/Model-8B", *CHIP_CTC).out
@@ -173,9 +170,6 @@ def test_without_a_tokenizer_four_bytes_are_a_token(medtasks, plan, tokenizers, 
     record = plan("ORG/Other-8B", *CHIP_CTC)
     assert record["total"]["prompt_tokens"] == sum(-(-len(text.encode()) // 4) for text in prompts)
     assert "a token for 4 bytes" in record["rules"][0] and "has no tokenizer" in record["rules"][0]
-
-
-# ---------------------------------------------------------------------- the model
 
 
 def test_budgets_are_those_of_a_run_that_knows_whether_the_model_reasons(plan):

@@ -92,9 +92,6 @@ def lines(tally: Tally, width: int = 80, height: int = 24, alarms: Alarms | None
     return console.export_text().splitlines()
 
 
-# ---------------------------------------------------------------------- how long it will take
-
-
 def test_the_time_left_follows_from_what_this_process_did(clock):
     tally = Tally({MIE: 1000})
     assert tally.seconds_left() is None
@@ -165,9 +162,6 @@ def test_a_time_is_written_in_two_units_at_most(seconds, words):
     assert duration(seconds) == words
 
 
-# ---------------------------------------------------------------------- money, faults, readable answers
-
-
 def test_what_it_costs_follows_from_counted_tokens_and_unknown_replies_are_the_most_they_can_be(clock):
     budget = Budget(spent=7.0, unsure=3.0)  # by earlier calls
     tally = Tally({MIE: 100}, budget=budget)
@@ -231,9 +225,6 @@ def test_a_reader_that_fails_does_not_end_the_run(clock):
     assert tally.tasks[MIE].answers == 10 and tally.tasks[MIE].read == 0
 
 
-# ---------------------------------------------------------------------- a pipe
-
-
 def test_a_pipe_gets_a_plain_line_per_task(clock, capsys):
     with Progress(Tally({MIE: 10, COT: 10}), score=lambda task: "score 0.5000") as progress:
         clock.now = 30
@@ -293,9 +284,6 @@ def test_variables_of_ci_systems_make_no_terminal(monkeypatch, capsys):
     with Progress(Tally({MIE: 1})) as progress:
         progress.say_task(MIE, "done")
     assert capsys.readouterr().err == f"[1/1] {MIE}: done (0 s)\n"
-
-
-# ---------------------------------------------------------------------- a terminal
 
 
 def test_finished_tasks_scroll_by_above_the_display(clock, terminal):
@@ -393,8 +381,6 @@ def test_tasks_left_behind_stay_on_top(clock):
     assert [line.split()[0] for line in lines(tally)[:2]] == ["b", "a"]
     assert "0 of 3 tasks done, 2 under way, 1 to be scored" in "\n".join(lines(tally))
 
-
-# ---------------------------------------------------------------------- early alarm
 
 CUT, EMPTY, BAD = Answer("hm " * 9, "length"), Answer(" \n", "stop"), Answer("no", "stop")
 

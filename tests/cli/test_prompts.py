@@ -117,9 +117,6 @@ def test_a_file_that_changed_in_the_cache(cache):
         artefacts.local_artefact(WHEEL)
 
 
-# ---------------------------------------------------------------------- commands
-
-
 @pytest.fixture
 def small(tasks_of) -> Path:
     """MedHELM with one dataset, whose wheel is a small one of ours."""

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import re
 import shutil
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from tests.conftest import command, rewrite_answers, write_jsonl
 from tests.judge.made import make_rows, make_task, rows
+from tests.report.made import data_of
 
 N = 12
 TASK, GATED = "medhelm_qa", "medhelm_gated"
@@ -98,11 +98,3 @@ def write(folder: Path, expert: str, choose) -> Path:
     with path.open("w", encoding="utf-8-sig", newline="") as file:
         csv.writer(file).writerows(table)
     return path
-
-
-def data_of(page: Path) -> dict:
-    """The form inside a page."""
-    content = page.read_text(encoding="utf-8")
-    return json.loads(
-        re.search(r'<script type="application/json" id="data">(.*?)</script>', content, re.S)[1]
-    )

@@ -11,8 +11,9 @@ from sklearn.metrics import cohen_kappa_score
 
 from medtasks_ext.registry import registry
 from tests.conftest import write_jsonl
-from tests.human.conftest import GATED, MODELS, QUEUE, TASK, N, data_of, key_of, text_of, write
+from tests.human.conftest import GATED, MODELS, QUEUE, TASK, N, key_of, text_of, write
 from tests.judge.made import AXES
+from tests.report.made import data_of
 
 EXPERTS = ("expert_1", "expert_2", "expert_3")
 
@@ -38,9 +39,6 @@ def ingest(medtasks, tmp_path):
         return done, tmp_path / "out"
 
     return call
-
-
-# ---------------------------------------------------------------------- pairs
 
 
 def test_every_expert_sees_the_same_pairs_in_an_order_and_with_sides_of_their_own(export):
@@ -183,9 +181,6 @@ def test_a_form_with_text_that_is_not_open_says_so(runs, medtasks):
     assert "agreement for the data" in notice and "agreement for the data" in done.err
 
 
-# ---------------------------------------------------------------------- what comes back
-
-
 def refused(medtasks, folder, edit, *options):
     """The message about a form with something wrong in it."""
     path = write(folder, "expert_1", lambda about, question: "tie")
@@ -229,9 +224,6 @@ def test_a_key_that_is_none_is_refused(export, medtasks):
     for name, said in (("nowhere.json", "no such file"), ("other.json", "not the key of an export")):
         done = medtasks("human", "ingest", form, "--key", folder / name, "-o", "out")
         assert done.code == 2 and said in done.err
-
-
-# ---------------------------------------------------------------------- points
 
 
 def test_a_queue_becomes_a_form_in_the_language_of_its_texts_and_decisions(queue, medtasks, ingest, tmp_path):
@@ -279,9 +271,6 @@ def test_a_line_that_is_no_case_is_named(tmp_path, medtasks, line):
     assert done.code == 2 and "line 2" in done.err, done.text
 
 
-# ---------------------------------------------------------------------- ratings
-
-
 def opinion(expert, about):
     """What an expert thinks of an answer, 1-5."""
     document, axis = int(about["unit"].split("\td")[1]), list(AXES).index(about["criterion"])
@@ -324,8 +313,6 @@ def test_each_answer_has_as_many_raters_as_wanted_and_ratings_become_figures(run
     done = medtasks("judge", "run", *MODELS, "--jury", "local", "--ratings", out / "ratings.csv", "--dry-run")
     assert done.code == 0, done.text
 
-
-# ---------------------------------------------------------------------- items, and a taxonomy
 
 CHOICE, OPEN = "mlb_maexam", "mlb_maethic"
 

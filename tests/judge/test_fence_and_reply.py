@@ -239,8 +239,6 @@ def test_any_reply_is_a_verdict_or_unreadable(reply):
             rubric.read(reply, {"question": "Q", "response": reply})
 
 
-# ---------------------------------------------------------------------- a suite's own words
-
 SLOTS = {"{QUESTION}": Template("{{ question }}", "test"), "{RESPONSE}": Template("{{ response }}", "test")}
 WORDS = JuryWords(split_at("{QUESTION} {RESPONSE}", SLOTS), SLOTS, None)
 OFFICIAL = Rubric(RUBRIC.judging, words=WORDS)

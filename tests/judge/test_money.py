@@ -94,9 +94,6 @@ def test_a_model_charges_no_more_than_the_limit(medtasks, tmp_path, seed):
         assert medtasks(*command, "--max-cost", 0.0).code in (1, 2) and len(server.asked) == asked
 
 
-# ---------------------------------------------------------------------- fields, prices, hosts
-
-
 @pytest.mark.parametrize(
     "field",
     ["n", "model", "messages", "stream", "max_tokens", "maxOutputTokens", "max_completion_tokens", "best_of"],

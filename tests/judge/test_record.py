@@ -42,9 +42,6 @@ def held_back(server, n):
     return script
 
 
-# ---------------------------------------------------------------------- conditions
-
-
 @pytest.mark.parametrize(
     ("settings", "shown"),
     [
@@ -72,9 +69,6 @@ def test_scores_of_judges_that_were_asked_otherwise_are_never_tested(
     compared = medtasks("compare", "run", "other")
     assert compared.code == 2 and "was judged by different juries" in compared.err, compared.text
     assert shown in compared.err
-
-
-# ---------------------------------------------------------------------- money
 
 
 def test_an_intent_stands_in_the_file_before_its_request_is_sent(run, priced, medtasks, server):
@@ -186,9 +180,6 @@ def test_an_interrupted_judge_leaves_no_open_intent(run, priced, medtasks, serve
     assert "USD, and up to" not in again
 
 
-# ---------------------------------------------------------------------- the chain and its seal
-
-
 def test_an_edited_line_is_refused_with_file_and_line(run, jury, medtasks, server):
     folder = run("qa")
     medtasks("judge", "run", "--jury", jury("one"))
@@ -243,9 +234,6 @@ def test_replies_with_half_a_character_are_kept(run, jury, medtasks, metrics, se
     assert not server.asked and metrics(folder)["judged"] == 1
 
 
-# ---------------------------------------------------------------------- files of an older version
-
-
 def made_old(folder):
     """Rewrites a task's judgements as the version before the chain kept them."""
     files = {"": [], ".failures": []}
@@ -291,9 +279,6 @@ def test_what_an_old_store_cost_counts_at_the_jurys_price(run, jury, priced, med
     assert f"spent on these runs so far: {6 * REPLY:.2f} USD\n" in medtasks(
         "judge", "run", "--jury", priced("one", "two"), "--dry-run"
     ).out  # fmt: skip
-
-
-# ---------------------------------------------------------------------- one process writes
 
 
 def test_a_folder_that_a_run_works_in_is_not_judged_and_can_be_read(run, jury, medtasks, server, tmp_path):

@@ -29,9 +29,6 @@ def lines(path) -> list[dict]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-# ---------------------------------------------------------------------- training data
-
-
 def test_a_row_asks_what_the_served_judge_is_asked_and_answers_with_the_experts_decision(medtasks, tmp_path):
     write_jsonl(tmp_path / "cases.jsonl", [case(f"c{n}") for n in range(10)])
     outcome = medtasks("judge", "data", "cases.jsonl", "--test-share", "0.2")
@@ -146,9 +143,6 @@ def test_a_share_is_between_none_and_all(medtasks, tmp_path, share):
     assert "is no share" in medtasks("judge", "data", "cases.jsonl", "--test-share", share).err
 
 
-# ---------------------------------------------------------------------- figures against experts
-
-
 def decided(*rows: tuple[int, str, bool, bool]):
     """(question, point, expert, judge) -> cases and both decisions."""
     cases, expert, judge = {}, {}, {}
@@ -239,9 +233,6 @@ def test_decisions_about_other_cases_are_refused(medtasks, tmp_path):
     outcome = medtasks("judge", "eval", "cases.jsonl", "--judge", "other.jsonl")
     assert outcome.code == 2 and "a decision about case b, which is not among the cases" in outcome.err
     assert "needs decisions (--judge FILE) or judges to ask" in medtasks("judge", "eval", "cases.jsonl").err
-
-
-# ---------------------------------------------------------------------- judges that are asked
 
 
 def test_judges_of_a_jury_are_asked_about_each_point_once(medtasks, tmp_path, server, jury):

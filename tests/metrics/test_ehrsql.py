@@ -190,9 +190,6 @@ def test_helms_metrics_are_those_of_a_plain_implementation(database, reply, quer
     assert [got[f"ehr_sql_{name}"] for name in HELM] == plain_helm(reply, own, database)
 
 
-# ---------------------------------------------------------------- the task and its database
-
-
 def test_the_prompt_shows_the_tables_of_the_database_that_is_used(data_dir, database):
     folder = data_dir / "medhelm" / "ehrsql"
     row = {"query": "select id from patient", "value": {"x": "y"}, "is_impossible": False}

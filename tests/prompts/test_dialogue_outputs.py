@@ -1,13 +1,13 @@
 """What people are shown of a dialogue: all its turns, as text, wherever a prompt of one turn is shown."""
 
 import json
-import re
 import shutil
 
 import pytest
 
 from medtasks_ext.registry import registry
 from tests.conftest import rewrite_answers, write_jsonl
+from tests.report.made import data_of
 
 TASK = "healthbench_full"
 HOSTILE = "</script><img src=x onerror=alert(1)> my feet were swollen"
@@ -50,12 +50,11 @@ def test_the_viewer_lists_and_finds_a_dialogue_by_its_hostile(medtasks, run, hos
 def test_a_report_names_the_turns_and_keeps_text_as_text(medtasks, run):
     outcome = medtasks("report", "run", "-o", "report")
     assert outcome.code == 0, outcome.text
-    page = (run.parent / "report" / "report.html").read_text(encoding="utf-8")
-    [content] = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
-    about = json.loads(content)["tasks"][TASK]
+    page = run.parent / "report" / "report.html"
+    about = data_of(page)["tasks"][TASK]
     assert about["prompts"]["zero_shot"]["input"] == "{{ prompt }}, turn by turn"
     assert "each criterion of the row" in about["rule"] and "assessor" not in about["rule"]
-    assert "<img src=x" not in page
+    assert "<img src=x" not in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("kind", ["review", "pairwise"])

@@ -155,8 +155,6 @@ def test_line_ends_are_lf_where_the_official_code_reads_them_so(helm, data_dir):
     assert "0 One.\n1 Two." in document["prompt"] and "\r" not in document["prompt"]
 
 
-# ---------------------------------------------------------------------- passages of a paper
-
 PASSAGE = "Say which disease the patient has, given the findings {Findings}, and give one reason."
 
 
@@ -233,9 +231,6 @@ def test_quotation_marks_and_ligatures_are_plain():
     assert words_in("\u201cﬁnd\u201d it\u2019s") == ['"find"', "it's"]
 
 
-# ---------------------------------------------------------------------- rows and files of the user
-
-
 def official_rows(folder: Path, instructions: list[str]) -> None:
     row = {"task": "CHIP-CTC", "language": "zh", "task type": "Text Classification", "split": "test"}
     rows = [
@@ -279,9 +274,6 @@ def test_an_instruction_file_holds_what_models_see(data_dir, content, said):
     with pytest.raises(MedtasksError, match=said) as error:
         load_documents(registry().dataset("bridge/chip_ctc"), cot=False)
     assert "instruction.txt" in str(error.value) and "save it as UTF-8" in str(error.value)
-
-
-# ---------------------------------------------------------------------- the public release
 
 
 def release(data_dir: Path, instructions: list[str]) -> None:

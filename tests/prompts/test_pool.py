@@ -119,8 +119,6 @@ def test_test_rows_that_serve_as_shots_share_no_text_with_those_that_are_asked(d
     assert not any(asked.overlap(text) for text in shown)
 
 
-# ---------------------------------------------------------------------- the authors' own examples
-
 CRITERION = "患者年龄在十八岁到六十岁之间并且已经签署知情同意书"
 
 

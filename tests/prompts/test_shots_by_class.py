@@ -41,9 +41,6 @@ def names(rows: list[ReadRow]) -> list[str]:
     return [row.fields["text"] for row in rows]
 
 
-# ---------------------------------------------------------------- properties of the draw
-
-
 @given(SIZES, st.integers(0, 2**32), st.data())
 def test_every_class_has_its_share_of_any_number_of_shots(sizes, seed, data):
     shots = data.draw(st.integers(0, len(sizes) * min(sizes.values())))
@@ -85,9 +82,6 @@ def test_rows_of_one_text_are_drawn_once():
     assert len(drawn(rows + rows, 6)) == 6
 
 
-# ---------------------------------------------------------------- what is refused
-
-
 def test_a_class_with_too_few_rows_is_named_with_what_it_lacks(monkeypatch):
     rows = pool({"sì": 6, "no": 1})
     assert len(drawn(rows, 3)) == 7
@@ -114,9 +108,6 @@ def test_a_row_without_a_class_is_named(by, problem):
     with pytest.raises(MedtasksError, match=problem) as caught:
         drawn(pool({"sì": 2}), 1, by=by)
     assert "few-shot row 1" in str(caught.value) and "rows.draw_fewshot.by" in str(caught.value)
-
-
-# ---------------------------------------------------------------- in a task file
 
 
 @pytest.fixture

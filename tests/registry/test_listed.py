@@ -18,7 +18,7 @@ from medtasks_ext.registry.citations import references
 from medtasks_ext.registry.folders import tasks_folder
 from medtasks_ext.report.groups import groups_of
 from tests.conftest import rewrite_answers
-from tests.report.made import write_run
+from tests.report.made import data_of, write_run
 
 WARD = {
     "title": "WardBench", "about": "what one ward asks", "citation": "bedi2026medhelm",
@@ -199,9 +199,7 @@ def test_a_run_of_the_suite_rolls_up_into_all_suites(own, medtasks, tmp_path):
     scores = {row["dataset"]: row for row in results if row["metric"] == "score"}
     assert len(scores) == 3 and scores[NLI]["suite"] == "bridge" and scores[NLI]["ward"] == "icu"
 
-    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    [content] = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
-    datasets = {item["id"]: item for item in json.loads(content)["datasets"]}
+    datasets = {item["id"]: item for item in data_of(tmp_path / "out" / "report.html")["datasets"]}
     assert datasets[NLI]["suite"] == ["bridge", "ward"] and datasets[FALLS]["suite"] == "ward"
     assert datasets[NLI]["ward"] == "icu"
 
@@ -218,9 +216,7 @@ def test_models_are_compared_in_the_suite(own, medtasks, tmp_path):
     write_run(tmp_path / "two", "two", {name: [0.0, *values[1:]] for name, values in rows.items()})
     outcome = medtasks("report", "one", "two", "-o", "out", "--published", "all")
     assert outcome.code == 0, outcome.text
-    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    [content] = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
-    report = json.loads(content)
+    report = data_of(tmp_path / "out" / "report.html")
     compared = {item["suite"]: item for item in report["comparisons"]}
     assert compared["ward"]["tasks"] == 3 and compared["bridge"]["tasks"] == 1
     table = list(csv.DictReader((tmp_path / "out" / "groups.csv").open(encoding="utf-8")))

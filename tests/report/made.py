@@ -127,6 +127,14 @@ def _sample(number: int, score: float, sample: bool, text: str) -> dict[str, Any
     }  # fmt: skip
 
 
+def data_of(page: Path) -> Any:
+    """What the script of a page reads."""
+    text = page.read_text(encoding="utf-8")
+    return json.loads(
+        text.partition('<script type="application/json" id="data">')[2].partition("</script>")[0]
+    )
+
+
 def unpacked(table: Mapping[str, Any]) -> dict[str, list[Any]]:
     """The columns of a table of the page's data, as the page unpacks them."""
     return {name: _values(column) for name, column in table.items()}

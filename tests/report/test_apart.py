@@ -9,7 +9,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.suites import Suite
 from medtasks_ext.report.groups import groups_of
-from tests.report.made import write_run
+from tests.report.made import data_of, write_run
 
 UNLIKE = "medhelm_live"
 TASKS = ("medhelm_live_medxpertqa", "medhelm_live_sct_bench")
@@ -49,10 +49,7 @@ def test_no_output_has_a_mean_of_them(medtasks, tmp_path):
     assert scores["suite", UNLIKE] == scores["language", "en"] == ""
     assert scores["task_type", "multiple_choice"]
     assert [row["tasks_scored"] for row in table if row["axis"] == "all"] == ["1", "1"]
-    text = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
-    content = json.loads(
-        text.partition('<script type="application/json" id="data">')[2].partition("</script>")[0]
-    )
+    content = data_of(tmp_path / "report" / "report.html")
     flags = {item["id"]: (not item["in_totals"], item["averaged"]) for item in content["datasets"]}
     assert flags[TASKS[0]] == (True, False) and flags["bridge_mednli"] == (False, True)
     assert flags["healthbench_full"] == (True, True)

@@ -16,7 +16,7 @@ from medtasks_ext.registry import registry
 from medtasks_ext.results.resampled import load_resampled
 from medtasks_ext.stats.comparison import compare_resamples
 from tests.conftest import ROOT
-from tests.report.made import unpacked, write_run
+from tests.report.made import data_of, unpacked, write_run
 
 OPEN, GATED, PRIVATE = "bridge_ade_identification", "bridge_c_emrs", "medhelm_hospice_referral"
 LETTERS = "medhelm_medqa"
@@ -31,9 +31,7 @@ def runs(tmp_path):
 
 
 def payload(folder):
-    page = (folder / "report.html").read_text(encoding="utf-8")
-    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[1]
-    found = json.loads(data)
+    found = data_of(folder / "report.html")
     del found["pictures"]  # specs, the same on every page
     return found
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
 from statistics import fmean, median
@@ -14,7 +13,7 @@ from medtasks_ext.registry import registry
 from medtasks_ext.results.document_scores import score_statistic
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.stats.statistic import mean
-from tests.report.made import write_run
+from tests.report.made import data_of, write_run
 
 TASKS = registry()
 #: small ones whose score is a mean over documents
@@ -86,9 +85,7 @@ def test_many_tasks_have_ranks_and_the_words_are_the_same_everywhere(medtasks, t
     said = " ".join(medtasks("report", "run", "-o", "out", "--strategy", "zero_shot").out.split())
     assert f" {found['rank']}/99 " in said and first <= found["rank"] <= last
     assert found["sentence"] in said
-    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    [content] = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
-    [shown] = json.loads(content)["standings"]
+    [shown] = data_of(tmp_path / "out" / "report.html")["standings"]
     assert (shown["sentence"], shown["remarks"]) == (found["sentence"], found["remarks"])
     assert medtasks("card", "run", "-o", "card").code == 0
     card = (tmp_path / "card" / "medical-evaluation.md").read_text(encoding="utf-8")

@@ -16,6 +16,7 @@ from medtasks_ext.report.view.column import Flag
 from medtasks_ext.report.view.document import MOST
 from medtasks_ext.report.view.server import ViewServer, write_bundle
 from medtasks_ext.report.view.viewer import Viewer
+from tests.report.made import data_of
 from tests.report.viewed import CODES, EVENTS, HOSTILE, LABEL, LONG, TASKS, make_runs
 
 
@@ -310,13 +311,6 @@ def test_each_server_has_an_address_of_its_own(viewer):
         assert one.token != other.token and len(one.token) >= 20
         with pytest.raises(MedtasksError, match="port"):
             ViewServer(viewer, one.server_address[1])
-
-
-def data_of(page):
-    text = page.read_text(encoding="utf-8")
-    return json.loads(
-        text.partition('<script type="application/json" id="data">')[2].partition("</script>")[0]
-    )
 
 
 def not_sample(run):

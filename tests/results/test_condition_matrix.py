@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.conftest import hashed_anew
-from tests.report.made import write_run
+from tests.report.made import data_of, write_run
 
 TASK = "bridge_chip_ctc"
 GOOD, POOR = [1.0] * 30 + [0.0] * 10, [1.0] * 10 + [0.0] * 30
@@ -78,12 +78,6 @@ def pair(tmp_path, request):
     ).name, request.param
 
 
-def payload(folder):
-    page = (folder / "report.html").read_text(encoding="utf-8")
-    [content] = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
-    return json.loads(content)
-
-
 @pytest.mark.parametrize("pair", MOVING, indirect=True)
 def test_a_difference_that_can_move_a_score_is_named_and_neither_ranked_nor_tested(medtasks, tmp_path, pair):
     other, condition = pair
@@ -92,7 +86,7 @@ def test_a_difference_that_can_move_a_score_is_named_and_neither_ranked_nor_test
     said = " ".join(outcome.out.split())
     assert f"differ in the {title} of {TASK}_5shot" in said and "p = " not in said and "p < " not in said
     assert len(re.findall(r" 1/1 ", outcome.out)) == 2 and "2/2" not in outcome.out
-    page = payload(tmp_path / "out")
+    page = data_of(tmp_path / "out" / "report.html")
     assert page["comparisons"] == [] and any(title in item["text"] for item in page["differences"])
     with (tmp_path / "out" / "results.csv").open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["metric"] == "score"]
