@@ -276,23 +276,26 @@ class Tuples(AnswerFormat):
 
     def _terms_of_last_line(self, response: str, reply: Reply, cot: bool) -> Said:
         """The terms of the last line with the mark between terms; else of a list with bullets; else the
-        first line behind the announcement, or the last line of all under chain-of-thought."""
-        begin, end = part_announced(reply, words_of("zh"))
+        first line behind the announcement. Under chain of thought lines without one are reasoning, unless the
+        whole reply is one line or a list."""
+        begin, end = span = part_announced(reply, words_of("zh"))
         lines = normalise(response[begin:end]).split("\n")
         lines = [line for line in lines if line.strip(_AROUND_TERM) and not line.startswith("```")]
         lines = [line for line in lines if not (_REMARK.match(line) or line.endswith(":"))]
         if marked := [line for line in lines if _TERMS in line]:
             items = marked[-1].split(_TERMS)
         elif (listed := items_of(response, reply, words_of("zh"))).bullets:
-            begin, end = listed.span
+            span = listed.span
             items = [normalise(item) for item in listed.items]
         else:
-            items = lines[-1:] if cot and begin == reply.begin else lines[:1]
+            items = lines[:1]
+        if cot and begin == reply.begin and not marked and len(items) < len(lines):
+            return None, None
         heads = [_HEAD.sub("", item, count=1) for item in items]
         terms = _distinct([_without_end(head.strip(_AROUND_TERM)) for head in heads])
         if not any(map(_LETTERS.search, terms)):  # numbers of a list without items
             terms = []
-        return ([{self.fields[0]: term} for term in terms], (begin, end)) if terms else (None, None)
+        return ([{self.fields[0]: term} for term in terms], span) if terms else (None, None)
 
     # ------------------------------------------------------------------ records -> what is compared
 

@@ -9,7 +9,9 @@ nothing. Words of correction take earlier announcements back; two that differ wi
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import regex
@@ -147,6 +149,8 @@ class _Reading:
         self._tokens, self._find, self._words, self._several = tokens, find, words, several
         self._end = len(tokens)
         self._waits: list[int] = []
+        self._taken = -1  # the last place of a word that takes an answer back
+        self._key: Said | None = None
 
     # ------------------------------------------------------------------ what stands at a token
 
@@ -288,7 +292,7 @@ class _Reading:
             and other
             and other.value != found.value
             and other.text != found.text
-            and self._line_ends(other.end)
+            and self._ends_here(other.end)
         )
 
     def _line_ends(self, place: int) -> bool:
@@ -303,26 +307,78 @@ class _Reading:
             return whole
         said = self._said(subject=subject)
         if not said:
-            return self._opening(opens=opens)
+            opening = self._opening(opens=opens)
+            return self._taken_back(opening) if opening else self._key
         current, unclear = said[0], said[0].values is None
         for following in said[1:]:
             if following.values != current.values or following.values is None:
-                corrected = any(current.end <= place <= following.begin for place in self._waits)
-                unclear = following.values is None or not corrected
+                wait = bisect_left(self._waits, current.end)
+                waits = wait < len(self._waits) and self._waits[wait] <= following.begin
+                unclear = following.values is None or not (waits or self._denies(current.end))
             current = following
-        return Said(None, current.begin, current.end, "ambiguous: several answers") if unclear else current
+        if unclear:
+            return Said(None, current.begin, current.end, "ambiguous: several answers")
+        return self._taken_back(current)
+
+    def _taken_back(self, said: Said) -> Said:
+        """An announcement, without its values where words of correction or a denial of it stand behind it."""
+        if self._taken >= said.end or self._denies(said.end):
+            return Said(None, said.begin, said.end, "the answer is taken back")
+        return said
+
+    def _denies(self, place: int) -> bool:
+        """Whether the next sentence denies what stands before it: `No, that is not right.`"""
+        place = self._sentence_ends[place]
+        while place < self._end and (self._ends_sentence(place) or self._is_soft(place)):
+            place += 1
+        words: list[frozenset[str]] = []
+        while place < self._end and not self._ends_sentence(place) and self._tokens[place].text not in ";:–—":
+            classes, end = self._classes(place)
+            if "because" in classes:
+                break
+            if classes and len(words) < _NEAR:
+                words.append(classes)
+            elif not (self._is_soft(place) or self._tokens[place].text in _COMMAS):
+                return False
+            place = end
+        if words and "not" in words[0]:
+            words = words[1:]
+        denied = any("not" in classes for classes in words)
+        return denied and "that" in words[0] and bool(words[-1] & {"not", "right"})
+
+    @cached_property
+    def _sentence_ends(self) -> list[int]:
+        return self._next(self._ends_sentence)
+
+    @cached_property
+    def _line_end(self) -> list[int]:
+        return self._next(lambda place: self._tokens[place].kind == "line")
+
+    def _next(self, is_end: Callable[[int], bool]) -> list[int]:
+        """Place -> the first place from it on that is an end, or the end of all."""
+        ends = [self._end] * (self._end + 1)
+        for place in range(self._end - 1, -1, -1):
+            ends[place] = place if is_end(place) else ends[place + 1]
+        return ends
+
+    def _ends_sentence(self, place: int) -> bool:
+        token = self._tokens[place]
+        return token.kind == "line" or (token.text in _ENDS and not self._inside_word(place))
 
     def _whole(self, place: int, end: int) -> Said | None:
         """The answer that a stretch is, whatever words for an answer stand around it."""
-        size = 0
+        size, label, named = 0, False, False
         while place < end and size < _MOST:
             if group := self._group(place, apart=True):
                 values, behind, _ = group
-                if self._is_rest(behind, end):
+                if behind <= end and self._is_rest(behind, end):
+                    values = () if label and not named else values  # `A no.`
                     return self._of(values, place, behind, "the whole reply")
                 if self._several:
                     break
+                label = True  # or a word that is written as one
             classes, following = self._classes(place)
+            named |= bool(classes & {"answer", "verb", "option", "right"})
             if self._is_soft(place) or self._tokens[place].text in ":=-–—" or classes & _RUN:
                 place, size = following, size + 1
             else:
@@ -340,7 +396,7 @@ class _Reading:
         return True
 
     def _of(self, values: tuple[Any, ...], begin: int, end: int, why: str) -> Said:
-        if (len(values) > 1 and not self._several) or self._contradicts(begin):
+        if not values or (len(values) > 1 and not self._several) or self._contradicts(begin):
             return Said(None, begin, end, "ambiguous: several answers")
         return Said(values, begin, end, why)
 
@@ -464,8 +520,11 @@ class _Reading:
                 if found:
                     said.append(found)
                     run, end = None, found.end
-                elif "wait" in classes and not (run and run.announces):
+                elif classes & {"wait", "rather"} and not (run and run.announces):
                     self._waits.append(place)
+                    behind = bool(said) and self._pass(said[-1].end, ",;:–—-") == place
+                    if "wait" in classes and (sentence_begins or behind) and self._corrects(place, end):
+                        self._taken = place
                     run = None
                 elif "if" in classes:
                     conditional, run = True, None
@@ -494,6 +553,10 @@ class _Reading:
                 place = end
         return said
 
+    def _corrects(self, place: int, end: int) -> bool:
+        """Whether a word of correction stands apart (`wait,`, not `wait for`) or is more than one word."""
+        return end > place + 1 or self._ends_here(end) or bool(self._classes(end)[0] & {"wait", "not"})
+
     def _is_named_alone(self, run: _Run, place: int) -> bool:
         """Whether an answer that is called right ends its sentence: `правильный ответ Б.`"""
         if not (run.noun and run.right):
@@ -519,8 +582,13 @@ class _Reading:
     def _announced(self, run: _Run, place: int, group: tuple[tuple[Any, ...], int, bool]) -> Said | None:
         """The announcement of a group behind a run; None where it is denied, asked, or a condition."""
         values, end, either = group
+        if self._is_key(end, values):
+            self._key = Said(None, place, end, "the labels are explained")
+            return None
         if run.denied or run.conditional or (run.apart and self._is_article(place, end)):
             return None
+        if self._several and self._goes_on(place, end, values):
+            return Said(None, place, end, "ambiguous: other labels on the next lines")
         if self._is_listed(place, end, values):
             return None
         following = self._pass(end)
@@ -543,15 +611,43 @@ class _Reading:
     def _is_listed(self, place: int, end: int, values: Sequence[Any]) -> bool:
         """Whether the options are listed: the next line begins with another label, and this one with its own;
         or the next line is the text of the option that follows."""
-        begins, line = self._begins_line(place), end
-        while line < self._end and self._tokens[line].kind != "line":
-            line += 1
+        begins, line = self._begins_line(place), self._line_end[end]
         found = self._find_at(self._pass(line + 1, "-–—"))
         if not found or found.text or found.word or set(_values(found)) & set(values):
             return False
         behind = self._behind(found)
         follows = isinstance(found.value, int) and found.value == values[-1] + 1
         return begins or (follows and end > place + 1 and behind > found.end and self._line_ends(behind))
+
+    def _goes_on(self, place: int, end: int, values: Sequence[Any]) -> bool:
+        """Whether the next line has another label, alone or with its text, or the next label behind one with
+        its text: more answers, or all options begun again.
+        """
+        line = self._line_end[end]
+        if line < self._end and self._listed(line) is not None:
+            return True
+        following = self._find_at(self._pass(line + 1, "-–—"))
+        has_text = place + 2 < line and self._tokens[place + 1].text in ".:)"
+        return bool(has_text and following and not following.text and following.value == values[-1] + 1)
+
+    def _is_key(self, place: int, values: Sequence[Any]) -> bool:
+        """Whether the labels are explained: `A for yes, B for no`."""
+        begin = self._pass(place)
+        if self._several or begin >= self._end or self._classes(begin)[0] & {"is", "not"}:
+            return False
+        means, comma = self._tokens[begin].key, False
+        if means in ".,;" or self._tokens[begin].kind == "line":
+            return False
+        for index in range(begin + 1, min(self._end, begin + _SHORT)):
+            token = self._tokens[index]
+            if token.text in _ENDS and not self._inside_word(index):
+                return False
+            found = self._find(self._tokens, index) if comma else None
+            if found and not set(_values(found)) & set(values):
+                following = self._pass(found.end)
+                return following < self._end and self._tokens[following].key == means
+            comma = token.text in _COMMAS or token.kind == "line" or "and" in self._classes(index)[0]
+        return False
 
     def _find_at(self, place: int) -> Found | None:
         return self._find(self._tokens, place) if place < self._end else None
@@ -649,6 +745,8 @@ def part_announced(reply: Reply, words: Words) -> Span:
                 run.apart = run.noun
             elif token.text not in "*_`#>[]":
                 run = None
+        elif token.kind == "number" and heading and not run and (bullet := tokens[place + 1 : place + 2]):
+            heading = bullet[0].text in ".)、"
         elif classes & _RUN and heading:
             run = run or _Run()
             run.add(classes)

@@ -184,7 +184,8 @@ class Words:
     """The words of one language, and where they stand in tokens.
 
     Classes of a word: `answer`, `verb` (stands before the answer), `option`, `right`, `not`, `if` (makes a
-    condition), `wait`, `is`, `filler`, `and`, `or`, `but`, `because`.
+    condition), `wait`, `rather` (corrects before another answer), `is`, `that` (stands for what was said),
+    `filler`, `and`, `or`, `but`, `because`.
 
     Attributes:
         language: ISO 639; the common ones where it has no list.
@@ -217,7 +218,7 @@ class Words:
 
 
 def _phrases(lists: Mapping[str, Sequence[str]]) -> Iterator[tuple[list[str], str]]:
-    last = {"answer": "verb", "not": "if"}
+    last = {"answer": "verb", "not": "if", "wait": "rather"}
     for name, words in lists.items():
         for said in words:
             bare = said.removesuffix("…").strip()
