@@ -170,12 +170,12 @@ def test_scores_by_language_on_model_pages_are_those_of_the_paper_s_table(site, 
     models, seen = {name for name, _ in wanted}, 0
     for page in (site / "models").iterdir():
         for line in data_of(page)["lines"]:
-            for profile in line["profiles"]:
+            for profile in line["places"]:
                 if (profile["suite"], profile["strategy"]) != ("bridge", "zero-shot"):
                     continue
                 if line["label"] not in models:
                     continue  # the leaderboard has it, the paper has not
-                for axis, values in profile["axes"]:
+                for axis, values in profile.get("axes", ()):
                     for title, _, score, *_ in values if axis == "Language" else ():
                         percent = float(wanted[line["label"], title])
                         assert score / 100 == pytest.approx(percent, abs=0.0101), (line["label"], title)
@@ -278,16 +278,16 @@ def test_rows_that_nobody_has_confirmed_have_no_rank(tmp_path):
     scores = scores_of(gather_site(registry(), tmp_path, published=False))
     group = scores.whole["bridge"]
     said = "rows or words that nobody has confirmed in 87 of 87 tasks"
-    assert scores.state(0, "zero_shot", group) == (True, said)
-    assert scores.ranking("zero_shot", group).ranks == {}
+    cell = scores.cells[0, "zero_shot", group]
+    assert (cell.proven, cell.apart) == (True, said) and ("zero_shot", group) not in scores.ranks
 
 
 def test_what_nobody_has_checked_has_no_rank(tmp_path, confirmed_rows):
     write_submission(tmp_path, "Org/Self", 0.5)
     scores = scores_of(gather_site(registry(), tmp_path, published=False))
     group = scores.whole["bridge"]
-    assert scores.state(0, "zero_shot", group) == (False, "")
-    assert scores.ranking("zero_shot", group).ranks == {}
+    cell = scores.cells[0, "zero_shot", group]
+    assert (cell.proven, cell.apart) == (False, "") and ("zero_shot", group) not in scores.ranks
 
 
 @pytest.mark.usefixtures("confirmed_rows", "proven")
@@ -307,12 +307,12 @@ def test_only_what_was_asked_as_the_paper_asked_is_ranked(tmp_path):
     scores = scores_of(gather_site(registry(), tmp_path, published=False))
     group = scores.whole["bridge"]
     apart = {
-        line.entry.model: scores.state(place, "zero_shot", group)[1]
+        line.entry.model: scores.cells[place, "zero_shot", group].apart
         for place, line in enumerate(scores.site.lines)
     }
     assert apart["Org/Alike"] == "" and "wording" in apart["Org/Own-Words"]
     assert "an older version of the task in 87" in apart["Org/Old"]
-    [place] = scores.ranking("zero_shot", group).ranks
+    [place] = scores.ranks["zero_shot", group].of
     assert scores.site.lines[place].entry.model == "Org/Alike"
 
 

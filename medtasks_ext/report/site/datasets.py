@@ -24,38 +24,30 @@ _AXES = ("language", "task_type", "stage", "specialties", "document_types")
 
 
 def dataset_pages(scores: Scores) -> dict[str, Json]:
-    found: dict[str, dict[str, list[tuple[BoardLine, int]]]] = {}
+    found: dict[tuple[str, str], list[tuple[BoardLine, int]]] = {}
     for line in scores.site.lines:
         for item in line.entry.experiments.values():
-            if item.score is None or not line.is_proven(item) or line.apart(item):
-                continue
-            if line.published or item.coverage.whole:
-                by_strategy = found.setdefault(item.dataset.id, {})
-                by_strategy.setdefault(item.strategy, []).append((line, whole_of(item.score)))
-    return {
-        name: _page(scores, dataset, found.get(name, {}))
-        for name, dataset in scores.site.tasks.datasets.items()
-    }
+            firm = item.score is not None and line.is_proven(item) and not line.apart(item)
+            if item.score is not None and firm and (line.published or item.coverage.whole):
+                place = (item.dataset.id, item.strategy)
+                found.setdefault(place, []).append((line, whole_of(item.score)))
+    return {name: _page(scores, dataset, found) for name, dataset in scores.site.tasks.datasets.items()}
 
 
 def index(pages: dict[str, Json]) -> Json:
-    rows = [
-        [
-            name,
-            page["title"],
-            page["suite"][1],
-            *(page["axes"][axis] for axis in _AXES[:4]),
-            page["access"],
-            page["n"],
-            page["boards"][0]["best"][0][:3] if page["boards"] else None,
-            page["ceiling"],
-        ]
-        for name, page in pages.items()
-    ]
+    rows = []
+    for name, page in pages.items():
+        best = page["boards"][0]["best"][0][:3] if page["boards"] else None
+        axes = [page["axes"][axis] for axis in _AXES[:4]]
+        rows.append(
+            [name, page["title"], page["suite"][1], *axes, page["access"], page["n"], best, page["ceiling"]]
+        )
     return {"kind": "datasets", "title": "Datasets", "datasets": rows}
 
 
-def _page(scores: Scores, dataset: Dataset, found: dict[str, list[tuple[BoardLine, int]]]) -> Json:
+def _page(
+    scores: Scores, dataset: Dataset, found: dict[tuple[str, str], list[tuple[BoardLine, int]]]
+) -> Json:
     record, suite = dataset.metadata, dataset.suite
     own = {axis: [title(axis, value) for value in dataset.values(suite, axis)] for axis in suite.axes}
     return {
@@ -80,7 +72,11 @@ def _page(scores: Scores, dataset: Dataset, found: dict[str, list[tuple[BoardLin
             ["Cite", "; ".join(entry.reference for entry in entries_of([dataset], []).values())],
         ],
         "unsettled": _unsettled(dataset),
-        "boards": [_board(strategy, some) for strategy in scores.strategies if (some := found.get(strategy))],
+        "boards": [
+            _board(strategy, some)
+            for strategy in scores.strategies
+            if (some := found.get((dataset.id, strategy)))
+        ],
         "prompt": _sample_prompt(scores.site.tasks, dataset),
         "run": [
             f"medtasks preview {dataset.id} --data sample",
@@ -92,19 +88,21 @@ def _page(scores: Scores, dataset: Dataset, found: dict[str, list[tuple[BoardLin
 
 
 def _unsettled(dataset: Dataset) -> list[str]:
-    record = dataset.metadata
-    lost, most = record.gold_loss, record.oracle_max
-    known = {
-        "per_document": "What a perfect answer gets depends on the rows.",
-        "unbounded": "The score has no upper end.",
-    }
-    perfect = known.get(str(most), f"By the official rule a perfect answer gets {most}.")
-    return [
-        *([f"A draft, in no group: {record.draft}"] if record.draft else []),
-        *([f"The official reader loses up to {lost:.0%} of the gold answers themselves."] if lost else []),
-        *([perfect] if most != 1 else []),
-        *record.open_questions,
+    record, said = (
+        dataset.metadata,
+        {
+            "1": "",
+            "per_document": "What a perfect answer gets depends on the rows.",
+            "unbounded": "The score has no upper end.",
+        },
+    )
+    loss, most = record.gold_loss, str(record.oracle_max).removesuffix(".0")
+    found = [
+        f"A draft, in no group: {record.draft}" if record.draft else "",
+        f"The official reader loses up to {loss:.0%} of the gold answers themselves." if loss else "",
+        said.get(most, f"By the official rule a perfect answer gets {record.oracle_max}."),
     ]
+    return [*filter(None, found), *record.open_questions]
 
 
 def _board(strategy: str, some: list[tuple[BoardLine, int]]) -> Json:

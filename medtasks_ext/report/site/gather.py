@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -23,18 +23,9 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
     from medtasks_ext.report.submissions.record import Submission
 
-#: fact of the registry of models -> what it is called here
-_FACTS = {
-    "maker": "organisation",
-    "access": "access",
-    "domain": "domain",
-    "reasoning": "reasoning",
-    "released": "date",
-    "licence": "license",
-    "price_in": "price_in",
-    "price_out": "price",
-}
-_NUMBERS = ("price_in", "price")
+#: what the page calls a fact -> what the registry of models calls it
+_FACTS = {"organisation": "maker", "license": "licence", "date": "released", "price": "price_out"}
+_FACTS |= {name: name for name in ("reasoning", "price_in")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +34,11 @@ class BoardLine:
 
     entry: Entry
     known: Mapping[str, str]  # of the model (`results.models.facts_of`)
-    record: Submission | None = None  # of a submitted one
-    checked: Checked = field(default_factory=Checked)  # what the check found of it
+    checked: Checked = field(default_factory=Checked)  # what the check found of a submission
+
+    @property
+    def record(self) -> Submission | None:
+        return self.checked.record
 
     @property
     def published(self) -> bool:
@@ -69,19 +63,15 @@ class BoardLine:
 
     @cached_property
     def facts(self) -> dict[str, str | float]:
-        found: dict[str, str | float | None] = {
-            ours: self.known.get(name, "") for name, ours in _FACTS.items()
-        }
-        owner = maker_of(self.entry.model.partition("/")[0]) if self.record else ""
-        found |= {
-            "organisation": found["organisation"] or owner,
-            "size": size_of(self.entry, self.known),
-            "access": WEIGHTS.get(self.known.get("access", ""), self.known.get("access", "")),
-            "domain": self.known.get("domain", "").partition(" ")[0].lower(),
-            **{name: float(found[name] or 0) for name in _NUMBERS},
-        }
+        known = self.known
+        found: dict[str, str | float | None] = {ours: known.get(name, "") for ours, name in _FACTS.items()}
+        if self.record and not found["organisation"]:
+            found["organisation"] = maker_of(self.entry.model.partition("/")[0])
+        found |= {name: float(found[name] or 0) for name in ("price_in", "price")}
         if not found["price"] and (price := prices().get(self.model)):
             found |= {"price_in": price.input, "price": price.output}
+        access, domain = known.get("access", ""), known.get("domain", "").partition(" ")[0].lower()
+        found |= {"size": size_of(self.entry, known), "access": WEIGHTS.get(access, access), "domain": domain}
         return {name: value for name, value in found.items() if value}
 
     def is_proven(self, item: Experiment) -> bool:
@@ -115,24 +105,21 @@ class Site:
 
 
 def gather_site(tasks: Registry, submissions: Path | None, *, published: bool = True) -> Site:
-    """Read the registry and submissions in `ORG/MODEL/DATE`, with the models that papers print."""
-    site = Site(tasks)
-    own = list(_submitted(submissions, tasks, site.faults)) if submissions else []
-    label_entries([entry for entry, *_ in own])
+    """Read the registry and submissions in `ORG/MODEL/DATE`, with the models that papers print.
+
+    A submission that cannot be read or does not follow is left out, and named.
+    """
+    site, own = Site(tasks), list[tuple[Entry, Checked]]()
+    for file in sorted(submissions.glob(f"*/*/*/{RECORD}") if submissions else ()):
+        checked, name = check_submission(file.parent, tasks), "/".join(file.parts[-4:-1])
+        site.faults += [Fault(f"{name}: {item.where}", item.what, item.remedy) for item in checked.faults]
+        if checked.record is not None and not checked.faults:
+            own.append((checked.record.entry(file.parent, tasks), checked))
+    label_entries([entry for entry, _ in own])
     papers = published_entries(tasks) if published else []
-    site.lines += [BoardLine(entry, facts_of(entry, papers)) for entry in papers]
-    site.lines += [BoardLine(entry, facts_of(entry, papers), found.record, found) for entry, found in own]
+    shown = [*((entry, Checked()) for entry in papers), *own]
+    site.lines += [BoardLine(entry, facts_of(entry, papers), checked) for entry, checked in shown]
     if not site.lines:
         remedy = "name a folder of submissions, or show published models: leave --no-published out"
         raise MedtasksError("there is nothing to show", where=submissions, remedy=remedy)
     return site
-
-
-def _submitted(root: Path, tasks: Registry, faults: list[Fault]) -> Iterator[tuple[Entry, Checked]]:
-    """The submissions of a folder, each checked; what cannot be read or does not follow is left out."""
-    for file in sorted(root.glob(f"*/*/*/{RECORD}")):
-        checked = check_submission(file.parent, tasks)
-        name = "/".join(file.parts[-4:-1])
-        faults += [Fault(f"{name}: {item.where}", item.what, item.remedy) for item in checked.faults]
-        if checked.record is not None and not checked.faults:
-            yield checked.record.entry(file.parent, tasks), checked

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import axis_titles, order, title
-from medtasks_ext.report.site.boards import Scores, axis_title, interval_of, whole_of
+from medtasks_ext.report.site.boards import Scores, axis_title, whole_of
 from medtasks_ext.report.standing import FEWEST_DOCUMENTS, FEWEST_TASKS
 from medtasks_ext.report.submissions.check import levels_words
 from medtasks_ext.results.condition_words import run_words
@@ -49,6 +49,7 @@ def model_page(scores: Scores, lines: Sequence[BoardLine]) -> Json:
     first = next((line for line in lines if not line.published), lines[0])
     hubs = [line.entry.details["hub_id"] for line in lines if line.entry.details.get("hub_id")]
     return {
+        "kind": "model",
         "title": first.entry.model,
         "facts": [[words, facts[name]] for name, words in _FACT_TITLES.items() if name in facts],
         "hub_id": hubs[0] if hubs else None,
@@ -73,7 +74,6 @@ def _line(scores: Scores, line: BoardLine) -> Json:
         "published": line.published,
         "source": source,
         "places": list(_places(scores, place)),
-        "profiles": list(_profiles(scores, place)),
         "tasks": [_task(line, item, words) for item in items],
         "words": list(words),
         "settings": [*map(list, settings.items())],
@@ -81,24 +81,27 @@ def _line(scores: Scores, line: BoardLine) -> Json:
 
 
 def _places(scores: Scores, place: int) -> Iterator[Json]:
-    for suite, group in scores.whole.items():
+    """Where it stands in each suite and strategy; its sides and its neighbours where it has a rank."""
+    for suite, whole in scores.whole.items():
         for strategy in scores.strategies:
-            row = scores.rows.get((place, strategy, group))
-            if row is None or row.score is None:
-                continue
-            proven, otherwise = scores.state(place, strategy, group)
-            yield {
-                "suite": suite,
-                "title": scores.site.tasks.suites[suite].title,
-                "strategy": strategy_title(strategy),
-                "score": whole_of(row.score),
-                "interval": interval_of(row),
-                "tasks": row.scored,
-                "of": group.n_tasks,
-                "rank": scores.ranking(strategy, group).ranks.get(place),
-                "otherwise": otherwise,
-                "unproven": not proven,
-            }
+            if cell := scores.cells.get((place, strategy, whole)):
+                ranks = scores.ranks.get((strategy, whole))
+                rank = ranks.of.get(place) if ranks else None
+                row = {
+                    "suite": suite,
+                    "title": scores.site.tasks.suites[suite].title,
+                    "strategy": strategy_title(strategy),
+                    "score": cell.value,
+                    "interval": cell.interval,
+                    "tasks": cell.tasks,
+                    "of": whole.n_tasks,
+                    "rank": rank,
+                    "otherwise": cell.apart,
+                    "unproven": not cell.proven,
+                }
+                yield row | (
+                    _profile(scores, place, strategy, whole) if rank and rank[1] >= _FEWEST_LINES else {}
+                )
 
 
 def _task(line: BoardLine, item: Experiment, words: dict[str, int]) -> list[Any]:
@@ -125,68 +128,36 @@ def _task(line: BoardLine, item: Experiment, words: dict[str, int]) -> list[Any]
     ]
 
 
-def _profiles(scores: Scores, place: int) -> Iterator[Json]:
-    """For each suite and strategy in which a line has a rank: that, its sides, its neighbours."""
-    for suite, whole in scores.whole.items():
-        for strategy in scores.strategies:
-            row, ranking = scores.rows.get((place, strategy, whole)), scores.ranking(strategy, whole)
-            if row is None or place not in ranking.ranks or len(ranking.order) < _FEWEST_LINES:
-                continue
-            rank, of = ranking.ranks[place]
-            groups = [
-                group
-                for group in scores.groups
-                if group.suite == suite
-                and group.axis not in _NO_AXES
-                and place in (found := scores.ranking(strategy, group)).ranks
-                and len(found.order) >= _FEWEST_LINES
-            ]
-            yield {
-                "suite": suite,
-                "title": scores.site.tasks.suites[suite].title,
-                "strategy": strategy_title(strategy),
-                "score": whole_of(row.score or 0.0),
-                "interval": interval_of(row),
-                "rank": [rank, of],
-                "sides": _sides(scores, place, strategy, groups, (of - rank) / (of - 1)),
-                "axes": _by_axis(scores, place, strategy, groups),
-                "beside": _neighbours(scores, place, strategy, whole),
-            }
-
-
-def _sides(
-    scores: Scores, place: int, strategy: str, groups: Sequence[Group], overall: float
-) -> list[list[str]]:
-    """Where it ranks higher than on the whole suite, and where lower: the furthest values, in words."""
-    below: dict[str, tuple[float, str]] = {}
-    for group in groups:
-        row, (rank, of) = scores.rows[place, strategy, group], scores.ranking(strategy, group).ranks[place]
-        if (row.scored or 0) >= FEWEST_TASKS and (row.documents or 0) >= FEWEST_DOCUMENTS:
-            name = title(group.axis, group.value)
-            below[name] = (of - rank) / (of - 1), f"{name}: rank {rank} of {of} ({row.scored} tasks)"
+def _profile(scores: Scores, place: int, strategy: str, whole: Group) -> Json:
+    """Values in which a line ranks higher than on the whole suite, and lower; its axes; its neighbours."""
+    titles, found, below = axis_titles(), dict[str, list[Any]](), dict[str, tuple[float, str]]()
+    rank, of = scores.ranks[strategy, whole].of[place]
+    overall = (of - rank) / (of - 1)
+    for group in scores.groups:
+        ranks = scores.ranks.get((strategy, group))
+        if group.suite != whole.suite or group.axis in _NO_AXES or not ranks or place not in ranks.of:
+            continue
+        cell, (rank, of) = scores.cells[place, strategy, group], ranks.of[place]
+        if of >= _FEWEST_LINES:
+            name, enough = title(group.axis, group.value), (cell.tasks or 0) >= FEWEST_TASKS
+            row = [name, cell.tasks, cell.value, ranks.middle, rank, of]
+            found.setdefault(group.axis, []).append((order(group.axis, group.value), row))
+            if enough and cell.row and (cell.row.documents or 0) >= FEWEST_DOCUMENTS:
+                words = f"{name}: rank {rank} of {of} ({cell.tasks} tasks)"
+                below[name] = (of - rank) / (of - 1), words
     firm = sorted(below.values(), key=lambda pair: -pair[0])
     strong = [words for share, words in firm if share > overall]
     weak = [words for share, words in reversed(firm) if share < overall]
-    return [strong[:_NAMED], weak[:_NAMED]]
-
-
-def _by_axis(scores: Scores, place: int, strategy: str, groups: Sequence[Group]) -> list[Any]:
-    titles, found = axis_titles(), dict[str, list[Any]]()
-    for group in sorted(groups, key=lambda group: order(group.axis, group.value)):
-        row, ranking = scores.rows[place, strategy, group], scores.ranking(strategy, group)
-        value = [whole_of(row.score or 0.0), ranking.middle, *ranking.ranks[place]]
-        found.setdefault(group.axis, []).append([title(group.axis, group.value), row.scored, *value])
-    ordered = dict.fromkeys([*_AXES, *titles])
-    return [[axis_title(titles[axis]), found[axis]] for axis in ordered if axis in found]
-
-
-def _neighbours(scores: Scores, place: int, strategy: str, group: Group) -> list[Any]:
-    """Rank, label, page, size, score and interval of the lines around a line, itself among them."""
-    ranking, found = scores.ranking(strategy, group), []
-    at = ranking.order.index(place)
-    first = max(0, min(at - _BESIDE, len(ranking.order) - 2 * _BESIDE - 1))
-    for other in ranking.order[first : first + 2 * _BESIDE + 1]:
-        line, row = scores.site.lines[other], scores.rows[other, strategy, group]
-        about = [line.title, line.page, line.facts.get("size"), whole_of(row.score or 0.0), interval_of(row)]
-        found.append([ranking.ranks[other][0], *about, int(other == place)])
-    return found
+    axes = [
+        [axis_title(titles[axis]), [row for _, row in sorted(found[axis], key=lambda item: item[0])]]
+        for axis in dict.fromkeys([*_AXES, *titles])
+        if axis in found
+    ]
+    beside, places = [], [*scores.ranks[strategy, whole].of]
+    first = max(0, min(places.index(place) - _BESIDE, len(places) - 2 * _BESIDE - 1))
+    for other in places[first : first + 2 * _BESIDE + 1]:
+        line, cell = scores.site.lines[other], scores.cells[other, strategy, whole]
+        rank, _ = scores.ranks[strategy, whole].of[other]
+        about = [line.title, line.page, line.facts.get("size"), cell.value, cell.interval]
+        beside.append([rank, *about, int(other == place)])
+    return {"sides": [strong[:_NAMED], weak[:_NAMED]], "axes": axes, "beside": beside}

@@ -65,37 +65,26 @@ def write_site(folder: Path, site: Site) -> list[Path]:
 
 def _write(folder: Path, site: Site) -> list[str]:
     scores = scores_of(site)
-    suites = [suite for suite in site.tasks.suites.values() if suite.id in scores.whole]
+    pages = {"index.html": {**front_board(scores), "kind": "front", "title": "Models"}}
+    for suite in [suite for suite in site.tasks.suites.values() if suite.id in scores.whole]:
+        about = {"kind": "board", "title": suite.title, "about": suite.mean_rule}
+        pages[f"{suite.id}.html"] = suite_board(scores, suite.id) | about
+    datasets = dataset_pages(scores)
+    pages["datasets.html"] = index(datasets)
+    pages["about.html"] = {**_about(site), "kind": "about", "title": "About and data"}
+    n = sum(line.published for line in site.lines)
     frame = {
         "made": time.strftime("%Y-%m-%d"),
         "version": __version__,
-        "published": sum(line.published for line in site.lines),
-        "submitted": sum(not line.published for line in site.lines),
-        "links": [
-            ["index.html", "Models"],
-            *([f"{suite.id}.html", suite.title] for suite in suites),
-            ["datasets.html", "Datasets"],
-            ["about.html", "About and data"],
-        ],
+        "published": n,
+        "submitted": len(site.lines) - n,
+        "links": [[name, page["title"]] for name, page in pages.items()],
     }
-    _write_assets(folder / "assets")
-    datasets = dataset_pages(scores)
-    pages = {
-        "index.html": {**front_board(scores), "kind": "front", "title": "Models"},
-        **{
-            f"{suite.id}.html": suite_board(scores, suite.id)
-            | {"kind": "board", "title": suite.title, "about": suite.mean_rule}
-            for suite in suites
-        },
-        "datasets.html": index(datasets),
-        "about.html": {**_about(site), "kind": "about", "title": "About and data"},
-    }
-    for name, content in pages.items():
+    models = {f"models/{name}": model_page(scores, lines) for name, lines in site.models.items()}
+    of_data = {f"datasets/{name}.html": page for name, page in datasets.items()}
+    for name, content in {**pages, **models, **of_data}.items():
         put(folder, name, frame, content)
-    for name, lines in site.models.items():
-        put(folder, f"models/{name}", frame, {**model_page(scores, lines), "kind": "model"})
-    for dataset, content in datasets.items():
-        put(folder, f"datasets/{dataset}.html", frame, content)
+    _write_assets(folder / "assets")
     # GitHub Pages would leave out what begins with an underscore
     (folder / ".nojekyll").touch()
     write_json(folder / MARK, {"medtasks": __version__, "made": frame["made"], "files": [*pages]})

@@ -20,7 +20,7 @@ const fact = (term, meaning) => make("div", {}, text("dt", "", term), text("dd",
 
 // ------------------------------------------------------------------ strong and weak
 
-const everyProfile = () => site.lines.flatMap((line) => line.profiles.map((profile) => ({ ...profile, line })));
+const everyProfile = () => site.lines.flatMap((line) => line.places.filter(({ sides }) => sides).map((place) => ({ ...place, line })));
 
 // The chosen profile, else the one with the most values: it is the most that can be said.
 function leadOf() {
