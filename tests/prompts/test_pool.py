@@ -86,13 +86,8 @@ LONG = "a woman of sixty has had a dry cough for three weeks"
 )
 def test_an_example_that_shares_a_text_with_a_test_row_leaves_the_pool(download, asked, shown):
     found = loaded(download([*TEST[1:], asked], [POOL[0], shown, *POOL[1:]]))
-    assert found["fewshot"] == ["p0", "p2", "p3", "p4", "p5", "p6"] and found["test"] == [
-        "d0",
-        "t0",
-        "t1",
-        "t2",
-        "t3",
-    ]
+    assert found["fewshot"] == ["p0", "p2", "p3", "p4", "p5", "p6"]
+    assert list(found["test"]) == ["d0", "t0", "t1", "t2", "t3"]
 
 
 def test_a_few_words_in_common_are_chance(download):
@@ -200,17 +195,8 @@ def test_a_pool_of_which_no_row_can_be_shown_says_why(overlapping, caplog):
 
 
 def test_a_run_says_what_its_examples_share_with_its_test_rows(overlapping, medtasks, tmp_path):
-    outcome = medtasks(
-        "run",
-        "--model",
-        "oracle",
-        "--tasks",
-        "bridge_chip_ctc_5shot",
-        "--prompts",
-        "own",
-        "--output_path",
-        "r",
-    )
+    asked = ("--tasks", "bridge_chip_ctc_5shot", "--prompts", "own", "--output_path", "r")
+    outcome = medtasks("run", "--model", "oracle", *asked)
     assert outcome.code == 0, outcome.text
     said = " ".join(outcome.text.split())
     assert "1 row of the few-shot pool shared text with test rows, and stayed: examples, by" in said

@@ -133,19 +133,6 @@ def test_the_official_interval_is_the_t_interval_of_the_bootstrap_mean_and_32_ti
     assert (proper.high - proper.low) / (found.high - found.low) == pytest.approx(np.sqrt(1000), rel=0.1)
 
 
-@given(st.lists(st.floats(0, 1), min_size=2, max_size=50), st.floats(0.1, 3), st.floats(-1, 1))
-def test_intervals_lie_within_the_resamples_and_follow_a_change_of_scale(values, scale, shift):
-    values = np.asarray(values)
-    found = percentile_interval(values)
-    assert values.min() <= found.low <= found.high <= values.max()
-    moved = percentile_interval(scale * values + shift)
-    assert (moved.low, moved.high) == pytest.approx(
-        (scale * found.low + shift, scale * found.high + shift), abs=1e-9
-    )
-    wider = percentile_interval(values, level=0.99)
-    assert wider.low <= found.low and found.high <= wider.high
-
-
 def record_of(items: list, aggregation, of_paper=None) -> tuple[dict, object]:
     samples = [{"doc_id": i, "doc": {}, "score": item, "scored": 1.0} for i, item in enumerate(items)]
     aggregations = {"score": aggregation, "scored": lm_eval_mean}

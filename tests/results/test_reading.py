@@ -10,8 +10,6 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.results.conditions import comparable
 from medtasks_ext.results.entries import read_results
-from medtasks_ext.results.published import published_entries
-from medtasks_ext.results.rollup import group_row
 from tests.conftest import hashed_anew, write_jsonl
 from tests.report.made import write_run
 
@@ -192,13 +190,6 @@ def test_strategies_of_one_model_become_one_entry_whatever_shots_each_has(tmp_pa
     }  # fmt: skip
 
 
-def test_a_task_that_was_given_shots_is_a_result_of_that_many(tmp_path):
-    scores = {TASK: [1.0, 0.0, 1.0]}
-    given = write_run(tmp_path / "given", "model", scores, record={"config": {"num_fewshot": 5}})
-    [entry] = read(given).entries
-    assert {name: item.strategy for name, item in entry.experiments.items()} == {f"{TASK}_5shot": "five_shot"}
-
-
 @pytest.mark.parametrize("state", ["waiting", "failed", "missing"])
 def test_the_score_of_a_task_that_is_not_done_any_more_is_not_read(tmp_path, state):
     """A task that is asked again keeps its former file until the new score is there."""
@@ -246,19 +237,3 @@ def test_document_scores_that_are_missing_or_damaged_say_how_to_get_them(run):
     file.unlink()
     with pytest.raises(MedtasksError, match="medtasks rescore"):
         experiment.read_documents()
-
-
-def test_published_models_stand_in_the_same_form():
-    entries = published_entries(registry())
-    suites = {
-        suite: [e for e in entries if e.paper == suite]
-        for suite in ("bridge", "medhelm", "clinicbench", "mlb")
-    }
-    assert {suite: len(found) for suite, found in suites.items()} == {
-        "bridge": 98, "medhelm": 12, "clinicbench": 22, "mlb": 10,
-    }  # fmt: skip
-    assert all(len(entry.experiments) == 3 * 87 for entry in suites["bridge"])
-    best = max(suites["mlb"], key=lambda entry: group_row(entry, registry(), "mlb").score)
-    assert best.model.startswith("Kimi")
-    assert group_row(best, registry(), "mlb").score == pytest.approx(0.77288)
-    assert all(0 <= item.score <= 1 for entry in entries for item in entry.experiments.values())

@@ -51,16 +51,6 @@ def test_weights_say_how_often_a_document_is_there(kind, seed, n):
 
 
 @pytest.mark.parametrize("kind", PLAIN)
-def test_many_sums_are_evaluated_at_once(kind):
-    [counts] = counts_of(samples_of(kind, some_items(kind, random.Random(0), 9)), {"m": AGGREGATIONS[kind]})
-    weights = np.random.default_rng(0).integers(0, 3, (20, 9))
-    sums = (weights @ counts.matrix).reshape(4, 5, -1)
-    value = counts.statistics["m"].value
-    assert value(sums).shape == (4, 5)
-    assert value(sums)[2, 3] == pytest.approx(float(value(sums[2, 3])), abs=1e-15)
-
-
-@pytest.mark.parametrize("kind", PLAIN)
 def test_nothing_drawn_is_0_and_no_fault(kind):
     [counts] = counts_of(samples_of(kind, some_items(kind, random.Random(1), 5)), {"m": AGGREGATIONS[kind]})
     with np.errstate(all="raise"):
