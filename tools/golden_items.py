@@ -721,7 +721,6 @@ def read_again(recorder: Recorder) -> None:
             ),
         ),
         "again.scores": ("served", ("rescore",)),
-        "again.readings": ("served", ("rescore", "--disagreements")),
         "again.judged": ("judged", ("judge",)),
     }
     for name, (run, (act, *arguments)) in wanted.items():
