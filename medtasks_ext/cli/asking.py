@@ -48,7 +48,7 @@ def ask_jury(
     store = JudgementStore(out_folder(folder))
     private = not all(task.open_access for task in tasks)
     with nullcontext() if asking.dry_run else Lease(folder, command, private=private), closing(store):
-        store.open(write=not asking.dry_run)
+        store.open()
         check_jury(asking.jury, tasks)
         egress = Egress.of(asking.allow_host or [])
         planner = JuryPlanner(asking.jury, [RunToJudge(tasks, store)], say=say, egress=egress)

@@ -17,7 +17,6 @@ from medtasks_ext.errors import some
 from medtasks_ext.registry.strategies import SUFFIX
 from medtasks_ext.report.axes import axis_titles
 from medtasks_ext.report.outline import OutlineBlock, outline
-from medtasks_ext.results.older_conditions import stated_rows
 from medtasks_ext.runs.manifest import TaskState
 from medtasks_ext.runs.secrets import is_secret, without_secrets
 from medtasks_ext.runs.sent import read_sent
@@ -258,8 +257,9 @@ def _next(run: Run, again: Sequence[str] | None) -> Iterator[str]:
 def _all_rows(record: TaskRecord) -> bool:
     """Whether the rows that were asked are at least as many as the suite states; a card takes no others."""
     loaded = record["loaded"]
+    stated = record["conditions"]["asked"]["rows"].get("n_of_suite") or 0
     aside = loaded.get("n_held_out", 0) + loaded.get("n_dropped", 0)
-    return bool(record["n"] == loaded["n_test"] and record["n"] + aside >= stated_rows(record))
+    return bool(record["n"] == loaded["n_test"] and record["n"] + aside >= stated)
 
 
 def _judging(run: Run, waiting: Sequence[str], folder: str) -> Iterator[str]:

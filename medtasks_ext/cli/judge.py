@@ -121,7 +121,7 @@ def judge(
                 stack.enter_context(working_in(run.folder, "medtasks judge"))
             run.load()
             store = JudgementStore(run.folder)
-            store.open(write=not dry_run, sealed=run.manifest.judgements, bound=run.manifest.bound)
+            store.open(sealed=run.manifest.judgements, bound=run.manifest.bound)
             chosen = tasks_to_judge(run, wanted, store, source)
             check_jury(jury, chosen)
             _say_changed(run, store)

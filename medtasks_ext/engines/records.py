@@ -110,8 +110,6 @@ class FaultKind(str, Enum):
     MODEL = "model"
     #: a reply came, and its reader finds no verdict in it
     UNREADABLE = "no_verdict"
-    #: older versions did not always say
-    UNKNOWN = "unknown"
 
     @property
     def ends_all(self) -> bool:

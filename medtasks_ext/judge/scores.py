@@ -26,12 +26,10 @@ from medtasks_ext.judge.procedures import (
 from medtasks_ext.judge.store import JudgementStore
 from medtasks_ext.results.document_scores import document_scores as document_scores_of
 from medtasks_ext.results.document_scores import save_document_scores
-from medtasks_ext.results.older_conditions import stored_conditions
-from medtasks_ext.results.reading import asked_task
 from medtasks_ext.results.resampled import save_resampled
 from medtasks_ext.results.run_files import RunResults
 from medtasks_ext.runs import conditions
-from medtasks_ext.runs.conditions import run_conditions
+from medtasks_ext.runs.conditions import conditions_of
 from medtasks_ext.stats.agreement import kappa
 from medtasks_ext.stats.bootstrap import IntervalRecord, task_intervals
 from medtasks_ext.stats.runs import clipped_mean_of_runs, mean_of_runs
@@ -253,7 +251,6 @@ def keep_scores(
     stored["intervals"] |= intervals
     stored["judged_metrics"] = list(metrics)
     stored["conditions"] = _judged_conditions(run, task, jury, store, stored).record()
-    stored.pop("jury", None)  # as words, of an older version
     save_resampled(run.files.resampled_file(task.name), resampled)
     samples = RunResults(run.folder, "", {}).samples(task.name)
     save_document_scores(
@@ -267,10 +264,8 @@ def _judged_conditions(
     run: Run, task: JudgedTask, jury: Jury, store: JudgementStore, stored: TaskRecord
 ) -> Conditions:
     """Other words, other ratings: who judged is a condition."""
-    dataset, strategy = asked_task(run.registry, task.name, stored["config"])
     documents, where = run.state(task.name).choice.words, run.files.task_file(task.name)
-    shared = run_conditions(run.manifest.record())
-    record = stored_conditions(stored, shared, dataset, strategy, documents, where)
+    record = conditions_of(stored, documents, where)
     rubric, served = task.rubric, store.served_about(task.name)
 
     def said(judge: Judge) -> conditions.Judge:
@@ -321,7 +316,7 @@ def reattach(run: Run) -> dict[str, tuple[int, int]]:
     if not results:
         return {}
     store = JudgementStore(run.folder)
-    store.open(write=False, sealed=run.manifest.judgements)
+    store.open(sealed=run.manifest.judgements)
     judged = {name: read_json(snapshots[name]) for name in results}
     words = {name: stored.get("wording", "own") for name, stored in judged.items()}
     changed = {}

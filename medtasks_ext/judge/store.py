@@ -41,22 +41,16 @@ class JudgementStore:
         self._logs: dict[str, OutcomeLog] = {}
         self._bound: Binding | None = None
 
-    def open(
-        self, *, write: bool = True, sealed: Mapping[str, Seal] | None = None, bound: Binding | None = None
-    ) -> None:
+    def open(self, *, sealed: Mapping[str, Seal] | None = None, bound: Binding | None = None) -> None:
         """Read what is there.
 
         Args:
-            write: the process holds the folder's lease: files of an older version are written anew.
             sealed: task -> the state of its file when a call ended.
         """
         seals, self._bound = sealed or {}, bound
         for task in judged_files(self.folder):
-            log = self._logs[task] = OutcomeLog(self.folder, task, older=task not in seals, binding=bound)
-            stored_before = list(log.read())
-            if log.is_old and write:
-                log.renew(stored_before)
-            for stored in stored_before:
+            log = self._logs[task] = OutcomeLog(self.folder, task, binding=bound)
+            for stored in log.read():
                 self._remember(task, stored)
         self.changed = [
             task for task, seal in seals.items() if not sealed_head(self.folder / f"{task}.jsonl", seal)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -17,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from medtasks_ext.privacy import text_hash
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.strategies import shots_of
-from medtasks_ext.results.older_conditions import read_decoding, read_jury
 from medtasks_ext.runs.conditions import (
     Asked,
     Conditions,
@@ -477,3 +477,29 @@ def _of_the_paper(dataset: Dataset, strategy: str, decoding: str | None) -> Cond
         ),
         Observed(n=n, answers_cut=0),  # budgets of suites are made for their answers
     )
+
+
+def read_jury(text: str) -> Jury:
+    """Who judged, from words of a paper: names with ` + ` between them; without any where it is `unknown`."""
+    return Jury(() if text == "unknown" else tuple(map(Judge, text.split(" + "))))
+
+
+def read_decoding(text: str) -> dict[str, Any]:
+    """Generation settings from words: `greedy`, `sampled`, or some by name."""
+    if text == "greedy":
+        return {"do_sample": False}
+    found: dict[str, Any] = {"do_sample": True}
+    for part in re.split(r", (?=\w+=)", text):
+        name, sign, value = part.partition("=")
+        if sign:
+            found[name] = _number(value)
+    return found
+
+
+def _number(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

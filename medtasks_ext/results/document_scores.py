@@ -212,10 +212,7 @@ def from_table(table: pa.Table, statistic: Statistic) -> DocumentScores:
         unclosed=_numbers(column["unclosed"], np.float64),
         counts=counts,
         statistic=statistic,
-        # files of an earlier version have none
-        confidence=_numbers(column["confidence"], np.float64)
-        if "confidence" in column
-        else np.full(n, np.nan),
+        confidence=_numbers(column["confidence"], np.float64),
         labels=tuple((table.schema.metadata or {}).get(b"labels", b"").decode().split()),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from medtasks_ext.results.older_conditions import read_jury
+from medtasks_ext.results.conditions import read_jury
 from medtasks_ext.results.published import published, published_entry, published_experiments
 
 if TYPE_CHECKING:

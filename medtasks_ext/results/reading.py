@@ -28,11 +28,18 @@ from medtasks_ext.results.experiments import (
     Fault,
     without_nan,
 )
-from medtasks_ext.results.older_conditions import is_older, stored_conditions
 from medtasks_ext.results.resampled import load_resampled
 from medtasks_ext.results.run_files import RunResults
 from medtasks_ext.runs.choice import Choice
-from medtasks_ext.runs.conditions import RunConditions, run_conditions
+from medtasks_ext.runs.conditions import (
+    Asked,
+    Observed,
+    Rows,
+    RunConditions,
+    conditions_of,
+    run_conditions,
+    task_conditions,
+)
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import Manifest, TaskEntry, TaskState
 from medtasks_ext.runs.samples import read_samples
@@ -80,7 +87,6 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
     record = manifest.record()
     shared = run_conditions(record)
     experiments: dict[str, Experiment] = {}
-    older = 0
     for name, entry in manifest.tasks.items():
         if entry.state is not TaskState.DONE:
             continue
@@ -93,8 +99,7 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
             faults.append(Fault(str(folder), what, RESTORE, skipped=False))
         try:
             stored = files.read_task(name)
-            item = task_of_run(files, name, stored, shared, entry, tasks, faults)
-            older += is_older(stored)
+            item = task_of_run(files, name, stored, entry, tasks, faults)
             add_experiment(experiments, item, name, where, faults)
         except (MedtasksError, KeyError, TypeError, ValueError) as error:
             what = str(error) if isinstance(error, MedtasksError) else f"damaged ({error!r})"
@@ -110,24 +115,15 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
         conditions=of_all(shared, experiments),
         experiments=experiments,
         folders=(folder,),
-        notes=(*manifest.notes, *filter(None, [state.mark, other]), *_note_of(older)),
+        notes=(*manifest.notes, *filter(None, [state.mark, other])),
         manifest=record,
     )
-
-
-def _note_of(older: int) -> list[str]:
-    if not older:
-        return []
-    tasks = "a task was" if older == 1 else f"{older} tasks were"
-    what = "without a part of the conditions: `medtasks rescore RUN` adds what the run's files tell"
-    return [f"{tasks} scored by an earlier version, {what}"]
 
 
 def task_of_run(
     files: RunFolder,
     name: str,
     stored: TaskRecord,
-    run: RunConditions,
     entry: TaskEntry,
     tasks: Registry,
     faults: list[Fault],
@@ -143,9 +139,7 @@ def task_of_run(
     return Experiment(
         task=dataset.task(strategy),
         dataset=dataset,
-        conditions=stored_conditions(
-            {**stored, "metrics": metrics}, run, dataset, strategy, choice.words, where
-        ),
+        conditions=conditions_of(stored, choice.words, where),
         metrics=metrics,
         intervals=intervals,
         paper_intervals={
@@ -323,19 +317,29 @@ def task_of_lm_eval(
         metrics = {**metrics, **_counted(samples), **metrics}
         records, resampled = task_intervals(samples, found, dataset.id)
         intervals = intervals_of_record(records)
-    stored = {
-        "version": content.get("versions", {}).get(name, ""),
-        "n": n,
-        "metrics": metrics,
-        "loaded": loaded,
-        "config": config,
-        "conditions": {"versions": _versions(content), "context": _context(content, run.arguments or {})},
-    }
-    conditions = stored_conditions(stored, run, dataset, strategy, choice.words, file)
+    versions = _versions(content)
+    conditions = task_conditions(
+        Asked(
+            suite=dataset.metadata.suite,
+            dataset=dataset.id,
+            strategy=strategy,
+            version=str(content.get("versions", {}).get(name, "")),
+            rows=Rows(
+                source="synthetic" if "SAMPLE_DATA" in metrics else None,
+                n_of_suite=dataset.n_documents,
+                documents=choice.words,
+            ),
+            context=_context(content, run.arguments or {}),
+        ),
+        Observed(n=n, versions=(versions,) if versions else (), engines=(_engine(content),)),
+        run,
+        loaded,
+        config,
+    )
     return Experiment(
         task=dataset.task(strategy),
         dataset=dataset,
-        conditions=replace(conditions, observed=replace(conditions.observed, engines=(_engine(content),))),
+        conditions=conditions,
         metrics=metrics,
         intervals=intervals,
         n=n,

@@ -68,7 +68,7 @@ def paid(
 ) -> tuple[list[float | None], float]:
     """What earlier calls on a folder spent, for `budget_of`; they are read under a limit alone.
 
-    Answers without a cost (of older versions, of batches, of calls that knew no price) count as one of now
+    Answers without a cost (of batches, of calls that knew no price) count as one of now
     would: at its highest, unless the server's count can be believed; None where their request is not kept.
 
     Args:

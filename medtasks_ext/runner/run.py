@@ -58,8 +58,6 @@ from medtasks_ext.runs.conditions import (
 )
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import (
-    CHAINED,
-    RUN_SCHEMA,
     Identity,
     Manifest,
     Session,
@@ -156,14 +154,12 @@ class Run:
         """Create the run, or continue it.
 
         Raises:
-            MedtasksError: the folder holds outcomes of another model or other settings, or those of an older
-                version.
+            MedtasksError: the folder holds outcomes of another model, other settings or another schema.
         """
         identity = identity_of(model, arguments, asdict(settings))
         if self.manifest_file.is_file() and (self.files.has_outcomes() or self._expects_outcomes()):
             self.manifest = Manifest.read(self.folder)
             self._check_same(identity)
-            self.manifest.schema_version = RUN_SCHEMA
         else:
             self.manifest = Manifest(identity=identity, versions=versions())
         self.note_session(arguments)
@@ -202,13 +198,6 @@ class Run:
             return False
 
     def _check_same(self, identity: Identity) -> None:
-        if self.manifest.schema_version < CHAINED:
-            raise MedtasksError(
-                f"was written by an older version (schema {self.manifest.schema_version}, here {RUN_SCHEMA}) "
-                "and cannot be continued; it can be reported and rescored",
-                where=self.manifest_file,
-                remedy="use another --output_path",
-            )
         if different := self.manifest.identity.differs_from(identity):
             raise MedtasksError(
                 f"this folder holds a run with other settings: {'; '.join(different)}",
@@ -466,7 +455,7 @@ class Run:
         chosen = {document_key(built.eval_docs[place]) for place in self.places(built)}
         answers: dict[str, Answer] = {}
         last: dict[str, str] = {}  # of runs that did not keep the keys
-        for stored in read_outcomes(self.files.responses, task, older=self.manifest.schema_version < CHAINED):
+        for stored in read_outcomes(self.files.responses, task):
             if isinstance(stored.entry, Answer):
                 answers[stored.key] = stored.entry
                 if stored.document in chosen:

@@ -27,10 +27,6 @@ What is promised:
 
 Every command that reads a folder names what somebody changed there, unless the hashes were made anew as well:
 then only a copy that somebody kept tells.
-
-Schemas of `run.json`: 1 has no chains (report, compare, rescore); 2 has chains; 3 says what the
-loaded model says of itself; 5 says in the first line of a file whose outcomes
-it holds. Folders of 2 to 4 become 5 when they go on.
 """
 
 from medtasks_ext.runs.lease import Lease

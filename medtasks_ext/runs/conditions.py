@@ -22,8 +22,9 @@ from medtasks_ext.runs.settings import Effect, setting_of
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.prompts.documents import LoadedRecord
+    from medtasks_ext.runs.records import TaskRecord
 
-#: Schema of the record. 1 had no parts and no jury; `results.older_conditions` reads it.
+#: Schema of the record.
 SCHEMA = 2
 #: The suite's own rows, rows rebuilt from the original source, or invented sample rows.
 Source: TypeAlias = Literal["suite", "rebuilt", "synthetic"]
@@ -255,6 +256,11 @@ def read_conditions(content: Mapping[str, Any], where: object = None) -> Conditi
             where=where,
             remedy="medtasks rescore RUN",
         ) from None
+
+
+def conditions_of(stored: TaskRecord, documents: str, where: object) -> Conditions:
+    """The record of a stored result, which stands over the documents that the run chose for it."""
+    return read_conditions(stored["conditions"], where).on(documents, stored["n"])
 
 
 def run_conditions(manifest: Mapping[str, Any]) -> RunConditions:

@@ -19,7 +19,6 @@ from pydantic import (
     Field,
     ValidationError,
     field_validator,
-    model_validator,
 )
 
 from medtasks_ext.atomic import check_all_regular
@@ -35,16 +34,8 @@ from medtasks_ext.runs.secrets import dropped_secrets
 from medtasks_ext.strict import faults_of
 
 FILE = "run.json"
-#: Schema of the manifest that this version writes, and the newest that it reads. 1 knew no faults, no chains
-#: and no model in the keys of requests: such a run can be read, scored and compared, and not continued. What
-#: 2 to 4 lack is None here; in them no file of outcomes said whose they are. Such a run becomes one of 5 when
-#: it goes on.
+#: Schema of the manifest that this version writes and reads.
 RUN_SCHEMA = 5
-#: The first schema whose lines carry chains, and whose keys of requests hold the model.
-CHAINED = 2
-#: The first schema whose files of outcomes may say whose they are.
-BOUND = 5
-
 
 #: Names of tasks: files are called by them, with endings; most file systems take 255 bytes.
 _NAME, _LONGEST = re.compile(r"[\w|@,=:+-][\w|@,=:+. -]*"), 200
@@ -73,7 +64,7 @@ class TaskEntry(_Record):
     #: documents that the last call which asked or scored it chose; what is said here is of them
     choice: Choice = Choice()
     bound: Binding | None = None  # whose the outcomes are that the last call asked for
-    asked: int | None = None  # documents that the last call which asked it chose; older versions did not say
+    asked: int | None = None  # documents that the last call which asked it chose
     n: int | None = None  # documents of a finished task
     generated: int | None = None  # answers that the last call asked for
     seconds: float | None = None  # from its first request to its last answer, in the last call
@@ -199,29 +190,10 @@ class Manifest(_Record):
                 raise ValueError(f"{name[:40]!r} is no name of a task")
         return given
 
-    @model_validator(mode="before")
-    @classmethod
-    def _choices_of_tasks(cls, content: Any) -> Any:
-        """Former runs recorded what was chosen as two settings, for all of their tasks."""
-        try:
-            settings, tasks = content["identity"]["settings"], content["tasks"]
-            limit, samples = settings.get("limit"), settings.get("samples")
-            if limit is None and not samples:
-                chosen = tasks
-            else:
-                chosen = {
-                    name: {"choice": Choice.of(name, limit, samples), **entry}
-                    for name, entry in tasks.items()
-                }
-            kept = {name: value for name, value in settings.items() if name not in ("limit", "samples")}
-        except (KeyError, TypeError, AttributeError):  # made here, or damaged, which is said below
-            return content
-        return {**content, "identity": {**content["identity"], "settings": kept}, "tasks": chosen}
-
     @property
-    def bound(self) -> Binding | None:
-        """What ties judgements to the run whose answers they are about; None in folders of older versions."""
-        return self.identity.bound() if self.schema_version >= BOUND else None
+    def bound(self) -> Binding:
+        """What ties judgements to the run whose answers they are about."""
+        return self.identity.bound()
 
     def note(self, notes: list[str]) -> None:
         self.notes = list(dict.fromkeys([*self.notes, *notes]))
@@ -244,16 +216,16 @@ class Manifest(_Record):
 
     @classmethod
     def read(cls, folder: Path) -> Manifest:
-        """The manifest of a folder, of this schema or an older one."""
+        """The manifest of a folder; MedtasksError where it is damaged or of another schema."""
         check_all_regular(folder)
         path = folder / FILE
         content = read_json(path)
         schema = content.get("schema") if isinstance(content, dict) else None
-        if isinstance(schema, int) and schema > RUN_SCHEMA:
+        if isinstance(schema, int) and schema != RUN_SCHEMA:
             raise MedtasksError(
-                f"was written by a newer version (schema {schema}, known: {RUN_SCHEMA})",
+                f"was written by another version (schema {schema}, known: {RUN_SCHEMA})",
                 where=path,
-                remedy="pip install --upgrade medtasks",
+                remedy="pip install --upgrade medtasks, or run the tasks again in another folder",
             )
         try:
             return cls.model_validate(content)

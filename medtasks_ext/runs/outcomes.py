@@ -7,19 +7,17 @@ intent, written before a request that costs money is sent, has `intent`. A line 
 came.
 
 The first line of a file says whose the outcomes are, in `of`: model and settings, rows and wording. Where a
-later call asks about other rows or in other words, its first line says so again. Older files do not say.
+later call asks about other rows or in other words, its first line says so again.
 """
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from medtasks_ext.atomic import remove, sync_folder
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Likelihood, Usage
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
@@ -42,9 +40,6 @@ __all__ = [
 
 #: How the names of files begin that hold what waits for a physician.
 QUEUE = "disputed_"
-#: Faults of judges in an older version, which had a file of their own.
-_OLD_FAULTS = ".failures"
-_TIME = "%Y-%m-%dT%H:%M:%S"
 
 #: Whose words a judge is asked in.
 Wording: TypeAlias = Literal["own", "official"]
@@ -63,7 +58,7 @@ class About:
     model: str = ""  # as the judge's server calls it
     protocol: str = ""  # under which it was asked
     prompt_version: str = ""  # of the prompt
-    wording: Wording = "own"  # whose words it was asked in; older lines do not say, and are in ours
+    wording: Wording = "own"  # whose words it was asked in
     run: str | None = None  # of the benchmark that the document belongs to, where it has several
     point: str | None = None  # the scoring point that was asked about alone
     response_hash: str = ""  # of the answer
@@ -122,7 +117,6 @@ class Stored:
     @classmethod
     def read(cls, record: Mapping[str, Any]) -> Stored:
         """ValueError, KeyError, TypeError or AttributeError where it is none."""
-        record = _current(record)
         about = About(**_known(About, record)) if "judge" in record else None
         texts = (record["key"], record["document"], *([about.judge] if about else []))
         if not all(isinstance(text, str) for text in texts):
@@ -193,25 +187,14 @@ def _entry(record: Mapping[str, Any]) -> Entry:
     return Fault(FaultKind(record["fault"]), usage=usage, **known)
 
 
-def _current(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A line as this version has it; older ones have other names for what a judge's reply took."""
-    usage = record.get("usage")
-    if isinstance(usage, dict) and "prompt_tokens" in usage:
-        usage = {"prompt": usage["prompt_tokens"], "completion": usage["completion_tokens"], **usage}
-        cost = usage.get("cost")
-        record = {**record, "usage": _known(Usage, usage), **({} if cost is None else {"cost": cost})}
-    return {**record, "tries": record["requests"]} if "requests" in record else record
-
-
 def judged_files(folder: Path) -> list[str]:
-    names = {path.stem.removesuffix(_OLD_FAULTS) for path in folder.glob("*.jsonl")}
+    names = {path.stem for path in folder.glob("*.jsonl")}
     return sorted(name for name in names if not name.startswith(QUEUE))
 
 
-def read_outcomes(folder: Path, task: str, *, older: bool = False) -> Iterator[Stored]:
-    """A last line that a crash cut short is left out; older lines may have no chain."""
-    path = folder / f"{task}.jsonl"
-    yield from _plain(path) if older and _is_plain(path) else _lines(ChainedFile(path))
+def read_outcomes(folder: Path, task: str) -> Iterator[Stored]:
+    """A last line that a crash cut short is left out."""
+    return read_file(folder / f"{task}.jsonl")
 
 
 def read_file(path: Path) -> Iterator[Stored]:
@@ -254,7 +237,6 @@ class OutcomeLog:
 
     Args:
         folder: `RUN/responses` or `RUN/judgements`.
-        older: the lines may be those of a version that knew no chain; `renew` writes them anew.
         binding: whose outcomes are added; where the file says otherwise, or not, the first line says so.
 
     Attributes:
@@ -262,7 +244,6 @@ class OutcomeLog:
         last: key of a request without either -> its last fault.
         unsettled: key -> highest costs in US dollars of tries that were sent and never settled.
         spent: US dollars of the replies, as far as they carry a cost.
-        is_old: the files are those of an older version.
     """
 
     def __init__(
@@ -270,15 +251,11 @@ class OutcomeLog:
         folder: Path,
         task: str,
         *,
-        older: bool = False,
         binding: Binding | None = None,
     ) -> None:
-        self._older = older
         self._binding = binding
         self._bound: Binding | None = None  # by the last line of the file that says so
         self._file = ChainedFile(folder / f"{task}.jsonl")
-        self._old_faults = folder / f"{task}{_OLD_FAULTS}.jsonl"
-        self.is_old = False
         self.forget()
 
     @property
@@ -293,39 +270,15 @@ class OutcomeLog:
 
     def read(self) -> Iterator[Stored]:
         """Read to its end before the first `add`; a last line that a crash cut short is left out."""
-        for stored in self._read():
-            self._remember(stored)
-            yield stored
-
-    def _read(self) -> Iterator[Stored]:
-        self.is_old = self._older and _is_plain(self.path, self._old_faults)
-        if self.is_old:
-            outcomes = [*_plain(self.path), *_plain(self._old_faults)]
-            yield from sorted(outcomes, key=lambda stored: stored.at)
-            return
         for stored in _lines(self._file):
             if stored.of is not None:
                 self._bound = stored.of
+            self._remember(stored)
             yield stored
 
     def load(self) -> None:
         for _ in self.read():
             pass
-
-    def renew(self, outcomes: Iterable[Stored]) -> None:
-        """Write the lines of older files into a chained one, which takes their place whole."""
-        beside = self.path.parent / f".{self.path.stem}.new"
-        new = ChainedFile(beside / self.path.name)  # a chain begins with the name of the file
-        for stored in outcomes:
-            new.add(stored.record())
-        new.close()
-        if new.path.is_file():
-            new.path.replace(self.path)
-            beside.rmdir()
-            sync_folder(self.path.parent)
-        remove(self._old_faults)
-        self.forget()
-        self.load()
 
     def _remember(self, stored: Stored) -> None:
         key, entry = stored.key, stored.entry
@@ -390,53 +343,3 @@ class OutcomeLog:
 
     def close(self) -> None:
         self._file.close()
-
-
-def _is_plain(path: Path, faults: Path | None = None) -> bool:
-    """Whether the files of a task are those of a version that knew no chain.
-
-    A file of faults beside a chained file is what a crash left over when they were written anew.
-    """
-    try:
-        with path.open("rb") as file:
-            line = file.readline()
-    except FileNotFoundError:
-        line = b""
-    if not line:
-        return faults is not None and faults.is_file()
-    try:
-        return "chain" not in json.loads(line)
-    except (ValueError, TypeError, RecursionError):
-        return False
-
-
-def _plain(path: Path) -> Iterator[Stored]:
-    content = path.read_bytes() if path.is_file() else b""
-    lines = content.split(b"\n")
-    for number, line in enumerate(lines, start=1):
-        if not line:
-            continue
-        try:
-            yield Stored.read(_renewed(json.loads(line)))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            if number == len(lines):  # a crash cut it short
-                return
-            raise MedtasksError(
-                f"line {number} is damaged",
-                where=path,
-                remedy="delete that line; only what it holds is asked for again",
-            ) from None
-
-
-def _renewed(record: Json) -> Json:
-    """A line without a chain as a line with one has it: those of judges said what failed in another way."""
-    if "chain" in record:
-        raise ValueError("older versions wrote no chain")
-    if "judge" not in record:
-        return record
-    usage = record.pop("usage")
-    replied = any(usage.get(name) for name in ("prompt_bytes", "prompt_tokens", "completion_tokens"))
-    at = time.mktime(time.strptime(record.pop("time"), _TIME)) if "time" in record else 0.0
-    if "ratings" not in record:
-        record.setdefault("fault", (FaultKind.UNREADABLE if replied else FaultKind.UNKNOWN).value)
-    return {**record, **({"usage": usage} if replied else {}), "at": at}

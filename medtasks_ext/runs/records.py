@@ -111,4 +111,3 @@ class TaskRecord(_TaskRecord, total=False):
     highest: float | None
     estimate: EstimateRecord
     judged_metrics: list[str]  # metrics that judges gave, which a new scoring takes out
-    jury: str  # who judged, in words; of former versions

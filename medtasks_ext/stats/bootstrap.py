@@ -284,14 +284,12 @@ def interval_record(intervals: Estimated | None, clusters: int | None = None) ->
 
 
 def intervals_of_record(records: Mapping[str, IntervalRecord]) -> dict[str, Interval]:
-    """Metric -> its interval, where it has one."""
-    intervals = {}
-    for metric, item in records.items():
-        low, high = item["interval_low"], item["interval_high"]
-        if low is None or high is None:
-            continue
-        intervals[metric] = Interval(low, high, item.get("rough", False))
-    return intervals
+    """Metric -> its interval, of those that have one."""
+    return {
+        metric: Interval(low, high, item.get("rough", False))
+        for metric, item in records.items()
+        if (low := item["interval_low"]) is not None and (high := item["interval_high"]) is not None
+    }
 
 
 def missed_by(records: Mapping[str, IntervalRecord], metrics: Mapping[str, float]) -> Iterator[str]:

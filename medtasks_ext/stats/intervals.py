@@ -83,8 +83,7 @@ def wilson(score: ArrayLike, size: ArrayLike, quantile: ArrayLike = Z) -> tuple[
 def sample_sizes(score: ArrayLike, low: ArrayLike, high: ArrayLike, documents: ArrayLike) -> Array:
     """How many documents, right or wrong, give an interval of this width: `wilson` read backwards.
 
-    `score`: (...), on 0-1. `documents`: what an interval without a width is worth, which earlier versions
-    have.
+    `score`: (...), on 0-1. `documents`: what an interval without a width is worth.
     """
     p = np.clip(np.asarray(score, dtype=float), 0.0, 1.0)
     half = np.clip((np.asarray(high, dtype=float) - np.asarray(low, dtype=float)) / 2, 0.0, 0.499)

@@ -18,9 +18,8 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.strategies import asked_strategy, reasons, strategy_title
 from medtasks_ext.results.condition_words import GREEDY, decoding_words, difference_words, settings_words
 from medtasks_ext.results.conditions import Facts, comparable, facts, of_the_paper
-from medtasks_ext.results.older_conditions import stored_conditions
 from medtasks_ext.rows.spec import dataset_spec
-from medtasks_ext.runs.conditions import run_conditions
+from medtasks_ext.runs.conditions import conditions_of
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import Manifest, TaskState
 from medtasks_ext.runs.samples import iter_samples
@@ -58,7 +57,6 @@ def export_run(
     manifest = Manifest.read(run)
     refuse_changed(run)
     model = manifest.identity.model_name.rstrip("/").rpartition("/")[2]
-    shared = run_conditions(manifest.record())
     written, refused = [], []
     for name, entry in manifest.tasks.items():
         dataset, strategy = registry.tasks.get(name, (None, ""))
@@ -66,9 +64,7 @@ def export_run(
             continue
         try:
             stored = RunFolder(run).read_task(name)
-            asked = facts(
-                stored_conditions(stored, shared, dataset, strategy, entry.choice.words, run / name)
-            )
+            asked = facts(conditions_of(stored, entry.choice.words, run / name))
             mode = _mode(run, name, strategy, stored, asked)
             _check_rows(run, name, entry.choice, stored, own_words=own_words)
             _check_settings(run, name, asked, facts(of_the_paper(dataset, strategy)))

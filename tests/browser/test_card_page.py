@@ -77,7 +77,7 @@ def test_tasks_that_are_left_out_are_a_number_on_the_card_and_a_folded_list_besi
     for item in SOME[3:]:  # a part of the suite's rows
         file = tmp_path / "run" / "tasks" / f"{item.id}.json"
         record = json.loads(file.read_text())
-        record["conditions"]["rows"]["n_of_suite"] = 2 * item.n_documents
+        record["conditions"]["asked"]["rows"]["n_of_suite"] = 2 * item.n_documents
         file.write_text(json.dumps(record))
         hashed_anew(file)
     assert medtasks("card", "run", "-o", "card").code == 0

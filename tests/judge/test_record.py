@@ -197,7 +197,7 @@ def test_an_edited_line_is_refused_with_file_and_line(run, jury, medtasks, serve
     assert not server.asked
 
 
-def test_lines_without_their_chains_are_no_older_file(run, jury, medtasks):
+def test_lines_without_their_chains_are_refused(run, jury, medtasks):
     folder = run("qa")
     medtasks("judge", "run", "--jury", jury("one"))
     plain = [json.loads(line) for line in file_of(folder).read_text().splitlines()]
@@ -234,51 +234,7 @@ def test_replies_with_half_a_character_are_kept(run, jury, medtasks, metrics, se
     assert not server.asked and metrics(folder)["judged"] == 1
 
 
-def made_old(folder):
-    """Rewrites a task's judgements as the version before the chain kept them."""
-    files = {"": [], ".failures": []}
-    for line in file_of(folder).read_bytes().splitlines():
-        item = json.loads(line)
-        del item["chain"], item["at"]
-        item["time"] = "2026-03-01T10:00:00"
-        files["" if "ratings" in item else ".failures"].append(item)
-        item.pop("fault", None)
-    for kind, items in files.items():
-        path = folder / "judgements" / f"{TASK}{kind}.jsonl"
-        path.write_text("".join(json.dumps(item) + "\n" for item in items))
-    manifest = json.loads((folder / "run.json").read_text())
-    del manifest["judgements"]
-    (folder / "run.json").write_text(json.dumps(manifest))
-
-
-def test_an_old_store_is_read_and_written_into_the_new_file(run, jury, medtasks, metrics, server):
-    server.script = lambda asked, seen: Reply("no") if number(asked) == 0 else fair(asked, seen)
-    folder, path = run("qa"), jury("one")
-    medtasks("judge", "run", "--jury", path)
-    before = metrics(folder)
-    made_old(folder)
-    old = {file: file.read_bytes() for file in (folder / "judgements").iterdir()}
-    assert medtasks("rescore", "run").code == 0 and metrics(folder) == before
-    server.asked.clear()
-    dry = medtasks("judge", "run", "--jury", path, "--dry-run").out
-    assert next(line for line in dry.splitlines() if line.split()[:1] == ["one"]).split()[1] == "1"
-    assert all(file.read_bytes() == content for file, content in old.items() if file.suffix == ".jsonl")
-    server.script = fair
-    assert medtasks("judge", "run", "--jury", path).code == 0
-    assert [number(asked) for asked in server.asked] == [0] and metrics(folder)["judged"] == 1
-    assert not list((folder / "judgements").glob("*.failures.jsonl"))
-    assert len(judgements(folder)) == 6 and len(judgements(folder, kind="fault")) == 3
-    assert sealed_head(file_of(folder), Manifest.read(folder).judgements[TASK])
-    assert medtasks("judge", "run", "--jury", path).code == 0
-
-
-def test_what_an_old_store_cost_counts_at_the_jurys_price(run, jury, priced, medtasks, server):
-    folder = run("qa")
-    medtasks("judge", "run", "--jury", jury("one"))
-    made_old(folder)
-    assert f"spent on these runs so far: {6 * REPLY:.2f} USD\n" in medtasks(
-        "judge", "run", "--jury", priced("one", "two"), "--dry-run"
-    ).out  # fmt: skip
+# ---------------------------------------------------------------------- one process writes
 
 
 def test_a_folder_that_a_run_works_in_is_not_judged_and_can_be_read(run, jury, medtasks, server, tmp_path):

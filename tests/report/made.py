@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.registry import registry
+from medtasks_ext.registry.strategies import asked_strategy
+from medtasks_ext.results.conditions import read_jury
 from medtasks_ext.results.document_scores import (
     aggregations,
     document_scores,
@@ -15,15 +17,20 @@ from medtasks_ext.results.document_scores import (
     score_statistic,
 )
 from medtasks_ext.results.resampled import save_resampled
+from medtasks_ext.runs.choice import Choice
+from medtasks_ext.runs.conditions import Asked, Observed, Rows, Shots, run_conditions, task_conditions
+from medtasks_ext.runs.manifest import RUN_SCHEMA
 from medtasks_ext.stats.bootstrap import task_intervals
 from tests.conftest import hashed_anew
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from medtasks_ext.runs.conditions import RunConditions
+
 SETTINGS = {
     "num_fewshot": None, "apply_chat_template": False, "fewshot_as_multiturn": None,
-    "system_instruction": None, "system_role": True, "data": None, "limit": None, "samples": None,
+    "system_instruction": None, "system_role": True, "data": None,
     "gen_kwargs": {}, "seed": 1234,
 }  # fmt: skip
 
@@ -50,26 +57,36 @@ def write_run(
         scores: task -> score of each document; a task whose score is a mean.
         sample: the rows are synthetic.
         loaded: changes what is said of the rows of every task.
-        record: changes the results of every task (`cut`, `tokens`).
+        record: changes the results of every task (`cut`, `tokens`, `jury`, `conditions` of `_conditions`).
         states: of tasks that are not done.
-        settings: of the run, where they are not the usual ones.
+        settings: of the run, where they are not the usual ones; `limit` and `samples` choose documents.
         arguments: of the model, besides its name.
         notes: of the run.
         text: with which texts and ids begin.
     """
     (folder / "tasks").mkdir(parents=True)
-    for task, values in scores.items():
-        _write_task(folder, task, values, sample, loaded or {}, record or {}, text)
+    given = {**SETTINGS, **({"data": "sample"} if sample else {}), **(settings or {})}
+    limit, places = given.pop("limit", None), given.pop("samples", None)
+    choices = {task: Choice.of(task, limit, places) for task in scores}
     manifest = {
-        "schema": 1,
+        "schema": RUN_SCHEMA,
         "identity": {"model": {"model": "vllm", "model_args": {"pretrained": model, **(arguments or {})}},
-         "settings": {**SETTINGS, **({"data": "sample"} if sample else {}), **(settings or {})}},
+         "settings": given},
         "versions": {"medtasks": "0.1.0", "lm_eval": "0.4.13"},
         "started": "2026-01-02T03:04:05",
         "requested": list(scores),
         "notes": list(notes),
-        "tasks": {**{task: {"state": "done"} for task in scores}, **(states or {})},
+        "tasks": {
+            **{
+                task: {"state": "done", "choice": choice.model_dump(exclude_none=True)}
+                for task, choice in choices.items()
+            },
+            **(states or {}),
+        },
     }  # fmt: skip
+    for task, values in scores.items():
+        said = {**(record or {}), "documents": choices[task].words}
+        _write_task(folder, task, values, sample, loaded or {}, said, text, run_conditions(manifest))
     (folder / "run.json").write_text(json.dumps(manifest))
     hashed_anew(folder)
     return folder
@@ -81,10 +98,11 @@ def _write_task(
     values: Sequence[float],
     sample: bool,
     loaded: Mapping[str, Any],
-    more: Mapping[str, Any],
+    more: dict[str, Any],
     text: str,
+    run: RunConditions,
 ) -> None:
-    dataset, _ = registry().tasks[task]
+    dataset, strategy = registry().tasks[task]
     samples = [_sample(number, value, sample, text) for number, value in enumerate(values)]
     intervals, resampled = task_intervals(samples, aggregations(dataset), dataset.id)
     scores = document_scores(samples, score_statistic(dataset))
@@ -101,13 +119,52 @@ def _write_task(
         "intervals": intervals, "n": len(values), "loaded": rows,
         "cut": {"shots_dropped": 0, "inputs_cut": 0},
         "tokens": None, "config": {"num_fewshot": 5 if task.endswith("_5shot") else 0}, **more,
-        "conditions": {"rows": {"n_of_suite": len(values)}, **more.get("conditions", {})},
     }  # fmt: skip
+    strategy = asked_strategy(strategy, content["config"].get("num_fewshot") or 0)
+    about = {"suite": dataset.metadata.suite, "dataset": dataset.id, "strategy": strategy}
+    content["conditions"] = _conditions(about, content, run)
+    for name in ("jury", "documents"):
+        content.pop(name, None)
     file.write_text(json.dumps(content))
     save_resampled(file.with_suffix(".npy"), resampled)
     save_document_scores(file.with_suffix(".parquet"), scores)
     lines = "".join(json.dumps(item) + "\n" for item in samples)
     (folder / f"samples_{task}.jsonl").write_text(lines)
+
+
+def _conditions(about: Mapping[str, str], content: Mapping[str, Any], run: RunConditions) -> dict[str, Any]:
+    """The record of a task's conditions as a run writes it.
+
+    Args:
+        about: suite, dataset and strategy.
+        content: the result of the task; its `conditions` say `n_of_suite`, `shots`, `context`, `seed`,
+            `served` and `versions`, its `jury` who judged, as words or as the record has it.
+    """
+    said = {"n_of_suite": content["n"], **content.get("conditions", {})}
+    metrics, versions, served = content["metrics"], said.get("versions"), said.get("served")
+    jury = read_jury(content["jury"]) if isinstance(content.get("jury"), str) else content.get("jury")
+    rows = Rows(
+        source="synthetic" if "SAMPLE_DATA" in metrics else None,
+        n_of_suite=said["n_of_suite"],
+        documents=content["documents"],
+    )
+    asked = Asked(
+        **about,
+        version=content["version"],
+        rows=rows,
+        shots=Shots(hash=said.get("shots")),
+        budget=said.get("budget"),
+        context=said.get("context"),
+        seed=said.get("seed"),
+        jury=jury,
+    )
+    observed = Observed(
+        n=content["n"],
+        judged=metrics.get("judged"),
+        served=None if served is None else tuple(served),
+        versions=(versions,) if versions else (),
+    ).counted(content["cut"])
+    return task_conditions(asked, observed, run, content["loaded"], content["config"]).record()
 
 
 def _sample(number: int, score: float, sample: bool, text: str) -> dict[str, Any]:

@@ -102,11 +102,11 @@ def test_a_wrong_argument_gets_one_message(medtasks, run, tmp_path, arguments, m
     assert (tmp_path / "taken" / "results.csv").read_text() == "mine"
 
 
-@pytest.mark.parametrize(("changes", "message"), [({"schema": 99}, "newer version (schema 99")])
-def test_a_run_that_cannot_be_read_as_a_whole_is_refused(medtasks, run, changes, message):
-    edit(run / "run.json", **changes)
+@pytest.mark.parametrize("schema", [1, 99])
+def test_a_run_that_cannot_be_read_as_a_whole_is_refused(medtasks, run, schema):
+    edit(run / "run.json", schema=schema)
     outcome = medtasks("report", "run")
-    assert outcome.code == 2 and message in outcome.err
+    assert outcome.code == 2 and f"another version (schema {schema}" in outcome.err
 
 
 def test_runs_that_disagree_are_both_shown(medtasks, run, tmp_path):
@@ -230,19 +230,6 @@ def test_plain_lm_eval_output_without_samples_is_never_averaged_with_a_run(medta
     assert ["results of: lm_eval" in label for label in found] == [False, True, True]
     said = medtasks("report", "plain", "again", "--published", "none").out
     assert "no samples file" in said and "disagrees with" in said
-
-
-def test_results_whose_jury_nobody_recorded_are_never_averaged_with_those_of_a_known_one(medtasks, tmp_path):
-    metrics = {"score": 0.8, "judged": 1.0}
-    write_run(tmp_path / "known", "ORG/a", {OPEN: GOOD}, record={"jury": "gpt-4o", "metrics": metrics})
-    write_run(tmp_path / "unknown", "ORG/a", {GATED: GOOD}, record={"metrics": metrics})
-    assert set(scores_by_entry(medtasks, "known", "unknown")) == {
-        "ORG/a (jury: gpt-4o)",
-        "ORG/a (jury: unknown)",
-    }
-    write_run(tmp_path / "other", "ORG/b", {OPEN: GOOD}, record={"metrics": metrics})
-    outcome = medtasks("compare", "known", "other")
-    assert outcome.code == 2 and "judged by different juries (gpt-4o | unknown)" in outcome.text
 
 
 def test_plain_lm_eval_output_with_a_cut_samples_file_is_reported_without_intervals(medtasks, tmp_path):

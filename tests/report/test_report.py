@@ -129,7 +129,8 @@ def test_documents_that_were_chosen_by_hand_are_compared_by_their_names(medtasks
 def test_unlike_tasks_of_an_entry_and_unlike_entries_of_a_model_are_named(medtasks, runs):
     file = runs / "b" / "tasks" / f"{GATED}.json"
     content = json.loads(file.read_text())
-    file.write_text(json.dumps({**content, "loaded": {**content["loaded"], "instruction": "official"}}))
+    content["conditions"]["asked"]["wording"]["kind"] = "official"
+    file.write_text(json.dumps(content))
     write_run(runs / "hot", "ORG/b", {OPEN: GOOD}, settings={"gen_kwargs": {"temperature": 1}}, notes=["odd"])
     found = json.loads(medtasks("report", "b", "hot", "--published", "none", "--json").out)
     labels = [entry["entry"] for entry in found["entries"]]

@@ -137,7 +137,7 @@ def test_tasks_under_other_conditions_are_left_out_and_named(medtasks, tmp_path)
     write_run(tmp_path / "run", "ORG/med-8b", like("gemma-3-27b-it", SOME[:5]), **ASKED)
     file = tmp_path / "run" / "tasks" / f"{SOME[4].id}.json"
     record = json.loads(file.read_text())
-    record["loaded"]["instruction"] = "own"
+    record["conditions"]["asked"]["wording"]["kind"] = "own"
     file.write_text(json.dumps(record))
     found = standing(medtasks)
     assert (found["tasks"], found["comparable"], found["official"]) == (5, 4, 4)
@@ -147,7 +147,7 @@ def test_tasks_under_other_conditions_are_left_out_and_named(medtasks, tmp_path)
 
 def test_rows_below_the_suites_number_are_marked_and_get_no_place(medtasks, tmp_path):
     item = SOME[0]
-    few = {"instruction": "official"}, {"conditions": {"rows": {"n_of_suite": item.n_documents}}}
+    few = {"instruction": "official"}, {"conditions": {"n_of_suite": item.n_documents}}
     write_run(tmp_path / "few", "ORG/few", {item.id: [1.0] * 7}, loaded=few[0], record=few[1])
     outcome = medtasks("report", "few", "--strategy", "zero_shot")
     said = " ".join(outcome.out.split())

@@ -6,15 +6,22 @@ import re
 
 import pytest
 
+from medtasks_ext.runs.conditions import Judge, Jury
 from tests.conftest import hashed_anew
 from tests.report.made import data_of, write_run
 
 TASK = "bridge_chip_ctc"
 GOOD, POOR = [1.0] * 30 + [0.0] * 10, [1.0] * 10 + [0.0] * 30
+
+
+def jury(name, version):
+    return Jury((Judge(name),), protocol="likert", wording="own", hash=version)
+
+
 CONFIG = {"num_fewshot": 5, "generation_kwargs": {"do_sample": False, "max_gen_toks": 100}}
-FACTS = {"shots": {"hash": "e"}, "context": 8_000, "seed": 1, "versions": {"vllm": "1"}}
+FACTS = {"shots": "e", "context": 8_000, "seed": 1, "versions": {"vllm": "1"}}
 CUT = {"shots_dropped": 0, "inputs_cut": 0, "answers_cut": 0}
-USUAL = {"jury": "one; likert 1", "config": CONFIG, "conditions": FACTS, "cut": CUT}
+USUAL = {"jury": jury("one", "1"), "config": CONFIG, "conditions": FACTS, "cut": CUT}
 
 
 def changed(**more):
@@ -31,7 +38,7 @@ MOVING = {
     "rows": {"loaded": {"rows_hash": "others"}},
     "rows, rebuilt": {"loaded": {"rebuilt": True}},
     "version of the task": {"record": {"version": "2-A"}},
-    "examples in the prompt": {"record": changed(conditions={"shots": {"hash": "f"}})},
+    "examples in the prompt": {"record": changed(conditions={"shots": "f"})},
     "examples in the prompt, dropped": {"record": changed(cut={"shots_dropped": 3})},
     "inputs": {"record": changed(cut={"inputs_cut": 3})},
     "budget": {"record": changed(config={"generation_kwargs": {"max_gen_toks": 50}}, cut={"answers_cut": 9})},
@@ -47,8 +54,8 @@ MOVING = {
     "model arguments": {"arguments": {"eos_string": "e"}},
     "chat template, one's own": {"settings": {"layout": "{{ messages }} Most answers are yes."}},
     "examples as turns": {"settings": {"fewshot_as_multiturn": True}},
-    "jury": {"record": changed(jury="another; likert 1")},
-    "protocol of the jury": {"record": changed(jury="one; likert 2")},
+    "jury": {"record": changed(jury=jury("another", "1"))},
+    "protocol of the jury": {"record": changed(jury=jury("one", "2"))},
 }  # fmt: skip
 #: harmless ones
 CLOSE = {

@@ -164,6 +164,7 @@ def test_a_score_over_some_of_the_judgements_is_marked_bounded_unranked_and_on_n
     write_run(tmp_path / "a", "ORG/a", {TASK: GOOD, SECOND: GOOD}, record=record)
     file = tmp_path / "a" / "tasks" / f"{TASK}.json"
     stored = json.loads(file.read_text())
+    stored["conditions"]["observed"]["judged"] = 0.75
     stored["metrics"] |= {"judged": 0.75, "scored": 0.75, "judgements_missing": 10}
     file.write_text(json.dumps(stored))
     hashed_anew(file)

@@ -15,7 +15,7 @@ def told(medtasks, tmp_path):
     """What the report says of a run with so many rows left out or taken for examples."""
 
     def call(**rows):
-        record = {"conditions": {"rows": {"n_of_suite": STATED}}}
+        record = {"conditions": {"n_of_suite": STATED}}
         write_run(tmp_path / "run", "ORG/a", {TASK: SCORES}, loaded=rows, record=record)
         return " ".join(medtasks("report", "run", "--published", "none").out.split())
 

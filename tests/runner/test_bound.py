@@ -1,14 +1,13 @@
-"""Outcomes say whose they are, over resumed runs, later scores and folders of earlier versions."""
+"""Outcomes say whose they are, over resumed runs and later scores."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from medtasks_ext.prompts import load
 from medtasks_ext.registry import forget
-from medtasks_ext.runs import Manifest, OutcomeLog, read_outcomes
+from medtasks_ext.runs import read_outcomes
 
 TASK = "bridge_chip_ctc"
 RESPONSES, SAMPLES, RESULT = f"responses/{TASK}.jsonl", f"samples_{TASK}.jsonl", f"tasks/{TASK}.json"
@@ -66,31 +65,6 @@ def test_a_resumed_run_says_what_it_asks_from_then_on(medtasks, run, chip_ctc):
     said = [item.of for item in read_outcomes(run / "responses", TASK)]
     assert len(said) == 9 and [index for index, of in enumerate(said) if of] == [0, 8]
     assert said[0] is not None and said[8] is not None and said[0].rows_hash != said[8].rows_hash
-
-
-def as_before(run: Path) -> None:
-    """Take the lines that say whose answers they are out, as an earlier version wrote the folder."""
-    manifest = Manifest.read(run)
-    stored = list(read_outcomes(run / "responses", TASK))
-    (run / RESPONSES).unlink()
-    log = OutcomeLog(run / "responses", TASK)
-    for item in stored:
-        log.append(replace(item, of=None))
-    log.close()
-    entry = manifest.tasks[TASK].model_copy(update={"sealed": {log.path.name: log.seal}, "bound": None})
-    manifest.tasks[TASK], manifest.schema_version = entry, 4
-    manifest.write(run)
-
-
-def test_a_folder_of_an_earlier_version_is_read_and_marked_and_nothing_is_asked_again(medtasks, run):
-    as_before(run)
-    keys = [item.key for item in read_outcomes(run / "responses", TASK)]
-    assert medtasks(*RUN, "--model", "random-label").code == 0
-    assert [item.key for item in read_outcomes(run / "responses", TASK)] == keys
-    assert json.loads((run / "run.json").read_text())["schema"] == 5
-    (run / RESULT).unlink()
-    assert medtasks(*RUN, "--model", "random-label").code == 0  # a schema of now, and the same answers
-    assert [item.key for item in read_outcomes(run / "responses", TASK)] == keys
 
 
 def test_the_manifest_is_made_again_from_the_records_without_asking(medtasks, run):

@@ -8,7 +8,6 @@ import pytest
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.models.baselines import Oracle
-from tests.conftest import hashed_anew
 from tests.runner.batch_provider import Model, answered, request_lines, write_lines
 
 TASK, COT = "bridge_chip_ctc", "bridge_chip_ctc_cot"
@@ -161,45 +160,6 @@ def test_rescore_stays_with_the_choice_of_each_task(medtasks, chip_ctc, asked):
     assert medtasks("rescore", "run").code == 0
     assert (results("run"), results("run", COT)) == before and asked == []
     assert n_of("run") == (3, 3, 3) and n_of("run", COT) == (5, 5, 5)
-
-
-def as_before(folder: str, **chosen: object) -> None:
-    """Give a run the layout in which the choice is part of the settings."""
-    path = Path(folder, "run.json")
-    content = json.loads(path.read_bytes())
-    for state in content["tasks"].values():
-        state.pop("choice", None)
-    content["identity"]["settings"].update({"limit": None, "samples": None, **chosen})
-    path.write_text(json.dumps(content))
-    hashed_anew(path)
-
-
-@pytest.mark.parametrize(
-    ("flags", "chosen", "places"),
-    [
-        (("--limit", "2"), {"limit": 2.0}, (0, 1)),
-        (("--samples", f'{{"{TASK}": [1, 6]}}'), {"samples": {TASK: [6, 1]}}, (1, 6)),
-        ((), {}, tuple(range(8))),
-    ],
-)
-def test_a_run_of_the_former_layout_goes_on(medtasks, chip_ctc, asked, flags, chosen, places):
-    medtasks(*RUN, *HERE, *flags)
-    before = results("run")
-    as_before("run", **chosen)
-    assert medtasks("rescore", "run").code == 0 and results("run") == before
-    as_before("run", **chosen)
-    assert "1 of 1 tasks are done already" in medtasks(*RUN, *HERE, *flags).err
-    as_before("run", **chosen)
-    words = {"limit": "the first 2", "samples": "chosen documents"}.get(next(iter(chosen), ""), "all")
-    assert medtasks("card", "run", "-o", "card", "--parts").code == 0
-    assert f"documents: {words}" in next(Path("card").glob("*.md")).read_text()
-    asked.clear()
-    assert medtasks(*RUN, *HERE).code == 0
-    assert asked == [document for document in ids(*range(8)) if document not in ids(*places)]
-    medtasks(*RUN, "--output_path", "fresh")
-    assert results("run") == results("fresh")
-    identity = json.loads(Path("run/run.json").read_bytes())["identity"]
-    assert not {"limit", "samples"} & set(identity["settings"])
 
 
 # ---------------------------------------------------------------------- what is said of it

@@ -281,23 +281,8 @@ def test_a_chat_server_without_a_chat_template_is_refused_before_it_is_asked(med
     assert medtasks(*CHIP_CTC).code == 0  # the folder is free for the right command
 
 
-def test_a_run_of_an_older_version_is_read_and_rescored_and_not_continued(medtasks, engine):
-    medtasks(*CHIP_CTC)
-    old = [{key: line[key] for key in ("key", "document", "response")} for line in lines("run")]
-    content = manifest()
-    state = {"tasks": {TASK: {"state": "done", "n": 8}}, "schema": 1}
-    kept = ("identity", "versions", "started", "requested")
-    Path("run/run.json").write_text(json.dumps({**{key: content[key] for key in kept}, **state}))
-    path = Path(f"run/responses/{TASK}.jsonl")
-    path.write_text("".join(json.dumps(line) + "\n" for line in old))
-    assert medtasks("report", "run").code in (0, 1)
-    assert medtasks("rescore", "run").code == 0 and result()["metrics"]["score"] == 1
-    outcome = medtasks(*CHIP_CTC)
-    assert outcome.code == 2 and "was written by an older version (schema 1" in outcome.err
-
-
 @pytest.mark.parametrize(
-    "content", ["[]", "{}", "{", "null", '{"schema": 99}', '{"schema": 2, "identity": 5}']
+    "content", ["[]", "{}", "{", "null", '{"schema": 99}', '{"schema": 5, "identity": 5}', '{"schema": 4}']
 )
 @pytest.mark.parametrize("command", [("rescore", "run"), ("report", "run"), CHIP_CTC])
 def test_a_damaged_manifest_is_named(medtasks, engine, content, command):

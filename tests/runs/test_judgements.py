@@ -1,7 +1,6 @@
-"""What judges said, on disk: one chained file a task, total on every string, old files read."""
+"""What judges said, on disk: one chained file a task, total on every string."""
 
 import json
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -46,7 +45,7 @@ def line(entry, settles=None, key="k"):
 
 
 def opened(folder):
-    return OutcomeLog(folder, TASK, older=True)
+    return OutcomeLog(folder, TASK)
 
 
 def log_of(folder, *items):
@@ -108,24 +107,6 @@ def test_an_intent_that_nothing_settles_counts(tmp_path, lines, unsure):
     assert after.unsure == unsure
 
 
-def test_a_line_of_the_version_before_is_read_as_this_one_writes_it(tmp_path):
-    """Chained lines of judges had other names for tokens and tries, and the cost among the tokens."""
-    usage = {**OLD_USAGE, "cost": 0.25}
-    about = {"key": "k", "judge": "one", "document": "d", "wording": "own"}
-    rated = {"ratings": {"accuracy": 4.0}, "verdict": dict(VERDICT.verdict)}
-    log = log_of(tmp_path)
-    log._file.add({**about, "intent": 0.5, "at": 1.0})
-    log._file.add({**about, "fault": "no_verdict", "reason": FAILURE.reason, "usage": usage, "requests": 1,
-                   "settles": 0.5, "at": 2.0})  # fmt: skip
-    log._file.add({**about, **rated, "usage": usage, "requests": 1, "at": 3.0})
-    log.close()
-    intent, failure, verdict = read(tmp_path)
-    assert intent.entry == Intent(0.5) and intent.about == About("one") == verdict.about
-    assert (failure.entry, failure.settles, verdict.entry) == (FAILURE, 0.5, VERDICT)
-    after = log_of(tmp_path, line(VERDICT, key="k2"))
-    assert (after.answered, after.unsure, after.spent) == ({"k", "k2"}, 0, 0.75)
-
-
 CHANGES = {
     "another rating": lambda found: [found[0].replace(b"4.0", b"5.0"), *found[1:]],
     "a line taken out": lambda found: [found[0], *found[2:]],
@@ -161,94 +142,7 @@ def test_a_sealed_file_shows_lines_that_are_missing_at_its_end(tmp_path):
     assert len(read(tmp_path)) == 2 and not sealed_head(path, seal)
 
 
-# ---------------------------------------------------------------------- files of an older version
-
-OLD_USAGE = {"prompt_tokens": 100, "completion_tokens": 20, "prompt_bytes": 380, "counted": True}
-NONE = dict.fromkeys(("prompt_tokens", "completion_tokens", "prompt_bytes"), 0) | {"counted": True}
-OLD = {
-    "key": "k1", "judge": "one", "model": "m", "protocol": "likert_jury", "prompt_version": "0123",
-    "document": "d1", "response_hash": "ab", "usage": OLD_USAGE, "requests": 1,
-    "time": "2026-03-01T10:00:02", "ratings": {"accuracy": 4}, "verdict": {"accuracy": {"score": 4}},
-}  # fmt: skip
-HUMAN = {
-    "key": "k2", "judge": "human", "protocol": "dual_assessor", "document": "d2", "response_hash": "cd",
-    "ratings": {"p1": 1.0}, "decisions": "decisions.jsonl", "usage": NONE, "time": "2026-03-01T10:00:03",
-}  # fmt: skip
-common = {name: value for name, value in OLD.items() if name not in ("ratings", "verdict")}
-OLD_FAILURES = [
-    {**common, "time": "2026-03-01T10:00:01", "reason": "no JSON object in the reply"},
-    {**common, "key": "k3", "time": "2026-03-01T10:00:04", "usage": NONE, "reason": "HTTP 503"},
-    {**common, "key": "k4", "time": "2026-03-01T10:00:05", "usage": NONE, "reason": "no", "fault": "refused"},
-]
-
-
-def old_store(folder, *, failures=True):
-    write = lambda path, items: path.write_text("".join(json.dumps(item) + "\n" for item in items))  # noqa: E731
-    write(folder / f"{TASK}.jsonl", [OLD, HUMAN])
-    if failures:
-        write(folder / f"{TASK}.failures.jsonl", OLD_FAILURES)
-
-
-def test_old_files_are_read_in_the_order_in_which_replies_came(tmp_path):
-    old_store(tmp_path)
-    log = opened(tmp_path)
-    said = list(log.read())
-    assert log.is_old and judged_files(tmp_path) == [TASK]
-    assert [item.key for item in said] == ["k1", "k1", "k2", "k3", "k4"]
-    unread, verdict, human, unanswered, refused = (item.entry for item in said)
-    assert unread.kind is FaultKind.UNREADABLE and unread.usage.prompt == 100
-    assert verdict.ratings == {"accuracy": 4} and verdict.usage == USAGE
-    assert human.ratings == {"p1": 1} and human.usage is None and human.decisions == "decisions.jsonl"
-    assert (
-        unanswered.kind is FaultKind.UNKNOWN and unanswered.reason == "HTTP 503" and unanswered.usage is None
-    )
-    assert refused.kind is FaultKind.REFUSED
-    assert all(later.at > earlier.at for earlier, later in pairwise(said))
-
-
-@pytest.mark.parametrize("left", [False, True], ids=["whole", "a crash left the file of failures"])
-def test_old_files_become_one_chained_file(tmp_path, left):
-    old_store(tmp_path)
-    failures = (tmp_path / f"{TASK}.failures.jsonl").read_bytes()
-    log = opened(tmp_path)
-    said = list(log.read())
-    log.renew(said)
-    log.append(line(VERDICT, key="k9"))
-    log.close()
-    assert [path.name for path in tmp_path.iterdir()] == [f"{TASK}.jsonl"]
-    if left:
-        (tmp_path / f"{TASK}.failures.jsonl").write_bytes(failures)
-    after = opened(tmp_path)
-    found = list(after.read())
-    assert found[:-1] == said and found[-1].key == "k9" and not after.is_old
-    assert sealed_head(log.path, log.seal)
-
-
-def test_an_old_file_may_lack_its_last_line_end_or_part_of_its_last_line(tmp_path):
-    path = tmp_path / f"{TASK}.jsonl"
-    old_store(tmp_path, failures=False)
-    path.write_bytes(path.read_bytes()[:-1])
-    assert [item.key for item in read(tmp_path)] == ["k1", "k2"]
-    path.write_bytes(path.read_bytes()[:-10])
-    assert [item.key for item in read(tmp_path)] == ["k1"]
-
-
-def test_a_damaged_line_of_an_old_file_is_named(tmp_path):
-    old_store(tmp_path)
-    path = tmp_path / f"{TASK}.failures.jsonl"
-    path.write_text("oops\n" + path.read_text())
-    with pytest.raises(MedtasksError, match="line 1 is damaged") as error:
-        read(tmp_path)
-    assert error.value.where == path
-
-
-def test_where_a_chain_was_written_lines_without_one_are_no_old_file(tmp_path):
-    old_store(tmp_path)
-    with pytest.raises(MedtasksError, match="line 1 is damaged, or not the one"):
-        list(OutcomeLog(tmp_path, TASK).read())
-
-
 def test_what_waits_for_a_physician_is_no_judgement(tmp_path):
-    old_store(tmp_path)
+    log_of(tmp_path, line(VERDICT))
     (tmp_path / f"disputed_{TASK}.jsonl").write_text("{}\n")
     assert judged_files(tmp_path) == [TASK]

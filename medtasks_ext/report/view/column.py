@@ -89,7 +89,6 @@ class _Documents:
         self._statistic, self._file = statistic, answers.samples
         self._stored: DocumentScores | None = None
         if answers.documents is not None:
-            # a folder of an older version may have none
             with suppress(MedtasksError):
                 self._stored = answers.documents()
         self._places = _places(self._stored) if self._stored else {}
@@ -293,7 +292,7 @@ def _disputed(answers: Answers, judged: Mapping[str, Mapping[str, Any]]) -> froz
         return frozenset(key for key, item in judged.items() if item.get("disputed"))
     ratings: dict[str, dict[str, list[float]]] = {}
     if judged and answers.folder is not None:
-        for said in OutcomeLog(RunFolder(answers.folder).judgements, answers.task, older=True).read():
+        for said in OutcomeLog(RunFolder(answers.folder).judgements, answers.task).read():
             if said.about is not None and isinstance(said.entry, Judgement):
                 judges = ratings.setdefault(said.document, {})
                 judges.setdefault(said.about.judge, []).extend(said.entry.ratings.values())

@@ -236,7 +236,7 @@ def _judges(column: Column, key: str) -> Iterator[JudgeWord]:
     folder, task = column.answers.folder, column.answers.task
     if folder is None or column.judged is None:
         return
-    for said in OutcomeLog(RunFolder(folder).judgements, task, older=True).read():
+    for said in OutcomeLog(RunFolder(folder).judgements, task).read():
         about = said.about
         if about is not None and said.document == key and isinstance(said.entry, Judgement):
             yield JudgeWord(about.judge, said.entry.ratings, said.entry.verdict, about.point or "")

@@ -28,7 +28,7 @@ from medtasks_ext.results.reading import (
     unknown_tasks,
 )
 from medtasks_ext.results.result_frame import result_parts
-from medtasks_ext.runs.conditions import RunConditions, run_conditions
+from medtasks_ext.runs.conditions import run_conditions
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.lease import holder_of
 from medtasks_ext.runs.manifest import Manifest, TaskState
@@ -174,11 +174,6 @@ def _manifest(folder: Path, stamp: tuple[int, ...]) -> Manifest:
     return Manifest.read(folder)
 
 
-@lru_cache(maxsize=64)
-def _shared(folder: Path, stamp: tuple[int, ...]) -> RunConditions:
-    return run_conditions(_manifest(folder, stamp).record())
-
-
 @lru_cache(maxsize=4096)
 def _experiment(
     folder: Path, name: str, stamp: tuple[int, ...], registry: Registry
@@ -186,7 +181,7 @@ def _experiment(
     files, faults = RunFolder(folder), list[Fault]()
     seen = _stamp(files.manifest)
     stored, entry = files.read_task(name), _manifest(folder, seen).tasks[name]
-    return task_of_run(files, name, stored, _shared(folder, seen), entry, registry, faults), faults
+    return task_of_run(files, name, stored, entry, registry, faults), faults
 
 
 def _with_results(
