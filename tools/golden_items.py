@@ -644,8 +644,6 @@ def read_tasks(recorder: Recorder) -> None:
     call("known.list", "ls", "--json")
     call("known.some", "ls", "language=zh access=open")
     call("known.groups", "ls", "--groups")
-    call("known.tags", "ls", "--tags")
-    call("known.axes", "ls", "--taxonomy")
     call("known.own", "ls", "golden", env=OWN)
     call("known.group", "ls", "medhelm_admin")
     call(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from typing import Annotated, Any
 
 import typer
@@ -11,10 +10,9 @@ import typer
 from medtasks_ext.cli.app import AsJson
 from medtasks_ext.cli.words import aligned, counted, say, say_next, terminal_width
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import STRATEGIES, SUFFIX, Dataset, Registry, Suite, registry
+from medtasks_ext.registry import STRATEGIES, SUFFIX, Dataset, Registry, registry
 from medtasks_ext.registry.select import select
 from medtasks_ext.rows.missing import origin_of
-from medtasks_ext.rows.row import Origin
 from medtasks_ext.rows.sources import forced_origin
 
 _DATA = {
@@ -24,10 +22,8 @@ _DATA = {
     "sample": "sample rows",
     None: "missing",
 }
-#: columns that the number of tasks behind a group or tag takes
+#: columns that the number of tasks behind a group takes
 _SIZE = 6
-#: columns that stand around the name of a group in a taxonomy
-_AROUND = 3
 _COLUMNS = ("task", "language", "task_type", "stage", "access", "primary_metric", "n_test", "data")
 #: columns that a narrow terminal does without, in this order
 _LEFT_OUT_FIRST = ("stage", "primary_metric", "n_test", "task_type")
@@ -41,11 +37,6 @@ def ls(
     groups: Annotated[
         bool, typer.Option("--groups", help="List groups and how many tasks they hold.")
     ] = False,
-    tags: Annotated[bool, typer.Option("--tags", help="List tags and how many tasks they hold.")] = False,
-    taxonomy: Annotated[
-        bool,
-        typer.Option("--taxonomy", help="Show the suites' taxonomies, and the datasets that cover them."),
-    ] = False,
     as_json: AsJson = False,
 ) -> int:
     """List datasets and whether their data is at hand.
@@ -54,12 +45,7 @@ def ls(
 
     Example: medtasks ls language=zh access=open
     """
-    if taxonomy:
-        _list_taxonomy(as_json=as_json)
-    elif groups or tags:
-        _list_names("groups" if groups else "tags", words or [], as_json=as_json)
-    else:
-        _list_tasks(words or [], as_json=as_json)
+    (_list_groups if groups else _list_tasks)(words or [], as_json=as_json)
     return 0
 
 
@@ -86,31 +72,22 @@ def _say_unreadable(tasks: Registry) -> None:
         say(reason)
 
 
-def _list_names(kind: str, filters: list[str], *, as_json: bool) -> None:
+def _list_groups(filters: list[str], *, as_json: bool) -> None:
     tasks = registry()
-    sizes = {
-        name: len(tasks.leaves(name))
-        for name in getattr(tasks, kind)
-        if all(part in name for part in filters)
-    }
+    names = [name for name in tasks.groups if all(part in name for part in filters)]
+    sizes = {name: len(tasks.leaves(name)) for name in names}
     if as_json:
         typer.echo(json.dumps(sizes, indent=1))
         return
     if not sizes:
-        where = f"--{kind} {' '.join(filters)}"
-        raise MedtasksError(
-            f"no name of {kind} holds this", where=where, remedy=f"`medtasks ls --{kind}` lists all"
-        )
+        where, remedy = f"--groups {' '.join(filters)}", "`medtasks ls --groups` lists all"
+        raise MedtasksError("no name of groups holds this", where=where, remedy=remedy)
     room = terminal_width() - _SIZE
     for line in aligned([(_shortened(name, room), str(size)) for name, size in sorted(sizes.items())], {1}):
         typer.echo(line)
-    _say_shortened(sum(len(name) > room for name in sizes), kind)
+    if cut := sum(len(name) > room for name in sizes):
+        say(f"a wider terminal shows {counted(cut, 'name')} whole; `medtasks ls --groups --json` has all")
     say_next("medtasks ls NAME", "medtasks plan MODEL --tasks NAME")
-
-
-def _say_shortened(names: int, kind: str) -> None:
-    if names:
-        say(f"a wider terminal shows {counted(names, 'name')} whole; `medtasks ls --{kind} --json` has all")
 
 
 def _shortened(name: str, width: int) -> str:
@@ -118,74 +95,6 @@ def _shortened(name: str, width: int) -> str:
         return name
     end = (width - 1) // 2
     return f"{name[: width - 1 - end]}…{name[-end:]}"
-
-
-def _list_taxonomy(*, as_json: bool) -> None:
-    forced = forced_origin()
-    trees: dict[str, Any] = {}
-    for suite in registry().suites.values():
-        for name, axis in suite.axes.items():
-            if any(part.tasks for parts in axis.parts.values() for part in parts.values()):
-                tree = _taxonomy(suite, name, forced)
-                trees |= tree
-                if not as_json:
-                    _print_taxonomy(suite, name, tree)
-    if as_json:
-        typer.echo(json.dumps(trees, ensure_ascii=False, indent=1))
-    else:
-        say_next("medtasks ls GROUP")
-
-
-def _taxonomy(suite: Suite, name: str, forced: Origin | None) -> dict[str, Any]:
-    """Value -> its title and its parts, each with its tasks and the datasets that cover it."""
-    covering: dict[str, list[dict[str, Any]]] = {}
-    for dataset in registry().datasets_of(suite):
-        for value in dataset.values(suite, name):
-            covering.setdefault(value, []).append(_record(dataset, origin_of(dataset, forced)))
-    axis = suite.axes[name]
-    outer = suite.titles(axis.within or "")
-    return {
-        value: {
-            "title": outer[value],
-            "subcategories": {
-                key: {"title": part.title, "tasks": part.tasks, "datasets": covering.get(key, [])}
-                for key, part in parts.items()
-            },
-        }
-        for value, parts in axis.parts.items()
-    }
-
-
-def _print_taxonomy(suite: Suite, name: str, tree: dict[str, Any]) -> None:
-    parts = {key: part for entry in tree.values() for key, part in entry["subcategories"].items()}
-    room, cut = terminal_width(), 0
-    for entry in tree.values():
-        typer.echo(entry["title"])
-        for key, part in entry["subcategories"].items():
-            group = suite.group_name(name, key)
-            cut += group is not None and len(group) > room - _AROUND
-            of_group = f"; group {_shortened(group, room - _AROUND)}" if group else ""
-            _echo_filled(f"{part['title']} ({counted(len(part['tasks']), 'task')}{of_group})", 2, room)
-            _echo_filled("; ".join(part["tasks"]), 4, min(room, 100))
-            for record in part["datasets"]:
-                typer.echo(f"    • {record['id']}  ({record['access']}; data: {_DATA[record['data']]})")
-    n_tasks = sum(len(part["tasks"]) for part in parts.values())
-    n_sets = sum(len(part["datasets"]) for part in parts.values())
-    typer.echo(f"{len(tree)} categories, {len(parts)} subcategories, {n_tasks} tasks; {n_sets} datasets")
-    _say_shortened(cut, "groups")
-
-
-def _echo_filled(text: str, indent: int, width: int) -> None:
-    space = " " * indent
-    lines = textwrap.wrap(
-        text,
-        width,
-        initial_indent=space,
-        subsequent_indent=space,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    typer.echo("\n".join(lines))
 
 
 def _record(dataset: Dataset, origin: str | None) -> dict[str, Any]:

@@ -266,20 +266,6 @@ def test_an_installed_package_is_not_built_again(medtasks, monkeypatch, tmp_path
     assert outcome.code == 2 and "an installed package was built already" in outcome.err
 
 
-def test_the_taxonomy_shows_what_covers_each_subcategory(medtasks):
-    outcome = medtasks("ls", "--taxonomy")
-    lines = outcome.out.splitlines()
-    place = next(i for i, line in enumerate(lines) if "medhelm_sub_scheduling_resources_and_staff" in line)
-    assert any(
-        "medhelm_hospice_referral  (private; data: missing)" in line for line in lines[place : place + 5]
-    )
-    covering = sum("subcategory" in item.metadata.axes for item in registry().datasets.values())
-    assert lines[-1] == f"5 categories, 22 subcategories, 121 tasks; {covering} datasets"
-    tree = json.loads(medtasks("ls", "--taxonomy", "--json").out)
-    part = tree["administration"]["subcategories"]["scheduling_resources_and_staff"]
-    assert "medhelm_hospice_referral" in [record["id"] for record in part["datasets"]]
-
-
 def test_run_takes_the_folder_that_lm_eval_takes(medtasks):
     arguments = "run --model oracle --tasks bridge_mie --data sample --output_path run --include_path"
     outcome = medtasks(*arguments.split(), medtasks("dev", "path").out.strip())
