@@ -30,10 +30,7 @@ def say_batch_size() -> None:
 
 
 def asks_one_by_one(argv: list[str]) -> bool:
-    """Whether a command line is lm-eval's own, with a local model and without a batch size.
-
-    False wherever that cannot be told: `simple_evaluate` in a script has no command line to look at.
-    """
+    """lm-eval's own command line, with a local model and no batch size; never a script's call."""
     stated = _stated(argv)
     return stated is not None and stated[1] is None and stated[0] in BATCHING_MODELS
 

@@ -69,10 +69,7 @@ def csv_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None =
 
 
 def csv_lines(table: pa.Table) -> list[str]:
-    """A table as CSV, a text for each row, the header first.
-
-    Numbers are written as Python does, 1.0 and not 1, so that readers who guess types guess right.
-    """
+    """The header first; numbers as Python writes them, 1.0 and not 1, so that readers guess their types."""
     import pyarrow as pa
 
     columns = [column.cast(pa.string()) if column.type == pa.bool_() else column for column in table.columns]

@@ -73,11 +73,7 @@ class AskedServer:
 
     @property
     def uses_proxy(self) -> bool:
-        """Whether a proxy of the environment may carry requests.
-
-        None carries those to this machine or to trusted hosts. Over http a proxy reads what it carries, so
-        that a permission for the host does not cover it.
-        """
+        """None carries requests to this machine or to trusted hosts. Over http a proxy reads them."""
         return self.way is Permission.OPEN_ONLY or (self.way is Permission.ALLOWED and self.encrypted)
 
     def permits(self, text: Text) -> bool:
@@ -122,11 +118,7 @@ class Egress:
     # ------------------------------------------------------------------ places
 
     def place(self, url: str) -> AskedServer:
-        """Looks up the addresses of a name that is not permitted by itself, if networks are trusted: no other
-        name can be permitted.
-
-        Raises MedtasksError: its host cannot be read in one way alone.
-        """
+        """Looks up the addresses of a name that is not permitted by itself, if networks are trusted."""
         host = host_of(url)
         encrypted = urlsplit(url).scheme == "https"
         names, networks = self._names_and_networks

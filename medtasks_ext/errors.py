@@ -13,10 +13,7 @@ _COMMANDS, _MODULE = ("lm_eval", "lm-eval"), "lm_eval/__main__.py"
 
 
 class MedtasksError(Exception):
-    """Bad input, said in words: what is wrong, where, and how to mend it.
-
-    The command line prints the message without a traceback and exits with code 2.
-    """
+    """Bad input, said in words: what is wrong, where, and how to mend it. Exit code 2, no traceback."""
 
     def __init__(self, what: str, *, where: object = None, remedy: str = "") -> None:
         self.what, self.where, self.remedy = what, where, remedy
@@ -36,12 +33,7 @@ def near(value: str, known: Iterable[str]) -> str:
 
 
 class RowError(MedtasksError):
-    """A fault of one row.
-
-    Attributes:
-        row: its place, for example `test row 3, item 2`.
-        cause: what is wrong, in words that other rows with the same fault share.
-    """
+    """A fault of a `row` (`test row 3, item 2`); the `cause` is in words that other rows with it share."""
 
     def __init__(
         self,

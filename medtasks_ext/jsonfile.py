@@ -22,12 +22,7 @@ MAX_SIZE = 1 << 30
 
 
 class JsonError(ValueError):
-    """A text that is no JSON, or JSON beyond the limits.
-
-    Attributes:
-        line: of the fault, from 1, where it is no JSON; 0 for JSON beyond the limits.
-        extra: one value ends, and more follows.
-    """
+    """No JSON (`line` of the fault, from 1), or beyond the limits (0); `extra`: more follows a value."""
 
     def __init__(self, reason: str, line: int = 0, *, extra: bool = False) -> None:
         super().__init__(reason)
@@ -92,11 +87,7 @@ def is_deep(value: Any) -> bool:
 
 
 def json_bytes(content: Any, indent: int | None = None) -> bytes:
-    """JSON of any content, any string included.
-
-    Half of a surrogate pair, which servers and broken texts hold, has no UTF-8; it becomes the escape
-    that JSON has for it.
-    """
+    """Half of a surrogate pair, which servers and broken texts hold, becomes the escape of JSON for it."""
     text = json.dumps(content, ensure_ascii=False, indent=indent, default=str)
     return text.encode("utf-8", errors="backslashreplace")
 

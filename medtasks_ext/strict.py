@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
+import sys
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationError
 
 from medtasks_ext.errors import MedtasksError, near
 
 if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
+    from pydantic_core import CoreSchema, ErrorDetails
 
 MadeT = TypeVar("MadeT")
 
@@ -20,6 +24,32 @@ class Strict(BaseModel):
     """Refuses fields that it does not know, and does not change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """What editors and pages of reference say of a field is its comment `#:`, beside or above it."""
+        schema = handler(core)
+        properties = handler.resolve_ref_schema(schema).get("properties", {})
+        for name, said in _comments(cls.__module__).get(cls.__name__, {}).items():
+            if field := cls.model_fields.get(name):
+                properties[field.alias or name]["description"] = said
+        return schema
+
+
+@cache
+def _comments(module: str) -> dict[str, dict[str, str]]:
+    source = inspect.getsource(sys.modules[module])
+    lines, found = source.split("\n"), dict[str, dict[str, str]]()
+    for made in (node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)):
+        for node in made.body:
+            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                said, place = [lines[(node.end_lineno or 0) - 1].partition("  #: ")[2]], node.lineno - 2
+                while (above := lines[place].strip()).startswith("#: "):
+                    said.insert(0, above[3:])
+                    place -= 1
+                if text := " ".join(filter(None, said)):
+                    found.setdefault(made.name, {})[node.target.id] = text
+    return found
 
 
 #: what pydantic calls a fault -> what is wrong, in plain words

@@ -37,7 +37,7 @@ from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.results.conditions import NOT_OF_A_PAPER, RULES
 from medtasks_ext.results.frames import FRAMES, ROW_OF, documented
 from medtasks_ext.rows.expressions import FILTERS
-from medtasks_ext.rows.json_schema import card_schema, described, task_schema
+from medtasks_ext.rows.json_schema import card_schema, task_schema
 from medtasks_ext.rows.spec import dataset_spec
 from medtasks_ext.runs.settings import LISTS, Effect, Setting
 
@@ -324,13 +324,13 @@ def internals(folder: Path) -> str:
 
 def _keys(tasks: Registry) -> Facts:
     models = (task := task_schema())["$defs"]
-    top = described(TaskFacts.model_json_schema())
+    top = TaskFacts.model_json_schema()
     top["properties"] = {key: task["properties"][key] for key in TaskFacts.model_fields}
     mapping = any_format().json_schema()["discriminator"]["mapping"]
     kinds = {kind: models[place.rpartition("/")[2]] for kind, place in sorted(mapping.items())}
     own = [suite for suite in tasks.suites.values() if suite.file.is_relative_to(tasks.root)]
     suites = {kind: ", ".join(suite.title for suite in own if kind in suite.answers) for kind in kinds}
-    of = {name: described(model.model_json_schema()) for name, model in _MODELS.items()}
+    of = {name: model.model_json_schema() for name, model in _MODELS.items()}
     lock = (DataLock, LockedFile, LockedDatabase, LockedRows, LockedPart, Seen)
     filters = {name: (made.__doc__ or "").partition("Args:")[0] for name, made in FILTERS.items()}
     return {
@@ -338,7 +338,7 @@ def _keys(tasks: Registry) -> Facts:
         "facts": top,
         "card": card_schema(),
         "models": models,
-        "lock": [{**described(model.model_json_schema()), "title": model.__name__} for model in lock],
+        "lock": [{**model.model_json_schema(), "title": model.__name__} for model in lock],
         "blocks": _BLOCKS,
         "kinds": kinds,
         "answers": [

@@ -25,15 +25,10 @@ _FIRST_TOKEN = re.compile(r"[A-Za-z0-9](?![^\W_])")
 
 
 class OfLetters(AnswerFormat):
-    """Base: the letter of one of the row's options.
+    """Base: the letter of one of the row's options."""
 
-    Attributes:
-        letters: of the options that questions have; sample rows must show each as gold.
-        language: of the replies, where the suite has released no reader.
-    """
-
-    letters: list[str]
-    language: str = "en"
+    letters: list[str]  #: of the options that questions have; sample rows must show each as gold.
+    language: str = "en"  #: of the replies, where the suite has released no reader.
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
         """The letter of the option that the reply announces."""
@@ -63,17 +58,14 @@ class ExactLetter(OfLetters):
     which the stripped reply begins, if no letter or digit follows; else, and for models that reason,
     the whole reply. It is valid when it is one of the letters, of as many as the row has options. HELM
     has no chain-of-thought prompt and no reader for one.
-
-    Attributes:
-        letters: of the options, or digits where rows have no options.
-        words: what the letters stand for where they are yes and no, in their order; under chain of thought
-            the word counts for its letter.
-        one_token: whether HELM decodes a single token; if not the whole reply is the answer.
     """
 
     kind: Literal["exact_letter"]
+    letters: list[str]  #: of the options, or digits where rows have no options.
+    #: what the letters stand for where they are yes and no, in their order; under chain of thought the word
+    #: counts for its letter.
     words: list[str] = Field(default=[])
-    one_token: bool = True
+    one_token: bool = True  #: whether HELM decodes a single token; if not the whole reply is the answer.
     released: ClassVar[Literal["always", "direct", "never"]] = "direct"
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
@@ -221,15 +213,12 @@ class RelationLabel(AnswerFormat):
 
     Labels in angle brackets decide if there are any, the one with which the reply begins before others;
     else labels that stand as words do. Two different ones are no answer.
-
-    Attributes:
-        labels: as they are to be written, or each with its meaning; one of them is `No` or `None`.
-        aliases: other spelling -> label.
     """
 
     kind: Literal["relation_label"]
+    #: as they are to be written, or each with its meaning; one of them is `No` or `None`.
     labels: list[str] | dict[str, str]
-    aliases: dict[str, str] = Field(default_factory=dict)
+    aliases: dict[str, str] = Field(default_factory=dict)  #: other spelling -> label.
     released: ClassVar[Literal["always", "direct", "never"]] = "direct"
 
     @model_validator(mode="after")
@@ -303,17 +292,12 @@ class PanelRating(AnswerFormat):
     counts, or shares of the panel. The gold answer is what each value is worth: its votes over the most votes
     that any value has. The official reader takes the five characters behind the first marker, and joins what
     it finds there: `+1` is a value, `+1-2` is none.
-
-    Attributes:
-        values: of the scale, in order.
-        votes: the field of a row that has the votes.
-        marker: what the value follows.
     """
 
     kind: Literal["panel_rating"]
-    values: list[int] = Field(min_length=2)
-    votes: str
-    marker: str = "Rating: "
+    values: list[int] = Field(min_length=2)  #: of the scale, in order.
+    votes: str  #: the field of a row that has the votes.
+    marker: str = "Rating: "  #: what the value follows.
     released: ClassVar[Literal["always", "direct", "never"]] = "always"
 
     @field_validator("values")

@@ -48,15 +48,13 @@ class Label(_Prefixed):
     `three_step` tries `prefix: label`, then the prefix with a loose separator, then the bare
     label between word boundaries; `two_step` tries the first (any white space) and the last.
     Longer labels are tried before shorter ones, or, with `longest_first: false`, in written order.
-
-    Attributes:
-        several: whether the prompt asks for a list, of which the official reading takes the first item.
     """
 
     kind: Literal["label"]
     pattern_set: Literal["three_step", "two_step"] = "three_step"
     labels: list[str] | dict[str, str]
     longest_first: bool = True
+    #: whether the prompt asks for a list, of which the official reading takes the first item.
     several: bool = False
     has_label_pool: ClassVar[bool] = True
     draws_invalid: ClassVar[bool] = True

@@ -32,15 +32,11 @@ class LabelSet(AnswerFormat):
     A label may be given by its name, another name, or its number in the list. Case, hyphens, `&` for
     `and`, bullets, and what stands behind a colon, dash or bracket do no harm. Other pieces are left
     out; a reply in which no piece is a label, or `none`, is invalid.
-
-    Attributes:
-        labels: as they are to be written, or each with its meaning.
-        aliases: other name (a title, a short code) -> label.
     """
 
     kind: Literal["label_set"]
-    labels: list[str] | dict[str, str]
-    aliases: dict[str, str] = Field(default_factory=dict)
+    labels: list[str] | dict[str, str]  #: as they are to be written, or each with its meaning.
+    aliases: dict[str, str] = Field(default_factory=dict)  #: other name (a title, a short code) -> label.
     released: ClassVar[Literal["always", "direct", "never"]] = "direct"
 
     @cached_property
@@ -216,14 +212,11 @@ class EntityList(AnswerFormat):
     Mentions are compared in lower case and without white space, since the texts are tokenised; quotes,
     angle brackets, emphasis, a bullet before it, punctuation at its edges and a closing note of its type
     (`fever (disease)`) do no harm. A line that ends with a colon is a heading.
-
-    Attributes:
-        types: names of the entity types that are asked for, in the singular.
     """
 
     kind: Literal["entity_list"]
     released: ClassVar[Literal["always", "direct", "never"]] = "direct"
-    types: list[str]
+    types: list[str]  #: names of the entity types that are asked for, in the singular.
 
     @cached_property
     def _patterns(self) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:

@@ -41,18 +41,15 @@ if TYPE_CHECKING:
 
 
 class OfNoPaper(AnswerFormat):
-    """Base: what all of them say.
-
-    Attributes:
-        language: whose words replies are read with; that of the dataset, where nothing else is said.
-        words: words of the language besides those that are known, by the lists of `marks.yaml`: `answer`,
-            `option`, `right`, `not`, `wait`, `yes`, `no`, `none`.
-        before: what the prompt asks for before the answer, such as `Resposta:`; gold answers may have it.
-    """
+    """Base: what all of them say."""
 
     released: ClassVar[Literal["always", "direct", "never"]] = "never"
+    #: whose words replies are read with; that of the dataset, where nothing else is said.
     language: str = "en"
+    #: words of the language besides those that are known, by the lists of `marks.yaml`: `answer`, `option`,
+    #: `right`, `not`, `wait`, `yes`, `no`, `none`.
     words: dict[str, list[str]] = Field(default_factory=dict)
+    #: what the prompt asks for before the answer, such as `Resposta:`; gold answers may have it.
     before: str = ""
 
     @field_validator("words")
@@ -103,12 +100,9 @@ def _alike(names: Iterable[str]) -> list[str]:
 
 
 class _Options(OfNoPaper):
-    """Options of a question.
+    """Options of a question."""
 
-    Attributes:
-        labels: of the options, in their order, as the prompt shows them; by default A, B, C …
-    """
-
+    #: of the options, in their order, as the prompt shows them; by default A, B, C …
     labels: list[str] = Field(default_factory=lambda: list("ABCDEFGHIJ"), min_length=2)
 
     @model_validator(mode="after")
@@ -218,17 +212,14 @@ class Choices(_Options):
 
 
 class Number(OfNoPaper):
-    """A number.
-
-    Attributes:
-        tolerance: how far an answer may be from the gold answer, in its unit.
-        relative: the same as a share of the gold answer; the larger of both counts.
-        units: spelling -> what a number in it is multiplied with to be in the gold answers' unit.
-    """
+    """A number."""
 
     kind: Literal["number"]
+    #: how far an answer may be from the gold answer, in its unit.
     tolerance: float = Field(default=0.0, ge=0)
+    #: the same as a share of the gold answer; the larger of both counts.
     relative: float = Field(default=0.0, ge=0)
+    #: spelling -> what a number in it is multiplied with to be in the gold answers' unit.
     units: dict[str, float] = Field(default_factory=dict)
 
     @cached_property
@@ -252,15 +243,10 @@ class Number(OfNoPaper):
 
 
 class OfNames(OfNoPaper):
-    """Names of a closed list.
+    """Names of a closed list."""
 
-    Attributes:
-        labels: the names, or each with its meaning.
-        aliases: other spelling -> name.
-    """
-
-    labels: list[str] | dict[str, str]
-    aliases: dict[str, str] = Field(default_factory=dict)
+    labels: list[str] | dict[str, str]  #: the names, or each with its meaning.
+    aliases: dict[str, str] = Field(default_factory=dict)  #: other spelling -> name.
 
     @model_validator(mode="after")
     def _are_told_apart(self) -> OfNames:
@@ -349,12 +335,9 @@ class Ordinal(OfNames):
 
 
 class _Listed(OfNoPaper):
-    """Base of lists.
+    """Base of lists."""
 
-    Attributes:
-        nothing: the word that the prompt asks for where no item is right; gold answers have it, too.
-    """
-
+    #: the word that the prompt asks for where no item is right; gold answers have it, too.
     nothing: str = Field(default="none", min_length=1)
 
     def _is_none(self, text: str) -> bool:
@@ -483,13 +466,10 @@ class Spans(_Listed):
 
 
 class Prose(OfNoPaper):
-    """Any text, with the words of its language where it is announced.
-
-    Attributes:
-        reference: the field that answers are compared with, where that is not the task's target.
-    """
+    """Any text, with the words of its language where it is announced."""
 
     kind: Literal["prose"]
+    #: the field that answers are compared with, where that is not the task's target.
     reference: str | None = None
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:

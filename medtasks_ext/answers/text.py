@@ -133,18 +133,15 @@ def _end_of_result_line(text: str, marker: str | None) -> int | None:
 
 
 class FreeText(AnswerFormat):
-    """Any text.
-
-    Attributes:
-        reference: the field that answers are compared with, where that is not the task's target. A
-            benchmark without gold answers has no target, and HELM compares with the input.
-        marker: a word besides `Result` with which the answer begins under chain-of-thought.
-        tag: the answer is what stands in the last tag of this name; a reply without one holds none.
-    """
+    """Any text."""
 
     kind: Literal["free_text"]
+    #: the field that answers are compared with, where that is not the task's target. A benchmark without gold
+    #: answers has no target, and HELM compares with the input.
     reference: str | None = None
+    #: a word besides `Result` with which the answer begins under chain-of-thought.
     marker: str | None = Field(default=None, min_length=1)
+    #: the answer is what stands in the last tag of this name; a reply without one holds none.
     tag: Annotated[str, StringConstraints(pattern=r"^\w+$")] | None = None
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:

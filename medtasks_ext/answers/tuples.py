@@ -61,28 +61,22 @@ class Tuples(AnswerFormat):
     Forms: `json`, an array of objects; `lines`, a record per line, `field：value；field：value`, with `，`
     between the values of a list; `terms`, terms joined by `##`. A record without its first field is none,
     other fields may be missing. Records that are alike count once.
-
-    Attributes:
-        form: how the list is written.
-        fields: of a record, in their order.
-        compared: fields that make the tuple that is scored; by default all.
-        lists: fields with several values, compared as sets (form `lines`).
-        attributes: fields that are scored apart, as statements of the first field.
-        typed: whether tuples of all fields are scored, too.
-        by_class: the field by which F1 is averaged.
-        closed_values: field -> the values that it may have in gold answers, besides none.
     """
 
     kind: Literal["tuples"]
     released: ClassVar[Literal["always", "direct", "never"]] = "never"
     most_read: ClassVar[int] = 150_000  # thousands of entities
-    form: Literal["json", "lines", "terms"]
-    fields: list[str] = Field(default_factory=lambda: ["term"], min_length=1)
+    form: Literal["json", "lines", "terms"]  #: how the list is written.
+    fields: list[str] = Field(default_factory=lambda: ["term"], min_length=1)  #: of a record, in their order.
+    #: fields that make the tuple that is scored; by default all.
     compared: list[str] = Field(default_factory=list)
+    #: fields with several values, compared as sets (form `lines`).
     lists: list[str] = Field(default_factory=list)
+    #: fields that are scored apart, as statements of the first field.
     attributes: list[str] = Field(default_factory=list)
-    typed: bool = False
-    by_class: str | None = None
+    typed: bool = False  #: whether tuples of all fields are scored, too.
+    by_class: str | None = None  #: the field by which F1 is averaged.
+    #: field -> the values that it may have in gold answers, besides none.
     closed_values: dict[str, list[str] | dict[str, str]] = Field(default_factory=dict)
 
     @model_validator(mode="after")

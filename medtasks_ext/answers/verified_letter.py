@@ -75,16 +75,14 @@ class VerifiedLetter(OfLetters):
     the last one behind words such as `answer is`; else a letter of its last sentence, unless it is said to be
     wrong; else the text of the option, near the beginning or the end. The code is told the gold answer: where
     a reply fits several options, the gold one counts. TeX is made plain first; `%` begins a comment in it.
-
-    Attributes:
-        letters: of the options.
-        part: what counts of the reply: what is in the last `\\boxed{}` (or all of it), in the first
-            `<answer>`, or `all`. `first`: the first character that is one of the letters, in whatever word.
-        announced_by: words behind which the answer stands; where they occur, other words announce none.
     """
 
     kind: Literal["verified_letter"]
+    letters: list[str]  #: of the options.
+    #: what counts of the reply: what is in the last `\boxed{}` (or all of it), in the first `<answer>`, or
+    #: `all`. `first`: the first character that is one of the letters, in whatever word.
     part: Literal["boxed", "tag", "all", "first"] = "boxed"
+    #: words behind which the answer stands; where they occur, other words announce none.
     announced_by: str | None = Field(default=None, min_length=1)
 
     def has_released_reader(self, *, cot: bool) -> bool:

@@ -29,37 +29,26 @@ if TYPE_CHECKING:
 
 
 class Judge(Strict):
-    """One model behind an OpenAI-compatible endpoint.
+    """One model behind an OpenAI-compatible endpoint."""
 
-    Attributes:
-        name: how results name it.
-        model: how the server names it.
-        base_url: address of the server, up to `/v1`.
-        api_key_env: environment variable with the key; the key itself is never written anywhere. It goes to
-            a host to which the user bound it (`MEDTASKS_KEYS`, `--allow-key NAME@HOST`) or a bundled file.
-        price: `{input, output}` in USD per million tokens, for estimates and `--max-cost`; a server on this
-            machine costs nothing. `batch` is the share of it that the provider's batch interface costs.
-        max_concurrent: requests under way at a time.
-        requests_per_minute: upper limit, retries included.
-        max_tokens: of a reply, a judge's own reasoning included.
-        max_tokens_key: what the server calls that limit.
-        temperature: `null` leaves it to the server.
-        timeout: seconds that a reply may take.
-        extra_body: more fields of the request, sent as they are; not the model, the messages, the number of
-            replies or their length. Under `--max-cost` those that are not known need `--allow-field`.
-    """
-
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
-    model: str = Field(min_length=1)
-    base_url: str
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")  #: how results name it.
+    model: str = Field(min_length=1)  #: how the server names it.
+    base_url: str  #: address of the server, up to `/v1`.
+    #: environment variable with the key; the key itself is never written anywhere. It goes to a host to which
+    #: the user bound it (`MEDTASKS_KEYS`, `--allow-key NAME@HOST`) or a bundled file.
     api_key_env: str | None = None
+    #: `{input, output}` in USD per million tokens, for estimates and `--max-cost`; a server on this machine
+    #: costs nothing. `batch` is the share of it that the provider's batch interface costs.
     price: Price | None = None
-    max_concurrent: int = Field(default=8, ge=1)
-    requests_per_minute: float | None = Field(default=None, gt=0)
-    max_tokens: int = Field(default=4096, ge=1)
+    max_concurrent: int = Field(default=8, ge=1)  #: requests under way at a time.
+    requests_per_minute: float | None = Field(default=None, gt=0)  #: upper limit, retries included.
+    max_tokens: int = Field(default=4096, ge=1)  #: of a reply, a judge's own reasoning included.
+    #: what the server calls that limit.
     max_tokens_key: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    temperature: float | None = Field(default=0.0, ge=0)
-    timeout: float = Field(default=300, gt=0)
+    temperature: float | None = Field(default=0.0, ge=0)  #: `null` leaves it to the server.
+    timeout: float = Field(default=300, gt=0)  #: seconds that a reply may take.
+    #: more fields of the request, sent as they are; not the model, the messages, the number of replies or
+    #: their length. Under `--max-cost` those that are not known need `--allow-field`.
     extra_body: Json = {}
     _keys: Keys = PrivateAttr(default_factory=Keys)  # which hosts may receive which key
 

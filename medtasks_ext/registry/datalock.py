@@ -31,93 +31,64 @@ _REMEDY = "`medtasks data pin TASK` writes the file; nobody edits it"
 
 
 class Seen(Strict):
-    """When content was seen, and by whom.
+    """When content was seen, and by whom."""
 
-    Attributes:
-        day: of the look (`2026-11-24`).
-        by: what looked, and where: `medtasks 0.9 at raw.githubusercontent.com`.
-    """
-
-    day: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\d$")]
-    by: str
+    day: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\d$")]  #: of the look (`2026-11-24`).
+    by: str  #: what looked, and where: `medtasks 0.9 at raw.githubusercontent.com`.
 
 
 class LockedFile(Strict):
-    """One public file.
+    """One public file."""
 
-    Attributes:
-        digest: what identifies its content: `sha256:` of its bytes, `git:` the id of its blob, `members:` the
-            SHA-256 of the members of an archive that are read. Without one the file is not pinned.
-        size: bytes, where they were counted; those of an archive that is packed on demand differ.
-        hosts: URLs at which it is had.
-        seen: when its bytes were last counted.
-    """
-
+    #: what identifies its content: `sha256:` of its bytes, `git:` the id of its blob, `members:` the SHA-256
+    #: of the members of an archive that are read. Without one the file is not pinned.
     digest: Digest | None = Field(default=None)
+    #: bytes, where they were counted; those of an archive that is packed on demand differ.
     size: int | None = Field(default=None, ge=0)
-    hosts: list[str] = Field(default=[])
-    seen: Seen | None = None
+    hosts: list[str] = Field(default=[])  #: URLs at which it is had.
+    seen: Seen | None = None  #: when its bytes were last counted.
 
 
 class LockedDatabase(LockedFile):
-    """The database on which answers are run, as a file, and the commit of its URL.
+    """The database on which answers are run, as a file, and the commit of its URL."""
 
-    Attributes:
-        revision: commit of its URL.
-    """
-
-    revision: str
+    revision: str  #: commit of its URL.
 
 
 class LockedPart(Strict):
-    """One part of a dataset's rows.
+    """One part of a dataset's rows."""
 
-    Attributes:
-        n: documents; one that is asked in several trials counts once.
-        folded: SHA-256 of the hashes of all (input, options, gold) in their order, of open data.
-        documents: SHA-256 of `documents.lock`, for the test part of open data.
-    """
-
-    n: int = Field(ge=0)
+    n: int = Field(ge=0)  #: documents; one that is asked in several trials counts once.
+    #: SHA-256 of the hashes of all (input, options, gold) in their order, of open data.
     folded: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
+    #: SHA-256 of `documents.lock`, for the test part of open data.
     documents: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
 
 
 class LockedRows(Strict):
-    """What the rows of a dataset are, as its task file reads them.
+    """What the rows of a dataset are, as its task file reads them."""
 
-    Attributes:
-        sample: hash of the documents that the task makes of its bundled sample rows. Where it makes others
-            now, the task reads rows in another way, and the lock says nothing of them.
-        basis: `bytes`: the rows are those of the files above. `copies`: the files were not seen; independent
-            public copies have the same rows.
-        seen: when the rows were read.
-        test: those that are asked.
-        fewshot: those of which shots are taken.
-    """
-
+    #: hash of the documents that the task makes of its bundled sample rows. Where it makes others now, the
+    #: task reads rows in another way, and the lock says nothing of them.
     sample: str
+    #: `bytes`: the rows are those of the files above. `copies`: the files were not seen; independent public
+    #: copies have the same rows.
     basis: Literal["bytes", "copies"] = "bytes"
-    seen: Seen
-    test: LockedPart
-    fewshot: LockedPart | None = None
+    seen: Seen  #: when the rows were read.
+    test: LockedPart  #: those that are asked.
+    fewshot: LockedPart | None = None  #: those of which shots are taken.
 
 
 class DataLock(Strict):
-    """`data.lock`: the content of a dataset's public files, written by `medtasks data pin`.
+    """`data.lock`: the content of a dataset's public files, written by `medtasks data pin`."""
 
-    Attributes:
-        revision: commit, release or date of the download; it stands for `{revision}` in URLs.
-        files: file -> its content. A file of the hub has its path there; one at a URL what stands behind the
-            last slash, or the URL where two end alike.
-        database: that of `rows.database`.
-        rows: what the rows are.
-    """
-
+    #: commit, release or date of the download; it stands for `{revision}` in URLs.
     revision: str | None = None
+    #: file -> its content. A file of the hub has its path there; one at a URL what stands behind the last
+    #: slash, or the URL where two end alike.
     files: dict[str, LockedFile] = Field(default={})
-    database: LockedDatabase | None = None
-    rows: LockedRows | None = None
+    database: LockedDatabase | None = None  #: that of `rows.database`.
+    rows: LockedRows | None = None  #: what the rows are.
 
     @property
     def text(self) -> str:

@@ -95,15 +95,10 @@ DocumentType = Annotated[str, _InVocabulary("document_types")]
 
 
 class SourceTerms(Strict):
-    """The suite's own words, where they are not those that its `suite.yaml` maps to ours.
+    """The suite's own words, where they are not those that its `suite.yaml` maps to ours."""
 
-    Attributes:
-        access: who can get the data.
-        specialties: medical specialties.
-    """
-
-    access: str | None = None
-    specialties: list[str] = []
+    access: str | None = None  #: who can get the data.
+    specialties: list[str] = []  #: medical specialties.
 
     @field_validator("access")
     @classmethod
@@ -119,33 +114,27 @@ class SourceTerms(Strict):
 
 
 class TaskFacts(Strict):
-    """Facts in a task file that move a prompt, a budget, a score or a permission, at its top level.
+    """Facts in a task file that move a prompt, a budget, a score or a permission, at its top level."""
 
-    Attributes:
-        name: the suite's own name of the dataset.
-        language: of the documents, a code of ISO 639.
-        access: who can get the data.
-        primary_metric: the metric that `score` repeats, where the answer kind does not say (`metrics` of
-            `suite.yaml`).
-        oracle_max: what a perfect answer gets; 1 unless the official rule prevents it; `unbounded` if it can
-            exceed 1; `per_document` if it depends on the rows, and the answer format knows.
-        gold_loss: how much of that the suite's own reading may lose on its own rows; a larger loss means that
-            the gold answers are wrong.
-        published_strategy: the strategy whose prompt asks as the paper's did; a score that the paper calls
-            zero-shot stands beside ours of that strategy.
-        strategies: in which its prompts are built. Where the suite's own protocol has one way to ask, that is
-            `[zero_shot]`.
-        official_budget: tokens that an answer may have in the suite's own runs of models that do not reason.
-    """
-
-    name: str
-    language: Language
+    name: str  #: the suite's own name of the dataset.
+    language: Language  #: of the documents, a code of ISO 639.
+    #: who can get the data.
     access: AccessId = "private"  # who does not say it gives nothing away
+    #: the metric that `score` repeats, where the answer kind does not say (`metrics` of `suite.yaml`).
     primary_metric: str = Field(default="", validate_default=True)
+    #: what a perfect answer gets; 1 unless the official rule prevents it; `unbounded` if it can exceed 1;
+    #: `per_document` if it depends on the rows, and the answer format knows.
     oracle_max: float | Literal["unbounded", "per_document"] = 1.0
+    #: how much of that the suite's own reading may lose on its own rows; a larger loss means that the gold
+    #: answers are wrong.
     gold_loss: float = Field(default=0.0, ge=0, lt=1)
+    #: the strategy whose prompt asks as the paper's did; a score that the paper calls zero-shot stands beside
+    #: ours of that strategy.
     published_strategy: Literal["zero_shot", "cot"] = "zero_shot"
+    #: in which its prompts are built. Where the suite's own protocol has one way to ask, that is
+    #: `[zero_shot]`.
     strategies: tuple[Strategy, ...] = STRATEGIES
+    #: tokens that an answer may have in the suite's own runs of models that do not reason.
     official_budget: int | None = Field(default=None, ge=1)
 
     @field_validator("strategies")
@@ -169,42 +158,31 @@ class TaskFacts(Strict):
 
 
 class Card(Strict):
-    """`card.yaml`: what a reader wants to know of a dataset.
+    """`card.yaml`: what a reader wants to know of a dataset."""
 
-    Attributes:
-        summary: one sentence: what goes in, what comes out.
-        task_type: what is done with a document.
-        document_types: the kinds of documents.
-        specialties: medical specialties; a task counts fully in each of them.
-        stage: clinical stage.
-        axes: the values on the suite's own axes, which its `suite.yaml` lists.
-        source_terms: the suite's own words for access and specialties, where they differ.
-        url: where the data is.
-        licence: the terms under which it is: a name of `registry/licences.yaml`, or a record (`Licence`).
-        citation: BibTeX key of its source, or several; `registry/citations.bib` has the entries. Private data
-            that belongs to no paper needs none.
-        n_test: number of test documents that the paper states.
-        n_rows: rows of the test part from which the paper drew these, where it does not name the rows.
-        open_questions: what could not be settled, one sentence each.
-        control_of: the dataset whose rows this one asks in another form, as a control, in no group.
-        draft: why the dataset is not ready to be reported, in one sentence. It can be run, and belongs to no
-            group.
-    """
-
-    summary: str
-    task_type: TaskType
-    document_types: list[DocumentType] = Field(min_length=1)
+    summary: str  #: one sentence: what goes in, what comes out.
+    task_type: TaskType  #: what is done with a document.
+    document_types: list[DocumentType] = Field(min_length=1)  #: the kinds of documents.
+    #: medical specialties; a task counts fully in each of them.
     specialties: list[Specialty] = Field(min_length=1)
-    stage: StageId
+    stage: StageId  #: clinical stage.
+    #: the values on the suite's own axes, which its `suite.yaml` lists.
     axes: dict[str, str] = Field(default={}, validate_default=True)
+    #: the suite's own words for access and specialties, where they differ.
     source_terms: SourceTerms = SourceTerms()
-    url: str
+    url: str  #: where the data is.
+    #: the terms under which it is: a name of `registry/licences.yaml`, or a record (`Licence`).
     licence: Licence
+    #: BibTeX key of its source, or several; `registry/citations.bib` has the entries. Private data that
+    #: belongs to no paper needs none.
     citation: str | Annotated[list[str], Field(min_length=1)] = Field(default="", validate_default=True)
-    n_test: int
+    n_test: int  #: number of test documents that the paper states.
+    #: rows of the test part from which the paper drew these, where it does not name the rows.
     n_rows: int | None = None
-    open_questions: list[str] = []
+    open_questions: list[str] = []  #: what could not be settled, one sentence each.
+    #: the dataset whose rows this one asks in another form, as a control, in no group.
     control_of: str | None = None
+    #: why the dataset is not ready to be reported, in one sentence. It can be run, and belongs to no group.
     draft: str | None = Field(default=None, min_length=1)
 
     @field_validator("citation")

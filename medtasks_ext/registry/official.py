@@ -45,25 +45,18 @@ class AnswerBudget(Strict):
 
 
 class Artefact(Strict):
-    """A file that the suite's authors released, pinned.
+    """A file that the suite's authors released, pinned."""
 
-    Attributes:
-        file: its own file name, by which it is recognised in a folder.
-        revision: version or commit, as people name it.
-        sha256: of the file. A text that each user makes of the paper has none: its pieces have.
-        package: project on the package index that distributes it.
-        installed: package of Python that is installed with medtasks and whose folder it is.
-        url: where it is fetched from otherwise.
-        how: how a user gets it where neither is given.
-    """
-
+    #: its own file name, by which it is recognised in a folder.
     file: Annotated[str, StringConstraints(pattern=r"^[\w.+-]+$")]
-    revision: str
+    revision: str  #: version or commit, as people name it.
+    #: of the file. A text that each user makes of the paper has none: its pieces have.
     sha256: Sha256 | None = None
-    package: str | None = None
+    package: str | None = None  #: project on the package index that distributes it.
+    #: package of Python that is installed with medtasks and whose folder it is.
     installed: Annotated[str, StringConstraints(pattern=r"^\w+$")] | None = None
-    url: str | None = None
-    how: str = ""
+    url: str | None = None  #: where it is fetched from otherwise.
+    how: str = ""  #: how a user gets it where neither is given.
 
     @model_validator(mode="after")
     def _can_be_had(self) -> Artefact:
@@ -75,53 +68,36 @@ class Artefact(Strict):
 
 
 class Adapters(Strict):
-    """Prompts that code of the suite's own makes of rows.
+    """Prompts that code of the suite's own makes of rows."""
 
-    Attributes:
-        code: dotted name of the class that makes them (`prompts.official.words.Words`), in a module of
-            `medtasks_ext.suites`. Its `Block` is what `official` of a task may say.
-        artefact: that holds the words, where a task names no others.
-    """
-
+    #: dotted name of the class that makes them (`prompts.official.words.Words`), in a module of
+    #: `medtasks_ext.suites`. Its `Block` is what `official` of a task may say.
     code: Reference
-    artefact: str
+    artefact: str  #: that holds the words, where a task names no others.
 
 
 class Juries(Strict):
-    """What the suite's own judges are asked, in Python source. `judge.official` of a task names its file.
+    """What the suite's own judges are asked, in Python source. `judge.official` of a task names its file."""
 
-    Attributes:
-        artefact: that holds the files.
-        folder: where they are; without it the artefact is the one file.
-        template: the text of a file.
-        slots: what stands in that text -> Jinja template over `question`, `response`, `gold`, and `item`, the
-            criterion that a judge is asked about with its weight before it: `[5] Asks for the age.`
-        criteria: the dictionary of a file whose keys are the axes, where judges rate axes.
-    """
-
-    artefact: str
-    folder: InsidePath | None = None
-    template: str
+    artefact: str  #: that holds the files.
+    folder: InsidePath | None = None  #: where they are; without it the artefact is the one file.
+    template: str  #: the text of a file.
+    #: what stands in that text -> Jinja template over `question`, `response`, `gold`, and `item`, the
+    #: criterion that a judge is asked about with its weight before it: `[5] Asks for the age.`
     slots: dict[str, str] = {
         "{QUESTION}": "{{ question }}",
         "{RESPONSE}": "{{ response }}",
         "{GOLD_RESPONSE}": "{{ gold }}",
     }
-    criteria: str | None = None
+    criteria: str | None = None  #: the dictionary of a file whose keys are the axes, where judges rate axes.
 
 
 class SuiteOfficial(Strict):
-    """How a suite's own words become prompts.
+    """How a suite's own words become prompts."""
 
-    Attributes:
-        artefacts: name -> released file.
-        adapters: for suites whose prompts code of their own makes.
-        juries: for suites whose judges are asked by released texts.
-    """
-
-    artefacts: dict[str, Artefact] = {}
-    adapters: Adapters | None = None
-    juries: Juries | None = None
+    artefacts: dict[str, Artefact] = {}  #: name -> released file.
+    adapters: Adapters | None = None  #: for suites whose prompts code of their own makes.
+    juries: Juries | None = None  #: for suites whose judges are asked by released texts.
 
     @model_validator(mode="after")
     def _artefacts_are_known(self) -> SuiteOfficial:
@@ -132,65 +108,42 @@ class SuiteOfficial(Strict):
 
 
 class TextLocation(Strict):
-    """A text in Python source, found without running it.
+    """A text in Python source, found without running it."""
 
-    Attributes:
-        artefact: of `suite.yaml`, that holds it; by default that of the other texts.
-        file: the file below the suite's folder of wrappers; by default that of the wrapper.
-        inside: the function that holds it; by default the module itself.
-        take: the variable that it is assigned to, `return`, or the function that it is handed to.
-        nth: which of several, counted from 0.
-        key: of the dictionary that stands there.
-        braces: whether names in braces are filled in, as `str.format` does.
-        marks: whether the names of slots stand in the text itself, where the code replaces them.
-    """
-
-    artefact: str | None = None
+    artefact: str | None = None  #: of `suite.yaml`, that holds it; by default that of the other texts.
+    #: the file below the suite's folder of wrappers; by default that of the wrapper.
     file: InsidePath | None = None
+    #: the function that holds it; by default the module itself.
     inside: str | None = Field(default=None, alias="in")
-    take: str
-    nth: int | None = Field(default=None, ge=0)
-    key: str | None = None
-    braces: bool = False
-    marks: bool = False
+    take: str  #: the variable that it is assigned to, `return`, or the function that it is handed to.
+    nth: int | None = Field(default=None, ge=0)  #: which of several, counted from 0.
+    key: str | None = None  #: of the dictionary that stands there.
+    braces: bool = False  #: whether names in braces are filled in, as `str.format` does.
+    marks: bool = False  #: whether the names of slots stand in the text itself, where the code replaces them.
 
 
 class OfficialJury(Strict):
-    """One message that judges get about an answer, in the suite's own words, and how its code reads them.
+    """One message that judges get about an answer, in the suite's own words, and how its code reads them."""
 
-    Attributes:
-        text: the message.
-        slots: what stands in that text -> Jinja template over `question`, `response`, `gold` and `context`.
-        form: how a verdict is written. `tags`: each axis in a tag, and one that is missing is false.
-            `object`: the last JSON object of the reply has a key for each axis. `yes`: the reply holds "yes",
-            and "no" nowhere, be it within a word.
-        fields: axis -> name of its tag or key.
-        inverted: axes of which a judge says the contrary.
-    """
-
-    text: TextLocation
+    text: TextLocation  #: the message.
+    #: what stands in that text -> Jinja template over `question`, `response`, `gold` and `context`.
     slots: dict[str, str]
+    #: how a verdict is written. `tags`: each axis in a tag, and one that is missing is false. `object`: the
+    #: last JSON object of the reply has a key for each axis. `yes`: the reply holds "yes", and "no" nowhere,
+    #: be it within a word.
     form: Literal["tags", "object", "yes"]
-    fields: dict[str, str] = {}
-    inverted: list[str] = []
+    fields: dict[str, str] = {}  #: axis -> name of its tag or key.
+    inverted: list[str] = []  #: axes of which a judge says the contrary.
 
 
 class Passage(Strict):
-    """A passage of a text that the user has, recognised by its hash alone.
+    """A passage of a text that the user has, recognised by its hash alone."""
 
-    Attributes:
-        artefact: the text.
-        file: the file that holds it, where the artefact is a folder.
-        key: of that file, where it is YAML and the passage stands in one of its values.
-        words: how many words it has.
-        sha256: of its words with one blank between two.
-    """
-
-    artefact: str
-    file: InsidePath | None = None
-    key: str | None = None
-    words: int = Field(ge=3)
-    sha256: Sha256
+    artefact: str  #: the text.
+    file: InsidePath | None = None  #: the file that holds it, where the artefact is a folder.
+    key: str | None = None  #: of that file, where it is YAML and the passage stands in one of its values.
+    words: int = Field(ge=3)  #: how many words it has.
+    sha256: Sha256  #: of its words with one blank between two.
 
 
 class Official(Strict):
@@ -198,12 +151,9 @@ class Official(Strict):
 
     A value of `slots`, `references` or `input` is a Jinja expression over the row, or a Jinja template if it
     has braces.
-
-    Attributes:
-        slots: what stands in a text, as its source writes it -> its value.
     """
 
-    slots: dict[str, str] = {}
+    slots: dict[str, str] = {}  #: what stands in a text, as its source writes it -> its value.
 
     @property
     def reasons(self) -> bool:
@@ -216,17 +166,13 @@ class Official(Strict):
 
 
 class OfficialPassage(Official):
-    """A passage of the paper is the instruction.
+    """A passage of the paper is the instruction."""
 
-    Attributes:
-        slots: what stands in the passage -> its value: a Jinja expression over the row, or a template if it
-            has braces.
-        text: the passage. Our own input follows, unless `input` says the whole prompt.
-        input: the whole prompt, in which `{{ passage() }}` is the passage.
-    """
-
-    text: Passage
-    input: str | None = None
+    #: what stands in the passage -> its value: a Jinja expression over the row, or a template if it has
+    #: braces.
+    slots: dict[str, str] = {}
+    text: Passage  #: the passage. Our own input follows, unless `input` says the whole prompt.
+    input: str | None = None  #: the whole prompt, in which `{{ passage() }}` is the passage.
 
     @property
     def artefacts(self) -> list[str]:

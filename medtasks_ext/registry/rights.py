@@ -50,34 +50,23 @@ _SAID: Mapping[Use, str] = {
 
 
 class Evidence(Strict):
-    """Where the terms stand.
+    """Where the terms stand."""
 
-    Attributes:
-        address: of the terms, or of the place where they should stand.
-        seen: the day on which they were read there, or in a stored copy; nothing where nobody has.
-    """
-
-    address: str = Field(pattern="^https?://")
+    address: str = Field(pattern="^https?://")  #: of the terms, or of the place where they should stand.
+    #: the day on which they were read there, or in a stored copy; nothing where nobody has.
     seen: datetime.date | None = None
 
 
 class Licence(Strict):
-    """The terms of a dataset; a text in its place is the name of a record, or a licence of SPDX.
+    """The terms of a dataset; a text in its place is the name of a record, or a licence of SPDX."""
 
-    Attributes:
-        spdx: the licence, as SPDX writes it (https://spdx.org/licenses); `LicenseRef-NAME` for terms that
-            SPDX does not have, NONE where the place states none, NOASSERTION where that is not known.
-        evidence: where that stands.
-        use: what the data, and scores on them, may serve.
-        third_party_api: whether its text may be sent to a service of someone else.
-        note: what the terms say besides, in a few words.
-    """
-
+    #: the licence, as SPDX writes it (https://spdx.org/licenses); `LicenseRef-NAME` for terms that SPDX does
+    #: not have, NONE where the place states none, NOASSERTION where that is not known.
     spdx: str
-    evidence: Evidence | None = None
-    use: Use
-    third_party_api: Allowed = "unclear"
-    note: str = ""
+    evidence: Evidence | None = None  #: where that stands.
+    use: Use  #: what the data, and scores on them, may serve.
+    third_party_api: Allowed = "unclear"  #: whether its text may be sent to a service of someone else.
+    note: str = ""  #: what the terms say besides, in a few words.
 
     @model_validator(mode="before")
     @classmethod

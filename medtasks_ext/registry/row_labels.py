@@ -17,18 +17,13 @@ DIFFICULTY = "difficulty"
 
 
 class RowLabel(Strict):
-    """A column of rows that says what a row is about, whatever its task.
+    """A column of rows that says what a row is about, whatever its task."""
 
-    Attributes:
-        values: value -> the values within it, each with another name that rows may use, if it has one. Rows
-            name one of these; where there are none, the value itself.
-        none: what rows that are about none of them say.
-        most: how many a row may name.
-    """
-
+    #: value -> the values within it, each with another name that rows may use, if it has one. Rows name one
+    #: of these; where there are none, the value itself.
     values: dict[str, dict[str, str | None]] = Field(min_length=1)
-    none: str | None = None
-    most: int = Field(default=1, ge=1)
+    none: str | None = None  #: what rows that are about none of them say.
+    most: int = Field(default=1, ge=1)  #: how many a row may name.
 
     @field_validator("values")
     @classmethod

@@ -183,92 +183,70 @@ class Published(Strict):
 
 
 class Suite(Strict):
-    """A benchmark suite, as `suite.yaml` declares it.
+    """A benchmark suite, as `suite.yaml` declares it."""
 
-    Attributes:
-        title: the name as its paper writes it.
-        about: one line for who adds a dataset.
-        citation: BibTeX key of the paper.
-        order: place among the suites in tables.
-        axes: axes that only this suite has: name -> `title` and `values` (id -> title); each dataset has a
-            value on each. An axis that divides another has `within`, and `parts`: value of that axis -> id ->
-            `{title, tasks}`.
-        groups: axis -> what the names of its groups begin with, after the suite's own name. Shared axes may
-            form groups, too.
-        tags: axis -> the same, where values are tags and form no group.
-        short: value -> its name in groups.
-        sets: axis -> name of a group -> the values that it holds.
-        partition: axes without overlap, whose groups are the members of the suite's own group.
-        main_axes: axes that tables on a terminal show.
-        sections: the axis that divides the suite's page of the catalogue.
-        averaged_over: the axis over whose values the suite's own figure is the mean, each counting once.
-        left_out: axis -> datasets that the means of its groups leave out.
-        averaged: false: its tasks are measured unlike each other. No group of several of them has a score.
-        mean_rule: these rules in words, for readers of a report.
-        in_totals: false: the suite is shown beside the others. Its datasets are in its own groups alone, and
-            in no mean with tasks of other suites.
-        assigned_by: who says what a dataset's specialties and stage are: `paper` or `medtasks`.
-        access: the paper's word for who gets data -> open, gated or private; null where the word does not
-            say.
-        vocabulary: values besides the shared vocabulary: task_types, specialties, stages or document_types ->
-            id -> title.
-        strategy_lines: language -> `answer` and `reason`, the line in which prompts of the strategies differ;
-            else the suite's English lines, else those of medtasks.
-        instruction_role: the turn in which the instructions of its datasets stand, `system` or `user`, where
-            they do not say.
-        answers: the kinds of answers that its datasets have; by default any.
-        jury: the bundled jury that judges its open-ended answers.
-        files: dotted name of the class that knows the files of rows that the authors give out for each
-            dataset of the paper, and their public release (`rows.authors.AuthorsFiles`).
-        official: where its own words stand, and how they become prompts.
-        official_budget: tokens of an answer in the suite's own runs, for datasets without a figure of their
-            own: `at_most`, and `share_of_context` where it depends on the model.
-        official_interval: dotted name of a function that gives the paper's own interval of a metric on the
-            resamples, to stand beside ours.
-        row_labels: column -> what rows may say in it of what they are about, whatever their task; scores are
-            shown apart by it: `values`, `none`, `most`.
-        published: what the paper prints of models: functions `entries` and `costs` by dotted name, `note`,
-            `aliases` of datasets, and `conditions` (`source`, `decoding`, `except_models`, `jury`).
-        leaderboard: dotted name of a function of (run, out, registry, suite, *, own_words) that writes the
-            layout of a leaderboard, and gives the written files (`path`, `n` rows, `notes`) and why
-            tasks were left out.
-        datasets: the paper's datasets: folders beside the file, and `SUITE/NAME` of other suites. The suite's
-            own groups are the means over these.
-        axis_values: `SUITE/NAME` of another suite -> axis of this suite -> value.
-    """
-
-    title: str
-    about: str
-    citation: str
-    order: int = 100
+    title: str  #: the name as its paper writes it.
+    about: str  #: one line for who adds a dataset.
+    citation: str  #: BibTeX key of the paper.
+    order: int = 100  #: place among the suites in tables.
+    #: axes that only this suite has: name -> `title` and `values` (id -> title); each dataset has a value on
+    #: each. An axis that divides another has `within`, and `parts`: value of that axis -> id -> `{title,
+    #: tasks}`.
     axes: dict[Identifier, Axis] = {}
+    #: axis -> what the names of its groups begin with, after the suite's own name. Shared axes may form
+    #: groups, too.
     groups: dict[str, str]
-    tags: dict[str, str] = {}
-    short: dict[str, Identifier] = {}
-    sets: dict[str, dict[Identifier, list[str]]] = {}
+    tags: dict[str, str] = {}  #: axis -> the same, where values are tags and form no group.
+    short: dict[str, Identifier] = {}  #: value -> its name in groups.
+    sets: dict[str, dict[Identifier, list[str]]] = {}  #: axis -> name of a group -> the values that it holds.
+    #: axes without overlap, whose groups are the members of the suite's own group.
     partition: list[str] = Field(min_length=1)
-    main_axes: list[str] = []
-    sections: str
+    main_axes: list[str] = []  #: axes that tables on a terminal show.
+    sections: str  #: the axis that divides the suite's page of the catalogue.
+    #: the axis over whose values the suite's own figure is the mean, each counting once.
     averaged_over: str | None = None
-    left_out: dict[str, list[str]] = {}
+    left_out: dict[str, list[str]] = {}  #: axis -> datasets that the means of its groups leave out.
+    #: false: its tasks are measured unlike each other. No group of several of them has a score.
     averaged: bool = True
-    mean_rule: str = ""
+    mean_rule: str = ""  #: these rules in words, for readers of a report.
+    #: false: the suite is shown beside the others. Its datasets are in its own groups alone, and in no mean
+    #: with tasks of other suites.
     in_totals: bool = True
-    assigned_by: AssignedBy
+    assigned_by: AssignedBy  #: who says what a dataset's specialties and stage are: `paper` or `medtasks`.
+    #: the paper's word for who gets data -> open, gated or private; null where the word does not say.
     access: dict[str, Annotated[str | None, AfterValidator(_known_access)]] = {}
+    #: values besides the shared vocabulary: task_types, specialties, stages or document_types -> id -> title.
     vocabulary: dict[Literal["task_types", "specialties", "stages", "document_types"], Terms] = {}
+    #: language -> `answer` and `reason`, the line in which prompts of the strategies differ; else the suite's
+    #: English lines, else those of medtasks.
     strategy_lines: dict[str, Lines] = {}
+    #: the turn in which the instructions of its datasets stand, `system` or `user`, where they do not say.
     instruction_role: Literal["system", "user"] = "user"
-    answers: list[str] = []
-    jury: str | None = None
+    answers: list[str] = []  #: the kinds of answers that its datasets have; by default any.
+    jury: str | None = None  #: the bundled jury that judges its open-ended answers.
+    #: dotted name of the class that knows the files of rows that the authors give out for each dataset of the
+    #: paper, and their public release (`rows.authors.AuthorsFiles`).
     files: Reference | None = None
-    official: SuiteOfficial | None = None
+    official: SuiteOfficial | None = None  #: where its own words stand, and how they become prompts.
+    #: tokens of an answer in the suite's own runs, for datasets without a figure of their own: `at_most`, and
+    #: `share_of_context` where it depends on the model.
     official_budget: AnswerBudget | None = None
+    #: dotted name of a function that gives the paper's own interval of a metric on the resamples, to stand
+    #: beside ours.
     official_interval: Reference | None = None
+    #: column -> what rows may say in it of what they are about, whatever their task; scores are shown apart
+    #: by it: `values`, `none`, `most`.
     row_labels: dict[Identifier, RowLabel] = {}
+    #: what the paper prints of models: functions `entries` and `costs` by dotted name, `note`, `aliases` of
+    #: datasets, and `conditions` (`source`, `decoding`, `except_models`, `jury`).
     published: Published | None = None
+    #: dotted name of a function of (run, out, registry, suite, *, own_words) that writes the layout of a
+    #: leaderboard, and gives the written files (`path`, `n` rows, `notes`) and why tasks were left out.
     leaderboard: Reference | None = None
+    #: the paper's datasets: folders beside the file, and `SUITE/NAME` of other suites. The suite's own groups
+    #: are the means over these.
     datasets: list[str] = []
+    #: `SUITE/NAME` of another suite -> axis of this suite -> value.
     axis_values: dict[str, dict[str, str]] = {}
 
     _folder: Path = PrivateAttr(default=Path())

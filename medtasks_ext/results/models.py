@@ -49,30 +49,18 @@ class Row:
 
 
 class Model(Strict):
-    """An entry of the registry.
+    """An entry of the registry."""
 
-    Attributes:
-        title: what readers see; without it the last part of the id.
-        hub: whether the id is one of the Hugging Face hub.
-        maker: who made it.
-        released: date.
-        parameters_b: billions of parameters.
-        access: of the weights.
-        domain: medical or general.
-        reasoning: whether it reasons before it answers.
-        licence: of the weights.
-        rows: suite -> the name in its table, or the names, each with its version.
-    """
-
-    title: str | None = None
-    hub: bool = True
-    maker: str | None = None
-    released: str | None = None
-    parameters_b: float | None = None
-    access: Literal["open", "closed"] | None = None
-    domain: Literal["medical", "general"] | None = None
-    reasoning: Literal["yes", "no"] | None = None
-    licence: str | None = None
+    title: str | None = None  #: what readers see; without it the last part of the id.
+    hub: bool = True  #: whether the id is one of the Hugging Face hub.
+    maker: str | None = None  #: who made it.
+    released: str | None = None  #: date.
+    parameters_b: float | None = None  #: billions of parameters.
+    access: Literal["open", "closed"] | None = None  #: of the weights.
+    domain: Literal["medical", "general"] | None = None  #: medical or general.
+    reasoning: Literal["yes", "no"] | None = None  #: whether it reasons before it answers.
+    licence: str | None = None  #: of the weights.
+    #: suite -> the name in its table, or the names, each with its version.
     rows: Mapping[str, str | Mapping[str, str]] = {}
 
     @field_validator("released")

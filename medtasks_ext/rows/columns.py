@@ -63,21 +63,14 @@ _TRUTH = {"true": True, "false": False, "1": True, "0": False, "1.0": True, "0.0
 
 
 class Column(Strict):
-    """One column of a schema.
+    """One column of a schema."""
 
-    Attributes:
-        type: of its values. In a CSV or Excel cell lists and objects are written as JSON.
-        values: the only ones that it may hold; of a list, its items.
-        nullable: whether a row may lack a value.
-        missing: texts that stand for no value in this source, besides NaN, null and blank cells.
-        pattern: regular expression that a text must match.
-    """
-
-    type: ColumnType = "text"
-    values: list[Value] | None = None
-    nullable: bool = False
+    type: ColumnType = "text"  #: of its values. In a CSV or Excel cell lists and objects are written as JSON.
+    values: list[Value] | None = None  #: the only ones that it may hold; of a list, its items.
+    nullable: bool = False  #: whether a row may lack a value.
+    #: texts that stand for no value in this source, besides NaN, null and blank cells.
     missing: list[str] = []
-    pattern: str | None = None
+    pattern: str | None = None  #: regular expression that a text must match.
 
     @model_validator(mode="after")
     def _consistent(self) -> Column:

@@ -22,7 +22,6 @@ from medtasks_ext.rows.spec import DatasetSpec
 VERSION = "^[0-9]+-[A-Z]$"
 _ANSWER = {"$ref": "#/$defs/Answer"}
 _DRAFT = "http://json-schema.org/draft-07/schema#"
-_DOCUMENTED = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
 
 
 def task_schema() -> Json:
@@ -47,7 +46,7 @@ def _schemas(tasks: Registry) -> tuple[Json, Json]:
     named = [(str(place), "validation", model) for place, model in enumerate(models)]
     schemas, shared = TypeAdapter.json_schemas(named)  # type: ignore[arg-type]
     plain = partial(_plain, titles=tasks.titles)
-    definitions = {name: described(plain(part)) for name, part in shared["$defs"].items()}
+    definitions = {name: plain(part) for name, part in shared["$defs"].items()}
     definitions["Answer"] = plain(schemas[("3", "validation")])
     definitions["DatasetSpec"]["properties"]["answer"] = _ANSWER
     definitions["Database"]["required"].remove("revision")  # the lock has it
@@ -192,13 +191,3 @@ def _plain(part: Any, titles: Mapping[str, Mapping[str, str]]) -> Any:
         ):
             plain[key] = _plain(value, titles)
     return plain
-
-
-def described(part: Json) -> Json:
-    """A model's schema with the lines under `Attributes:` of its docstring at the keys they describe."""
-    text, _, attributes = part.get("description", "").partition("\n\nAttributes:\n")
-    properties = {name: dict(value) for name, value in part.get("properties", {}).items()}
-    for name, meaning in _DOCUMENTED.findall(attributes):
-        if name in properties:
-            properties[name]["description"] = " ".join(meaning.split())
-    return {**part, **({"description": text} if text else {}), "properties": properties}

@@ -24,33 +24,26 @@ if TYPE_CHECKING:
 
 
 class RowSchema(Strict):
-    """One schema that source rows may have, and how its columns become the prompt's fields.
+    """One schema that source rows may have, and how its columns become the prompt's fields."""
 
-    Attributes:
-        columns: the columns that a row must have, as a list or each with what it holds; the first
-            schema whose columns are all there is used.
-        optional: columns that it may have, each with what it holds.
-        types: column -> its type, the values that it may hold, or both and more (`rows.columns.Column`).
-            Columns are text otherwise. What prompts and answers say of a column's values need not be
-            repeated here.
-        each: expression that gives a list of objects; each of them becomes a row, with the columns
-            of the row that held it.
-        where: expression that rows must satisfy.
-        fields: field -> Jinja expression over the columns, added to them. `row` is the whole row,
-            for columns whose names are no identifiers: `row['Patient Note']`.
-        distinct: fields; rows alike in them are one row, with the values of the last of them in the
-            place of the first.
-        rebuilt: True where the suite drew its own test rows, so that rows taken from the source
-            are not the official ones.
-    """
-
+    #: the columns that a row must have, as a list or each with what it holds; the first schema whose columns
+    #: are all there is used.
     columns: Annotated[list[str] | dict[str, str], Field(min_length=1)]
-    optional: dict[str, str] = {}
+    optional: dict[str, str] = {}  #: columns that it may have, each with what it holds.
+    #: column -> its type, the values that it may hold, or both and more (`rows.columns.Column`). Columns are
+    #: text otherwise. What prompts and answers say of a column's values need not be repeated here.
     types: dict[str, ColumnType | list[Value] | Column] = {}
+    #: expression that gives a list of objects; each of them becomes a row, with the columns of the row that
+    #: held it.
     each: str | None = None
-    where: str | None = None
+    where: str | None = None  #: expression that rows must satisfy.
+    #: field -> Jinja expression over the columns, added to them. `row` is the whole row, for columns whose
+    #: names are no identifiers: `row['Patient Note']`.
     fields: dict[str, str] = {}
+    #: fields; rows alike in them are one row, with the values of the last of them in the place of the first.
     distinct: list[str] = []
+    #: True where the suite drew its own test rows, so that rows taken from the source are not the official
+    #: ones.
     rebuilt: bool = False
 
     @model_validator(mode="after")
@@ -61,25 +54,15 @@ class RowSchema(Strict):
 
 
 class Database(Strict):
-    """An SQLite database on which answers are run. Prompts see its tables as the field `schema`.
+    """An SQLite database on which answers are run. Prompts see its tables as the field `schema`."""
 
-    Attributes:
-        file: its name beside the local rows.
-        url: where it is fetched from if it is not there, with `{revision}`.
-        revision: commit of the URL.
-        digest: of its content, as in `rows.download.digests`.
-        size: bytes.
-        hosts: other URLs at which it is had.
-        sample: SQL text beside the sample rows, from which their database is built.
-    """
-
-    file: str
-    url: str
-    revision: str
-    digest: Digest | None = None
-    size: int | None = Field(default=None, ge=0)
-    hosts: list[str] = []
-    sample: str = "sample_db.sql"
+    file: str  #: its name beside the local rows.
+    url: str  #: where it is fetched from if it is not there, with `{revision}`.
+    revision: str  #: commit of the URL.
+    digest: Digest | None = None  #: of its content, as in `rows.download.digests`.
+    size: int | None = Field(default=None, ge=0)  #: bytes.
+    hosts: list[str] = []  #: other URLs at which it is had.
+    sample: str = "sample_db.sql"  #: SQL text beside the sample rows, from which their database is built.
 
 
 class RowsReader(Strict):
@@ -91,75 +74,50 @@ class RowsReader(Strict):
 
 
 class TableReader(Strict):
-    """Lines of cells, or the first sheet of an .xlsx or .xls file.
-
-    Attributes:
-        columns: names of the cells; without them the first line holds the names.
-        quoted: whether quotation marks enclose cells; otherwise they are text.
-    """
+    """Lines of cells, or the first sheet of an .xlsx or .xls file."""
 
     kind: Literal["table"]
-    columns: list[str] = []
+    columns: list[str] = []  #: names of the cells; without them the first line holds the names.
     separator: str = "\t"
-    quoted: bool = False
+    quoted: bool = False  #: whether quotation marks enclose cells; otherwise they are text.
     encoding: str = "utf-8-sig"
 
 
 class TokensReader(Strict):
-    """A token per line with its tag after a tab, in text files or .xlsx sheets.
-
-    Attributes:
-        columns: names of the cells, `token` and `tag` among them.
-        scheme: `iob` (also with E and S), or `plain`, where a run of one tag is an entity.
-        unit: a document is a whole file, or a block between blank lines.
-        comment: how lines begin that are no tokens.
-    """
+    """A token per line with its tag after a tab, in text files or .xlsx sheets."""
 
     kind: Literal["tokens"]
-    columns: list[str] = ["token", "tag"]
+    columns: list[str] = ["token", "tag"]  #: names of the cells, `token` and `tag` among them.
+    #: `iob` (also with E and S), or `plain`, where a run of one tag is an entity.
     scheme: Literal["iob", "plain"] = "iob"
-    unit: Literal["file", "block"]
-    comment: str = ""
+    unit: Literal["file", "block"]  #: a document is a whole file, or a block between blank lines.
+    comment: str = ""  #: how lines begin that are no tokens.
 
 
 class BratReader(Strict):
-    """brat standoff. File patterns name the texts; annotations lie beside them.
-
-    Attributes:
-        unit: a document is a whole text, or one of its lines.
-        words: lines that follow each other are one document, as long as they have no more words than this.
-    """
+    """brat standoff. File patterns name the texts; annotations lie beside them."""
 
     kind: Literal["brat"]
-    unit: Literal["document", "line"] = "document"
+    unit: Literal["document", "line"] = "document"  #: a document is a whole text, or one of its lines.
+    #: lines that follow each other are one document, as long as they have no more words than this.
     words: int | None = None
 
 
 class CasReader(Strict):
-    """UIMA CAS in JSON, as INCEpTION and WebAnno export it: a text and its annotations.
-
-    Attributes:
-        type: of the annotations that count.
-        feature: what becomes the type of an entity.
-        words: as in brat.
-    """
+    """UIMA CAS in JSON, as INCEpTION and WebAnno export it: a text and its annotations."""
 
     kind: Literal["cas"]
-    type: str
-    feature: str
-    words: int | None = None
+    type: str  #: of the annotations that count.
+    feature: str  #: what becomes the type of an entity.
+    words: int | None = None  #: as in brat.
 
 
 class XmlReader(Strict):
-    """Elements of a file; their attributes and the texts of their children are the fields.
-
-    Attributes:
-        element: the elements' name; without it, the root is the one element.
-        attribute: children that hold elements become objects, element name -> this attribute.
-    """
+    """Elements of a file; their attributes and the texts of their children are the fields."""
 
     kind: Literal["xml"]
-    element: str | None = None
+    element: str | None = None  #: the elements' name; without it, the root is the one element.
+    #: children that hold elements become objects, element name -> this attribute.
     attribute: str | None = None
 
 
@@ -170,14 +128,10 @@ class InlineReader(Strict):
 
 
 class LinesReader(Strict):
-    """Text files that belong together line by line.
-
-    Attributes:
-        columns: column -> pattern of the file that holds it.
-    """
+    """Text files that belong together line by line."""
 
     kind: Literal["lines"]
-    columns: dict[str, str] = Field(min_length=1)
+    columns: dict[str, str] = Field(min_length=1)  #: column -> pattern of the file that holds it.
 
 
 class SourceReader(Strict):
@@ -201,37 +155,22 @@ Reader = Annotated[
 
 
 class Join(Strict):
-    """Another table of the source. Records whose key it does not have are left out.
+    """Another table of the source. Records whose key it does not have are left out."""
 
-    Attributes:
-        files: patterns that name it, read as rows.
-        key: the column that both have.
-        columns: new name -> column of the table, added to the record.
-        every: repeat the record for every row of its key; otherwise the first row counts.
-    """
-
-    files: list[str] = Field(min_length=1)
-    key: str
-    columns: dict[str, str] = {}
-    every: bool = False
+    files: list[str] = Field(min_length=1)  #: patterns that name it, read as rows.
+    key: str  #: the column that both have.
+    columns: dict[str, str] = {}  #: new name -> column of the table, added to the record.
+    every: bool = False  #: repeat the record for every row of its key; otherwise the first row counts.
 
 
 class Terms(Strict):
-    """What a user accepts once before files are downloaded (`medtasks data fetch --accept`).
+    """What a user accepts once before files are downloaded (`medtasks data fetch --accept`)."""
 
-    Attributes:
-        owner: who holds the data.
-        url: the page of the owner's terms.
-        asks: what they ask of a user, in our words.
-        copy_by: who published the copy that is downloaded, where it is not the owner's own.
-        token: whether the hub asks for the user's own account besides.
-    """
-
-    owner: str
-    url: str
-    asks: str
-    copy_by: str | None = None
-    token: bool = False
+    owner: str  #: who holds the data.
+    url: str  #: the page of the owner's terms.
+    asks: str  #: what they ask of a user, in our words.
+    copy_by: str | None = None  #: who published the copy that is downloaded, where it is not the owner's own.
+    token: bool = False  #: whether the hub asks for the user's own account besides.
 
 
 def _as_pin(said: Any) -> Any:
@@ -282,41 +221,29 @@ class Original(Strict):
 
     For BRIDGE a row is a document: `id`, `input` and `output` are Jinja templates over a record. Without
     them the records are the rows, in the order of the files, and a schema under `rows.schemas` reads them.
-
-    Attributes:
-        reader: the format of the files.
-        test: patterns that name the files, compared with the last parts of a path.
-        fewshot: files of the source's other parts, from which five rows are drawn.
-        split: `official` where the files under `test` are the source's test part; `drawn` where the
-            source has none and the suite's rule is followed.
-        each: a list in the record whose items become the records.
-        group: fields by whose values records are collected into one, as its `rows`.
-        texts: text files; the record's `text` is the one named by its first `group` field.
-        join: other tables, one after the other.
-        where: expression that records must satisfy.
-        first: a field; of the records alike in it only the first counts.
-        fields: field -> Jinja expression over a record and `file`, the name of its file without suffix;
-            rows have them besides.
-        distinct: leave out documents with the input of an earlier one, as the suite does.
-        rebuilt: False where the suite reads these very files.
     """
 
-    reader: Reader
+    reader: Reader  #: the format of the files.
+    #: patterns that name the files, compared with the last parts of a path.
     test: list[str] = Field(min_length=1)
-    fewshot: list[str] = []
+    fewshot: list[str] = []  #: files of the source's other parts, from which five rows are drawn.
+    #: `official` where the files under `test` are the source's test part; `drawn` where the source has none
+    #: and the suite's rule is followed.
     split: Literal["official", "drawn"]
-    each: str | None = None
-    group: list[str] = []
-    texts: list[str] = []
-    join: list[Join] = []
-    where: str | None = None
-    first: str | None = None
+    each: str | None = None  #: a list in the record whose items become the records.
+    group: list[str] = []  #: fields by whose values records are collected into one, as its `rows`.
+    texts: list[str] = []  #: text files; the record's `text` is the one named by its first `group` field.
+    join: list[Join] = []  #: other tables, one after the other.
+    where: str | None = None  #: expression that records must satisfy.
+    first: str | None = None  #: a field; of the records alike in it only the first counts.
+    #: field -> Jinja expression over a record and `file`, the name of its file without suffix; rows have them
+    #: besides.
     fields: dict[str, str] = {}
     id: str | None = None
     input: str | None = None
     output: str | None = None
-    distinct: bool = True
-    rebuilt: bool = True
+    distinct: bool = True  #: leave out documents with the input of an earlier one, as the suite does.
+    rebuilt: bool = True  #: False where the suite reads these very files.
 
     @property
     def patterns(self) -> list[str]:
@@ -343,16 +270,11 @@ class Original(Strict):
 
 
 class Exclusion(Strict):
-    """Rows of a pinned download that cannot be scored, which nobody can mend. Local rows are never excluded.
+    """Rows of a pinned download that cannot be scored and nobody can mend. Local rows are never excluded."""
 
-    Attributes:
-        when: expression over the columns of such rows, such as `Answer == 'nan'`.
-        reason: why they cannot be scored.
-        most: how many test rows `when` may exclude; if it takes more, the download is not what it was.
-    """
-
-    when: str
-    reason: str
+    when: str  #: expression over the columns of such rows, such as `Answer == 'nan'`.
+    reason: str  #: why they cannot be scored.
+    #: how many test rows `when` may exclude; if it takes more, the download is not what it was.
     most: int = Field(ge=1)
 
 
@@ -366,74 +288,61 @@ CodeSystem = Annotated[str, AfterValidator(_known_system), Field(json_schema_ext
 
 
 class DrawByClass(Strict):
-    """Few-shot rows drawn by class, as many of each class as of any other.
+    """Few-shot rows drawn by class, as many of each class as of any other."""
 
-    Attributes:
-        by: expression over a row's fields for its class, such as the column of the label.
-        seed: of the draw.
-    """
-
-    by: str
-    seed: int = SEED
+    by: str  #: expression over a row's fields for its class, such as the column of the label.
+    seed: int = SEED  #: of the draw.
 
 
 class Source(RowSchema):
-    """Where rows come from, and which columns they have; `schemas` where they come in several forms.
+    """Where rows come from, and which columns they have; `schemas` where they come in several forms."""
 
-    Attributes:
-        official_name: the authors' own name of the dataset, which names the files that they give out.
-        schemas: several forms that rows may have, each with the keys that say columns here; the first whose
-            columns are all there is used. That of the authors' files is accepted besides.
-        original: layouts of the source as its owner distributes it; the first whose files are there
-            is used, for local files and for downloads.
-        download: public files, if there are any.
-        exclude: rows of the download that are left out, counted in results.
-        database: the database on which answers are run, if they are SQL.
-        identity: the field by which a few-shot row is recognised among test rows.
-        cluster: expression for what several rows ask about (a note, a patient, a dialogue), such as
-            `context`; intervals draw it with all its rows. A row that lacks what it names stands alone.
-        skip_blank: leave out rows in which this field is blank, as the suite does.
-        runs: the field that names the run of a row, where the suite evaluates a benchmark in several
-            runs (subjects, conditions) and takes the mean over them.
-        option_trials: ask each question this many times, each time with its options in another seeded
-            order (MLB; 1: once, as a control for a gold letter that is too frequent). Few-shot rows are
-            permuted once. Without it options stand as in the source.
-        held_out: `always` where the same rows are to be scored at every number of shots: if there is no
-            few-shot pool, the five test rows that serve as one are never scored. Otherwise they are
-            held out only where a prompt shows shots.
-        draw_fewshot: draw the few-shot pool (seed 42) where the order of the source is no chance, since
-            its rows are sorted by label or document; or draw by class (`DrawByClass`), from the pool or the
-            test rows that are held out. Otherwise shots are its first rows.
-        max_test: evaluate at most this many test rows (of each run), drawn as HELM does (numpy seed 0).
-        cut: which end of the longest column is cut where a prompt in one turn does not fit the context.
-        mentions: share of the gold mentions (of spans, entities, passages) that stand in the input, where it
-            is below 1; `medtasks data check` finds fewer a fault.
-        codes: the classification whose codes the gold answers are, or field of the answer -> classification
-            (`rows/codes.py`).
-        n_options: options that each question has, where all have as many.
-        holds: expressions over the fields that are true of each row, such as
-            `answer == options[answer_idx]`; a row that lacks a column passes.
-    """
-
+    #: the authors' own name of the dataset, which names the files that they give out.
     official_name: str | None = None
     columns: list[str] | dict[str, str] = []
+    #: several forms that rows may have, each with the keys that say columns here; the first whose columns are
+    #: all there is used. That of the authors' files is accepted besides.
     several: list[RowSchema] = Field(default=[], alias="schemas")
+    #: layouts of the source as its owner distributes it; the first whose files are there is used, for local
+    #: files and for downloads.
     original: list[Original] = []
-    download: Download | None = None
-    exclude: list[Exclusion] = []
-    database: Database | None = None
-    identity: str = "input"
+    download: Download | None = None  #: public files, if there are any.
+    exclude: list[Exclusion] = []  #: rows of the download that are left out, counted in results.
+    database: Database | None = None  #: the database on which answers are run, if they are SQL.
+    identity: str = "input"  #: the field by which a few-shot row is recognised among test rows.
+    #: expression for what several rows ask about (a note, a patient, a dialogue), such as `context`;
+    #: intervals draw it with all its rows. A row that lacks what it names stands alone.
     cluster: str | None = None
-    skip_blank: str | None = None
+    skip_blank: str | None = None  #: leave out rows in which this field is blank, as the suite does.
+    #: the field that names the run of a row, where the suite evaluates a benchmark in several runs (subjects,
+    #: conditions) and takes the mean over them.
     runs: str | None = None
+    #: ask each question this many times, each time with its options in another seeded order (MLB; 1: once, as
+    #: a control for a gold letter that is too frequent). Few-shot rows are permuted once. Without it options
+    #: stand as in the source.
     option_trials: int | None = Field(default=None, ge=1)
+    #: `always` where the same rows are to be scored at every number of shots: if there is no few-shot pool,
+    #: the five test rows that serve as one are never scored. Otherwise they are held out only where a prompt
+    #: shows shots.
     held_out: Literal["for_shots", "always"] = "for_shots"
+    #: draw the few-shot pool (seed 42) where the order of the source is no chance, since its rows are sorted
+    #: by label or document; or draw by class (`DrawByClass`), from the pool or the test rows that are held
+    #: out. Otherwise shots are its first rows.
     draw_fewshot: bool | DrawByClass = False
+    #: evaluate at most this many test rows (of each run), drawn as HELM does (numpy seed 0).
     max_test: int | None = None
+    #: which end of the longest column is cut where a prompt in one turn does not fit the context.
     cut: Literal["start", "end"] = "end"
+    #: share of the gold mentions (of spans, entities, passages) that stand in the input, where it is below 1;
+    #: `medtasks data check` finds fewer a fault.
     mentions: float | None = Field(default=None, ge=0, le=1)
+    #: the classification whose codes the gold answers are, or field of the answer -> classification
+    #: (`rows/codes.py`).
     codes: CodeSystem | dict[str, CodeSystem] | None = None
+    #: options that each question has, where all have as many.
     n_options: int | None = Field(default=None, ge=2)
+    #: expressions over the fields that are true of each row, such as `answer == options[answer_idx]`; a row
+    #: that lacks a column passes.
     holds: list[str] = []
 
     @model_validator(mode="after")
@@ -462,52 +371,36 @@ class Source(RowSchema):
 
 
 class OwnLines(Strict):
-    """The strategy line of one dataset, where it is not its suite's.
+    """The strategy line of one dataset, where it is not its suite's."""
 
-    Attributes:
-        answer: asks for the answer at once; empty where the suite's own prompt does not ask for that.
-        reason: asks to reason first.
-    """
-
+    #: asks for the answer at once; empty where the suite's own prompt does not ask for that.
     answer: str | None = None
-    reason: str | None = None
+    reason: str | None = None  #: asks to reason first.
 
 
 class TurnTemplate(Strict):
-    """One turn of a dialogue that a task file writes.
+    """One turn of a dialogue that a task file writes."""
 
-    Attributes:
-        role: who speaks: system, developer, user, assistant or tool.
-        content: Jinja template of what is said.
-    """
-
-    role: str
-    content: str
+    role: str  #: who speaks: system, developer, user, assistant or tool.
+    content: str  #: Jinja template of what is said.
 
 
 class Prompt(Strict):
-    """Jinja templates over a row's fields. `instruction` must place `{{ strategy }}`.
+    """Jinja templates over a row's fields. `instruction` must place `{{ strategy }}`."""
 
-    Attributes:
-        messages: a dialogue whose last turn is the user's: an expression that gives a list of objects with
-            role and content, or the turns themselves. `input` then is the text of its last turn, and
-            templates see the dialogue as one text, `transcript`.
-        instruction: what is to be done.
-        instruction_role: the turn in which the instruction stands; by default as the suite says.
-        input: the row.
-        cue: the last line of a prompt that asks for the answer at once, such as `Answer:`. A prompt that asks
-            to reason first ends without one.
-        target: the gold answer.
-        strategy_lines: lines of the strategies in place of the suite's.
-    """
-
+    #: a dialogue whose last turn is the user's: an expression that gives a list of objects with role and
+    #: content, or the turns themselves. `input` then is the text of its last turn, and templates see the
+    #: dialogue as one text, `transcript`.
     messages: str | list[TurnTemplate] | None = None
-    instruction: str
+    instruction: str  #: what is to be done.
+    #: the turn in which the instruction stands; by default as the suite says.
     instruction_role: Literal["system", "user"] = "user"
-    input: str = "{{ input }}"
+    input: str = "{{ input }}"  #: the row.
+    #: the last line of a prompt that asks for the answer at once, such as `Answer:`. A prompt that asks to
+    #: reason first ends without one.
     cue: str = ""
-    target: str = "{{ output }}"
-    strategy_lines: OwnLines = OwnLines()
+    target: str = "{{ output }}"  #: the gold answer.
+    strategy_lines: OwnLines = OwnLines()  #: lines of the strategies in place of the suite's.
 
     @model_validator(mode="after")
     def _has_strategy(self) -> Prompt:
@@ -521,17 +414,12 @@ class Prompt(Strict):
 
 
 class LengthAdjustment(Strict):
-    """What the length of an answer takes off its score or adds to it (HealthBench Professional).
+    """What the length of an answer takes off its score or adds to it (HealthBench Professional)."""
 
-    Attributes:
-        center: characters of an answer whose score stays as it is.
-        points: taken off the score, on 0-1, for every `per` characters more, and added for as many fewer.
-        per: characters.
-    """
-
-    center: int = Field(ge=0)
+    center: int = Field(ge=0)  #: characters of an answer whose score stays as it is.
+    #: taken off the score, on 0-1, for every `per` characters more, and added for as many fewer.
     points: float = Field(gt=0, le=1)
-    per: int = Field(ge=1)
+    per: int = Field(ge=1)  #: characters.
 
     def adjusted(self, score: float, answer: str) -> float:
         """The score of one answer; it may lie outside 0-1, as the mean over answers may not."""
@@ -539,47 +427,35 @@ class LengthAdjustment(Strict):
 
 
 class Judging(Strict):
-    """How models judge the answers of an open-ended task (`medtasks judge`).
+    """How models judge the answers of an open-ended task (`medtasks judge`)."""
 
-    Attributes:
-        protocol: what judges are asked and how their replies become a score; a file of
-            `medtasks_ext/judge/protocols`.
-        question: Jinja template of what a judge sees as the task's input; by default the prompt's `input`.
-        context: Jinja template of what else a judge sees, such as the guidance that the answer is held to.
-        role: who the judge is asked to be.
-        goal: what the judge is to find out about a response, after "Find out".
-        compare: whether the response is held against the gold answer where that is needed, always, or without
-            a word on it, the gold answer being one of several possible ones.
-        lowest: what the lowest rating means.
-        axes: axis -> the question that it asks, the same for all rows.
-        points: expression that gives a row's own scoring points in place of axes
-            (`rows.points.read_points`).
-        penalties: whether points may have negative weights, as what an answer should not say has.
-        tags: what tags begin with that are reported by themselves: `axis` for `axis:accuracy`.
-        row_tags: expression for a list of tags of the whole row, besides those of its points.
-        total: expression for what the weights of a row's points must add up to; a row may have none.
-        length_adjustment: gives the metric `score_length_adjusted` beside the score.
-        show_gold: whether a judge sees the gold answer. With points, a row may have none.
-        official: the released file that holds the suite's own words for judges, below the folder that
-            `official.juries` of `suite.yaml` names; or where the one message stands, and how replies are
-            read.
-    """
-
+    #: what judges are asked and how their replies become a score; a file of `medtasks_ext/judge/protocols`.
     protocol: str
+    #: Jinja template of what a judge sees as the task's input; by default the prompt's `input`.
     question: str = ""
+    #: Jinja template of what else a judge sees, such as the guidance that the answer is held to.
     context: str = ""
-    role: str
-    goal: str = ""
+    role: str  #: who the judge is asked to be.
+    goal: str = ""  #: what the judge is to find out about a response, after "Find out".
+    #: whether the response is held against the gold answer where that is needed, always, or without a word on
+    #: it, the gold answer being one of several possible ones.
     compare: Literal["when_needed", "always", "unsaid"] = "when_needed"
-    lowest: str = "very poor"
-    axes: dict[str, str] = {}
+    lowest: str = "very poor"  #: what the lowest rating means.
+    axes: dict[str, str] = {}  #: axis -> the question that it asks, the same for all rows.
+    #: expression that gives a row's own scoring points in place of axes (`rows.points.read_points`).
     points: str | None = None
+    #: whether points may have negative weights, as what an answer should not say has.
     penalties: bool = False
-    tags: list[str] = []
+    tags: list[str] = []  #: what tags begin with that are reported by themselves: `axis` for `axis:accuracy`.
+    #: expression for a list of tags of the whole row, besides those of its points.
     row_tags: str | None = None
+    #: expression for what the weights of a row's points must add up to; a row may have none.
     total: str | None = None
+    #: gives the metric `score_length_adjusted` beside the score.
     length_adjustment: LengthAdjustment | None = None
-    show_gold: bool = True
+    show_gold: bool = True  #: whether a judge sees the gold answer. With points, a row may have none.
+    #: the released file that holds the suite's own words for judges, below the folder that `official.juries`
+    #: of `suite.yaml` names; or where the one message stands, and how replies are read.
     official: OfficialJury | InsidePath | None = None
 
     @model_validator(mode="after")

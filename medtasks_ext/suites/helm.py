@@ -45,40 +45,27 @@ _END = "\x00"
 
 
 class Reasoned(Strict):
-    """How reasoning is asked for behind official words, which have no way of their own.
+    """How reasoning is asked for behind official words, which have no way of their own."""
 
-    Attributes:
-        after: the slot with whose value the official words end; the rest asks for an answer at once.
-        then: what follows in our words: a template, which sees the strategy's line as `strategy`.
-    """
-
-    after: str
-    then: str
+    after: str  #: the slot with whose value the official words end; the rest asks for an answer at once.
+    then: str  #: what follows in our words: a template, which sees the strategy's line as `strategy`.
 
 
 class OfficialAdapter(Official):
-    """An adapter makes the prompt (HELM).
+    """An adapter makes the prompt (HELM)."""
 
-    Attributes:
-        slots: what stands in a text, as its source writes it -> its value: a Jinja expression over the row,
-            or a template if it has braces, as `input` and `references` may be.
-        adapter: name of the run spec that builds the adapter.
-        wrapper: the text into which the row is put before the adapter gets it.
-        input: what the adapter gets where there is no wrapper.
-        pieces: name -> further texts, which templates call: `{{ persona() }}`.
-        tables: dictionaries of the wrapper's file that expressions read.
-        references: the choices: labels, or an expression for a list.
-        line_ends: whether the official code reads CR LF as LF.
-        reasoned: how reasoning is asked for behind these words; in our words alone where nothing is said.
-    """
-
-    adapter: str
-    wrapper: TextLocation | None = None
-    input: str | None = None
-    pieces: dict[str, TextLocation] = {}
-    tables: list[str] = []
+    #: what stands in a text, as its source writes it -> its value: a Jinja expression over the row, or a
+    #: template if it has braces, as `input` and `references` may be.
+    slots: dict[str, str] = {}
+    adapter: str  #: name of the run spec that builds the adapter.
+    wrapper: TextLocation | None = None  #: the text into which the row is put before the adapter gets it.
+    input: str | None = None  #: what the adapter gets where there is no wrapper.
+    pieces: dict[str, TextLocation] = {}  #: name -> further texts, which templates call: `{{ persona() }}`.
+    tables: list[str] = []  #: dictionaries of the wrapper's file that expressions read.
+    #: the choices: labels, or an expression for a list.
     references: list[str] | str | TextLocation | None = None
-    line_ends: bool = False
+    line_ends: bool = False  #: whether the official code reads CR LF as LF.
+    #: how reasoning is asked for behind these words; in our words alone where nothing is said.
     reasoned: Reasoned | None = None
 
     @property

@@ -35,16 +35,11 @@ _SEED, _MOST_YEARS = 2718, 0.04
 
 
 class OfficialEnvironment(Official):
-    """An environment makes the prompt (Medmarks).
+    """An environment makes the prompt (Medmarks)."""
 
-    Attributes:
-        user: the text of the user's turn.
-        system: the text of the system turn, where there is one.
-        pieces: name -> further texts, which slots call: `asked()`.
-    """
-
-    user: TextLocation
-    system: TextLocation | None = None
+    user: TextLocation  #: the text of the user's turn.
+    system: TextLocation | None = None  #: the text of the system turn, where there is one.
+    #: name -> further texts, which slots call: `asked()`.
     pieces: dict[str, TextLocation] = Field(default_factory=dict)
 
     @property
