@@ -37,7 +37,7 @@ stand-ins: $(STAMP)
 	    --tasks bridge,medhelm,clinicbench,mlb 2>/dev/null || exit 1; \
 	done
 
-# What follows from the task files: variants and groups for lm-eval, the editors' schema, the catalogue.
+# What follows from the task files: variants and groups for lm-eval, the editors' schema.
 tasks: $(STAMP)
 	$(BIN)/medtasks dev build
 
@@ -149,7 +149,6 @@ engine-nightly: engine-env
 # The documentation as a site, in build/site.
 site: $(STAMP)
 	$(BIN)/python -m pip install --quiet -e ".[site]"
-	$(BIN)/medtasks dev build
 	$(BIN)/mkdocs build --strict --config-file docs/site/mkdocs.yml
 
 # The leaderboard of published and submitted models, beside the documentation.

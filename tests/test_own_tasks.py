@@ -537,11 +537,8 @@ def test_new_puts_no_dataset_of_no_suite_into_a_suite(medtasks, own, monkeypatch
     assert outcome.code == 2 and "name another folder" in outcome.err
 
 
-def test_build_writes_schema_and_catalogue_of_all_suites(medtasks, own, tmp_path):
+def test_build_writes_the_schema_of_all_suites(medtasks, own, tmp_path):
     outcome = medtasks("dev", "build")
     assert outcome.code == 0 and "14 tasks, 75 groups" in outcome.out
-    (page,) = (tmp_path / "cache").rglob("catalogue/wards.md")
-    text = page.read_text(encoding="utf-8")
-    assert "WardBench" in text and "Rossi" in text and "Triage note" in text
     (schema,) = (tmp_path / "cache").rglob("schema.json")
     assert "triage_note" in schema.read_text(encoding="utf-8")

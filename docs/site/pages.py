@@ -6,27 +6,28 @@ from importlib import import_module
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+from medtasks_ext.registry import registry
+
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
-internals = import_module("docs").internals
-FOLDERS = ("docs", "tasks", "tests", "results", "benchmarks", "model_configs", "build/catalogue")
+internals, catalogue = import_module("docs").internals, import_module("catalogue").pages
+FOLDERS = ("docs", "tasks", "tests", "results", "benchmarks", "model_configs")
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Put the pages of the repository, and the files to which these lead, in place of a folder of pages."""
-    if not (ROOT / "build" / "catalogue" / "README.md").is_file():
-        raise PluginError("build/catalogue is missing: run `medtasks dev build`")
     pages = [*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in (ROOT / folder).rglob("*.md"))]
     targets = (_target(page, link[2]) for page in pages for link in LINK.findall(page.read_text("utf-8")))
     for path in (*pages, *(path for path in targets if path and path.is_file())):
         name = path.relative_to(ROOT).as_posix()
         if files.get_file_from_path(name) is None:
             files.append(File.generated(config, name, abs_src_path=str(path)))
+    for name, content in catalogue(registry()).items():
+        files.append(File.generated(config, f"docs/catalogue/{name}", content=content))
     files.append(File.generated(config, "docs/internals.md", content=internals(ROOT)))
     return files
 

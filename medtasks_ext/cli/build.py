@@ -14,7 +14,7 @@ from medtasks_ext.registry.build import check_names
 from medtasks_ext.registry.folders import INSTALLED, built_folder
 
 #: Beside the folder of the tasks that lm-eval indexes.
-SCHEMA, CARD_SCHEMA, CATALOGUE = "schema.json", "card_schema.json", "catalogue"
+SCHEMA, CARD_SCHEMA = "schema.json", "card_schema.json"
 
 
 def build(
@@ -22,11 +22,10 @@ def build(
 ) -> int:
     """Build what follows from task files.
 
-    Variants, tags and groups for lm-eval, the schemas for editors, the catalogue.
+    Variants, tags and groups for lm-eval, and the schemas for editors.
 
     Example: medtasks dev build
     """
-    from medtasks_ext.registry import catalogue
     from medtasks_ext.rows.json_schema import card_schema, schema_text, task_schema
 
     tasks = registry()
@@ -43,7 +42,6 @@ def build(
         folder.with_name(SCHEMA): schema_text(task_schema()),
         folder.with_name(CARD_SCHEMA): schema_text(card_schema()),
     }
-    files |= {folder.with_name(CATALOGUE) / name: text for name, text in catalogue.pages(tasks).items()}
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -51,6 +49,5 @@ def build(
     names = f"{len(list(folder.rglob('*.yaml'))) - n_groups} tasks, {n_groups} groups"
     typer.echo(f"{folder}: {names} for lm-eval ({len(changed)} files changed)")
     typer.echo(f"{folder.with_name(SCHEMA)}, {CARD_SCHEMA}: for editors")
-    typer.echo(f"{folder.with_name(CATALOGUE) / 'README.md'}: every dataset with its facts")
     say_next("medtasks ls")
     return 0

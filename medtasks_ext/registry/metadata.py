@@ -15,6 +15,7 @@ from pydantic_core import core_schema
 
 from medtasks_ext.errors import near
 from medtasks_ext.jsonfile import Json
+from medtasks_ext.markdown import cell
 from medtasks_ext.registry.families import answer_kinds
 from medtasks_ext.registry.rights import Allowed, Licence, Use
 from medtasks_ext.registry.strategies import STRATEGIES, Strategy
@@ -262,3 +263,15 @@ class Metadata(Card, TaskFacts):
         if value is None or value == "":
             return []
         return [str(item) for item in (value if isinstance(value, list) else [value])]
+
+
+def terms_words(record: Metadata, link: str = "{}") -> str:
+    """Licence, what it allows, and where it stands; `link` is what stands for an address."""
+    licence = record.licence
+    parts = [cell(licence.title), f"use: {licence.use}", f"text to a third party: {licence.third_party_api}"]
+    if licence.evidence:
+        seen = licence.evidence.seen
+        parts.append(
+            link.format(licence.place) + (f", read on {seen}" if seen else ", not read for this record")
+        )
+    return "; ".join(parts)

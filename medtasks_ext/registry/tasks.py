@@ -620,3 +620,27 @@ class Datasets:
         if (pair := self.asked(name)) is None:
             raise KeyError(name)
         return pair
+
+
+def scored_by_words(dataset: Dataset) -> str:
+    """What to know of the score, in brackets: who gives it, and what a perfect answer gets."""
+    notes = ["given by judges"] if "judge" in dataset.blocks else []
+    highest = dataset.metadata.oracle_max
+    if highest == "per_document":
+        notes.append("what a perfect answer gets depends on the rows")
+    elif highest != 1:
+        notes.append(f"a perfect answer gets {highest}")
+    return f" ({'; '.join(notes)})" if notes else ""
+
+
+def rows_words(dataset: Dataset) -> list[str]:
+    source = dataset.blocks["rows"]
+    facts = []
+    if download := source.get("download"):
+        name = download.get("repo") or download["test"][0].split("!")[0].rsplit("/", 1)[-1]
+        kind = "pinned download" if dataset.is_pinned else "download without a digest"
+        facts.append(f"{kind}: {name} at {str(download.get('revision', 'main'))[:12]}")
+    layouts, schemas = source.get("original", []), [source, *source.get("schemas", [])]
+    if any(item.get("rebuilt", True) for item in layouts) or any(item.get("rebuilt") for item in schemas):
+        facts.append("rebuilt where rows come from the original source")
+    return ["; ".join(facts)] if facts else []

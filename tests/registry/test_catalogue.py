@@ -2,12 +2,11 @@
 
 import re
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
-from medtasks_ext.registry import forget, registry, vocabulary
-from medtasks_ext.registry.catalogue import pages
+from medtasks_ext.registry import registry, vocabulary
+from tools.catalogue import pages
 
 TASKS = registry()
 PAGES = {name.removesuffix(".md"): text for name, text in pages(TASKS).items()}
@@ -77,26 +76,3 @@ def test_tables_are_narrow_and_whole():
 
 def test_a_page_refers_to_no_entry_without_a_name():
     assert [name for name, text in PAGES.items() if "](#ref-)" in text] == []
-
-
-@pytest.fixture
-def own(tasks_of):
-    return tasks_of("bridge/mie")
-
-
-def test_build_writes_the_pages_anew(medtasks, own, tmp_path):
-    def page() -> str:
-        outcome = medtasks("dev", "build")
-        assert outcome.code == 0
-        index = Path(outcome.out.splitlines()[-1].partition(": ")[0])
-        assert index.name == "README.md" and "](bridge.md)" in index.read_text()
-        return index.with_name("bridge.md").read_text()
-
-    assert "### MIE" in page()
-    path = own / "bridge" / "mie" / "card.yaml"
-    path.write_text(
-        path.read_text().replace("n_test: 2084", "n_test: 2085").replace("zhang2020mie", "new2030")
-    )
-    forget()  # a process reads the tasks of one place once
-    text = page()
-    assert "test rows: 2,085" in text and "`new2030`: no entry yet" in text

@@ -19,6 +19,7 @@ from medtasks_ext.registry.folders import tasks_folder
 from medtasks_ext.report.groups import groups_of
 from tests.conftest import rewrite_answers
 from tests.report.made import data_of, write_run
+from tools.catalogue import pages
 
 WARD = {
     "title": "WardBench", "about": "what one ward asks", "citation": "bedi2026medhelm",
@@ -226,14 +227,13 @@ def test_models_are_compared_in_the_suite(own, medtasks, tmp_path):
     assert {row["tasks_scored"] for row in printed if row["suite"] == "ward"} == {"1"}
 
 
-def test_the_catalogue_links_to_the_pages_of_the_others(own, medtasks, tmp_path):
-    assert medtasks("dev", "build").code == 0
-    (page,) = (tmp_path / "cache").rglob("catalogue/ward.md")
-    text = page.read_text(encoding="utf-8")
+def test_the_catalogue_links_to_the_pages_of_the_others(own):
+    found = pages(registry())
+    text = found["ward.md"]
     assert "\n3 datasets" in text and f"(bridge.md#{NLI})" in text and f"](#{FALLS})" in text
     assert "| [MedNLI](bridge.md#bridge_mednli) | BRIDGE | Intensive care |" in text
     assert f'<a id="{NLI}">' not in text
-    assert f'<a id="{NLI}">' in page.with_name("bridge.md").read_text(encoding="utf-8")
+    assert f'<a id="{NLI}">' in found["bridge.md"]
 
 
 def test_plain_lm_eval_runs_the_suite(own, medtasks, tmp_path):

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.official.choice import prompt_source_of
-from medtasks_ext.registry.catalogue import rows_words, scored_by_words, terms_words
 from medtasks_ext.registry.citations import entries_of
+from medtasks_ext.registry.metadata import terms_words
 from medtasks_ext.registry.strategies import strategy_title
+from medtasks_ext.registry.tasks import rows_words, scored_by_words
 from medtasks_ext.report.axes import title
 from medtasks_ext.report.site.boards import Scores, axis_title, whole_of
 

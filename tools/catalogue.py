@@ -1,4 +1,4 @@
-"""The pages of the catalogue: every dataset with its metadata. `medtasks dev build` writes them."""
+"""The pages of the catalogue of the documentation's site: every dataset with its metadata."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from medtasks_ext.markdown import cell, table
 from medtasks_ext.registry.citations import BibEntry, entries_of
 from medtasks_ext.registry.groups import Registry
-from medtasks_ext.registry.metadata import Metadata
+from medtasks_ext.registry.metadata import Metadata, terms_words
 from medtasks_ext.registry.suites import TERMS, Suite
-from medtasks_ext.registry.tasks import Dataset
+from medtasks_ext.registry.tasks import Dataset, rows_words, scored_by_words
 
 #: axes that the index counts: metadata field -> heading, column
 _INDEXED = {
@@ -21,7 +21,6 @@ _INDEXED = {
 }
 #: what marks a value that the suite's paper does not give
 ASSIGNED = "†"
-_WRITTEN = "<!-- built from the task files by `medtasks dev build` -->"
 _LEGEND = f"""- {ASSIGNED}: assigned by medtasks, where the paper gives no value or one outside the shared
   vocabulary; the suite's own value stands behind it if it is another.
 - *test rows*: as the paper states.
@@ -49,7 +48,6 @@ def _index(suites: list[tuple[Suite, list[Dataset]]]) -> str:
     counted = [(suite, [item.metadata for item in items if item.metadata.grouped]) for suite, items in suites]
     every = {item.id: item for _, items in suites for item in items}
     lines = [
-        _WRITTEN,
         "# Catalogue",
         "",
         "Every dataset with what is known of it. Each is a task in zero-shot, chain-of-thought (`TASK_cot`)",
@@ -95,7 +93,6 @@ def _page(suite: Suite, datasets: list[Dataset]) -> str:
     n_controls = sum(item.metadata.control_of is not None for item in datasets)
     n_drafts = sum(item.metadata.draft is not None for item in datasets)
     lines = [
-        _WRITTEN,
         f"# {suite.title}",
         "",
         f"{len(datasets) - n_controls - n_drafts} datasets"
@@ -195,30 +192,6 @@ def _section(dataset: Dataset) -> list[str]:
     ]
 
 
-def scored_by_words(dataset: Dataset) -> str:
-    """What to know of the score, in brackets: who gives it, and what a perfect answer gets."""
-    notes = ["given by judges"] if "judge" in dataset.blocks else []
-    highest = dataset.metadata.oracle_max
-    if highest == "per_document":
-        notes.append("what a perfect answer gets depends on the rows")
-    elif highest != 1:
-        notes.append(f"a perfect answer gets {highest}")
-    return f" ({'; '.join(notes)})" if notes else ""
-
-
-def rows_words(dataset: Dataset) -> list[str]:
-    source = dataset.blocks["rows"]
-    facts = []
-    if download := source.get("download"):
-        name = download.get("repo") or download["test"][0].split("!")[0].rsplit("/", 1)[-1]
-        kind = "pinned download" if dataset.is_pinned else "download without a digest"
-        facts.append(f"{kind}: {name} at {str(download.get('revision', 'main'))[:12]}")
-    layouts, schemas = source.get("original", []), [source, *source.get("schemas", [])]
-    if any(item.get("rebuilt", True) for item in layouts) or any(item.get("rebuilt") for item in schemas):
-        facts.append("rebuilt where rows come from the original source")
-    return ["; ".join(facts)] if facts else []
-
-
 # ---------------------------------------------------------------------- values
 
 
@@ -229,18 +202,6 @@ def _values(record: Metadata, axis: str) -> str:
 
 def _access(record: Metadata) -> str:
     return record.access + (", scoreable" if record.scoreable else "") + _mark(record, "access")
-
-
-def terms_words(record: Metadata, link: str = "{}") -> str:
-    """Licence, what it allows, and where it stands; `link` is what stands for an address."""
-    licence = record.licence
-    parts = [cell(licence.title), f"use: {licence.use}", f"text to a third party: {licence.third_party_api}"]
-    if licence.evidence:
-        seen = licence.evidence.seen
-        parts.append(
-            link.format(licence.place) + (f", read on {seen}" if seen else ", not read for this record")
-        )
-    return "; ".join(parts)
 
 
 def _mark(record: Metadata, axis: str) -> str:
