@@ -11,6 +11,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 PATIENCE = 30.0  # seconds that anything may take
 #: without these the browser only reports the key to scripts, and does nothing itself
 _VIRTUAL_KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "ArrowRight": 39}
@@ -19,11 +21,17 @@ _VIRTUAL_KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "ArrowRight": 39}
 THERE = "document.readyState === 'complete' && !document.querySelector('[aria-busy=true]')"
 
 
-def find_chromium() -> str | None:
-    """The browser: $MEDTASKS_CHROMIUM, else what the system has."""
+#: a report is there
+_READY = "document.readyState === 'complete' && !!document.querySelector('main h2')"
+
+
+def _program() -> str:
+    """$MEDTASKS_CHROMIUM, else what the system has; without one the test is skipped."""
     named = os.environ.get("MEDTASKS_CHROMIUM")
     found = (shutil.which(name) for name in (named, "chromium", "chromium-browser", "google-chrome") if name)
-    return next((path for path in found if path), None)
+    if path := next(filter(None, found), None):
+        return path
+    pytest.skip("no Chromium here: install the package `chromium`, or name one in MEDTASKS_CHROMIUM")
 
 
 class Chromium:
@@ -35,8 +43,7 @@ class Chromium:
     """
 
     def __init__(self, profile: Path, downloads: Path) -> None:
-        program = find_chromium()
-        assert program
+        program = _program()
         to_browser, self._write = os.pipe()
         self._read, from_browser = os.pipe()
         # the browser reads from 3 and writes to 4: both ends move out of the way first
@@ -92,6 +99,15 @@ class Chromium:
     def open(self, page: Path) -> None:
         self.call("Page.navigate", url=page.as_uri())
         self.wait(THERE)
+
+    def show(self, url: str, *, width: int = 1440, dark: bool = False, there: str = _READY) -> None:
+        """Open a page that knows nothing of the one before, in a window of this width."""
+        self.call("Emulation.setEmulatedMedia", media="")
+        self.screen(width, 900, dark=dark, phone=width < 600)
+        self.call("Page.navigate", url="about:blank")
+        self.events.clear()
+        self.call("Page.navigate", url=url)
+        self.wait(there)
 
     def reload(self) -> None:
         """Load the page anew; what it stored is with the browser by then, which may start another process."""

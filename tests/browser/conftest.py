@@ -5,10 +5,10 @@ import pytest
 from medtasks_ext.registry import registry
 from medtasks_ext.report.site.gather import gather_site
 from medtasks_ext.report.site.write import write_site
-from tests.browser.chromium import Chromium, find_chromium
+from tests.browser.chromium import Chromium
 from tests.browser.report_page import (  # noqa: F401  (fixtures)
+    browser,
     report,
-    report_browser,
     report_file,
     report_folder,
     show,
@@ -29,8 +29,6 @@ def published_site(made_once):
 @pytest.fixture
 def browse(tmp_path):
     """Start browsers: `browse("profile")`. Their downloads go to `downloads`."""
-    if find_chromium() is None:
-        pytest.skip("no Chromium here: install the package `chromium`, or name one in MEDTASKS_CHROMIUM")
     started = []
     (tmp_path / "downloads").mkdir()
 
@@ -39,6 +37,6 @@ def browse(tmp_path):
         return started[-1]
 
     yield start
-    for browser in started:
-        if browser.running:
-            browser.close()
+    for one in started:
+        if one.running:
+            one.close()

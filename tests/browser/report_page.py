@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from medtasks_ext.report.page import render
-from tests.browser.chromium import Chromium, find_chromium
+from tests.browser.chromium import Chromium
 from tests.browser.report_payload import made_report
 
 PARTS = (
@@ -22,9 +22,8 @@ def report_folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def report_browser(report_folder):
-    if find_chromium() is None:
-        pytest.skip("no Chromium here: install the package `chromium`, or name one in MEDTASKS_CHROMIUM")
+def browser(report_folder):
+    """The one of all tests that keep nothing in it."""
     started = Chromium(report_folder / "profile", report_folder / "downloads")
     yield started
     started.close()
@@ -44,7 +43,7 @@ def report_file(report, report_folder):
 
 
 @pytest.fixture
-def show(report_browser, report_file, report_folder):
+def show(browser, report_file, report_folder):
     """Open a report at an address: `show("leaderboard?suite=mlb")`; another payload with `of`."""
 
     def open_at(
@@ -54,13 +53,7 @@ def show(report_browser, report_file, report_folder):
         if of is not None:
             file = report_folder / "other.html"
             file.write_text(render(of), encoding="utf-8")
-        browser = report_browser
-        browser.call("Emulation.setEmulatedMedia", media="")
-        browser.screen(width, 900, dark=dark, phone=width < 500)
-        browser.call("Page.navigate", url="about:blank")
-        browser.events.clear()
-        browser.call("Page.navigate", url=f"{file.as_uri()}#{address}")
-        browser.wait("document.readyState === 'complete' && !!document.querySelector('main h2')")
+        browser.show(f"{file.as_uri()}#{address}", width=width, dark=dark)
         return browser
 
     return open_at

@@ -25,19 +25,13 @@ th, td { padding: 8px 12px; border: 1px solid #ddd; text-align: left; }
 """
 
 
-def drawn(browser, folder):
+def fits(browser, folder):
     _, _, text = (folder / "README.md").read_text(encoding="utf-8").split("---\n", 2)
     body = MarkdownIt("commonmark").enable("table").render(text)
     page = folder / "card.html"
     page.write_text(f"<!doctype html><meta charset=utf-8><style>{STYLE}</style>{body}", encoding="utf-8")
-    browser.screen(WIDTH, SCREEN)
-    browser.call("Page.navigate", url="about:blank")
-    browser.call("Page.navigate", url=page.as_uri())
-    browser.wait("document.readyState === 'complete' && !!document.querySelector('h2')")
-    return browser
-
-
-def fits(browser):
+    there = "document.readyState === 'complete' && !!document.querySelector('h2')"
+    browser.show(page.as_uri(), width=WIDTH, there=there)
     assert browser.js("document.body.scrollHeight") <= SCREEN
     assert browser.js("document.documentElement.scrollWidth") <= WIDTH
     assert len(texts(browser, "table")) == 1 and not texts(browser, "details")
@@ -45,12 +39,11 @@ def fits(browser):
     assert len(texts(browser, "h2")) == 1
 
 
-def test_all_suites_in_all_strategies_take_one_screen(medtasks, report_browser, tmp_path, monkeypatch):
+def test_all_suites_in_all_strategies_take_one_screen(medtasks, browser, tmp_path, monkeypatch):
     monkeypatch.setattr(entries, "read_results", lambda *_: Results([made_entry()], []))
     outcome = medtasks("card", "run", "-o", "card")
     assert outcome.code == 0, outcome.err
-    browser = drawn(report_browser, tmp_path / "card")
-    fits(browser)
+    fits(browser, tmp_path / "card")
     assert len(texts(browser, "tbody tr")) == 6 and "The table shows 6 of" in " ".join(texts(browser, "p"))
     [said] = texts(browser, "strong")
     assert "on 87 of BRIDGE's 87 tasks" in said
@@ -58,20 +51,19 @@ def test_all_suites_in_all_strategies_take_one_screen(medtasks, report_browser, 
 
 @pytest.mark.parametrize(("n", "asked", "rank"), [(20, ASKED, "rank "), (20, {}, "20"), (1, ASKED, "1")])
 def test_a_part_of_a_suite_takes_one_screen_and_says_first_what_was_measured(
-    medtasks, report_browser, tmp_path, n, asked, rank
+    medtasks, browser, tmp_path, n, asked, rank
 ):
     write_run(
         tmp_path / "run", "ORG/an-organisation-with-a-long-name-8b", like("gemma-3-27b-it", SOME[:n]), **asked
     )
     assert medtasks("card", "run", "-o", "card").code == 0
-    browser = drawn(report_browser, tmp_path / "card")
-    fits(browser)
+    fits(browser, tmp_path / "card")
     [said] = texts(browser, "strong")
     assert said.startswith("0.") and f"on {n} of BRIDGE's 87 tasks" in said and "not ranked" not in said
 
 
 def test_tasks_that_are_left_out_are_a_number_on_the_card_and_a_folded_list_beside_it(
-    medtasks, report_browser, tmp_path
+    medtasks, browser, tmp_path
 ):
     write_run(tmp_path / "run", "ORG/med-8b", like("gemma-3-27b-it", SOME), **ASKED)
     for item in SOME[3:]:  # a part of the suite's rows
@@ -81,8 +73,7 @@ def test_tasks_that_are_left_out_are_a_number_on_the_card_and_a_folded_list_besi
         file.write_text(json.dumps(record))
         hashed_anew(file)
     assert medtasks("card", "run", "-o", "card").code == 0
-    browser = drawn(report_browser, tmp_path / "card")
-    fits(browser)
+    fits(browser, tmp_path / "card")
     assert "Left out: 17 tasks with a part of the rows or judgements." in " ".join(texts(browser, "p"))
     details = (tmp_path / "card" / "medical-evaluation.md").read_text(encoding="utf-8")
     folded = details.partition("<summary>17 tasks left out: scored on a part")[2]

@@ -48,21 +48,13 @@ def written(folder, kind):
     return folder
 
 
-def opened(browser, folder, width):
-    browser.screen(width, 900, phone=width < 500)
-    browser.call("Page.navigate", url="about:blank")
-    browser.call("Page.navigate", url=(folder / "report.html").as_uri())
-    browser.wait("document.readyState === 'complete' && !!document.querySelector('main h2')")
-    return browser
-
-
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_first_page_says_what_may_be_claimed(medtasks, report_browser, tmp_path, kind):
+def test_the_first_page_says_what_may_be_claimed(medtasks, browser, tmp_path, kind):
     written(tmp_path / "run", kind)
     assert medtasks("report", "run", "--strategy", "zero_shot", "-o", "out").code == 0
     line, legend = KINDS[kind]
     for width in (1440, 420):
-        browser = opened(report_browser, tmp_path / "out", width)
+        browser.show((tmp_path / "out" / "report.html").as_uri(), width=width)
         [said] = texts(browser, ".standing .sentence")
         assert re.search(line, said), said
         assert texts(browser, ".standing .key.own") == [legend]

@@ -5,7 +5,7 @@ import pytest
 from tests.browser.report_page import PARTS, go, on_all, report_file, texts  # noqa: F401  (fixture)
 from tests.browser.test_published_report import PARTS as PUBLISHED_PARTS
 from tests.browser.test_published_report import made  # noqa: F401  (fixture)
-from tests.browser.test_site import browser, every_kind, opened, site  # noqa: F401  (fixtures)
+from tests.browser.test_site import every_kind, opened, site  # noqa: F401  (fixtures)
 
 SUITES = ("bridge", "medhelm", "clinicbench", "mlb", "healthbench")
 PUBLISHED = (
@@ -37,21 +37,17 @@ TOO_WIDE = """[...document.querySelectorAll("main :is(svg, canvas)")].filter((on
 }).length"""
 
 
-def of_report(browser, file, width):  # noqa: F811
-    browser.call("Emulation.setEmulatedMedia", media="")
-    browser.screen(width, 900, phone=width < 600)
-    browser.call("Page.navigate", url="about:blank")
-    browser.call("Page.navigate", url=file.as_uri())
-    browser.wait(DRAWN)
+def of_report(browser, file, width):
+    browser.show(file.as_uri(), width=width, there=DRAWN)
 
 
-def offered(browser):  # noqa: F811
+def offered(browser):
     found = on_all(browser, "#views a", "one.getAttribute('href').slice(1)")
     assert len(found) >= 9
     return found
 
 
-def without_figures(browser, addresses):  # noqa: F811
+def without_figures(browser, addresses):
     """Addresses of the open report whose first screen has less than a row with a number or two marks."""
     found = []
     for address in addresses:
@@ -78,17 +74,17 @@ def test_every_kind_of_page_of_the_site_opens_on_figures(opened, every_kind, wid
 
 
 @pytest.mark.parametrize("width", [1440, 420])
-def test_every_view_of_published_models_opens_on_figures(report_browser, made, width):  # noqa: F811
-    of_report(report_browser, made / "report.html", width)
-    assert without_figures(report_browser, {*offered(report_browser), *PUBLISHED}) == []
+def test_every_view_of_published_models_opens_on_figures(browser, made, width):  # noqa: F811
+    of_report(browser, made / "report.html", width)
+    assert without_figures(browser, {*offered(browser), *PUBLISHED}) == []
 
 
 @pytest.mark.parametrize("width", [1440, 420])
-def test_every_view_of_own_runs_opens_on_figures(report_browser, report_file, report, width):  # noqa: F811
-    of_report(report_browser, report_file, width)
+def test_every_view_of_own_runs_opens_on_figures(browser, report_file, report, width):  # noqa: F811
+    of_report(browser, report_file, width)
     models = [item["label"] for item in report["entries"]]
     pages = [f"model/{models[0]}", f"model/{models[-1]}", "task/bridge_mie"]
-    assert without_figures(report_browser, [*offered(report_browser), *pages]) == []
+    assert without_figures(browser, [*offered(browser), *pages]) == []
 
 
 def test_no_picture_of_the_site_is_wider_than_a_phone(opened, every_kind, site):  # noqa: F811
@@ -98,7 +94,7 @@ def test_no_picture_of_the_site_is_wider_than_a_phone(opened, every_kind, site):
         assert shown.js(TOO_WIDE) == 0, page
 
 
-def test_no_picture_of_a_report_is_wider_than_a_phone(report_browser, made, report_file):  # noqa: F811
+def test_no_picture_of_a_report_is_wider_than_a_phone(browser, made, report_file):  # noqa: F811
     for file, views in (
         (
             made / "report.html",
@@ -106,23 +102,23 @@ def test_no_picture_of_a_report_is_wider_than_a_phone(report_browser, made, repo
         ),
         (report_file, (*PARTS, "pairs?matrix=wins", "heatmap?show=tasks", "coverage?suite=")),
     ):
-        of_report(report_browser, file, 420)
+        of_report(browser, file, 420)
         for address in views:
-            go(report_browser, address)
-            assert report_browser.js(TOO_WIDE) == 0, address
+            go(browser, address)
+            assert browser.js(TOO_WIDE) == 0, address
 
 
-def test_a_narrow_screen_turns_a_wide_matrix_and_says_what_it_leaves_out(report_browser, made, report_file):  # noqa: F811
+def test_a_narrow_screen_turns_a_wide_matrix_and_says_what_it_leaves_out(browser, made, report_file):  # noqa: F811
     def side(where):
         names = f"[...document.querySelectorAll('main svg .role-axis-label')].at({where}).textContent"
-        return report_browser.js(names)
+        return browser.js(names)
 
-    of_report(report_browser, report_file, 420)
-    go(report_browser, "coverage")  # three runs, 87 tasks
+    of_report(browser, report_file, 420)
+    go(browser, "coverage")  # three runs, 87 tasks
     assert "Instruct" in side(0) and "ADE-Drug dosage" in side(1)
-    of_report(report_browser, made / "report.html", 420)
-    go(report_browser, "heatmap?show=tasks")  # 98 models, 87 tasks
-    [said, *_] = [words for words in texts(report_browser, "main .note") if "columns" in words]
+    of_report(browser, made / "report.html", 420)
+    go(browser, "heatmap?show=tasks")  # 98 models, 87 tasks
+    [said, *_] = [words for words in texts(browser, "main .note") if "columns" in words]
     assert said == "18 of 87 columns have room here; the table has all."
-    report_browser.screen(1440, 900)
-    report_browser.wait("!document.querySelector('main').textContent.includes('columns have room')")
+    browser.screen(1440, 900)
+    browser.wait("!document.querySelector('main').textContent.includes('columns have room')")

@@ -24,16 +24,10 @@ def made(made_once):
 
 
 @pytest.fixture
-def opened(made, report_browser):
+def opened(made, browser):
 
     def open_at(address="", width=1440, dark=False):
-        browser = report_browser
-        browser.call("Emulation.setEmulatedMedia", media="")
-        browser.screen(width, 900, dark=dark, phone=width < 500)
-        browser.call("Page.navigate", url="about:blank")
-        browser.events.clear()
-        browser.call("Page.navigate", url=f"{(made / 'report.html').as_uri()}#{address}")
-        browser.wait("document.readyState === 'complete' && !!document.querySelector('main h2')")
+        browser.show(f"{(made / 'report.html').as_uri()}#{address}", width=width, dark=dark)
         return browser
 
     return open_at

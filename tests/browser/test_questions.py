@@ -8,7 +8,7 @@ from medtasks_ext.registry import registry
 from medtasks_ext.report.groups import group_scores, groups_of
 from medtasks_ext.results.models import facts_of
 from medtasks_ext.results.published import published_entries
-from tests.browser.chromium import THERE, Chromium, find_chromium
+from tests.browser.chromium import THERE
 
 MOST_CLICKS = 3
 
@@ -18,10 +18,7 @@ class Stranger:
 
     def __init__(self, browser, site):
         self.browser, self.clicks = browser, 0
-        browser.events.clear()
-        browser.screen(1440, 900)
-        browser.call("Page.navigate", url="about:blank")
-        browser.open(site / "index.html")
+        browser.show((site / "index.html").as_uri(), there=THERE)
 
     def click(self, words):
         """Click the link, button or heading of a column with these words."""
@@ -51,20 +48,9 @@ class Stranger:
         assert self.browser.requests() == [] and self.browser.complaints() == []
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory, published_site):
-    """A site of published models, and a browser."""
-    if find_chromium() is None:
-        pytest.skip("no Chromium here: install the package `chromium`, or name one in MEDTASKS_CHROMIUM")
-    folder = tmp_path_factory.mktemp("questions")
-    browser = Chromium(folder / "profile", folder / "downloads")
-    yield browser, published_site
-    browser.close()
-
-
 @pytest.fixture
-def stranger(place):
-    found = Stranger(*place)
+def stranger(browser, published_site):
+    found = Stranger(browser, published_site)
     yield found
     found.done()
 

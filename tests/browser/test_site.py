@@ -14,7 +14,7 @@ from medtasks_ext.report.site.write import write_site
 from medtasks_ext.results.confirmed import Confirmed
 from medtasks_ext.results.experiments import Experiment
 from tests.browser.axe import LOOKS, violations
-from tests.browser.chromium import Chromium, find_chromium
+from tests.browser.chromium import THERE
 from tests.submissions.made import write_submission
 from tests.submissions.test_site import data_of
 
@@ -58,16 +58,6 @@ def is_proven(line, item):
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    if find_chromium() is None:
-        pytest.skip("no Chromium here: install the package `chromium`, or name one in MEDTASKS_CHROMIUM")
-    folder = tmp_path_factory.mktemp("browser")
-    started = Chromium(folder / "profile", folder / "downloads")
-    yield started
-    started.close()
-
-
-@pytest.fixture(scope="module")
 def every_kind(site):
     return (*PAGES, f"models/{next((site / 'models').glob('org-best-8b-*')).name}")
 
@@ -76,10 +66,7 @@ def every_kind(site):
 def opened(browser, site):
 
     def open_page(name, *, width=1440, dark=False):
-        browser.events.clear()
-        browser.screen(width, 900, dark=dark, phone=width < 600)
-        browser.call("Page.navigate", url="about:blank")
-        browser.open(site / name)
+        browser.show((site / name).as_uri(), width=width, dark=dark, there=THERE)
         return browser
 
     return open_page

@@ -9,7 +9,6 @@ from medtasks_ext.registry import registry
 from medtasks_ext.report.view.server import ViewServer, write_bundle
 from medtasks_ext.report.view.viewer import Viewer
 from tests.browser.axe import LOOKS, violations
-from tests.browser.chromium import Chromium, find_chromium
 from tests.browser.report_page import address_of, on_all, texts, whole
 from tests.report.viewed import CODES, EVENTS, HOSTILE, LABEL, LONG, TASKS, make_runs
 
@@ -54,26 +53,12 @@ def server(made):
     thread.join()
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    if find_chromium() is None:
-        pytest.skip("no Chromium here: install the package `chromium`, or name one in MEDTASKS_CHROMIUM")
-    folder = tmp_path_factory.mktemp("browser")
-    started = Chromium(folder / "profile", folder)
-    yield started
-    started.close()
-
-
 @pytest.fixture
 def show(browser, server):
     """Open the page at an address: `show("dataset=bridge_mednli")`; a file with `file`."""
 
     def open_at(address="", *, file=None, width=1300, dark=False):
-        browser.call("Emulation.setEmulatedMedia", media="")
-        browser.screen(width, 900, dark=dark, phone=width < 500)
-        browser.call("Page.navigate", url="about:blank")
-        browser.events.clear()
-        browser.call("Page.navigate", url=f"{file.as_uri() if file else server.url}#{address}")
+        browser.show(f"{file.as_uri() if file else server.url}#{address}", width=width, dark=dark)
         drawn(browser)
         return browser
 
