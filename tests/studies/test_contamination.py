@@ -2,9 +2,6 @@
 
 import json
 import random
-import signal
-import subprocess
-import sys
 from _thread import interrupt_main
 from functools import partial
 from pathlib import Path
@@ -13,7 +10,7 @@ import pytest
 
 from medtasks_ext.prompts import load, load_documents
 from medtasks_ext.registry import Dataset, registry
-from tests.conftest import ROOT, sft_row
+from tests.conftest import sft_row
 from tests.studies.contamination_models import Bytes, GoneError, Memory
 
 FLAGS = ("--tasks", "bridge_chip_ctc", "--model", "memory", "-o", "probe")
@@ -135,44 +132,6 @@ def test_an_interrupted_probe_goes_on_and_asks_only_for_what_is_missing(
     outcome = medtasks("study", "contamination", *FLAGS)
     assert len(Memory.prompts) == asked + 40 - known
     assert cells(outcome.out)[4] == "8"
-
-
-def test_a_probe_killed_in_the_middle_goes_on(rows, tmp_path):
-    """The real signal: a process is killed when it is asked for its seventeenth answer."""
-    killed = tmp_path / "killed.py"
-    killed.write_text(
-        "import json, os, signal, sys, time\n"
-        f"sys.path.insert(0, {str(ROOT)!r})\n"
-        "from tests.studies.contamination_models import Memory\n"
-        f"Memory.texts = json.loads({json.dumps(json.dumps(Memory.texts))})\n"
-        "answer = Memory._continue\n"
-        "last, asked = int(sys.argv.pop(1)), []\n"
-        "def noted(self, prompt, n):\n"
-        "    print('asked', flush=True)\n"
-        "    asked.append(prompt)\n"
-        "    if len(asked) == last:\n"
-        "        time.sleep(1)\n"
-        "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "    return answer(self, prompt, n)\n"
-        "Memory._continue = noted\n"
-        "from medtasks_ext.cli.main import main\n"
-        "main()\n"
-    )
-    command = [sys.executable, killed]
-    ended = subprocess.run(
-        [*command, "17", "study", "contamination", *FLAGS], cwd=tmp_path, capture_output=True
-    )
-    assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
-    assert 0 < (known := kept(tmp_path / "probe")) < 17
-    done = subprocess.run(
-        [*command, "0", "study", "contamination", *FLAGS],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.splitlines().count("asked") == 40 - known
-    assert result(tmp_path / "probe")["n_leaked"] == 8
 
 
 def test_a_limit_takes_the_first_rows_and_a_larger_one_continues(medtasks, rows, tmp_path):

@@ -1,13 +1,8 @@
-"""`medtasks study departments`: what replies become, agreement with people, what a kill costs."""
+"""`medtasks study departments`: what replies become, agreement with people."""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-from collections import Counter
 
 import pytest
 import yaml
@@ -17,7 +12,7 @@ from sklearn.preprocessing import MultiLabelBinarizer
 from medtasks_ext.judge import engine
 from medtasks_ext.prompts import load
 from medtasks_ext.studies.departments import agreement, departments
-from tests.conftest import ROOT, wait_for, write_jsonl
+from tests.conftest import write_jsonl
 from tests.judge.server import Reply, Server, coded
 
 TASK = "mlb_maguidance"
@@ -138,37 +133,6 @@ def test_a_reply_that_is_no_label_is_asked_for_again_and_then_missing(
     assert len(server.asked) == 5 and set(labels(tmp_path)) == {"q0", "q1"}
 
 
-def test_a_kill_loses_no_label_that_came_and_no_label_is_asked_for_twice(
-    rows, jury, server, medtasks, tmp_path
-):
-    rows(12)
-    server.script = lambda asked, seen: (
-        as_people_but_one(asked, seen) if len(server.asked) <= 5 else Reply(delay=1000)
-    )
-    command = ("study", "departments", "--tasks", TASK, "--jury", jury("labeller", max_concurrent=1))
-    child = subprocess.Popen(
-        [sys.executable, "-m", "medtasks_ext", *command],
-        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    file = tmp_path / "departments" / "judgements" / f"{TASK}.jsonl"
-    wait_for(
-        lambda: len(server.asked) == 6 and file.is_file() and file.read_bytes().count(b"ratings") == 5, child
-    )
-    os.killpg(child.pid, signal.SIGKILL)
-    child.communicate()
-    before = Counter(number(asked) for asked in server.asked)
-    assert sorted(before.values()) == [1] * 6
-    server.script = as_people_but_one
-    outcome = medtasks(*command)
-    assert outcome.code == 0, outcome.text
-    after = Counter(number(asked) for asked in server.asked)
-    stored = set(list(before)[:5])
-    assert all(after[n] == 1 for n in stored) and set(after) == set(range(12))
-    assert after.total() == 13  # the one under way at the kill was asked again
-    assert len(labels(tmp_path)) == 12
-
-
 def test_text_that_is_not_open_stays_here_unless_a_host_is_allowed(medtasks, rows, server, tmp_path):
     rows(2)
     judge = {"name": "far", "model": "m", "base_url": "http://labels.example.org/v1"}
@@ -249,11 +213,3 @@ def test_agreement_with_rows_and_with_a_file_is_printed(medtasks, rows, jury, se
     assert "agreement with people" in printed and "exact 1.0000" in printed
     silent = medtasks("study", "departments", "--tasks", TASK, "--jury", jury("labeller")).out
     assert "no agreement: neither rows nor --sample name departments" in silent
-
-
-def test_a_dry_run_asks_nobody(medtasks, rows, jury, server, tmp_path):
-    rows()
-    path = jury("labeller", price={"input": 10, "output": 100}, max_tokens=50)
-    outcome = medtasks("study", "departments", "--tasks", TASK, "--jury", path, "--dry-run")
-    assert outcome.code == 0 and not server.asked and not (tmp_path / "departments").exists()
-    assert next(line for line in outcome.out.splitlines() if "labeller" in line).split()[1] == "8"
