@@ -55,14 +55,6 @@ def out_option(help: str) -> Any:
     return typer.Option("-o", "--out", help=help)
 
 
-def jury_option(help: str) -> Any:
-    return typer.Option("--jury", metavar="JURY", help=help)
-
-
-def cost_option(help: str) -> Any:
-    return typer.Option("--max-cost", min=0.0, help=help)
-
-
 #: Of commands that hand lm-eval's flags on.
 _ANY_FLAGS = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 

@@ -10,7 +10,9 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from medtasks_ext.cli.app import AllowField, AllowHost, AllowKey, DryRun, cost_option, jury_option
+import typer
+
+from medtasks_ext.cli.app import AllowField, AllowHost, AllowKey, DryRun
 from medtasks_ext.cli.arguments import out_folder
 from medtasks_ext.cli.end import say_sent
 from medtasks_ext.cli.judging import ask_all, end_code, print_estimates, say_spent, warn_withheld
@@ -81,7 +83,8 @@ def asks_jury(
 
     Not `needed`: the command can do without a jury; `asking` is None then.
     """
-    named, money = jury_option(help_of_jury), cost_option("Stop before it has cost more USD in all.")
+    named = typer.Option("--jury", metavar="JURY", help=help_of_jury)
+    money = typer.Option("--max-cost", min=0.0, help="Stop before it has cost more USD in all.")
     jury: Any = Annotated[str, named] if needed else Annotated[str | None, named]
     options: dict[str, tuple[Any, Any]] = {
         "jury": (jury, inspect.Parameter.empty if needed else None),

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from medtasks_ext.cli.app import AllowField, AllowHost, AllowKey, DryRun, OnlyTasks, cost_option, jury_option
+from medtasks_ext.cli.app import OnlyTasks
 from medtasks_ext.cli.arguments import quiet
+from medtasks_ext.cli.asking import Asking, asks_jury
 from medtasks_ext.cli.end import say_sent
-from medtasks_ext.cli.judge_tables import print_agreement, print_clinicians, print_common
+from medtasks_ext.cli.judge_tables import print_agreement, print_axes, print_clinicians
 from medtasks_ext.cli.judging import (
     DONE,
     INCOMPLETE,
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from medtasks_ext.judge.jury import Jury
     from medtasks_ext.judge.planner import End
     from medtasks_ext.judge.ratings import Ratings
-    from medtasks_ext.judge.report import Figure
     from medtasks_ext.judge.scores import DocumentScore
     from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.runner.run import Run
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 _FIGURE = 6  # width of the longest figure
 
 
+@asks_jury("Jury file, or a bundled one: medhelm, mlb, local.")
 def judge(
     folders: Annotated[
         list[str] | None,
@@ -54,13 +55,7 @@ def judge(
         ),
     ] = None,
     *,
-    jury_name: Annotated[str, jury_option("Jury file, or a bundled one: medhelm, mlb, local.")],
     tasks: OnlyTasks = None,
-    dry_run: DryRun = False,
-    max_cost: Annotated[
-        float | None,
-        cost_option("Stop before these runs have cost more USD in all."),
-    ] = None,
     ratings: Annotated[
         str | None,
         typer.Option("--ratings", help="CSV of clinicians' ratings: task, document, rater, axis, score."),
@@ -69,15 +64,13 @@ def judge(
         str | None,
         typer.Option("--decisions", help="A physician's decisions on disputed cases: decisions.jsonl."),
     ] = None,
-    allow_host: AllowHost = None,
-    allow_key: AllowKey = None,
-    allow_field: AllowField = None,
     prompts: Annotated[
         str | None,
         typer.Option(
             "--prompts", metavar="WORDS", help=f"{PROMPTS} auto goes on in those in which judging began."
         ),
     ] = None,
+    asking: Asking,
 ) -> int:
     """Let a jury of models rate open-ended answers.
 
@@ -88,29 +81,21 @@ def judge(
     Exit code 1: judgements are missing.
     """
     quiet()
-    folders = folders or []
     if not (folders := folders or [folder.name for folder in [Path("run")] if folder.is_dir()]):
-        raise MedtasksError(
-            "no run is named", where="medtasks judge", remedy="medtasks judge run runs/MODEL --jury medhelm"
-        )
+        remedy = "medtasks judge run runs/MODEL --jury medhelm"
+        raise MedtasksError("no run is named", where="medtasks judge", remedy=remedy)
     from medtasks_ext.engines.budget import budget_of
     from medtasks_ext.judge.asks import RunToJudge
     from medtasks_ext.judge.budget import paid
-    from medtasks_ext.judge.checks import check_jury, check_prices, tasks_to_judge
-    from medtasks_ext.judge.jury import load_jury
+    from medtasks_ext.judge.checks import check_jury, tasks_to_judge
     from medtasks_ext.judge.planner import JuryPlanner
     from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.prompts.official.choice import prompt_source_of
     from medtasks_ext.runner.run import Run
     from medtasks_ext.runs.sums import working_in
 
-    jury, egress, source = (
-        load_jury(jury_name, allow_key),
-        Egress.of(allow_host or []),
-        prompt_source_of(prompts),
-    )
-    check_prices(jury, max_cost, allow_field)
-    wanted = _wanted(tasks)
+    jury, dry_run, source = asking.jury, asking.dry_run, prompt_source_of(prompts)
+    egress, wanted = Egress.of(asking.allow_host or []), _wanted(tasks)
     runs: dict[str, Run] = {}
     to_judge: dict[str, RunToJudge] = {}
     with ExitStack() as stack:
@@ -135,7 +120,7 @@ def judge(
             _take_decisions(Path(decisions), list(to_judge.values()), jury, keep=not dry_run)
         people = _ratings(ratings, {name: item.tasks for name, item in to_judge.items()}, keep=not dry_run)
         stores = [item.store for item in to_judge.values()]
-        budget = budget_of(max_cost, *paid(jury, stores))
+        budget = budget_of(asking.max_cost, *paid(jury, stores))
         engine = JuryPlanner(jury, list(to_judge.values()), say=say, egress=egress)
         _say_wording([task for item in to_judge.values() for task in item.tasks])
         asks = engine.pending() if dry_run else []
@@ -229,14 +214,7 @@ def _finish(
     from medtasks_ext.judge.clinicians import clinician_figures
     from medtasks_ext.judge.disputed import queue_file
     from medtasks_ext.judge.jury import HUMAN
-    from medtasks_ext.judge.report import (
-        agreement_frame,
-        judge_axis_figures,
-        judge_figures,
-        robustness_figures,
-        sub_jury_figures,
-        write_figures,
-    )
+    from medtasks_ext.judge.report import agreement_frame, judge_axis_figures, judge_figures, write_figures
     from medtasks_ext.judge.scores import document_scores, keep_scores
 
     stopped = outcome.stopped if outcome else {}
@@ -247,16 +225,13 @@ def _finish(
         metrics = {task.name: keep_scores(run, task, jury, scores, store) for task, scores in scored[name]}
         run.write_results()
         _print_scores(name if len(runs) > 1 else "", jury, scored[name], metrics)
-    common: list[Figure] = [
-        *judge_axis_figures(scored, jury.names),
-        *robustness_figures(scored, jury.names),
-    ]
+    common = judge_axis_figures(scored, jury.names)
     common += clinician_figures(scored, people) if people else []
     for name, run in runs.items():
-        own = [*judge_figures(scored[name], jury.names), *sub_jury_figures(scored[name], jury.names)]
+        own = judge_figures(scored[name], jury.names)
         write_figures(run.folder, [*own, *common])
         print_agreement(name if len(runs) > 1 else "", agreement_frame(own))
-    print_common(agreement_frame(common))
+    print_axes(agreement_frame(common))
     print_clinicians(common)
     complete = all(item.complete for items in scored.values() for _, scores in items for item in scores)
     say_spent(outcome, budget, "these runs")

@@ -15,7 +15,6 @@ from medtasks_ext.judge.report import ALL, COMPOSITE, POOLED
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from medtasks_ext.jsonfile import Json
     from medtasks_ext.judge.report import Figure
 
 
@@ -31,21 +30,9 @@ def print_agreement(run: str, frame: pa.Table) -> None:
         show(*spread(rows, down, "measure", "{value:.3f}", measures, blank=""), title, title_style="bold")
 
 
-def print_common(frame: pa.Table) -> None:
-    rows = frame.to_pylist()
-    _print_axes([row for row in rows if row["table"] == "judge_axes"])
-    robustness = [row for row in rows if row["table"] == "robustness"]
-    for row in robustness:
-        if row["between"].startswith("mean of "):
-            place = row["task"], row["measure"]
-            same = [one for one in robustness if (one["task"], one["measure"]) == place]
-            undefined = sum(one["value"] is None for one in same)
-            left = f"; {undefined} juries that give runs equal scores are left out" if undefined else ""
-            said = f"{row['measure']} with the full jury {number(row['value'], 3)}"
-            typer.echo(f"{row['task']}: {said} ({row['between']}{left})")
-
-
-def _print_axes(rows: Sequence[Json]) -> None:
+def print_axes(frame: pa.Table) -> None:
+    """Judge x axis of all runs together, over all tasks where there are several."""
+    rows = [row for row in frame.to_pylist() if row["table"] == "judge_axes"]
     tasks = list(dict.fromkeys(row["task"] for row in rows))
     means, sds = ([row for row in rows if row["measure"] == name] for name in ("mean", "s.d."))
     pairs = [{**one, "sd": number(other["value"], 3)} for one, other in zip(means, sds, strict=True)]

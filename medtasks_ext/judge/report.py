@@ -1,4 +1,4 @@
-"""Tables of a jury's agreement: between judges, of judges on axes, over sub-juries."""
+"""Tables of a jury's agreement: between judges, and of judges on axes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from medtasks_ext.atomic import write_text
 from medtasks_ext.csvfile import csv_lines
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
-from medtasks_ext.judge.jury import HUMAN
-from medtasks_ext.judge.procedures import AGGREGATIONS, N_ASSESSORS, Judged, Panel
+from medtasks_ext.judge.procedures import N_ASSESSORS
 from medtasks_ext.results.frames import records, table_of
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.stats import agreement
 from medtasks_ext.stats.agreement import Coefficient
-from medtasks_ext.stats.runs import mean_of_runs
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -165,95 +163,6 @@ def judge_axis_figures(
                         for measure, value in (("mean", fmean(values)), ("s.d.", sd)):
                             n = len(values)
                             figures.append(Figure("judge_axes", name, judge, axis, measure, value, n=n))
-    return figures
-
-
-def sub_jury_scores(
-    task: JudgedTask, scores: Sequence[DocumentScore], judges: Sequence[str]
-) -> dict[tuple[str, ...], tuple[float, int]]:
-    """Every non-empty subset of the judges -> (score of the task on 0-1, number of documents).
-
-    A subset without any judgement is left out. Under a protocol with an adjudicator there is none: a
-    part of the judges gives no score.
-    """
-    if task.rubric.protocol.dispute_above is not None:
-        return {}
-    aggregate = AGGREGATIONS[task.rubric.protocol.aggregation]
-    found = {}
-    for chosen in agreement.subsets(judges):
-        rated: list[tuple[str, float]] = []
-        for item in scores:
-            some: list[Judged] = [judged for judged in item.judged if judged.request.judge in chosen]
-            rating = aggregate(item.case.subject, Panel(chosen, HUMAN), some)
-            if rating is not None:
-                rated.append((item.case.run or "", task.rubric.protocol.normalised(rating)))
-        if rated:
-            found[chosen] = (mean_of_runs(rated), len(rated))
-    return found
-
-
-def sub_jury_figures(
-    scored: Sequence[tuple[JudgedTask, Sequence[DocumentScore]]], judges: Sequence[str]
-) -> list[Figure]:
-    return [
-        Figure("sub_juries", task.name, " + ".join(chosen), "score", "score", value, n=n)
-        for task, scores in scored
-        for chosen, (value, n) in sub_jury_scores(task, scores, judges).items()
-    ]
-
-
-def robustness_figures(
-    runs: Mapping[str, Sequence[tuple[JudgedTask, Sequence[DocumentScore]]]], judges: Sequence[str]
-) -> list[Figure]:
-    """Whether the ranking of several runs depends on who judges (MedHELM, Extended Data Table 5).
-
-    Per task and sub-jury: Spearman's correlation of the runs' scores with the full jury's, and, from
-    three runs on, whether the two best and the two worst are the same. Then the means over all
-    sub-juries, the full one included (seven of three judges).
-    """
-    names = list(dict.fromkeys(task.name for scored in runs.values() for task, _ in scored))
-    figures: list[Figure] = []
-    for name in names:
-        by_run = {
-            run: sub_jury_scores(task, scores, judges)
-            for run, scored in runs.items()
-            for task, scores in scored
-            if task.name == name
-        }
-        figures += _robustness(name, by_run, judges)
-    return figures
-
-
-def _robustness(
-    name: str, by_run: Mapping[str, Mapping[tuple[str, ...], tuple[float, int]]], judges: Sequence[str]
-) -> list[Figure]:
-    compositions = [
-        chosen for chosen in agreement.subsets(judges) if all(chosen in scores for scores in by_run.values())
-    ]
-    full, n = tuple(judges), len(by_run)
-    if n < 2 or full not in compositions:
-        return []
-    values: dict[str, list[float | None]] = {"Spearman": [], "same top 2": [], "same bottom 2": []}
-    figures = []
-    for chosen in compositions:
-        one = {run: scores[chosen][0] for run, scores in by_run.items()}
-        whole = {run: scores[full][0] for run, scores in by_run.items()}
-        rho = agreement.spearman(list(one.values()), list(whole.values()))
-        row: dict[str, float | None] = {"Spearman": rho}
-        if n > 2:
-            ranks = [sorted(scores, key=lambda run: (-scores[run], run)) for scores in (one, whole)]
-            row["same top 2"] = float(set(ranks[0][:2]) == set(ranks[1][:2]))
-            row["same bottom 2"] = float(set(ranks[0][-2:]) == set(ranks[1][-2:]))
-        for measure, value in row.items():
-            values[measure].append(value)
-            figures.append(Figure("robustness", name, " + ".join(chosen), "score", measure, value, n=n))
-    for measure, items in values.items():
-        defined = [value for value in items if value is not None]
-        if defined:
-            mean = sum(defined) / len(defined)
-            figures.append(
-                Figure("robustness", name, f"mean of {len(defined)} juries", "score", measure, mean, n=n)
-            )
     return figures
 
 

@@ -205,8 +205,7 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
     "agreement": (
         Columns(
             "table task",
-            "`judges`, `judge_axes`, `sub_juries`, `robustness`, `clinicians`, `quality` or `gold`; the "
-            "task, or `all tasks`",
+            "`judges`, `judge_axes`, `clinicians`, `quality` or `gold`; the task, or `all tasks`",
         ),
         Columns(
             "between item measure",

@@ -195,10 +195,6 @@ def kappas(votes: Mapping[str, Mapping[str, int]], scale: Sequence[int]) -> list
     return figures
 
 
-def subsets(names: Sequence[str]) -> list[tuple[str, ...]]:
-    return [chosen for size in range(1, len(names) + 1) for chosen in combinations(names, size)]
-
-
 def z_by_rater(composites: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
     """Each rater's composites as z-scores over all instances of that rater; constant raters are left out."""
     by_rater = {}

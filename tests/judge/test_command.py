@@ -676,37 +676,9 @@ def test_agreement_between_judges_is_written_for_every_pair(run, jury, medtasks,
     assert kappa["n"] == 18 and kappa["value"] < 0
     assert len(figures(folder, table="judges", measure="Cohen's kappa")) == 3 * 4  # pairs x (axes + all)
     assert figures(folder, between="one + two + three", measure="ICC(3,k)")
-    juries = {row["between"]: row["value"] for row in figures(folder, table="sub_juries")}
-    assert len(juries) == 7
-    mean = (0 + 1 + 2 + 3 + 4 + 0) / 4 / 6
-    assert juries["one"] == pytest.approx(mean) and juries["one + three"] == pytest.approx(0.5)
     with (folder / "judgements" / "agreement.csv").open() as file:
         assert len(list(csv.DictReader(file))) == len(figures(folder))
     assert "agreement between judges" in outcome.out
-
-
-def test_several_runs_are_ranked_by_every_sub_jury(run, jury, medtasks, server):
-    quality = {"Bad.": 1, "Fair.": 3, "Good.": 5}
-
-    def script(asked, seen):
-        grade = quality[asked.texts["response"]]
-        return Reply(verdict(asked.axes, grade if asked.model != "odd" else 6 - grade))
-
-    server.script = script
-    for name, text in (("r1", "Bad."), ("r2", "Fair."), ("r3", "Good.")):
-        folder = run("qa", folder=name, answers={f"d{i}": text for i in range(6)})
-    outcome = medtasks("judge", "r1", "r2", "r3", "--jury", jury("one", "two", "odd"))
-    assert outcome.code == 0
-    rho = {row["between"]: row["value"] for row in figures(folder, table="robustness", measure="Spearman")}
-    # odd against one: a tie everywhere, so no correlation is defined for these two compositions
-    assert rho == {
-        "one": 1, "two": 1, "odd": -1, "one + two": 1, "one + odd": None, "two + odd": None,
-        "one + two + odd": 1, "mean of 5 juries": pytest.approx(3 / 5),
-    }  # fmt: skip
-    top = {row["between"]: row["value"] for row in figures(folder, table="robustness", measure="same top 2")}
-    assert top["one"] == 1 and top["odd"] == 0
-    said = " ".join(outcome.out.split())
-    assert "Spearman with the full jury 0.600 (mean of 5 juries; 2 juries that give runs equal scores" in said
 
 
 def ratings_file(path, rows, columns=("task", "document", "rater", "axis", "score")):
