@@ -53,30 +53,26 @@ class Cause:
         return list(dict.fromkeys(item.row for item in self.faults if isinstance(item, RowError)))
 
     def record(self) -> Json:
-        first = self.faults[0]
-        return {
-            "file": self.where,
-            "column": first.column if isinstance(first, RowError) else None,
-            "cause": self.what,
-            "n": len(self.faults),
-            "rows": self.rows,
-            "remedy": first.remedy,
-        }
-
-
-def _cause(fault: MedtasksError) -> str:
-    if not isinstance(fault, RowError):
-        return fault.what
-    return fault.cause or _OF_ONE_ROW.sub("", fault.what).strip(" :,")
+        first = _record(self.faults[0])
+        kept = {"file": self.where, "column": first["column"], "cause": self.what, "n": len(self.faults)}
+        return {**kept, "rows": self.rows, "remedy": first["remedy"]}
 
 
 def causes_of(faults: Iterable[MedtasksError]) -> list[Cause]:
     """Faults by what is wrong, the most frequent first."""
-    by_cause: dict[tuple[str, str], list[MedtasksError]] = {}
+    causes: dict[tuple[str, str], Cause] = {}
     for fault in faults:
-        by_cause.setdefault((str(fault.where), _cause(fault)), []).append(fault)
-    causes = [Cause(where, what, faults) for (where, what), faults in by_cause.items()]
-    return sorted(causes, key=lambda cause: -len(cause.faults))
+        what, where = fault.what, str(fault.where)
+        if isinstance(fault, RowError):
+            what = fault.cause or _OF_ONE_ROW.sub("", what).strip(" :,")
+        causes.setdefault((where, what), Cause(where, what, [])).faults.append(fault)
+    return sorted(causes.values(), key=lambda cause: -len(cause.faults))
+
+
+def _record(error: MedtasksError) -> Json:
+    row, column = (error.row, error.column) if isinstance(error, RowError) else (None, None)
+    of_row = {"row": row, "column": column, "fault": error.what, "remedy": error.remedy}
+    return {"file": str(error.where), **of_row}
 
 
 @dataclass(frozen=True)
@@ -97,13 +93,10 @@ class Checked:
     def record(self) -> Json:
         return {
             "id": self.dataset,
-            "files": self.files,
-            "n_test": self.n_test,
-            "n_fewshot": self.n_fewshot,
-            "n_usable": self.n_usable,
+            **{name: getattr(self, name) for name in ("files", "n_test", "n_fewshot", "n_usable")},
             "valid": not self.faults,
             "causes": [item.record() for item in self.causes],
-            "faults": [_fault(item) for item in self.faults],
+            "faults": [_record(item) for item in self.faults],
             "notes": self.notes,
             "oracle": self.oracle.score if self.oracle else None,
         }
@@ -121,9 +114,8 @@ class FolderReport:
     @property
     def valid(self) -> bool:
         """Whether something is there and all of it can be used: no fault, and no name that looks mistyped."""
-        n_rows = self.checked or self.n_fetched
-        faulty = self.damaged or any(item.faults for item in self.checked)
-        return bool(n_rows) and not faulty and not any(stray.meant for stray in self.strays)
+        wrong = self.damaged or any(item.faults for item in self.checked) or any(s.meant for s in self.strays)
+        return bool(self.checked or self.n_fetched) and not wrong
 
     def record(self) -> Json:
         return {
@@ -131,9 +123,7 @@ class FolderReport:
             "valid": self.valid,
             "datasets": [item.record() for item in self.checked],
             "not_there": self.absent,
-            "not_read": [
-                {"path": stray.path, "why": stray.why, "meant": stray.meant} for stray in self.strays
-            ],
+            "not_read": [{"path": s.path, "why": s.why, "meant": s.meant} for s in self.strays],
             "fetched": {"files": self.n_fetched, "damaged": self.damaged},
         }
 
@@ -141,14 +131,19 @@ class FolderReport:
 def check_folder(folder: Path, registry: Registry, watch: Watch | None = None) -> FolderReport:
     """Read all local files as a run would; `watch` is told the dataset and row now and then."""
     if not folder.is_dir():
-        raise _no_folder(folder, registry)
-    report = FolderReport(folder)
-    read: set[str] = set()
+        what = "a file, and no folder" if folder.is_file() else "no such folder"
+        above = data_folder_above(folder, registry)
+        remedy = f"medtasks data check {above}" if above and above.is_dir() else "name your data folder"
+        if folder.name in registry.datasets and folder.parent == Path():
+            dataset = registry.datasets[folder.name]
+            what = "a dataset, and no folder"
+            remedy = f"name the data folder, which holds {dataset.metadata.suite}/{dataset.folder.name}/"
+        raise MedtasksError(what, where=folder, remedy=remedy)
+    report, read = FolderReport(folder), set[str]()
     with data_folder(folder):
         for dataset in registry.datasets.values():
-            files = _files(dataset, folder)
-            read.update(files)
-            if files:
+            if files := _files(dataset, folder):
+                read.update(files)
                 report.checked.append(_checked(dataset, folder, files, watch))
             else:
                 report.absent.append(dataset.id)
@@ -162,19 +157,6 @@ def data_folder_above(path: Path, registry: Registry) -> Path | None:
     """The data folder, where the path is a suite's folder in it, a dataset's, or a file of one."""
     suites = {dataset.metadata.suite for dataset in registry.datasets.values()}
     return next((place.parent for place in (path, *path.parents[:2]) if place.name in suites), None)
-
-
-def _no_folder(path: Path, registry: Registry) -> MedtasksError:
-    if path.name in registry.datasets and path.parent == Path():
-        dataset = registry.datasets[path.name]
-        below = f"{dataset.metadata.suite}/{dataset.folder.name}"
-        return MedtasksError(
-            "a dataset, and no folder", where=path, remedy=f"name the data folder, which holds {below}/"
-        )
-    what = "a file, and no folder" if path.is_file() else "no such folder"
-    above = data_folder_above(path, registry)
-    named = f"medtasks data check {above}" if above and above.is_dir() else "name your data folder"
-    return MedtasksError(what, where=path, remedy=named)
 
 
 def check_dataset(dataset: Dataset, folder: Path) -> Checked:
@@ -191,13 +173,14 @@ def faulty_rows(dataset: Dataset, origin: Origin | None = None) -> list[str]:
     folder = data_dir()
     if folder is None or find_origin(dataset, source_of(dataset), origin) != "local":
         return []
-    checked = _checked(dataset, folder, _files(dataset, folder))
-    if whole := [item for item in checked.faults if not isinstance(item, RowError)]:
-        raise whole[0]
-    rows = list(dict.fromkeys(item.row for item in checked.faults if isinstance(item, RowError)))
+    checked, rows = _checked(dataset, folder, _files(dataset, folder)), []
+    for fault in checked.faults:
+        if not isinstance(fault, RowError):
+            raise fault
+        rows.append(fault.row)
     if rows and not checked.n_test:
         raise checked.faults[0]
-    return rows
+    return list(dict.fromkeys(rows))
 
 
 def _is_shared(path: Path) -> bool:
@@ -220,22 +203,22 @@ def _files(dataset: Dataset, folder: Path) -> list[str]:
 def _checked(dataset: Dataset, folder: Path, files: list[str], watch: Watch | None = None) -> Checked:
     if watch:
         watch(dataset.id, "reading its files")
-    content = ContentCheck(dataset)
-    row_check = check_rows(dataset, "local", partial(watch, dataset.id) if watch else None, content.look)
-    n_test, n_fewshot = len(row_check.test), len(row_check.fewshot)
-    wrong = content.faults()
-    locked, remarks = (
-        locked_faults(dataset, row_check.test) if row_check.test and not row_check.faults else ([], [])
-    )
-    wrong += [error for fault in locked for error in errors_of(fault, content.where)]
-    known = known_content(dataset, [folder / file for file in files])
-    faults = list(row_check.faults) if known.is_pinned else row_check.faults + wrong
-    notes = [f"column {name} holds nothing in {rows(n)}" for name, n in row_check.blanks.items()]
-    notes += (
-        [f"{rows(n)} {what}" for what, n in row_check.notes.items()] + known.notes + content.notes + remarks
-    )
+    content, paths = ContentCheck(dataset), [folder / file for file in files]
+    found = check_rows(dataset, "local", partial(watch, dataset.id) if watch else None, content.look)
+    n_test, n_fewshot = len(found.test), len(found.fewshot)
+    wrong, remarks = content.faults(), list[str]()
+    if found.test and not found.faults:
+        locked, remarks = locked_faults(dataset, found.test)
+        wrong += [error for fault in locked for error in errors_of(fault, content.where)]
+    known = known_content(dataset, paths)
+    notes = [f"column {name} holds nothing in {rows(n)}" for name, n in found.blanks.items()]
+    notes += [f"{rows(n)} {what}" for what, n in found.notes.items()]
+    notes += known.notes + content.notes + remarks
+    faults = list(found.faults)
     if known.is_pinned:  # nobody can mend a public file
         notes += [f"{cause.what}: {rows(len(cause.faults))}" for cause in causes_of(wrong)]
+    else:
+        faults += wrong
     if not faults and 0 < n_fewshot < SHOTS:
         notes.append(f"{n_fewshot} few-shot rows: the 5-shot task needs {SHOTS}")
     if not faults and not n_fewshot and n_test <= SHOTS:
@@ -243,20 +226,27 @@ def _checked(dataset: Dataset, folder: Path, files: list[str], watch: Watch | No
             f"no few-shot rows, and too few test rows to hold {SHOTS} out: the 5-shot task cannot run"
         )
     notes += filter(None, [content.form.unknown_language()])
-    blind = row_check.test[0].loaded.record["n_without_gold"] if n_test else 0
+    blind, where = 0, ""
+    if n_test:
+        record = found.test[0].loaded.record
+        blind, where = record["n_without_gold"], record["where"]
     if 0 < blind < n_test and not known.is_pinned:
-        faults = [*faults, *_without_gold(row_check.test)]
+        lacking = [item.row for item in found.test if item["gold"] is None and "points" not in item]
+        remedy = "fill it in, or take the row out: a run predicts it, and scores the others alone"
+        faults += errors_of(Fault("has no gold answer, and other rows have one", remedy, lacking), where)
     elif blind:
         notes.append(f"{blind} rows without gold: predicted, not scored")
-    if dataset.metadata.access != "open" and (
-        shared := [file for file in files if _is_shared(folder / file)]
-    ):
+    shared = [file for file, path in zip(files, paths, strict=True) if _is_shared(path)]
+    if dataset.metadata.access != "open" and shared:
         notes.append(f"others on this machine may read {some(shared)}: chmod -R go= {folder}")
-    oracle = oracle_of(dataset, [item for item in row_check.test if item["gold"] is not None])
-    notes += _of_rows(dataset, row_check.test, oracle) if n_test else []
+    oracle = oracle_of(dataset, [item for item in found.test if item["gold"] is not None])
+    notes += _of_rows(dataset, found.test, oracle) if n_test else []
     if oracle and not oracle.is_enough(pinned=known.is_pinned):
-        faults = [*faults, _not_highest(oracle, row_check.test[0].loaded.record["where"])]
-    usable = _usable(row_check.test, faults)
+        what = f"the gold answers score {oracle.score:.4f} where {oracle.highest:.4f} is the highest score"
+        remedy = "look how they are read: medtasks preview TASK --data local --response TEXT"
+        faults.append(MedtasksError(what, where=where, remedy=remedy))
+    faulty = {item.row if isinstance(item, RowError) else None for item in faults}
+    usable = 0 if None in faulty else sum(item.row not in faulty for item in found.test)
     return Checked(dataset.id, files, n_test, n_fewshot, faults, notes, oracle, usable)
 
 
@@ -272,48 +262,11 @@ def _of_rows(dataset: Dataset, documents: Documents, oracle: Oracle | None) -> I
         )
 
 
-def _without_gold(documents: Documents) -> list[MedtasksError]:
-    """A fault of each row without a gold answer, where others have one."""
-    lacking = [item.row for item in documents if item["gold"] is None and "points" not in item]
-    remedy = "fill it in, or take the row out: a run predicts it, and scores the others alone"
-    fault = Fault("has no gold answer, and other rows have one", remedy, lacking)
-    return errors_of(fault, documents[0].loaded.record["where"])
-
-
-def _usable(documents: Documents, faults: list[MedtasksError]) -> int:
-    """How many documents are of rows without faults; 0 where a fault is of the whole file."""
-    if not all(isinstance(item, RowError) for item in faults):
-        return 0
-    faulty = {item.row for item in faults if isinstance(item, RowError)}
-    return sum(item.row not in faulty for item in documents)
-
-
-def _not_highest(oracle: Oracle, where: str) -> MedtasksError:
-    return MedtasksError(
-        f"the gold answers score {oracle.score:.4f} where {oracle.highest:.4f} is the highest score",
-        where=where,
-        remedy="look how they are read: medtasks preview TASK --data local --response TEXT",
-    )
-
-
 def rows(n: int) -> str:
     return f"{n:,} row{'' if n == 1 else 's'}"
 
 
-def _fault(error: MedtasksError) -> Json:
-    return {
-        "file": str(error.where),
-        "row": error.row if isinstance(error, RowError) else None,
-        "column": error.column if isinstance(error, RowError) else None,
-        "fault": error.what,
-        "remedy": error.remedy,
-    }
-
-
 # ---------------------------------------------------------------------- files that the task's file pins
-
-
-_HEX = 12  # digits of a hash that a note shows
 
 
 class KnownContent(NamedTuple):
@@ -322,7 +275,7 @@ class KnownContent(NamedTuple):
 
 
 def known_content(dataset: Dataset, files: Sequence[Path]) -> KnownContent:
-    """Whether files are those that the task's file pins.
+    """Whether files, and those in folders, are those that the task's file pins.
 
     A file is compared with every pinned file of the dataset, then with the one that has its name.
     """
@@ -331,25 +284,24 @@ def known_content(dataset: Dataset, files: Sequence[Path]) -> KnownContent:
         for file in remote_files(source_of(dataset))
         if file.digest
     }
+
+    def short(digest: str) -> str:
+        kind, _, value = digest.partition(":")
+        return f"{kind}:{value[:12]}…"
+
     notes, n_pinned, members = [], 0, [item for file in files for item in _members(file)] if pinned else []
     for path in members:
-        same = next((name for name, (digest, read) in pinned.items() if has_digest(path, digest, read)), None)
-        if same:
+        if same := next((name for name, pin in pinned.items() if has_digest(path, *pin)), None):
             n_pinned += 1
-            notes.append(f"{path.name} is the pinned {same} ({_short(pinned[same][0])})")
+            notes.append(f"{path.name} is the pinned {same} ({short(pinned[same][0])})")
         elif path.name in pinned:
-            here, there = _short(f"sha256:{sha256_of(path)}"), _short(pinned[path.name][0])
+            here, there = short(f"sha256:{sha256_of(path)}"), short(pinned[path.name][0])
             notes.append(f"{path.name} is not the pinned file of this name: {here} here, {there} pinned")
     return KnownContent(notes, 0 < n_pinned == len(members))
 
 
 def _members(file: Path) -> list[Path]:
     return sorted(item for item in file.rglob("*") if item.is_file()) if file.is_dir() else [file]
-
-
-def _short(digest: str) -> str:
-    kind, _, value = digest.partition(":")
-    return f"{kind}:{value[:_HEX]}…"
 
 
 # ---------------------------------------------------------------------- rows of the public file
@@ -371,15 +323,15 @@ def locked_faults(dataset: Dataset, documents: Documents) -> tuple[list[Fault], 
 
 
 def _of_documents(compared: RowsCompared) -> Iterator[Fault]:
-    total = f"of the {compared.lock.n:,} rows of the public file"
-    if compared.other_gold:
-        yield Fault("has another gold answer than the public file", _PUBLIC, compared.other_gold)
-    if compared.other_text:
-        yield Fault("has another text or other options than the public file", _PUBLIC, compared.other_text)
-    if compared.unknown:
-        yield Fault("is no row of the public file", _PUBLIC, compared.unknown)
-    if compared.n_missing and compared.n_missing < compared.lock.n:
-        yield Fault(f"{compared.n_missing:,} {total} are missing", _PUBLIC, [])
-    faulty = len(compared.other_gold) + len(compared.other_text) + len(compared.unknown)
-    if not faulty and compared.n > compared.lock.n:
-        yield Fault(f"{compared.n:,} rows where the public file has {compared.lock.n:,}", _PUBLIC, [])
+    whole, n = compared.lock.n, compared.n
+    unlike = {
+        "has another gold answer than the public file": compared.other_gold,
+        "has another text or other options than the public file": compared.other_text,
+        "is no row of the public file": compared.unknown,
+    }
+    yield from (Fault(what, _PUBLIC, places) for what, places in unlike.items() if places)
+    if 0 < compared.n_missing < whole:
+        what = f"{compared.n_missing:,} of the {whole:,} rows of the public file are missing"
+        yield Fault(what, _PUBLIC, [])
+    if n > whole and not any(unlike.values()):
+        yield Fault(f"{n:,} rows where the public file has {whole:,}", _PUBLIC, [])

@@ -87,18 +87,8 @@ def built_files(registry: Registry, *, tasks: str | None = None) -> dict[str, st
 
 def _variant(dataset: Dataset, strategy: str, written: str, tags: Iterable[str]) -> str:
     named = f"task: {dataset.task(strategy)}\nstrategy: {strategy}\n" if strategy != "zero_shot" else ""
-    return f"{_WRITTEN}include: {written}\n{named}{_tags(tags)}"
-
-
-def _tags(names: Iterable[str]) -> str:
-    tags = textwrap.fill(
-        ", ".join(names),
-        width=110,
-        initial_indent="tag: [",
-        subsequent_indent="  ",
-        break_long_words=False,
-    )
-    return f"{tags or 'tag: ['}]\n"
+    filled = textwrap.TextWrapper(110, "tag: [", "  ", break_long_words=False).fill(", ".join(tags))
+    return f"{_WRITTEN}include: {written}\n{named}{filled or 'tag: ['}]\n"
 
 
 def _group(name: str, members: list[str], *, plain_mean: bool) -> str:
@@ -130,24 +120,15 @@ def check_names(registry: Registry) -> None:
     ids: dict[str, Path] = {}
     for file in registry.files:
         dataset = Dataset(file.parent)
-        if dataset.suite.id != NO_SUITE and not dataset.id.startswith(f"{dataset.suite.id}_"):
-            raise MedtasksError(
-                f"task {dataset.id!r} does not begin with {dataset.suite.id}_",
-                where=file,
-                remedy="rename it",
-            )
-        own = (*dataset.strategies, *([LIKELIHOOD] if dataset.is_closed else []))
-        for name in map(dataset.task, own):
-            if other := ids.get(name):
-                raise MedtasksError(
-                    f"task {name!r} is also in {other}", where=file, remedy="rename one of them"
-                )
-            ids[name] = file
-    kinds = (("task", registry.tasks), ("tag", registry.tags), ("group", registry.groups))
-    for kind, names in kinds:
+        suite = dataset.suite.id
+        if suite != NO_SUITE and not dataset.id.startswith(f"{suite}_"):
+            what = f"task {dataset.id!r} does not begin with {suite}_"
+            raise MedtasksError(what, where=file, remedy="rename it")
+        for name in map(dataset.task, (*dataset.strategies, *([LIKELIHOOD] if dataset.is_closed else []))):
+            if (other := ids.setdefault(name, file)) is not file:
+                what = f"task {name!r} is also in {other}"
+                raise MedtasksError(what, where=file, remedy="rename one of them")
+    for kind, names in (("task", [*registry.tasks]), ("tag", registry.tags), ("group", registry.groups)):
         for name in names:
-            if name in owner:
-                raise MedtasksError(
-                    f"{name!r} is both a {owner[name]} and a {kind}", remedy="rename one of them"
-                )
-            owner[name] = kind
+            if (known := owner.setdefault(name, kind)) != kind:
+                raise MedtasksError(f"{name!r} is both a {known} and a {kind}", remedy="rename one of them")

@@ -30,61 +30,45 @@ def check_suites(known: Datasets) -> None:
 def check_suite(known: Datasets, file: Path) -> None:
     """What a suite declares is there, and is one thing."""
     suite = read_suite(file.parent)
-    if not known.datasets_of(suite) and not suite.of_others:
-        raise MedtasksError(
-            "the suite has no dataset",
-            where=file,
-            remedy="add one (`medtasks new`), list some of other suites (`datasets`), or delete the folder",
-        )
-    named = {
-        "datasets": suite.datasets,
-        **{f"left_out.{axis}": names for axis, names in suite.left_out.items()},
-    }
-    for key, names in named.items():
-        _check_listed(known, suite, key, names)
-    _check_groups(known, suite)
-
-
-def _check_listed(known: Datasets, suite: Suite, key: str, names: list[str]) -> None:
     by_key = {item.key: item for item in known.datasets.values()}
-    if absent := [name for name in names if suite.key_of(name) not in by_key]:
-        what, remedy = _absent(suite, absent[0], [*by_key])
-        more = f", and {len(absent) - 1} more are not there" if absent[1:] else ""
-        raise MedtasksError(f"{key}: {what}{more}", where=suite.file, remedy=remedy)
-    for name in names:
-        metadata = by_key[suite.key_of(name)].metadata
-        if metadata.draft:
-            raise MedtasksError(
-                f"{key}: {name!r} is a draft, and counts in no suite",
-                where=suite.file,
-                remedy="leave it out until `draft` is gone from its card",
-            )
-        if control := metadata.control_of:
-            raise MedtasksError(
-                f"{key}: {name!r} asks the rows of {control} in another form, and counts in no suite",
-                where=suite.file,
-                remedy="leave it out",
-            )
 
+    def refused(what: str, remedy: str) -> MedtasksError:
+        return MedtasksError(what, where=file, remedy=remedy)
 
-def _absent(suite: Suite, name: str, known: list[str]) -> tuple[str, str]:
-    """What is wrong with the name of a dataset that is not there, and the remedy."""
-    if "/" in name:
-        return (
-            f"no dataset {name!r}{near(name, known)}",
-            "correct the name; datasets of your own are known where MEDTASKS_TASKS or --tasks-dir names them",
+    if not known.datasets_of(suite) and not suite.of_others:
+        raise refused(
+            "the suite has no dataset",
+            "add one (`medtasks new`), list some of other suites (`datasets`), or delete the folder",
         )
-    here = [key.partition("/")[2] for key in known if key.startswith(f"{suite.id}/")]
-    elsewhere = [key for key in known if key.endswith(f"/{name}")]
-    hint = f" (did you mean {elsewhere[0]}?)" if elsewhere else near(name, here)
-    return (
-        f"no dataset {name!r} in the folder{hint}",
-        "correct the name, or bring the folder back; a dataset of another suite is written SUITE/NAME",
-    )
-
-
-def _check_groups(known: Datasets, suite: Suite) -> None:
-    """No group is of two axes: datasets of others may have values that the suite's file does not know."""
+    left_out = {f"left_out.{axis}": names for axis, names in suite.left_out.items()}
+    for key, names in {"datasets": suite.datasets, **left_out}.items():
+        if absent := [name for name in names if suite.key_of(name) not in by_key]:
+            name, more = absent[0], f", and {len(absent) - 1} more are not there" if absent[1:] else ""
+            if "/" in name:
+                raise refused(
+                    f"{key}: no dataset {name!r}{near(name, by_key)}{more}",
+                    "correct the name; datasets of your own are known where MEDTASKS_TASKS or --tasks-dir "
+                    "names them",
+                )
+            here = [item.partition("/")[2] for item in by_key if item.startswith(f"{suite.id}/")]
+            elsewhere = [item for item in by_key if item.endswith(f"/{name}")]
+            hint = f" (did you mean {elsewhere[0]}?)" if elsewhere else near(name, here)
+            raise refused(
+                f"{key}: no dataset {name!r} in the folder{hint}{more}",
+                "correct the name, or bring the folder back; a dataset of another suite is written "
+                "SUITE/NAME",
+            )
+        for name in names:
+            metadata = by_key[suite.key_of(name)].metadata
+            if metadata.draft:
+                raise refused(
+                    f"{key}: {name!r} is a draft, and counts in no suite",
+                    "leave it out until `draft` is gone from its card",
+                )
+            if control := metadata.control_of:
+                what = f"asks the rows of {control} in another form, and counts in no suite"
+                raise refused(f"{key}: {name!r} {what}", "leave it out")
+    # no group is of two axes: datasets of others may have values that the suite's file does not know
     owner: dict[str, str] = {}
     for axis, prefix in suite.groups.items():
         owner |= dict.fromkeys((suite.named(prefix, value) for value in suite.titles(axis)), axis)
@@ -92,10 +76,9 @@ def _check_groups(known: Datasets, suite: Suite) -> None:
         for axis, prefix in suite.groups.items():
             for name in (suite.named(prefix, value) for value in dataset.values(suite, axis)):
                 if (other := owner.setdefault(name, axis)) != axis:
-                    raise MedtasksError(
+                    raise refused(
                         f"groups: {name!r} is of {other} and of {axis} ({dataset.key})",
-                        where=suite.file,
-                        remedy=f"give groups.{axis} a prefix, or a value of {other} another name (`short`)",
+                        f"give groups.{axis} a prefix, or a value of {other} another name (`short`)",
                     )
 
 
@@ -111,10 +94,7 @@ def shared_group_name(axis: str, value: str) -> str | None:
 
 
 def suite_of_group(known: Datasets, name: str) -> Suite | None:
-    """The suite whose task, group or tag a name is; None across suites.
-
-    Of two suites of which one's name begins as the other's do, the longer name counts.
-    """
+    """The suite whose task, group or tag a name is, of several the longest; None across suites."""
     named = [item for item in known.suites.values() if name == item.id or name.startswith(f"{item.id}_")]
     return max(named, key=lambda suite: len(suite.id), default=None)
 
@@ -126,28 +106,28 @@ def _own_names(dataset: Dataset, suite: Suite, axes: dict[str, str]) -> list[str
 
 
 def _memberships(known: Datasets, dataset: Dataset) -> list[str]:
-    """What a dataset belongs to: its suites with the axes that have groups, then the groups across suites."""
+    """The groups of a dataset, coarse axes first; none of a control or a draft, which count in no suite."""
     metadata, suites = dataset.metadata, known.suites_of(dataset)
+    if not metadata.grouped:
+        return []
+    names = []
+    for suite in suites:
+        names += [suite.id, *_own_names(dataset, suite, suite.groups)]
+        for axis, sets in suite.sets.items():
+            values = set(dataset.values(suite, axis))
+            names += [f"{suite.id}_{name}" for name, some in sets.items() if values & set(some)]
     across = [SHARED] if in_totals(known, dataset) else []
+    for owner in across:
+        for axis, prefix in SHARED_AXES.items():
+            names += [f"{owner}_{prefix}{value}" for value in metadata.axis(axis)]
     owners = [*(suite.id for suite in suites), *across]
-    shared = [
-        f"{owner}_{prefix}{value}"
-        for owner in across
-        for axis, prefix in SHARED_AXES.items()
-        for value in metadata.axis(axis)
-    ]
-    return [
-        *(
-            name
-            for suite in suites
-            for name in (suite.id, *_own_names(dataset, suite, suite.groups), *_sets(dataset, suite))
-        ),
-        *shared,
-        *(f"{owner}_{metadata.access}" for owner in owners),
-        *(f"{owner}_scoreable" for owner in owners if metadata.scoreable),
-        *(f"{owner}_pinned" for owner in owners if metadata.scoreable and dataset.is_pinned),
-        *(f"{owner}_use_any" for owner in across if metadata.use == "any"),
-    ]
+    names += [f"{owner}_{metadata.access}" for owner in owners]
+    if metadata.scoreable:
+        names += [f"{owner}_scoreable" for owner in owners]
+        names += [f"{owner}_pinned" for owner in owners if dataset.is_pinned]
+    if metadata.use == "any":
+        names += [f"{owner}_use_any" for owner in across]
+    return names
 
 
 def in_totals(known: Datasets, dataset: Dataset) -> bool:
@@ -156,71 +136,17 @@ def in_totals(known: Datasets, dataset: Dataset) -> bool:
     return not suites or any(suite.in_totals for suite in suites)
 
 
-def _sets(dataset: Dataset, suite: Suite) -> list[str]:
-    return [
-        f"{suite.id}_{name}"
-        for axis, named in suite.sets.items()
-        for name, values in named.items()
-        if set(values) & set(dataset.values(suite, axis))
-    ]
-
-
 def tags_of(known: Datasets, dataset: Dataset, strategy: str) -> list[str]:
-    """The tags of one variant of a dataset, coarse axes first.
-
-    A control asks the rows of a dataset in another form, and a draft is not ready: neither is a dataset of
-    the suite, so neither has a tag, belongs to a group or counts in a mean.
-    """
-    if not dataset.metadata.grouped:
-        return []
-    finer = (_own_names(dataset, suite, suite.tags) for suite in known.suites_of(dataset))
-    names = [*_memberships(known, dataset), *(name for names in finer for name in names)]
+    """The tags of one variant of a dataset, coarse axes first."""
+    if names := _memberships(known, dataset):
+        for suite in known.suites_of(dataset):
+            names += _own_names(dataset, suite, suite.tags)
     return [f"{name}{SUFFIX[strategy]}_tasks" for name in dict.fromkeys(names)]
 
 
 def likelihood_tags(known: Datasets, dataset: Dataset) -> list[str]:
     """The tags by which plain lm-eval asks by likelihood: `bridge_ll`, `bridge_zh_ll`."""
-    if not dataset.metadata.grouped:
-        return []
     return [f"{name}{LIKELIHOOD_SUFFIX}" for name in dict.fromkeys(_memberships(known, dataset))]
-
-
-def counted_in(known: Datasets, leaves: Iterable[str], group: str, suite: Suite) -> list[str]:
-    """The tasks that the mean of a suite's group is taken over."""
-    datasets = {leaf: known.tasks[leaf][0] for leaf in leaves}
-    of_paper = [leaf for leaf, dataset in datasets.items() if suite.lists(dataset.key)] or list(datasets)
-    left_out = {
-        leaf
-        for axis in suite.left_out
-        for leaf in of_paper
-        if suite.leaves_out(axis, datasets[leaf].key)
-        and group in {suite.group_name(axis, value) for value in datasets[leaf].values(suite, axis)}
-    }
-    return [leaf for leaf in of_paper if leaf not in left_out] or of_paper
-
-
-def groups_of(known: Datasets) -> dict[str, list[str]]:
-    """Group name -> members, for all strategies."""
-    groups: dict[str, list[str]] = {}
-    grouped = [item for item in known.datasets.values() if item.metadata.grouped]
-    for strategy, suffix in SUFFIX.items():
-        datasets = [item for item in grouped if item.has(strategy)]
-        for dataset in datasets:
-            suites = {suite.id for suite in known.suites_of(dataset)}
-            for name in _memberships(known, dataset):
-                if name not in suites:  # a suite's own group holds the groups of its partition
-                    groups[name + suffix] = [f"{name}{suffix}_tasks"]
-        for suite in known.suites.values():
-            parts = [
-                name + suffix
-                for axis in suite.partition
-                for dataset in known.datasets_of(suite)
-                if dataset.metadata.grouped and dataset.has(strategy)
-                for name in _own_names(dataset, suite, {axis: suite.groups[axis]})
-            ]
-            if parts:
-                groups[suite.id + suffix] = list(dict.fromkeys(parts))
-    return dict(sorted(groups.items()))
 
 
 class Registry(Datasets):
@@ -235,7 +161,25 @@ class Registry(Datasets):
 
     @cached_property
     def groups(self) -> dict[str, list[str]]:
-        return groups_of(self)
+        """Group -> its members: a tag; of a suite's own group, the groups of its partition."""
+        groups: dict[str, list[str]] = {}
+        for strategy, suffix in SUFFIX.items():
+            for dataset in (item for item in self.datasets.values() if item.has(strategy)):
+                suites = {suite.id for suite in self.suites_of(dataset)}
+                for name in _memberships(self, dataset):
+                    if name not in suites:
+                        groups[name + suffix] = [f"{name}{suffix}_tasks"]
+            for suite in self.suites.values():
+                parts = [
+                    name + suffix
+                    for axis in suite.partition
+                    for dataset in self.datasets_of(suite)
+                    if dataset.metadata.grouped and dataset.has(strategy)
+                    for name in _own_names(dataset, suite, {axis: suite.groups[axis]})
+                ]
+                if parts:
+                    groups[suite.id + suffix] = list(dict.fromkeys(parts))
+        return dict(sorted(groups.items()))
 
     def leaves(self, name: str) -> list[str]:
         """The tasks that a task, tag or group name stands for, in order, each once."""
@@ -252,10 +196,17 @@ class Registry(Datasets):
         datasets = [self.known(leaf)[0] for leaf in leaves]
         return [item.task(LIKELIHOOD) for item in datasets if item.is_closed]
 
-    def by_likelihood(self, names: Iterable[str]) -> dict[str, list[str]]:
-        """The same names asked by likelihood, with `_ll` behind each -> their tasks."""
-        asked: dict[str, list[str]] = {}
-        for name, leaves in self.resolve(name.removesuffix(LIKELIHOOD_SUFFIX) for name in names).items():
+    def asked_for(self, names: Iterable[str], *, likelihood: bool = False) -> dict[str, list[str]]:
+        """Requested name -> its tasks, also names that say by their suffix that likelihood is asked."""
+        given = list(names)
+        chosen = [
+            name
+            for name in given
+            if likelihood
+            or (name.endswith(LIKELIHOOD_SUFFIX) and self.knows(name) and name not in self.tasks)
+        ]
+        asked = self.resolve(name for name in given if name not in chosen)
+        for name, leaves in self.resolve(name.removesuffix(LIKELIHOOD_SUFFIX) for name in chosen).items():
             if any(self.known(leaf)[1] != "zero_shot" for leaf in leaves):
                 raise MedtasksError(
                     f"{name}: likelihood is asked of the zero-shot prompts",
@@ -272,20 +223,6 @@ class Registry(Datasets):
                 )
             asked[name + LIKELIHOOD_SUFFIX] = closed
         return asked
-
-    def asked_for(self, names: Iterable[str], *, likelihood: bool = False) -> dict[str, list[str]]:
-        """Requested name -> its tasks, also names that say by their suffix that likelihood is asked."""
-        given = list(names)
-        chosen = [
-            name
-            for name in given
-            if likelihood
-            or (name.endswith(LIKELIHOOD_SUFFIX) and self.knows(name) and name not in self.tasks)
-        ]
-        return {
-            **self.resolve(name for name in given if name not in chosen),
-            **self.by_likelihood(chosen),
-        }
 
     def knows(self, name: str) -> bool:
         bare = name.removesuffix(LIKELIHOOD_SUFFIX)
@@ -318,12 +255,20 @@ class Registry(Datasets):
         if name in self.tags:
             return None
         bare = name.removesuffix(SUFFIX[self.tasks[leaves[0]][1]])
-        counted = counted_in(self, leaves, bare, suite)
+        datasets = {leaf: self.tasks[leaf][0] for leaf in leaves}
+        of_paper = [leaf for leaf in leaves if suite.lists(datasets[leaf].key)] or leaves
+        left_out = {
+            leaf
+            for axis in suite.left_out
+            for leaf in of_paper
+            if suite.leaves_out(axis, datasets[leaf].key)
+            and bare in {suite.group_name(axis, value) for value in datasets[leaf].values(suite, axis)}
+        }
+        counted = [leaf for leaf in of_paper if leaf not in left_out] or of_paper
         if bare == suite.id and suite.averaged_over:
             parts: dict[str, list[str]] = {}
             for leaf in counted:
-                value = self.tasks[leaf][0].values(suite, suite.averaged_over)[0]
-                parts.setdefault(value, []).append(leaf)
+                parts.setdefault(datasets[leaf].values(suite, suite.averaged_over)[0], []).append(leaf)
             return list(parts.values())
         return [counted] if len(counted) < len(leaves) else None
 
@@ -332,7 +277,6 @@ class Registry(Datasets):
 
     def resolve(self, names: Iterable[str]) -> dict[str, list[str]]:
         """Requested name -> its tasks. Globs are allowed; of an unknown name the nearest are named."""
-
         known: list[str] = []
         resolved: dict[str, list[str]] = {}
         for name in names:
@@ -346,25 +290,19 @@ class Registry(Datasets):
                 matches = [match for match in matches if suite_of_group(self, match) is meant] or matches
             for match in matches or [name]:
                 if match not in known:
-                    self._check_suite_of(match)
+                    for folder in (file.parent for file in self.suite_files):
+                        if match == folder.name or match.startswith(f"{folder.name}_"):
+                            read_suite(folder)  # raises where its names are not known for that
                     self.check_readable(match)
-                    near = difflib.get_close_matches(name, known, n=4, cutoff=0.5)
+                    meant_by = ", ".join(difflib.get_close_matches(name, known, n=4, cutoff=0.5))
+                    remedy = f"did you mean: {meant_by}? " if meant_by else ""
+                    own = "" if self.own else ", and `medtasks --tasks-dir FOLDER …` adds tasks of your own"
                     raise MedtasksError(
                         f"no task, group or tag named {name!r}",
-                        remedy=(f"did you mean: {', '.join(near)}? " if near else "")
-                        + "`medtasks ls` lists all names"
-                        + (
-                            "" if self.own else ", and `medtasks --tasks-dir FOLDER …` adds tasks of your own"
-                        ),
+                        remedy=f"{remedy}`medtasks ls` lists all names{own}",
                     )
                 resolved[match] = self.leaves(match)
         return resolved
-
-    def _check_suite_of(self, name: str) -> None:
-        """Groups that are not known may be those of a suite whose file cannot be read: say so."""
-        for folder in (file.parent for file in self.suite_files):
-            if name == folder.name or name.startswith(f"{folder.name}_"):
-                read_suite(folder)
 
     @cached_property
     def suite_faults(self) -> dict[Path, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from medtasks_ext.privacy import RowValueError, excerpt
@@ -95,14 +94,6 @@ class Span(TypedDict):
     end: int
 
 
-@dataclass
-class _Open:
-    kind: str
-    start: int
-    end: int
-    closed: bool = False  # whether no further token may belong to it
-
-
 def spans(tokens: Sequence[str], tags: Sequence[str], *, scheme: str = "iob", joint: str = " ") -> list[Span]:
     """The entities that tags mark, in order.
 
@@ -118,18 +109,15 @@ def spans(tokens: Sequence[str], tags: Sequence[str], *, scheme: str = "iob", jo
     """
     if len(tokens) != len(tags):
         raise RowValueError(f"{len(tokens)} tokens have {len(tags)} tags")
-    entities: list[_Open] = []
+    found: list[Span] = []
+    goes_on: str | None = None  # the kind that the next token may continue
     for index, tag in enumerate(tags):
-        place, _, kind = tag.partition("-") if scheme == "iob" else ("I", "-", tag)
         if tag in ("O", ""):
+            goes_on = None
             continue
-        last = entities[-1] if entities else None
-        if last and not last.closed and last.end == index and last.kind == kind and place in ("I", "E"):
-            entities[-1].end = index + 1
-        else:
-            entities.append(_Open(kind, index, index + 1))
-        entities[-1].closed = place in ("E", "S")
-    return [
-        Span(type=one.kind, text=joint.join(tokens[one.start : one.end]), start=one.start, end=one.end)
-        for one in entities
-    ]
+        place, _, kind = tag.partition("-") if scheme == "iob" else ("I", "-", tag)
+        start = found.pop()["start"] if found and kind == goes_on and place in ("I", "E") else index
+        text = joint.join(tokens[start : index + 1])
+        found.append({"type": kind, "text": text, "start": start, "end": index + 1})
+        goes_on = None if place in ("E", "S") else kind
+    return found
