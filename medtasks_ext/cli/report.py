@@ -138,7 +138,7 @@ def _write(folder: Path, report: Report, text: Literal["none", "open", "all"]) -
 
 
 def _summary(report: Report) -> Json:
-    shown = ("groups", "standings", "pairs", "within", "calibration")
+    shown = ("groups", "standings", "pairs", "calibration")
     costs = zip(report.entries, report.costs.to_pylist(), strict=True)
     return {
         "schema": 1,

@@ -88,7 +88,6 @@ def print_report(report: Report, *, files: bool) -> None:
             "differences between entries on the tasks that they share; p after Holm's correction",
             _sure(report),
         ),
-        ("one model, asked in two ways: paired by document; p after Holm's correction", _within(report)),
         (
             "by likelihood: how sure the model is, means over tasks",
             calibration_words(report.calibration, report.tasks),
@@ -358,32 +357,6 @@ def _sure(report: Report) -> list[str]:
         else:
             n_sure = sum(pair["p_holm"] < _ALPHA for pair in pairs)
             lines.append(f"{of}: {n_sure} of {len(pairs)} pairs differ (p < {_ALPHA})")
-    return lines
-
-
-def _within(report: Report) -> list[str]:
-    """The pairs of each model; of many models in how many one way is better."""
-    sections: dict[tuple[str, str], list[Json]] = {}
-    for row in report.within.to_pylist():
-        pair = row["pair"] if row["question"] == "strategies" else row["question"]
-        sections.setdefault((row["suite"], pair), []).append(row)
-    lines = []
-    for (suite, pair), rows in sections.items():
-        of = report.tasks.suites[suite].title
-        if len(rows) <= _FEW:
-            lines += [
-                f"{row['after']} − {row['before']}, {of}, {counted(row['tasks'], 'task')}"
-                f"{', SAMPLE' * row['sample']}: {_difference(row)}"
-                for row in rows
-            ]
-            continue
-        better = [row for row in rows if row["difference"] > 0]
-        sure = sum(row["p_holm"] < _ALPHA for row in better)
-        worse = sum(row["difference"] < 0 and row["p_holm"] < _ALPHA for row in rows)
-        lines.append(
-            f"{pair}, {of}: better in {len(better)} of {len(rows)} (p < {_ALPHA}: {sure}; worse with "
-            f"p < {_ALPHA}: {worse})"
-        )
     return lines
 
 

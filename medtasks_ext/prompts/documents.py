@@ -29,7 +29,6 @@ class LoadedRecord(TypedDict, total=False):
     folded: str
     differs: bool  # local test rows are not those of the public file that `data.lock` knows
     rebuilt: bool  # test rows come from the source, not from the suite
-    names_hash: str  # identifies the documents by their names alone, which strategies and wordings share
     artefact: str  # the released file that holds the official words, where the rows do not carry them
     artefact_revision: str  # its version or commit
     recovered: list[int]  # official test rows that were found in the source, and all that there are

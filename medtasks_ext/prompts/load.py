@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from medtasks_ext.collector import collector_paused
 from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.privacy import public_rows, what_happened
-from medtasks_ext.prompts.documents import Document, Documents, Loaded, digest, document_key
+from medtasks_ext.prompts.documents import Document, Documents, Loaded, digest
 from medtasks_ext.prompts.official.choice import PromptSource, prompt_source_of
 from medtasks_ext.prompts.pool import check_answers, parts, pool_rows, sampled, trials, with_own_ids
 from medtasks_ext.prompts.render import Renderer
@@ -84,7 +84,6 @@ def loaded(
         "prompt_hash": digest([prompt]),
         "rows_hash": digest(map(_row_text, documents)),
         "rebuilt": rebuilt,
-        "names_hash": digest(map(document_key, documents)),
         "artefact": renderer.artefact[0] if renderer.artefact else None,
         "artefact_revision": renderer.artefact[1] if renderer.artefact else None,
         "recovered": list(rows.recovered) if rows.recovered else None,

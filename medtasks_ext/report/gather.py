@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,32 +12,28 @@ import numpy as np
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.columns import grouped_tasks
-from medtasks_ext.registry.strategies import STRATEGIES, strategy_order, strategy_title
+from medtasks_ext.registry.strategies import STRATEGIES, strategy_order
 from medtasks_ext.report.axes import titles_of
 from medtasks_ext.report.calibration import calibration
 from medtasks_ext.report.compared import Compared, compared, pair_frame
 from medtasks_ext.report.cost import cost_frame
 from medtasks_ext.report.differences import differences
-from medtasks_ext.report.groups import Group, GroupScore, group_frame, group_scores, groups_of, rank
+from medtasks_ext.report.groups import GroupScore, group_frame, group_scores, groups_of, rank
 from medtasks_ext.report.judged import judgement_frame
 from medtasks_ext.report.privacy import is_open
 from medtasks_ext.report.standing import ranks_of, standings
-from medtasks_ext.results.changes import Shared, mean_change, shared_scores
 from medtasks_ext.results.entries import read_results
 from medtasks_ext.results.experiments import Entry, Fault
 from medtasks_ext.results.frames import table_of
 from medtasks_ext.results.labels import label_scores, read_labels
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.results.result_frame import ResultParts, result_parts
-from medtasks_ext.results.ways import Pair, prompt_pairs, strategy_pairs
 from medtasks_ext.runs.manifest import TaskState
 from medtasks_ext.stats.bootstrap import RESAMPLES, single_threaded
-from medtasks_ext.stats.comparison import benjamini_hochberg, holm
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry
     from medtasks_ext.registry.tasks import Dataset
     from medtasks_ext.results.experiments import Experiment
@@ -95,56 +91,6 @@ def _first_line(text: str) -> str:
     return (text.strip().splitlines() or ["no message"])[0][:_LENGTH]
 
 
-# One model asked in several ways: strategies and wordings in pairs, suite by suite. The numbers are those
-# of `medtasks compare` on the same runs. A model's pairs of all suites are one family.
-
-
-def within_models(entries: Sequence[Entry], draws: Mapping[int, Array], tasks: Registry) -> pa.Table:
-    """Two ways to ask one model, on tasks that it has in both; `draws` by `id` of an experiment."""
-    suites = [group for group in groups_of(tasks) if group.axis == "suite"]
-    found: list[Json] = []
-    by_model: dict[tuple[str, bool], list[Entry]] = {}
-    for entry in entries:
-        by_model.setdefault((entry.model, entry.sample), []).append(entry)
-    for own in by_model.values():
-        pairs = [pair for entry in own for pair in strategy_pairs(entry)] + prompt_pairs(own)
-        lines = [line for pair in pairs for line in _lines(pair, draws, suites)]
-        raw = [line["p_value"] for line in lines]
-        adjusted = zip(lines, holm(raw), benjamini_hochberg(raw), strict=True)
-        found += [{**line, "p_holm": one, "p_bh": other} for line, one, other in adjusted]
-    return table_of("within", found)
-
-
-def _lines(pair: Pair, draws: Mapping[int, Array], suites: Sequence[Group]) -> Iterator[Json]:
-    shared: dict[str, dict[str, Shared]] = {}
-    for name, one in pair.before.experiments.items():
-        other = pair.after.experiments.get(name)
-        if other is None or not one.dataset.metadata.grouped:
-            continue
-        scores = shared_scores(one, other, draws.get(id(one)), draws.get(id(other)))
-        if scores is not None:
-            strategy = "" if pair.question == "strategies" else one.strategy
-            shared.setdefault(strategy, {})[one.dataset.id] = scores
-    for strategy, by_dataset in shared.items():
-        for suite in suites:
-            parts = [[by_dataset[name] for name in part if name in by_dataset] for part in suite.parts]
-            parts = [part for part in parts if part]
-            if not parts:
-                continue
-            change = mean_change(parts)
-            after = sum(sum(item.after for item in part) / len(part) for part in parts) / len(parts)
-            named = f", {strategy_title(strategy)}" if strategy else ""
-            yield {
-                "pair": pair.words + named,
-                **{"before": pair.before.label + named, "after": pair.after.label + named},
-                **{"question": pair.question, "suite": suite.value, "sample": pair.before.sample},
-                "tasks": sum(map(len, parts)),
-                **{"score_before": after - change.difference, "score_after": after},
-                **{"difference": change.difference, "p_value": change.p_value, "method": change.method},
-                **{"low": change.interval.low, "high": change.interval.high},
-            }
-
-
 @dataclass(frozen=True)
 class Report:
     tasks: Registry  # the registry
@@ -158,7 +104,6 @@ class Report:
     groups: pa.Table  # a row per entry, strategy and group
     standings: pa.Table  # a row per entry, suite and strategy: where it stands among published models
     pairs: pa.Table  # a row per suite, strategy and two entries with scores of documents
-    within: pa.Table  # a row per suite and two ways to ask one model
     labels: pa.Table  # a row per entry, suite, strategy and label of documents
     judgements: pa.Table  # a row per judged task, judges and measure
     calibration: pa.Table  # a row per task that was asked by likelihood
@@ -219,7 +164,6 @@ def gather(
     draws = _draws(entries, faults)
     with single_threaded():  # small products: threads would only wait for each other
         comparisons = compared(entries, draws, tasks, strategies)
-        within = within_models(entries[: len(own)], draws, tasks)
         groups, places = _groups(entries, tasks, strategies), standings(entries, tasks, strategies)
         ranks_of(groups, places)
         by_label, more = label_scores(own, labels, tasks)
@@ -232,7 +176,6 @@ def gather(
         groups=group_frame(groups, titles_of((row.group.axis, row.group.value) for row in groups)),
         standings=places,
         comparisons=comparisons,
-        within=within,
         pairs=pair_frame(comparisons, entries),
         costs=cost_frame(entries),
         gaps=gap_frame(own, tasks, strategies),

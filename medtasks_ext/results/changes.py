@@ -6,7 +6,7 @@ what differs in the settings of a task is named beside it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -45,7 +45,7 @@ class Shared:
     after: float  # of the second
     n: int  # documents
     resampled: tuple[Array, Array]  # both scores on each resample of the documents, (resamples,) each
-    counts: Callable[[], tuple[Counts, Counts]]  # gives those of both entries by unit. Raises MedtasksError
+    counts: tuple[Counts, Counts]  # of both entries by unit
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def document_test_of(items: Sequence[tuple[float, Experiment, Experiment]]) -> P
 def _on_shared(one: Experiment, counts: tuple[Counts, Counts], n: int) -> Shared:
     draws = tuple(resample([item], one.dataset.id)["score"].values for item in counts)
     one_score, other_score = (item.values()["score"] for item in counts)
-    return Shared(one_score, other_score, n, (draws[0], draws[1]), lambda: counts)
+    return Shared(one_score, other_score, n, (draws[0], draws[1]), counts)
 
 
 def _task_change(one: Experiment, other: Experiment) -> TaskChange:
@@ -127,28 +127,6 @@ def _task_change(one: Experiment, other: Experiment) -> TaskChange:
     )
 
 
-def shared_scores(
-    one: Experiment, other: Experiment, first: Array | None, second: Array | None
-) -> Shared | None:
-    """As `task_changes` finds them, with the score on each resample where it is known."""
-    if one.score is None or other.score is None:
-        return None
-    try:
-        _check_alike(one, other)
-        if first is not None and second is not None and _same_documents(one, other):
-            return Shared(
-                one.score,
-                other.score,
-                one.n,
-                (first, second),
-                lambda: _paired(one, other, _documents(one), _documents(other))[1],
-            )
-        places, counts = _paired(one, other, _documents(one), _documents(other))
-        return _on_shared(one, counts, len(places[0]))
-    except MedtasksError:
-        return None
-
-
 def mean_change(parts: Sequence[Sequence[Shared]]) -> Comparison:
     """Second minus first in a mean over parts, each the mean of its tasks; a task alone is a group of one."""
     weighted = [(1 / len(parts) / len(part), item) for part in parts for item in part]
@@ -159,7 +137,7 @@ def mean_change(parts: Sequence[Sequence[Shared]]) -> Comparison:
         before = sum(weight * item.before for weight, item in weighted)
         least = least_half((weight, item.n) for weight, item in weighted)
         return compare_resamples((after, before), (draws[0], draws[1]), least, n)
-    counts = [(weight, item.counts()) for weight, item in weighted]
+    counts = [(weight, item.counts) for weight, item in weighted]
     return compare([Part(weight, *pair[::-1]) for weight, pair in counts], n, (draws[0], draws[1]))
 
 
@@ -197,18 +175,6 @@ def _same_rows(one: Experiment, other: Experiment) -> bool:
     if one.strategy != other.strategy:
         return one.words.get("data") == other.words.get("data")
     return one.rows_hash == other.rows_hash
-
-
-def _same_documents(one: Experiment, other: Experiment) -> bool:
-    """Whether both scores are known to rest on the same documents, without a look at these."""
-    if one.n != other.n or one.words.get("documents") != other.words.get("documents"):
-        return False
-    if one.rows_hash != other.rows_hash:
-        # a strategy's prompt is part of its rows: their names tell, where names say which document it is
-        names = one.loaded.get("names_hash")
-        if names is None or names != other.loaded.get("names_hash") or not _same_rows(one, other):
-            return False
-    return one.whole and other.whole
 
 
 _OF_JURIES = (

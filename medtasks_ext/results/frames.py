@@ -154,14 +154,6 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
         _P_VALUES,
         Columns("wins:double", "share of the tasks that the first wins, ties half"),
     ),
-    "within": (
-        Columns("pair before after question", "two ways to ask one model: strategies, or prompts"),
-        Columns("suite sample:bool tasks:int64", "suite, synthetic rows, how many tasks"),
-        Columns("score_before:double score_after:double", "mean scores"),
-        Columns("difference:double low:double high:double", "after minus before; 95 % interval"),
-        _P_VALUES,
-        Columns("method", "of the test"),
-    ),
     "standings": (
         Columns("entry suite strategy", "whose scores, where"),
         Columns("sentence", "where it stands, in words"),
@@ -302,7 +294,6 @@ ROW_OF: Mapping[str, str] = {
     "groups": "One row per entry, strategy and group with a finished task. The value `average` is the "
     "mean over the other values of an axis.",
     "pairs": "One row per suite, strategy and two entries whose documents have scores.",
-    "within": "One row per suite and two ways to ask one model.",
     "standings": "One row per entry, suite and strategy: where it stands among published models.",
     "labels": "One row per entry, suite, strategy and label.",
     "judgements": "One row per judged task, judges and measure.",

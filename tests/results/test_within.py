@@ -1,4 +1,4 @@
-"""One model asked in several ways: `compare` and `report` give the same tests, document by document."""
+"""One model asked in several ways: `compare` tests them document by document."""
 
 import json
 from itertools import product
@@ -6,8 +6,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from medtasks_ext.prompts.load import load_documents
-from medtasks_ext.registry import registry
 from tests.report.made import write_run
 
 A, B, F1 = "bridge_ade_identification", "bridge_chip_ctc", "bridge_mie"
@@ -50,73 +48,11 @@ def test_strategies_of_one_run_are_tested_in_pairs_and_small_groups_exactly(medt
 
 
 def test_identical_answers_differ_by_nothing_with_a_width(medtasks, three_ways):
-    for line in [
-        *(x for x in answered(medtasks, "compare", "run")["groups"] if x["pair"] == "zero-shot → 5-shot"),
-        *(
-            {**x, "interval_low": x["low"], "interval_high": x["high"], "p": x["p_value"]}
-            for x in answered(medtasks, "report", "run")["within"]
-            if x["pair"] == "zero-shot → 5-shot"
-        ),
-    ]:
+    found = [x for x in answered(medtasks, "compare", "run")["groups"] if x["pair"] == "zero-shot → 5-shot"]
+    assert found
+    for line in found:
         assert line["difference"] == 0 and -1 < line["interval_low"] < 0 < line["interval_high"] < 1
         assert line["p"] == line["p_holm"] == 1
-
-
-@pytest.mark.parametrize("n", [8, 300])
-def test_report_and_compare_say_the_same_of_strategies(medtasks, tmp_path, n):
-    """Both below the number of documents that are tested one by one, and above it."""
-    rng = np.random.default_rng(1)
-    scores = {
-        f"{task}{suffix}": rng.beta(2 + (suffix == "_cot"), 2, n).tolist()
-        for task in (A, B)
-        for suffix in ("", "_cot", "_5shot")
-    }
-    write_run(tmp_path / "run", "ORG/a", scores)
-    here = [line for line in answered(medtasks, "compare", "run")["groups"] if line["name"] == "bridge"]
-    there = answered(medtasks, "report", "run")["within"]
-    assert len(here) == len(there) == 3
-    for one, other in zip(here, there, strict=True):
-        assert (one["pair"], one["method"], one["tasks"]) == (other["pair"], other["method"], other["tasks"])
-        for mine, theirs in (
-            ("difference", "difference"), ("interval_low", "low"), ("interval_high", "high"),
-            ("p", "p_value"), ("p_holm", "p_holm"), ("p_bh", "p_bh"), ("after", "score_after"),
-        ):  # fmt: skip
-            assert one[mine] == pytest.approx(other[theirs], abs=1e-12), (one["pair"], mine)
-
-
-def test_documents_of_the_same_names_are_compared_without_a_look_at_them(medtasks, tmp_path):
-    rng = np.random.default_rng(2)
-    scores = {f"{task}{suffix}": rng.beta(2, 2, 300).tolist() for task in (A, B) for suffix in ("", "_cot")}
-    run = write_run(tmp_path / "run", "ORG/a", scores)
-
-    def recorded(**facts):
-        """A strategy's prompt is part of its rows; `facts` are known of the rows of both."""
-        for task in scores:
-            file = run / "tasks" / f"{task}.json"
-            content = json.loads(file.read_text())
-            content["loaded"] |= {"rows_hash": f"rows of {task}", **facts}
-            content["conditions"]["asked"]["rows"]["hash"] = f"rows of {task}"
-            file.write_text(json.dumps(content))
-        return answered(medtasks, "report", "run")["within"]
-
-    [paired], [known] = recorded(), recorded(names_hash="n1")
-    for name, value in paired.items():
-        assert known[name] == (value if isinstance(value, str) else pytest.approx(value, abs=1e-12)), name
-    [line] = [x for x in answered(medtasks, "compare", "run")["groups"] if x["name"] == "bridge"]
-    assert line["difference"] == pytest.approx(known["difference"], abs=1e-12)
-    assert line["p"] == pytest.approx(known["p_value"], abs=1e-12)
-    for task in scores:
-        (run / "tasks" / f"{task}.parquet").unlink()
-    assert recorded(names_hash="n1") == [known] and recorded(names_hash=None) == []
-
-
-def test_strategies_share_the_names_of_their_documents_and_other_rows_do_not():
-    def loaded(name, **asked):
-        return load_documents(registry().dataset(name), origin="sample", **asked)["test"][0].loaded.record
-
-    zero, cot = (loaded("clinicbench/drug_interaction", cot=cot) for cot in (False, True))
-    assert zero["rows_hash"] != cot["rows_hash"] and zero["names_hash"] == cot["names_hash"]
-    assert loaded("bridge/mednli", cot=False)["names_hash"] != zero["names_hash"]
 
 
 def test_report_and_compare_say_the_same_of_two_models(medtasks, tmp_path):
@@ -135,10 +71,7 @@ def test_wordings_of_one_model_are_a_paired_test_of_prompts(medtasks, tmp_path):
     found = answered(medtasks, "compare", "plain", "other")
     assert [item["question"] for item in found["pairs"]] == ["prompts"]
     assert "other wording: a paired test of prompts" in medtasks("compare", "plain", "other").out
-    report = answered(medtasks, "report", "plain", "other")
-    [line] = report["within"]
-    assert (line["question"], line["suite"], line["tasks"]) == ("prompts", "bridge", 1)
-    assert line["p_value"] == pytest.approx(found["tasks"][0]["p"]) and report["pairs"] == []
+    assert answered(medtasks, "report", "plain", "other")["pairs"] == []
     write_run(tmp_path / "third", "ORG/b", {A: RIGHT}, loaded={"prompt_hash": "p3"})
     assert answered(medtasks, "compare", "plain", "third")["pairs"][0]["question"] == "entries"
 
@@ -159,12 +92,8 @@ def test_held_out_rows_leave_the_documents_that_both_strategies_were_asked(medta
     content = json.loads(file.read_text())
     content["loaded"]["rows_hash"] = "without those held out"
     file.write_text(json.dumps(content))
-    [here], [there] = (
-        answered(medtasks, "compare", "run")["tasks"],
-        answered(medtasks, "report", "run")["within"],
-    )
+    [here] = answered(medtasks, "compare", "run")["tasks"]
     assert here["documents"] == 5 and here["documents_of_one_alone"] == 3
-    assert here["p"] == pytest.approx(there["p_value"])
     assert here["before"] == pytest.approx(np.mean(RIGHT[:5]))
 
 
