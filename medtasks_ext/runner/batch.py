@@ -27,6 +27,7 @@ from medtasks_ext.runner.stream import RunPlanner
 from medtasks_ext.runner.tally import Tally
 from medtasks_ext.runner.work import Work
 from medtasks_ext.runs.manifest import Batch, TaskState
+from medtasks_ext.runs.outcomes import read_outcomes
 
 if TYPE_CHECKING:
     from lm_eval.api.task import Task
@@ -170,6 +171,8 @@ def take_results(run: Run, paths: Iterable[Path], say: Callable[[str], None]) ->
     thinking = model["model_args"].get("think_end_token") if read is chat_answer else None
     waiting = {name: _Open(run, name) for name in run.manifest.tasks if run.files.asked_file(name).is_file()}
     of = {key: task for task in waiting.values() for key in task.documents}
+    finished = (name for name in run.manifest.tasks if name not in waiting)
+    scored = {item.key for name in finished for item in read_outcomes(run.files.responses, name)}
     sound = True
     try:
         for path in paths:
@@ -179,7 +182,9 @@ def take_results(run: Run, paths: Iterable[Path], say: Callable[[str], None]) ->
                     broken.append(item)
                     continue
                 key, outcome = item
-                if (task := of.get(key)) is None:
+                if (task := of.get(key)) is None and key in scored:
+                    there += 1
+                elif task is None:
                     unknown.append(key)
                 elif key in task.log.answered or task.log.last.get(key) == outcome:
                     there += 1

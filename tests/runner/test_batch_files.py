@@ -198,6 +198,8 @@ def test_what_is_missing_is_named_and_written_again(results, written, medtasks, 
     write_lines(tmp_path / "rest.jsonl", results[20:])
     assert medtasks("batch", "in", "run", "rest.jsonl").code == 0
     assert len(keys(tmp_path / "run")) == 52 == len(set(keys(tmp_path / "run")))
+    once_more = medtasks("batch", "in", "run", some, "rest.jsonl")
+    assert once_more.code == 0 and "some.jsonl: 0 new results, 20 stored before" in once_more.err
 
 
 def test_taking_results_can_be_broken_off_anywhere(results, medtasks, tmp_path, monkeypatch):
