@@ -7,7 +7,7 @@ A recording is a folder: `items/` with a folder for each item (standard output a
 files that a command wrote, without what says when and where), `index.json` with the command line of each,
 and `runs/` with the folders of runs, which a later version of the program must still be able to read:
 `--runs A/runs` makes no runs and reads those (with `record A`, it makes the items of A anew). An item's
-name holds no word of a command, so that it stays when commands are named otherwise; `WORDS` knows both.
+name holds no word of a command, so that it stays when commands are named otherwise; `WORDS` knows these.
 
 Everything happens on loopback and on synthetic rows, through the command line and files alone.
 """
@@ -33,24 +33,19 @@ from golden_compare import compare, read_mends
 from golden_server import Server
 from golden_words import Words
 
-#: name of an act -> its words now and before; which exist is asked of `--help`.
-WORDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "judge": (("judge", "run"), ("judge",)),
-    "gold": (("judge", "gold"), ("judge-gold",)),
-    "judge data": (("judge", "data"), ("judge-data",)),
-    "judge eval": (("judge", "eval"), ("judge-eval",)),
-    "batch out": (("batch", "out"), ("requests",)),
-    "batch in": (("batch", "in"), ("responses",)),
-    "show": (("view",), ("show",)),
-    "check": (("submit", "--check"), ("check-submission",)),
-    "contamination": (("study", "contamination"), ("contamination",)),
-    "difficulty": (("study", "difficulty"), ("difficulty",)),
-    "departments": (("study", "departments"), ("departments",)),
-    "sample": (("study", "sample"), ("sample",)),
-    "validate": (("dev", "validate"), ("validate",)),
-    "lock": (("dev", "lock"), ("lock",)),
-    "build": (("dev", "build"), ("build",)),
-    "path": (("dev", "path"), ("path",)),
+#: name of an act -> its words, where these are others.
+WORDS = {
+    "judge": ("judge", "run"),
+    "gold": ("judge", "gold"),
+    "show": ("view",),
+    "check": ("submit", "--check"),
+    "contamination": ("study", "contamination"),
+    "difficulty": ("study", "difficulty"),
+    "departments": ("study", "departments"),
+    "sample": ("study", "sample"),
+    "validate": ("dev", "validate"),
+    "lock": ("dev", "lock"),
+    "path": ("dev", "path"),
 }
 SECONDS = 240  # that a command may take
 CHECKOUTS = "checkouts.txt"
@@ -88,34 +83,12 @@ class Program:
             env=self.env,
             cwd=folder,
         )
-        self._words: dict[str, tuple[str, ...]] = {}
-        self._listed: dict[tuple[str, ...], set[str]] = {}
 
     def close(self) -> None:
         """End it."""
         assert self._process.stdin
         self._process.stdin.close()
         self._process.wait()
-
-    def words(self, act: str) -> tuple[str, ...]:
-        """The words of an act in this version of the program."""
-        if act not in WORDS:
-            return tuple(act.split())
-        if act not in self._words:
-            new, old = WORDS[act]
-            known = new[1] in self._names(new[:1]) if len(new) > 1 and new[1][0] != "-" else False
-            self._words[act] = new if known or old[-1] not in self._names(()) else old
-        return self._words[act]
-
-    def _names(self, words: tuple[str, ...]) -> set[str]:
-        """Names of commands below some words, as `--help` lists them."""
-        if words not in self._listed:
-            code, out, *_ = self.run(("medtasks", *words, "--help"), self.folder)
-            lines = out.splitlines() if code == 0 else []
-            self._listed[words] = {
-                line.split()[0] for line in lines if line[:2] == "  " and line[2:3].isalpha()
-            }
-        return self._listed[words]
 
     def run(
         self,
@@ -222,7 +195,7 @@ class Recorder:
         place = self.scratch / name
         if place.is_dir() and not made and cwd is None:
             shutil.rmtree(place)
-        command = (script, *(self.program.words(act) if script == "medtasks" else ()))
+        command = (script, *(WORDS.get(act, act.split()) if script == "medtasks" else ()))
         parts = (
             part for item in arguments for part in (shlex.split(item) if isinstance(item, str) else [item])
         )

@@ -63,7 +63,7 @@ about:
   summary: Answer a question.
   language: en
   task_type: question_answering
-  documents: [general_ehr_note]
+  document_types: [general_ehr_note]
   specialties: [general]
   stage: initial_assessment
   axes: {ward: one}
@@ -535,7 +535,7 @@ def make_labels(recorder: Recorder) -> None:
     recorder.call(
         "made.departments",
         "departments",
-        "--tasks mlb_cmexam --limit 3 --data sample --jury",
+        "--tasks mlb_cmexam --data sample --jury",
         file,
         "-o departments",
         made=True,
