@@ -20,7 +20,6 @@ from medtasks_ext.cli.judging import (
     ask_all,
     end_code,
     number,
-    print_bound,
     print_estimates,
     say_spent,
     warn_withheld,
@@ -128,7 +127,6 @@ def judge(
             possible = engine.possible(asks)
             warn_withheld(engine, [*asks, *possible])
             print_estimates(engine.estimates([*asks, *possible]), budget)
-            print_bound(jury, runs.values(), to_judge)
             if possible:
                 typer.echo(
                     f"of them {len(possible):,} at most to {jury.adjudicator_name}, for disputed cases"

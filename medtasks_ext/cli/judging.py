@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import typer
 
-from medtasks_ext.cli.cost_words import JURY_RULE, bound_words, unsure_words
+from medtasks_ext.cli.cost_words import unsure_words
 from medtasks_ext.cli.progress import LIMIT_REACHED, Progress
 from medtasks_ext.cli.tables import figure, show, texts
 from medtasks_ext.cli.words import counted, say, say_next
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.judge.cost import jury_bound
 
 if TYPE_CHECKING:
     from medtasks_ext.engines.budget import Budget
-    from medtasks_ext.judge.asks import Ask, RunToJudge
+    from medtasks_ext.judge.asks import Ask
     from medtasks_ext.judge.budget import CostEstimate
-    from medtasks_ext.judge.jury import Jury
     from medtasks_ext.judge.planner import End, JuryPlanner
-    from medtasks_ext.runner.run import Run
 
 LINE_SECONDS = 10.0
 DONE, INCOMPLETE, INTERRUPTED = 0, 1, 130
@@ -70,24 +67,6 @@ def print_estimates(estimates: Sequence[CostEstimate], budget: Budget) -> None:
         say_next(f"the same command with --max-cost {math.ceil(most)} in place of --dry-run")
     elif asked:
         say_next("the same command without --dry-run")
-
-
-def print_bound(jury: Jury, runs: Iterable[Run], to_judge: Mapping[str, RunToJudge]) -> None:
-    """What judging all answers of the runs costs at most by MedHELM's rule, where it can be said."""
-    bounds = []
-    for run, chosen in zip(runs, to_judge.values(), strict=True):
-        for task in chosen.tasks:
-            stored = run.files.read_task(task.name)
-            tokens = stored.get("tokens")
-            budget = stored["config"].get("generation_kwargs", {}).get("max_gen_toks")
-            if tokens is None or budget is None:
-                continue
-            found = jury_bound(jury, tokens["input"], stored["n"], int(budget))
-            if found is not None:
-                bounds.append(found)
-    if bounds:
-        of = f"all answers of {counted(len(bounds), 'task')} whose tokens were counted"
-        typer.echo(f"{of}: {bound_words(sum(bounds))}; {JURY_RULE}")
 
 
 def _usd(costs: Sequence[float | None]) -> str:

@@ -154,7 +154,7 @@ def _summary(report: Report) -> Json:
                 "tokens": {side: cost[f"{side}_tokens"] for side in ("input", "output")}
                 if cost["counted"]
                 else None,
-                **{name: cost[name] for name in ("usd", "price", "usd_batch", "usd_bound", "jury")},
+                **{name: cost[name] for name in ("usd", "price", "usd_batch", "jury")},
             }
             for entry, cost in costs
         ],

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from medtasks_ext.engines.records import Fault
     from medtasks_ext.jsonfile import Json
-    from medtasks_ext.judge.jury import Jury
     from medtasks_ext.results.prices import JudgePrice
     from medtasks_ext.runs.outcomes import Judgement
 
@@ -67,15 +66,3 @@ def jury_cost_bound(
     """
     read = input_tokens + documents * answer_budget
     return sum(judge.price.of(read, documents * judge.reply_budget) for judge in judges)
-
-
-def jury_bound(jury: Jury, input_tokens: int, documents: int, answer_budget: int) -> float | None:
-    """The bound for one task in US dollars; None where a judge has no price, or is asked point by point.
-
-    Every model of the jury is counted for every answer, an adjudicator too, which may have to decide all.
-    """
-    judges = [judge.priced for judge in jury.models]
-    known = [judge for judge in judges if judge is not None]
-    if len(known) < len(judges) or jury.points_one_by_one:
-        return None
-    return jury_cost_bound(known, input_tokens, documents, answer_budget)

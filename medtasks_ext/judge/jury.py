@@ -19,7 +19,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
 from medtasks_ext.keys import Keys, host_of
 from medtasks_ext.registry.yamlfile import read_yaml
-from medtasks_ext.results.prices import JudgePrice, Price
+from medtasks_ext.results.prices import Price
 from medtasks_ext.runs.secrets import dropped_secrets
 from medtasks_ext.secret_values import note
 from medtasks_ext.strict import Strict, validated
@@ -100,10 +100,6 @@ class Judge(Strict):
         if self.price is None:
             return 0.0 if self.is_local else None
         return self.cost(usage.prompt, usage.completion)
-
-    @property
-    def priced(self) -> JudgePrice | None:
-        return JudgePrice(self.price, self.max_tokens) if self.price else None
 
     @property
     def request(self) -> str:

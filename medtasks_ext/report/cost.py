@@ -1,16 +1,12 @@
-"""What answers and their judging cost: counted tokens times prices, a bound, or what a paper prints."""
+"""What answers and their judging cost: counted tokens times prices, or what a paper prints."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
-
-from pydantic import ValidationError
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
-from medtasks_ext.judge.cost import JudgingCost, jury_bound
-from medtasks_ext.judge.jury import HUMAN, Jury
+from medtasks_ext.judge.cost import JudgingCost
 from medtasks_ext.registry import suites
 from medtasks_ext.registry.suites import function
 from medtasks_ext.results.frames import table_of
@@ -18,22 +14,13 @@ from medtasks_ext.results.prices import Price, prices
 from medtasks_ext.runs.folder import RunFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     import pyarrow as pa
 
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.results.experiments import Entry, Experiment
-
-
-@dataclass(frozen=True)
-class JuryCost:
-    spent: JudgingCost  # in fact
-    bound: float | None  # US dollars, of those tasks for which it can be said; None of none
-    tasks: int  # that were judged by models
-    bounded: int  # of them, those in the bound
-    unrecorded: int  # tasks judged by a version that kept no cost
 
 
 def cost_frame(entries: Sequence[Entry]) -> pa.Table:
@@ -43,7 +30,7 @@ def cost_frame(entries: Sequence[Entry]) -> pa.Table:
     return table_of("costs", rows)
 
 
-_NOTHING = dict.fromkeys(("input_tokens", "output_tokens", "usd", "usd_batch", "usd_bound", "jury"))
+_NOTHING = dict.fromkeys(("input_tokens", "output_tokens", "usd", "usd_batch", "jury"))
 
 
 def _owner(entry: Entry) -> Json:
@@ -55,7 +42,7 @@ def _cost(entry: Entry, price: Price | None) -> Json:
     if entry.kind == "published":
         return _published(entry)
     judging = jury_cost(entry.folders, entry.experiments.values())
-    jury = {"jury": judging and asdict(judging)}
+    jury = {"jury": judging and judging.record()}
     counted = [item for item in entry.experiments.values() if item.tokens]
     if not counted:
         return {"price": "tokens were not counted", **jury}
@@ -69,8 +56,7 @@ def _cost(entry: Entry, price: Price | None) -> Json:
         "(model_configs); judges not included"
     )
     usd = price.of(tokens[0], tokens[1])
-    of_usd = {"usd": usd, "usd_batch": price.in_batch(usd), "usd_bound": benchmark_bound(price, counted)}
-    return {**costs, "price": rule, **of_usd}
+    return {**costs, "price": rule, "usd": usd, "usd_batch": price.in_batch(usd)}
 
 
 def _published(entry: Entry) -> Json:
@@ -78,54 +64,19 @@ def _published(entry: Entry) -> Json:
     if suite and suite.published and suite.published.costs:
         usd, rule = function(suite, suite.published.costs)(suite).get(entry.model, (None, ""))
         if usd is not None:
-            return {"usd": usd, "price": rule, "usd_bound": usd}
+            return {"usd": usd, "price": rule}
     return {"price": "no cost is published"}
 
 
-def benchmark_bound(price: Price, counted: Iterable[Experiment]) -> float | None:
-    """US dollars of tasks with counted tokens, if every answer filled its budget; None if that is unknown."""
-    total = 0.0
-    for item in counted:
-        if item.tokens:
-            if (budget := _answer_budget(item)) is None:
-                return None
-            total += price.of(item.tokens["input"], item.n * budget)
-    return total
-
-
-def _answer_budget(item: Experiment) -> int | None:
-    budget = item.config.get("generation_kwargs", {}).get("max_gen_toks")
-    return None if budget is None else int(budget)
-
-
-def jury_cost(folders: Iterable[Path], experiments: Iterable[Experiment]) -> JuryCost | None:
-    """None where no model judged one."""
-    places = [RunFolder(path) for path in folders if RunFolder(path).judgements.is_dir()]
-    lines = [line for item in experiments if "judged" in item.metrics for line in _of_task(places, item)]
-    if not lines:
-        return None
-    spent, bounds = JudgingCost(), [bound for _, bound in lines if bound is not None]
-    for one, _ in lines:
-        spent = spent + one if one else spent
-    bound = sum(bounds) if bounds else None
-    unrecorded = sum(one is None for one, _ in lines)
-    return JuryCost(spent, bound, len(lines), len(bounds), unrecorded)
-
-
-def _of_task(
-    places: Iterable[RunFolder], item: Experiment
-) -> Iterator[tuple[JudgingCost | None, float | None]]:
-    """The first folder that knows the task says its cost and bound."""
-    path = next((path for place in places if (path := place.judged_file(item.task)).is_file()), None)
-    if path is None:
-        return
-    try:
-        stored = read_json(path)
-        jury = Jury(judges=stored["judges"], adjudicator=stored.get("adjudicator", HUMAN))
-        spent = JudgingCost(**stored["cost"]) if "cost" in stored else None
-    except (MedtasksError, ValidationError, KeyError, TypeError):  # `report.judged` names a damaged file
-        return
-    budget, bound = _answer_budget(item), None
-    if item.tokens and budget is not None:
-        bound = jury_bound(jury, item.tokens["input"], item.n, budget)
-    yield spent, bound
+def jury_cost(folders: Iterable[Path], experiments: Iterable[Experiment]) -> JudgingCost | None:
+    """None where no model judged one; of each task the first folder that knows it counts."""
+    places, spent = [RunFolder(path) for path in folders], None
+    for item in experiments:
+        paths = [place.judged_file(item.task) for place in places] if "judged" in item.metrics else []
+        if path := next((path for path in paths if path.is_file()), None):
+            try:
+                cost = JudgingCost(**read_json(path)["cost"])
+            except (MedtasksError, KeyError, TypeError):  # `report.judged` names a damaged file
+                continue
+            spent = spent + cost if spent else cost
+    return spent

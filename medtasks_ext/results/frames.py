@@ -228,10 +228,10 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
         Columns("entry model kind tasks:int64 counted:int64", "tasks of the entry, and with counted tokens"),
         Columns("input_tokens:int64 output_tokens:int64", "of these tasks"),
         Columns(
-            "usd:double usd_batch:double usd_bound:double price",
-            "US dollars: of the tokens, as a batch, if every answer filled its budget; how that follows",
+            "usd:double usd_batch:double price",
+            "US dollars: of the tokens, as a batch; how that follows",
         ),
-        Columns("jury:jury", "of judging: spent, at most, of how many tasks; empty if no model judged"),
+        Columns("jury:jury", "what judging cost, and of how many replies; empty if no model judged"),
     ),
     "gaps": (
         Columns("entry suite dataset task strategy", "a task without a score"),
@@ -349,8 +349,7 @@ def _type(name: str) -> pa.DataType:
     if name == "jury":
         spent = {"usd": pa.float64(), "unsure": pa.float64()}
         spent |= dict.fromkeys(("replies", "unpriced", "estimated"), pa.int64())
-        counts = [(part, pa.int64()) for part in ("tasks", "bounded", "unrecorded")]
-        return pa.struct([("spent", pa.struct(list(spent.items()))), ("bound", pa.float64()), *counts])
+        return pa.struct(list(spent.items()))
     return pa.list_(lists[name]) if name in lists else pa.type_for_alias(name or "string")
 
 
