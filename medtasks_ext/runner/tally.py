@@ -187,7 +187,7 @@ class Tally:
         self._readers.pop(task, None)
         self.tasks[task].finished = True
 
-    def _moved(self, n: int = 1) -> None:
+    def _moved(self) -> None:
         """More outcomes. What came before a pause is kept as a moment; in a batch it would mislead."""
         now, former = self._clock(), self._moments[-1].at
         paused = now - self._last >= _PAUSE
@@ -197,7 +197,7 @@ class Tally:
             self._moments.append(Snapshot(self._last, self._outcomes, self.tokens))
             while len(self._moments) > 1 and self._moments[1].at <= now - RATE_SECONDS:
                 self._moments.popleft()
-        self._outcomes += n
+        self._outcomes += 1
         self._last = now
 
     def reads(self, task: str, reader: Reads) -> None:

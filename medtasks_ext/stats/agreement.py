@@ -242,14 +242,12 @@ def at_least_zero(estimate: Coefficient) -> Coefficient:
     return Coefficient(value, low, high, estimate.n)
 
 
-def pairwise_baseline(composites: Mapping[str, Mapping[str, float]], *, clamp: bool = True) -> Coefficient:
+def pairwise_baseline(composites: Mapping[str, Mapping[str, float]]) -> Coefficient:
     """Mean ICC(3,2) over all pairs of raters who share at least two instances.
 
     The interval is the bootstrap's over pairs (percentiles). `n` counts the pairs; one without an ICC (no
-    variation on what it shares) is left out.
-
-    `clamp`: an ICC below 0 counts as 0: it has no lower bound, so a single pair with two instances could
-    outweigh all others.
+    variation on what it shares) is left out. An ICC below 0 counts as 0: it has no lower bound, so a single
+    pair with two instances could outweigh all others.
     """
     z = z_by_rater(composites)
     agreements = []
@@ -258,7 +256,7 @@ def pairwise_baseline(composites: Mapping[str, Mapping[str, float]], *, clamp: b
         if len(shared) >= 2:
             pair = icc_3k([[z[one][instance], z[other][instance]] for instance in shared])
             if pair.value is not None:
-                agreements.append(max(0.0, pair.value) if clamp else pair.value)
+                agreements.append(max(0.0, pair.value))
     if not agreements:
         return Coefficient(None)
     values = np.asarray(agreements)

@@ -170,13 +170,13 @@ def resample(counts: Iterable[Counts], dataset: str) -> dict[str, Resampled]:
     return values
 
 
-def percentile_interval(values: Array, level: float = LEVEL) -> Interval:
+def percentile_interval(values: Array) -> Interval:
     """Percentile interval of a metric's values on the resamples, (resamples,): what is printed.
 
     Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 13; quantiles are
     interpolated linearly, as by `scipy.stats.bootstrap`.
     """
-    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return Interval(float(low), float(high))
 
 
