@@ -34,7 +34,6 @@ PUBLISHED = {
 }
 VIEWER = {
     "view-start": ("", LOOKS),
-    "view-course": ("part=course", FEW),
     "view-dataset": (f"dataset={LABEL}", FEW),
     "view-errors": (f"dataset={LABEL}&part=errors", FEW),
     "view-confusion": (f"dataset={LABEL}&part=confusion", FEW),

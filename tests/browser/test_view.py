@@ -13,7 +13,7 @@ from tests.browser.report_page import address_of, on_all, texts, whole
 from tests.report.viewed import CODES, EVENTS, HOSTILE, LABEL, LONG, TASKS, make_runs
 
 VIEWS = (
-    "", "part=course", f"dataset={LABEL}", f"dataset={LABEL}&part=errors", f"dataset={LABEL}&part=confusion",
+    "", f"dataset={LABEL}", f"dataset={LABEL}&part=errors", f"dataset={LABEL}&part=confusion",
     f"dataset={EVENTS}&doc=t1", f"dataset={CODES}&doc=t2", f"dataset={LABEL}&doc=t7",
 )  # fmt: skip
 

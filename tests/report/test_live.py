@@ -8,19 +8,16 @@ import subprocess
 import sys
 import time
 from hashlib import sha256
-from pathlib import Path
 
 import pytest
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.report.view.viewer import Viewer
-from medtasks_ext.results.compared import compare_results
-from medtasks_ext.results.entries import read_results
 from medtasks_ext.runs.sums import state_of
 from tests.conftest import ROOT
 from tests.engines.server import Reply, Server, chat
-from tests.report.viewed import EVENTS, LABEL, make_runs
+from tests.report.viewed import EVENTS, LABEL
 
 TASKS = f"{LABEL},{EVENTS}"
 
@@ -189,62 +186,3 @@ def test_a_run_that_nobody_began_says_so(run, gate, tmp_path):
     process.wait()
     with pytest.raises(MedtasksError, match="no task has answers yet"):
         Viewer([folder], registry())
-
-
-def test_runs_in_their_order_have_a_course_and_documents_that_got_worse(tmp_path):
-    one, two = make_runs(tmp_path)
-    course = Viewer([two, one, two], registry()).answer("course", {})
-    bridge = next(item for item in course["groups"] if item["name"] == "bridge")
-    stored = [json.loads((folder / "results.json").read_text()) for folder in (two, one, two)]
-    scores = [
-        sum(value["score,answer"] for name, value in item["results"].items() if name.startswith("bridge"))
-        / sum(name.startswith("bridge") for name in item["results"])
-        for item in stored
-    ]
-    assert [point["score"] for point in bridge["points"]] == pytest.approx(scores)
-    assert all(point["low"] <= point["score"] <= point["high"] for point in bridge["points"])
-
-    worse, better = course["steps"]
-    frame = compare_results(read_results([two, one], registry()), registry()).flipped.to_pylist()
-    expected = {(row["task"], row["document"]) for row in frame if row["before"] == 1 > row["after"]}
-    assert {(row["task"], row["document"]) for row in worse["regressed"]} == expected
-    assert {(LABEL, "t1"), (LABEL, "t3")} <= expected and (LABEL, "t8") not in expected
-    assert {(row["task"], row["document"]) for row in better["regressed"]} == {(LABEL, "t8")}
-    assert worse["n_regressed"] == len(expected) and worse["groups"]
-
-
-def test_a_course_is_over_the_tasks_that_all_runs_have(tmp_path):
-    one, two = make_runs(tmp_path)
-    short = manifest(two)
-    short["tasks"][EVENTS]["state"] = "waiting"
-    Path(two, "run.json").write_text(json.dumps(short))
-    course = Viewer([one, two], registry()).answer("course", {})
-    [bridge] = [item for item in course["groups"] if item["name"] == "bridge"]
-    label = [
-        json.loads((run / "tasks" / f"{LABEL}.json").read_text())["metrics"]["score"] for run in (one, two)
-    ]
-    assert [point["score"] for point in bridge["points"]] == label
-    assert {point["tasks"] for point in bridge["points"]} == {1}
-
-
-def test_a_run_without_scores_leaves_the_course_of_the_others(tmp_path):
-    one, two = make_runs(tmp_path)
-    manifest_of_two = manifest(two)
-    for entry in manifest_of_two["tasks"].values():
-        entry["state"] = "waiting"
-    Path(two, "run.json").write_text(json.dumps(manifest_of_two))
-    course = Viewer([one, two], registry()).answer("course", {})
-    assert course["groups"] and all(item["points"][1] is None for item in course["groups"])
-    assert course["steps"][0]["why"]
-
-
-def test_tasks_that_runs_were_asked_under_other_conditions_are_in_no_curve(tmp_path):
-    one, two = make_runs(tmp_path)
-    stored = Path(two, "tasks", f"{EVENTS}.json")
-    content = json.loads(stored.read_text())
-    content["conditions"]["asked"]["decoding"] = {"do_sample": True, "temperature": 1.0}
-    stored.write_text(json.dumps(content))
-    course = Viewer([one, two], registry()).answer("course", {})
-    [bridge] = [item for item in course["groups"] if item["name"] == "bridge"]
-    assert {point["tasks"] for point in bridge["points"]} == {1}
-    assert any(EVENTS in item["what"] and "other conditions" in item["what"] for item in course["faults"])

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError, near
 from medtasks_ext.registry.strategies import strategy_title
-from medtasks_ext.report.view.course import course
 from medtasks_ext.report.view.dataset_page import DatasetPage
 from medtasks_ext.report.view.live import LiveRun, call_of
 from medtasks_ext.report.view.runs import Answers, Viewed, chosen_answers, open_runs
@@ -35,7 +34,6 @@ class Viewer:
         self._paths, self._registry, self._open_only = list(paths), registry, open_only
         self._pages: OrderedDict[str, tuple[tuple[Any, ...], DatasetPage]] = OrderedDict()
         self._live: dict[str, LiveRun] = {}  # place of a run under way -> what follows it
-        self._course: tuple[Any, Json] | None = None
         self.refresh()
 
     def refresh(self) -> None:
@@ -121,13 +119,6 @@ class Viewer:
             }
         )
 
-    def course(self) -> Json:
-        state = [(item.run, item.task, item.score) for run in self.runs for item in run.answers]
-        if self._course is None or self._course[0] != state:
-            places, labels = [run.place for run in self.runs], [run.label for run in self.runs]
-            self._course = state, course(places, labels, self._registry)
-        return self._course[1]
-
     def _line(self, items: Sequence[Answers]) -> Json:
         dataset = items[0].dataset
         return {
@@ -159,7 +150,7 @@ class Viewer:
         """The answer to one question of the page.
 
         Args:
-            what: `overview`, `course`, `dataset`, `progress`, `rows`, `document`, `errors`, `confusion` or
+            what: `overview`, `dataset`, `progress`, `rows`, `document`, `errors`, `confusion` or
                 `search`.
             query: `dataset`, and what the question needs besides.
         """
@@ -167,8 +158,6 @@ class Viewer:
             if self.going_on and time.monotonic() - self._looked > STEP:
                 self.refresh()
             return self.overview(live=True)
-        if what == "course":
-            return self.course()
         page = self.page(query.get("dataset", ""))
         if what != "rows" and (what != "document" or not page.keys):
             page.read(STEP)

@@ -15,7 +15,7 @@ _STYLES = (_REPORT / "report.css", _HERE / "view.css")
 #: The page's script, in the order in which its parts build on each other.
 _SCRIPTS = (
     _HERE / "source.js", _REPORT / "dom.js", _REPORT / "colours.js",
-    *(_HERE / f"{name}.js" for name in ("state", "live", "course", "overview", "list", "answer")),
+    *(_HERE / f"{name}.js" for name in ("state", "live", "overview", "list", "answer")),
     *(_HERE / f"{name}.js" for name in ("errors", "dataset", "start")),
 )  # fmt: skip
 

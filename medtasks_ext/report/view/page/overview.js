@@ -18,7 +18,6 @@ function drawOverview(overview) {
     make("h2", { textContent: "Answers" }),
     text("p", "about", "A dataset leads to what was asked, what was answered, and why an answer is not right."),
     runList(overview),
-    courseLink(overview),
     liveRuns(overview),
     problems(overview),
     make(

@@ -90,7 +90,7 @@ async function drawn() {
   document.title = dataset ? `${dataset} · answers` : "Answers";
   if (!dataset) {
     headOf = null;
-    return option("part") === "course" ? drawCourse(await ask("course")) : drawOverview(overviewOf);
+    return drawOverview(overviewOf);
   }
   const head = await ask("dataset", { dataset });
   CLUSTER_NAMES = head.cluster_names;
