@@ -19,6 +19,11 @@ class Queue:
         prepare: makes a request ready, or says why it cannot be.
         came: takes the outcome of those that cannot.
         ahead: requests that are ready at most.
+        may: asked for the request that is next; False if it has to wait.
+        taken: called with each that is taken.
+
+    Attributes:
+        more: whether somebody is about to put more.
     """
 
     def __init__(
@@ -26,16 +31,26 @@ class Queue:
         prepare: Callable[[Request], Request | Fault],
         came: Callable[[Request, Outcome], None],
         ahead: int,
+        may: Callable[[Request], bool] = lambda request: True,
+        taken: Callable[[Request], None] = lambda request: None,
     ) -> None:
         self._prepare, self._came, self._ahead = prepare, came, ahead
+        self._may, self._taken = may, taken
+        self.more = self._held = False
         self._asked, self._ready = deque[Request](), deque[Request]()
         self._changed, self._size = threading.Condition(), 0
         self._closed = self._busy = False
         threading.Thread(target=self._make_ready, name="prompts", daemon=True).start()
 
-    def put(self, requests: Iterable[Request]) -> None:
-        """Add requests behind those that wait."""
+    def put(self, requests: Iterable[Request], ahead: int | None = None) -> None:
+        """Add requests behind those that wait.
+
+        Args:
+            ahead: wait until at most so many wait.
+        """
         with self._changed:
+            if ahead is not None:
+                self._changed.wait_for(lambda: self._closed or len(self._asked) + len(self._ready) <= ahead)
             self._asked.extend(requests)
             self._changed.notify_all()
 
@@ -52,23 +67,33 @@ class Queue:
 
     @property
     def dry(self) -> bool:
-        """Whether nothing comes until somebody asks again."""
-        return not (self._asked or self._ready or self._busy)
+        """Whether nothing comes until somebody asks again, or what was taken is answered."""
+        return self._held or not (self._asked or self._ready or self._busy or self.more)
 
     def take(self) -> Request | None:
         """The next request that is ready."""
         with self._changed:
             if self._closed or not self._ready:
                 return None
-            request = self._ready.popleft()
+            request = self._ready[0]
+            self._held = not self._may(request)
+            if self._held:
+                return None
+            self._ready.popleft()
             self._size -= _size(request)
             self._changed.notify_all()
-            return request
+        self._taken(request)
+        return request
+
+    def wake(self) -> None:
+        """Let those who wait look again."""
+        with self._changed:
+            self._changed.notify_all()
 
     def wait(self, seconds: float) -> None:
         """Wait until a request is ready or the feed is over, at most so long."""
         with self._changed:
-            if not (self._ready or self._closed):
+            if (self._held or not self._ready) and not self._closed:
                 self._changed.wait(seconds)
 
     def _make_ready(self) -> None:

@@ -11,24 +11,19 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.api.model import LM
-from tqdm import tqdm
 
 from medtasks_ext.egress import Text
 from medtasks_ext.engines.engine import Engine
 from medtasks_ext.engines.records import (
     Answer,
-    Fault,
-    FaultKind,
     Likelihood,
-    Outcome,
     Prompt,
     Request,
     likeliest,
 )
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.models.baselines import Baseline
-from medtasks_ext.privacy import what_happened
-from medtasks_ext.run.feed import Queue
+from medtasks_ext.run.asker import Asker
 from medtasks_ext.run.store import Answers
 
 if TYPE_CHECKING:
@@ -36,16 +31,6 @@ if TYPE_CHECKING:
 
 #: Requests that a model gets in one call, where it is asked by its own method.
 BLOCK = 256
-#: Seconds between two looks at what came.
-LOOK = 0.2
-
-
-class _Job:
-    """What one call waits for."""
-
-    def __init__(self) -> None:
-        self.keys: set[str] = set()
-        self.left, self.faults, self.over = 0, list[Fault](), threading.Event()
 
 
 class Remembering(LM):
@@ -64,13 +49,9 @@ class Remembering(LM):
     def __init__(self, model: LM, engine: Engine, answers: Answers, identity: str) -> None:
         super().__init__()
         self.model, self.answers = model, answers
-        self._engine, self._identity = engine, identity
-        self._lock, self._direct = threading.Lock(), threading.Lock()
-        self._under_way: dict[str, list[_Job]] = {}
-        self._ended: Fault | BaseException | None = None  # why the engine answers nothing any more
-        self._queue = Queue(engine.prepare, self._came, 2 * engine.window)
-        self._thread = threading.Thread(target=self._work, name="engine", daemon=True)
-        self._thread.start()
+        self._engine, self._identity, self._direct = engine, identity, threading.Lock()
+        self.asker = Asker(engine, answers)
+        self.asker.begin()
 
     # ------------------------------------------------------------------ what lm-eval asks
 
@@ -138,80 +119,10 @@ class Remembering(LM):
 
         Raises:
             MedtasksError: the text of a request may not go where it would, or some have no answer; those that
-            came
-                are kept.
+                came are kept.
         """
-        self._engine.check({request.text for request in requests})
-        job, new = _Job(), list[Request]()
-        with self._lock:
-            for request in requests:
-                if request.key in job.keys:
-                    continue
-                job.keys.add(request.key)
-                if request.key in self.answers:
-                    continue
-                job.left += 1
-                self._under_way.setdefault(request.key, []).append(job)
-                if len(self._under_way[request.key]) == 1:
-                    new.append(request)
-        if job.left:
-            # long answers first: a long one that begins last is waited for alone
-            self._queue.put(sorted(new, key=lambda request: -int(request.settings.get("max_gen_toks") or 0)))
-            self._wait(job, quiet)
-        self.answers.flush()
-        if job.faults:
-            raise self._incomplete(job.faults, requests)
-        found = self.answers.known(job.keys)
+        found = self.asker.ask(requests, quiet=quiet)
         return [found[request.key] for request in requests]
-
-    def _wait(self, job: _Job, quiet: bool) -> None:
-        with tqdm(total=job.left, desc="requests", disable=quiet) as bar:
-            while not job.over.wait(LOOK):
-                self.answers.check()
-                if self._ended is not None:
-                    self._fail_the_rest(self._ended)
-                bar.update(bar.total - job.left - bar.n)
-            bar.update(bar.total - bar.n)
-        if isinstance(self._ended, MedtasksError):
-            raise self._ended
-
-    def _came(self, request: Request, outcome: Outcome) -> None:
-        """Keep an outcome, and tell those who wait for it."""
-        self.answers.put(request.key, outcome, request.task, request.document)
-        with self._lock:
-            self._tell(request.key, outcome)
-
-    def _tell(self, key: str, outcome: Outcome) -> None:
-        for job in self._under_way.pop(key, ()):
-            if isinstance(outcome, Fault):
-                job.faults.append(outcome)
-            job.left -= 1
-            if not job.left:
-                job.over.set()
-
-    def _work(self) -> None:
-        try:
-            self._engine.run(self._queue, self._came)
-            self._ended = getattr(self._engine, "ended", None)
-        except BaseException as error:
-            self._ended = error
-
-    def _fail_the_rest(self, why: Fault | BaseException) -> None:
-        fault = why if isinstance(why, Fault) else Fault(FaultKind.ENGINE, what_happened(why))
-        with self._lock:
-            for key in list(self._under_way):
-                self._tell(key, fault)
-
-    def _incomplete(self, faults: Sequence[Fault], requests: Sequence[Request]) -> MedtasksError:
-        tasks = ", ".join(sorted({request.task for request in requests}))
-        asked = len({request.key for request in requests})
-        (reason, n), *others = Counter(fault.in_words for fault in faults).most_common()
-        more = f", and {len(faults) - n} for other reasons" if others else ""
-        return MedtasksError(
-            f"{len(faults)} of {asked} requests have no answer: {reason} ({n}{more})",
-            where=tasks if len(tasks) < 200 else f"{tasks[:200]}…",
-            remedy="the same command asks only these again; what came is kept",
-        )
 
     def _by_its_own(self, kind: str, requests: Sequence[Instance]) -> list[Likelihood]:
         """Likelihoods by the model's own method, in blocks, each kept as it comes."""
@@ -224,11 +135,15 @@ class Remembering(LM):
                 found = getattr(self.model, kind)([instance for _, instance in block])
                 for (request, _), item in zip(block, found, strict=True):
                     value, greedy = item if isinstance(item, tuple) else (item, False)
-                    self._came(request, likeliest(request, [Likelihood(float(value), bool(greedy))]))
+                    self.asker.came(request, likeliest(request, [Likelihood(float(value), bool(greedy))]))
         self.answers.flush()
         known = self.answers.known(request.key for request in asked)
-        if len(known) < len({request.key for request in asked}):
-            raise self._incomplete([Fault(FaultKind.ENGINE, "the model gave no number")], asked)
+        if lacking := {request.key for request in asked} - known.keys():
+            raise MedtasksError(
+                f"the model gave no number for {len(lacking)} of {len(asked)} texts",
+                where=", ".join(sorted({request.task for request in asked}))[:200],
+                remedy="the same command asks only these again; what came is kept",
+            )
         return [known[request.key].likelihoods[0] for request in asked]
 
     def close(self) -> None:
@@ -237,10 +152,7 @@ class Remembering(LM):
         Raises:
             MedtasksError: the disk takes nothing more.
         """
-        self._queue.close()
-        self._engine.stop()
-        self._thread.join(LOOK)
-        self._engine.close()
+        self.asker.end()
         self.answers.close()
 
     # ------------------------------------------------------------------ requests

@@ -1,0 +1,362 @@
+"""Asks an engine for what a store does not hold: threads hand requests over, and wait for their answers."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+from tqdm import tqdm
+
+from medtasks_ext.egress import Text
+from medtasks_ext.engines.budget import Budget
+from medtasks_ext.engines.engine import Engine
+from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.privacy import what_happened
+from medtasks_ext.run.feed import Queue
+
+#: Seconds between two looks at what came.
+LOOK = 0.2
+#: Requests that wait at most before nothing more is taken, in places of the engine.
+AHEAD = 4
+
+
+class Store(Protocol):
+    """Holds outcomes by the keys of their requests."""
+
+    def __contains__(self, key: str) -> bool:
+        """Whether it has an answer."""
+
+    def known(self, keys: Iterable[str]) -> Mapping[str, Answer]:
+        """Key -> answer, of those that have one."""
+
+    def put(self, key: str, outcome: Outcome, task: str, document: str) -> None:
+        """Keep an outcome."""
+
+    def flush(self) -> None:
+        """Bring everything to the disk."""
+
+    def check(self) -> None:
+        """Raise what keeps outcomes from the disk."""
+
+
+class UnansweredError(MedtasksError):
+    """Some requests have no answer.
+
+    Attributes:
+        unasked: whether some of them were not asked.
+    """
+
+    unasked = False
+
+
+class Job:
+    """What one caller waits for."""
+
+    def __init__(self) -> None:
+        self.keys: set[str] = set()
+        self.left = self.unasked = 0
+        self.faults: list[Fault] = []
+        self.over = threading.Event()
+        self.over.set()
+
+
+@dataclass(slots=True)
+class _Sent:
+    cost: float | None  # US dollars at most
+    aside: float | None  # of them, those that are set aside now
+    unsure: int = 0  # tries that may have been charged, and count as spent already
+
+
+class Asker:
+    """Hands an engine what is new, keeps each outcome, and tells those who wait for it.
+
+    Args:
+        engine: that answers.
+        answers: the store.
+        budget: of the money that requests may cost.
+
+    Attributes:
+        ended: why the engine answers nothing any more; None while it does, and where nothing went wrong.
+        over: whether nothing more is asked.
+    """
+
+    def __init__(self, engine: Engine, answers: Store, budget: Budget | None = None) -> None:
+        self.engine, self.answers, self.budget = engine, answers, budget or Budget()
+        self.ended: Fault | BaseException | None = None
+        self.over, self.signals = False, 0
+        self._lock = threading.Lock()
+        self._under_way: dict[str, list[Job]] = {}  # key -> who waits
+        self._sent: dict[str, _Sent] = {}
+        self.queue = Queue(self._prepared, self._refused, 2 * engine.window, self._may, self._taken)
+        self.budget.freed = self.queue.wake
+        engine.again, engine.later = self._again, lambda request: self._tell(request.key, None)
+
+    # ------------------------------------------------------------------ what others may do otherwise
+
+    def most(self, request: Request) -> float | None:
+        """US dollars that a request may cost at most; None where requests cost nothing."""
+        return None
+
+    def sending(self, request: Request, intent: float | None) -> None:
+        """A request is sent, for the first time or once more; so many US dollars were set aside just now."""
+
+    def keep(self, request: Request, outcome: Outcome, settles: float | None) -> float | None:
+        """Store an outcome.
+
+        Args:
+            settles: US dollars that were set aside for it; None where none were, or they count as spent.
+
+        Returns:
+            What it cost; None where nobody knows.
+        """
+        self.answers.put(request.key, outcome, request.task, request.document)
+        return 0.0
+
+    def check(self, texts: set[Text]) -> None:
+        """Refuse texts that may not go where the engine sends them."""
+        self.engine.check(texts)
+
+    def words(self, request: Request, error: Exception) -> str:
+        """An error on the way of a request in words, without text that may not be shown."""
+        return what_happened(error)
+
+    # ------------------------------------------------------------------ asking
+
+    def ask(self, requests: Sequence[Request], *, quiet: bool = True) -> Mapping[str, Answer]:
+        """Key -> answer.
+
+        Args:
+            quiet: show no progress.
+
+        Raises:
+            MedtasksError: the text of a request may not go where it would, or some have no answer; those that
+                came are kept.
+        """
+        job = Job()
+        # long answers first: a long one that begins last is waited for alone
+        ordered = sorted(requests, key=lambda request: -int(request.settings.get("max_gen_toks") or 0))
+        self.add(job, ordered)
+        return self.wait(job, {request.task for request in requests}, quiet=quiet)
+
+    def add(self, job: Job, requests: Iterable[Request], ahead: int | None = None) -> int:
+        """Have requests asked that have no answer yet.
+
+        Args:
+            ahead: wait before that until at most so many are waiting.
+
+        Returns:
+            How many have an answer, or are asked for somebody else.
+        """
+        held, new = list(requests), list[Request]()
+        self.check({request.text for request in held})
+        with self._lock:
+            for request in held:
+                if request.key in job.keys:
+                    continue
+                job.keys.add(request.key)
+                if request.key in self.answers:
+                    continue
+                if self.over:
+                    job.unasked += 1
+                    continue
+                job.left += 1
+                job.over.clear()
+                waiting = self._under_way.setdefault(request.key, [])
+                waiting.append(job)
+                if len(waiting) == 1:
+                    new.append(request)
+        if new:
+            self.queue.put(new, ahead)
+        return len(held) - len(new)
+
+    def wait(self, job: Job, tasks: Iterable[str], *, quiet: bool = True) -> Mapping[str, Answer]:
+        """Key -> answer, once all requests of a job have their outcome.
+
+        Raises:
+            UnansweredError: some have no answer.
+            MedtasksError: what ended the engine, or keeps outcomes from the disk.
+        """
+        with tqdm(total=job.left, desc="requests", disable=quiet) as bar:
+            while not job.over.wait(LOOK):
+                self.answers.check()
+                bar.update(bar.total - job.left - bar.n)
+            bar.update(bar.total - bar.n)
+        self.answers.flush()
+        if not (job.faults or job.unasked):
+            return self.answers.known(job.keys)
+        if job.unasked and isinstance(self.ended, MedtasksError):
+            raise self.ended
+        raise self._unanswered(job, tasks)
+
+    def _unanswered(self, job: Job, tasks: Iterable[str]) -> UnansweredError:
+        why = Counter(fault.in_words for fault in job.faults)
+        if job.unasked:
+            ended = self.ended
+            if isinstance(ended, BaseException):
+                why[what_happened(ended)] += job.unasked
+            else:
+                why[ended.in_words if ended else "it was not asked"] += job.unasked
+        (reason, n), *others = why.most_common()
+        more = f", and {why.total() - n} for other reasons" if others else ""
+        names = ", ".join(sorted(tasks))
+        error = UnansweredError(
+            f"{why.total()} of {len(job.keys)} requests have no answer: {reason} ({n}{more})",
+            where=names if len(names) < 200 else f"{names[:200]}…",
+            remedy="the same command asks only these again; what came is kept",
+        )
+        error.unasked = bool(job.unasked)
+        return error
+
+    # ------------------------------------------------------------------ the engine
+
+    def begin(self) -> None:
+        """Serve in a thread of its own."""
+
+        def serve() -> None:
+            with suppress(BaseException):  # `ended` says it
+                self.serve()
+
+        self._thread = threading.Thread(target=serve, name="engine", daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Ask nothing more, and free what an engine holds that was begun."""
+        self.stop()
+        self.engine.stop()
+        self._thread.join(LOOK)
+        self.engine.close()
+
+    def serve(self) -> None:
+        """Run the engine until nothing more is asked; what has no outcome then is not asked any more.
+
+        Raises:
+            KeyboardInterrupt: the user wants to stop.
+        """
+        try:
+            with self._signals():
+                self.engine.run(self.queue, self.came)
+            if isinstance(self.ended, BaseException):
+                raise self.ended
+            self.ended = getattr(self.engine, "ended", None)
+        except BaseException as error:
+            self.ended = error
+            raise
+        finally:
+            self.stop()
+            for key in list(self._under_way):
+                self._tell(key, None)
+
+    def stop(self) -> None:
+        """Give the engine nothing more; what is under way comes home."""
+        with self._lock:
+            self.over = True
+        self.queue.close()
+
+    def came(self, request: Request, outcome: Outcome) -> None:
+        """Keep an outcome, settle its money, and tell those who wait."""
+        with self._lock:
+            sent = self._sent.pop(request.key, None)  # None for one that could not be prepared
+        aside = None if sent is None else sent.aside
+        unsure = isinstance(outcome, Fault) and sent is not None and outcome.maybe_paid > sent.unsure
+        cost = self.keep(request, outcome, None if unsure else aside)
+        if aside is not None:
+            self.budget.settle(aside, spent=0.0 if unsure else cost, unsure=aside if unsure else 0.0)
+        self._tell(request.key, outcome)
+
+    def _tell(self, key: str, outcome: Outcome | None) -> None:
+        with self._lock:
+            self._sent.pop(key, None)
+            for job in self._under_way.pop(key, ()):
+                if outcome is None:
+                    job.unasked += 1
+                elif isinstance(outcome, Fault):
+                    job.faults.append(outcome)
+                job.left -= 1
+                if not job.left:
+                    job.over.set()
+
+    def _prepared(self, request: Request) -> Request | Fault:
+        try:
+            return self.engine.prepare(request)
+        except Exception as error:  # one prompt must not cost the others
+            return Fault(FaultKind.ENGINE, self.words(request, error))
+
+    def _refused(self, request: Request, outcome: Outcome) -> None:
+        """In the queue's thread, whose error is one of the engine's."""
+        try:
+            self.came(request, outcome)
+        except Exception as error:
+            self.ended = error
+            self.stop()
+
+    # ------------------------------------------------------------------ money
+
+    def _may(self, request: Request) -> bool:
+        """Set money aside for a request that is next; False if there is none now."""
+        cost = self.most(request) if self.engine.sends else None
+        if cost is not None and not self.budget.reserve(cost):
+            if self.budget.exhausted:
+                self.stop()
+            return False
+        with self._lock:
+            self._sent[request.key] = _Sent(cost, cost)
+        return True
+
+    def _taken(self, request: Request) -> None:
+        self.sending(request, self._sent[request.key].aside)
+
+    def _again(self, request: Request, fault: Fault) -> bool | None:
+        """Whether a request may be sent once more; None if there is no money for it now.
+
+        A fault that cost nothing leaves the money to the next try. A try that may have been charged keeps it.
+        """
+        sent, intent = self._sent[request.key], None
+        if self.over:
+            return False
+        if fault.maybe_paid and sent.aside is not None:
+            sent.unsure += fault.maybe_paid
+            self.budget.settle(sent.aside, unsure=sent.aside)
+            sent.aside = None
+        if sent.aside is None and sent.cost is not None:
+            if not self.budget.reserve(sent.cost):
+                return False if self.budget.exhausted else None
+            sent.aside = intent = sent.cost
+        self.sending(request, intent)
+        return True
+
+    # ------------------------------------------------------------------ signals
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        """The first signal lets requests that may be charged come home; the second, or the first of a model
+        on this machine, does not."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def interrupt(*_: object) -> None:
+            self.signals += 1
+            if self.engine.local or self.signals > 1 or not self._sent:
+                raise KeyboardInterrupt
+            threading.Thread(target=self.stop).start()  # this one may hold the locks
+            self.engine.stop()
+            self.say("waiting for the answers that are under way (once more: stop at once)")
+
+        former = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in former.items():
+                signal.signal(number, handler)
+        if self.signals:
+            raise KeyboardInterrupt
+
+    def say(self, line: str) -> None:
+        """Tell the user."""
+        print(line)
