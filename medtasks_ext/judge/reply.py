@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 from medtasks_ext.answers.reader.reply import without_reasoning
 from medtasks_ext.jsonfile import Json, JsonError, parse_json
 
+#: How judges write a truth value.
+_TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 #: The key of the code.
 CODE = "code"
 _LONGEST = 200_000
@@ -73,12 +76,15 @@ def read_verdict(reply: str, names: list[str], fields: Fields, code: str) -> Ver
             "no object with the request's code" if sources else "no JSON object in the reply"
         )
     verdicts = [{key: value for key, value in item.items() if key != CODE} for item in own]
-    verdict: Verdict = verdicts[-1]
-    _check(verdict, names, fields)
+    verdict = _checked(verdicts[-1], names, fields)
     ratings = _ratings(verdict, fields)
-    if any(_is_valid(item, names, fields) and _ratings(item, fields) != ratings for item in verdicts):
-        raise UnreadableError("two verdicts that disagree")
-    return verdict
+    for item in verdicts[:-1]:
+        with suppress(UnreadableError):
+            if _ratings(_checked(item, names, fields), fields) != ratings:
+                break
+    else:
+        return verdict
+    raise UnreadableError("two verdicts that disagree")
 
 
 def read_only_verdict(
@@ -95,8 +101,7 @@ def read_only_verdict(
         given = parse_json(_unfenced(without_reasoning(reply).strip()), strict=True)
     except JsonError as error:
         raise UnreadableError("the reply is not one JSON object" if error.line else str(error)) from None
-    verdict = {bare: given} if bare else given
-    _check(verdict, names, fields)
+    verdict = _checked({bare: given} if bare else given, names, fields)
     texts = [key for key, kind in fields.items() if isinstance(kind, str)]
     explained = any(verdict[name][key].strip() for name in names for key in texts)
     least = len("{}") if bare else sum(map(len, names))  # other spellings are longer
@@ -104,8 +109,7 @@ def read_only_verdict(
         given == _value(source) for text in shown for source in _sources(text) if len(source) > least
     ):
         raise UnreadableError("a copy of an object in the rated text")
-    only: Verdict = verdict
-    return only
+    return verdict
 
 
 _FENCE = re.compile(r"```(?:json)?\s*\n", re.IGNORECASE)
@@ -124,25 +128,24 @@ def _ratings(verdict: Verdict, fields: Fields) -> dict[str, list[Any]]:
     return {name: [value[key] for key in rated] for name, value in verdict.items()}
 
 
-def _is_valid(value: Any, names: list[str], fields: Fields) -> bool:
-    try:
-        _check(value, names, fields)
-    except UnreadableError:
-        return False
-    return True
-
-
-def _check(verdict: Any, names: list[str], fields: Fields) -> None:
-    _check_keys(verdict, names, "the object")
+def _checked(given: Any, names: list[str], fields: Fields) -> Verdict:
+    """What satisfies the schema; a truth value may be written as models write one."""
+    _check_keys(given, names, "the object")
+    verdict: Verdict = {}
     for name in names:
-        _check_keys(verdict[name], fields, name)
+        _check_keys(given[name], fields, name)
+        verdict[name] = dict(given[name])
         for key, kind in fields.items():
-            value = verdict[name][key]
+            value = given[name][key]
             if isinstance(kind, str):
                 if not isinstance(value, str):
                     raise UnreadableError(f"{name}.{key} is not a text")
-            elif not any(type(value) is type(allowed) and value == allowed for allowed in kind):
+                continue
+            if isinstance(kind[0], bool):
+                value = verdict[name][key] = _TRUTH.get(str(value).strip().lower(), value)
+            if not any(type(value) is type(allowed) and value == allowed for allowed in kind):
                 raise UnreadableError(f"{name}.{key} is not one of {', '.join(map(str, kind))}")
+    return verdict
 
 
 def _check_keys(value: Any, wanted: Iterable[str], what: str) -> None:

@@ -343,7 +343,7 @@ def test_an_adjudicator_that_is_not_there_is_noticed_before_anything_is_paid_for
         (verdict(["p1", "p2"], {"p1"}), "exactly the keys"),
         (verdict(["p1", "p2", "p3", "p4"], {"p1"}), "exactly the keys p1, p2, p3"),
         (verdict(["p1", "p2", "P3"], {"p1"}), "exactly the keys p1, p2, p3"),
-        (verdict(["p1", "p2", "p3"], {"p1"}).replace("true", "1"), "p1.met is not one of False, True"),
+        (verdict(["p1", "p2", "p3"], {"p1"}).replace("true", "2"), "p1.met is not one of False, True"),
         (verdict(["p1", "p2", "p3"], {"p1"}).replace("true", '"满足"'), "p1.met is not one of False, True"),
         (verdict(["p1", "p2", "p3"], {"p1"}).replace('"依据如此"', "7", 1), "p1.reason is not a text"),
     ],

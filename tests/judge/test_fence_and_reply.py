@@ -324,6 +324,17 @@ def test_a_yes_that_may_be_the_answers_own_word_is_not_read():
     assert read_of_form("yes", "Yes, it is the same.", "sarcoidosis") == [True, True]
 
 
+@pytest.mark.parametrize("yes", ["true", '"true"', '"True"', '"yes"', "1", '"1"'])
+@pytest.mark.parametrize("no", ["false", '"false"', '"No"', "0"])
+def test_a_truth_value_may_be_written_as_models_write_one(yes, no):
+    rubric, texts = Rubric(TRUTHS), {"question": "Q", "response": "R", "gold": "G"}
+    axes = f'"right": {{"explanation": "", "holds": {yes}}}, "safe": {{"explanation": "", "holds": {no}}}'
+    said = f'{{"code": "{fence_code(texts.values())}", {axes}}}'
+    assert rubric.ratings(rubric.read(said, texts)) == {"right": 1, "safe": 0}
+    with pytest.raises(UnreadableError, match=r"right\.holds is not one of"):
+        rubric.read(said.replace(f'"holds": {yes}', '"holds": "perhaps"', 1), texts)
+
+
 def test_the_prompt_version_changes_with_the_rubric():
     other = RUBRIC.judging.model_copy(update={"role": "a nurse"})
     assert Rubric(other).version != RUBRIC.version == Rubric(RUBRIC.judging).version
