@@ -68,7 +68,7 @@ def run(quick: bool) -> Iterator[Row]:
         )
     with tempfile.TemporaryDirectory() as folder, _server(Path(folder)) as url:
         jury = make_run(Path(folder) / "run", url, n)
-        stored = Path(folder) / "run" / "judgements" / f"{TASK}.jsonl"
+        stored = Path(folder) / "run" / "judgements" / "answers.jsonl"
         arguments = ("--jury", str(jury), "--prompts", "own")
         process = subprocess.Popen(
             [sys.executable, "-m", "medtasks_ext", "judge", "run", f"{folder}/run", *arguments],
@@ -137,7 +137,7 @@ def judged(folder: str, jury: str) -> dict[str, float]:
     began, worked = time.perf_counter(), time.process_time()
     command.judge([folder], jury_name=jury, prompts="own")  # whose verdicts carry a code
     seconds, processor = time.perf_counter() - began, time.process_time() - worked
-    lines = (Path(folder) / "judgements" / f"{TASK}.jsonl").read_text().splitlines()
+    lines = (Path(folder) / "judgements" / "answers.jsonl").read_text().splitlines()
     return {
         "seconds": seconds,
         "processor": processor,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import closing, nullcontext
+from contextlib import ExitStack, closing
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -21,9 +21,9 @@ from medtasks_ext.egress import Egress
 from medtasks_ext.runs.lease import Lease
 
 if TYPE_CHECKING:
+    from medtasks_ext.judge.asking import End
     from medtasks_ext.judge.cases import JudgedTask
     from medtasks_ext.judge.jury import Jury
-    from medtasks_ext.judge.planner import End
     from medtasks_ext.studies.said import Said
 
 
@@ -40,29 +40,29 @@ def ask_jury(
 ) -> tuple[Said, End | None] | None:
     """Ask what is not in the folder yet; None after a dry run. `what` judges give, in words."""
     from medtasks_ext.engines.budget import budget_of
+    from medtasks_ext.judge.asking import Judging
     from medtasks_ext.judge.asks import NOT_ASKED, RunToJudge
-    from medtasks_ext.judge.budget import paid
     from medtasks_ext.judge.checks import check_jury
-    from medtasks_ext.judge.planner import JuryPlanner
-    from medtasks_ext.judge.store import JudgementStore
+    from medtasks_ext.judge.store import JudgementStore, paid
     from medtasks_ext.studies.said import said_of
 
-    store = JudgementStore(out_folder(folder))
-    private = not all(task.open_access for task in tasks)
-    with nullcontext() if asking.dry_run else Lease(folder, command, private=private), closing(store):
-        store.open()
+    folder, private = out_folder(folder), not all(task.open_access for task in tasks)
+    with ExitStack() as stack:
+        if not asking.dry_run:
+            stack.enter_context(Lease(folder, command, private=private))
+        store = stack.enter_context(closing(JudgementStore(folder, write=not asking.dry_run)))
         check_jury(asking.jury, tasks)
         egress = Egress.of(asking.allow_host or [])
-        planner = JuryPlanner(asking.jury, [RunToJudge(tasks, store)], say=say, egress=egress)
+        judging = Judging(asking.jury, [RunToJudge(tasks, store)], say, egress)
         budget = budget_of(asking.max_cost, *paid(asking.jury, [store]))
         if asking.dry_run:
-            warn_withheld(planner, planner.pending())
-            print_estimates(planner.estimates(planner.pending()), budget)
+            warn_withheld(judging, judging.pending())
+            print_estimates(judging.estimates(judging.pending()), budget)
             return None
-        end = ask_all([planner], budget)
+        end = ask_all(judging, budget)
         said = said_of(asking.jury, tasks, store)
         open_asks = Counter(
-            (ask.request.judge, store.why_not(ask.key, NOT_ASKED)) for ask in planner.pending()
+            (ask.request.judge, store.why_not(ask.question, NOT_ASKED)) for ask in judging.pending()
         )
     for (judge, reason), n in open_asks.most_common():
         say(f"missing: {judge}: {n:,} ({reason})")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,14 +33,14 @@ from medtasks_ext.runs.served import other_models
 
 if TYPE_CHECKING:
     from medtasks_ext.engines.budget import Budget
+    from medtasks_ext.judge.asking import End
     from medtasks_ext.judge.asks import RunToJudge
     from medtasks_ext.judge.cases import JudgedTask
     from medtasks_ext.judge.jury import Jury
-    from medtasks_ext.judge.planner import End
-    from medtasks_ext.judge.ratings import Ratings
     from medtasks_ext.judge.scores import DocumentScore
     from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.runner.run import Run
+    from medtasks_ext.studies.ratings import Ratings
 
 _FIGURE = 6  # width of the longest figure
 
@@ -84,11 +84,10 @@ def judge(
         remedy = "medtasks judge run runs/MODEL --jury medhelm"
         raise MedtasksError("no run is named", where="medtasks judge", remedy=remedy)
     from medtasks_ext.engines.budget import budget_of
+    from medtasks_ext.judge.asking import Judging
     from medtasks_ext.judge.asks import RunToJudge
-    from medtasks_ext.judge.budget import paid
     from medtasks_ext.judge.checks import check_jury, tasks_to_judge
-    from medtasks_ext.judge.planner import JuryPlanner
-    from medtasks_ext.judge.store import JudgementStore
+    from medtasks_ext.judge.store import JudgementStore, paid
     from medtasks_ext.prompts.official.choice import prompt_source_of
     from medtasks_ext.runner.run import Run
     from medtasks_ext.runs.sums import working_in
@@ -104,35 +103,33 @@ def judge(
             if not dry_run and run.manifest_file.is_file():  # a folder that is none stays untouched
                 stack.enter_context(working_in(run.folder, "medtasks judge"))
             run.load()
-            store = JudgementStore(run.folder)
-            store.open(sealed=run.manifest.judgements, bound=run.manifest.bound)
+            store = stack.enter_context(closing(JudgementStore(run.folder, write=not dry_run)))
             chosen = tasks_to_judge(run, wanted, store, source)
             check_jury(jury, chosen)
-            _say_changed(run, store)
+            for line in store.damaged:
+                say(f"note: {run.files.judgements}: {line} is damaged; what is missing is asked again")
             if egress.allowed and not dry_run:
                 run.manifest.allow(sorted(egress.allowed))
                 run.save()
-            if not dry_run:
-                stack.callback(_seal, run, store)
             to_judge[name] = RunToJudge(chosen, store)
         if decisions:
             _take_decisions(Path(decisions), list(to_judge.values()), jury, keep=not dry_run)
         people = _ratings(ratings, {name: item.tasks for name, item in to_judge.items()}, keep=not dry_run)
         stores = [item.store for item in to_judge.values()]
         budget = budget_of(asking.max_cost, *paid(jury, stores))
-        engine = JuryPlanner(jury, list(to_judge.values()), say=say, egress=egress)
+        judging = Judging(jury, list(to_judge.values()), say, egress)
         _say_wording([task for item in to_judge.values() for task in item.tasks])
-        asks = engine.pending() if dry_run else []
+        asks = judging.pending() if dry_run else []
         if dry_run:
-            possible = engine.possible(asks)
-            warn_withheld(engine, [*asks, *possible])
-            print_estimates(engine.estimates([*asks, *possible]), budget)
+            possible = judging.possible(asks)
+            warn_withheld(judging, [*asks, *possible])
+            print_estimates(judging.estimates([*asks, *possible]), budget)
             if possible:
                 typer.echo(
                     f"of them {len(possible):,} at most to {jury.adjudicator_name}, for disputed cases"
                 )
             return DONE
-        return _finish(jury, runs, to_judge, ask_all([engine], budget), people, budget)
+        return _finish(jury, runs, to_judge, ask_all(judging, budget), people, budget)
 
 
 def _wanted(names: str | None) -> set[str] | None:
@@ -163,7 +160,7 @@ def _take_decisions(path: Path, runs: Sequence[RunToJudge], jury: Jury, *, keep:
 
 
 def _ratings(path: str | None, runs: Mapping[str, Sequence[JudgedTask]], *, keep: bool) -> Ratings:
-    from medtasks_ext.judge.ratings import keep_ratings, kept_ratings, read_ratings
+    from medtasks_ext.studies.ratings import keep_ratings, kept_ratings, read_ratings
 
     if path:
         given = read_ratings(Path(path), runs)
@@ -176,26 +173,11 @@ def _ratings(path: str | None, runs: Mapping[str, Sequence[JudgedTask]], *, keep
     return kept
 
 
-def _say_changed(run: Run, store: JudgementStore) -> None:
-    for task in store.changed:
-        line = f"judgements/{task}.jsonl does not hold any more what it held when it was judged"
-        say(f"note: {line}; what is missing is asked again")
-        run.manifest.note([line])
-
-
 def _say_wording(tasks: Sequence[JudgedTask]) -> None:
     known = [task for task in tasks if task.rubric.judging.official]
     for words, whose in (("official", "the suite's own"), ("own", "our")):
         if names := [task.name for task in known if task.rubric.wording == words]:
             say(f"judges are asked in {whose} words: {counted(len(names), 'task')} ({some(names)})")
-
-
-def _seal(run: Run, store: JudgementStore) -> None:
-    """Bring what was said to the disk, and its state into the manifest."""
-    store.close()
-    if store.seals != run.manifest.judgements:
-        run.manifest.judgements = store.seals
-        run.save()
 
 
 # ---------------------------------------------------------------------- results
@@ -209,11 +191,11 @@ def _finish(
     people: Ratings,
     budget: Budget,
 ) -> int:
-    from medtasks_ext.judge.clinicians import clinician_figures
     from medtasks_ext.judge.disputed import queue_file
     from medtasks_ext.judge.jury import HUMAN
     from medtasks_ext.judge.report import agreement_frame, judge_axis_figures, judge_figures, write_figures
     from medtasks_ext.judge.scores import document_scores, keep_scores
+    from medtasks_ext.studies.clinicians import clinician_figures
 
     stopped = outcome.stopped if outcome else {}
     scored: dict[str, list[tuple[JudgedTask, list[DocumentScore]]]] = {}
@@ -234,10 +216,9 @@ def _finish(
     complete = all(item.complete for items in scored.values() for _, scores in items for item in scores)
     say_spent(outcome, budget, "these runs")
     _say_served(jury, [(store, tasks) for tasks, store in to_judge.values()])
-    for name, run in runs.items():
+    for run in runs.values():
         say_sent(run.folder)
         say(f"results: {run.folder / 'results.json'}, {run.folder / 'judgements'}")
-        _seal(run, to_judge[name].store)
     waiting = [
         queue_file(run.folder, task.name)
         for name, run in runs.items()

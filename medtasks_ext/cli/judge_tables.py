@@ -9,8 +9,8 @@ import typer
 
 from medtasks_ext.cli.judging import number
 from medtasks_ext.cli.tables import show, spread, texts
-from medtasks_ext.judge.clinicians import MUCH, PEOPLE, ROUGE, has_bertscore
 from medtasks_ext.judge.report import ALL, COMPOSITE, POOLED
+from medtasks_ext.studies.clinicians import MUCH, PEOPLE, ROUGE, has_bertscore
 
 if TYPE_CHECKING:
     import pyarrow as pa

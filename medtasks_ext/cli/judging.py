@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -17,17 +16,17 @@ from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
     from medtasks_ext.engines.budget import Budget
+    from medtasks_ext.judge.asking import End, Judging
     from medtasks_ext.judge.asks import Ask
-    from medtasks_ext.judge.budget import CostEstimate
-    from medtasks_ext.judge.planner import End, JuryPlanner
+    from medtasks_ext.judge.cost import CostEstimate
 
 LINE_SECONDS = 10.0
 DONE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 
 
-def warn_withheld(engine: JuryPlanner, asks: Sequence[Ask]) -> None:
+def warn_withheld(judging: Judging, asks: Sequence[Ask]) -> None:
     try:
-        engine.check(asks)
+        judging.check(asks)
     except MedtasksError as error:
         say(f"warning: {error}")
 
@@ -76,26 +75,22 @@ def _usd(costs: Sequence[float | None]) -> str:
     return f"{sum(known):,.2f}" + (" and more" if len(known) < len(costs) else "")
 
 
-def ask_all(planners: Sequence[JuryPlanner], budget: Budget) -> End | None:
+def ask_all(judging: Judging, budget: Budget) -> End | None:
     """Ask the judges, with a display of how far they are; None where nothing is left to ask."""
     from medtasks_ext.judge.jury import check_keys
-    from medtasks_ext.judge.planner import judge_all
     from medtasks_ext.runner.tally import Tally
 
-    needed = Counter[str]()
-    for planner in planners:
-        needed.update(planner.open())
+    needed = judging.needed()
     asked = {name: n for name, n in needed.items() if n}
     if not asked:
         return None
-    check_keys([judge for planner in planners for judge in planner.jury.models if judge.name in needed])
-    priced = any(judge.price for planner in planners for judge in planner.jury.models)
-    tally = Tally(asked, budget=budget if priced else None)
+    models = judging.jury.models
+    check_keys([judge for judge in models if judge.name in needed])
+    tally = Tally(asked, budget=budget if any(judge.price for judge in models) else None)
     with Progress(tally, what="judgements", every=LINE_SECONDS) as progress:
-        for planner in planners:
-            planner.watcher, planner.say = progress, progress.say
+        judging.say, judging.show = progress.say, progress.ended
         try:
-            return judge_all(planners, budget, needed)
+            return judging.go(budget, needed)
         finally:
             progress.say(progress.so_far())
 

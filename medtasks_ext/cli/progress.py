@@ -21,13 +21,14 @@ from medtasks_ext.cli.live import (
     view,
 )
 from medtasks_ext.cli.words import counted, duration, say
+from medtasks_ext.engines.records import Fault
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from medtasks_ext.engines.budget import Budget
-    from medtasks_ext.engines.records import Answer, Fault, Request
+    from medtasks_ext.engines.records import Answer, Outcome, Request
     from medtasks_ext.runner.alarms import Alarms
     from medtasks_ext.runner.tally import Tally, TaskTally
 
@@ -113,6 +114,13 @@ class Progress:
         with self._lock:
             self.tally.faulted(request, fault)
         self._after(request)
+
+    def ended(self, request: Request, outcome: Outcome) -> None:
+        """A request has its outcome."""
+        if isinstance(outcome, Fault):
+            self.faulted(request, outcome)
+        else:
+            self.answered(request, outcome)
 
     def finished(self, task: str, entry: TaskEntry) -> None:
         if entry.state is TaskState.DONE:

@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from medtasks_ext.egress import Text
-from medtasks_ext.judge.cases import Case, JudgedTask, response_hash
-from medtasks_ext.judge.jury import Judge, Jury
+from medtasks_ext.judge.cases import Case, JudgedTask
 from medtasks_ext.judge.procedures import PROCEDURES, Judged, JudgeRequest
-from medtasks_ext.runs.outcomes import About
 
 if TYPE_CHECKING:
+    from medtasks_ext.engines.records import Outcome
+    from medtasks_ext.judge.jury import Jury
     from medtasks_ext.judge.protocol import Rubric
-    from medtasks_ext.judge.store import JudgementStore, Reply
-    from medtasks_ext.runs.outcomes import Intent
+    from medtasks_ext.judge.store import JudgementStore
+    from medtasks_ext.run.store import Intent
 
 #: Why a judgement is missing that nobody was asked for.
 NOT_ASKED = "not asked yet"
 
 
 class Ask(NamedTuple):
-    key: str
+    question: str  # its key, whatever was said
+    key: str  # of the draw that comes next
     task: JudgedTask
     case: Case
     request: JudgeRequest
     store: JudgementStore
+
+    @classmethod
+    def of(
+        cls, task: JudgedTask, case: Case, request: JudgeRequest, jury: Jury, store: JudgementStore
+    ) -> tuple[Ask, Judged | None]:
+        """A question, and the ratings in its last reply, if there are some."""
+        question = task.key(jury.identities[request.judge], case, request)
+        key, last = store.drawn(question)
+        known = Judged(request, last.ratings) if last and last.ratings is not None else None
+        return cls(question, key, task, case, request, store), known
 
     @property
     def rubric(self) -> Rubric:
@@ -34,20 +46,15 @@ class Ask(NamedTuple):
     def text(self) -> Text:
         return Text(self.task.name, is_open=self.task.open_access or self.case.synthetic)
 
-    def about(self, judge: Judge) -> About:
-        return About(
-            judge.name,
-            model=judge.model,
-            protocol=self.rubric.judging.protocol,
-            prompt_version=self.rubric.version,
-            wording=self.rubric.wording,
-            run=self.case.run,
-            point=self.request.point,
-            response_hash=response_hash(self.case),
-        )
+    def keep(self, outcome: Outcome | Intent, read: Mapping[str, Any] | None = None) -> None:
+        """Store what became of it.
 
-    def add(self, judge: Judge, entry: Reply | Intent, settles: float | None = None) -> None:
-        self.store.add(self.task.name, self.key, self.case.document, self.about(judge), entry, settles)
+        Args:
+            read: what was read in the reply, and further words of its line.
+        """
+        point = {} if self.request.point is None else {"point": self.request.point}
+        about = {"judge": self.request.judge, **point, "wording": self.rubric.wording, **(read or {})}
+        self.store.put(self.key, outcome, self.task.name, self.case.document, about)
 
 
 class RunToJudge(NamedTuple):
@@ -55,44 +62,25 @@ class RunToJudge(NamedTuple):
     store: JudgementStore
 
 
-def done_requests(task: JudgedTask, case: Case, jury: Jury, store: JudgementStore) -> list[Judged]:
-    """What was judged under the task's protocol, further rounds and physicians included."""
-    return requests_of(task, case, jury, store)[0]
-
-
-def open_requests(task: JudgedTask, case: Case, jury: Jury, store: JudgementStore) -> list[Ask]:
-    """What a case still needs, as far as is known before the answers to it are there.
-
-    Among it may be a physician's decision, which no model is asked for.
-    """
-    return requests_of(task, case, jury, store)[1]
-
-
 def requests_of(
     task: JudgedTask, case: Case, jury: Jury, store: JudgementStore
 ) -> tuple[list[Judged], list[Ask]]:
-    rounds = _rounds(task, case, jury, store)
-    done = [judged for _, judged in rounds if judged is not None]
-    return done, [ask for ask, judged in rounds if judged is None]
-
-
-def _rounds(
-    task: JudgedTask, case: Case, jury: Jury, store: JudgementStore
-) -> list[tuple[Ask, Judged | None]]:
+    """What was judged under the task's protocol, and what is still open, as far as that is known before the
+    answers to it are there; a physician's decision may be among both.
+    """
     if not case.asked:
-        return []
+        return [], []
     protocol = task.rubric.protocol
     procedure, panel = PROCEDURES[protocol.procedure], protocol.panel(jury)
-    asked: dict[str, tuple[Ask, Judged | None]] = {}
+    done: dict[str, Judged] = {}
     while True:
-        done = [judged for _, judged in asked.values() if judged is not None]
-        new = 0
-        for request in procedure(case.subject, panel, done):
-            key = task.key(jury.identities[request.judge], case, request)
-            if key not in asked:
-                known = store.by_key.get(key)
-                ask = Ask(key, task, case, request, store)
-                asked[key] = (ask, Judged(request, known.ratings) if known else None)
-                new += known is not None
-        if not new:
-            return list(asked.values())
+        still_open: dict[str, Ask] = {}
+        before = len(done)
+        for request in procedure(case.subject, panel, list(done.values())):
+            ask, judged = Ask.of(task, case, request, jury, store)
+            if judged is None:
+                still_open[ask.question] = ask
+            else:
+                done.setdefault(ask.question, judged)
+        if len(done) == before:
+            return list(done.values()), list(still_open.values())

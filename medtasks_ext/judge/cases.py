@@ -15,6 +15,7 @@ from medtasks_ext.judge.protocol import AXIS, Rubric
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.prompts.official.juries import jury_words
 from medtasks_ext.rows.spec import Judging, dataset_spec
+from medtasks_ext.run.store import key_of
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.samples import RESCORE, iter_samples
 
@@ -111,15 +112,8 @@ class JudgedTask:
 
     def key(self, identity: str, case: Case, request: JudgeRequest) -> str:
         """Judge (of `Jury.identities`), prompt version, document, point asked about, and all texts shown."""
-        parts = [
-            identity,
-            case.rubric_of(request).version,
-            self.name,
-            case.document,
-            *(() if request.point is None else (request.point,)),
-            *(f"{name}\x1e{text}" for name, text in sorted(request.texts.items())),
-        ]
-        return sha256("\x1f".join(parts).encode(errors="surrogatepass")).hexdigest()[:32]
+        version, texts = case.rubric_of(request).version, dict(request.texts)
+        return key_of(identity, [version, self.name, case.document, request.point, texts])
 
 
 def response_hash(case: Case) -> str:

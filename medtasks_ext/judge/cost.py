@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from medtasks_ext.engines.budget import most_tokens
 
 if TYPE_CHECKING:
-    from medtasks_ext.engines.records import Fault
+    from medtasks_ext.engines.records import Usage
     from medtasks_ext.jsonfile import Json
+    from medtasks_ext.judge.jury import Judge
     from medtasks_ext.results.prices import JudgePrice
-    from medtasks_ext.runs.outcomes import Judgement
+
+#: Bytes per token where a server does not count: English and Chinese text come close to it.
+BYTES_PER_TOKEN = 4
+
+
+class Reply(NamedTuple):
+    """What a reply took."""
+
+    usage: Usage
+    cost: float | None  # US dollars, at the price of the jury file at the time; None where it had none
 
 
 @dataclass(frozen=True)
@@ -23,7 +36,7 @@ class JudgingCost:
     estimated: int = 0
 
     @classmethod
-    def of(cls, replies: Iterable[Judgement | Fault], unsure: float) -> JudgingCost:
+    def of(cls, replies: Iterable[Reply], unsure: float) -> JudgingCost:
         """`unsure`: US dollars at most of requests whose reply never came."""
         counted = list(replies)
         priced = [reply.cost for reply in counted if reply.cost is not None]
@@ -32,10 +45,7 @@ class JudgingCost:
             unsure=unsure,
             replies=len(counted),
             unpriced=len(counted) - len(priced),
-            estimated=sum(
-                reply.cost is not None and reply.usage is not None and not reply.usage.counted
-                for reply in counted
-            ),
+            estimated=sum(reply.cost is not None and not reply.usage.counted for reply in counted),
         )
 
     def __add__(self, other: JudgingCost) -> JudgingCost:
@@ -66,3 +76,33 @@ def jury_cost_bound(
     """
     read = input_tokens + documents * answer_budget
     return sum(judge.price.of(read, documents * judge.reply_budget) for judge in judges)
+
+
+@dataclass(frozen=True)
+class CostEstimate:
+    judge: str
+    requests: int  # to send
+    prompt_tokens: int  # estimated
+    completion_tokens: int  # at most
+    cost: float | None  # USD at most, or None where no price is known
+    measured: bool  # whether prompt tokens follow from this judge's own counts so far
+
+
+def estimate(judge: Judge, prompt_bytes: Iterable[int], so_far: Iterable[Usage]) -> CostEstimate:
+    """Estimate from the sizes of the prompts.
+
+    Bytes become tokens at the rate that the server has counted for this judge; before it has counted
+    any, four bytes are taken for a token.
+    """
+    sizes, counted = list(prompt_bytes), [usage for usage in so_far if usage.counted and usage.prompt_bytes]
+    rate = 1 / BYTES_PER_TOKEN
+    if counted:
+        rate = sum(item.prompt for item in counted) / sum(item.prompt_bytes or 0 for item in counted)
+    prompt, completion = round(sum(sizes) * rate), len(sizes) * judge.max_tokens
+    cost = judge.cost(prompt, completion) if judge.price is not None else None
+    return CostEstimate(judge.name, len(sizes), prompt, completion, cost, bool(counted))
+
+
+def highest_cost(judge: Judge, messages: list[dict[str, str]], schema: Mapping[str, Any]) -> float:
+    """The schema of the verdict is counted, too."""
+    return judge.cost(most_tokens(messages) + len(json.dumps(schema)), judge.max_tokens)

@@ -6,6 +6,7 @@ The queue is what `medtasks human export --kind points` reads; the decisions are
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,14 +15,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from pydantic import BaseModel, Field, ValidationError
 
 from medtasks_ext.atomic import remove
+from medtasks_ext.engines.records import Answer
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.jsonfile import numbered_lines, write_lines
-from medtasks_ext.judge.asks import RunToJudge, done_requests
-from medtasks_ext.judge.cases import Case, JudgedTask, response_hash
+from medtasks_ext.judge.asks import Ask, RunToJudge, requests_of
+from medtasks_ext.judge.cases import Case, JudgedTask
 from medtasks_ext.judge.jury import HUMAN, HUMAN_IDENTITY, Jury
 from medtasks_ext.judge.procedures import JudgeRequest, is_disputed
 from medtasks_ext.runs.folder import RunFolder
-from medtasks_ext.runs.outcomes import QUEUE, About, Judgement
 from medtasks_ext.strict import faults_of
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def queue_file(folder: Path, task: str) -> Path:
-    return RunFolder(folder).judgements / f"{QUEUE}{task}.jsonl"
+    return RunFolder(folder).judgements / f"disputed_{task}.jsonl"
 
 
 def write_queue(folder: Path, task: JudgedTask, cases: Iterable[Case]) -> None:
@@ -130,7 +131,7 @@ def _take(
     decided: Decided, decision: _Decision, place: _Place, jury: Jury, path: Path, *, keep: bool
 ) -> None:
     task, case, store = place
-    done = done_requests(task, case, jury, store)
+    done, _ = requests_of(task, case, jury, store)
     if not is_disputed(case.subject, task.rubric.protocol.panel(jury), done):
         decided.agreed += 1
         return
@@ -138,13 +139,11 @@ def _take(
         decided.open += 1
         return
     met = {point.id: float(bool(point.met)) for point in decision.points}
-    known = store.by_key.get(_key(task, case))
+    ask, known = Ask.of(task, case, JudgeRequest(HUMAN, case.texts), jury, store)
     if known and known.ratings == met:
         return
     decided.taken += known is None
     decided.replaced += known is not None
     if keep:
-        hashed, protocol = response_hash(case), task.rubric.judging.protocol
-        about = About(HUMAN, protocol=protocol, run=case.run, response_hash=hashed)
-        entry = Judgement({name: met[name] for name in case.rubric.axes}, decisions=str(path))
-        store.add(task.name, _key(task, case), case.document, about, entry)
+        ratings = {name: met[name] for name in case.rubric.axes}
+        ask.keep(Answer(json.dumps(met)), {"ratings": ratings, "decisions": str(path)})

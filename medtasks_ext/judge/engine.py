@@ -12,6 +12,7 @@ from medtasks_ext.engines.faults import shortened
 from medtasks_ext.engines.http import FIRST_PAUSE, Client, Failed, Pace, Retry, Server
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Request, Usage
 from medtasks_ext.engines.server import ServerEngine
+from medtasks_ext.judge.cost import BYTES_PER_TOKEN
 from medtasks_ext.privacy import shows_text
 
 if TYPE_CHECKING:
@@ -21,13 +22,11 @@ if TYPE_CHECKING:
 #: Tries of a request that fails on the way.
 MAX_TRIES = 8
 PROBE_SECONDS = 60.0
-#: Bytes per token where a server does not count: English and Chinese text come close to it.
-BYTES_PER_TOKEN = 4
 _CHATS = "/chat/completions"
 _PROBE = [{"role": "user", "content": "1"}]
 CUT_REPLY = "reply cut at max_tokens"
 #: Why a reply holds no verdict, where the server says it: finish -> words.
-_SHORTFALLS = {
+SHORTFALLS = {
     "length": CUT_REPLY,
     "refusal": "the judge declined",
     "content_filter": "the judge's server filtered the reply",
@@ -36,12 +35,9 @@ _SHORTFALLS = {
 
 class JudgeEngine(ServerEngine):
     def __init__(
-        self,
-        judge: Judge,
-        say: Callable[[str], None] = lambda line: None,
-        egress: Egress | None = None,
+        self, judge: Judge, render: Callable[[Request], Request], say: Callable[[str], None], egress: Egress
     ) -> None:
-        self.judge = judge
+        self.judge, self._render = judge, render
         self.takes_schema = True  # False once the server has refused a schema
         key = judge.api_key
         server = Server(
@@ -62,6 +58,9 @@ class JudgeEngine(ServerEngine):
             egress=egress,
         )
         self.local = False  # verdicts under way are waited for, also those of a model on this machine
+
+    def prepare(self, request: Request) -> Request:
+        return self._render(request)
 
     def is_exhausted(self, fault: Fault) -> bool:
         return not self._retry.again(fault, fault.tries)
@@ -140,11 +139,8 @@ def chat_body(
     limit: int | None = None,
 ) -> Json:
     """Without a schema the server is asked for no verdict's form; the limit is the jury file's by default."""
-    body: Json = {
-        "model": judge.model,
-        "messages": messages,
-        judge.max_tokens_key: limit or judge.max_tokens,
-    }
+    tokens = limit or judge.max_tokens
+    body: Json = {"model": judge.model, "messages": messages, judge.max_tokens_key: tokens}
     if judge.temperature is not None:
         body["temperature"] = judge.temperature
     if schema is not None:
@@ -160,11 +156,6 @@ def usage_of(answer: Answer, messages: list[dict[str, str]]) -> Usage:
         return Usage(answer.usage.prompt, answer.usage.completion, prompt_bytes=prompt)
     reply = len(answer.text.encode(errors="surrogatepass"))
     return Usage(prompt // BYTES_PER_TOKEN, reply // BYTES_PER_TOKEN, prompt_bytes=prompt, counted=False)
-
-
-def shortfall(answer: Answer) -> str:
-    """Why a reply may hold no verdict, as far as the server says it."""
-    return _SHORTFALLS.get(answer.finish, "")
 
 
 def _names(body: Any) -> list[str]:

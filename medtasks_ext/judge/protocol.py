@@ -9,9 +9,9 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from medtasks_ext.prompts.official.juries import JuryWords
     from medtasks_ext.registry.official import OfficialJury
     from medtasks_ext.rows.spec import Judging
-    from medtasks_ext.runs.outcomes import Wording
 
 
 # Fences around texts that a judge must not obey. What a model wrote is untrusted input to the judge. It
@@ -80,15 +79,27 @@ def fenced(label: str, text: str, code: str) -> str:
 #: The one key of a verdict on a scoring point.
 AXIS = "decision"
 FOLDER = Path(__file__).parent / "protocols"
+#: Whose words a judge is asked in.
+Wording: TypeAlias = Literal["own", "official"]
 #: Conversations that a rubric keeps. Judges of one jury work on the same cases at about the same time.
 _KEPT = 256
+
+
+def _one_of(functions: Mapping[str, Any]) -> AfterValidator:
+    def known(name: str) -> str:
+        if name not in functions:
+            raise ValueError(f"unknown; there is: {', '.join(functions)}")
+        return name
+
+    return AfterValidator(known)
 
 
 class Protocol(Strict):
     """One file of `medtasks_ext/judge/protocols`."""
 
-    procedure: str  # who is asked what, and what is asked next (`judge.procedures`)
-    aggregation: str  # how the ratings of a response become its score (`judge.procedures`)
+    # functions of `judge.procedures`: who is asked what, and what is asked next; how ratings become a score
+    procedure: Annotated[str, _one_of(PROCEDURES)]
+    aggregation: Annotated[str, _one_of(AGGREGATIONS)]
     #: difference of two assessments on 0-1 above which the adjudicator decides; None where there is no
     #: adjudicator
     dispute_above: float | None = Field(default=None, ge=0, le=1)
@@ -100,16 +111,6 @@ class Protocol(Strict):
     #: Jinja template of the system turn where the message is in the suite's own words, which say nothing of
     #: the fences
     notice: str = ""
-
-    @field_validator("procedure")
-    @classmethod
-    def _known_procedure(cls, name: str) -> str:
-        return _known(name, PROCEDURES)
-
-    @field_validator("aggregation")
-    @classmethod
-    def _known_aggregation(cls, name: str) -> str:
-        return _known(name, AGGREGATIONS)
 
     @model_validator(mode="after")
     def _has_rating(self) -> Protocol:
@@ -144,12 +145,6 @@ class Protocol(Strict):
         """A rating, or a mean of some, on 0-1: (x - 1) / 4 on a scale of 1 to 5."""
         low, high = self.scale
         return (rating - low) / (high - low)
-
-
-def _known(name: str, functions: Mapping[str, Any]) -> str:
-    if name not in functions:
-        raise ValueError(f"unknown; there is: {', '.join(functions)}")
-    return name
 
 
 @lru_cache(maxsize=16)

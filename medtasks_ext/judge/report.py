@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from medtasks_ext.atomic import write_text
 from medtasks_ext.csvfile import csv_lines
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from medtasks_ext.judge.cases import JudgedTask
     from medtasks_ext.judge.scores import DocumentScore
 
+#: a run's judged tasks, with the scores of their answers
+Scored: TypeAlias = Sequence[tuple["JudgedTask", Sequence["DocumentScore"]]]
 ALL = "all tasks"
 COMPOSITE, POOLED = "mean of axes", "all axes"
 
@@ -44,9 +46,7 @@ class Figure:
     n: int = 0
 
 
-def judge_figures(
-    scored: Sequence[tuple[JudgedTask, Sequence[DocumentScore]]], judges: Sequence[str]
-) -> list[Figure]:
+def judge_figures(scored: Scored, judges: Sequence[str]) -> list[Figure]:
     """Agreement of all pairs of judges, and of all together, per task and over all tasks.
 
     Spearman and ICC(3,k) compare composites (mean of a judge's axes), the latter after z-scoring per
@@ -71,9 +71,7 @@ def judge_figures(
     return figures
 
 
-def _shared(
-    judges: Sequence[str], members: Sequence[tuple[JudgedTask, Sequence[DocumentScore]]]
-) -> dict[str, dict[str, float]]:
+def _shared(judges: Sequence[str], members: Scored) -> dict[str, dict[str, float]]:
     """Judge -> document -> composite, over the documents that all of these judges rated."""
     shared: dict[str, dict[str, float]] = {}
     for task, scores in members:
@@ -85,9 +83,7 @@ def _shared(
     return shared
 
 
-def _icc(
-    name: str, judges: Sequence[str], members: Sequence[tuple[JudgedTask, Sequence[DocumentScore]]]
-) -> Figure:
+def _icc(name: str, judges: Sequence[str], members: Scored) -> Figure:
     shared = _shared(judges, members)
     z = agreement.z_by_rater(shared)
     n = len(next(iter(shared.values()), {}))
@@ -97,11 +93,7 @@ def _icc(
     return Figure("judges", name, " + ".join(judges), COMPOSITE, "ICC(3,k)", icc.value, icc.low, icc.high, n)
 
 
-def _pair(
-    name: str,
-    pair: tuple[str, str],
-    members: Sequence[tuple[JudgedTask, Sequence[DocumentScore]]],
-) -> list[Figure]:
+def _pair(name: str, pair: tuple[str, str], members: Scored) -> list[Figure]:
     between = " + ".join(pair)
     shared = _shared(pair, members)
     values = [list(shared.get(judge, {}).values()) for judge in pair]
@@ -127,13 +119,11 @@ def _pair(
     return figures
 
 
-def _scale(members: Sequence[tuple[JudgedTask, Sequence[DocumentScore]]]) -> list[float]:
+def _scale(members: Scored) -> list[float]:
     return sorted({number for task, _ in members for number in task.rubric.protocol.numbers})
 
 
-def judge_axis_figures(
-    runs: Mapping[str, Sequence[tuple[JudgedTask, Sequence[DocumentScore]]]], judges: Sequence[str]
-) -> list[Figure]:
+def judge_axis_figures(runs: Mapping[str, Scored], judges: Sequence[str]) -> list[Figure]:
     """Mean and s.d. of each judge's ratings on each axis, per task and over all tasks and runs (MedHELM,
     Extended Data Table 6). The s.d. is the sample's.
     """

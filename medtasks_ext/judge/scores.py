@@ -99,7 +99,7 @@ def document_scores(
             for ask in still_open:
                 name = ask.request.judge
                 given_up = f"judge given up: {stopped[name]}" if stopped and name in stopped else NOT_ASKED
-                reason = store.why_not(ask.key, WAITS if name == HUMAN else given_up)
+                reason = store.why_not(ask.question, WAITS if name == HUMAN else given_up)
                 missing.setdefault(name, []).append(reason)
         disputed = is_disputed(subject, panel, judged) if protocol.dispute_above is not None else None
         rating = aggregate(subject, panel, judged)
@@ -315,8 +315,7 @@ def reattach(run: Run) -> dict[str, tuple[int, int]]:
     results = {name: item for name, item in run.results().items() if name in snapshots}
     if not results:
         return {}
-    store = JudgementStore(run.folder)
-    store.open(sealed=run.manifest.judgements)
+    store = JudgementStore(run.folder, write=False)
     judged = {name: read_json(snapshots[name]) for name in results}
     words = {name: stored.get("wording", "own") for name, stored in judged.items()}
     changed = {}

@@ -1,128 +1,141 @@
-"""What has been judged in a run's folder, over all of its tasks: what is there, what failed, what it cost."""
+"""What has been judged in a folder, over all of its tasks: what is there, what failed, what it cost.
+
+`RUN/judgements/answers.jsonl` has a line for each request to a judge (`run.store`), with what was read in the
+reply. A reply without a verdict is draw 1 of its question; the question that is asked again is draw 2 of it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, NamedTuple
 
-from medtasks_ext.engines.records import Answer, Fault, FaultKind
-from medtasks_ext.judge.cost import JudgingCost
-from medtasks_ext.runs.chain import Seal, sealed_head
+from medtasks_ext.engines.records import Outcome, Usage
+from medtasks_ext.judge.cost import JudgingCost, Reply
+from medtasks_ext.judge.jury import Jury
+from medtasks_ext.judge.protocol import Wording
+from medtasks_ext.run.store import Answers, Intent, key_of, outcome_of, rows_of
 from medtasks_ext.runs.folder import RunFolder
-from medtasks_ext.runs.outcomes import (
-    About,
-    Binding,
-    Intent,
-    Judgement,
-    OutcomeLog,
-    Stored,
-    Wording,
-    judged_files,
-)
 from medtasks_ext.runs.sent import SentLog
 
-#: What came back for a request to a judge.
-Reply: TypeAlias = Judgement | Fault
+#: What a line says of a reply besides the reply.
+_ABOUT = ("judge", "point", "wording", "ratings", "verdict", "unreadable")
+
+
+class Said(NamedTuple):
+    """What was read in a reply, or a physician's decision."""
+
+    ratings: Mapping[str, float] | None  # axis or point -> rating; None where the reply holds no verdict
+    unreadable: str  # why it holds none, or empty
+    row: Mapping[str, Any]  # its line
 
 
 class JudgementStore:
-    def __init__(self, folder: Path) -> None:
-        self.folder = RunFolder(folder).judgements
-        self.sent = SentLog(folder)  # which hosts got text of which tasks
-        self.by_key: dict[str, Judgement] = {}  # what was judged
-        self.last: dict[str, Fault] = {}  # key of a request without a verdict -> why the last try gave none
-        self.refused: set[str] = set()  # keys of requests in a batch that the server did not take
-        self.read_before: set[str] = set()  # the server's numbers of replies in a batch that hold no verdict
-        self.replies: dict[tuple[str, str], list[Reply]] = {}  # (task, judge) -> those that were charged here
-        self.served: dict[tuple[str, str], set[str]] = {}  # (task, judge) -> other models that answered
-        self.wording: dict[str, Wording] = {}  # task -> whose words its judges were asked in last
-        self.changed: list[str] = []  # tasks whose files do not hold any more what was sealed
-        self._logs: dict[str, OutcomeLog] = {}
-        self._bound: Binding | None = None
+    """The judgements of a run's folder, or of a study's.
 
-    def open(self, *, sealed: Mapping[str, Seal] | None = None, bound: Binding | None = None) -> None:
-        """Read what is there.
+    Raises:
+        MedtasksError: another process writes there, or the folder cannot be read or written.
+
+    Attributes:
+        sent: which hosts got text of which tasks.
+        wording: task -> whose words its judges were asked in last.
+        damaged: lines that were not used: file and number.
+    """
+
+    def __init__(self, folder: Path, *, write: bool = True) -> None:
+        self.sent, self.wording = SentLog(folder), dict[str, Wording]()
+        self.replies: dict[tuple[str, str], list[Reply]] = {}  # (task, judge) -> those that were charged here
+        self.said: dict[str, Said] = {}  # key of a draw -> what was said
+        self._faults: dict[str, str] = {}  # key of a draw -> why the last try gave no reply
+        self._served: dict[tuple[str, str], set[str]] = {}  # (task, judge) -> other models that answered
+        self._unsettled: dict[tuple[str, str], list[float]] = {}  # (task, key) -> US dollars at most
+        self.answers = Answers(RunFolder(folder).judgements, write=write)
+        self.damaged = self.answers.damaged
+        for row in self.answers.rows():
+            self._remember(row)
+
+    def _remember(self, row: Mapping[str, Any]) -> None:
+        key, task = row["key"], row["task"]
+        if row["outcome"] == "intent":
+            self._unsettled.setdefault((task, key), []).append(row["cost"])
+            return
+        judge, costs = row["judge"], self._unsettled.get((task, key), [])
+        if row.get("settles") in costs:
+            costs.remove(row["settles"])
+        self.wording[task] = row.get("wording", "own")
+        if row["outcome"] == "fault":
+            self._faults[key] = row["reason"]
+            return
+        self.said.setdefault(key, Said(row.get("ratings"), row.get("unreadable", ""), row))
+        if model := row.get("model"):
+            self._served.setdefault((task, judge), set()).add(model)
+        if usage := row.get("usage"):
+            self.replies.setdefault((task, judge), []).append(Reply(Usage(**usage), row.get("cost")))
+
+    def put(
+        self, key: str, outcome: Outcome | Intent, task: str, document: str, about: Mapping[str, Any]
+    ) -> None:
+        """Keep an outcome.
 
         Args:
-            sealed: task -> the state of its file when a call ended.
+            about: `judge`, and what was read: `ratings` and `verdict`, or `unreadable`.
         """
-        seals, self._bound = sealed or {}, bound
-        for task in judged_files(self.folder):
-            log = self._logs[task] = OutcomeLog(self.folder, task, binding=bound)
-            for stored in log.read():
-                self._remember(task, stored)
-        self.changed = [
-            task for task, seal in seals.items() if not sealed_head(self.folder / f"{task}.jsonl", seal)
-        ]
+        self._remember(self.answers.put(key, outcome, task, document, about))
 
-    def _remember(self, task: str, stored: Stored) -> None:
-        key, about, entry = stored.key, stored.about, stored.entry
-        if about is None or isinstance(entry, Intent | Answer):
-            return
-        self.wording[task] = about.wording
-        if isinstance(entry, Judgement):
-            self.by_key[key] = entry
-            self.last.pop(key, None)
-            if entry.served:
-                self.served.setdefault((task, about.judge), set()).add(entry.served)
-        else:
-            if key not in self.by_key:
-                self.last[key] = entry
-            if entry.kind is FaultKind.REFUSED:
-                self.refused.add(key)
-            if entry.request_id:
-                self.read_before.add(entry.request_id)
-        if entry.usage is not None:
-            self.replies.setdefault((task, about.judge), []).append(entry)
+    def copy(self, said: Said) -> None:
+        """Keep what was said about the same answer of another run, where it was paid for."""
+        row, answer = said.row, outcome_of(said.row)
+        about = {name: row[name] for name in _ABOUT if name in row}
+        self.put(row["key"], replace(answer, usage=None, cost=None), row["task"], row["document"], about)
 
-    def add(
-        self,
-        task: str,
-        key: str,
-        document: str,
-        about: About,
-        entry: Reply | Intent,
-        settles: float | None = None,
-    ) -> None:
-        """`settles`: US dollars of the intent that it settles."""
-        if task not in self._logs:
-            self._logs[task] = OutcomeLog(self.folder, task, binding=self._bound)
-        self._remember(task, self._logs[task].add(key, document, entry, about=about, settles=settles))
+    def drawn(self, question: str) -> tuple[str, Said | None]:
+        """The key of the next draw of a question, and what the last one said; None where there is none."""
+        key, last, draw = question, None, 1
+        while key in self.said:
+            last, draw = self.said[key], draw + 1
+            key = key_of(question, [draw])
+        return key, last
 
-    def why_not(self, key: str, unasked: str) -> str:
-        """Why a request has no verdict; `unasked` is said of one that nobody was asked."""
-        return self.last[key].reason if key in self.last else unasked
-
-    @property
-    def unreadable(self) -> set[str]:
-        return {key for key, fault in self.last.items() if fault.kind is FaultKind.UNREADABLE}
+    def why_not(self, question: str, unasked: str) -> str:
+        """Why a question has no verdict; `unasked` is said of one that nobody was asked."""
+        key, last = self.drawn(question)
+        return self._faults.get(key) or (last.unreadable if last else unasked)
 
     def replies_of(self, judge: str) -> list[Reply]:
         return [reply for (_, name), some in self.replies.items() if name == judge for reply in some]
 
     def served_about(self, task: str) -> dict[str, list[str]]:
         """Judge -> other models than the one asked for that answered about a task, as servers call them."""
-        return {judge: sorted(names) for (name, judge), names in sorted(self.served.items()) if name == task}
+        return {judge: sorted(names) for (name, judge), names in sorted(self._served.items()) if name == task}
 
     def spent(self, task: str) -> JudgingCost:
         replies = (reply for (name, _), some in self.replies.items() if name == task for reply in some)
-        return JudgingCost.of(replies, self._logs[task].unsure if task in self._logs else 0.0)
+        return JudgingCost.of(replies, self.unsure(task))
 
-    @property
-    def unsure(self) -> float:
-        """US dollars at most of requests that were sent and never settled."""
-        return sum(log.unsure for log in self._logs.values())
-
-    @property
-    def seals(self) -> dict[str, Seal]:
-        return {task: log.seal for task, log in self._logs.items() if log.seal.lines}
-
-    def sync(self) -> None:
-        """Makes everything added survive a power cut; a killed process loses nothing anyway."""
-        for log in list(self._logs.values()):
-            log.sync()
+    def unsure(self, task: str = "") -> float:
+        """US dollars at most of requests, about one task or all, that were sent and never settled."""
+        return sum(sum(costs) for (name, _), costs in self._unsettled.items() if task in ("", name))
 
     def close(self) -> None:
-        for log in self._logs.values():
-            log.close()
+        self.answers.close()
+
+
+def verdicts_in(folder: Path, task: str) -> Iterator[dict[str, Any]]:
+    """The lines of a run's folder that hold ratings of answers of a task."""
+    rows = rows_of(RunFolder(folder).judgements)
+    return (row for row in rows if row["task"] == task and row.get("ratings") is not None)
+
+
+def paid(jury: Jury, stores: Iterable[JudgementStore]) -> tuple[list[float | None], float]:
+    """What earlier calls spent, for `budget_of`; the jury's prices hold for replies without a cost."""
+    judges = {judge.name: judge for judge in jury.models}
+    costs, unsure = list[float | None](), 0.0
+    for store in stores:
+        unsure += store.unsure()
+        for (_, name), replies in store.replies.items():
+            judge = judges.get(name)
+            costs += [
+                judge.spent(reply.usage) if reply.cost is None and judge else reply.cost for reply in replies
+            ]
+    return costs, unsure

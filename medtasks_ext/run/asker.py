@@ -35,7 +35,7 @@ class Store(Protocol):
     def known(self, keys: Iterable[str]) -> Mapping[str, Answer]:
         """Key -> answer, of those that have one."""
 
-    def put(self, key: str, outcome: Outcome, task: str, document: str) -> None:
+    def put(self, key: str, outcome: Outcome, task: str, document: str) -> object:
         """Keep an outcome."""
 
     def flush(self) -> None:

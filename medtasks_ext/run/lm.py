@@ -6,7 +6,6 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +23,7 @@ from medtasks_ext.engines.records import (
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.models.baselines import Baseline
 from medtasks_ext.run.asker import Asker
-from medtasks_ext.run.store import Answers
+from medtasks_ext.run.store import Answers, key_of
 
 if TYPE_CHECKING:
     from lm_eval.api.instance import Instance
@@ -196,12 +195,6 @@ class Remembering(LM):
             text=text_of(instance),
             options=() if settings is not None else options,
         )
-
-
-def key_of(identity: str, parts: Sequence[Any]) -> str:
-    """Identifies a request: 32 letters."""
-    text = json.dumps([identity, *parts], sort_keys=True, default=str)
-    return sha256(text.encode()).hexdigest()[:32]
 
 
 def normalised(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,9 +12,9 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, dataclass, fields
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from medtasks_ext.atomic import cannot_write, check_regular, sync_folder
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Likelihood, Outcome, Usage
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.run.lock import FolderLock
+from medtasks_ext.secret_values import Secrets
 
 FILES = "answers*.jsonl"
 #: Seconds between two writes: an outcome is on the disk after that time.
@@ -32,6 +33,13 @@ KEY, HASH = 32, 16
 _KEY_AT = len('{"key":"')
 _KIND_AT = _KEY_AT + KEY + len('","outcome":"')
 _END = len(',"hash":""}\n') + HASH
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A request that is about to be sent, and may be charged."""
+
+    cost: float  # US dollars at most
 
 
 class Answers:
@@ -57,6 +65,8 @@ class Answers:
         self._new: dict[str, Answer] = {}  # the answers among them
         self._lock, self._writing = threading.Lock(), threading.Lock()
         self._error: MedtasksError | None = None
+        self._unsynced = False  # whether something is written that a power cut would take
+        self._secrets: Secrets | None = None  # known when the first outcome comes
         self._file: int | None = None
         if write:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -105,19 +115,41 @@ class Answers:
         with self._lock:
             return key in self._index or key in self._new
 
-    def put(self, key: str, outcome: Outcome, task: str, document: str) -> None:
+    def put(
+        self,
+        key: str,
+        outcome: Outcome | Intent,
+        task: str,
+        document: str,
+        about: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
         """Keep an outcome; of one key the first answer counts.
 
         Args:
             task, document: whose request it was, for people who read the file.
+            about: what else the line says.
+
+        Returns:
+            The line, as `rows` gives it.
         """
-        line = _line(key, outcome, task, document)
+        kind = outcome.__class__.__name__.lower()
+        record = {"key": key, "outcome": kind, "task": task, "document": document}
+        record |= {**_said(outcome), **(about or {})}
+        self._secrets = self._secrets or Secrets.known()
+        line = _line(record, self._secrets)
         with self._lock:
             if key in self._index or key in self._new:
-                return
+                return record
             self._lines.append((key, line))
             if isinstance(outcome, Answer):
                 self._new[key] = outcome
+        # who is killed loses nothing; while the disk is busy or full, the thread that keeps does it
+        if self._error is None and self._writing.acquire(blocking=False):
+            try:
+                self._write(sync=False)
+            finally:
+                self._writing.release()
+        return record
 
     def flush(self) -> None:
         """Bring everything to the disk.
@@ -136,9 +168,7 @@ class Answers:
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """All lines of the folder that are whole, those of faults too, in their order within each file."""
-        for path in files_of(self.folder):
-            with path.open("rb") as file:
-                yield from (json.loads(line) for line in file if _is_whole(line))
+        return rows_of(self.folder)
 
     def close(self) -> None:
         """Write the rest, and give the folder free.
@@ -187,8 +217,12 @@ class Answers:
             with self._writing:
                 self._write()
 
-    def _write(self) -> None:
-        """Write what is new. Whoever looks up or puts does not wait for the disk."""
+    def _write(self, *, sync: bool = True) -> None:
+        """Write what is new. Whoever looks up or puts does not wait for the disk.
+
+        Args:
+            sync: make it survive a power cut.
+        """
         with self._lock:
             new = list(self._lines)
         assert self._file is not None
@@ -198,7 +232,10 @@ class Answers:
                 content = memoryview(b"".join(line for _, line in new))
                 while content:
                     content = content[os.write(self._file, content) :]
+                self._unsynced = True
+            if sync and self._unsynced:
                 os.fsync(self._file)
+                self._unsynced = False
         except (OSError, MedtasksError) as error:
             self._error = cannot_write(self._path, error) if isinstance(error, OSError) else error
             with suppress(OSError):
@@ -214,15 +251,27 @@ class Answers:
             del self._lines[: len(new)]
 
 
+def key_of(identity: str, parts: Sequence[Any]) -> str:
+    """Identifies a request."""
+    text = json.dumps([identity, *parts], sort_keys=True, default=str)
+    return sha256(text.encode()).hexdigest()[:KEY]
+
+
 def files_of(folder: Path) -> list[Path]:
     """The files of outcomes of a folder."""
     return sorted(folder.glob(FILES))
 
 
-def _line(key: str, outcome: Outcome, task: str, document: str) -> bytes:
-    kind = "answer" if isinstance(outcome, Answer) else "fault"
-    record = {"key": key, "outcome": kind, "task": task, "document": document, **_said(outcome)}
-    body = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode(errors="backslashreplace")
+def rows_of(folder: Path) -> Iterator[dict[str, Any]]:
+    """`Answers.rows` of a folder that somebody else may be writing to."""
+    for path in files_of(folder):
+        with path.open("rb") as file:
+            yield from (json.loads(line) for line in file if _is_whole(line))
+
+
+def _line(record: Mapping[str, Any], secrets: Secrets) -> bytes:
+    text = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+    body = secrets.hidden(text.encode(errors="backslashreplace"))
     return b'%s,"hash":"%s"}\n' % (body[:-1], _hash(body[:-1]))
 
 
@@ -245,7 +294,7 @@ def _whole_size(file: int) -> int:
     return 0
 
 
-def _said(outcome: Outcome) -> dict[str, Any]:
+def _said(outcome: Outcome | Intent) -> dict[str, Any]:
     """What is not as ever; of a fault not its traceback, which may quote a row."""
     said: dict[str, Any] = {}
     for item in fields(outcome):

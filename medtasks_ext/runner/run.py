@@ -638,7 +638,7 @@ def _of_group(interval: Interval | None) -> Estimated | None:
 #: What was loaded that outcomes are bound to.
 BOUND_TO = ("origin", "rows_hash", "prompt_hash", "instruction")
 #: What of the manifest changes with every call, and stands in the manifest alone.
-MOVING = ("tasks", "judgements")
+MOVING = ("tasks",)
 
 
 def failed(error: Exception) -> TaskEntry:

@@ -9,7 +9,7 @@ RUN/tasks/TASK.npy         its score on each bootstrap resample, for the interva
 RUN/tasks/TASK.parquet     what each document contributed to the score; no text
 RUN/samples_TASK.jsonl     lm-eval's record per document
 RUN/results.json           all finished tasks together, in lm-eval's layout
-RUN/judgements/TASK.jsonl  what judges said, in lines of the same form
+RUN/judgements/answers.jsonl  what judges said (`run.store`)
 RUN/sent.jsonl             which host got text of which dataset
 RUN/sha256sums.txt         the hash of every file when the last call ended
 RUN/.lease                 the process that writes to the folder
@@ -32,10 +32,8 @@ then only a copy that somebody kept tells.
 from medtasks_ext.runs.lease import Lease
 from medtasks_ext.runs.manifest import RUN_SCHEMA, Identity, Manifest, Session, TaskEntry, TaskState
 from medtasks_ext.runs.outcomes import (
-    About,
     Binding,
     Intent,
-    Judgement,
     OutcomeLog,
     Seal,
     Stored,
@@ -44,11 +42,9 @@ from medtasks_ext.runs.outcomes import (
 
 __all__ = [
     "RUN_SCHEMA",
-    "About",
     "Binding",
     "Identity",
     "Intent",
-    "Judgement",
     "Lease",
     "Manifest",
     "OutcomeLog",

@@ -174,14 +174,12 @@ class Manifest(_Record):
     system_role: bool | None = None  # False where the chat template refused a system turn
     #: task -> in whose words the run began to ask it; it goes on in the same
     wording: dict[str, str] = Field(default_factory=dict)
-    #: task -> state of its file of judgements when a call of judges ended
-    judgements: dict[str, Seal] = Field(default_factory=dict)
     sessions: list[Session] = Field(default_factory=list)
     batches: list[Batch] = Field(default_factory=list)  # requests that were written to files
     #: that calls permitted to receive text that is not open (`sent.jsonl` says which did)
     allowed_hosts: list[str] = Field(default_factory=list)
 
-    @field_validator("tasks", "judgements")
+    @field_validator("tasks")
     @classmethod
     def _are_named(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Files are named after tasks: a name leads nowhere else, and file systems take it."""
@@ -189,11 +187,6 @@ class Manifest(_Record):
             if not _NAME.fullmatch(name) or len(name.encode()) > _LONGEST:
                 raise ValueError(f"{name[:40]!r} is no name of a task")
         return given
-
-    @property
-    def bound(self) -> Binding:
-        """What ties judgements to the run whose answers they are about."""
-        return self.identity.bound()
 
     def note(self, notes: list[str]) -> None:
         self.notes = list(dict.fromkeys([*self.notes, *notes]))

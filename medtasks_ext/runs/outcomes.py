@@ -1,10 +1,9 @@
-"""What became of requests: `RUN/responses/TASK.jsonl` for a model's, `RUN/judgements/TASK.jsonl` for judges'.
+"""What became of requests: `RUN/responses/TASK.jsonl`.
 
 One JSON object a line, each chained to the one before it, in the order in which they came. An answer has
-`response`; a judgement `ratings`, and the judge's own `verdict`; a request without either has `fault`; an
-intent, written before a request that costs money is sent, has `intent`. A line that ends such a request
-`settles` its intent. An intent that nothing settles counts as spent: the process was killed, or no reply
-came.
+`response`; a request without one has `fault`; an intent, written before a request that costs money is sent,
+has `intent`. A line that ends such a request `settles` its intent. An intent that nothing settles counts as
+spent: the process was killed, or no reply came.
 
 The first line of a file says whose the outcomes are, in `of`: model and settings, rows and wording. Where a
 later call asks about other rows or in other words, its first line says so again.
@@ -14,9 +13,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Likelihood, Usage
 from medtasks_ext.errors import MedtasksError
@@ -27,22 +26,14 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 __all__ = [
-    "About",
     "Binding",
     "Intent",
-    "Judgement",
     "OutcomeLog",
     "Seal",
     "Stored",
     "read_file",
     "read_outcomes",
 ]
-
-#: How the names of files begin that hold what waits for a physician.
-QUEUE = "disputed_"
-
-#: Whose words a judge is asked in.
-Wording: TypeAlias = Literal["own", "official"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,58 +43,30 @@ class Intent:
     cost: float  # US dollars at most
 
 
-@dataclass(frozen=True, slots=True)
-class About:
-    judge: str  # its name in the jury file; `human` for a physician
-    model: str = ""  # as the judge's server calls it
-    protocol: str = ""  # under which it was asked
-    prompt_version: str = ""  # of the prompt
-    wording: Wording = "own"  # whose words it was asked in
-    run: str | None = None  # of the benchmark that the document belongs to, where it has several
-    point: str | None = None  # the scoring point that was asked about alone
-    response_hash: str = ""  # of the answer
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """A verdict on one answer: a judge's reply as it was read, or a physician's decision."""
-
-    ratings: Mapping[str, float]  # axis or point -> rating
-    verdict: Mapping[str, Any] = field(default_factory=dict)  # the judge's object; empty for a physician
-    usage: Usage | None = None  # of the reply; None where nothing was charged here
-    cost: float | None = None  # US dollars, at the price of the jury file at the time; None where it had none
-    tries: int = 0  # requests that it took
-    decisions: str = ""  # the file that a physician's decision came from
-    served: str = ""  # model that answered, as its server calls it; empty where that is the one asked for
-
-
-Entry: TypeAlias = Answer | Judgement | Fault | Intent
+Entry: TypeAlias = Answer | Fault | Intent
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
     """One line: what was asked, and what happened."""
 
-    key: str  # identifies the request: model or judge, prompt, document
+    key: str  # identifies the request: model, prompt, document
     document: str  # key of the document within the task
     entry: Entry
     at: float = 0.0  # seconds since 1970
-    about: About | None = None  # where a judge was asked
     #: US dollars of the intent that is settled, 0 where none is; None of lines that do not say
     settles: float | None = None
     of: Binding | None = None  # where this line and those after it are of something else than those before
 
     def record(self) -> Json:
         """What is empty is left out."""
-        record = {"key": self.key, "document": self.document, **(_filled(self.about) if self.about else {})}
+        record: Json = {"key": self.key, "document": self.document}
         entry = self.entry
         if isinstance(entry, Intent):
             record["intent"] = entry.cost
         else:
             if isinstance(entry, Answer):
                 record |= {"response": entry.text, **_filled(entry, "text", "usage")}
-            elif isinstance(entry, Judgement):
-                record |= {"ratings": dict(entry.ratings), **_filled(entry, "ratings", "usage")}
             else:
                 record |= {"fault": entry.kind.value, **_filled(entry, "kind", "usage")}
             if entry.usage is not None:
@@ -117,13 +80,12 @@ class Stored:
     @classmethod
     def read(cls, record: Mapping[str, Any]) -> Stored:
         """ValueError, KeyError, TypeError or AttributeError where it is none."""
-        about = About(**_known(About, record)) if "judge" in record else None
-        texts = (record["key"], record["document"], *([about.judge] if about else []))
+        texts = (record["key"], record["document"])
         if not all(isinstance(text, str) for text in texts):
             raise TypeError("keys and names are texts")
         entry = _entry(record)
         of = Binding.read(record["of"]) if "of" in record else None
-        return cls(texts[0], texts[1], entry, record.get("at", 0.0), about, record.get("settles"), of)
+        return cls(texts[0], texts[1], entry, record.get("at", 0.0), record.get("settles"), of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,18 +140,10 @@ def _entry(record: Mapping[str, Any]) -> Entry:
         )
         known = _known(Answer, record, "text", "usage", "likelihoods")
         return Answer(record["response"], usage=usage, likelihoods=likelihoods, **known)
-    if "ratings" in record:
-        ratings = {name: float(value) for name, value in record["ratings"].items()}
-        return Judgement(ratings, usage=usage, **_known(Judgement, record, "ratings", "usage"))
     known = {"reason": "", **_known(Fault, record, "kind", "usage")}
     if not isinstance(known["reason"], str):
         raise TypeError("a reason is a text")
     return Fault(FaultKind(record["fault"]), usage=usage, **known)
-
-
-def judged_files(folder: Path) -> list[str]:
-    names = {path.stem for path in folder.glob("*.jsonl")}
-    return sorted(name for name in names if not name.startswith(QUEUE))
 
 
 def read_outcomes(folder: Path, task: str) -> Iterator[Stored]:
@@ -236,12 +190,12 @@ class OutcomeLog:
     """The outcomes of one task as one process reads and writes them.
 
     Args:
-        folder: `RUN/responses` or `RUN/judgements`.
+        folder: `RUN/responses`.
         binding: whose outcomes are added; where the file says otherwise, or not, the first line says so.
 
     Attributes:
-        answered: keys of requests that have an answer or a judgement.
-        last: key of a request without either -> its last fault.
+        answered: keys of requests that have an answer.
+        last: key of a request without one -> its last fault.
         unsettled: key -> highest costs in US dollars of tries that were sent and never settled.
         spent: US dollars of the replies, as far as they carry a cost.
     """
@@ -297,7 +251,7 @@ class OutcomeLog:
         """Let go of what a line settles. Those of older runs do not say: an answer settles one try, a fault
         all but those that may have been charged for nothing."""
         costs = self.unsettled.pop(stored.key, [])
-        if stored.about is not None or stored.settles is not None:
+        if stored.settles is not None:
             if stored.settles in costs:
                 costs.remove(stored.settles)
         else:
@@ -316,11 +270,10 @@ class OutcomeLog:
         document: str,
         entry: Entry,
         *,
-        about: About | None = None,
         settles: float | None = None,
     ) -> Stored:
         """`settles`: US dollars of the intent that it settles, 0 where none is."""
-        return self.append(Stored(key, document, entry, round(time.time(), 3), about, settles))
+        return self.append(Stored(key, document, entry, round(time.time(), 3), settles))
 
     def append(self, stored: Stored) -> Stored:
         """A line reaches the operating system at once."""

@@ -44,5 +44,5 @@ def test_every_change_to_a_run_and_to_its_judgements_is_named(environment, serve
         (tmp_path / "jury.yaml").write_text(yaml.safe_dump({"judges": judges}))
         medtasks("judge", "run", "--jury", "jury.yaml")
     of_judged = all_named(run, tmp_path)
-    assert "judgements/medhelm_mediqa.jsonl" in of_judged
+    assert "judgements/answers.jsonl" in of_judged
     assert sum(of_judged.values()) >= AT_LEAST

@@ -79,8 +79,8 @@ def metrics(tmp_path):
 
 
 def judgements(folder: Path, task: str = "medhelm_qa", kind: str = "ratings") -> list[dict]:
-    """The stored judgements of a task, or its lines of another kind: `fault`, `intent`."""
-    path = folder / "judgements" / f"{task}.jsonl"
+    """The stored judgements of a task, or its lines of another kind: `unreadable`, `fault`, `intent`."""
+    path = folder / "judgements" / "answers.jsonl"
     lines = path.read_bytes().splitlines(keepends=True) if path.is_file() else []
     found = [json.loads(line) for line in lines if line.endswith(b"\n")]  # one may be being written
-    return [item for item in found if kind in item]
+    return [item for item in found if item["task"] == task and (kind in item or item["outcome"] == kind)]

@@ -171,7 +171,7 @@ def test_faults_on_the_way_cost_no_judgement(run, jury, medtasks, metrics, serve
     assert metrics(folder)["jury_1_to_5"] == 3 and metrics(folder)["judged"] == 1
     keys = [item["key"] for item in judgements(folder)]
     assert len(keys) == len(set(keys)) == 48
-    reasons = {item["reason"] for item in judgements(folder, kind="fault")}
+    reasons = {item["unreadable"] for item in judgements(folder, kind="unreadable")}
     assert reasons == {
         "no JSON object in the reply", "accuracy.score is not one of 1, 2, 3, 4, 5"
     }  # fmt: skip
@@ -195,7 +195,7 @@ def test_an_unreadable_judge_leaves_a_gap_that_is_shown_and_asked_again(run, jur
     assert "missing: medhelm_qa, two: 2 (no JSON object in the reply)" in outcome.out
     assert (found["judged"], found["judgements_missing"], found["scored"]) == (4 / 6, 2, 1)
     assert found["score"] == 0.75  # over the judge that is there
-    failures = judgements(folder, kind="fault")
+    failures = judgements(folder, kind="unreadable")
     assert Counter(item["document"] for item in failures) == {"d0": 3, "d1": 3}
     server.asked.clear()
     server.script = fair
@@ -410,7 +410,7 @@ def test_a_run_that_is_stopped_goes_on_and_pays_nothing_twice(
 def test_a_line_that_a_crash_cut_short_is_asked_for_again(run, jury, medtasks, server):
     folder = run("qa")
     medtasks("judge", "run", "--jury", jury("one"))
-    path = folder / "judgements" / f"{TASK}.jsonl"
+    path = folder / "judgements" / "answers.jsonl"
     whole = path.read_bytes()
     path.write_bytes(whole[:-20])
     server.asked.clear()
@@ -447,7 +447,7 @@ def test_an_estimate_uses_what_the_server_has_counted(run, jury, medtasks, serve
     assert tokens == round(sizes * rate) and "~" not in out
 
 
-def cost(folder, kinds=("ratings", "fault")):
+def cost(folder, kinds=("ratings", "unreadable")):
     usage = [item["usage"] for kind in kinds for item in judgements(folder, kind=kind)]
     return sum(10e-6 * item["prompt"] + 100e-6 * item["completion"] for item in usage)
 

@@ -9,7 +9,7 @@ def test_every_change_to_a_judged_and_rated_run_is_named(judged, tmp_path):  # n
     folder, _ = judged()
     files = files_of(folder)
     wanted = {"sent.jsonl", "judgements/clinicians.csv", "judgements/agreement.json"}
-    assert wanted <= set(files) and "judgements/medhelm_qa.jsonl" in files
+    assert wanted <= set(files) and "judgements/answers.jsonl" in files
     made = all_named(folder, tmp_path)
     assert set(files) <= made.keys() and sum(made.values()) >= 137
 

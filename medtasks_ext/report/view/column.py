@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
+from medtasks_ext.judge.store import verdicts_in
 from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.report.view.runs import LOG_SAMPLES, Answers
@@ -34,7 +35,6 @@ from medtasks_ext.results.error_clusters import (
     right_value,
 )
 from medtasks_ext.runs.folder import RunFolder
-from medtasks_ext.runs.outcomes import Judgement, OutcomeLog
 from medtasks_ext.runs.samples import RESCORE, SampleFile, parsed_of
 
 if TYPE_CHECKING:
@@ -292,10 +292,9 @@ def _disputed(answers: Answers, judged: Mapping[str, Mapping[str, Any]]) -> froz
         return frozenset(key for key, item in judged.items() if item.get("disputed"))
     ratings: dict[str, dict[str, list[float]]] = {}
     if judged and answers.folder is not None:
-        for said in OutcomeLog(RunFolder(answers.folder).judgements, answers.task).read():
-            if said.about is not None and isinstance(said.entry, Judgement):
-                judges = ratings.setdefault(said.document, {})
-                judges.setdefault(said.about.judge, []).extend(said.entry.ratings.values())
+        for row in verdicts_in(answers.folder, answers.task):
+            judges = ratings.setdefault(row["document"], {})
+            judges.setdefault(row["judge"], []).extend(row["ratings"].values())
     means = {
         key: [sum(values) / len(values) for values in judges.values() if values]
         for key, judges in ratings.items()

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from medtasks_ext.answers.reader.reply import without_reasoning
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.judge.store import verdicts_in
 from medtasks_ext.report.view.column import CLUSTERS, NO_CLUSTER, Column, Flag, Outcome
 from medtasks_ext.results.error_clusters import Answered, error_of
 from medtasks_ext.results.extracted import IN_TEXT, Items, Piece, items_of, marked
-from medtasks_ext.runs.folder import RunFolder
-from medtasks_ext.runs.outcomes import Judgement, OutcomeLog
 from medtasks_ext.runs.samples import parsed_of, request_of, turns_of
 
 if TYPE_CHECKING:
@@ -236,7 +235,6 @@ def _judges(column: Column, key: str) -> Iterator[JudgeWord]:
     folder, task = column.answers.folder, column.answers.task
     if folder is None or column.judged is None:
         return
-    for said in OutcomeLog(RunFolder(folder).judgements, task).read():
-        about = said.about
-        if about is not None and said.document == key and isinstance(said.entry, Judgement):
-            yield JudgeWord(about.judge, said.entry.ratings, said.entry.verdict, about.point or "")
+    for row in verdicts_in(folder, task):
+        if row["document"] == key:
+            yield JudgeWord(row["judge"], row["ratings"], row.get("verdict", {}), row.get("point", ""))

@@ -20,8 +20,8 @@ from medtasks_ext.stats.intervals import of_shares
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.cases import JudgedTask
-    from medtasks_ext.judge.ratings import Ratings
     from medtasks_ext.judge.scores import DocumentScore
+    from medtasks_ext.studies.ratings import Ratings
 
 PEOPLE, JURY, ROUGE, BERTSCORE = "clinicians", "jury", "ROUGE-L", "BERTScore-F"
 ICC, PAIRWISE_ICC, SPEARMAN = "ICC(3,k)", "mean pairwise ICC(3,k)", "Spearman"
