@@ -17,13 +17,10 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from medtasks_ext.registry.strategies import suffix_of
 from medtasks_ext.results.drawn import Nearness, nearness
 from medtasks_ext.stats.intervals import Interval, mean_interval, sample_sizes
 
 if TYPE_CHECKING:
-    from medtasks_ext.registry import Registry
-    from medtasks_ext.results.experiments import Entry
     from medtasks_ext.runs.records import EstimateRecord
     from medtasks_ext.stats.statistic import Array
 
@@ -213,22 +210,6 @@ def _nearness(weights: Array, scores: Sequence[float], items: Sequence[Finished]
         [items[place].estimate for place in there],
         [items[place].n for place in there],
     )
-
-
-def group_row(entry: Entry, tasks: Registry, group: str, strategy: str = "zero_shot") -> Row:
-    """With its interval where all its scored tasks can be resampled."""
-
-    def asked(names: Iterable[str]) -> tuple[str, ...]:
-        datasets = [tasks.tasks[name][0] for name in names]
-        return tuple(dataset.task(strategy) for dataset in datasets if dataset.has(strategy))
-
-    members = Members(
-        group + suffix_of(strategy), asked(tasks.leaves(group)), tuple(map(asked, tasks.parts(group)))
-    )
-    if members.name in entry.groups:
-        n = members.n_tasks if members.parts else 0
-        return Row(members.name, entry.groups[members.name], None, n, n, 0, sample=False)
-    return roll_up_one(members, entry.experiments)
 
 
 def mean(values: Iterable[float | None]) -> float | None:

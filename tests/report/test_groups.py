@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from medtasks_ext.registry import registry
 from medtasks_ext.report.groups import group_scores, groups_of, rank
 from medtasks_ext.results.experiments import Entry, Experiment
-from medtasks_ext.results.rollup import group_row
 from medtasks_ext.runs.conditions import Asked, Conditions, Observed, Rows, Wording
 from medtasks_ext.stats.intervals import Interval, wilson
 
@@ -76,17 +75,15 @@ def test_a_group_among_all_is_scored_as_it_is_alone_a_mean_over_parts(strategy, 
     for row in rows:
         if not row.group.name:
             continue
-        plain = group_row(one, TASKS, row.group.name, strategy)
+        [alone] = group_scores(one, strategy, (row.group,))
         mine = scored(one, row.group, strategy)
         mean = on(row.group, mine, mine) if mine and row.group.parts else None
-        assert plain.score == (None if mean is None else pytest.approx(mean, abs=1e-12))
-        assert (row.scored, row.group.n_tasks, row.documents, row.partial) == (
-            plain.n_scored, plain.n_tasks, plain.n_documents, plain.partial,
-        )  # fmt: skip
-        assert row.score == (None if plain.score is None else pytest.approx(plain.score, abs=1e-10))
-        assert row.valid == pytest.approx(plain.valid)
-        interval = plain.interval and (plain.interval.low, plain.interval.high)
-        assert (row.low, row.high) == (pytest.approx(interval, abs=1e-10) if interval else (None, None))
+        assert row.score == (None if mean is None else pytest.approx(mean, abs=1e-12))
+        assert (row.scored, row.documents, row.partial) == (alone.scored, alone.documents, alone.partial)
+        assert alone.score == (None if row.score is None else pytest.approx(row.score, abs=1e-10))
+        assert row.valid == pytest.approx(alone.valid)
+        ends = (None, None) if alone.low is None else pytest.approx((alone.low, alone.high), abs=1e-10)
+        assert (row.low, row.high) == ends
         compared += 1
     assert compared > 80
 

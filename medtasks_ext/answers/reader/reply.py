@@ -107,13 +107,6 @@ _TURN_END = re.compile(
     r"<\|(?:end|im_end|eot_id|return|endoftext|end_of_text|eot)\|>|</s>|<eos>|<end_of_turn>|<turn\|>"
     r"|<\|(?:im_start|start)\|>|<start_of_turn>"
 )
-#: what may be a mark of reasoning that no rule knows
-_LIKE_A_TRACE = re.compile(
-    r"\A\s*(?:[<\[◁{|]{1,2}/?[|_\s]?(?:\w{0,12}[:_ ])?"
-    r"(?:think|thought|reason|analysis|analyz|scratch|reflect|ponder|deliberat|cot|inner|monologue)\w{0,12}[^\n]{0,3}[>\]▷}|]"
-    r"|#{1,4}\s*(?:thinking|reasoning|thought process)\b|thinking(?: process)?:\s)",
-    re.IGNORECASE,
-)
 
 
 def reasoning_of(text: str) -> tuple[int, int, bool]:
@@ -177,12 +170,6 @@ def unclosed_reasoning(texts: Sequence[str]) -> list[bool]:
 def _opens(text: str) -> bool:
     low = text.lower()
     return any(trace.open in low for trace in traces())
-
-
-def looks_like_a_trace(text: str) -> bool:
-    """Whether a response begins as reasoning does, in a form that no rule knows."""
-    begin, _, unclosed = reasoning_of(text)
-    return not begin and not unclosed and bool(_LIKE_A_TRACE.match(text))
 
 
 @lru_cache(maxsize=4)  # several readers look at one response
