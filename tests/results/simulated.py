@@ -188,7 +188,7 @@ PAGE = ROOT / "docs" / "coverage.md"
 _HEAD = (
     "# Coverage of intervals\n\n"
     "How often a 95 % [interval](compare.md#intervals) holds the truth, in percent of {times} simulated\n"
-    "tasks; in brackets the percentile bootstrap of 1,000 resamples, which earlier versions had, on the\n"
+    "tasks; in brackets the percentile bootstrap of 1,000 resamples, on the\n"
     "same tasks. `~`: most of the cell's intervals are marked as rough in tables. A cell has a standard "
     "error of\nabout one point. Differences are of two models on the same documents, half of which are\n"
     "equally hard for both; their interval never contradicts their p-value. A nightly test writes this page "
