@@ -106,10 +106,8 @@ def _as_csv(rows: list[Row], columns: _Columns) -> bytes:
 
 
 def _as_xlsx(rows: list[Row], columns: _Columns) -> bytes:
-    """A sheet for rows, with lists to choose from, and a sheet that says what columns hold."""
+    """A sheet for rows, and a sheet that says what columns hold."""
     from openpyxl import Workbook
-    from openpyxl.utils import get_column_letter
-    from openpyxl.worksheet.datavalidation import DataValidation
 
     book, content = Workbook(), io.BytesIO()
     sheet, notes = book.worksheets[0], book.create_sheet(NOTES)
@@ -119,15 +117,9 @@ def _as_xlsx(rows: list[Row], columns: _Columns) -> bytes:
     for cell in (cell for line in sheet.iter_rows() for cell in line):
         cell.data_type = "s"  # a text that begins with = is no formula
     notes.append(["column", "type", "what it holds", "needed", "values"])
-    for place, (name, (column, meaning, is_needed)) in enumerate(columns.items(), start=1):
+    for name, (column, meaning, is_needed) in columns.items():
         values = ["true", "false"] if column.type == "boolean" else list(map(str, column.values or ()))
         notes.append([name, TYPES[column.type], meaning, "yes" if is_needed else "no", *values])
-        if values and column.type not in ("texts", "integers"):
-            last = get_column_letter(len(values) + 4)
-            choice = DataValidation("list", formula1=f"={NOTES}!$E${place + 1}:${last}${place + 1}")
-            letter = get_column_letter(place)
-            choice.add(f"{letter}2:{letter}1048576")
-            sheet.add_data_validation(choice)
     book.save(content)
     return content.getvalue()
 

@@ -67,8 +67,8 @@ def document_test(parts: Sequence[Part], documents: int, metric: str = "score") 
     - Means over documents, or over runs of them: sign flips of what each unit adds to the difference of the
       group's scores.
     - F1, pooled or a mean over labels: the predictions of each unit are swapped between the models, and the
-      group's scores computed anew, over all labels that either model has. Counts of other kinds leave nothing to
-      swap.
+      group's scores computed anew, over all labels that either model has. Counts of other kinds leave
+      nothing to swap.
     """
     points = [_points(part, metric) for part in parts]
     if len(parts) == 1 and points[0] is not None and _is_right_or_wrong(points[0]):
