@@ -250,7 +250,7 @@ def test_judges_of_a_jury_are_asked_about_each_point_once(medtasks, tmp_path, se
 
 
 def test_a_reply_that_cannot_be_read_is_missing(medtasks, tmp_path, server, jury):
-    server.script = lambda asked, seen: Reply(coded({"decision": {"met": "yes"}}))
+    server.script = lambda asked, seen: Reply(coded({"decision": {"met": "perhaps"}}))
     write_jsonl(tmp_path / "cases.jsonl", [case("a")])
     outcome = medtasks("judge", "eval", "cases.jsonl", "--jury", jury("one"))
     assert outcome.code == 1 and "one did not decide 2 points" in outcome.out
