@@ -64,11 +64,8 @@ class Brought:
 def bring(file: Path, dataset: Dataset, root: Path, options: ImportOptions) -> Brought:
     """Write `SUITE/DATASET/SPLIT.jsonl` of a file in any form; its owner's alone, unless data is open."""
     if file.suffix.lower() not in SUFFIXES:
-        raise MedtasksError(
-            f"a file {file.suffix or 'without suffix'} cannot be read",
-            where=file,
-            remedy=f"export it as one of: {', '.join(SUFFIXES)}",
-        )
+        what = f"a file {file.suffix or 'without suffix'} cannot be read"
+        raise MedtasksError(what, where=file, remedy=f"export it as one of: {', '.join(SUFFIXES)}")
     folder = root / dataset.metadata.suite / dataset.folder.name
     for split in [options.split, *(["fewshot"] if options.shots else [])]:
         if (there := row_file(folder, split)) and there.stat().st_size:
@@ -135,11 +132,9 @@ class _Names:
         self.schemas = [*source.schemas, *([authors.schema] if authors else [])]
         self.ours = {name for schema in self.schemas for name in (*schema.columns, *schema.optional)}
         if unknown := [name for name in given if name not in self.ours]:
-            raise MedtasksError(
-                f"--map names {', '.join(unknown)}, which is no column of {dataset.id}",
-                where=file,
-                remedy="accepted: " + " | ".join(", ".join(schema.columns) for schema in self.schemas),
-            )
+            what = f"--map names {', '.join(unknown)}, which is no column of {dataset.id}"
+            remedy = "accepted: " + " | ".join(", ".join(schema.columns) for schema in self.schemas)
+            raise MedtasksError(what, where=file, remedy=remedy)
 
     @property
     def known(self) -> set[str]:
@@ -152,11 +147,8 @@ class _Names:
     def columns(self, header: Sequence[str]) -> dict[str, str]:
         folded = {name.strip().casefold(): name for name in header}
         if absent := [theirs for theirs in self.given.values() if theirs not in header]:
-            raise MedtasksError(
-                f"--map names {', '.join(absent)}, which is no column of the file",
-                where=self.file,
-                remedy="see its header",
-            )
+            what = f"--map names {', '.join(absent)}, which is no column of the file"
+            raise MedtasksError(what, where=self.file, remedy="see its header")
         best: list[str] | None = None
         for schema in self.schemas:
             names = {
@@ -175,11 +167,9 @@ class _Names:
             if (close := get_close_matches(name, header, n=1, cutoff=0.5))
         ]
         example = " ".join(f"--map {item}" for item in near) or f"--map {best[0]}=NAME"
-        raise MedtasksError(
-            f"the file has no column {', '.join(best)}",
-            where=self.file,
-            remedy=f"say which of its {len(header)} columns it is: {example}",
-        )
+        what = f"the file has no column {', '.join(best)}"
+        remedy = f"say which of its {len(header)} columns it is: {example}"
+        raise MedtasksError(what, where=self.file, remedy=remedy)
 
 
 def _fitting(
@@ -188,11 +178,9 @@ def _fitting(
     """The tables that are taken, their columns, and why others are not."""
     there = [table.sheet for table in tables]
     if absent := [name for name in sheets if name not in there]:
-        raise MedtasksError(
-            f"has no sheet {absent[0]}",
-            where=file,
-            remedy=f"its sheets: {', '.join(there)}" if any(there) else "it has one table: leave --sheet out",
-        )
+        what = f"has no sheet {absent[0]}"
+        remedy = f"its sheets: {', '.join(there)}" if any(there) else "it has one table: leave --sheet out"
+        raise MedtasksError(what, where=file, remedy=remedy)
     found: list[tuple[Table, dict[str, str]]] = []
     not_read: dict[str, str] = {}
     failed: MedtasksError | None = None
@@ -208,11 +196,8 @@ def _fitting(
         raise failed or MedtasksError("holds no rows", where=file, remedy="name the complete file")
     columns = found[0][1]
     if other := [table.sheet for table, these in found if these != columns]:
-        raise MedtasksError(
-            f"sheets {found[0][0].sheet} and {other[0]} have other names of columns",
-            where=file,
-            remedy="import one of them: --sheet NAME",
-        )
+        what = f"sheets {found[0][0].sheet} and {other[0]} have other names of columns"
+        raise MedtasksError(what, where=file, remedy="import one of them: --sheet NAME")
     return [table for table, _ in found], columns, not_read
 
 
@@ -232,11 +217,8 @@ def _only(
             raise MedtasksError(f"--only names no column {name}", where=file, remedy="see its header")
         takes = [str(row.cells.get(name) or "").strip() == value for row in rows]
         if not any(takes):
-            raise MedtasksError(
-                f"no row has the value that --only gives for {name}",
-                where=file,
-                remedy="write it as it stands there",
-            )
+            what = f"no row has the value that --only gives for {name}"
+            raise MedtasksError(what, where=file, remedy="write it as it stands there")
         rows = _taken(rows, takes, f"has another {name}", left_out)
     return rows
 
@@ -261,11 +243,8 @@ def _taken(
 def _map_values(rows: Sequence[Row], values: Mapping[str, Mapping[str, str]], file: Path) -> None:
     for name, pairs in values.items():
         if not any(name in row for row in rows):
-            raise MedtasksError(
-                f"--map-value names {name}, which is no column here",
-                where=file,
-                remedy="name it as the dataset does",
-            )
+            what = f"--map-value names {name}, which is no column here"
+            raise MedtasksError(what, where=file, remedy="name it as the dataset does")
         used = set()
         for row in rows:
             said = str(row.get(name) or "").strip()
@@ -273,11 +252,9 @@ def _map_values(rows: Sequence[Row], values: Mapping[str, Mapping[str, str]], fi
                 row[name] = pairs[said]
                 used.add(said)
         if unused := [value for value in pairs if value not in used]:
-            raise MedtasksError(
-                f"no row has the value {unused[0]!r} in column {name}",
-                where=file,
-                remedy="write --map-value COLUMN:THEIRS=OURS with the value as it stands in the file",
-            )
+            what = f"no row has the value {unused[0]!r} in column {name}"
+            remedy = "write --map-value COLUMN:THEIRS=OURS with the value as it stands in the file"
+            raise MedtasksError(what, where=file, remedy=remedy)
 
 
 def _examples(rows: list[Row], dataset: Dataset, n: int, file: Path) -> tuple[list[Row], list[Row]]:
@@ -285,11 +262,8 @@ def _examples(rows: list[Row], dataset: Dataset, n: int, file: Path) -> tuple[li
     if not n:
         return rows, []
     if len(rows) <= n:
-        raise MedtasksError(
-            f"has {len(rows)} rows, and --shots takes {n}",
-            where=file,
-            remedy="take fewer of them as examples",
-        )
+        what = f"has {len(rows)} rows, and --shots takes {n}"
+        raise MedtasksError(what, where=file, remedy="take fewer of them as examples")
     places = [*range(len(rows))]
     random.Random(SEED).shuffle(places)
     classes: dict[str, list[int]] = {}

@@ -83,18 +83,18 @@ class Store:
                 _make(self.to)
                 within.enter_context(data_folder(self.to))
             row_check = check_rows(dataset, "hub")
-        if row_check.faults and all(file.is_pinned for file in files):
-            fault = row_check.faults[0]
-            raise MedtasksError(
-                f"is here, but cannot be read: {fault.what}", where=fault.where, remedy=fault.remedy
-            )
-        if row_check.faults:
-            raise row_check.faults[0]
+        for fault in row_check.faults:
+            if all(file.is_pinned for file in files):
+                what = f"is here, but cannot be read: {fault.what}"
+                raise MedtasksError(what, where=fault.where, remedy=fault.remedy)
+            raise fault
         for file in new if self.to else []:
-            _copy(file.get(), self.folder / file.carried)
+            target = self.folder / file.carried
+            with atomic_file(target, remedy=_ELSEWHERE) as out, file.get().open("rb") as source:
+                shutil.copyfileobj(source, out)
         entries = [self._entry(file) for file in files]
         self.datasets[dataset.id] = {"revision": files[0].revision, "files": entries}
-        self._save()
+        write_json(self.manifest_file, {"schema": SCHEMA, "datasets": self.datasets})
         n_bytes = sum(entry["bytes"] for entry in entries)
         exclusions = row_check.test[0].loaded.exclusions if row_check.test else None
         n_unpinned = sum(not file.is_pinned for file in files)
@@ -117,9 +117,6 @@ class Store:
             entry["path"] = file.carried
         return entry
 
-    def _save(self) -> None:
-        write_json(self.manifest_file, {"schema": SCHEMA, "datasets": self.datasets})
-
 
 def damaged_files(folder: Path) -> tuple[int, list[str]]:
     """Number of files recorded below a data folder, and those that are not as they were fetched."""
@@ -141,11 +138,9 @@ def _whole(file: RemoteFile, known: str | None) -> Path:
             return path
         drop(path)
     if known:
-        raise MedtasksError(
-            "has other content than was recorded for it",
-            where=file.source,
-            remedy=f"remove its entry from {MANIFEST} if the new content is right",
-        )
+        what = "has other content than was recorded for it"
+        remedy = f"remove its entry from {MANIFEST} if the new content is right"
+        raise MedtasksError(what, where=file.source, remedy=remedy)
     raise MedtasksError("arrives damaged", where=file.source, remedy="try again later")
 
 
@@ -154,8 +149,3 @@ def _make(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise cannot_write(folder, error, _ELSEWHERE) from None
-
-
-def _copy(path: Path, target: Path) -> None:
-    with atomic_file(target, remedy=_ELSEWHERE) as file, path.open("rb") as source:
-        shutil.copyfileobj(source, file)

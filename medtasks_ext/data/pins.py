@@ -47,17 +47,12 @@ def pin(dataset: Dataset) -> list[str]:
     if download is None:
         return []
     if PACKAGE in dataset.folder.parents:
-        raise MedtasksError(
-            "the installed tasks are replaced by updates",
-            where=dataset.folder,
-            remedy="pin in a clone of the repository, or in a folder of your own",
-        )
+        what = "the installed tasks are replaced by updates"
+        remedy = "pin in a clone of the repository, or in a folder of your own"
+        raise MedtasksError(what, where=dataset.folder, remedy=remedy)
     if not is_allowed(source):
-        raise MedtasksError(
-            "its terms are not accepted here",
-            where=dataset.id,
-            remedy=f"medtasks data fetch --accept {dataset.id}",
-        )
+        what = "its terms are not accepted here"
+        raise MedtasksError(what, where=dataset.id, remedy=f"medtasks data fetch --accept {dataset.id}")
     files = {file.name: file for file in remote_files(source)}
     stated = dataset.config["rows"]["download"]
     follows = download.repo and not COMMIT.fullmatch(str(stated.get("revision", "")))

@@ -52,11 +52,9 @@ def fetch_punkt(to: Path | None) -> Path:
     try:
         packed = PUNKT.get()
     except MedtasksError as error:
-        raise MedtasksError(
-            f"NLTK's Punkt data could not be fetched ({error.what})",
-            where=error.where,
-            remedy="the same command asks again; without it some metrics are left out",
-        ) from None
+        what = f"NLTK's Punkt data could not be fetched ({error.what})"
+        remedy = "the same command asks again; without it some metrics are left out"
+        raise MedtasksError(what, where=error.where, remedy=remedy) from None
     target = folder / "tokenizers" / _NAME
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -190,12 +190,8 @@ def _gold(document: Document) -> str:
 
 
 def _short(*texts: str) -> str:
-    return _in_base64(_sha256("\x1e".join(texts)))[:_CHARACTERS]
+    return base64.urlsafe_b64encode(_sha256("\x1e".join(texts))).decode().rstrip("=")[:_CHARACTERS]
 
 
 def _sha256(text: str) -> bytes:
     return hashlib.sha256(text.encode(errors="surrogatepass")).digest()
-
-
-def _in_base64(content: bytes) -> str:
-    return base64.urlsafe_b64encode(content).decode().rstrip("=")

@@ -14,6 +14,8 @@ from medtasks_ext.rows.folders import FETCHED
 from medtasks_ext.rows.missing import source_of
 from medtasks_ext.rows.places import BESIDE, dataset_folder, letters, row_file, row_files
 
+_ASIDE = ("readme", "licence", "license", "thumbs")
+
 
 @dataclass(frozen=True)
 class Stray:
@@ -50,9 +52,6 @@ class _Names:
         self.outer = sorted({*self.suites, *self.inside, *official})
         self._endings = {f".{ending}" for path in official for ending in path.rsplit(".", 2)[1:]}
 
-    def is_folder(self, place: str) -> bool:
-        return place in self.inside or place.removesuffix("/example") in self.suites
-
     def has_meaning(self, place: str) -> bool:
         """Whether the loader looks for it; it takes official names in any case and punctuation."""
         parent, _, name = place.rpartition("/")
@@ -83,16 +82,19 @@ class _Names:
 def _strays(root: Path, below: PurePosixPath, names: _Names, read: set[str]) -> Iterator[Stray]:
     for entry in sorted((root / below).iterdir()):
         place = (below / entry.name).as_posix()
-        if _is_aside(entry) or place in read or place == FETCHED:
+        aside = entry.name.startswith(".") or entry.stem.lower() in _ASIDE
+        if aside or place in read or place == FETCHED:
             continue
-        if entry.is_dir() and names.is_folder(place):
+        if entry.is_dir() and (place in names.inside or place.removesuffix("/example") in names.suites):
             yield from _strays(root, below / entry.name, names, read)
         elif not names.has_meaning(place):
             meant = names.nearest(place)
             of_rows = below.as_posix() in names.inside and entry.suffix.lower() in SUFFIXES
             remedy = f"call rows to ask test{entry.suffix.lower()}" if of_rows and not meant else ""
             yield Stray(place, meant=meant, remedy=remedy)
-        elif entry.name not in BESIDE and place not in names.databases and not _is_empty(entry):
+        elif entry.name in BESIDE or place in names.databases:
+            continue
+        elif any(entry.iterdir()) if entry.is_dir() else entry.stat().st_size:
             yield Stray(place, _why_not(entry, place, names))
 
 
@@ -106,14 +108,6 @@ def _why_not(entry: Path, place: str, names: _Names) -> str:
     if is_official or (is_shots and row_file(entry.parent, "test") is None):
         return "there are no test rows for these few-shot rows"
     return "other files of the dataset come first"
-
-
-def _is_aside(entry: Path) -> bool:
-    return entry.name.startswith(".") or entry.stem.lower() in ("readme", "licence", "license", "thumbs")
-
-
-def _is_empty(entry: Path) -> bool:
-    return not any(entry.iterdir()) if entry.is_dir() else not entry.stat().st_size
 
 
 def _key(place: str) -> str:

@@ -25,21 +25,26 @@ def sentence_bleu(references: Sequence[Sequence[str]], hypothesis: Sequence[str]
     if not hypothesis:
         return 0.0
     texts = _spelled([hypothesis, *references])
-    length = len(hypothesis)
-    matched: list[int] = []
-    total: list[int] = []
+    length, zeros, hits = len(hypothesis), 0, 0
+    precisions: list[float] = []
     for n in range(1, _ORDERS + 2):
-        any_match = n == 1 or matched[-1]  # without a match of one order there is none of the next
+        any_match = n == 1 or hits  # without a match of one order there is none of the next
         hits, of = _matches(texts[0], texts[1:], n) if any_match else (0, max(length - n + 1, 1))
         if not hits and n == 1:
             return 0.0
-        matched.append(hits)
-        total.append(of)
-    precisions = [hits / of for hits, of in zip(matched, total, strict=True)]
-    precisions = _interpolated(_smoothed(precisions, matched, total, length))
+        if not hits and length > 1 and n <= _ORDERS:
+            # method 4: a count of none becomes ever smaller, by the text's length
+            zeros += 1
+            precisions.append(math.log(length) / (2**zeros * _K) / of)
+        else:
+            precisions.append(hits / of)
+    before, means = precisions[0] + 1, []
+    for order in range(_ORDERS):  # method 5: the mean of the predecessor, itself and the successor
+        before = (before + precisions[order] + precisions[order + 1]) / 3
+        means.append(before)
     closest = min((len(reference) for reference in references), key=lambda n: (abs(n - length), n))
     penalty = 1.0 if length > closest else math.exp(1 - closest / length)
-    return penalty * math.exp(math.fsum(math.log(p) / _ORDERS for p in precisions if p > 0))
+    return penalty * math.exp(math.fsum(math.log(p) / _ORDERS for p in means if p > 0))
 
 
 def _spelled(texts: list[Sequence[str]]) -> list[str]:
@@ -73,22 +78,3 @@ def _matches(hypothesis: str, references: list[str], n: int) -> tuple[int, int]:
 
 def _ngrams(text: str, n: int) -> list[str]:
     return [text[i : i + n] for i in range(len(text) - n + 1)]
-
-
-def _smoothed(precisions: list[float], matched: list[int], total: list[int], length: int) -> list[float]:
-    """Method 4 on the orders up to 4: a count of none becomes ever smaller, by the text's length."""
-    smoothed, zeros = list(precisions), 0
-    for order in range(_ORDERS):
-        if matched[order] == 0 and length > 1:
-            zeros += 1
-            smoothed[order] = math.log(length) / (2**zeros * _K) / total[order]
-    return smoothed
-
-
-def _interpolated(precisions: list[float]) -> list[float]:
-    """Method 5: each precision becomes the mean of its predecessor, itself and its successor."""
-    before, means = precisions[0] + 1, []
-    for order in range(_ORDERS):
-        before = (before + precisions[order] + precisions[order + 1]) / 3
-        means.append(before)
-    return means

@@ -50,7 +50,7 @@ def process_results(document: Document, results: list[Parsed]) -> Metrics:
 def _statistics(document: Document, gold: Any, answer: Any) -> Metrics:
     drugs = [aliases(drug) for drug in gold]
     named = recommended(answer or [], gold)
-    counts = matched(named, drugs, is_alias)
+    counts = matched(named, drugs, lambda name, names: name in names)
     return {
         **dict.fromkeys(("score", "micro_f1", "micro_precision", "micro_recall"), counts),
         "micro_f1_substring": matched(named, drugs, shares_words),
@@ -115,10 +115,6 @@ def _names(drug: str) -> list[str]:
 def _run(pieces: Sequence[str], with_commas: Sequence[Sequence[str]]) -> int:
     """How many pieces from the first on are one name of the gold: the most that are, else 1."""
     return max((len(name) for name in with_commas if pieces[: len(name)] == name), default=1)
-
-
-def is_alias(name: str, names: frozenset[str]) -> bool:
-    return name in names
 
 
 def shares_words(name: str, names: frozenset[str]) -> bool:

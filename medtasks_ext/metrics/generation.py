@@ -207,11 +207,9 @@ def bert_scorer() -> Callable[..., Any]:
     try:
         import bert_score
     except ImportError:
-        raise MedtasksError(
-            "BERTScore is switched on but not installed",
-            where="MEDTASKS_BERTSCORE",
-            remedy="pip install 'medtasks[bertscore]', or unset it",
-        ) from None
+        what = "BERTScore is switched on but not installed"
+        remedy = "pip install 'medtasks[bertscore]', or unset it"
+        raise MedtasksError(what, where="MEDTASKS_BERTSCORE", remedy=remedy) from None
     score: Callable[..., Any] = bert_score.score
     return score
 

@@ -70,17 +70,17 @@ def _per_question(trials: Sequence[Trial], count: Callable[[list[Trial]], tuple[
     return counts
 
 
-def _all_right(asked: list[Trial]) -> tuple[float, float]:
-    return all(trial[2] for trial in asked), 1
-
-
 def _agreeing_pairs(asked: list[Trial]) -> tuple[float, float]:
     pairs = list(combinations(asked, 2))
     return sum(bool(one[3]) and one[3] == other[3] for one, other in pairs), len(pairs)
 
 
 #: share of questions answered right in all three trials
-accuracy_all3 = Statistic("accuracy_all3", lambda trials: _per_question(trials, _all_right), share)
+accuracy_all3 = Statistic(
+    "accuracy_all3",
+    lambda trials: _per_question(trials, lambda asked: (all(trial[2] for trial in asked), 1)),
+    share,
+)
 
 #: accuracy of the first trial of each question
 single_trial_accuracy = Statistic(
@@ -126,16 +126,6 @@ def _distance(one: Array, other: Array) -> Array:
     return distance
 
 
-def _bias(sums: Array) -> Array:
-    chosen, right, *_ = _split(sums)
-    return _distance(chosen, right)
-
-
-def _bias_uniform(sums: Array) -> Array:
-    chosen, _, uniform, *_ = _split(sums)
-    return _distance(chosen, uniform)
-
-
 def _at(place: int, part: Array, whole: Array) -> Array:
     """part / whole at one place; 0 where no question has so many options."""
     if place >= part.shape[-1]:
@@ -167,10 +157,12 @@ def _accuracy_gold(letter: str) -> Statistic:
 
 #: total variation distance between the places of the chosen options and those of the right ones: 0 where
 #: letters are chosen as often as they are right, 0.8 where A of five is always chosen
-position_bias = Statistic("position_bias", _by_place, _bias)
+position_bias = Statistic("position_bias", _by_place, lambda sums: _distance(*_split(sums)[:2]))
 
 #: the same from a choice that ignores places
-position_bias_uniform = Statistic("position_bias_uniform", _by_place, _bias_uniform)
+position_bias_uniform = Statistic(
+    "position_bias_uniform", _by_place, lambda sums: _distance(*_split(sums)[:3:2])
+)
 
 chosen_a, chosen_b, chosen_c, chosen_d, chosen_e = map(_chosen, _PLACES)
 accuracy_gold_a, accuracy_gold_b, accuracy_gold_c, accuracy_gold_d, accuracy_gold_e = map(

@@ -25,16 +25,16 @@ Pair = tuple[str, str]
 
 def process_results(document: Document, results: list[Parsed]) -> Metrics:
     """BRIDGE: an invalid answer counts as a label drawn from the gold labels of the test file."""
-    return metrics_of(document, results[0], _with_micro, counted=_or_drawn)
+
+    def counted(document: Document, parsed: Parsed) -> str:
+        return parsed["answer"] if parsed["valid"] else random_label(document)
+
+    return metrics_of(document, results[0], _with_micro, counted=counted)
 
 
 def process_results_invalid_is_wrong(document: Document, results: list[Parsed]) -> Metrics:
     """An answer that cannot be read counts as wrong."""
     return metrics_of(document, results[0], _statistics)
-
-
-def _or_drawn(document: Document, parsed: Parsed) -> str:
-    return parsed["answer"] if parsed["valid"] else random_label(document)
 
 
 def _statistics(document: Document, gold: str, answer: str | None) -> Metrics:

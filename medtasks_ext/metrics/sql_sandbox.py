@@ -126,11 +126,8 @@ class _Worker:
             answer = {"fault": f"its process did not start: {error}"}
         if fault := answer.get("fault"):
             self.kill()
-            raise MedtasksError(
-                f"cannot be opened as an SQLite database ({fault})",
-                where=database,
-                remedy="put the complete file there",
-            )
+            what = f"cannot be opened as an SQLite database ({fault})"
+            raise MedtasksError(what, where=database, remedy="put the complete file there")
 
     def run(self, sql: str) -> WorkerReply:
         return self._ask({"sql": sql}, self.limits.seconds)

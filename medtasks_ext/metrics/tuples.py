@@ -76,11 +76,6 @@ def _set(items: Iterable[Sequence[Any]]) -> set[Hashable]:
     return {tuple(tuple(value) if isinstance(value, list) else value for value in item) for item in items}
 
 
-def _by_attribute(items: Sequence[Sequence[Counts]]) -> Array:
-    """(n, 3 x attributes)."""
-    return np.asarray(items, dtype=float).reshape(len(items), -1)
-
-
 def _pooled_over_given(sums: Array) -> Array:
     """F1 of the counts pooled over the attributes that the gold answers give at all."""
     counts = sums.reshape(*sums.shape[:-1], -1, 3)
@@ -105,7 +100,11 @@ def _classes(items: Sequence[Sequence[tuple[str, int, int, int]]]) -> list[str]:
 
 #: items: per attribute (tp, fp, fn). The owner of the data may leave attributes out: one that no gold
 #: answer gives has no part.
-attribute_micro_f1 = Statistic("attribute_micro_f1", _by_attribute, _pooled_over_given)
+attribute_micro_f1 = Statistic(
+    "attribute_micro_f1",
+    lambda items: np.asarray(items, dtype=float).reshape(len(items), -1),
+    _pooled_over_given,
+)
 
 #: items: (class, tp, fp, fn) of the classes of a document; mean F1 over the classes that the gold shows
 f1_macro = Statistic(

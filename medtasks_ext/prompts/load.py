@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from medtasks_ext.collector import collector_paused
 from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.privacy import public_rows, what_happened
-from medtasks_ext.prompts.documents import Document, Documents, Loaded, digest
+from medtasks_ext.prompts.documents import Document, Documents, Loaded, LoadedRecord, digest
 from medtasks_ext.prompts.official.choice import PromptSource, prompt_source_of
 from medtasks_ext.prompts.pool import check_answers, parts, pool_rows, sampled, trials, with_own_ids
 from medtasks_ext.prompts.render import Renderer
@@ -32,7 +32,6 @@ from medtasks_ext.rows.spec import DatasetSpec, dataset_spec
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from medtasks_ext.prompts.documents import LoadedRecord
     from medtasks_ext.rows.row import ReadRow
 
 
@@ -40,28 +39,10 @@ if TYPE_CHECKING:
 # The record of what was loaded for a task, which results carry.
 
 
-@dataclass(frozen=True)
-class LeftOut:
-    blank: int  # rows whose gold is blank
-    excluded: dict[str, int]  # reason -> test rows that the task's file excludes
-    n_source: int  # test rows before any was excluded
-    faulty: int  # local test rows with faults, which the user lets go
-    alike: int  # test rows of which the suite asks the last
-
-
 def loaded(
-    renderer: Renderer,
-    rows: Rows,
-    documents: Documents,
-    shots: Documents,
-    *,
-    rebuilt: bool,
-    n_held_out: int,
-    n_overlap: int,
-    theirs: bool | None,
-    left_out: LeftOut,
+    renderer: Renderer, rows: Rows, documents: Documents, shots: Documents, counted: dict[str, object]
 ) -> Loaded:
-    """`theirs`: the pool is the suite's own examples; None: as far as anybody knows."""
+    """`counted`: what the record says of rows that are no documents."""
     dataset, spec, answers = renderer.dataset, renderer.spec, renderer.answers
     wording, strategy = renderer.wording, renderer.instructions.strategy
     none = set() if spec.prompt.messages else {"messages"}  # most tasks have no dialogue, and no word of one
@@ -83,24 +64,16 @@ def loaded(
         "instruction": wording,
         "prompt_hash": digest([prompt]),
         "rows_hash": digest(map(_row_text, documents)),
-        "rebuilt": rebuilt,
         "artefact": renderer.artefact[0] if renderer.artefact else None,
         "artefact_revision": renderer.artefact[1] if renderer.artefact else None,
         "recovered": list(rows.recovered) if rows.recovered else None,
         "database": database.digest if database else None,
         "n_test": len(documents),
         "n_fewshot": len(shots),
-        "n_held_out": n_held_out,
-        "n_overlap": n_overlap or None,
-        "examples": {True: "authors", None: "named"}.get(theirs),
         "n_without_gold": sum(item["gold"] is None and "points" not in item for item in documents),
-        "n_dropped": left_out.blank,
-        "excluded": left_out.excluded or None,
-        "n_source": left_out.n_source if left_out.excluded else None,
-        "n_faulty": left_out.faulty or None,
-        "n_alike": left_out.alike or None,
+        **counted,
     }
-    said = {name: value for name, value in record.items() if value is not None}
+    said = {name: record[name] for name in LoadedRecord.__annotations__ if record.get(name) is not None}
     return Loaded(
         cast("LoadedRecord", said),
         labels=sorted(labels),
@@ -152,15 +125,8 @@ def load_documents(
         os.environ.get(name, "") for name in ("MEDTASKS_DATA_DIR", "MEDTASKS_DATA", "MEDTASKS_CACHE")
     )
     forced = forced_origin(origin)
-    return _build(
-        _Wanted(
-            dataset,
-            said,
-            forced,
-            _Use(cot, shots, system_role, prompt_source_of(prompts), frozenset(without)),
-            environment,
-        )
-    )
+    use = _Use(cot, shots, system_role, prompt_source_of(prompts), frozenset(without))
+    return _build(dataset, said, forced, use, environment)
 
 
 @dataclass(frozen=True)
@@ -172,23 +138,13 @@ class _Use:
     without: frozenset[str] = frozenset()  # rows that are left out, since their faults are known
 
 
-@dataclass(frozen=True)
-class _Wanted:
-    """What documents follow from; of the dataset, what is said counts, not who says so."""
-
-    dataset: Dataset
-    said: str
-    forced: Origin | None
-    use: _Use
-    environment: tuple[str, ...]
-
-
 @cache
-def _build(wanted: _Wanted) -> dict[str, Documents]:
-    left_out = wanted.use.without
-    faults = Faults(check=bool(left_out))
-    documents = _documents(wanted.dataset, wanted.forced, wanted.use, faults)
-    if new := [item for item in faults.kept if not isinstance(item, RowError) or item.row not in left_out]:
+def _build(
+    dataset: Dataset, _said: str, forced: Origin | None, use: _Use, _environment: tuple[str, ...]
+) -> dict[str, Documents]:
+    faults = Faults(check=bool(use.without))
+    documents = _documents(dataset, forced, use, faults)
+    if new := [item for item in faults.kept if not isinstance(item, RowError) or item.row not in use.without]:
         raise new[0]
     return documents
 
@@ -256,11 +212,9 @@ def _documents(dataset: Dataset, forced: Origin | None, use: _Use, faults: Fault
         except (MedtasksError, MemoryError, OSError):
             raise
         except Exception as error:  # one dataset's rows never stop the others
-            raise MedtasksError(
-                f"its rows cannot be used: {what_happened(error)}",
-                where=dataset.id,
-                remedy="see them checked: medtasks data check",
-            ) from error
+            what = f"its rows cannot be used: {what_happened(error)}"
+            remedy = "see them checked: medtasks data check"
+            raise MedtasksError(what, where=dataset.id, remedy=remedy) from error
 
 
 def _unlikely(dataset: Dataset, test: Documents, faults: Faults) -> MedtasksError | None:
@@ -307,14 +261,17 @@ def _rendered(
         faults=faults,
         theirs=theirs,
     )
-    rebuilt = rows.rebuilt or read.rebuilt or read_pool.rebuilt
-    left_out = LeftOut(
-        blank=read.n_dropped + read_pool.n_dropped,
-        excluded=read.excluded,
-        n_source=read.n_source,
-        faulty=sum(name.startswith("test ") for name in use.without),
-        alike=read.n_alike,
-    )
+    counted: dict[str, object] = {
+        "rebuilt": rows.rebuilt or read.rebuilt or read_pool.rebuilt,
+        "n_held_out": n_held_out,
+        "n_overlap": n_overlap or None,
+        "examples": {True: "authors", None: "named"}.get(theirs),
+        "n_dropped": read.n_dropped + read_pool.n_dropped,
+        "excluded": read.excluded or None,
+        "n_source": read.n_source if read.excluded else None,
+        "n_faulty": sum(name.startswith("test ") for name in use.without) or None,
+        "n_alike": read.n_alike or None,
+    }
     del read, read_pool
     test = sampled(test, source)
     n_own, n_paper = len(test) + n_held_out, dataset.n_part
@@ -327,17 +284,7 @@ def _rendered(
     check_answers(shots, use.shots, spec, rows)
     test = with_points(with_own_ids(test, faults), spec.judge, faults, dataset.file)
     documents = renderer.documents(test, faults, first=lambda index: not use.shots)
-    record = loaded(
-        renderer,
-        rows,
-        documents,
-        shots,
-        rebuilt=rebuilt,
-        n_held_out=n_held_out,
-        n_overlap=n_overlap,
-        theirs=theirs,
-        left_out=left_out,
-    )
+    record = loaded(renderer, rows, documents, shots, counted)
     for document in (*documents, *shots):
         document.loaded = record
     return {"test": documents, "fewshot": shots}

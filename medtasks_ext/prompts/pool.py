@@ -87,11 +87,9 @@ def parts(
     if overlap and shots:
         _say_overlap(dataset, overlap, n_read, theirs)
     if pool and len(pool) < shots:
-        raise MedtasksError(
-            f"{shots} shots asked for, the few-shot pool has {len(pool)} rows",
-            where=rows.fewshot_where or rows.where,
-            remedy="complete the file, or ask for fewer shots (--num_fewshot)",
-        )
+        what = f"{shots} shots asked for, the few-shot pool has {len(pool)} rows"
+        remedy = "complete the file, or ask for fewer shots (--num_fewshot)"
+        raise MedtasksError(what, where=rows.fewshot_where or rows.where, remedy=remedy)
     divided = Parts(test, pool, 0)
     if theirs is not False and shots:
         shown = {_identity(row, source.identity, dataset) for row in pool}
@@ -134,11 +132,8 @@ def _held_out(
     if len(test) <= HELD_OUT and not shots:
         return Parts(test, [], 0)  # nothing would be left to score
     if len(test) <= HELD_OUT:
-        raise MedtasksError(
-            f"{len(test)} test rows are too few to hold {HELD_OUT} out as shots",
-            where=where,
-            remedy="put few-shot rows beside them (fewshot.jsonl)",
-        )
+        what = f"{len(test)} test rows are too few to hold {HELD_OUT} out as shots"
+        raise MedtasksError(what, where=where, remedy="put few-shot rows beside them (fewshot.jsonl)")
     held = _drawn_apart(test, dataset, source, shots, where)
     alike = {_identity(row, source.identity, dataset) for row in held}
     log.warning("%s: %s; %d of %d test rows serve as shots", dataset.id, why, HELD_OUT, len(test))
@@ -199,11 +194,8 @@ def _identity(row: ReadRow, name: str, dataset: Dataset) -> str:
 
 def _identifying(row: ReadRow, name: str, dataset: Dataset) -> object:
     if name not in row.fields:
-        raise MedtasksError(
-            f"rows.identity names the unknown field {name!r}",
-            where=dataset.file,
-            remedy="name the field that holds the question or text",
-        )
+        what = f"rows.identity names the unknown field {name!r}"
+        raise MedtasksError(what, where=dataset.file, remedy="name the field that holds the question or text")
     return row.fields[name]
 
 
@@ -211,11 +203,9 @@ def check_answers(documents: Documents, shots: int, spec: DatasetSpec, rows: Row
     """Check that shots of a judged task have answers to show; elsewhere nothing may be the answer."""
     for row, shot in enumerate(documents[:shots], start=1):
         if spec.judge and not shot["target"].strip():
-            raise MedtasksError(
-                f"few-shot row {row} has no answer to show",
-                where=rows.fewshot_where or rows.where,
-                remedy="put few-shot rows with answers there",
-            )
+            what = f"few-shot row {row} has no answer to show"
+            remedy = "put few-shot rows with answers there"
+            raise MedtasksError(what, where=rows.fewshot_where or rows.where, remedy=remedy)
 
 
 def sampled(test: list[ReadRow], source: Source) -> list[ReadRow]:

@@ -26,15 +26,11 @@ class FirstShots(ContextSampler):
         """The shots; an instruction that several share is said by the first of them."""
         pool = self.df
         if n > len(pool):
-            raise MedtasksError(
-                f"{n} shots asked for, the few-shot pool has {len(pool)} rows",
-                where=pool[0].loaded.record["where"] if pool else None,
-                remedy="use the _5shot task, which holds test rows out, or lower --num_fewshot",
-            )
+            what = f"{n} shots asked for, the few-shot pool has {len(pool)} rows"
+            remedy = "use the _5shot task, which holds test rows out, or lower --num_fewshot"
+            raise MedtasksError(what, where=pool[0].loaded.record["where"] if pool else None, remedy=remedy)
         if n and "turn" in pool[0]:
-            raise MedtasksError(
-                "system_role=false puts the instruction into the first turn, which the loader must know",
-                where="--num_fewshot",
-                remedy=f"add the number of shots: --metadata system_role=false shots={n}",
-            )
+            what = "system_role=false puts the instruction into the first turn, which the loader must know"
+            remedy = f"add the number of shots: --metadata system_role=false shots={n}"
+            raise MedtasksError(what, where="--num_fewshot", remedy=remedy)
         return [after(shot, pool[:place]) for place, shot in enumerate(pool[:n])]

@@ -120,11 +120,9 @@ def references(datasets: Iterable[Dataset], suites: Iterable[Suite] = ()) -> str
     entries, used = entries_of(datasets, suites), cited_by(datasets, suites)
     for key, of in used.items():
         if key not in entries:
-            raise MedtasksError(
-                f"no BibTeX entry {key!r}, the source of {of[0]}",
-                where=CITATIONS_FILE,
-                remedy=f"add the entry there or to {BESIDE} beside the task, or correct `citation` there",
-            )
+            what = f"no BibTeX entry {key!r}, the source of {of[0]}"
+            remedy = f"add the entry there or to {BESIDE} beside the task, or correct `citation` there"
+            raise MedtasksError(what, where=CITATIONS_FILE, remedy=remedy)
     notes = {key: " (check before use)" * entries[key].unverified for key in used}
     parts = (f"% {', '.join(of)}{notes[key]}\n{entries[key].text}\n" for key, of in used.items())
     return "\n".join(parts)

@@ -188,8 +188,5 @@ def _pin(file: LockedFile) -> Config:
 
 
 def _twice(key: str, folder: Path) -> MedtasksError:
-    return MedtasksError(
-        f"{key} stands in the task file and in {LOCK_FILE}",
-        where=folder,
-        remedy="leave it out of the task file: the lock alone says it",
-    )
+    what = f"{key} stands in the task file and in {LOCK_FILE}"
+    return MedtasksError(what, where=folder, remedy="leave it out of the task file: the lock alone says it")

@@ -82,11 +82,9 @@ def family_of(config: Mapping[str, Any], *, where: object) -> Family:
         if kind in family.answers and (family.judge, family.runs) == (judged, runs):
             return family
     check_kind(kind, where=where)
-    raise MedtasksError(
-        f"answers of kind {kind!r} have no metrics {_described(judged, runs)}",
-        where=where,
-        remedy="leave `judge:` or `rows.runs` out, or state `process_results` and `metric_list`",
-    )
+    what = f"answers of kind {kind!r} have no metrics {_described(judged, runs)}"
+    remedy = "leave `judge:` or `rows.runs` out, or state `process_results` and `metric_list`"
+    raise MedtasksError(what, where=where, remedy=remedy)
 
 
 def check_metrics(config: Mapping[str, Any], *, where: object) -> None:
@@ -98,11 +96,9 @@ def check_metrics(config: Mapping[str, Any], *, where: object) -> None:
     if stated := config.get("metric_list"):
         listed = [metric.get("metric") for metric in stated if isinstance(metric, dict)]
         if lacking := [name for name in metrics if name not in listed]:
-            raise MedtasksError(
-                f"metric_list: lacks {', '.join(lacking)}, which answers of kind {kind!r} get",
-                where=where,
-                remedy="leave `metric_list` out, or state `process_results`, too",
-            )
+            what = f"metric_list: lacks {', '.join(lacking)}, which answers of kind {kind!r} get"
+            remedy = "leave `metric_list` out, or state `process_results`, too"
+            raise MedtasksError(what, where=where, remedy=remedy)
     about = _mapping(config.get("about"))
     place, primary = (
         "about." if about.get("primary_metric") else "",
@@ -110,11 +106,8 @@ def check_metrics(config: Mapping[str, Any], *, where: object) -> None:
     )
     # what judges score has the name that the paper gives to it
     if primary and family.primary and not family.judge and primary not in metrics:
-        raise MedtasksError(
-            f"{place}primary_metric: {primary!r} is no metric of answers of kind {kind!r}",
-            where=where,
-            remedy=f"leave it out: the score is then {family.primary}",
-        )
+        what = f"{place}primary_metric: {primary!r} is no metric of answers of kind {kind!r}"
+        raise MedtasksError(what, where=where, remedy=f"leave it out: the score is then {family.primary}")
 
 
 def answer_kinds() -> list[str]:

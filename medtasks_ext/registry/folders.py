@@ -52,11 +52,9 @@ def own_folders() -> tuple[Path, ...]:
     folders = [Path(text).expanduser().absolute() for text in named]
     for folder in folders:
         if not folder.is_dir():
-            raise MedtasksError(
-                "no such folder",
-                where=f"tasks of your own, {folder}",
-                remedy="correct MEDTASKS_TASKS, --tasks-dir or --include_path",
-            )
+            what = "no such folder"
+            remedy = "correct MEDTASKS_TASKS, --tasks-dir or --include_path"
+            raise MedtasksError(what, where=f"tasks of your own, {folder}", remedy=remedy)
     return tuple(dict.fromkeys([*folders, *package_folders()]))
 
 

@@ -47,11 +47,9 @@ def trusted_packages() -> frozenset[str]:
     names = [name for name in re.split(r"[\s,]+", os.environ.get(TRUSTED_PACKAGES, "")) if name]
     for name in names:
         if not name.isidentifier():
-            raise MedtasksError(
-                f"{name!r} is no name of a package",
-                where=TRUSTED_PACKAGES,
-                remedy="write names as they are imported, with commas between: hospital_metrics",
-            )
+            what = f"{name!r} is no name of a package"
+            remedy = "write names as they are imported, with commas between: hospital_metrics"
+            raise MedtasksError(what, where=TRUSTED_PACKAGES, remedy=remedy)
     return frozenset(names)
 
 

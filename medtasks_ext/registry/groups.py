@@ -208,11 +208,9 @@ class Registry(Datasets):
         asked = self.resolve(name for name in given if name not in chosen)
         for name, leaves in self.resolve(name.removesuffix(LIKELIHOOD_SUFFIX) for name in chosen).items():
             if any(self.known(leaf)[1] != "zero_shot" for leaf in leaves):
-                raise MedtasksError(
-                    f"{name}: likelihood is asked of the zero-shot prompts",
-                    where="--ask likelihood",
-                    remedy="leave the suffix out; --num_fewshot K gives the prompts examples",
-                )
+                what = f"{name}: likelihood is asked of the zero-shot prompts"
+                remedy = "leave the suffix out; --num_fewshot K gives the prompts examples"
+                raise MedtasksError(what, where="--ask likelihood", remedy=remedy)
             if not (closed := self._closed(leaves)):
                 kinds = sorted({str(self.known(leaf)[0].config["answer"]["kind"]) for leaf in leaves})
                 raise MedtasksError(
@@ -297,10 +295,8 @@ class Registry(Datasets):
                     meant_by = ", ".join(difflib.get_close_matches(name, known, n=4, cutoff=0.5))
                     remedy = f"did you mean: {meant_by}? " if meant_by else ""
                     own = "" if self.own else ", and `medtasks --tasks-dir FOLDER …` adds tasks of your own"
-                    raise MedtasksError(
-                        f"no task, group or tag named {name!r}",
-                        remedy=f"{remedy}`medtasks ls` lists all names{own}",
-                    )
+                    what = f"no task, group or tag named {name!r}"
+                    raise MedtasksError(what, remedy=f"{remedy}`medtasks ls` lists all names{own}")
                 resolved[match] = self.leaves(match)
         return resolved
 

@@ -134,11 +134,9 @@ def licences() -> dict[str, Licence]:
         try:
             by_name[name] = Licence.model_validate(record)
         except ValidationError as error:
-            raise MedtasksError(
-                "; ".join(fault_of(item, name, Licence.model_fields) for item in error.errors()),
-                where=LICENCES_FILE,
-                remedy="docs/add_a_dataset.md says what a record holds",
-            ) from None
+            what = "; ".join(fault_of(item, name, Licence.model_fields) for item in error.errors())
+            remedy = "docs/add_a_dataset.md says what a record holds"
+            raise MedtasksError(what, where=LICENCES_FILE, remedy=remedy) from None
     return by_name
 
 

@@ -39,11 +39,9 @@ def select(tasks: Registry, words: Sequence[str]) -> dict[str, Dataset]:
             f"{key}={value} has {sum(value in tasks.values(item, key) for item in tasks.datasets.values())}"
             for key, value in filters
         ]
-        raise MedtasksError(
-            "no dataset matches all of this",
-            where=" ".join(words),
-            remedy=f"leave one out: {', '.join(counts)}" if counts else "`medtasks ls` lists all",
-        )
+        what = "no dataset matches all of this"
+        remedy = f"leave one out: {', '.join(counts)}" if counts else "`medtasks ls` lists all"
+        raise MedtasksError(what, where=" ".join(words), remedy=remedy)
     return left
 
 
@@ -81,11 +79,9 @@ def _filter(tasks: Registry, word: str) -> tuple[str, str]:
     fields = filter_fields(tasks)
     if key not in fields:
         close = get_close_matches(key, fields, n=2)
-        raise MedtasksError(
-            f"no metadata field {key!r}",
-            where=word,
-            remedy=(f"did you mean {' or '.join(close)}? " if close else "") + f"fields: {', '.join(fields)}",
-        )
+        what = f"no metadata field {key!r}"
+        remedy = (f"did you mean {' or '.join(close)}? " if close else "") + f"fields: {', '.join(fields)}"
+        raise MedtasksError(what, where=word, remedy=remedy)
     used = {item: None for dataset in tasks.datasets.values() for item in tasks.values(dataset, key)}
     if value in used:
         return key, value

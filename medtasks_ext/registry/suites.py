@@ -509,11 +509,8 @@ def check_suite_name(file: Path, others: Iterable[Path]) -> None:
         elif name.startswith(f"{other}_") or other.startswith(f"{name}_"):
             fault = f"could be part of the names of groups of {other} ({owner})"
     if fault:
-        raise MedtasksError(
-            f"the suite's name {name!r} {fault}",
-            where=file,
-            remedy="rename the suite's folder, and its tasks with it",
-        )
+        what = f"the suite's name {name!r} {fault}"
+        raise MedtasksError(what, where=file, remedy="rename the suite's folder, and its tasks with it")
 
 
 def read_suite(folder: Path) -> Suite:
@@ -522,11 +519,9 @@ def read_suite(folder: Path) -> Suite:
     try:
         facts = file.stat()
     except OSError:
-        raise MedtasksError(
-            f"the suite {folder.name} is not declared: no such file",
-            where=file,
-            remedy='write it (docs/keys.md, "suite.yaml"), or copy it from the repository',
-        ) from None
+        what = f"the suite {folder.name} is not declared: no such file"
+        remedy = 'write it (docs/keys.md, "suite.yaml"), or copy it from the repository'
+        raise MedtasksError(what, where=file, remedy=remedy) from None
     return _read(file, facts.st_mtime_ns, facts.st_size)
 
 
@@ -539,11 +534,8 @@ def _validated(said: Mapping[str, Any], file: Path, folder: Path) -> Suite:
     try:
         return Suite.model_validate(dict(said), context=folder)
     except ValidationError as error:
-        raise MedtasksError(
-            "; ".join(faults_of(error, known=Suite.model_fields)),
-            where=file,
-            remedy="docs/keys.md lists the keys",
-        ) from None
+        what = "; ".join(faults_of(error, known=Suite.model_fields))
+        raise MedtasksError(what, where=file, remedy="docs/keys.md lists the keys") from None
 
 
 def suites_below(folders: Iterable[Path]) -> dict[str, Suite]:

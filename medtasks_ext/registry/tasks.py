@@ -318,24 +318,15 @@ class Dataset:
             beside = {**(read_mapping(self.file) if self.file.is_file() else {}), **(card if own else {})}
             if twice := [key for key in about if key in beside]:
                 place = CARD_FILE if twice[0] in card else "the top level"
-                raise MedtasksError(
-                    f"about.{twice[0]}: the key stands at {place}, too",
-                    where=self.file,
-                    remedy="say it in one place",
-                )
+                what = f"about.{twice[0]}: the key stands at {place}, too"
+                raise MedtasksError(what, where=self.file, remedy="say it in one place")
         elif not card:
-            raise MedtasksError(
-                f"about: missing key, as there is no {CARD_FILE} beside the file",
-                where=self.file,
-                remedy=f"write {CARD_FILE}; {_KEYS}",
-            )
+            what = f"about: missing key, as there is no {CARD_FILE} beside the file"
+            raise MedtasksError(what, where=self.file, remedy=f"write {CARD_FILE}; {_KEYS}")
         if wrong := [key for key in card if key not in Card.model_fields]:
             meant = ": it belongs in " + TASK_FILE if wrong[0] in TaskFacts.model_fields else ""
-            raise MedtasksError(
-                f"{wrong[0]}: unknown key{meant or near(str(wrong[0]), Card.model_fields)}",
-                where=file,
-                remedy=_KEYS,
-            )
+            what = f"{wrong[0]}: unknown key{meant or near(str(wrong[0]), Card.model_fields)}"
+            raise MedtasksError(what, where=file, remedy=_KEYS)
         top = {key: self.config[key] for key in TaskFacts.model_fields if key in self.config}
         return {**card, **top, **about}
 
@@ -350,11 +341,8 @@ class Dataset:
         facts, record = self.facts, self.record
         if wrong := [key for key in self.config if key not in TASK_KEYS]:
             meant = f": it belongs in {CARD_FILE}" if wrong[0] in Card.model_fields else ""
-            raise MedtasksError(
-                f"{wrong[0]}: unknown key{meant or near(str(wrong[0]), TASK_KEYS)}",
-                where=self.file,
-                remedy="tasks/README.md lists the keys of a task file",
-            )
+            what = f"{wrong[0]}: unknown key{meant or near(str(wrong[0]), TASK_KEYS)}"
+            raise MedtasksError(what, where=self.file, remedy="tasks/README.md lists the keys of a task file")
         check_types(self.config, where=self.file)
         check_kind(facts.kind, where=self.file)
         check_metrics(self.config, where=self.file)
@@ -460,11 +448,9 @@ class Datasets:
                 )
             suite = folder.parent / SUITE_FILE
             if (folder / TASK_FILE).is_file() and suite.is_file() and suite not in suites:
-                raise MedtasksError(
-                    f"this is one dataset of the suite {suite.parent.name}",
-                    where=f"tasks of your own, {folder}",
-                    remedy=f"name the suite's folder: {suite.parent}",
-                )
+                what = f"this is one dataset of the suite {suite.parent.name}"
+                remedy = f"name the suite's folder: {suite.parent}"
+                raise MedtasksError(what, where=f"tasks of your own, {folder}", remedy=remedy)
 
     def dataset(self, key: str) -> Dataset | None:
         return next((item for item in self.datasets.values() if item.key == key), None)
@@ -532,9 +518,7 @@ class Datasets:
         named = dataset.config.get("dataset", dataset.key)
         if self.is_own(dataset) and named != dataset.key:  # the rows of another folder would be asked
             raise MedtasksError(
-                f"dataset: {named!r} is not this folder",
-                where=dataset.file,
-                remedy=f"write {dataset.key}",
+                f"dataset: {named!r} is not this folder", where=dataset.file, remedy=f"write {dataset.key}"
             )
 
     @cached_property

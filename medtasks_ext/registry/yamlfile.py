@@ -99,11 +99,9 @@ def _resolved(
             )
         wanted = (path.parent / name).resolve()
         if below and not any(wanted.is_relative_to(folder) for folder in below):
-            raise MedtasksError(
-                f"include: {name!r} lies outside the folders of tasks",
-                where=path,
-                remedy="include a file of this folder of tasks, or of the built-in ones",
-            )
+            what = f"include: {name!r} lies outside the folders of tasks"
+            remedy = "include a file of this folder of tasks, or of the built-in ones"
+            raise MedtasksError(what, where=path, remedy=remedy)
         wanted_files.pop(wanted, None)  # of a file that is named again, the last place counts
         wanted_files[wanted] = None
     for wanted in wanted_files:
@@ -121,11 +119,8 @@ def read_mapping(path: Path) -> Config:
     """
     try:
         if path.exists() and not (path.is_file() and path.stat().st_size <= _BYTES):
-            raise MedtasksError(
-                f"no file, or more than {_BYTES >> 20} MB",
-                where=path,
-                remedy="name a YAML file written by hand",
-            )
+            what = f"no file, or more than {_BYTES >> 20} MB"
+            raise MedtasksError(what, where=path, remedy="name a YAML file written by hand")
         config = yaml_text(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise MedtasksError("no such file", where=path, remedy="check the `include:` that names it") from None
@@ -138,11 +133,9 @@ def read_mapping(path: Path) -> Config:
     # a date that there is not, or `!!int ""`, is no error of YAML
     except (yaml.YAMLError, ValueError, RecursionError, TypeError, LookupError, AttributeError) as error:
         mark = getattr(error, "problem_mark", None)
-        raise MedtasksError(
-            f"not valid YAML ({getattr(error, 'problem', None) or error})",
-            where=f"{path}:{mark.line + 1}" if mark else path,
-            remedy="mend the indentation or quoting there",
-        ) from None
+        what = f"not valid YAML ({getattr(error, 'problem', None) or error})"
+        remedy = "mend the indentation or quoting there"
+        raise MedtasksError(what, where=f"{path}:{mark.line + 1}" if mark else path, remedy=remedy) from None
     if not isinstance(config, dict):
         raise MedtasksError(
             "expected a mapping of keys", where=path, remedy="start from another file of its kind"

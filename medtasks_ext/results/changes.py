@@ -143,17 +143,13 @@ def mean_change(parts: Sequence[Sequence[Shared]]) -> Comparison:
 
 def _documents(experiment: Experiment) -> DocumentScores:
     if experiment.estimate is not None:
-        raise MedtasksError(
-            "is an estimate over drawn documents, which is compared by its interval alone",
-            where=experiment.task,
-            remedy="`medtasks report` prints it; the same run without --error asks the rest",
-        )
+        what = "is an estimate over drawn documents, which is compared by its interval alone"
+        remedy = "`medtasks report` prints it; the same run without --error asks the rest"
+        raise MedtasksError(what, where=experiment.task, remedy=remedy)
     if experiment.read_documents is None:
-        raise MedtasksError(
-            "has no scores of its documents",
-            where=experiment.task,
-            remedy="run lm_eval with --log_samples, or `medtasks run`",
-        )
+        what = "has no scores of its documents"
+        remedy = "run lm_eval with --log_samples, or `medtasks run`"
+        raise MedtasksError(what, where=experiment.task, remedy=remedy)
     return experiment.read_documents()
 
 

@@ -87,11 +87,8 @@ def score_statistic(dataset: Dataset, strategy: str = "zero_shot") -> Statistic:
     aggregation = aggregations(dataset, strategy).get("score", mean_of_runs)
     statistic = statistic_of(aggregation)
     if statistic is None:
-        raise MedtasksError(
-            "the aggregation of `score` is a plain function",
-            where=dataset.file,
-            remedy="make it a Statistic (docs/add_a_dataset.md)",
-        )
+        what = "the aggregation of `score` is a plain function"
+        raise MedtasksError(what, where=dataset.file, remedy="make it a Statistic (docs/add_a_dataset.md)")
     return statistic
 
 
@@ -251,15 +248,9 @@ def load_document_scores(path: Path, statistic: Statistic) -> DocumentScores:
         raise MedtasksError(f"damaged ({error})", where=path, remedy="medtasks rescore RUN") from None
     written = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
     if int(written.get("medtasks_schema", 0)) > SCHEMA:
-        raise MedtasksError(
-            f"was written by a newer version (schema {written['medtasks_schema']}, known: {SCHEMA})",
-            where=path,
-            remedy="pip install --upgrade medtasks",
-        )
+        what = f"was written by a newer version (schema {written['medtasks_schema']}, known: {SCHEMA})"
+        raise MedtasksError(what, where=path, remedy="pip install --upgrade medtasks")
     if written.get("statistic") != statistic.name:
-        raise MedtasksError(
-            f"the score was {written.get('statistic')}, and is {statistic.name} in this version",
-            where=path,
-            remedy="medtasks rescore RUN",
-        )
+        what = f"the score was {written.get('statistic')}, and is {statistic.name} in this version"
+        raise MedtasksError(what, where=path, remedy="medtasks rescore RUN")
     return from_table(table, statistic)

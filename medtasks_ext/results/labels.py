@@ -88,11 +88,8 @@ def labelled(item: Experiment, labels: Labels) -> Labelled:
     n = sum(not labels.knows(document) for document in scores.documents)
     if other or n or item.loaded.get("origin") != labels.origin:
         missing = f"; {n:,} of {len(scores.documents):,} documents are not in it" if n else ""
-        raise MedtasksError(
-            f"says {labels.axis} of other rows than {item.task} was asked here{missing}",
-            where=labels.where,
-            remedy="label the rows that this run was asked",
-        )
+        what = f"says {labels.axis} of other rows than {item.task} was asked here{missing}"
+        raise MedtasksError(what, where=labels.where, remedy="label the rows that this run was asked")
     return Labelled(item, scores, labels)
 
 
@@ -309,11 +306,8 @@ def read_labels(paths: Iterable[Path], tasks: Registry) -> list[Labels]:
     seen: dict[tuple[str, str, str | None], str] = {}
     for one in labels:
         if (other := seen.setdefault((one.axis, one.task, one.model), one.where)) is not one.where:
-            raise MedtasksError(
-                f"{one.axis} of {one.task} is in {other}, too",
-                where=one.where,
-                remedy="name one of the files",
-            )
+            what = f"{one.axis} of {one.task} is in {other}, too"
+            raise MedtasksError(what, where=one.where, remedy="name one of the files")
     return labels
 
 

@@ -124,11 +124,9 @@ def _by_row(models: Iterable[Identity]) -> dict[tuple[str, str], tuple[Identity,
         for row in model.rows:
             if (row.suite, row.name) in by_row:
                 other = by_row[row.suite, row.name][0]
-                raise MedtasksError(
-                    f"{other.id} and {model.id} both claim the row {row.name!r} of {row.suite}",
-                    where=reference_folder() / "models.yaml",
-                    remedy="leave it with the one that the table means",
-                )
+                what = f"{other.id} and {model.id} both claim the row {row.name!r} of {row.suite}"
+                remedy = "leave it with the one that the table means"
+                raise MedtasksError(what, where=reference_folder() / "models.yaml", remedy=remedy)
             by_row[row.suite, row.name] = model, row
     return by_row
 

@@ -180,11 +180,9 @@ def lm_eval_files(path: Path) -> list[Path]:
     files = sorted(path.rglob("results_*.json")) if path.is_dir() else [path]
     if not files or not files[0].is_file():
         beside = sorted(item.name for item in path.parent.glob("*") if item.is_dir())
-        raise MedtasksError(
-            "holds no results" if path.exists() else f"no such folder{near(path.name, beside)}",
-            where=path,
-            remedy="name a folder of `medtasks run`, or what `lm_eval --output_path` wrote",
-        )
+        what = "holds no results" if path.exists() else f"no such folder{near(path.name, beside)}"
+        remedy = "name a folder of `medtasks run`, or what `lm_eval --output_path` wrote"
+        raise MedtasksError(what, where=path, remedy=remedy)
     return files
 
 
@@ -388,11 +386,9 @@ def _unchecked(
         if not items or not (isinstance(aggregation, Statistic) or aggregation is risk_coverage):
             unchecked.append(metric)
         elif not abs((counted := aggregation(items)) - value) <= _ROUNDING:
-            raise MedtasksError(
-                f"{name}: {metric} is {value}, and {counted} by its samples",
-                where=name,
-                remedy="name results as lm_eval wrote them, with the samples of the same call",
-            )
+            what = f"{name}: {metric} is {value}, and {counted} by its samples"
+            remedy = "name results as lm_eval wrote them, with the samples of the same call"
+            raise MedtasksError(what, where=name, remedy=remedy)
     return f"samples do not give {some(unchecked)}, unchecked" if unchecked else ""
 
 

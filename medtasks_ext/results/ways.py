@@ -42,16 +42,13 @@ def pairs_to_compare(entries: Sequence[Entry]) -> list[Pair]:
     if len(entries) != 2:
         names = "; ".join(entry.label for entry in entries) or "none"
         same = " (the runs hold the same results of one strategy)" if len(entries) == 1 else ""
-        raise MedtasksError(
-            f"two entries are compared; here are {len(entries)}: {names}{same}",
-            remedy="name one run of each of the two, or one run with several strategies",
-        )
+        what = f"two entries are compared; here are {len(entries)}: {names}{same}"
+        remedy = "name one run of each of the two, or one run with several strategies"
+        raise MedtasksError(what, remedy=remedy)
     first, second = entries
     if first.sample != second.sample:
-        raise MedtasksError(
-            "one of the two was run on synthetic sample rows, which are never set beside real ones",
-            remedy="compare runs on the same rows",
-        )
+        what = "one of the two was run on synthetic sample rows, which are never set beside real ones"
+        raise MedtasksError(what, remedy="compare runs on the same rows")
     if first.model == second.model and not first.experiments.keys() & second.experiments.keys():
         ways = product(_by_strategy(first).items(), _by_strategy(second).items())
         return _of_ways((*one, *other) for one, other in ways)

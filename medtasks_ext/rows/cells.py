@@ -75,11 +75,8 @@ def _check_separators(records: Sequence[Sequence[str]], separator: str, where: s
         return
     for mark, name in _SEPARATORS.items():
         if mark != separator and all(cells[0].count(mark) >= n - 1 for cells in others):
-            raise MedtasksError(
-                f"{_SEPARATORS.get(separator, 'other marks')} part the header, and {name} the records",
-                where=where,
-                remedy="write one separator in all lines",
-            )
+            what = f"{_SEPARATORS.get(separator, 'other marks')} part the header, and {name} the records"
+            raise MedtasksError(what, where=where, remedy="write one separator in all lines")
 
 
 def csv_records(text: str, where: str, names: Collection[str]) -> list[list[str]]:
@@ -96,11 +93,8 @@ def _csv_records(text: str, where: str, separator: str) -> Iterator[list[str]]:
     try:
         yield from reader
     except csv.Error as error:
-        raise MedtasksError(
-            f"is no CSV text (line {reader.line_num}: {error})",
-            where=where,
-            remedy="export it again, as UTF-8",
-        ) from None
+        what = f"is no CSV text (line {reader.line_num}: {error})"
+        raise MedtasksError(what, where=where, remedy="export it again, as UTF-8") from None
 
 
 def _separated(text: str, separator: str | None, names: Collection[str] = ()) -> tuple[str, str]:
@@ -119,11 +113,8 @@ def table_rows(
     header = [name.strip() for name in next(records, [])]
     named = [name for name in header if name]
     if repeated := [name for name in named if named.count(name) > 1]:
-        raise MedtasksError(
-            f"two columns have one name (columns {_places(header, repeated[0])})",
-            where=where,
-            remedy="name each column once",
-        )
+        what = f"two columns have one name (columns {_places(header, repeated[0])})"
+        raise MedtasksError(what, where=where, remedy="name each column once")
     width = len(header)
     rows: list[Json] = []
     for number, cells in enumerate(records, start=1):
@@ -137,11 +128,8 @@ def table_rows(
             )
         for place in range(len(cells)):
             if cells[place] and (place >= width or not header[place]):
-                raise MedtasksError(
-                    f"row {number} has more cells than the header ({place + 1} instead of {len(named)})",
-                    where=where,
-                    remedy=remedy,
-                )
+                what = f"row {number} has more cells than the header ({place + 1} instead of {len(named)})"
+                raise MedtasksError(what, where=where, remedy=remedy)
         row: Json = dict.fromkeys(named)
         row.update((name, cell) for name, cell in zip(header, cells, strict=False) if name)
         rows.append(row)
@@ -187,11 +175,8 @@ def sheets_of(content: bytes, where: str) -> dict[str, list[list[str]]]:
             if name != NOTES and (sheet := book.get_sheet_by_name(name).to_python(skip_empty_area=False))
         }
     except Exception:  # the library has an error for each format, and Rust's panics besides
-        raise MedtasksError(
-            "is no Excel workbook that can be read",
-            where=where,
-            remedy="save it as .xlsx or .csv, unencrypted",
-        ) from None
+        what = "is no Excel workbook that can be read"
+        raise MedtasksError(what, where=where, remedy="save it as .xlsx or .csv, unencrypted") from None
     return {name: [[_cell(value) for value in record] for record in sheet] for name, sheet in sheets.items()}
 
 

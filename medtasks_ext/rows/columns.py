@@ -143,7 +143,9 @@ class CellReader:
                 if column.nullable or (text and self._keeps_blanks):
                     blanks.append(name)
                 else:
-                    faults.append(_nothing(name, column))
+                    what = f"holds nothing, expected {column.expected}"
+                    remedy = "fill the cell, or take the row out"
+                    faults.append(CellFault(name, "holds nothing", what, remedy))
                 continue
             try:
                 read[name] = check(value)
@@ -161,15 +163,6 @@ def _is_missing(value: object, texts: list[str] | tuple[()]) -> bool:
     if isinstance(value, str):
         return not value or value in _NOT_A_NUMBER or value in texts or not value.strip()
     return value is None or (isinstance(value, float) and math.isnan(value))
-
-
-def _nothing(name: str, column: Column) -> CellFault:
-    return CellFault(
-        name,
-        "holds nothing",
-        f"holds nothing, expected {column.expected}",
-        "fill the cell, or take the row out",
-    )
 
 
 def _fault(name: str, column: Column, value: object, why: str) -> CellFault:

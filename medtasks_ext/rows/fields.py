@@ -176,11 +176,9 @@ class FieldReader:
                 return schema
         closest = min(schemas, key=lambda item: len(set(item.columns) - set(row)))
         missing = [column for column in closest.columns if column not in row]
-        raise MedtasksError(
-            f"column {', '.join(missing)} is missing ({describe_columns(list(row), missing)})",
-            where=self.rows.where,
-            remedy="accepted schemas: " + " | ".join(", ".join(item.columns) for item in schemas),
-        )
+        what = f"column {', '.join(missing)} is missing ({describe_columns(list(row), missing)})"
+        remedy = "accepted schemas: " + " | ".join(", ".join(item.columns) for item in schemas)
+        raise MedtasksError(what, where=self.rows.where, remedy=remedy)
 
 
 def _without_blanks(rows: list[ReadRow], name: str | None) -> list[ReadRow]:

@@ -117,11 +117,8 @@ def _json(text: str, where: str) -> list[Row]:
     except JsonError as error:
         if error.extra:  # hub files named .json often hold one object per line
             return _jsonl(text.split("\n"), where)  # JSON strings may hold other line separators
-        raise MedtasksError(
-            f"not valid JSON ({error}, line {error.line})" if error.line else f"cannot be read: {error}",
-            where=where,
-            remedy="mend or download it again",
-        ) from None
+        what = f"not valid JSON ({error}, line {error.line})" if error.line else f"cannot be read: {error}"
+        raise MedtasksError(what, where=where, remedy="mend or download it again") from None
     if isinstance(data, list) and data and all(map(_is_list_of_objects, data)):
         # dialogues that are lists of their parts, which keep the number of theirs
         data = [{"_list": number, **row} for number, item in enumerate(data, start=1) for row in item]

@@ -137,11 +137,8 @@ class RemoteFile:
         if kept := self._kept():
             return kept
         if not self.repo and is_offline():
-            raise MedtasksError(
-                "is not in the local cache and HF_HUB_OFFLINE is set",
-                where=self.source,
-                remedy=f"run once with internet, or {OTHERWISE}",
-            )
+            what = "is not in the local cache and HF_HUB_OFFLINE is set"
+            raise MedtasksError(what, where=self.source, remedy=f"run once with internet, or {OTHERWISE}")
         failed: list[MedtasksError] = []
         for place in self._places:
             if place in _REFUSED.get(self.source, ()):
@@ -181,11 +178,9 @@ class RemoteFile:
         if self.is_pinned or not self.record.is_file() or read_json(self.record)["sha256"] == sha256_of(path):
             return path
         drop(path)
-        raise MedtasksError(
-            "is not pinned, and has other content than was recorded for it",
-            where=self.source,
-            remedy=f"if the new content is right, remove {self.record}: scores on it are others than before",
-        )
+        what = "is not pinned, and has other content than was recorded for it"
+        remedy = f"if the new content is right, remove {self.record}: scores on it are others than before"
+        raise MedtasksError(what, where=self.source, remedy=remedy)
 
     def keep(self) -> None:
         if path := self.here():
@@ -234,11 +229,9 @@ class RemoteFile:
         except LocalEntryNotFoundError as error:
             if isinstance(error.__cause__, HfHubHTTPError):
                 raise self._refused(error.__cause__) from None
-            raise MedtasksError(
-                "is not in the local cache and the hub cannot be reached",
-                where=self.source,
-                remedy=f"run once with internet, HF_HUB_OFFLINE unset, or {OTHERWISE}",
-            ) from None
+            what = "is not in the local cache and the hub cannot be reached"
+            remedy = f"run once with internet, HF_HUB_OFFLINE unset, or {OTHERWISE}"
+            raise MedtasksError(what, where=self.source, remedy=remedy) from None
         except EntryNotFoundError:
             raise MedtasksError("is no longer on the hub", where=self.source, remedy=OTHERWISE) from None
         except HfHubHTTPError as error:

@@ -38,11 +38,8 @@ class LocalFiles:
 def forced_origin(option: object = None) -> Origin | None:
     value = option if option is not None else os.environ.get("MEDTASKS_DATA") or None
     if value is not None and value not in get_args(Origin):
-        raise MedtasksError(
-            f"unknown data origin {value!r}",
-            where="--data or MEDTASKS_DATA",
-            remedy="use local, hub, release or sample",
-        )
+        what = f"unknown data origin {value!r}"
+        raise MedtasksError(what, where="--data or MEDTASKS_DATA", remedy="use local, hub, release or sample")
     return value  # type: ignore[return-value]
 
 
@@ -122,18 +119,13 @@ def _instruction(file: Path) -> str:
     try:
         text = file.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise MedtasksError(
-            f"cannot be read ({getattr(error, 'strerror', None) or 'not UTF-8 text'})",
-            where=file,
-            remedy="save it as UTF-8",
-        ) from None
+        what = f"cannot be read ({getattr(error, 'strerror', None) or 'not UTF-8 text'})"
+        raise MedtasksError(what, where=file, remedy="save it as UTF-8") from None
     added = ["a byte-order mark"] * text.startswith("\ufeff") + ["CR LF line ends"] * ("\r" in text)
     if added:
-        raise MedtasksError(
-            f"has {' and '.join(added)}: models would be asked another text than the suite's",
-            where=file,
-            remedy="save it as UTF-8 without a byte-order mark, with LF line ends",
-        )
+        what = f"has {' and '.join(added)}: models would be asked another text than the suite's"
+        remedy = "save it as UTF-8 without a byte-order mark, with LF line ends"
+        raise MedtasksError(what, where=file, remedy=remedy)
     return text.strip()
 
 

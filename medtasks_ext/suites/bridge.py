@@ -146,11 +146,9 @@ class Files:
         texts = {str(row.get("instruction") or "").strip("\n") for row in read_rows(archive, member)} - {""}
         where = f"{archive}!{member}"
         if len(texts) > 1:
-            raise MedtasksError(
-                f"its rows have {len(texts)} different instructions",
-                where=where,
-                remedy="ask in our own words, --prompts own, and tell the authors",
-            )
+            what = f"its rows have {len(texts)} different instructions"
+            remedy = "ask in our own words, --prompts own, and tell the authors"
+            raise MedtasksError(what, where=where, remedy=remedy)
         if not texts:
             return None
         text, commit = texts.pop(), archive.parent.name

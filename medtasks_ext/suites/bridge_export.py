@@ -26,7 +26,7 @@ from medtasks_ext.runs.samples import iter_samples
 from medtasks_ext.runs.sums import refuse_changed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from medtasks_ext.registry import Dataset, Registry, Suite
     from medtasks_ext.runs.choice import Choice
@@ -38,6 +38,7 @@ _ADDED = ("generation", "stop", "arguments", "own_template", "system_text")
 #: the leaderboard's seed, which names its files; nothing is drawn where answers are the likeliest ones
 SEED = 42
 _IN_SUITES_WORDS = "asked in the suite's own words alone, as the leaderboard's models were"
+_ON_OFFICIAL = "run it on the official files"
 
 
 @dataclass(frozen=True)
@@ -65,11 +66,22 @@ def export_run(
         try:
             stored = RunFolder(run).read_task(name)
             asked = facts(conditions_of(stored, entry.choice.words, run / name))
+            unlike = comparable(asked, facts(of_the_paper(dataset, strategy))).moving
+            added = [difference_words(item) for item in unlike if item.field in _ADDED]
+            official = dataset_spec(dataset).rows.official_name
             mode = _mode(run, name, strategy, stored, asked)
-            _check_rows(run, name, entry.choice, stored, own_words=own_words)
-            _check_settings(run, name, asked, facts(of_the_paper(dataset, strategy)))
-            notes = _notes(stored["loaded"], asked)
-            written.append(_export_task(run, out, name, dataset, model, mode, notes))
+            for what, remedy in _refusals(entry.choice, stored["loaded"], added, official, own=own_words):
+                raise MedtasksError(f"{name} {what}", where=run, remedy=remedy)
+            own = "" if stored["loaded"]["instruction"] == "official" else f"not {_IN_SUITES_WORDS}"
+            variant = settings_words(dict(asked.variant))
+            notes = "; ".join(filter(None, (own, variant and f"the model with {variant}")))
+            path = out / "result" / str(official) / model / f"{official}-{mode}.result.json"
+            rows = [
+                {**_row(sample, str(official), dataset), **({"notes": notes} if notes else {})}
+                for sample in iter_samples(RunFolder(run).samples_file(name))
+            ]
+            write_text(path, json.dumps(rows, ensure_ascii=False, indent=4))
+            written.append(Exported(path, len(rows), notes))
         except MedtasksError as error:
             refused.append(error)
     if refused and not written:
@@ -81,66 +93,27 @@ def export_run(
     return written, refused
 
 
-def _check_rows(run: Path, name: str, choice: Choice, stored: TaskRecord, *, own_words: bool) -> None:
-    loaded = stored["loaded"]
+def _refusals(
+    choice: Choice, loaded: Mapping[str, Any], added: Sequence[str], official: str | None, *, own: bool
+) -> Iterator[tuple[str, str]]:
+    """What the leaderboard does not take, with the remedy."""
     if not choice.whole:
-        raise MedtasksError(
-            f"{name} covers a part of the test rows ({choice.words})",
-            where=run,
-            remedy="run it in the same folder without --limit, --samples and --error; only the rest is asked",
-        )
+        again = "run it in the same folder without --limit, --samples and --error; only the rest is asked"
+        yield f"covers a part of the test rows ({choice.words})", again
     if loaded["origin"] == "sample":
-        raise MedtasksError(
-            f"{name} was run on synthetic sample rows", where=run, remedy="run it on the official files"
-        )
+        yield "was run on synthetic sample rows", _ON_OFFICIAL
     if loaded["rebuilt"]:
-        raise MedtasksError(
-            f"{name} was run on rows rebuilt from their source; the leaderboard takes the official test rows",
-            where=run,
-            remedy="run it on the official files",
-        )
-    if loaded["instruction"] != "official" and not own_words:
-        raise MedtasksError(
-            f"{name} was not {_IN_SUITES_WORDS}",
-            where=run,
-            remedy="run it with --prompts official, or export with --own-words: each row then says so",
-        )
-
-
-def _check_settings(run: Path, name: str, asked: Facts, of_paper: Facts) -> None:
-    """Refuse what was added to how the leaderboard asks: settings of generation, texts, templates."""
-    if unlike := [item for item in comparable(asked, of_paper).moving if item.field in _ADDED]:
-        raise MedtasksError(
-            f"{name} was asked under other conditions than the leaderboard's models: "
-            f"{'; '.join(map(difference_words, unlike))}",
-            where=run,
-            remedy="run it with the task's own settings",
-        )
-
-
-def _notes(loaded: Mapping[str, Any], asked: Facts) -> str:
-    words = "" if loaded["instruction"] == "official" else f"not {_IN_SUITES_WORDS}"
-    variant = settings_words(dict(asked.variant))
-    return "; ".join(filter(None, (words, variant and f"the model with {variant}")))
-
-
-def _export_task(
-    run: Path, out: Path, name: str, dataset: Dataset, model: str, mode: str, notes: str
-) -> Exported:
-    official = dataset_spec(dataset).rows.official_name
+        what = "was run on rows rebuilt from their source; the leaderboard takes the official test rows"
+        yield what, _ON_OFFICIAL
+    if loaded["instruction"] != "official" and not own:
+        remedy = "run it with --prompts official, or export with --own-words: each row then says so"
+        yield f"was not {_IN_SUITES_WORDS}", remedy
+    if added:
+        what = "was asked under other conditions than the leaderboard's models: "
+        yield what + "; ".join(added), "run it with the task's own settings"
     if official is None:
-        raise MedtasksError(
-            f"{name} is none of the leaderboard's tasks: it was added to the suite",
-            where=run,
-            remedy="run tasks of the paper: the leaderboard takes no others",
-        )
-    path = out / "result" / official / model / f"{official}-{mode}.result.json"
-    rows = [
-        {**_row(sample, official, dataset), **({"notes": notes} if notes else {})}
-        for sample in iter_samples(RunFolder(run).samples_file(name))
-    ]
-    write_text(path, json.dumps(rows, ensure_ascii=False, indent=4))
-    return Exported(path, len(rows), notes)
+        what = "is none of the leaderboard's tasks: it was added to the suite"
+        yield what, "run tasks of the paper: the leaderboard takes no others"
 
 
 def _mode(run: Path, name: str, strategy: str, stored: TaskRecord, conditions: Facts) -> str:
@@ -148,18 +121,13 @@ def _mode(run: Path, name: str, strategy: str, stored: TaskRecord, conditions: F
     config = stored["config"]
     asked = asked_strategy(strategy, int(config.get("num_fewshot") or 0))
     if asked not in MODES or (asked != strategy and reasons(strategy)):
-        raise MedtasksError(
-            f"{name} was asked {strategy_title(asked)}, which the leaderboard does not take",
-            where=run,
-            remedy="run the tasks without --num_fewshot; `…_5shot` is the task with five examples",
-        )
+        what = f"{name} was asked {strategy_title(asked)}, which the leaderboard does not take"
+        remedy = "run the tasks without --num_fewshot; `…_5shot` is the task with five examples"
+        raise MedtasksError(what, where=run, remedy=remedy)
     decoding = decoding_words(conditions.decoding or ())
     if decoding != GREEDY:
-        raise MedtasksError(
-            f"{name} has sampled answers ({decoding}); the leaderboard takes greedy ones",
-            where=run,
-            remedy="run it without --gen_kwargs",
-        )
+        what = f"{name} has sampled answers ({decoding}); the leaderboard takes greedy ones"
+        raise MedtasksError(what, where=run, remedy="run it without --gen_kwargs")
     return f"{MODES[asked]}-{decoding}-{SEED}"
 
 

@@ -139,11 +139,8 @@ def read_adapter(specs: PythonSource, name: str, slots: Collection[str]) -> Adap
         if isinstance(node, ast.Call) and ast.unparse(node.func) in (_CHOICE, _GENERATION)
     ]
     if len(calls) != 1 or calls[0].args:
-        raise MedtasksError(
-            f"{name} builds its adapter in another way than expected",
-            where=specs.where,
-            remedy="use the version that suite.yaml pins",
-        )
+        what = f"{name} builds its adapter in another way than expected"
+        raise MedtasksError(what, where=specs.where, remedy="use the version that suite.yaml pins")
     said = {item.arg: item.value for item in calls[0].keywords if item.arg}
     chooses = ast.unparse(calls[0].func) == _CHOICE
 

@@ -29,11 +29,9 @@ def prompt_source_of(option: object = None) -> PromptSource:
     """
     value = option if option is not None else os.environ.get("MEDTASKS_PROMPTS") or "auto"
     if value not in get_args(PromptSource):
-        raise MedtasksError(
-            f"unknown wording {value!r}",
-            where="--prompts or MEDTASKS_PROMPTS",
-            remedy=f"use one of: {', '.join(get_args(PromptSource))}",
-        )
+        what = f"unknown wording {value!r}"
+        remedy = f"use one of: {', '.join(get_args(PromptSource))}"
+        raise MedtasksError(what, where="--prompts or MEDTASKS_PROMPTS", remedy=remedy)
     return value  # type: ignore[return-value]
 
 
@@ -48,11 +46,9 @@ def chosen_words(
         return None
     if reason := _not_asked(spec.official, prompts, cot=cot, shots=shots):
         if prompts == "official":
-            raise MedtasksError(
-                f"there are no official words for {reason}",
-                where=dataset.id,
-                remedy="ask without, or leave it to us: --prompts auto",
-            )
+            what = f"there are no official words for {reason}"
+            remedy = "ask without, or leave it to us: --prompts auto"
+            raise MedtasksError(what, where=dataset.id, remedy=remedy)
         return None
     suite = dataset.suite.official
     held: dict[str, Held] = {}

@@ -35,31 +35,23 @@ def jury_words(dataset: Dataset, judging: Judging, prompts: PromptSource) -> Jur
     if prompts == "own" or (judging.official is None and prompts == "auto"):
         return None
     if judging.official is None:
-        raise MedtasksError(
-            "there are no official words for its judges",
-            where=dataset.id,
-            remedy="leave it to us, --prompts auto, or name other --tasks",
-        )
+        what = "there are no official words for its judges"
+        remedy = "leave it to us, --prompts auto, or name other --tasks"
+        raise MedtasksError(what, where=dataset.id, remedy=remedy)
     official = dataset.suite.official
     if isinstance(jury := judging.official, OfficialJury):
         return _of_one_message(dataset, jury, must=prompts == "official")
     if official is None or official.juries is None:
-        raise MedtasksError(
-            "judge.official: suite.yaml declares no juries",
-            where=dataset.file,
-            remedy="declare them there (docs/keys.md)",
-        )
+        what = "judge.official: suite.yaml declares no juries"
+        raise MedtasksError(what, where=dataset.file, remedy="declare them there (docs/keys.md)")
     artefact, juries = official.artefacts[official.juries.artefact], official.juries
     path = find_artefact(artefact, must=prompts == "official", fetch=False)
     if path is None:
         return None
     source = source_of(artefact, path, f"{juries.folder}/{judging.official}" if juries.folder else None)
     if juries.criteria and (axes := list(source.table(juries.criteria))) != list(judging.axes):
-        raise MedtasksError(
-            f"judge.axes: the released jury rates {', '.join(map(str, axes))}",
-            where=dataset.file,
-            remedy="name the same axes there, in the same order",
-        )
+        what = f"judge.axes: the released jury rates {', '.join(map(str, axes))}"
+        raise MedtasksError(what, where=dataset.file, remedy="name the same axes there, in the same order")
     template = split_at(source.text(juries.template), juries.slots)
     slots = {slot: Jinja(said, dataset.suite.file) for slot, said in juries.slots.items()}
     return JuryWords(template, slots, origin_of(artefact, template.shown()))
@@ -69,21 +61,15 @@ def _of_one_message(dataset: Dataset, jury: OfficialJury, *, must: bool) -> Jury
     official = dataset.suite.official
     named = jury.text.artefact
     if official is None or named is None or named not in official.artefacts:
-        raise MedtasksError(
-            f"judge.official: suite.yaml declares no artefact {named!r}",
-            where=dataset.file,
-            remedy="declare it there (docs/evaluate.md)",
-        )
+        what = f"judge.official: suite.yaml declares no artefact {named!r}"
+        raise MedtasksError(what, where=dataset.file, remedy="declare it there (docs/evaluate.md)")
     artefact = official.artefacts[named]
     path = find_artefact(artefact, must=must, fetch=False)
     if path is None:
         return None
     template = source_of(artefact, path, jury.text.file).taken(jury.text, jury.slots)
     if wrong := sorted(template.slots ^ jury.slots.keys()):
-        raise MedtasksError(
-            f"judge.official.slots: {wrong[0]!r} is not in both",
-            where=dataset.file,
-            remedy="name the slots of that text",
-        )
+        what = f"judge.official.slots: {wrong[0]!r} is not in both"
+        raise MedtasksError(what, where=dataset.file, remedy="name the slots of that text")
     slots = {slot: Jinja(said, dataset.file) for slot, said in jury.slots.items()}
     return JuryWords(template, slots, origin_of(artefact, template.shown()), jury)

@@ -163,11 +163,8 @@ def artefacts_of(block: Official, suite: SuiteOfficial | None, where: Path) -> d
     known = suite.artefacts if suite else {}
     missing = [f"artefact {name!r}" for name in names if name not in known] or ([] if names else ["adapters"])
     if missing:
-        raise MedtasksError(
-            f"official: suite.yaml declares no {missing[0]}",
-            where=where,
-            remedy="declare it there (docs/keys.md)",
-        )
+        what = f"official: suite.yaml declares no {missing[0]}"
+        raise MedtasksError(what, where=where, remedy="declare it there (docs/keys.md)")
     return {name: known[name] for name in names}
 
 

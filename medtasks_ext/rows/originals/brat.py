@@ -68,9 +68,9 @@ def read_brat(text_file: SourceFile, annotation_file: SourceFile) -> Annotated:
             raise MedtasksError("is not a brat annotation", where=where, remedy=_REMEDY)
         kind, *arguments = cells[1].split()
         if cells[0].startswith("R"):
-            source, target = (
-                _known(entities, argument.partition(":")[2], where) for argument in _two(arguments, where)
-            )
+            if len(arguments) != 2:
+                raise MedtasksError("a relation needs two arguments", where=where, remedy=_REMEDY)
+            source, target = (_known(entities, item.partition(":")[2], where) for item in arguments)
             relation = Relation(type=kind, source=source, target=target)
             relations.append(relation)
             source["relations"].append(relation)
@@ -94,18 +94,13 @@ def lines_of(document: Annotated, words: int | None = None) -> list[Annotated]:
         end = start + len(line)
         if line.strip():
             inside = [entity for entity in document["entities"] if start <= entity["start"] <= end]
-            lines.append(
-                {
-                    "id": f"{document['id']}-{number}",
-                    "text": line.strip(),
-                    "entities": inside,
-                    "relations": [
-                        relation
-                        for relation in document.get("relations", [])
-                        if all(start <= relation[side]["start"] <= end for side in ("source", "target"))
-                    ],
-                }
-            )
+            relations = [
+                item
+                for item in document.get("relations", [])
+                if start <= item["source"]["start"] <= end and start <= item["target"]["start"] <= end
+            ]
+            found = Annotated(id=f"{document['id']}-{number}", text=line.strip(), entities=inside)
+            lines.append({**found, "relations": relations})
         start = end + 1
     return lines
 
@@ -129,22 +124,16 @@ def _entity(cells: list[str], text: str, where: str) -> Entity:
     offsets = [tuple(map(int, part.split())) for part in match[2].split(";")]
     words = "\t".join(cells[2:])
     if any(not start <= end <= len(text) for start, end in offsets):
-        raise MedtasksError(
-            f"annotation {cells[0]} is outside the text of {len(text)} characters",
-            where=where,
-            remedy=_REMEDY,
-        )
+        what = f"annotation {cells[0]} is outside the text of {len(text)} characters"
+        raise MedtasksError(what, where=where, remedy=_REMEDY)
     parts = [" ".join(text[start:end].split()) for start, end in offsets]
     there, said = " ".join(" ".join(parts).split()), " ".join(words.split())
     # brat writes the line ends of an annotation into its file, so that its line ends at the first of them
     is_cut = any("\n" in text[start:end] for start, end in offsets) and there.startswith(said)
     if there != said and not is_cut:
-        raise MedtasksError(
-            f"annotation {cells[0]} says {excerpt(words, 60)},"
-            f" the text has {excerpt(' '.join(parts), 60)} there",
-            where=where,
-            remedy=_REMEDY,
-        )
+        has = f"the text has {excerpt(' '.join(parts), 60)} there"
+        what = f"annotation {cells[0]} says {excerpt(words, 60)}, {has}"
+        raise MedtasksError(what, where=where, remedy=_REMEDY)
     return {
         "id": cells[0],
         "type": match[1],
@@ -156,12 +145,6 @@ def _entity(cells: list[str], text: str, where: str) -> Entity:
         "attributes": {},
         "relations": [],
     }
-
-
-def _two(arguments: list[str], where: str) -> list[str]:
-    if len(arguments) != 2:
-        raise MedtasksError("a relation needs two arguments", where=where, remedy=_REMEDY)
-    return arguments
 
 
 def _known(entities: dict[str, Entity], name: str, where: str) -> Entity:

@@ -300,8 +300,5 @@ def _fitting(record: Record, use: Callable[[Record], _Made], written: str) -> _M
     try:
         return use(record)
     except UNFIT as error:
-        raise MedtasksError(
-            f"does not fit the source's schema: {what_happened(error, written)}",
-            where=record.where,
-            remedy=UNCHANGED,
-        ) from None
+        what = f"does not fit the source's schema: {what_happened(error, written)}"
+        raise MedtasksError(what, where=record.where, remedy=UNCHANGED) from None

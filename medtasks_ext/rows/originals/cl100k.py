@@ -31,18 +31,12 @@ def read_encoding(file: SourceFile) -> Encoding:
     try:
         from tiktoken import Encoding
     except ImportError:
-        raise MedtasksError(
-            "to count tokens of GPT-4 needs tiktoken, which is not installed",
-            where=file.where,
-            remedy='pip install "medtasks[originals]"',
-        ) from None
+        what = "to count tokens of GPT-4 needs tiktoken, which is not installed"
+        raise MedtasksError(what, where=file.where, remedy='pip install "medtasks[originals]"') from None
     content = file.read()
     if hashlib.sha256(content).hexdigest() != SHA256:
-        raise MedtasksError(
-            f"is not the vocabulary cl100k_base (SHA-256 {SHA256[:12]}…)",
-            where=file.where,
-            remedy=f"download {URL} again",
-        )
+        what = f"is not the vocabulary cl100k_base (SHA-256 {SHA256[:12]}…)"
+        raise MedtasksError(what, where=file.where, remedy=f"download {URL} again")
     ranks = {base64.b64decode(token): int(rank) for token, rank in map(bytes.split, content.splitlines())}
     return Encoding("cl100k_base", pat_str=PIECES, mergeable_ranks=ranks, special_tokens={})
 

@@ -21,11 +21,8 @@ def rows(files: list[SourceFile]) -> Iterator[Record]:
         # an id has the number of the sentence in its text behind the id of the text's passage
         ids = ["_".join(str(row.get(column)).split("_")[:2]) for column in ("id_1", "id_2")]
         if not all(name in sentences for name in ids) or not row.get("sim"):
-            raise MedtasksError(
-                f"pair {number} has no score, or a sentence that {names.name} does not have",
-                where=pairs.where,
-                remedy=UNCHANGED,
-            )
+            what = f"pair {number} has no score, or a sentence that {names.name} does not have"
+            raise MedtasksError(what, where=pairs.where, remedy=UNCHANGED)
         fields = {
             "id": str(number), "first": sentences[ids[0]], "second": sentences[ids[1]], "score": row["sim"]
         }  # fmt: skip

@@ -100,11 +100,9 @@ def _read(file: SourceFile, columns: list[str]) -> pa.Table:
         with pa.BufferReader(file.read()) as content:
             names = pq.read_schema(content).names
             if missing := [column for column in columns if column not in names]:
-                raise MedtasksError(
-                    f"has no column {', '.join(missing)} ({describe_columns(names, missing)})",
-                    where=file.where,
-                    remedy="put the file of EHRSHOT's MEDS export there",
-                )
+                what = f"has no column {', '.join(missing)} ({describe_columns(names, missing)})"
+                remedy = "put the file of EHRSHOT's MEDS export there"
+                raise MedtasksError(what, where=file.where, remedy=remedy)
             content.seek(0)
             table = pq.read_table(content, columns=columns, read_dictionary=["code"])
     except pa.ArrowInvalid as error:

@@ -39,11 +39,8 @@ def rows(files: list[SourceFile]) -> Iterator[Record]:
             continue
         question, person = known
         if person not in charts:
-            raise MedtasksError(
-                f"there is no medalign_ehr_xml/{person if shows_text() else excerpt(person)}.xml",
-                where=record.where,
-                remedy="put all patients' records there",
-            )
+            what = f"there is no medalign_ehr_xml/{person if shows_text() else excerpt(person)}.xml"
+            raise MedtasksError(what, where=record.where, remedy="put all patients' records there")
         chart = io.StringIO(charts[person].text("utf-8"), newline=None).read()
         size = CONTEXT - ANSWER - TEMPLATE - cl100k.count(encoding, question)
         yield Record(

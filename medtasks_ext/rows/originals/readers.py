@@ -143,11 +143,8 @@ def records(reader: Reader, files: list[SourceFile], patterns: list[str]) -> Ite
 
 
 def lacks(record: Record, name: str) -> MedtasksError:
-    return MedtasksError(
-        f"{name} is missing or not as expected ({describe_columns(list(record.fields), [name])})",
-        where=record.where,
-        remedy=UNCHANGED,
-    )
+    what = f"{name} is missing or not as expected ({describe_columns(list(record.fields), [name])})"
+    return MedtasksError(what, where=record.where, remedy=UNCHANGED)
 
 
 def with_columns(records_read: Iterable[Record], columns: list[str]) -> Iterator[Record]:
@@ -175,11 +172,9 @@ def _csv(file: SourceFile) -> Iterator[Row]:
                 if any(cells):
                     yield _row(columns, cells, file, number + 1)
         except (UnicodeDecodeError, csv.Error) as error:
-            raise MedtasksError(
-                f"is not a CSV file in UTF-8 ({error})",
-                where=file.where,
-                remedy="put the authors' file there, not converted",
-            ) from None
+            what = f"is not a CSV file in UTF-8 ({error})"
+            remedy = "put the authors' file there, not converted"
+            raise MedtasksError(what, where=file.where, remedy=remedy) from None
 
 
 def _lines(reader: LinesReader, files: list[SourceFile]) -> Iterator[Record]:
@@ -247,11 +242,8 @@ def _table(reader: TableReader, file: SourceFile) -> Iterator[Row]:
 
 def _row(columns: list[str], cells: list[str], file: SourceFile, number: int) -> Row:
     if len(cells) != len(columns):
-        raise MedtasksError(
-            f"line {number} has {len(cells)} cells, not {len(columns)} ({', '.join(columns)})",
-            where=file.where,
-            remedy=UNCHANGED,
-        )
+        what = f"line {number} has {len(cells)} cells, not {len(columns)} ({', '.join(columns)})"
+        raise MedtasksError(what, where=file.where, remedy=UNCHANGED)
     return dict(zip(columns, cells, strict=True))
 
 

@@ -32,11 +32,9 @@ def original_rows(
     files = files_below(places, names=names)
     absent = [missing_files(files, layout.patterns) for layout in source.original]
     if all(absent):
-        raise MedtasksError(
-            f"the source's files are not all there: {' | '.join(map(', '.join, absent))}",
-            where=where,
-            remedy="put them there as distributed (docs/sources); archives need not be unpacked",
-        )
+        what = f"the source's files are not all there: {' | '.join(map(', '.join, absent))}"
+        remedy = "put them there as distributed (docs/sources); archives need not be unpacked"
+        raise MedtasksError(what, where=where, remedy=remedy)
     layout = source.original[absent.index([])]
     authors = authors_of(dataset, source) if layout.rebuilt else None
     official = authors.released_inputs() if authors else []

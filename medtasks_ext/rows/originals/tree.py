@@ -55,11 +55,9 @@ class SourceFile:
         try:
             return self.read().decode(encoding)
         except UnicodeDecodeError as error:
-            raise MedtasksError(
-                f"is not {encoding} text (byte {error.start})",
-                where=self.where,
-                remedy="put the authors' file there, not converted",
-            ) from None
+            what = f"is not {encoding} text (byte {error.start})"
+            remedy = "put the authors' file there, not converted"
+            raise MedtasksError(what, where=self.where, remedy=remedy) from None
 
 
 def files_below(places: Iterable[Path], *, names: Iterable[str] = ()) -> list[SourceFile]:
