@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
 
 Item = dict[str, Any]
-#: ClinicBench: 100 documents, three experts; MedHELM and MLB: two for each answer or item.
-DOCUMENTS, EXPERTS = 100, {"pairwise": 3, "points": 1, "likert": 2, "review": 2, "survey": 1}
+#: ClinicBench: three; MedHELM and MLB: two for each answer or item.
+EXPERTS = {"pairwise": 3, "points": 1, "likert": 2, "review": 2, "survey": 1}
 
 
 def clean(text: str) -> str:
