@@ -25,7 +25,6 @@ WRITES = re.compile(
 )
 _OWN_TEXT, _TEMPORARY = "text of the project's own", "removed again; a temporary folder is its owner's alone"
 WRITERS = {
-    "medtasks_ext/studies/contamination.py": "what a model wrote, under the umask of a lease",
     "medtasks_ext/atomic.py": "the one writer of whole files",
     "medtasks_ext/run/lock.py": "who writes answers",
     "medtasks_ext/run/store.py": "answers, appended",
