@@ -23,6 +23,7 @@ from medtasks_ext.cli.words import counted
 from medtasks_ext.prompts.documents import row_counts_words
 from medtasks_ext.registry import registry
 from medtasks_ext.results.rollup import mean
+from medtasks_ext.runs.records import note_of_traces
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -312,6 +313,8 @@ def remarks(results: Mapping[str, Any]) -> list[str]:
             f"reasoning that never ended in {counted(len(worst), 'task')} (most: {name}, {worst[name]:.1%}):"
             " raise max_gen_toks"
         )
+    if unknown := note_of_traces(results.values()):
+        lines.append(unknown)
     if how_much := _of_format(results):
         lines.append(how_much)
     for key, (noun, one, several) in _CUT.items():

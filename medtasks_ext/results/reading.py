@@ -42,6 +42,7 @@ from medtasks_ext.runs.conditions import (
 )
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import Manifest, TaskEntry, TaskState
+from medtasks_ext.runs.records import note_of_traces
 from medtasks_ext.runs.samples import read_samples
 from medtasks_ext.runs.secrets import dropped_secrets, without_login
 from medtasks_ext.runs.served import served_note
@@ -87,6 +88,7 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
     record = manifest.record()
     shared = run_conditions(record)
     experiments: dict[str, Experiment] = {}
+    read: list[TaskRecord] = []
     for name, entry in manifest.tasks.items():
         if entry.state is not TaskState.DONE:
             continue
@@ -100,6 +102,7 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
         try:
             stored = files.read_task(name)
             item = task_of_run(files, name, stored, entry, tasks, faults)
+            read.append(stored)
             add_experiment(experiments, item, name, where, faults)
         except (MedtasksError, KeyError, TypeError, ValueError) as error:
             what = str(error) if isinstance(error, MedtasksError) else f"damaged ({error!r})"
@@ -115,7 +118,7 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
         conditions=of_all(shared, experiments),
         experiments=experiments,
         folders=(folder,),
-        notes=(*manifest.notes, *filter(None, [state.mark, other])),
+        notes=(*manifest.notes, *filter(None, [state.mark, other, note_of_traces(read)])),
         manifest=record,
     )
 

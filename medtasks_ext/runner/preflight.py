@@ -12,6 +12,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from medtasks_ext.answers.reader.reply import reasoning_of, traces
 from medtasks_ext.engines.budget import Budget
 from medtasks_ext.engines.records import CONTENT_FILTER, Answer, Fault, Outcome, Request
 from medtasks_ext.engines.stream import Settled, Stream
@@ -46,15 +47,6 @@ REASONING_BUDGET = 16_384
 COUNTED_BYTES = 20_000_000
 _SHOWN = 160  # characters of a response
 
-#: How reasoning begins and ends: Qwen and DeepSeek, OpenThinker, Mistral, gpt-oss, Huatuo, MedGemma.
-TRACES = (
-    ("<think>", "</think>"),
-    ("<|begin_of_thought|>", "<|end_of_thought|>"),
-    ("[THINK]", "[/THINK]"),
-    ("<|channel|>analysis", "<|channel|>final"),
-    ("## Thinking", "## Final Response"),
-    ("<unused94>", "<unused95>"),
-)
 #: What stands between turns in some template, or in a conversation written out.
 _ROLE_MARKERS = re.compile(
     r"<\|(?:im_start|im_end|user|assistant|system|start_header_id|end_header_id|eot_id|end|endoftext)\|>"
@@ -340,14 +332,9 @@ def _judge(checked: Preflight, prompt: str, given: Answer) -> None:
 
 def _answer(prompt: str, response: str) -> tuple[str | None, bool]:
     """What follows the reasoning, None if it never ended; and whether there is reasoning."""
-    for opening, closing in TRACES:
-        if closing in response:
-            last = response.rfind(closing)
-            open_again = response.rfind(opening) > last
-            return (None if open_again else response[last + len(closing) :]), True
-        if opening in response or prompt.rstrip().endswith(opening):
-            return None, True
-    return response, False
+    begin, end, unclosed = reasoning_of(response)
+    opened = not begin and prompt.rstrip().lower().endswith(tuple(trace.open for trace in traces()))
+    return (None, True) if unclosed or opened else (response[begin:end], begin > 0)
 
 
 def _unclosed(checked: Preflight) -> list[str]:

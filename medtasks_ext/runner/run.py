@@ -20,6 +20,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from medtasks_ext.answers.reader.reply import unknown_traces
 from medtasks_ext.atomic import remove
 from medtasks_ext.data.oracle import highest_possible
 from medtasks_ext.engines.described import described
@@ -30,7 +31,7 @@ from medtasks_ext.privacy import what_happened
 from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.prompts.documents import document_key, without_places
 from medtasks_ext.prompts.fit import INPUT, SHOTS
-from medtasks_ext.registry.strategies import asked_strategy, by_likelihood
+from medtasks_ext.registry.strategies import asked_strategy, by_likelihood, reasons
 from medtasks_ext.registry.suites import function
 from medtasks_ext.results.document_scores import document_scores, save_document_scores, score_statistic
 from medtasks_ext.results.drawn import drawn_results
@@ -364,6 +365,7 @@ class Run:
             intervals, resampled = task_intervals(outcome.samples, task.aggregation(), dataset.id, of_paper)
         else:
             metrics, intervals, estimate = drawn_results(outcome.samples, metrics, task.aggregation(), drawn)
+        traces = unknown_traces(records.responses.values(), asked=reasons(strategy))
         self.files.write_samples(name, _recorded(outcome.samples, records.keys))
         save_resampled(self.files.resampled_file(name), resampled)
         save_document_scores(
@@ -373,6 +375,7 @@ class Run:
             name,
             {
                 **({"estimate": estimate} if estimate else {}),  # type: ignore[typeddict-item]
+                **({"unknown_traces": traces} if traces else {}),  # type: ignore[typeddict-item]
                 "task": name,
                 "version": outcome.version,
                 "metrics": metrics,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, TypedDict
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
     from medtasks_ext.answers.formats import Parsed
     from medtasks_ext.prompts.dialogue import Turn
     from medtasks_ext.prompts.documents import LoadedRecord
@@ -106,8 +109,29 @@ class TaskRecord(_TaskRecord, total=False):
         intervals: metric -> its interval and how that was taken.
         highest: what perfect answers to these documents score by the suite's reading; None: 1, or not known.
         estimate: of drawn documents, how near the score is to that of all.
+        unknown_traces: how answers begin that hold reasoning in a form that no rule knows -> how many do.
     """
 
     highest: float | None
     estimate: EstimateRecord
+    unknown_traces: dict[str, int]
     judged_metrics: list[str]  # metrics that judges gave, which a new scoring takes out
+
+
+def note_of_traces(records: Collection[Mapping[str, Any]]) -> str:
+    """What share of the answers begin with reasoning that is not taken off; empty where none does.
+
+    Args:
+        records: of tasks.
+    """
+    begins = Counter[str]()
+    for record in records:
+        begins.update(record.get("unknown_traces") or {})
+    if not begins:
+        return ""
+    share = begins.total() / sum(record["n"] for record in records)
+    return (
+        f"{share:.1%} of the answers begin with what looks like reasoning ({begins.most_common(1)[0][0]}), in"
+        " marks that no rule knows, and are read and judged with it → let the server take it off (vLLM:"
+        " --reasoning-parser), or enter the marks in answers/reader/traces.yaml and run `medtasks rescore`"
+    )

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from medtasks_ext.answers import answer_format
-from medtasks_ext.answers.reader.reply import traces
+from medtasks_ext.answers.reader.reply import traces, unknown_trace, unknown_traces, without_reasoning
 
 KINDS = {
     "option_letter": {"kind": "option_letter", "letters": list("ABCD")},
@@ -37,8 +37,31 @@ def test_the_reader_says_that_reasoning_never_ends():
     assert reading.why == "the reasoning never ends"
 
 
+@pytest.mark.parametrize("trace", traces(), ids=lambda trace: trace.open)
+@pytest.mark.parametrize("kind", ["free_text", "prose"])
+def test_a_text_that_judges_rate_has_no_trace(trace, kind):
+    reply = f"{trace.open}\nShe may have scabies.\n{trace.close}\nTake a rest."
+    assert answer_format({"kind": kind}).read(reply, ROW, cot=False).answer == "Take a rest."
+
+
+def test_a_heading_is_no_unknown_trace_where_reasoning_is_asked_for():
+    texts = ["## Reasoning\nfirst", "<ponder>x</ponder>B", "<ponder>y</ponder>A", "B"]
+    assert unknown_traces(texts, asked=False) == {"<ponder>": 2, "## Reasoning": 1}
+    assert unknown_traces(texts, asked=True) == {"<ponder>": 2}
+
+
 def test_each_trace_has_a_source():
     assert all(trace.source and trace.open != trace.close for trace in traces())
+
+
+@pytest.mark.parametrize("text", ["<ponder>Is it A?</ponder>B", "## Reasoning\nfirst", "<|cot|>so B"])
+def test_a_trace_that_no_rule_knows_is_seen(text):
+    assert text.startswith(unknown_trace(text)) and unknown_trace(text) and without_reasoning(text) == text
+
+
+@pytest.mark.parametrize("text", ["B", "The answer is B.", "<think>a</think>B", "# Answer\nB", "I think B."])
+def test_other_replies_are_none(text):
+    assert not unknown_trace(text)
 
 
 UNITS = [

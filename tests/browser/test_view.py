@@ -191,7 +191,7 @@ def test_a_document_shows_span_trace_items_and_both_models(show):
     assert texts(browser, ".answer:first-of-type .text mark.read") == ["neutral"]
     browser.click(".trace-box summary")
     browser.wait("!!document.querySelector('.trace')")
-    assert texts(browser, ".trace") == [f"<think>one {HOSTILE}</think>"]
+    assert texts(browser, ".trace") == [f"[THINK]one {HOSTILE}[/THINK]"]
     go(browser, f"dataset={EVENTS}&doc=t1")
     marks = on_all(browser, ".answer:first-of-type .text mark.item", "[one.textContent, one.className]")
     assert ["progressive visual loss", "item missed spurious"] in marks

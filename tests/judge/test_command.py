@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from medtasks_ext.answers.reader.reply import traces
 from medtasks_ext.engines import http
 from medtasks_ext.engines.http import Pace
 from medtasks_ext.judge import engine
@@ -72,6 +73,14 @@ def test_judges_see_question_answer_and_reference_and_nothing_of_the_models_reas
     assert first.body["temperature"] == 0 and first.body["max_tokens"] == 4096
     assert first.body["response_format"]["json_schema"]["strict"] is True
     assert "You are a medical expert who judges replies to patients." in first.system
+
+
+def test_judges_see_no_reasoning_in_whatever_marks_it_stands(run, jury, medtasks, server):
+    marks = [trace for trace in traces() if not trace.at_begin][-6:]
+    said = {f"d{i}": f"{item.open}I guess{item.close}Take a rest." for i, item in enumerate(marks)}
+    run("qa", answers=said)
+    assert medtasks("judge", "run", "--jury", jury("one")).code == 0
+    assert {asked.texts["response"] for asked in server.asked} == {"Take a rest."}
 
 
 def test_a_task_without_reference_has_its_own_axes_and_shows_none(run, jury, medtasks, metrics, server):

@@ -122,7 +122,7 @@ def test_a_document_shows_prompt_span_trace_and_reading(viewer):
     first, second = view["responses"]
     assert "Hypothesis statement" in first["turns"][-1]["text"] and view["target"] == "relation: neutral"
     trace = "".join(part["text"] for part in first["stretches"] if part["trace"])
-    assert trace == f"<think>one {HOSTILE}</think>"
+    assert trace == f"[THINK]one {HOSTILE}[/THINK]"
     marked = [(part["text"], set(part["marks"])) for part in first["stretches"] if part["marks"]]
     assert marked == [("neutral", {"official"})]
     assert [(item["reader"], item["answer"], item["gold"]) for item in first["readings"]] == [

@@ -20,7 +20,7 @@ ANSWERS: dict[str, dict[str, dict[str, str]]] = {
             "t3": "",  # empty
             "t4": "<think>It could be either",  # cut off
             "t5": "relation: undetermined",  # no such label
-            "t6": f"<think>one {HOSTILE}</think>relation: neutral",
+            "t6": f"[THINK]one {HOSTILE}[/THINK]relation: neutral",
             "t7": f"relation: contradiction {'x' * LONG}",
         },
         EVENTS: {

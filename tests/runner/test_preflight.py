@@ -8,6 +8,7 @@ import pytest
 from lm_eval.api.model import LM
 from lm_eval.api.registry import register_model
 
+from medtasks_ext.answers.reader.reply import traces
 from tests.conftest import sft_row
 
 CHIP_CTC = "bridge_chip_ctc"
@@ -316,3 +317,17 @@ def test_of_many_long_inputs_some_are_counted_and_scaled(medtasks, model, uneven
     monkeypatch.setattr(preflight, "COUNTED_BYTES", 5000)  # of 10,800
     found = re.search(r"! about (\d) of 8 prompts do not fit", medtasks(*command()).err)
     assert found and 3 <= int(found[1]) <= 5
+
+
+def test_a_run_says_that_answers_begin_with_reasoning_that_no_rule_knows(medtasks, model):
+    model(reply=f"<ponder>hm</ponder>{ANSWER}")
+    said = "100.0% of the answers begin with what looks like reasoning (<ponder>),"
+    assert said in medtasks(*command()).out.replace("\n", " ")
+    assert said in medtasks("report", "run").out.replace("\n", " ")
+
+
+@pytest.mark.parametrize("trace", traces(), ids=lambda trace: trace.open)
+def test_reasoning_in_every_known_form_is_seen_before_a_run(medtasks, model, trace):
+    model(reply=f"{trace.open}\nhm\n{trace.close}{ANSWER}")
+    outcome = medtasks(*command("--limit", 1))
+    assert "an answer could be read" in outcome.err and "looks like reasoning" not in outcome.out

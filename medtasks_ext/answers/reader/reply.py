@@ -8,7 +8,8 @@ place in the reply is a place in the response.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -109,6 +110,15 @@ _TURN_END = re.compile(
 )
 
 
+#: what may be a mark of reasoning that no rule knows
+_LIKE_A_TRACE = re.compile(
+    r"\A\s*(?:[<\[◁{|]{1,2}/?[|_\s]?(?:\w{0,12}[:_ ])?"
+    r"(?:think|thought|reason|analysis|analyz|scratch|reflect|ponder|deliberat|cot|inner|monologue)\w{0,12}[^\n]{0,3}[>\]▷}|]"
+    r"|#{1,4}\s*(?:thinking|reasoning|thought process)\b|thinking(?: process)?:\s)",
+    re.IGNORECASE,
+)
+
+
 def reasoning_of(text: str) -> tuple[int, int, bool]:
     """Where the reply begins and ends, and whether reasoning was opened that never ends.
 
@@ -170,6 +180,24 @@ def unclosed_reasoning(texts: Sequence[str]) -> list[bool]:
 def _opens(text: str) -> bool:
     low = text.lower()
     return any(trace.open in low for trace in traces())
+
+
+def unknown_trace(text: str) -> str:
+    """How a response begins that begins as reasoning does, in a form that no rule knows; mostly empty."""
+    match = _LIKE_A_TRACE.match(text)
+    begin, _, unclosed = reasoning_of(text) if match else (0, 0, False)
+    return match[0].strip() if match and not begin and not unclosed else ""
+
+
+def unknown_traces(texts: Iterable[str], *, asked: bool) -> dict[str, int]:
+    """How responses begin that hold reasoning in forms that no rule knows -> how many do, most first.
+
+    Args:
+        texts: the responses of a task.
+        asked: whether the prompt asks for reasoning, so that a heading for it is none.
+    """
+    begins = (begin for begin in map(unknown_trace, texts) if begin and not (asked and begin[0] in "#Tt"))
+    return dict(Counter(begins).most_common())
 
 
 @lru_cache(maxsize=4)  # several readers look at one response
