@@ -4,7 +4,8 @@ Responses per second through a task's own filter, `process_results` and aggregat
 task per kind of answer. Responses are in equal parts the gold, the gold after a reasoning trace, prose with
 another document's gold, and prose without an answer. Then the slowest of some thousand responses of 20,000
 characters, made of every pair of pieces that the patterns look for; one is given up after a second. `(x)*
-y` reads: `x` repeated, then `y`.
+y` reads: `x` repeated, then `y`. At last every kind of answers, of no paper or of one: 200 replies of 20,000
+characters drawn from few marks each, the slowest by processor time, and the exponent by which time grows.
 """
 
 from __future__ import annotations
@@ -28,6 +29,61 @@ if TYPE_CHECKING:
 TARGET, LENGTH, REPEATS = 11_000, 20_000, 3
 #: seconds after which one hostile response is given up, and after which no more are tried
 CAP, PATIENCE = 1.0, 60.0
+#: drawn replies of a kind, seconds that one may take, and the exponent of time over length
+DRAWN, MOST, EXPONENT = 200, 0.3, 1.2
+MARKS = [
+    *(
+        "*",
+        "**A** ",
+        "A, ",
+        "Answer: ",
+        "not A ",
+        "B) cough\n",
+        "- ",
+        "the answer is ",
+        "答案",
+        "E…",
+        "`",
+        "```\n",
+    ),
+    *(
+        "{",
+        "}",
+        "[",
+        "]",
+        '"',
+        "'",
+        "|",
+        "| a | b |\n",
+        ": ",
+        "; ",
+        ", ",
+        "\n",
+        "1. ",
+        "(",
+        "/",
+        "\\",
+        "##",
+        "$",
+    ),
+    *(
+        "<think>",
+        "</think>",
+        "<answer>",
+        "\\boxed{",
+        "wait, ",
+        "No, ",
+        "If ",
+        "and ",
+        "or ",
+        "5 ",
+        "= ",
+        "1,000 ",
+    ),
+    *("yes ", "no. ", "A", "a", "Result: ", '{"a": "b", ', '[{"a": "b"},', "——", "。", "，", "、", "12/"),
+]
+#: kinds that no bundled dataset has
+OF_NO_DATASET = {"labels": {"labels": ["fever", "cough"]}, "spans": {}, "number": {}}
 
 #: family -> (task, a source row made from its answer block and a random generator)
 FAMILIES: dict[str, tuple[str, Callable[[dict[str, Any], random.Random], dict[str, Any]]]] = {
@@ -117,6 +173,10 @@ def run(quick: bool) -> Iterator[Row]:
                 figures = f"{worst['over']} given up after {CAP:.0f} s"
             figures += f" of {worst['tried']:,} tried, {worst['what']:.40}"
             yield Row(name, figures)
+    for kind, worst, exponent in fresh("scoring", "growth", n=DRAWN // 10 if quick else DRAWN):
+        name = f"slowest of {DRAWN} drawn replies of {LENGTH:,} characters, processor time: {kind}"
+        figures, target = f"{worst:.2f} s, exponent {exponent:.2f}", f"{MOST} s, {EXPONENT}"
+        yield Row(name, figures, target, worst <= MOST and exponent < EXPONENT)
 
 
 def _write(folder: Path, family: str, n: int) -> int:
@@ -231,3 +291,39 @@ def _pieces(answer: dict[str, Any], target: str) -> list[str]:
         own += [", ".join(own), ", ".join(f"{part}a" for part in own), f", {own[-1]}"]
         own.append(", ".join(f"{field}: []" for field in answer["fields"]))
     return [*common, *markers, *own, target.splitlines()[0]]
+
+
+def growth(n: int) -> list[tuple[str, float, float]]:
+    """Kind of answers, its slowest reply in seconds, and the exponent of time over length."""
+    from medtasks_ext.answers import answer_format
+    from medtasks_ext.answers.formats import KINDS
+    from medtasks_ext.prompts import load_documents
+    from medtasks_ext.registry import registry
+
+    of = {dataset.blocks["answer"]["kind"]: dataset for dataset in registry().datasets.values()}
+    found = []
+    for kind in sorted(KINDS):
+        block = of[kind].blocks["answer"] if kind in of else {"kind": kind, **OF_NO_DATASET[kind]}
+        document = {"prompt": "fever and cough, rash " * 50, "gold": None, "target": ""}
+        if kind in of:
+            document = load_documents(of[kind], cot=True, origin="sample")["test"][0]
+        own = [str(document["target"])[:40], *map(str, document.get("options", [])[:4])]
+        spent = {}
+        for length in (LENGTH // 4, LENGTH):
+            replies = [_drawn(random.Random(i), own, length) for i in range(n)]
+            spent[length] = [_spent(answer_format(block), document, reply) for reply in replies]
+        exponent = math.log(sum(spent[LENGTH]) / sum(spent[LENGTH // 4]), 4)
+        found.append((kind, max(spent[LENGTH]), exponent))
+    return found
+
+
+def _drawn(rng: random.Random, own: list[str], length: int) -> str:
+    """A reply of few marks and words, some of them often."""
+    marks = rng.sample([*MARKS, *filter(None, own)], rng.choice([1, 2, 3, 5, 8, len(MARKS)]))
+    return "".join(rng.choices(marks, [rng.random() ** 3 for _ in marks], k=length))[:length]
+
+
+def _spent(form: Any, document: Any, reply: str) -> float:
+    began = time.process_time()
+    form.read(reply, document, cot=True)
+    return time.process_time() - began

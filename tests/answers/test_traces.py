@@ -1,8 +1,5 @@
 """Reasoning is taken off in every form that `traces.yaml` lists; one that never closes is no answer."""
 
-import random
-import time
-
 import pytest
 
 from medtasks_ext.answers import answer_format
@@ -62,48 +59,3 @@ def test_a_trace_that_no_rule_knows_is_seen(text):
 @pytest.mark.parametrize("text", ["B", "The answer is B.", "<think>a</think>B", "# Answer\nB", "I think B."])
 def test_other_replies_are_none(text):
     assert not unknown_trace(text)
-
-
-UNITS = [
-    "*",
-    "**A** ",
-    "A, ",
-    "Answer: ",
-    "not A ",
-    "B) cough\n",
-    "{",
-    "- ",
-    "the answer is ",
-    "答案",
-    "E…",
-    "`",
-]
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(
-    "block",
-    [
-        *KINDS.values(),
-        {"kind": "choices", "labels": list("ABCD")},
-        {"kind": "category", "labels": ["yes", "no"]},
-        {"kind": "number"},
-        {"kind": "labels", "labels": ["fever", "cough"]},
-        {"kind": "spans"},
-        {"kind": "tuples", "form": "lines", "fields": ["name", "state"]},
-    ],
-    ids=lambda block: block["kind"],
-)
-def test_time_grows_as_the_reply_does(block):
-    """Processor time of a reply four times as long, over replies of random marks."""
-    form, drawn = answer_format(block), random.Random(7)
-
-    def spent(size):
-        texts = ["".join(drawn.choices(UNITS, k=size))[:size] for _ in range(20)]
-        begin = time.process_time()
-        for text in texts:
-            form.read(text, {**ROW, "prompt": "fever and cough"}, cot=True)
-        return time.process_time() - begin
-
-    spent(2_000)
-    assert spent(20_000) < 4**1.2 * max(spent(5_000), 0.01) * 1.5

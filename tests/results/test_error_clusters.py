@@ -38,7 +38,7 @@ def cluster(task, response, *, score=0.0, cut=False):
         (LABEL, "I'm sorry, but I cannot help with this.", Cluster.REFUSAL),
         (LABEL, "抱歉，我无法回答这个问题。", Cluster.REFUSAL),
         (LABEL, "[THINK]I cannot answer this.[/THINK]", Cluster.EMPTY),
-        (LABEL, "<unused94>I cannot answer this.<unused95>There is much to be said about both of them, and of each.", Cluster.FORMAT),
+        (LABEL, "<unused94>I cannot answer.<unused95>Much can be said about both of them.", Cluster.FORMAT),
         (LABEL, "relation: unrelated", Cluster.OUTSIDE),
         (LABEL, "There is much to be said about both of them, and each has a point.", Cluster.FORMAT),
         (EVENTS, "drug: ibuprofen, adverse effect: rash;", Cluster.ATTRIBUTE),

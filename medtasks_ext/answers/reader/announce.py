@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cache, cached_property, partial
 from typing import Any, NamedTuple
 
 import regex
@@ -105,7 +105,7 @@ class Reader:
     def said(self, tokens: Sequence[Token]) -> Said | None:
         """The announcement that counts; None without any."""
         for words in dict.fromkeys((self._words, words_of(COMMON), *_of_script(tokens))):
-            reading = _Reading(tokens, self._find, words, self._several)
+            reading = _Reading(tokens, partial(self._find, tokens), words, self._several)
             if said := reading.counts(opens=self._opens, subject=self._subject):
                 return said
         return None
@@ -145,9 +145,14 @@ class _Run:
 class _Reading:
     """One reading of one reply."""
 
-    def __init__(self, tokens: Sequence[Token], find: Finder, words: Words, several: bool) -> None:
-        self._tokens, self._find, self._words, self._several = tokens, find, words, several
+    def __init__(
+        self, tokens: Sequence[Token], find: Callable[[int], Found | None], words: Words, several: bool
+    ) -> None:
+        self._tokens, self._words, self._several = tokens, words, several
         self._end = len(tokens)
+        self._find = cache(lambda place: find(place) if place < self._end else None)
+        self._classes = cache(self._classes_at)
+        self._refused = 0  # where the answers end that no announcement follows
         self._waits: list[int] = []
         self._taken = -1  # the last place of a word that takes an answer back
         self._key: Said | None = None
@@ -160,13 +165,12 @@ class _Reading:
         return token.kind == "tex" or (token.kind == "mark" and token.text not in _HARD)
 
     def _pass(self, place: int, more: str = "") -> int:
-        while place < self._end and (
-            self._is_soft(place) or (bool(more) and self._tokens[place].text in more)
-        ):
-            place += 1
+        place = self._soft_ends[min(place, self._end)]
+        while more and place < self._end and self._tokens[place].text in more:
+            place = self._soft_ends[place + 1]
         return place
 
-    def _classes(self, place: int) -> tuple[frozenset[str], int]:
+    def _classes_at(self, place: int) -> tuple[frozenset[str], int]:
         if place >= self._end or self._tokens[place].kind not in ("word", "number"):
             return frozenset(), place + 1
         classes, end = self._words.at(self._tokens, place)
@@ -181,7 +185,7 @@ class _Reading:
 
     def _at(self, place: int, *, apart: bool) -> Found | None:
         """The answer at a token."""
-        found = self._find(self._tokens, place) if place < self._end else None
+        found = self._find(place)
         if not found or (found.loose and not (apart and self._ends_here(found.end))):
             return None
         if found.word:
@@ -189,7 +193,7 @@ class _Reading:
             if not self._ends_here(following) and not self._classes(following)[0]:
                 return None
             # `是` is a verb of being before another label
-            other = self._find(self._tokens, following) if following < self._end else None
+            other = self._find(following)
             if other and other.word and "is" in self._classes(place)[0]:
                 return self._at(following, apart=apart)
         return found
@@ -279,14 +283,14 @@ class _Reading:
     def _behind(self, found: Found) -> int:
         """The token behind an answer and its own text, or its own label behind its text: `B) text`."""
         following = self._pass(found.end, ".:–—-")
-        other = self._find(self._tokens, following) if following < self._end else None
+        other = self._find(following)
         return other.end if other and other.value == found.value and other.text != found.text else found.end
 
     def _contradicts(self, place: int) -> bool:
         """Whether the text of another option stands alone behind a label: `B) text of C`."""
-        found = self._find(self._tokens, place)
+        found = self._find(place)
         following = self._pass(found.end, ".:–—-") if found else self._end
-        other = self._find(self._tokens, following) if following < self._end else None
+        other = self._find(following)
         return bool(
             found
             and other
@@ -351,12 +355,22 @@ class _Reading:
         return self._next(self._ends_sentence)
 
     @cached_property
+    def _soft_ends(self) -> list[int]:
+        return self._next(lambda place: not self._is_soft(place))
+
+    @cached_property
+    def _last_named(self) -> int:
+        """The last word that an answer before it may be announced by."""
+        named = (i for i in range(self._end - 1, -1, -1) if self._classes(i)[0] & {"answer", "right"})
+        return next(named, -1)
+
+    @cached_property
     def _line_end(self) -> list[int]:
         return self._next(lambda place: self._tokens[place].kind == "line")
 
     def _next(self, is_end: Callable[[int], bool]) -> list[int]:
         """Place -> the first place from it on that is an end, or the end of all."""
-        ends = [self._end] * (self._end + 1)
+        ends = [self._end] * (self._end + 2)
         for place in range(self._end - 1, -1, -1):
             ends[place] = place if is_end(place) else ends[place + 1]
         return ends
@@ -427,7 +441,7 @@ class _Reading:
             for place in range(found.end, line):
                 if self._tokens[place].text in _ENDS:
                     break
-                other = self._find(self._tokens, place)
+                other = self._find(place)
                 if other and other.value != found.value:
                     return None
             return self._of(_values(found), begin, found.end, "the reply opens with it")
@@ -441,7 +455,7 @@ class _Reading:
         marked = found.end < self._end and (end > found.end or self._tokens[end].text in ".:")
         rest = range(found.end, self._end)
         sentences = sum(self._tokens[i].text in _ENDS and not self._inside_word(i) for i in rest)
-        others = (self._find(self._tokens, i) for i in rest)
+        others = (self._find(i) for i in rest)
         return (
             marked
             and not found.text
@@ -458,7 +472,7 @@ class _Reading:
         for index in range(place, self._end):
             if self._tokens[index].kind == "line":
                 begin = self._pass(index + 1, "-–—")
-                found = self._find(self._tokens, begin) if begin < self._end else None
+                found = self._find(begin)
                 other = found and not found.text and not set(_values(found)) & set(values)
                 if (
                     found
@@ -561,7 +575,7 @@ class _Reading:
         """Whether an answer that is called right ends its sentence: `правильный ответ Б.`"""
         if not (run.noun and run.right):
             return False
-        found = self._find_at(place)
+        found = self._find(place)
         end = self._pass(found.end) if found and not found.loose else -1
         if end > 0 and "is" in self._classes(end)[0]:
             end = self._pass(self._classes(end)[1])
@@ -595,7 +609,7 @@ class _Reading:
         classes, behind = self._classes(following)
         if "if" in classes or (following < self._end and self._tokens[following].text in "?？"):
             return None
-        if "not" in classes and "but" not in classes and self._find_at(self._pass(behind)):  # `B not A`
+        if "not" in classes and "but" not in classes and self._find(self._pass(behind)):  # `B not A`
             classes = frozenset()
         for _ in range(_NEAR):
             if "not" in classes or not classes & {"is", "filler"}:
@@ -612,7 +626,7 @@ class _Reading:
         """Whether the options are listed: the next line begins with another label, and this one with its own;
         or the next line is the text of the option that follows."""
         begins, line = self._begins_line(place), self._line_end[end]
-        found = self._find_at(self._pass(line + 1, "-–—"))
+        found = self._find(self._pass(line + 1, "-–—"))
         if not found or found.text or found.word or set(_values(found)) & set(values):
             return False
         behind = self._behind(found)
@@ -626,7 +640,7 @@ class _Reading:
         line = self._line_end[end]
         if line < self._end and self._listed(line) is not None:
             return True
-        following = self._find_at(self._pass(line + 1, "-–—"))
+        following = self._find(self._pass(line + 1, "-–—"))
         has_text = place + 2 < line and self._tokens[place + 1].text in ".:)"
         return bool(has_text and following and not following.text and following.value == values[-1] + 1)
 
@@ -642,19 +656,16 @@ class _Reading:
             token = self._tokens[index]
             if token.text in _ENDS and not self._inside_word(index):
                 return False
-            found = self._find(self._tokens, index) if comma else None
+            found = self._find(index) if comma else None
             if found and not set(_values(found)) & set(values):
                 following = self._pass(found.end)
                 return following < self._end and self._tokens[following].key == means
             comma = token.text in _COMMAS or token.kind == "line" or "and" in self._classes(index)[0]
         return False
 
-    def _find_at(self, place: int) -> Found | None:
-        return self._find(self._tokens, place) if place < self._end else None
-
     def _is_article(self, place: int, end: int) -> bool:
         """Whether a label that is a word of the language begins a sentence: `Answer: A patient with`."""
-        found = self._find(self._tokens, place)
+        found = self._find(place)
         classes, following = self._classes(place)
         if not found or found.text or found.word or end > found.end or not classes:
             return False
@@ -682,11 +693,8 @@ class _Reading:
 
     def _as_subject(self, place: int, *, joined: bool) -> Said | None:
         """An answer before its announcement: `B is the correct answer`, `ist B die richtige Antwort`."""
-        found = self._find(self._tokens, place)
-        if not found or found.loose:
-            return None
-        group = self._group(place, apart=False)
-        if not group:
+        found = self._find(place) if self._refused <= place < self._last_named else None
+        if not found or found.loose or not (group := self._group(place, apart=False)):
             return None
         values, end, either = group
         run, following = _Run(), self._pass(end)
@@ -705,6 +713,7 @@ class _Reading:
         classes, _ = self._classes(following)
         asked = following < self._end and self._tokens[following].text in "?？"
         if asked or classes & {"not", "if"} or not (run.joined and (run.noun or (run.right and run.option))):
+            self._refused = end
             return None
         if either:
             return Said(None, place, end, "ambiguous: one or the other")
