@@ -32,56 +32,11 @@ CAP, PATIENCE = 1.0, 60.0
 #: drawn replies of a kind, seconds that one may take, and the exponent of time over length
 DRAWN, MOST, EXPONENT = 200, 0.3, 1.2
 MARKS = [
-    *(
-        "*",
-        "**A** ",
-        "A, ",
-        "Answer: ",
-        "not A ",
-        "B) cough\n",
-        "- ",
-        "the answer is ",
-        "答案",
-        "E…",
-        "`",
-        "```\n",
-    ),
-    *(
-        "{",
-        "}",
-        "[",
-        "]",
-        '"',
-        "'",
-        "|",
-        "| a | b |\n",
-        ": ",
-        "; ",
-        ", ",
-        "\n",
-        "1. ",
-        "(",
-        "/",
-        "\\",
-        "##",
-        "$",
-    ),
-    *(
-        "<think>",
-        "</think>",
-        "<answer>",
-        "\\boxed{",
-        "wait, ",
-        "No, ",
-        "If ",
-        "and ",
-        "or ",
-        "5 ",
-        "= ",
-        "1,000 ",
-    ),
-    *("yes ", "no. ", "A", "a", "Result: ", '{"a": "b", ', '[{"a": "b"},', "——", "。", "，", "、", "12/"),
-]
+    "*", "**A** ", "A, ", "Answer: ", "not A ", "B) cough\n", "- ", "the answer is ", "答案", "答案：", "`",
+    "```\n", "E…", "{", "}", "[", "]", '"', "'", "|", "| a | b |\n", ": ", "; ", ", ", "\n", "/", "1. ", "(",
+    "\\", "##", "$", "<think>", "</think>", "<answer>", "\\boxed{", "wait, ", "No, ", "If ", "and ", "or ",
+    "5 ", "= ", "1,000 ", "12/", "yes ", "no. ", "A", "a", "Result: ", '{"a": "b", ', '[{"a": "b"},', "——",
+]  # fmt: skip
 #: kinds that no bundled dataset has
 OF_NO_DATASET = {"labels": {"labels": ["fever", "cough"]}, "spans": {}, "number": {}}
 

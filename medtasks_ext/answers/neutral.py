@@ -9,8 +9,7 @@ well.
 - Equal: case, full width, circled and other digits, accents, Arabic vowel signs and forms of alef.
 - Where yes and no are labels, their variants in the language count (`아니요`, `hayır`, `si`).
 - Decimal marks follow the language: `1.250` is 1250 in German and 1.25 in English. A range is no answer.
-- Items of `labels` and `spans` stand on lines, between commas of any script, between joining words, or in an
-array.
+- Items of `labels` and `spans` stand on lines, between commas of any script or joining words, or in an array.
   A mention that holds one of these stays whole where it stands so in the prompt.
 - A level that cannot be read counts as the farthest one.
 - Refused, with the row: labels that a reader takes for the same (`①` and `1`), options with equal texts, more
@@ -280,7 +279,22 @@ class OfNames(OfNoPaper):
         return name
 
 
-class Category(OfNames):
+class _OneName(OfNames):
+    """Base of one name."""
+
+    def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
+        """The name that the reply gives."""
+        return reading_of(self._reader.read(reply_of(text)), self._answer)
+
+    def _answer(self, name: str) -> Any:
+        return name
+
+    def possible(self, document: Mapping[str, Any]) -> list[str]:
+        """The names."""
+        return list(self.labels)
+
+
+class Category(_OneName):
     """One label of a closed list: classes, or yes and no."""
 
     kind: Literal["category"]
@@ -294,20 +308,12 @@ class Category(OfNames):
         """
         return self._name(text)
 
-    def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The label that the reply gives."""
-        return reading_of(self._reader.read(reply_of(text)))
-
-    def possible(self, document: Mapping[str, Any]) -> list[str]:
-        """The labels."""
-        return list(self.labels)
-
     def not_covered(self, golds: list[str]) -> list[str]:
         """Labels that are no row's gold."""
         return [label for label in self.labels if label not in golds]
 
 
-class Ordinal(OfNames):
+class Ordinal(_OneName):
     """One level of a scale, from the lowest to the highest. The answer is its place, from 0."""
 
     kind: Literal["ordinal"]
@@ -318,15 +324,10 @@ class Ordinal(OfNames):
         Raises:
             GoldError: it is no level.
         """
-        return {"level": list(self.labels).index(self._name(text)), "of": len(self.labels)}
+        return {"level": self._answer(self._name(text)), "of": len(self.labels)}
 
-    def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The place of the level that the reply gives."""
-        return reading_of(self._reader.read(reply_of(text)), list(self.labels).index)
-
-    def possible(self, document: Mapping[str, Any]) -> list[str]:
-        """The levels."""
-        return list(self.labels)
+    def _answer(self, name: str) -> int:
+        return list(self.labels).index(name)
 
     def not_covered(self, golds: list[dict[str, int]]) -> list[str]:
         """Levels that no row has."""

@@ -104,7 +104,9 @@ class Reader:
 
     def said(self, tokens: Sequence[Token]) -> Said | None:
         """The announcement that counts; None without any."""
-        for words in dict.fromkeys((self._words, words_of(COMMON), *_of_script(tokens))):
+        # the words of Chinese for a reply with its characters, whatever the language of the task is
+        chinese = ["zh"] if any(_HAN.match(token.text) for token in tokens) else []
+        for words in dict.fromkeys((self._words, *map(words_of, (COMMON, *chinese)))):
             reading = _Reading(tokens, partial(self._find, tokens), words, self._several)
             if said := reading.counts(opens=self._opens, subject=self._subject):
                 return said
@@ -360,7 +362,6 @@ class _Reading:
 
     @cached_property
     def _last_named(self) -> int:
-        """The last word that an answer before it may be announced by."""
         named = (i for i in range(self._end - 1, -1, -1) if self._classes(i)[0] & {"answer", "right"})
         return next(named, -1)
 
@@ -718,11 +719,6 @@ class _Reading:
         if either:
             return Said(None, place, end, "ambiguous: one or the other")
         return self._of(values, place, following, "said to be the answer")
-
-
-def _of_script(tokens: Sequence[Token]) -> list[Words]:
-    """The words of Chinese for a reply with its characters, whatever the language of the task is."""
-    return [words_of("zh")] if any(_HAN.match(token.text) for token in tokens) else []
 
 
 def part_announced(reply: Reply, words: Words) -> Span:

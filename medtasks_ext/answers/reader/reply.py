@@ -108,8 +108,6 @@ _TURN_END = re.compile(
     r"<\|(?:end|im_end|eot_id|return|endoftext|end_of_text|eot)\|>|</s>|<eos>|<end_of_turn>|<turn\|>"
     r"|<\|(?:im_start|start)\|>|<start_of_turn>"
 )
-
-
 #: what may be a mark of reasoning that no rule knows
 _LIKE_A_TRACE = re.compile(
     r"\A\s*(?:[<\[◁{|]{1,2}/?[|_\s]?(?:\w{0,12}[:_ ])?"
@@ -185,16 +183,13 @@ def _opens(text: str) -> bool:
 def unknown_trace(text: str) -> str:
     """How a response begins that begins as reasoning does, in a form that no rule knows; mostly empty."""
     match = _LIKE_A_TRACE.match(text)
-    begin, _, unclosed = reasoning_of(text) if match else (0, 0, False)
-    return match[0].strip() if match and not begin and not unclosed else ""
+    return match[0].strip() if match and reasoning_of(text) == (0, len(text), False) else ""
 
 
 def unknown_traces(texts: Iterable[str], *, asked: bool) -> dict[str, int]:
     """How responses begin that hold reasoning in forms that no rule knows -> how many do, most first.
 
-    Args:
-        texts: the responses of a task.
-        asked: whether the prompt asks for reasoning, so that a heading for it is none.
+    Where the prompt asked for reasoning, a heading for it is none.
     """
     begins = (begin for begin in map(unknown_trace, texts) if begin and not (asked and begin[0] in "#Tt"))
     return dict(Counter(begins).most_common())
