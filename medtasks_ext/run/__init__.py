@@ -1,6 +1,6 @@
 """The LM that remembers: it looks each request up in the folder of the run, and asks only what has no answer
 yet.
 
-`store` is the file of outcomes, `lock` keeps two processes from writing it, `lm` is the class that lm-eval
-calls, and `registered` gives it to lm-eval under the names of its own models.
+`store` is the file of outcomes, `lock` keeps two processes from writing it, `asker` asks an engine for who
+waits, `lm` is the class that lm-eval calls, and `registered` gives it to lm-eval beside lm-eval's own models.
 """
