@@ -118,6 +118,7 @@ class Memory(LM):
                     raise stop
                 stop()
                 time.sleep(0.6)  # the main thread looks every fifth of a second
+                raise GoneError("interrupted")
             self.prompts.append(prompt)
             self.settings.append(settings)
             responses.append(self._continue(prompt, settings["max_gen_toks"]))
