@@ -86,7 +86,10 @@ def card(
         files["model-index-tasks.yaml"] = tasks_index(entry)
         files |= {f".eval_results/{name}": text for name, text in eval_results(entry).items()}
     used = {name: tasks.tasks[name][0] for name in entry.experiments if name in tasks.tasks}
-    files["references.bib"] = references(dict.fromkeys(used.values()))
+    try:
+        files["references.bib"] = references(dict.fromkeys(used.values()))
+    except MedtasksError as error:  # of a dataset of one's own; results are no worse for it
+        say(f"no references.bib: {error}")
     for name, text in files.items():
         path = folder / name
         write_text(path, text)

@@ -130,5 +130,9 @@ def test_validate_asks_for_the_entry_of_a_citation_which_may_stand_beside_the_da
     monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))
     outcome = medtasks("dev", "validate", "bridge_mie")
     assert outcome.code == 1 and "card.yaml: citation: nobody2020 has no entry → write it into" in outcome.out
+    run = ("--tasks", "bridge_mie", "--model", "oracle", "--data", "sample", "--output_path", "run")
+    assert medtasks("run", *run).code == 0
+    card = medtasks("card", "run", "-o", "card")  # results are no worse without their literature
+    assert card.code == 0 and "no BibTeX entry 'nobody2020'" in card.err
     (folder / "citation.bib").write_text("@misc{nobody2020, author = {A}, title = {T}, year = {2020}}\n")
     assert medtasks("dev", "validate", "bridge_mie").code == 0
