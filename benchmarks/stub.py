@@ -69,14 +69,14 @@ class _Task:
 def asked(n: int) -> dict[str, float]:
     """Seconds and memory of a stream whose engine answers at once; nothing is scored."""
     from common import peak_gigabytes
+    from lm_eval.api.instance import Instance
     from lm_eval.api.model import LM
 
     from medtasks_ext.engines import Answer, Engine, Usage
     from medtasks_ext.registry import registry
+    from medtasks_ext.runner import asking
     from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runner.run import Run
-    from medtasks_ext.runner.stream import RunPlanner
-    from medtasks_ext.runs.manifest import TaskEntry, TaskState
 
     class AtOnce(Engine):
         window = 512
@@ -106,9 +106,16 @@ def asked(n: int) -> dict[str, float]:
         def places(self, task: Any, choice: Any = None) -> range:
             return range(len(task.eval_docs))
 
-        def finish_task(self, task: Any) -> TaskEntry:
+        def keep_scores(self, task: Any, *_: Any) -> None:
             self.files.asked_file(task.task_name).unlink()
-            return TaskEntry(state=TaskState.DONE, n=len(task.eval_docs))
+
+    def evaluated(lm: Any, task: Any, *_: Any) -> Any:
+        settings = task.config.generation_kwargs
+        asked = [
+            Instance("generate_until", row, (task.fewshot_context(row), settings), 0, (task.task_name, n, 1))
+            for n, row in enumerate(task.eval_docs)
+        ]
+        return SimpleNamespace(samples=lm.generate_until(asked))
 
     class Model(LM):
         loglikelihood = loglikelihood_rolling = generate_until = None  # type: ignore[assignment]
@@ -121,7 +128,8 @@ def asked(n: int) -> dict[str, float]:
         tasks: Any = {name: _Task(name, n // TASKS) for name in names}
         count = Count()
         began = time.perf_counter()
-        RunPlanner(made, Model(), AtOnce(), tasks, Settings(), count, instant=True).go()
+        asking.evaluate_task = evaluated
+        asking.RunAsker(made, Model(), AtOnce(), tasks, Settings(), count).go()
         seconds = time.perf_counter() - began
         stored = sum(file.read_bytes().count(b"\n") for file in Path(folder, "responses").iterdir())
     return {"seconds": seconds, "gigabytes": peak_gigabytes(), "half": count.half, "stored": stored}

@@ -24,11 +24,11 @@ it takes some 400 in the terminal, and some 4,100 with its page, which describes
 
 Choices worth knowing:
 
-- Three threads of a run: one renders prompts ahead, one runs the engine, one brings outcomes to the disk and
-  hands complete tasks to a scoring process.
+- A run calls lm-eval's evaluator once for each task, in a thread of its own, with a model that looks answers
+  up and has the engine, in the main thread, asked for the rest; one task is built, one scored at a time.
 - Equal beginnings are asked together: each task is kept together, and strategies of one dataset whose prompts
   share 2,000 characters of a record are asked in turn (`runner/turns.py`). Only the order differs.
-- Scores come from the records: lm-eval's evaluator is called with a model that returns the stored answers.
+- `rescore` calls lm-eval's evaluator with a model that returns the stored answers.
 - What follows is built, not kept: tags, groups, strategies and schema are never committed; pages
   of reference are.
 - A suite is data: no code names one. What only one suite needs stands in a module of `suites`, which

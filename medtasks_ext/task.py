@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from jinja2 import TemplateError
+from lm_eval.api.instance import Instance
 from lm_eval.api.model import LM
 from lm_eval.api.task import ConfigurableTask
 from lm_eval.api.utils import Message
@@ -29,7 +30,7 @@ from medtasks_ext.errors import MedtasksError, near, without_frames
 from medtasks_ext.metrics import likelihood
 from medtasks_ext.plain import check_server
 from medtasks_ext.prompts.dialogue import Turn, as_text, own_turns
-from medtasks_ext.prompts.documents import Document
+from medtasks_ext.prompts.documents import Document, document_key
 from medtasks_ext.prompts.fit import PromptFitter
 from medtasks_ext.prompts.load import flag, load_documents
 from medtasks_ext.prompts.official.choice import prompt_source_of
@@ -77,10 +78,12 @@ _STATED = ("include", "task", "tag", "class", "metadata", "generation_kwargs")
 class MedicalTask(ConfigurableTask):
     #: whether documents have the metrics that are for records only, too, as in a run of `medtasks`
     with_records = False
-    #: whether prompts are cut to what the context of the model holds; a run of `medtasks` does so itself, and
-    #: counts what it cuts
+    #: whether prompts are cut to what the context of the model holds that lays them out
     fits = True
-    _fitter: PromptFitter | None = None  # of the model that was last asked
+    fitter: PromptFitter | None = None  # of the model that a run of `medtasks` asks, or that was last asked
+    #: called with the requests of each document as they are built
+    hands_over: Callable[[list[Instance]], None] | None = None
+    _fitting = False  # whether a prompt is being cut
 
     def __init__(self, config: Config, **kwargs: Any) -> None:
         said = config.get("metadata")
@@ -98,6 +101,8 @@ class MedicalTask(ConfigurableTask):
         self.own = {
             key: config[key] for key in OWN_KEYS if key in config and key not in TaskFacts.model_fields
         }
+        #: document -> what was cut of its prompt
+        self.cuts: dict[str, str] = {}
         self.own["about"] = dict(self.dataset_given.record)  # with the card, so that results hold all facts
         try:
             super().__init__(config=self._complete(config), **kwargs)
@@ -308,8 +313,11 @@ class MedicalTask(ConfigurableTask):
         the instruction. `metadata.layout` of a model's configuration lays the turns out in its place.
         """
         model = getattr(kwargs.get("chat_template"), "__self__", None)
-        if self.fits and kwargs.get("apply_chat_template") and isinstance(model, LM):
-            return self._fitted(cast("Document", doc), num_fewshot, model, args, kwargs)
+        lays_out = self.fits and kwargs.get("apply_chat_template") and isinstance(model, LM)
+        if lays_out and (self.fitter is None or self.fitter.lm is not model):
+            self.fitter = PromptFitter(model)
+        if self.fitter is not None and not self._fitting:
+            return self._fitted(self.fitter, cast("Document", doc), num_fewshot, args, kwargs)
         if (layout := self.config.metadata.get("layout")) and not kwargs.get("apply_chat_template"):
             template = layout_template(layout)
             kwargs |= {"apply_chat_template": True, "fewshot_as_multiturn": True, "chat_template": template}
@@ -321,27 +329,33 @@ class MedicalTask(ConfigurableTask):
             doc = cast("dict[str, Any]", after(doc, self.sampler.df[:num_fewshot]))
         return super().fewshot_context(doc, num_fewshot, *args, **kwargs)
 
-    def _fitted(self, document: Document, shots: int, model: LM, args: Any, kwargs: dict[str, Any]) -> Any:
-        if self._fitter is None or self._fitter.lm is not model:
-            self._fitter = PromptFitter(model)
-        fitter = self._fitter
+    def _fitted(
+        self, fitter: PromptFitter, document: Document, shots: int, args: Any, kwargs: dict[str, Any]
+    ) -> Any:
         if by_likelihood(self.strategy):
             room = fitter.longest(self.doc_to_choice(document)) + 1
         else:
             room = int((self.config.generation_kwargs or {}).get("max_gen_toks") or 0)
-        self.fits = False
+        self._fitting = True
         try:
             prompt, cut = fitter.fitted(
                 document, shots, room, lambda item, n: self.fewshot_context(item, n, *args, **kwargs)
             )
         finally:
-            self.fits = True
-        if cut and not fitter.has_cut:
+            self._fitting = False
+        if cut:
+            self.cuts[document_key(document)] = cut
+        if cut and self.fits and not fitter.has_cut:
             fitter.has_cut = True
-            _log.warning(
-                "%s: prompts that do not fit the context lose examples, then input", self.config.task
-            )
+            _log.warning("%s: prompts that do not fit the context lose examples, then input", self.task_name)
         return prompt
+
+    def construct_requests(self, doc: dict[str, Any], ctx: Any, **kwargs: Any) -> Any:
+        """The requests of a document."""
+        made = super().construct_requests(doc, ctx, **kwargs)
+        if self.hands_over is not None:
+            self.hands_over(made if isinstance(made, list) else [made])
+        return made
 
     def build_qa_turn(self, *, gen_prefix: str | None = None, tgt_delim: str = " ", **turn: Any) -> Any:
         if gen_prefix and by_likelihood(self.strategy):

@@ -446,9 +446,9 @@ def _stream(ready: _Ready, rules: Sequence[StopRule], *, one_round: bool = False
     """
     from medtasks_ext.cli.progress import Progress
     from medtasks_ext.runner.alarms import Alarms
+    from medtasks_ext.runner.asking import RunAsker
     from medtasks_ext.runner.evaluate import Reader
     from medtasks_ext.runner.requests import chooses
-    from medtasks_ext.runner.stream import RunPlanner
     from medtasks_ext.runner.tally import Tally
 
     run, tasks = ready.run, ready.tasks
@@ -459,9 +459,9 @@ def _stream(ready: _Ready, rules: Sequence[StopRule], *, one_round: bool = False
     alarms = None if built_in else Alarms(chat_template=ready.settings.templated)
     progress = Progress(tally, alarms=alarms, score=lambda task: _score_of(run, task), scores=not one_round)
     what = (run, ready.model, ready.engine, tasks, ready.settings, progress)
-    how: dict[str, Any] = {"instant": built_in, "say": progress.say, "closes": not one_round}
+    how: dict[str, Any] = {"say": progress.say, "closes": not one_round}
     how |= {"charge": ready.charge, "budget": ready.budget}
-    stream = RunPlanner(*what, **how)
+    stream = RunAsker(*what, **how)
     stream.met = lambda: next(filter(None, (rule.met(tally) for rule in rules)), None)
     with progress:
         try:

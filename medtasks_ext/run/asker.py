@@ -45,16 +45,6 @@ class Store(Protocol):
         """Raise what keeps outcomes from the disk."""
 
 
-class UnansweredError(MedtasksError):
-    """Some requests have no answer.
-
-    Attributes:
-        unasked: whether some of them were not asked.
-    """
-
-    unasked = False
-
-
 class Job:
     """What one caller waits for."""
 
@@ -179,8 +169,7 @@ class Asker:
         """Key -> answer, once all requests of a job have their outcome.
 
         Raises:
-            UnansweredError: some have no answer.
-            MedtasksError: what ended the engine, or keeps outcomes from the disk.
+            MedtasksError: some have no answer, or outcomes do not reach the disk.
         """
         with tqdm(total=job.left, desc="requests", disable=quiet) as bar:
             while not job.over.wait(LOOK):
@@ -194,7 +183,7 @@ class Asker:
             raise self.ended
         raise self._unanswered(job, tasks)
 
-    def _unanswered(self, job: Job, tasks: Iterable[str]) -> UnansweredError:
+    def _unanswered(self, job: Job, tasks: Iterable[str]) -> MedtasksError:
         why = Counter(fault.in_words for fault in job.faults)
         if job.unasked:
             ended = self.ended
@@ -205,13 +194,11 @@ class Asker:
         (reason, n), *others = why.most_common()
         more = f", and {why.total() - n} for other reasons" if others else ""
         names = ", ".join(sorted(tasks))
-        error = UnansweredError(
+        return MedtasksError(
             f"{why.total()} of {len(job.keys)} requests have no answer: {reason} ({n}{more})",
             where=names if len(names) < 200 else f"{names[:200]}…",
             remedy="the same command asks only these again; what came is kept",
         )
-        error.unasked = bool(job.unasked)
-        return error
 
     # ------------------------------------------------------------------ the engine
 

@@ -20,10 +20,10 @@ from medtasks_ext.engines.payload import after_thinking, payload, prepared, read
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.jsonfile import Json, JsonError, parse_json
+from medtasks_ext.runner.asking import RunAsker
 from medtasks_ext.runner.evaluate import Settings
 from medtasks_ext.runner.requests import read_prompts
 from medtasks_ext.runner.run import Run
-from medtasks_ext.runner.stream import RunPlanner
 from medtasks_ext.runner.tally import Tally
 from medtasks_ext.runner.work import Work
 from medtasks_ext.runs.manifest import Batch, TaskState
@@ -87,7 +87,7 @@ def write_requests(
     tally = Tally({name: len(run.places(task)) for name, task in tasks.items()})
     with atomic_file(file) as lines:
         engine = _Writer(lines, url, lm)
-        RunPlanner(run, lm, engine, tasks, settings, tally, instant=True).go()
+        RunAsker(run, lm, engine, tasks, settings, tally).go()
         if engine.written:  # noted before the file is there, so that the folder keeps its settings
             run.manifest.batches.append(Batch(file=str(file), requests=engine.written))
             run.save()

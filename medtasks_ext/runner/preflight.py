@@ -8,25 +8,24 @@ could be answered the run is refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.answers.reader.reply import reasoning_of, traces
 from medtasks_ext.engines.budget import Budget
 from medtasks_ext.engines.records import CONTENT_FILTER, Answer, Fault, Outcome, Request
-from medtasks_ext.engines.stream import Settled, Stream
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import excerpt, public_rows, shows_text
 from medtasks_ext.prompts.counting import tokenizer_of
 from medtasks_ext.prompts.dialogue import shown
+from medtasks_ext.run.asker import Job
+from medtasks_ext.runner.asking import TaskAsker
 from medtasks_ext.runner.chat import Counter, counter_of
 from medtasks_ext.runner.evaluate import Reader, Settings
-from medtasks_ext.runner.planner import TaskPlanner
 from medtasks_ext.runner.prompts import rendered_prompt
 from medtasks_ext.runner.requests import AskedPrompt, RequestBuilder, readable, text_of
 from medtasks_ext.runner.run import Run, loaded_record
-from medtasks_ext.runner.tally import Tally
 from medtasks_ext.runner.trouble import stopped
 from medtasks_ext.runner.work import Work
 from medtasks_ext.runs.outcomes import OutcomeLog
@@ -207,13 +206,15 @@ def _first_answer(
     budget: Budget | None,
 ) -> Preflight:
     builder = RequestBuilder(model, task, settings, run.manifest.identity.digest)
-    asked, most = builder.build(place), _budget(task)
+    asked, most, row = builder.build(place), _budget(task), task.eval_docs[place]
     # an endpoint may charge for each answer, and of options nothing is written
     own = not isinstance(getattr(model, "base_url", None), str) and not asked.options
     first = Preflight(task.task_name, place, limit=min(most, ENOUGH) if own else most, budget=most)
     first.public = loaded_record(task)["origin"] != "local"
     with public_rows(first.public):
-        outcome = _asked(run.outcomes(first.task), engine, builder, asked, first, charge, budget or Budget())
+        outcome = _asked(
+            run.outcomes(first.task), engine, builder, asked, row, first, charge, budget or Budget()
+        )
     if isinstance(outcome, Fault):
         if outcome.kind.ends_all:
             raise stopped(outcome)
@@ -229,7 +230,7 @@ def _first_answer(
         return first
     _judge(first, asked.prompt if isinstance(asked.prompt, str) else "", outcome)
     if not _is_cut(first, outcome):
-        first.valid = Reader(task).valid(task.eval_docs[place], first.response)
+        first.valid = Reader(task).valid(row, first.response)
     return first
 
 
@@ -238,6 +239,7 @@ def _asked(
     engine: Engine,
     builder: RequestBuilder,
     asked: AskedPrompt,
+    row: Document,
     checked: Preflight,
     charge: Charge | None,
     budget: Budget,
@@ -248,53 +250,45 @@ def _asked(
             if stored.key == asked.key and isinstance(stored.entry, Answer):
                 checked.stored, checked.limit = True, checked.budget
                 return stored.entry
-        request = builder.request(asked, checked.place, checked.limit)
+        request = builder.request(asked, row, checked.limit)
         checked.stored = checked.limit == checked.budget
-        first = _FirstQuestion(log, request, charge, kept=checked.stored)
-        Stream([first], {"": engine}, budget=budget, closes=False).go()
+        first = _FirstQuestion([Work(request.task, log)], engine, charge, budget)
+        first.kept = checked.stored
+        first.add(Job(), [request])
+        first.serve()
     finally:
         log.close()
-    if first.came is None:
+    if first.outcome is None:
         raise MedtasksError(
-            f"a question may cost {first.highest_cost(request) or 0:,.4f} USD, and the limit leaves less",
+            f"a question may cost {first.most(request) or 0:,.4f} USD, and the limit leaves less",
             where="--max-cost",
             remedy="raise it",
         )
-    return first.came
+    return first.outcome
 
 
-class _FirstQuestion(TaskPlanner[Work]):
-    """Asks one question; its outcome is kept where the request is the run's own."""
+class _FirstQuestion(TaskAsker):
+    """Asks one question.
 
-    def __init__(self, log: OutcomeLog, request: Request, charge: Charge | None, *, kept: bool) -> None:
-        super().__init__([Work(request.task, log)], Tally({request.task: 1}), charge)
-        self._request, self._kept = request, kept
-        self.came: Outcome | None = None
+    Attributes:
+        kept: whether the request is the run's own, so that its outcome is kept.
+    """
 
-    def requests_of(self, work: Work) -> Generator[Request, None, None]:
-        """The question."""
-        yield self._request
+    kept = False
+    outcome: Outcome | None = None
 
     def sending(self, request: Request, intent: float | None) -> None:
         """Put on record what it may cost."""
-        if self._kept:
+        if self.kept:
             super().sending(request, intent)
 
-    def outcome(self, request: Request, outcome: Outcome, settles: float | None) -> Settled:
+    def keep(self, request: Request, outcome: Outcome, settles: float | None) -> float | None:
         """Take what came; a fault that cost nothing is found out again."""
-        self.came = outcome
-        if self._kept and (isinstance(outcome, Answer) or self._charge is not None):
-            return super().outcome(request, outcome, settles)
-        if self._charge is None or not isinstance(outcome, Answer):
-            return Settled()
-        return Settled(self._charge.of(request, outcome))
-
-    def failed(self, work: Work, error: Exception) -> None:
-        """Nothing can fail here but what the caller is to see."""
-        raise error
-
-    def completed(self, work: Work) -> None:
-        """Nothing follows."""
+        self.outcome = outcome
+        self.stop()
+        if self.kept and (isinstance(outcome, Answer) or self.charge is not None):
+            return super().keep(request, outcome, settles)
+        return self.charge.of(request, outcome) if self.charge and isinstance(outcome, Answer) else 0.0
 
 
 def _is_cut(checked: Preflight, answer: Answer) -> bool:

@@ -14,11 +14,12 @@ from medtasks_ext.engines.lm import lm_eval_prompt
 from medtasks_ext.engines.records import Prompt, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import json_bytes
-from medtasks_ext.prompts.documents import Document, Loaded, document_key
+from medtasks_ext.prompts.documents import Loaded, document_key
 from medtasks_ext.prompts.fit import PromptFitter
 from medtasks_ext.runner.prompts import rendered_prompt
 
 if TYPE_CHECKING:
+    from lm_eval.api.instance import Instance
     from lm_eval.api.model import LM
     from lm_eval.api.task import Task
 
@@ -125,52 +126,51 @@ def dataset_text(dataset: Dataset, loaded: Loaded) -> Text:
 
 
 class RequestBuilder:
-    """Builds the requests of one task.
+    """Makes the requests of one task of what lm-eval builds of its documents.
 
     Args:
-        task: as built, with all its documents.
+        task: as built, with all its documents; its prompts are cut to the context of the model from now on.
     """
 
     def __init__(self, model: LM, task: Task, settings: Settings, identity: str) -> None:
         self._task, self._identity, self._text = task, identity, text_of(task)
-        self._fitter, self._templated = PromptFitter(model), settings.templated
-        self._settings, self._shots = settings, int(task.config.num_fewshot or 0)
-        self._template = model.apply_chat_template if settings.apply_chat_template else None
+        self._settings, self._model = settings, model
         self._chooses = chooses(task)
         self.settings: Config = {} if self._chooses else dict(task.config.generation_kwargs or {})
+        task.fitter = PromptFitter(model)
 
     def build(self, place: int) -> AskedPrompt:
         """The prompt for the document at a place of the test file, and the key of its request."""
-        row = self._task.eval_docs[place]
-        document, name = document_key(row), self._task.task_name
-        options = self._options(row) if self._chooses else ()
-        room = self._fitter.longest(options) + 1 if options else int(self.settings.get("max_gen_toks") or 0)
-        fitted, cut = self._fitter.fitted(row, self._shots, room, self._render)
-        prompt: Prompt = json.loads(fitted.prompt) if hasattr(fitted, "prompt") else fitted
+        row, settings = self._task.eval_docs[place], self._settings
+        template = self._model.apply_chat_template if settings.apply_chat_template else None
+        prompt = rendered_prompt(self._task, row, settings, template)
+        name = self._task.task_name
+        made = self._task.construct_requests(
+            row, prompt, metadata=(name, place, 1), apply_chat_template=settings.templated
+        )
+        return self.asked(made if isinstance(made, list) else [made])
+
+    def asked(self, instances: Sequence[Instance]) -> AskedPrompt:
+        """The request of a document, whose instances these are."""
+        first, name = instances[0], self._task.task_name
+        document, given = document_key(first.doc), first.args[0]
+        options = tuple(str(instance.args[1]) for instance in instances) if self._chooses else ()
+        prompt: Prompt = json.loads(given.prompt) if hasattr(given, "prompt") else given
         key = request_key(self._identity, name, document, prompt, self.settings, options)
+        cut = getattr(self._task, "cuts", {}).get(document, "")
         return AskedPrompt(key, document, prompt, cut, options)
 
-    def _render(self, document: Document, shots: int) -> Any:
-        return rendered_prompt(self._task, document, self._settings, self._template, shots)
-
-    def _options(self, row: Mapping[str, Any]) -> tuple[str, ...]:
-        """The possible answers to a document as lm-eval puts them behind the prompt."""
-        name, templated = self._task.task_name, self._templated
-        asked = self._task.construct_requests(row, "", metadata=(name, 0, 1), apply_chat_template=templated)
-        return tuple(instance.args[1] for instance in asked)
-
-    def request(self, asked: AskedPrompt, place: int, budget: int | None = None) -> Request:
+    def request(self, asked: AskedPrompt, row: Mapping[str, Any], budget: int | None = None) -> Request:
         """The request itself.
 
         Args:
-            place: of the document in the test file.
+            row: the document.
             budget: tokens that the answer may have; those of the task by default.
         """
         settings, key, name = self.settings, asked.key, self._task.task_name
         if budget is not None and not asked.options and budget != settings.get("max_gen_toks"):
             settings = {**settings, "max_gen_toks": budget}
             key = request_key(self._identity, name, asked.document, asked.prompt, settings)
-        row, options = self._task.eval_docs[place], asked.options
         return Request(
             key,
             name,
@@ -179,5 +179,5 @@ class RequestBuilder:
             settings,
             row,
             text=self._text,
-            options=options,
+            options=asked.options,
         )

@@ -348,10 +348,10 @@ class Run:
         stored = StoredLM(records.responses, records.prompts, where, records.likelihoods)
         outcome = evaluate_task(stored, task, self.settings, self.state(task.task_name).choice)
         assert outcome is not None
-        self._keep(task, outcome, records)
+        self.keep_scores(task, outcome, records)
         return len(outcome.samples)
 
-    def _keep(self, task: Task, outcome: TaskResult, records: Records) -> None:
+    def keep_scores(self, task: Task, outcome: TaskResult, records: Records) -> None:
         """Write the results of one task."""
         name = outcome.task
         dataset, strategy = self.registry.known(name)

@@ -8,6 +8,7 @@ so.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
@@ -37,6 +38,32 @@ def in_turn(works: Iterable[RunWork], prompt_at: PromptAt) -> Iterator[list[RunW
         yield [first, *mates]
 
 
+class Turns:
+    """Has threads that build tasks come one after another about each document.
+
+    Args:
+        works: the tasks in their order.
+    """
+
+    def __init__(self, works: Sequence[RunWork]) -> None:
+        self.name = works[0].name  # of the first
+        self._at: dict[str, tuple[int, int]] = {work.name: (-1, n) for n, work in enumerate(works)}
+        self._moved = threading.Condition()
+
+    def wait(self, name: str, place: int) -> None:
+        """Wait until it is the turn of a task's document at this place."""
+        with self._moved:
+            self._at[name] = (place, self._at[name][1])
+            self._moved.notify_all()
+            self._moved.wait_for(lambda: self._at[name] == min(self._at.values()))
+
+    def leave(self, name: str) -> None:
+        """Nothing more comes from a task."""
+        with self._moved:
+            self._at.pop(name, None)
+            self._moved.notify_all()
+
+
 def _text(prompt: Prompt) -> str:
     if isinstance(prompt, str):
         return prompt
@@ -50,6 +77,7 @@ def _alike(one: RunWork, other: RunWork) -> bool:
 
 
 def _asked(work: RunWork) -> tuple[str | None, int]:
+    assert work.task is not None
     given = getattr(work.task, "dataset_given", None)  # a task of another class has none
     return given.id if given else None, int(work.task.config.num_fewshot or 0)
 

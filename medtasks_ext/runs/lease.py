@@ -329,26 +329,6 @@ def holder_of(folder: Path) -> str | None:
     return str(holder.get("command", "another process")) if works else None
 
 
-class Borrowed:
-    """The lease of the process that started this one, which works for it."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        seen = Machine().look(folder / FILE)
-        self.token = None if seen is None else _token_of(seen.content)
-
-    def check(self) -> None:
-        seen = Machine().look(self._folder / FILE)
-        if seen is None and self.token is None:  # that process has none
-            return
-        if seen is None or _token_of(seen.content) != self.token:
-            raise MedtasksError(
-                "the process that this one works for has no right to write any more",
-                where=self._folder,
-                remedy="call its command again",
-            )
-
-
 def _record_of(content: bytes) -> Json:
     with suppress(ValueError):
         record = json.loads(content)

@@ -2,12 +2,9 @@
 
 import json
 import os
-import select
 import shutil
-import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,7 +16,8 @@ from medtasks_ext.engines import choose as chosen
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.models.baselines import Oracle
 from medtasks_ext.registry import registry
-from medtasks_ext.runner import stream
+from medtasks_ext.runner.requests import RequestBuilder
+from medtasks_ext.runner.work import RunWork
 from medtasks_ext.runs import OutcomeLog, Stored
 from tests.conftest import ROOT, sft_row
 
@@ -89,13 +87,28 @@ def engine(monkeypatch, chip_ctc):
 
 def test_long_budgets_come_first_and_each_task_is_kept_together(medtasks, engine, monkeypatch):
     budgets = {"bridge_chip_ctc": 8, "bridge_chip_ctc_cot": 900, "bridge_chip_ctc_5shot": 90}
-    monkeypatch.setattr(stream.RunWork, "budget", property(lambda work: budgets[work.name]))
+    monkeypatch.setattr(RunWork, "budget", property(lambda work: budgets[work.name]))
     outcome = medtasks(*CHIP_CTC[:4], ",".join(budgets), *CHIP_CTC[5:])
     assert outcome.code == 0, outcome.text
     order = list(dict.fromkeys(item.split()[0] for item in Scripted.seen))
     assert order == sorted(budgets, key=budgets.get, reverse=True)
     assert [item.split()[0] for item in Scripted.seen] == [task for task in order for _ in range(8)]
     assert Scripted.most == Scripted.window
+
+
+def test_the_engine_begins_while_a_task_is_built(medtasks, engine, monkeypatch):
+    right = RequestBuilder.asked
+
+    def waits(self, instances):
+        end = time.monotonic() + 30
+        while instances[0].doc["id"] == "test-7" and not Scripted.seen:
+            assert time.monotonic() < end, "nothing is asked before all is built"
+            time.sleep(0.01)
+        return right(self, instances)
+
+    monkeypatch.setattr(RequestBuilder, "asked", waits)
+    outcome = medtasks(*CHIP_CTC)
+    assert outcome.code == 0, outcome.text
 
 
 def test_outcomes_are_stored_as_they_come_and_scored_in_the_order_of_the_documents(medtasks, engine):
@@ -407,148 +420,6 @@ def test_a_killed_run_loses_only_what_was_under_way(medtasks, worker, tmp_path, 
     assert second.returncode == 0, err
     assert len(asked(tmp_path)) == 8 + 1
     assert json.loads((tmp_path / f"run/tasks/{TASK}.json").read_text())["metrics"]["score"] == 1
-
-
-THREE = ("bridge_chip_ctc", "bridge_chip_ctc_cot", "bridge_chip_ctc_5shot")
-
-
-@pytest.fixture
-def beside(medtasks, engine, monkeypatch):
-    """A run of three tasks whose process for scoring is worth its start at once; scores as without it.
-
-    None is small enough to be scored beside the engine in the run's own process.
-    """
-    from medtasks_ext.runner import scoring
-
-    command = (*CHIP_CTC[:4], ",".join(THREE), "--output_path")
-    assert medtasks(*command, "here").code == 0
-    monkeypatch.setattr(scoring, "START_AFTER", -1.0)
-    monkeypatch.setattr(scoring, "SHARE", 0.0)
-    monkeypatch.setattr("medtasks_ext.cli.run._is_built_in", lambda model: False)
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-
-    def run():
-        outcome = medtasks(*command, "beside", "--no-preflight")
-        assert outcome.code == 0, outcome.text
-        for name in THREE:
-            one, other = (Path(folder, "tasks", f"{name}.json") for folder in ("here", "beside"))
-            assert json.loads(one.read_bytes()) == json.loads(other.read_bytes())
-
-    return run
-
-
-def generating(monkeypatch):
-    """The model is at work until the event that comes back."""
-    from medtasks_ext.runner.stream import RunPlanner
-
-    scored, end = threading.Event(), Scripted.run
-
-    def waits(self, feed, done):
-        end(self, feed, done)
-        scored.wait()
-
-    monkeypatch.setattr(Scripted, "run", waits)
-    monkeypatch.setattr(RunPlanner, "_generates", lambda self: not scored.is_set())
-    return scored
-
-
-def test_scores_come_from_a_process_beside_the_engine_and_are_the_same(beside, monkeypatch):
-    from medtasks_ext.runner import scoring
-
-    scored, there = [], generating(monkeypatch)
-    received = scoring.Scorer._received
-
-    def noted(self, *, wait):
-        entry = received(self, wait=wait)
-        if entry is not None:
-            scored.append(entry[0])
-            there.set()
-        return entry
-
-    monkeypatch.setattr(scoring.Scorer, "_received", noted)
-    monkeypatch.setattr(
-        scoring, "NICE", 0
-    )  # it is waited for, and of low priority it may get no turn for minutes
-    beside()
-    assert scored
-
-
-def test_small_tasks_are_scored_beside_the_engine_without_the_process(beside, monkeypatch):
-    from medtasks_ext.runner import scoring
-    from medtasks_ext.runner.run import Run
-
-    there, scores = generating(monkeypatch), Run.finish_task
-
-    def noted(self, task):
-        entry = scores(self, task)
-        there.set()  # the engine goes on until a score is there
-        return entry
-
-    monkeypatch.setattr(Run, "finish_task", noted)
-    monkeypatch.setattr(scoring, "SHARE", 1.0)
-    monkeypatch.setattr(scoring.Scorer, "_give", lambda self, task: pytest.fail("a process was needed"))
-    beside()
-    assert there.is_set()
-
-
-def test_a_process_that_has_not_started_is_not_waited_for(beside, monkeypatch):
-    """It gets no turn on a busy machine, as one of low priority."""
-    from medtasks_ext.runner import scoring
-
-    begun, started = generating(monkeypatch), scoring.Scorer._worth_it
-
-    def starts(self, generates):
-        worth = started(self, generates)
-        if self._process is not None:
-            self._process.send_signal(signal.SIGSTOP)
-            begun.set()
-        return worth
-
-    monkeypatch.setattr(scoring.Scorer, "_worth_it", starts)
-    beside()
-    assert begun.is_set()
-
-
-def test_a_process_that_is_ended_after_its_last_file_costs_no_score(beside, monkeypatch):
-    """It wrote all that belongs to a task, and its word of it was never read."""
-    from medtasks_ext.runner import scoring
-
-    written, given = generating(monkeypatch), scoring.Scorer._give
-
-    def gives(self, task):
-        given(self, task)
-        select.select([self._process.stdout], [], [])  # it says that it is done
-        monkeypatch.setattr(scoring.Scorer, "_has_said", lambda self: False)
-        written.set()
-
-    monkeypatch.setattr(scoring.Scorer, "_give", gives)
-    monkeypatch.setattr(scoring, "NICE", 0)
-    beside()
-    assert written.is_set()
-
-
-def test_no_process_is_started_once_nothing_generates(beside, monkeypatch):
-    from medtasks_ext.runner import scoring
-
-    monkeypatch.setattr(scoring.Scorer, "_give", lambda self, task: pytest.fail("a process was started"))
-    beside()
-
-
-def test_what_a_process_of_low_priority_has_in_hand_is_taken_back_at_the_end(beside, monkeypatch):
-    """The system does not allow a higher priority, and the process gets no turn."""
-    from medtasks_ext.runner import scoring
-
-    begun, given = generating(monkeypatch), scoring.Scorer._give
-
-    def gives(self, task):
-        self._process.send_signal(signal.SIGSTOP)
-        given(self, task)
-        begun.set()
-
-    monkeypatch.setattr(scoring.Scorer, "_give", gives)
-    monkeypatch.setattr(scoring, "_ordinary_priority", lambda pid: False)
-    beside()
-    assert begun.is_set()
 
 
 def test_an_engine_that_dies_leaves_what_it_answered(medtasks, engine, monkeypatch):

@@ -121,14 +121,14 @@ def test_a_task_whose_prompts_cannot_be_built_does_not_cost_the_other(medtasks, 
     notes(400)
     from medtasks_ext.runner.requests import RequestBuilder
 
-    right = RequestBuilder.build
+    right = RequestBuilder.asked
 
-    def build(self, place):
-        if self._task.task_name.endswith("_cot") and place == 4:
+    def asked(self, instances):
+        if self._task.task_name.endswith("_cot") and instances[0].doc["id"] == "t4":
             raise ValueError("no")
-        return right(self, place)
+        return right(self, instances)
 
-    monkeypatch.setattr(RequestBuilder, "build", build)
+    monkeypatch.setattr(RequestBuilder, "asked", asked)
     outcome = medtasks("run", "--model", "oracle", "--tasks", BOTH, "--output_path", "run")
     assert outcome.code == 1
     assert order()[:8] == [item for i in range(4) for item in order()[2 * i : 2 * i + 2]]
