@@ -99,12 +99,12 @@ def asked(urls: list[str], connections: int, n: int) -> dict[str, Any]:
 
     from medtasks_ext.engines import Answer, Request
     from medtasks_ext.engines.api import ApiEngine
-    from medtasks_ext.engines.feed import ThreadedFeed
+    from medtasks_ext.run.feed import Queue
 
     lm = LocalChatCompletion(
         model="m", base_url=urls[0], num_concurrent=connections, max_retries=6, timeout=60
     )
-    answers, died = 0, 0.0
+    answers, left, died = 0, n, 0.0
 
     def requests() -> Iterator[Request]:
         for i in range(n):
@@ -112,19 +112,21 @@ def asked(urls: list[str], connections: int, n: int) -> dict[str, Any]:
             yield Request(f"k{i}", "t", f"d{i}", prompt, {"max_gen_toks": 8})
 
     def done(request: Request, outcome: Any) -> None:
-        nonlocal answers
-        answers += isinstance(outcome, Answer)
+        nonlocal answers, left
+        answers, left = answers + isinstance(outcome, Answer), left - 1
+        if not left:
+            feed.close()
 
     def say(line: str) -> None:
         nonlocal died
         died = died or time.perf_counter() - began
 
     engine = ApiEngine(lm, replicas=urls[1:], say=say)
-    feed = ThreadedFeed(requests(), engine.window).start()
+    feed = Queue(engine.prepare, done, engine.window)
     began, cpu = time.perf_counter(), time.process_time()
+    feed.put(requests())
     engine.run(feed, done)
     span = time.perf_counter() - began
-    feed.close()
     return {"span": span, "cpu": time.process_time() - cpu, "answers": answers, "died": died}
 
 

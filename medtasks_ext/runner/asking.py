@@ -479,6 +479,8 @@ class _TaskLM(Remembering):
                 self._tell_known()
                 prompts.__exit__(None, None, None)
         finally:
+            if isinstance(self.work.task, MedicalTask):  # lm-eval copies what a task holds
+                self.work.task.hands_over = self.work.task.fitter = None
             if self._turns:
                 self._turns.leave(self.work.name)
             self.built.set()

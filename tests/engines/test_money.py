@@ -8,23 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Generator
 from typing import Any
 
 import pytest
 
-from medtasks_ext.engines import stream
 from medtasks_ext.engines.budget import Budget
 from medtasks_ext.engines.completion import chat_answer
-from medtasks_ext.engines.engine import Engine
 from medtasks_ext.engines.http import Client, Failed, Reply, Retry, Server
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request
 from medtasks_ext.engines.server import ServerEngine
-from medtasks_ext.engines.stream import Planner, Settled, Stream
 from medtasks_ext.results.prices import Price
+from medtasks_ext.run.asker import Asker, Job
 from medtasks_ext.runner.charge import Charge
 
 PRICE = Price(10.0, 100.0)
+#: A store that knows no answer.
+NOTHING: Any = ()
 #: What becomes of a request: `True` where the model works, which is charged.
 ENDS = {
     "answer": True, "empty": True, "malformed": True, "error": True, "gateway": True, "broken": True,
@@ -116,31 +115,21 @@ class GeneratedEngine(ServerEngine):
         return {"text": request.prompt, "limit": request.settings["max_gen_toks"]}
 
 
-class Questions(Planner):
+class Questions(Asker):
     """Asks texts, and pays for the answers as a run does."""
 
-    def __init__(self, requests: list[Request], charge: Charge) -> None:
-        super().__init__()
-        self.asked, self.charge, self.outcomes = requests, charge, list[Outcome]()
+    def __init__(self, engine: ServerEngine, n: int, charge: Charge, budget: Budget) -> None:
+        super().__init__(engine, NOTHING, budget)
+        self.n, self.charge, self.outcomes = n, charge, list[Outcome]()
 
-    def requests(self, engine: str) -> Generator[Request, None, None]:
-        yield from self.asked
-
-    def highest_cost(self, request: Request) -> float:
+    def most(self, request: Request) -> float:
         return self.charge.most(request)
 
-    def outcome(self, request: Request, outcome: Outcome, settles: float | None) -> Settled:
+    def keep(self, request: Request, outcome: Outcome, settles: float | None) -> float:
         self.outcomes.append(outcome)
-        return Settled(self.charge.of(request, outcome) if isinstance(outcome, Answer) else 0.0)
-
-    def visit(self) -> None:
-        pass
-
-
-@pytest.fixture(autouse=True)
-def keeper(monkeypatch):
-    """Looks often, so that an exhausted budget ends thousands of streams soon."""
-    monkeypatch.setattr(stream, "KEEP_SECONDS", 0.005)
+        if len(self.outcomes) == self.n:
+            self.stop()
+        return self.charge.of(request, outcome) if isinstance(outcome, Answer) else 0.0
 
 
 def ask(seed: int, beyond: int = 1) -> tuple[GeneratedServer, Budget, int, list[Outcome], int]:
@@ -160,10 +149,11 @@ def ask(seed: int, beyond: int = 1) -> tuple[GeneratedServer, Budget, int, list[
     charge = Charge(PRICE)
     every = sum(map(charge.most, requests))
     budget = Budget(every * chance.uniform(0, 1.3))
-    planner = Questions(requests, charge)
-    engine: Engine = GeneratedEngine(server, window, Retry(chance.randint(0, 3), 0.0, 0.0))
-    Stream([planner], {"": engine}, budget=budget).go()
-    return server, budget, window, planner.outcomes, len(requests)
+    engine = GeneratedEngine(server, window, Retry(chance.randint(0, 3), 0.0, 0.0))
+    asker = Questions(engine, len(requests), charge, budget)
+    asker.add(Job(), requests)
+    asker.serve()
+    return server, budget, window, asker.outcomes, len(requests)
 
 
 def check(seeds: range) -> None:
