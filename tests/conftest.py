@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import pytest
@@ -203,7 +204,7 @@ def command(*arguments: object) -> None:
 
 @pytest.fixture
 def medtasks(capsys, monkeypatch, tmp_path):
-    """Run the command in this process, in an empty folder."""
+    """Run the command in this process, in an empty folder; `medtasks.done` where it must succeed."""
     from medtasks_ext.cli.main import main
 
     monkeypatch.chdir(tmp_path)
@@ -220,6 +221,12 @@ def medtasks(capsys, monkeypatch, tmp_path):
         printed = capsys.readouterr()
         return Outcome(code, printed.out, printed.err)
 
+    def done(*arguments: object) -> Outcome:
+        outcome = call(*arguments)
+        assert outcome.code == 0, outcome.text
+        return outcome
+
+    call.done = done  # type: ignore[attr-defined]
     return call
 
 
@@ -247,11 +254,23 @@ def part_of(name: str) -> int:
     return crc32(name.encode()) % len(PARTS)
 
 
+def read_json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
 def write_jsonl(path: Path, rows: list[dict]) -> Path:
     """Write rows, making the folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
     return path
+
+
+def sample_rows(name: str, split: str = "test") -> list[dict]:
+    """Invented rows of a dataset as its source would hold them: of one split, or all of them (``)."""
+    from medtasks_ext.registry import registry
+
+    lines = registry().datasets[name].sample_file.read_text(encoding="utf-8").splitlines()
+    return [row for row in map(json.loads, lines) if row.pop("_split") == split or not split]
 
 
 def rewrite_answers(run: Path, task: str, answers: dict[str, str]) -> None:

@@ -419,11 +419,8 @@ def test_one_version_stands_everywhere(medtasks):
 
 def test_the_citation_file_has_what_its_format_asks_for():
     record = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert (
-        record["cff-version"] == "1.2.0"
-        and record["type"] == "software"
-        and record["license"] == "Apache-2.0"
-    )
+    assert record["cff-version"] == "1.2.0" and record["type"] == "software"
+    assert record["license"] == "Apache-2.0"
     assert set(record) <= {
         "cff-version", "message", "title", "abstract", "type", "version", "license", "authors", "keywords",
         "repository-code", "url", "date-released", "doi",

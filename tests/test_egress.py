@@ -3,6 +3,7 @@
 Names of hosts are looked up in a table, and connections to the addresses of the invented network end at the
 scripted server of this machine.
 """
+# ruff: noqa: F811
 
 import ipaddress
 import json
@@ -192,9 +193,7 @@ def test_an_engine_sends_no_text_that_is_not_open_to_a_host_that_nobody_permitte
 
 
 @pytest.mark.parametrize(("trusted", "allowed"), [("10.0.0.0/8", []), (GPU, []), ("", [GPU])])
-def test_an_engine_sends_it_where_that_is_trusted_or_permitted(
-    model_server, monkeypatch, tmp_path, trusted, allowed
-):
+def test_an_engine_sends_it_where_trusted_or_permitted(model_server, monkeypatch, tmp_path, trusted, allowed):
     monkeypatch.setenv(TRUSTED_HOSTS, trusted)
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")  # would fail
     log = SentLog(tmp_path / "run")
@@ -278,12 +277,8 @@ def sent(folder):
     return {(item.host, item.dataset, item.way.value) for item in read_sent(folder)}
 
 
-def test_run_refuses_then_goes_on_with_the_permission_and_notes_it(
-    tasks,  # noqa: F811
-    names,
-    model_server,
-    medtasks,
-    tmp_path,
+def test_run_refuses_then_goes_on_with_permission_and_notes_it(
+    tasks, names, model_server, medtasks, tmp_path
 ):
     command = (
         "run",
@@ -296,33 +291,21 @@ def test_run_refuses_then_goes_on_with_the_permission_and_notes_it(
     done = medtasks(*command)
     assert done.code == 2 and "medhelm_gated" in done.err and f"--allow-host {GPU}" in done.err
     assert not model_server.asked and not sent(tmp_path / "r") and names.contacts == []
-    done = medtasks(*command, "--allow-host", GPU)
-    assert done.code == 0, done.text
+    done = medtasks.done(*command, "--allow-host", GPU)
     assert sent(tmp_path / "r") == {(GPU, "medhelm_qa", "allowed"), (GPU, "medhelm_gated", "allowed")}
     assert Manifest.read(tmp_path / "r").allowed_hosts == [GPU]
     assert f"sent to {GPU} (allowed): text that is not open, of medhelm_gated" in done.err
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1%2eelsewhere.example", "api.elsewhere.example\\@127.0.0.1"])
-def test_run_refuses_a_host_that_clients_read_in_different_ways(
-    tasks,  # noqa: F811
-    names,
-    model_server,
-    medtasks,
-    host,
-):
+def test_run_refuses_a_host_that_clients_read_in_different_ways(tasks, names, model_server, medtasks, host):
     flags = model_flags(model_server.port, host)
     done = medtasks("run", "--tasks", "medhelm_gated", *flags, "--output_path", "r")
     assert done.code == 2 and "names no host that all programs read alike" in done.err
     assert not model_server.asked and names.contacts == []
 
 
-def test_run_sends_nothing_under_a_name_of_this_machine_that_leads_elsewhere(
-    tasks,  # noqa: F811
-    names,
-    model_server,
-    medtasks,
-):
+def test_run_sends_nothing_under_a_local_name_that_leads_elsewhere(tasks, names, model_server, medtasks):
     names["model.localhost"] = "203.0.113.5"
     flags = model_flags(model_server.port, "model.localhost")
     done = medtasks("run", "--tasks", "medhelm_gated", *flags, "--output_path", "r", "--no-preflight")
@@ -330,23 +313,21 @@ def test_run_sends_nothing_under_a_name_of_this_machine_that_leads_elsewhere(
     assert not model_server.asked
 
 
-def test_run_sends_open_text_anywhere_and_sample_rows_too(tasks, model_server, medtasks, tmp_path):  # noqa: F811
+def test_run_sends_open_text_anywhere_and_sample_rows_too(tasks, model_server, medtasks, tmp_path):
     flags = model_flags(model_server.port, OUTSIDE)
-    done = medtasks("run", "--tasks", "medhelm_qa", *flags, "--output_path", "r")
-    assert done.code == 0, done.text
+    done = medtasks.done("run", "--tasks", "medhelm_qa", *flags, "--output_path", "r")
     assert sent(tmp_path / "r") == {(OUTSIDE, "medhelm_qa", "open text only")}
     assert "that is not open" not in done.err
 
 
-def test_run_trusts_a_configured_network(tasks, model_server, medtasks, tmp_path, monkeypatch):  # noqa: F811
+def test_run_trusts_a_configured_network(tasks, model_server, medtasks, tmp_path, monkeypatch):
     monkeypatch.setenv(TRUSTED_HOSTS, "10.0.0.0/8")
-    done = medtasks("run", "--tasks", "medhelm_gated", *model_flags(model_server.port), "--output_path", "r")
-    assert done.code == 0, done.text
+    medtasks.done("run", "--tasks", "medhelm_gated", *model_flags(model_server.port), "--output_path", "r")
     assert sent(tmp_path / "r") == {(GPU, "medhelm_gated", "trusted")}
     assert Manifest.read(tmp_path / "r").allowed_hosts == []
 
 
-def test_files_for_a_provider_obey_the_same_rule(tasks, names, medtasks, tmp_path):  # noqa: F811
+def test_files_for_a_provider_obey_the_same_rule(tasks, names, medtasks, tmp_path):
     command = ("batch", "out", "--tasks", "medhelm_gated", "--model", "openai-chat-completions",
                "--model_args", "model=m", "--apply_chat_template", "-o", "q.jsonl")  # fmt: skip
     done = medtasks(*command)
@@ -357,7 +338,7 @@ def test_files_for_a_provider_obey_the_same_rule(tasks, names, medtasks, tmp_pat
 
 
 @pytest.fixture
-def far_jury(tmp_path, server):  # noqa: F811
+def far_jury(tmp_path, server):
     """A jury file of one judge, whose server has another name."""
 
     def write(host=GPU):
@@ -369,26 +350,19 @@ def far_jury(tmp_path, server):  # noqa: F811
     return write
 
 
-def test_judge_refuses_then_goes_on_with_the_permission_and_notes_it(
-    names,
-    run,  # noqa: F811
-    far_jury,
-    server,  # noqa: F811
-    medtasks,
-):
+def test_judge_refuses_then_goes_on_with_the_permission_and_notes_it(names, run, far_jury, server, medtasks):
     folder, command = run("qa", "gated"), ("judge", "run", "--jury", far_jury())
     assert "warning: " in (dry := medtasks(*command, "--dry-run")).err and dry.code == 0
     names.contacts.clear()
     done = medtasks(*command)
     assert done.code == 2 and "medhelm_gated" in done.err and not server.asked and names.contacts == []
-    done = medtasks(*command, "--allow-host", GPU)
-    assert done.code == 0, done.text
+    done = medtasks.done(*command, "--allow-host", GPU)
     assert sent(folder) == {(GPU, "medhelm_qa", "allowed"), (GPU, "medhelm_gated", "allowed")}
     assert Manifest.read(folder).allowed_hosts == [GPU]
     assert f"sent to {GPU} (allowed)" in done.err
 
 
-def test_judge_trusts_a_configured_host_and_no_other(names, run, far_jury, medtasks, monkeypatch):  # noqa: F811
+def test_judge_trusts_a_configured_host_and_no_other(names, run, far_jury, medtasks, monkeypatch):
     monkeypatch.setenv(TRUSTED_HOSTS, GPU)
     folder = run("gated")
     assert medtasks("judge", "run", "--jury", far_jury(OUTSIDE)).code == 2
@@ -415,8 +389,7 @@ def test_the_contamination_probe_obeys_the_same_rule(names, model_server, medtas
     (data_dir / "bridge" / "CHIP-CTC.SFT.json").write_text(json.dumps(rows, ensure_ascii=False))
     done = medtasks(*command)
     assert done.code == 2 and task in done.err and not model_server.asked and names.contacts == []
-    done = medtasks(*command, "--allow-host", GPU)
-    assert done.code == 0, done.text
+    medtasks.done(*command, "--allow-host", GPU)
     assert sent(tmp_path / "p") == {(GPU, task, "allowed")}
 
 
@@ -451,9 +424,7 @@ def test_plain_lm_eval_sends_no_text_to_a_server_that_nobody_permitted(names, re
     ("model", "host"),
     [("openai-chat-completions", "api.openai.com"), ("anthropic-chat-completions", "api.anthropic.com")],
 )
-def test_plain_lm_eval_sends_no_text_to_the_service_that_a_model_stands_for(
-    names, referral, monkeypatch, model, host
-):
+def test_plain_lm_eval_sends_no_text_to_the_service_of_a_model(names, referral, monkeypatch, model, host):
     monkeypatch.setattr("sys.argv", ["lm_eval", "--model", model, "--tasks", REFERRAL])
     with pytest.raises(MedtasksError, match=f"would be sent to {host}"):
         referral(model="m")
@@ -462,7 +433,7 @@ def test_plain_lm_eval_sends_no_text_to_the_service_that_a_model_stands_for(
 
 
 @pytest.mark.parametrize("concurrent", [1, 2])
-def test_plain_lm_eval_sends_nothing_under_a_name_that_leads_elsewhere_by_then(
+def test_plain_lm_eval_sends_nothing_where_a_name_leads_elsewhere_by_then(
     names, referral, model_server, monkeypatch, concurrent
 ):
     names["model.localhost"] = "127.0.0.1"

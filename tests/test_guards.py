@@ -67,9 +67,7 @@ def found_by(pattern: re.Pattern[str]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "known"),
-    [(WRITES, WRITERS), (ASKS, CONNECTIONS)],
-    ids=["writers", "connections"],
+    ("pattern", "known"), [(WRITES, WRITERS), (ASKS, CONNECTIONS)], ids=["writers", "connections"]
 )
 def test_each_place_is_known(pattern, known):
     found = set(found_by(pattern))

@@ -22,7 +22,7 @@ from medtasks_ext.registry.suites import no_suite
 from medtasks_ext.report.groups import group_scores, groups_of
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.runner.validate import checks_of
-from tests.conftest import ROOT, rewrite_answers, write_jsonl
+from tests.conftest import ROOT, read_json, rewrite_answers, sample_rows, write_jsonl
 from tests.human.conftest import write as write_form
 from tests.judge.server import Reply, Server, coded
 from tests.report.made import data_of, write_run
@@ -50,12 +50,8 @@ def own(tmp_path, monkeypatch, data_dir) -> Path:
 def rows(own, data_dir) -> Path:
     """The invented rows as if they were a hospital's: files in the data folder."""
     for dataset in filter(registry().is_own, registry().datasets.values()):
-        samples = [json.loads(line) for line in dataset.sample_file.read_text(encoding="utf-8").splitlines()]
         for split in ("test", "fewshot"):
-            chosen = [{**row} for row in samples if row["_split"] == split]
-            for row in chosen:
-                del row["_split"]
-            write_jsonl(data_dir / dataset.key / f"{split}.jsonl", chosen)
+            write_jsonl(data_dir / dataset.key / f"{split}.jsonl", sample_rows(dataset.id, split))
     return data_dir
 
 
@@ -64,10 +60,9 @@ def run(medtasks, rows, tmp_path):
     """Answer tasks with their references: `run("wards", folder="run")`."""
 
     def call(*names: str, folder: str = "run") -> Path:
-        outcome = medtasks(
+        medtasks.done(
             "run", "--model", "oracle", "--tasks", ",".join(names), "--output_path", folder, "--strict"
         )
-        assert outcome.code == 0, outcome.text
         return tmp_path / folder
 
     return call
@@ -130,8 +125,7 @@ def test_citations_stand_beside_datasets_and_suites(own):
 
 def test_prompts_have_the_suites_line_of_the_language(medtasks, own):
     def prompt(task: str) -> str:
-        outcome = medtasks("preview", task, "--data", "sample")
-        assert outcome.code == 0, outcome.text
+        outcome = medtasks.done("preview", task, "--data", "sample")
         return outcome.out
 
     lines = yaml.safe_load((own / "wards" / "suite.yaml").read_text(encoding="utf-8"))["strategy_lines"]["it"]
@@ -184,17 +178,15 @@ def test_the_suites_own_figure_is_the_mean_over_its_axis(medtasks, run, jury, se
     rewrite_answers(
         folder, ITALIAN, {"t6": "reperto: orticaria, stato: presente;\nreperto: prurito, stato: presente;"}
     )
-    outcome = medtasks("rescore", folder)
-    assert outcome.code == 0
+    medtasks.done("rescore", folder)
     greek, italian, polish = 4 / 6, 2 * 19 / (2 * 19 + 0 + 2), ((5 + 5 + 4) / 3 - 1) / 4
 
     def groups() -> dict:
-        return json.loads((folder / "results.json").read_text(encoding="utf-8"))["groups"]
+        return read_json(folder / "results.json")["groups"]
 
     assert groups()["wards"]["score,answer"] == pytest.approx((greek + italian) / 2)
     assert (groups()["wards"]["n_scored"], groups()["wards"]["n_tasks"]) == (2, 3)
-    outcome = medtasks("judge", "run", "--jury", jury)
-    assert outcome.code == 0, outcome.text
+    medtasks.done("judge", "run", "--jury", jury)
     assert {asked.axes[1] for asked in server.asked} == {"safety"} and len(server.asked) == 3 * 6
     assert "Czy doksycyklinę można popijać mlekiem?" in {asked.texts["question"] for asked in server.asked}
     found = groups()
@@ -206,8 +198,7 @@ def test_the_suites_own_figure_is_the_mean_over_its_axis(medtasks, run, jury, se
     assert found["own"]["score,answer"] == 1
     assert all(row["n_scored"] == row["n_tasks"] for row in found.values())
 
-    outcome = medtasks("report", "run", "-o", "report")
-    assert outcome.code == 0, outcome.text
+    medtasks.done("report", "run", "-o", "report")
     table = list(csv.DictReader((folder.parent / "report" / "groups.csv").open(encoding="utf-8")))
     rows = {(row["axis"], row["value"]): row for row in table if row["strategy"] == "zero_shot"}
     assert rows["suite", "wards"]["title"] == "WardBench"
@@ -224,8 +215,7 @@ def test_the_suites_own_figure_is_the_mean_over_its_axis(medtasks, run, jury, se
     assert {item["id"] for item in data_of(page)["datasets"] if item["added"]} == joined_later
     assert not joined_later & {ITALIAN, POLISH, GREEK}
 
-    outcome = medtasks("card", "run", "-o", "card", "--parts")
-    assert outcome.code == 0, outcome.text
+    medtasks.done("card", "run", "-o", "card", "--parts")
     card = (folder.parent / "card" / "medical-evaluation.md").read_text(encoding="utf-8")
     assert "| WardBench | zero-shot |" in card and f"| `{POLISH}` |" in card
 
@@ -275,13 +265,11 @@ def test_forms_for_experts_and_what_comes_back(medtasks, run, tmp_path):
         run(POLISH, folder=folder)
     rewrite_answers(tmp_path / "b", POLISH, {f"t{n}": f"Proszę zapytać lekarza ({n})." for n in range(1, 7)})
     assert medtasks("rescore", "b").code == 0
-    outcome = medtasks("human", "export", "a", "b", "--tasks", POLISH, "-n", 6, "--experts", 1, "-o", "forms")
-    assert outcome.code == 0, outcome.text
+    medtasks.done("human", "export", "a", "b", "--tasks", POLISH, "-n", 6, "--experts", 1, "-o", "forms")
     assert "Czy w ciąży mogę brać ibuprofen" in (tmp_path / "forms/expert_1.html").read_text(encoding="utf-8")
     filled = write_form(tmp_path / "forms", "expert_1", lambda about, question: "tie")
-    outcome = medtasks("human", "ingest", filled, "--key", tmp_path / "forms" / "key.json", "-o", "out")
-    assert outcome.code == 0, outcome.text
-    rates = json.loads((tmp_path / "out" / "results.json").read_text())["rates"]
+    medtasks.done("human", "ingest", filled, "--key", tmp_path / "forms" / "key.json", "-o", "out")
+    rates = read_json(tmp_path / "out" / "results.json")["rates"]
     assert {(row["task"], row["documents"], row["tie"]) for row in rates} == {(POLISH, 6, 1.0)}
 
 
@@ -311,12 +299,9 @@ def manager(medtasks, own, tmp_path) -> TaskManager:
     """lm-eval's own index over the built-in tasks and what `medtasks dev path` prints."""
     built_in = tmp_path / "built_in"
     build(Registry(tasks_folder()), built_in)
-    outcome = medtasks("dev", "path")
-    assert outcome.code == 0, outcome.text
+    outcome = medtasks.done("dev", "path")
     return TaskManager(
-        include_defaults=False,
-        include_path=[str(built_in), outcome.out.strip()],
-        metadata={"data": "sample"},
+        include_defaults=False, include_path=[str(built_in), outcome.out.strip()], metadata={"data": "sample"}
     )
 
 
@@ -428,8 +413,7 @@ def test_a_folder_adds_values_for_datasets_of_no_suite(medtasks, own):
     forget()
     assert registry().leaves("own_spec_geriatrics") == [ALONE]
     assert registry().titles["specialties"]["geriatrics"] == "Geriatrics"
-    outcome = medtasks("dev", "validate", ALONE)
-    assert outcome.code == 0, outcome.text
+    medtasks.done("dev", "validate", ALONE)
 
 
 def test_a_part_of_a_suite_is_refused(medtasks, own, monkeypatch):
@@ -465,8 +449,7 @@ def test_the_page_shows_commands_that_do_what_it_says(medtasks, data_dir, tmp_pa
     Path(place).write_text(suite, encoding="utf-8")
     forget()
     for line in in_suite.replace("\\\n", " ").splitlines():
-        outcome = medtasks(*shlex.split(line, comments=True)[1:])
-        assert outcome.code == 0, outcome.text
+        outcome = medtasks.done(*shlex.split(line, comments=True)[1:])
         forget()
     assert registry().leaves("wards") == ["wards_triage"] == registry().leaves("wards_emergency")
     assert '--include_path "$(medtasks dev path)"' in lm_eval
@@ -483,8 +466,7 @@ FLAGS = (
 
 
 def test_new_writes_into_the_folder_of_ones_own(medtasks, own):
-    outcome = medtasks("new", "--suite", "own", "--id", "cadute", *FLAGS)
-    assert outcome.code == 0, outcome.text
+    medtasks.done("new", "--suite", "own", "--id", "cadute", *FLAGS)
     assert (own / "cadute" / "sample.jsonl").is_file()
     assert registry().datasets["own_cadute"].key == "own/cadute"
     outcome = medtasks("new", "--id", "wards_cadute", *FLAGS, "--axis", "unit=emergency")

@@ -47,15 +47,13 @@ def assert_silent(outcome, caplog):
 
 def test_a_run_that_goes_well_prints_no_text(medtasks, data_dir, caplog, tmp_path):
     put(data_dir, good())
-    outcome = medtasks("run", "--model", "oracle", *HOSPICE)
-    assert outcome.code == 0
+    outcome = medtasks.done("run", "--model", "oracle", *HOSPICE)
     assert_silent(outcome, caplog)
     assert (
         MARKER in (tmp_path / "run" / "samples_medhelm_hospice_referral.jsonl").read_text()
     )  # there it is kept
     for command in (("rescore", "run"), ("data", "status", "hospice"), ("data", "check"), ("ls", "hospice")):
-        outcome = medtasks(*command)
-        assert outcome.code == 0
+        outcome = medtasks.done(*command)
         assert_silent(outcome, caplog)
 
 
@@ -193,7 +191,7 @@ def test_an_example_that_is_a_test_row_is_named_by_place(medtasks, data_dir, cap
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("place", ["metric", "model"])
-def test_what_fails_on_an_answer_is_named_by_kind_and_kept_in_the_run(
+def test_what_fails_on_an_answer_is_named_by_kind_and_kept(
     medtasks, data_dir, caplog, tmp_path, monkeypatch, error, place
 ):
     def fails(*_, **__):

@@ -3,7 +3,6 @@
 `MEDTASKS_REAL_ROWS` names a folder of such rows in their original schema; without it these tests skip.
 """
 
-import json
 import os
 import shutil
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from medtasks_ext.models.baselines import Baseline, NearestShot, Oracle
 from medtasks_ext.registry import STRATEGIES, registry
 from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
+from tests.conftest import read_json
 
 REAL_ROWS = Path(os.environ.get("MEDTASKS_REAL_ROWS", ""))
 real_rows_only = pytest.mark.skipif(
@@ -125,6 +125,6 @@ def test_a_floor_that_reads_the_input_is_below_the_ceiling(real):
 
 
 def test_labels_of_dialmed_are_those_of_its_authors():
-    labels = json.loads((REAL_ROWS / "dialmed" / "label.json").read_text())
+    labels = read_json(REAL_ROWS / "dialmed" / "label.json")
     answer = TASKS.datasets["bridge_dialmed"].blocks["answer"]
     assert set(answer["labels"]) == set(labels)

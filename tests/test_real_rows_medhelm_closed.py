@@ -4,7 +4,6 @@
 """
 
 import csv
-import json
 import shutil
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from medtasks_ext.models.baselines import Oracle
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import STRATEGIES, Dataset
+from tests.conftest import read_json
 from tests.test_real_rows import REAL_ROWS, TASKS, Fixed, metrics, real_rows_only
 
 pytestmark = real_rows_only
@@ -112,7 +112,7 @@ def test_both_schemas_of_a_source_give_the_same_documents(name, other, with_imag
 
 def test_questions_of_older_booklets_have_five_options(data_dir):
     folder = put(data_dir, "head_qa", "headqa/HEAD_EN/train_HEAD_EN.json", "test.json")
-    exams = json.loads((REAL_ROWS / "headqa/HEAD_EN/train_HEAD_EN.json").read_text())["exams"].values()
+    exams = read_json(REAL_ROWS / "headqa/HEAD_EN/train_HEAD_EN.json")["exams"].values()
     wanted = ["ABCDE"[int(row["ra"]) - 1] for exam in exams for row in exam["data"] if not row["image"]]
     documents = load_documents(Dataset(folder), cot=False)["test"]
     assert [document["gold"] for document in documents] == wanted

@@ -11,6 +11,7 @@ from xml.sax.saxutils import escape
 import pytest
 
 from tests.browser.chromium import Chromium
+from tests.conftest import read_json
 from tests.report.viewed import EVENTS, LABEL
 
 Looks = Sequence[tuple[int, bool]]
@@ -123,7 +124,7 @@ def pinned_browser(folder: Path) -> Chromium:
         if named := os.environ.get("MEDTASKS_PINNED_CHROMIUM"):
             patch.setenv("MEDTASKS_CHROMIUM", str(Path(named).resolve()))
         browser = Chromium(folder / "profile", folder / "downloads")
-    if not _keeps() and (kept := json.loads(MADE_WITH.read_text())) != tools(browser):
+    if not _keeps() and (kept := read_json(MADE_WITH)) != tools(browser):
         found = tools(browser)
         browser.close()
         pytest.fail(

@@ -9,7 +9,7 @@ from medtasks_ext.results import entries
 from medtasks_ext.results.entries import Results
 from tests.browser.report_page import on_all, texts
 from tests.browser.report_payload import made_entry
-from tests.conftest import hashed_anew
+from tests.conftest import hashed_anew, read_json
 from tests.report.made import write_run
 from tests.report.test_standing import ASKED, SOME, like
 
@@ -41,8 +41,7 @@ def fits(browser, folder):
 
 def test_all_suites_in_all_strategies_take_one_screen(medtasks, browser, tmp_path, monkeypatch):
     monkeypatch.setattr(entries, "read_results", lambda *_: Results([made_entry()], []))
-    outcome = medtasks("card", "run", "-o", "card")
-    assert outcome.code == 0, outcome.err
+    medtasks.done("card", "run", "-o", "card")
     fits(browser, tmp_path / "card")
     assert len(texts(browser, "tbody tr")) == 6 and "The table shows 6 of" in " ".join(texts(browser, "p"))
     [said] = texts(browser, "strong")
@@ -50,9 +49,7 @@ def test_all_suites_in_all_strategies_take_one_screen(medtasks, browser, tmp_pat
 
 
 @pytest.mark.parametrize(("n", "asked", "rank"), [(20, ASKED, "rank "), (20, {}, "20"), (1, ASKED, "1")])
-def test_a_part_of_a_suite_takes_one_screen_and_says_first_what_was_measured(
-    medtasks, browser, tmp_path, n, asked, rank
-):
+def test_a_part_of_a_suite_takes_one_screen_and_says_its_measure(medtasks, browser, tmp_path, n, asked, rank):
     write_run(
         tmp_path / "run", "ORG/an-organisation-with-a-long-name-8b", like("gemma-3-27b-it", SOME[:n]), **asked
     )
@@ -62,13 +59,11 @@ def test_a_part_of_a_suite_takes_one_screen_and_says_first_what_was_measured(
     assert said.startswith("0.") and f"on {n} of BRIDGE's 87 tasks" in said and "not ranked" not in said
 
 
-def test_tasks_that_are_left_out_are_a_number_on_the_card_and_a_folded_list_beside_it(
-    medtasks, browser, tmp_path
-):
+def test_tasks_left_out_are_a_number_on_the_card_and_a_folded_list_beside_it(medtasks, browser, tmp_path):
     write_run(tmp_path / "run", "ORG/med-8b", like("gemma-3-27b-it", SOME), **ASKED)
     for item in SOME[3:]:  # a part of the suite's rows
         file = tmp_path / "run" / "tasks" / f"{item.id}.json"
-        record = json.loads(file.read_text())
+        record = read_json(file)
         record["conditions"]["asked"]["rows"]["n_of_suite"] = 2 * item.n_documents
         file.write_text(json.dumps(record))
         hashed_anew(file)

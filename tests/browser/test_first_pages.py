@@ -8,6 +8,7 @@ import pytest
 from medtasks_ext.results.document_scores import score_statistic
 from medtasks_ext.stats.statistic import mean
 from tests.browser.report_page import on_all, texts
+from tests.conftest import read_json
 from tests.report.made import write_run
 from tests.report.test_standing import SOME, TASKS, like
 
@@ -42,7 +43,7 @@ def written(folder, kind):
     write_run(folder, "ORG/med-8b", like(MODEL, SOME[:20]), **official)
     for item in SOME[5:20]:
         file = folder / "tasks" / f"{item.id}.json"
-        record = json.loads(file.read_text())
+        record = read_json(file)
         record["loaded"]["instruction"] = "own"
         file.write_text(json.dumps(record))
     return folder

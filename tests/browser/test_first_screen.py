@@ -1,4 +1,5 @@
 """What stands on the first screen of every page of site and reports, and that pictures fit on a phone."""
+# ruff: noqa: F811
 
 import pytest
 
@@ -61,7 +62,7 @@ def without_figures(browser, addresses):
 
 
 @pytest.mark.parametrize("width", [1440, 420])
-def test_every_kind_of_page_of_the_site_opens_on_figures(opened, every_kind, width):  # noqa: F811
+def test_every_kind_of_page_of_the_site_opens_on_figures(opened, every_kind, width):
     seen = {}
     for page in every_kind:
         if page == "about.html":  # it is all text
@@ -74,27 +75,27 @@ def test_every_kind_of_page_of_the_site_opens_on_figures(opened, every_kind, wid
 
 
 @pytest.mark.parametrize("width", [1440, 420])
-def test_every_view_of_published_models_opens_on_figures(browser, made, width):  # noqa: F811
+def test_every_view_of_published_models_opens_on_figures(browser, made, width):
     of_report(browser, made / "report.html", width)
     assert without_figures(browser, {*offered(browser), *PUBLISHED}) == []
 
 
 @pytest.mark.parametrize("width", [1440, 420])
-def test_every_view_of_own_runs_opens_on_figures(browser, report_file, report, width):  # noqa: F811
+def test_every_view_of_own_runs_opens_on_figures(browser, report_file, report, width):
     of_report(browser, report_file, width)
     models = [item["label"] for item in report["entries"]]
     pages = [f"model/{models[0]}", f"model/{models[-1]}", "task/bridge_mie"]
     assert without_figures(browser, [*offered(browser), *pages]) == []
 
 
-def test_no_picture_of_the_site_is_wider_than_a_phone(opened, every_kind, site):  # noqa: F811
+def test_no_picture_of_the_site_is_wider_than_a_phone(opened, every_kind, site):
     for page in every_kind:
         shown = opened(page, width=420)
         shown.wait(DRAWN)
         assert shown.js(TOO_WIDE) == 0, page
 
 
-def test_no_picture_of_a_report_is_wider_than_a_phone(browser, made, report_file):  # noqa: F811
+def test_no_picture_of_a_report_is_wider_than_a_phone(browser, made, report_file):
     for file, views in (
         (
             made / "report.html",
@@ -108,7 +109,7 @@ def test_no_picture_of_a_report_is_wider_than_a_phone(browser, made, report_file
             assert browser.js(TOO_WIDE) == 0, address
 
 
-def test_a_narrow_screen_turns_a_wide_matrix_and_says_what_it_leaves_out(browser, made, report_file):  # noqa: F811
+def test_a_narrow_screen_turns_a_wide_matrix_and_says_what_it_leaves_out(browser, made, report_file):
     def side(where):
         names = f"[...document.querySelectorAll('main svg .role-axis-label')].at({where}).textContent"
         return browser.js(names)

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from tests.browser.axe import DAILY, NIGHTLY, violations
+from tests.conftest import read_json
 from tests.human.conftest import MODELS, TASK, key_of
 
 HOSTILE = (
@@ -97,8 +98,7 @@ def test_fill_reload_export_ingest(hostile, export, runs, browse, medtasks):
     assert browser.complaints() == [] and browser.requests() == [] and browser.js("window.hit") is None
     given = [row[2:] for row in csv.reader(file.read_text(encoding="utf-8-sig").splitlines())][1:]
     assert given == [["A", "tie", "B", "A"], ["B", "tie", "tie", "tie"], ["B"] * 4]
-    done = medtasks("human", "ingest", file, "--key", folder / "key.json", "-o", "out")
-    assert done.code == 0, done.text
+    medtasks.done("human", "ingest", file, "--key", folder / "key.json", "-o", "out")
     rates = {row["criterion"]: row for row in csv.DictReader((runs / "out" / "rates.csv").open())}
     sides = [row["about"]["first_run_is"] for row in key_of(folder)["forms"]["expert_1"].values()]
     for name, answers in zip(QUESTIONS, zip(*given, strict=True), strict=True):
@@ -196,8 +196,7 @@ def test_a_physician_decides_on_points(queue, tmp_path, browse, medtasks):
     assert progress(browser) == "已答 6 / 6"
     browser.click("#export")
     file = downloaded(tmp_path, "expert_1.csv")
-    done = medtasks("human", "ingest", file, "--key", "forms/key.json", "-o", "out")
-    assert done.code == 0, done.text
+    medtasks.done("human", "ingest", file, "--key", "forms/key.json", "-o", "out")
     cases = [json.loads(line) for line in (tmp_path / "out" / "decisions.jsonl").read_text().splitlines()]
     assert [[point["met"] for point in case["points"]] for case in cases] == [
         [False],
@@ -223,8 +222,7 @@ def test_ratings_from_1_to_5_are_given_by_keys_and_hostile_text_stays_text(hosti
     browser.click("#export")
     file = downloaded(runs, "expert_1.csv")
     assert browser.complaints() == [] and browser.js("window.hit") is None
-    done = medtasks("human", "ingest", file, "--key", folder / "key.json", "-o", "out")
-    assert done.code == 0, done.text
+    medtasks.done("human", "ingest", file, "--key", folder / "key.json", "-o", "out")
     rows = list(csv.DictReader((runs / "out" / "ratings.csv").open()))
     key = key_of(folder)["forms"]["expert_1"].values()
     assert [row["document"] for row in rows] == [row["about"]["unit"].split("\t")[1] for row in key]
@@ -237,8 +235,7 @@ WORDS = '=1+1 is no formula\nsecond; "one"'
 
 
 def test_words_of_ones_own_may_stay_out_and_digits_in_them_choose_nothing(runs, browse, medtasks):
-    done = medtasks("human", "export", "medhelm", "--kind", "survey", "-o", "forms")
-    assert done.code == 0, done.text
+    medtasks.done("human", "export", "medhelm", "--kind", "survey", "-o", "forms")
     folder, browser = runs / "forms", browse()
     browser.screen(1400, 900)
     browser.open(folder / "expert_1.html")
@@ -257,10 +254,9 @@ def test_words_of_ones_own_may_stay_out_and_digits_in_them_choose_nothing(runs, 
     browser.click("#export")
     file = downloaded(runs, "expert_1.csv")
     assert "'=1+1" in file.read_text(encoding="utf-8-sig")
-    done = medtasks("human", "ingest", file, "--key", folder / "key.json", "-o", "out")
-    assert done.code == 0, done.text
+    medtasks.done("human", "ingest", file, "--key", folder / "key.json", "-o", "out")
     with (runs / "out" / "comments.csv").open(newline="") as table:
         assert [row["text"] for row in csv.DictReader(table)] == f"'{WORDS}2".splitlines()  # no formula
-    results = json.loads((runs / "out" / "results.json").read_text())
+    results = read_json(runs / "out" / "results.json")
     values = {row["measure"]: row["value"] for row in results["summary"]}
     assert values["comprehensiveness_mean"] == 4 and values["comments"] == 2

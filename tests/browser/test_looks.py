@@ -1,4 +1,5 @@
 """Every kind of page and view beside its kept picture; `make looks` takes these anew."""
+# ruff: noqa: F811
 
 import json
 import shutil
@@ -26,6 +27,7 @@ from tests.browser.looks import (
 )  # fmt: skip
 from tests.browser.test_published_report import made  # noqa: F401  (fixture)
 from tests.browser.test_site import every_kind, site  # noqa: F401  (fixtures)
+from tests.conftest import read_json
 from tests.report.viewed import LABEL, make_runs
 
 pytestmark = pytest.mark.nightly
@@ -43,11 +45,11 @@ def view_of(page):
 
 
 @pytest.mark.parametrize(("width", "dark"), LOOKS)
-def test_every_kind_of_page_looks_as_it_did(browser, site, every_kind, width, dark):  # noqa: F811
+def test_every_kind_of_page_looks_as_it_did(browser, site, every_kind, width, dark):
     compare(browser, {view_of(page): (site / page).as_uri() for page in every_kind}, width, dark=dark)
 
 
-def test_a_small_change_of_a_page_is_seen_and_drawn(browser, site):  # noqa: F811
+def test_a_small_change_of_a_page_is_seen_and_drawn(browser, site):
     page = (site / "about.html").as_uri()
     before = taken(browser, page, 768, dark=False)
     assert not difference(browser, before, taken(browser, page, 768, dark=False)).shows
@@ -67,7 +69,7 @@ def test_every_view_of_own_runs_looks_as_it_did(browser, report_file, width, dar
 
 
 @pytest.mark.parametrize(("width", "dark"), LOOKS)
-def test_every_view_of_published_models_looks_as_it_did(browser, made, width, dark):  # noqa: F811
+def test_every_view_of_published_models_looks_as_it_did(browser, made, width, dark):
     page = (made / "report.html").as_uri()
     compare(browser, with_look(PUBLISHED, page, width, dark), width, dark=dark)
 
@@ -105,7 +107,7 @@ def finished(runs):
 def under_way(runs):
     run = Path(shutil.copytree(runs[1], "run"))
     (run / f"samples_{LABEL}.jsonl").unlink()
-    manifest = json.loads((run / "run.json").read_text())
+    manifest = read_json(run / "run.json")
     manifest["tasks"][LABEL]["state"] = "waiting"
     (run / "run.json").write_text(json.dumps(manifest))
     with served([run]) as url:
@@ -120,7 +122,7 @@ def test_every_view_of_answers_looks_as_it_did(browser, finished, under_way, wid
     compare(browser, views, width, dark=dark)
 
 
-def test_every_kept_picture_is_of_a_view(every_kind):  # noqa: F811
+def test_every_kept_picture_is_of_a_view(every_kind):
     wanted = {name_of(view_of(page), *look) for page in every_kind for look in LOOKS}
     for views in (OWN_RUNS, PUBLISHED, VIEWER):
         wanted |= {name_of(name, *look) for name, (_, looks) in views.items() for look in looks}

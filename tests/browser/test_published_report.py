@@ -16,7 +16,6 @@ SIZES = {"up to 4 B": (0, 4), "4 to 10 B": (4, 10), "10 to 35 B": (10, 35), "mor
 
 @pytest.fixture(scope="module")
 def made(made_once):
-
     def fill(folder):
         command("report", "--published", "all", "-o", folder / "out")
 
@@ -25,7 +24,6 @@ def made(made_once):
 
 @pytest.fixture
 def opened(made, browser):
-
     def open_at(address="", width=1440, dark=False):
         browser.show(f"{(made / 'report.html').as_uri()}#{address}", width=width, dark=dark)
         return browser

@@ -15,8 +15,8 @@ from medtasks_ext.results.confirmed import Confirmed
 from medtasks_ext.results.experiments import Experiment
 from tests.browser.axe import LOOKS, violations
 from tests.browser.chromium import THERE
+from tests.report.made import data_of
 from tests.submissions.made import write_submission
-from tests.submissions.test_site import data_of
 
 PAGES = (
     "index.html", "bridge.html", "mlb.html", "datasets.html", "datasets/bridge_mednli.html", "about.html",
@@ -64,7 +64,6 @@ def every_kind(site):
 
 @pytest.fixture
 def opened(browser, site):
-
     def open_page(name, *, width=1440, dark=False):
         browser.show((site / name).as_uri(), width=width, dark=dark, there=THERE)
         return browser

@@ -10,6 +10,7 @@ from medtasks_ext.report.view.server import ViewServer, write_bundle
 from medtasks_ext.report.view.viewer import Viewer
 from tests.browser.axe import LOOKS, violations
 from tests.browser.report_page import address_of, on_all, texts, whole
+from tests.conftest import read_json
 from tests.report.viewed import CODES, EVENTS, HOSTILE, LABEL, LONG, TASKS, make_runs
 
 VIEWS = (
@@ -105,15 +106,13 @@ def test_numbers_of_the_page_are_those_of_the_results(show, made):
             f"[...document.querySelectorAll('.datasets a')].find((one) => one.hash === '#dataset={task}')"
             ".closest('tr').querySelectorAll('.score').values().map((one) => one.textContent).toArray()"
         )
-        stored = [
-            json.loads((run / "tasks" / f"{task}.json").read_text())["metrics"]["score"] for run in made
-        ]
+        stored = [read_json(run / "tasks" / f"{task}.json")["metrics"]["score"] for run in made]
         assert cells == [f"{score:.3f}" for score in stored]
     go(browser, f"dataset={LABEL}")
     table = dict(
         on_all(browser, ".columns-table tbody tr", "[one.cells[0].textContent, one.cells[1].textContent]")
     )
-    labels = [json.loads((run / "tasks" / f"{LABEL}.json").read_text())["metrics"]["score"] for run in made]
+    labels = [read_json(run / "tasks" / f"{LABEL}.json")["metrics"]["score"] for run in made]
     assert table == {"model-oneSAMPLE": f"{labels[0]:.3f}", "model-twoSAMPLE": f"{labels[1]:.3f}"}
 
 
@@ -230,7 +229,7 @@ def test_the_page_sees_that_a_task_was_scored_meanwhile(browser, made, tmp_path)
     import shutil
 
     run = shutil.copytree(made[1], tmp_path / "run")
-    samples, manifest = run / f"samples_{LABEL}.jsonl", json.loads((run / "run.json").read_text())
+    samples, manifest = run / f"samples_{LABEL}.jsonl", read_json(run / "run.json")
     samples.rename(tmp_path / "aside")
     manifest["tasks"][LABEL]["state"] = "waiting"
     (run / "run.json").write_text(json.dumps(manifest))

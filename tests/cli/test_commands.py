@@ -12,7 +12,7 @@ from lm_eval.tasks import TaskManager
 from medtasks_ext.cli.commands import panels
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.folders import INSTALLED
-from tests.conftest import ROOT
+from tests.conftest import ROOT, read_json
 
 
 def test_ls_filters_by_any_metadata_field_and_says_where_data_is(medtasks, chip_ctc):
@@ -139,9 +139,8 @@ def test_ls_never_prints_an_empty_table(medtasks, words, hint):
 )
 def test_run_takes_names_of_tasks_by_themselves(medtasks, tmp_path, arguments):
     asked = ("--model", "oracle", "--data", "sample", "--limit", "2", "--output_path", "r")
-    outcome = medtasks("run", *arguments, *asked)
-    assert outcome.code == 0, outcome.text
-    found = json.loads((tmp_path / "r" / "run.json").read_text())["tasks"]
+    medtasks.done("run", *arguments, *asked)
+    found = read_json(tmp_path / "r" / "run.json")["tasks"]
     assert set(found) == {"bridge_mie", "medhelm_medqa"}
 
 
@@ -294,6 +293,5 @@ def test_what_is_left_out_is_answered_with_an_example(medtasks, command, example
 
 @pytest.mark.parametrize(("group", "option"), [("judge", "--jury JURY")])
 def test_the_help_of_a_group_shows_what_its_plain_call_takes(medtasks, group, option):
-    shown = medtasks(group, "--help")
-    assert shown.code == 0
+    shown = medtasks.done(group, "--help")
     assert "\nWithout a command, as in `" in shown.out and f"\n  {option} " in shown.out

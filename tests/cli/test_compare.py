@@ -23,8 +23,7 @@ def run(medtasks, data_dir):
         write_jsonl(data_dir / "medhelm" / name / "test.jsonl", rows)
 
     def call(folder, *more, model="random-label", tasks=f"{TASK},{OTHER}"):
-        outcome = medtasks("run", "--model", model, "--tasks", tasks, "--output_path", folder, *more)
-        assert outcome.code == 0, outcome.err
+        medtasks.done("run", "--model", model, "--tasks", tasks, "--output_path", folder, *more)
 
     return call
 
@@ -36,8 +35,7 @@ def scores(folder, task):
 
 
 def compared(medtasks, *arguments):
-    outcome = medtasks("compare", *arguments, "--json")
-    assert outcome.code == 0, outcome.err
+    outcome = medtasks.done("compare", *arguments, "--json")
     return json.loads(outcome.out)
 
 

@@ -1,6 +1,5 @@
 """The end of a run: suites and their main axes, no mean that mixes suites, and commands to type next."""
 
-import json
 import shlex
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from medtasks_ext.data.punkt import needs_punkt
 from medtasks_ext.registry import registry
 from medtasks_ext.report.outline import outline
 from medtasks_ext.results.rollup import mean
+from tests.conftest import read_json
 from tests.engines.server import Reply, Server, chat
 
 SAMPLE = ("run", "--model", "random-label", "--data", "sample", "--limit", 2, "--output_path", "run")
@@ -23,10 +23,6 @@ def rows(outcome) -> dict[str, list[str]]:
 
 def _indented(outcome) -> list[str]:
     return [line[1:] for line in outcome.out.splitlines() if "[" in line or "–" in line]
-
-
-def results(tmp_path) -> dict:
-    return json.loads((tmp_path / "run" / "results.json").read_text())
 
 
 def test_tasks_and_small_groups_are_rows_of_their_own():
@@ -89,7 +85,7 @@ def two_suites(medtasks):
 
 
 def test_the_headline_of_a_suite_follows_the_suites_own_rule(two_suites, tmp_path):
-    shown, stored = rows(two_suites), results(tmp_path)
+    shown, stored = rows(two_suites), read_json(tmp_path / "run" / "results.json")
     assert "medtasks_private" not in shown and "medtasks_private" in stored["groups"]
     scores = {
         name: item["score,answer"] for name, item in stored["results"].items() if "score,answer" in item
@@ -206,7 +202,7 @@ def test_the_table_says_what_came_from_the_prefix_cache(medtasks, chip_ctc, cach
                         "--output_path", "run")  # fmt: skip
     assert done.code == 0, done.text
     assert ("prefix cache" in done.out) is bool(said) and said in done.out
-    tokens = json.loads(Path("run/tasks/bridge_chip_ctc.json").read_text())["tokens"]
+    tokens = read_json(Path("run/tasks/bridge_chip_ctc.json"))["tokens"]
     assert tokens == {"input": 320, "output": 16, **({} if cached is None else {"cached": 240})}
 
 

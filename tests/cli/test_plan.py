@@ -50,10 +50,8 @@ def tokenizers(monkeypatch):
 
 @pytest.fixture
 def plan(medtasks):
-
     def call(*arguments: object) -> dict[str, Any]:
-        outcome = medtasks("plan", *arguments, "--json")
-        assert outcome.code == 0, outcome.text
+        outcome = medtasks.done("plan", *arguments, "--json")
         return json.loads(outcome.out)
 
     return call

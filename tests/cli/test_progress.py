@@ -50,7 +50,6 @@ class Reader:
 
 @pytest.fixture
 def clock(monkeypatch):
-
     class Clock:
         now = 0.0
         strftime = staticmethod(time.strftime)

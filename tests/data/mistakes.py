@@ -25,7 +25,6 @@ class Mistake(NamedTuple):
 
 
 def say(old: str, new: str, file: str = "task.yaml") -> Change:
-
     def change(folder: Path) -> None:
         path = folder / file
         text = path.read_text("utf-8")
@@ -52,12 +51,7 @@ def rows(alter: Callable[[list[Row], list[Row]], object]) -> Change:
 
 
 def each(column: str, alter: Callable[[Any], Any], n: int = 1_000) -> Change:
-
-    def change(test: list[Row], pool: list[Row]) -> None:
-        for row in test[:n]:
-            row[column] = alter(row[column])
-
-    return rows(change)
+    return rows(of_column(column, alter, n))
 
 
 def again(**other: Any) -> Change:
@@ -66,7 +60,6 @@ def again(**other: Any) -> Change:
 
 
 def as_shot(column: str, alter: Callable[[str], str]) -> Change:
-
     def change(test: list[Row], pool: list[Row]) -> None:
         pool[0] = {**test[0], "_split": "fewshot", "id": "shown", column: alter(test[0][column])}
 
@@ -104,7 +97,6 @@ def line(old: str, *, without: bool = False, file: str = "task.yaml", new: str =
 def saved(
     alter: Callable[[str], str] = str, *, file: str = "task.yaml", encoding: str = "utf-8", ends: str = "\n"
 ) -> Change:
-
     def change(folder: Path) -> None:
         text = alter((folder / file).read_text("utf-8"))
         (folder / file).write_bytes(text.replace("\n", ends).encode(encoding))
@@ -167,7 +159,6 @@ def as_csv(of_rows: Sequence[Row], separator: str = ",") -> str:
 def of_column(
     column: str, alter: Callable[[Any], Any], n: int = 1_000
 ) -> Callable[[list[Row], list[Row]], None]:
-
     def change(test: list[Row], pool: list[Row]) -> None:
         for row in test[:n]:
             row[column] = alter(row[column])
@@ -199,7 +190,6 @@ def moved(new: str, old: str = "") -> Change:
 
 
 def unlocked(change: Change) -> Change:
-
     def changed(folder: Path) -> None:
         change(folder)
         (folder / "data.lock").unlink()
@@ -232,23 +222,20 @@ SV, KO, ZU, FR, QA = (
 )
 SHOWN = "{{ options | lettered }}"
 
-MISTAKES = [
-    # the gold answer, or what follows from it, stands in the prompt
+_BUNDLED: list[tuple[str, str, Change]] = [
     # options
-    Mistake(L + "cmexam", "options are not shown", say("\n    " + SHOWN, "")),
-    Mistake(C + "mmlu_med", "letters one off", say("'ABCD'[answer]", "'ABCD'[answer - 1]")),
-    Mistake(
-        M + "medbullets", "one option left out", say("[opa, opb, opc, opd, ope]", "[opb, opc, opd, ope]")
-    ),
-    Mistake(
+    (L + "cmexam", "options are not shown", say("\n    " + SHOWN, "")),
+    (C + "mmlu_med", "letters one off", say("'ABCD'[answer]", "'ABCD'[answer - 1]")),
+    (M + "medbullets", "one option left out", say("[opa, opb, opc, opd, ope]", "[opb, opc, opd, ope]")),
+    (
         M + "medbullets",
         "two columns of options swapped",
         say("[opa, opb, opc, opd, ope]", "[opb, opa, opc, opd, ope]"),
     ),
-    Mistake(M + "medbullets", "an option twice", rows(lambda test, pool: test[0].update(opb=test[0]["opa"]))),
-    Mistake(C + "mmlu_med", "an option is empty", each("choices", lambda given: ["", *given[1:]], 1)),
-    Mistake(C + "mmlu_med", "three options in one row", each("choices", lambda given: given[:3], 1)),
-    Mistake(
+    (M + "medbullets", "an option twice", rows(lambda test, pool: test[0].update(opb=test[0]["opa"]))),
+    (C + "mmlu_med", "an option is empty", each("choices", lambda given: ["", *given[1:]], 1)),
+    (C + "mmlu_med", "three options in one row", each("choices", lambda given: given[:3], 1)),
+    (
         M + "medbullets",
         "letters in the options",
         rows(
@@ -258,27 +245,27 @@ MISTAKES = [
         ),
     ),
     # rows
-    Mistake(C + "gad", "a row twice, with another gold", again(labels=["0"])),
-    Mistake(B + "mednli", "a test row as a shot", as_shot("input", str)),
-    Mistake(
+    (C + "gad", "a row twice, with another gold", again(labels=["0"])),
+    (B + "mednli", "a test row as a shot", as_shot("input", str)),
+    (
         M + "medication_qa",
         "a test row as a shot, with blanks",
         as_shot("Question", lambda text: f"  {text}  "),
     ),
-    Mistake(
+    (
         B + "cantemist_ner",
         "a shot that holds a test row",
         as_shot("input", lambda text: text + " Fin del informe."),
     ),
-    Mistake(B + "cares_area", "four examples", few(100, 4)),
-    Mistake(B + "mednli", "a gold answer is missing", each("output", lambda _: "", 1)),
-    Mistake(
+    (B + "cares_area", "four examples", few(100, 4)),
+    (B + "mednli", "a gold answer is missing", each("output", lambda _: "", 1)),
+    (
         B + "cares_area",
         "a gold answer outside its labels",
         each("output", lambda _: "anatomical area: Abdomen", 1),
     ),
-    Mistake(C + "pubmedqa", "all gold answers alike", each("final_decision", lambda _: "yes")),
-    Mistake(
+    (C + "pubmedqa", "all gold answers alike", each("final_decision", lambda _: "yes")),
+    (
         B + "cantemist_ner",
         "entities of another row",
         rows(
@@ -288,21 +275,19 @@ MISTAKES = [
             ]
         ),
     ),
-    Mistake(M + "medication_qa", "a question is empty", each("Question", lambda _: "", 1)),
-    Mistake(B + "cares_area", "an id twice", rows(lambda test, pool: test[1].update(id=test[0]["id"]))),
-    Mistake(B + "cares_area", "language of another dataset", say("language: es", "language: pt")),
+    (M + "medication_qa", "a question is empty", each("Question", lambda _: "", 1)),
+    (B + "cares_area", "an id twice", rows(lambda test, pool: test[1].update(id=test[0]["id"]))),
+    (B + "cares_area", "language of another dataset", say("language: es", "language: pt")),
     # what is asked
-    Mistake(M + "medbullets", "a misspelt column", say("{{ question }}", "{{ qestion }}")),
-    Mistake(C + "gad", "no place for the strategy", say(" {{ strategy }}", "")),
-    Mistake(M + "medhallu", "left to fill in", say("The reply is a single integer", "TODO: which reply")),
+    (M + "medbullets", "a misspelt column", say("{{ question }}", "{{ qestion }}")),
+    (C + "gad", "no place for the strategy", say(" {{ strategy }}", "")),
+    (M + "medhallu", "left to fill in", say("The reply is a single integer", "TODO: which reply")),
     # how answers are read
-    Mistake(C + "mmlu_med", "the target is a number", say('Answer: {{ letter }}"', 'Answer: {{ answer }}"')),
-    Mistake(
-        M + "medbullets", "the target is one letter for all", say('target: "{{ answer_idx }}"', 'target: "A"')
-    ),
-    Mistake(B + "mednli", "another prefix than in the rows", say("prefix: relation", "prefix: label")),
-    Mistake(B + "cares_area", "a label is missing", say("Musculoskeletal, Body]", "Body]")),
-    Mistake(
+    (C + "mmlu_med", "the target is a number", say('Answer: {{ letter }}"', 'Answer: {{ answer }}"')),
+    (M + "medbullets", "the target is one letter for all", say('target: "{{ answer_idx }}"', 'target: "A"')),
+    (B + "mednli", "another prefix than in the rows", say("prefix: relation", "prefix: label")),
+    (B + "cares_area", "a label is missing", say("Musculoskeletal, Body]", "Body]")),
+    (
         C + "hoc",
         "an alias for another label",
         say(
@@ -311,12 +296,13 @@ MISTAKES = [
         ),
     ),
     # files
-    Mistake(M + "medbullets", "a tab in the YAML", say("  identity: question", "\tidentity: question")),
-    Mistake(C + "mmlu_med", "a key twice", say("prompt:\n", "prompt:\n  cue: x\n  cue: y\n")),
-    Mistake(C + "gad", "an unknown kind", say("kind: relation_label", "kind: relation_lable")),
-    Mistake(B + "cares_area", "a number in words", say("n_test: ", "n_test: many ", "card.yaml")),
-    Mistake(B + "mednli", "an unknown stage", say("stage: ", "stage: x_", "card.yaml")),
+    (M + "medbullets", "a tab in the YAML", say("  identity: question", "\tidentity: question")),
+    (C + "mmlu_med", "a key twice", say("prompt:\n", "prompt:\n  cue: x\n  cue: y\n")),
+    (C + "gad", "an unknown kind", say("kind: relation_label", "kind: relation_lable")),
+    (B + "cares_area", "a number in words", say("n_test: ", "n_test: many ", "card.yaml")),
+    (B + "mednli", "an unknown stage", say("stage: ", "stage: x_", "card.yaml")),
 ]
+MISTAKES = [Mistake(*made) for made in _BUNDLED]
 
 #: Rows, files and folders as people have them.
 OWN = [

@@ -11,7 +11,7 @@ from medtasks_ext.rows.digests import sha256_of
 from medtasks_ext.rows.faults import STEP
 from medtasks_ext.rows.missing import source_of
 from medtasks_ext.rows.remote import remote_files
-from tests.conftest import write_jsonl
+from tests.conftest import sample_rows, write_jsonl
 
 HOSPICE = "medhelm_hospice_referral"
 
@@ -45,8 +45,7 @@ def _ruccon(data_dir, n_lost: int, n: int = 100) -> None:
 @pytest.mark.usefixtures("made_rows")
 def test_gold_that_the_suites_own_reading_loses_is_a_note_where_the_task_declares_it(medtasks, data_dir):
     _ruccon(data_dir, 1)
-    outcome = medtasks("data", "check", data_dir)
-    assert outcome.code == 0, outcome.out
+    outcome = medtasks.done("data", "check", data_dir)
     lost = next(text for text in outcome.out.splitlines() if "loses a part of 1 gold answer:" in text)
     assert lost.endswith("and should 1.0000")
     ran = medtasks("run", "--model", "oracle", "--tasks", "bridge_ruccon", "--data", "local")
@@ -62,8 +61,7 @@ def test_a_larger_loss_than_the_task_declares_is_a_fault(medtasks, data_dir):
 
 
 def test_valid_files_are_counted_and_what_is_not_there_is_said_in_one_line(medtasks, chip_ctc):
-    outcome = medtasks("data", "check")
-    assert outcome.code == 0
+    outcome = medtasks.done("data", "check")
     lines = outcome.out.splitlines()
     assert lines[0].startswith("✓ bridge_chip_ctc  8 test rows, 5 few-shot rows")
     assert "bridge/CHIP-CTC.SFT.json, bridge/example/CHIP-CTC.example.json" in lines[0]
@@ -165,8 +163,7 @@ def test_a_check_says_what_the_gold_answers_score_and_no_text_of_rows(medtasks, 
 )
 def test_a_wrong_gold_is_never_every_row_s_gold(medtasks, data_dir, name, column, value, expected):
     dataset = registry().datasets[name]
-    rows = [json.loads(line) for line in dataset.sample_file.read_text().splitlines()]
-    rows = [{**row, column: value} for row in rows if row.pop("_split") == "test"]
+    rows = [{**row, column: value} for row in sample_rows(name)]
     write_jsonl(data_dir / dataset.metadata.suite / dataset.folder.name / "test.jsonl", rows)
     hospice(data_dir, good(8))  # another dataset's fault hides nothing of this one
     records = {item["id"]: item for item in json.loads(medtasks("data", "check", "--json").out)["datasets"]}
@@ -193,8 +190,7 @@ def test_what_is_right_but_worth_knowing_is_a_note(medtasks, data_dir):
     rows = good(8)
     hospice(data_dir, rows)
     hospice(data_dir, good(3, start=100), "fewshot.jsonl")
-    outcome = medtasks("data", "check", data_dir)
-    assert outcome.code == 0
+    outcome = medtasks.done("data", "check", data_dir)
     assert "note: 3 few-shot rows: the 5-shot task needs 5" in outcome.out
 
 
@@ -242,8 +238,7 @@ def test_other_files_are_named_and_do_no_harm(medtasks, chip_ctc):
     (chip_ctc / ".DS_Store").write_text("x")
     (chip_ctc / "bridge" / "chip-ctc.SFT.json").write_text("[]")  # the same name for the loader
     write_jsonl(chip_ctc / "bridge" / "chip_ctc" / "test.jsonl", [{"a": 1}])
-    outcome = medtasks("data", "check", chip_ctc)
-    assert outcome.code == 0
+    outcome = medtasks.done("data", "check", chip_ctc)
     assert [line for line in outcome.out.splitlines() if line.startswith("?")] == [
         "? bridge/chip-ctc.SFT.json: not read: other files of the dataset come first",
         "? bridge/chip_ctc/test.jsonl: not read: other files of the dataset come first",
@@ -285,9 +280,7 @@ def test_a_folder_with_nothing_in_it_is_no_success(medtasks, tmp_path, chip_ctc)
         ("{data}/elsewhere", "no such folder", "name your data folder"),
     ],
 )
-def test_what_is_given_in_place_of_the_data_folder_is_told_from_it(
-    medtasks, chip_ctc, argument, what, remedy
-):
+def test_what_is_given_in_place_of_the_data_folder_is_told(medtasks, chip_ctc, argument, what, remedy):
     outcome = medtasks("data", "check", argument.format(data=chip_ctc))
     assert outcome.code != 0 and what in outcome.err
     assert outcome.err.rstrip().endswith(remedy.format(data=chip_ctc))
@@ -299,17 +292,8 @@ def test_a_template_filled_with_rows_of_its_kind_passes(medtasks, tmp_path, name
     dataset = registry().datasets[name]
     folder = tmp_path / "own" / dataset.metadata.suite / dataset.folder.name
     assert "?" not in medtasks("data", "check", "own").out  # nothing that the template wrote is unknown
-    rows = [json.loads(line) for line in dataset.sample_file.read_text().splitlines()]
-    write_jsonl(
-        folder / "test.jsonl",
-        [
-            {key: value for key, value in row.items() if key != "_split"}
-            for row in rows
-            if row["_split"] == "test"
-        ],
-    )
-    outcome = medtasks("data", "check", "own")
-    assert outcome.code == 0, outcome.out
+    write_jsonl(folder / "test.jsonl", sample_rows(name))
+    outcome = medtasks.done("data", "check", "own")
     assert f"✓ {name}" in outcome.out and "1 local datasets, 0 not valid" in outcome.out
 
 

@@ -12,18 +12,15 @@ from medtasks_ext.data.rowlock import lock_of_rows
 from medtasks_ext.prompts.load import check_rows
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.datalock import DataLock, Seen
-from medtasks_ext.rows.files import read_rows
 from medtasks_ext.rows.folders import data_folder
-from medtasks_ext.rows.sources import SPLIT_KEY
-from tests.conftest import write_jsonl
+from tests.conftest import sample_rows, write_jsonl
 from tests.data.corruptions import CORRUPTIONS
 
 TASKS = registry()
 
 
 def sample(dataset: str, split: str) -> list[dict]:
-    rows = read_rows(TASKS.dataset(dataset).sample_file)
-    return [{k: v for k, v in row.items() if k != SPLIT_KEY} for row in rows if row[SPLIT_KEY] == split]
+    return sample_rows(TASKS.dataset(dataset).id, split)
 
 
 def put(root: Path, dataset: str, test: list[dict]):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.conftest import write_jsonl
+from tests.conftest import read_json, write_jsonl
 
 TASK = "medhelm_hospice_referral"
 CONTRADICTORY = ("adhd_behavior", "adhd_medeffects", "hospice_referral", "proxy_sender", "medconfinfo")
@@ -27,10 +27,6 @@ def run(medtasks, out, *flags, task=TASK):
     )
 
 
-def results(out):
-    return json.loads((out / "results.json").read_text("utf-8"))
-
-
 def test_the_right_rows_of_a_half_right_file_run_and_are_counted(medtasks, data_dir, tmp_path):
     faulty = {"r1": {"label": "maybe"}, "r4": {"context": " "}, "r6": {"context": "Invented note 7."}}
     put(data_dir, "hospice_referral", rows(12, **faulty))
@@ -42,7 +38,7 @@ def test_the_right_rows_of_a_half_right_file_run_and_are_counted(medtasks, data_
     done = run(medtasks, tmp_path / "run", "--drop-faulty")
     assert done.code == 0, done.err
     assert f"{TASK}: 4 of 12 rows left out as faulty (--drop-faulty)" in done.out + done.err
-    record = json.loads((tmp_path / "run" / "tasks" / f"{TASK}.json").read_text("utf-8"))
+    record = read_json(tmp_path / "run" / "tasks" / f"{TASK}.json")
     assert record["loaded"]["n_test"] == 8 and record["loaded"]["n_faulty"] == 4
     assert record["conditions"]["observed"]["n_faulty"] == 4
     assert record["metrics"]["score"] == 1
@@ -67,9 +63,7 @@ def test_right_rows_are_the_same_with_and_without_the_flag(medtasks, data_dir, t
     put(data_dir, "hospice_referral", rows(8))
     for out, flags in (("one", ()), ("other", ("--drop-faulty",))):
         assert run(medtasks, tmp_path / out, *flags).code == 0
-    one, other = (
-        json.loads((tmp_path / out / "tasks" / f"{TASK}.json").read_text("utf-8")) for out in ("one", "other")
-    )
+    one, other = (read_json(tmp_path / out / "tasks" / f"{TASK}.json") for out in ("one", "other"))
     assert one["loaded"] == other["loaded"] and "n_faulty" not in one["loaded"]
 
 
@@ -117,7 +111,7 @@ def test_validate_uses_the_checks_of_data_check(medtasks, tmp_path):
 def test_gold_for_a_part_of_the_rows_is_a_fault_of_the_others(medtasks, data_dir, tmp_path, chip_ctc, cell):
     """The loader of BRIDGE leaves such rows out unseen; where none has gold, they are the published ones."""
     file = data_dir / "bridge" / "CHIP-CTC.SFT.json"
-    content = json.loads(file.read_text("utf-8"))
+    content = read_json(file)
     content[2]["output"] = cell
     file.write_text(json.dumps(content, ensure_ascii=False), "utf-8")
     checked = medtasks("data", "check", "--json")
@@ -137,5 +131,4 @@ def test_batch_files_leave_out_the_same_rows(medtasks, data_dir, tmp_path):
     call = ("batch", "out", "--config", "openai", "--tasks", TASK, "--output_path", tmp_path / "out")
     refused = medtasks(*call, "--allow-host", "api.openai.com")
     assert refused.code != 0 and "label" in refused.err
-    done = medtasks(*call, "--allow-host", "api.openai.com", "--drop-faulty")
-    assert done.code == 0, done.err
+    medtasks.done(*call, "--allow-host", "api.openai.com", "--drop-faulty")

@@ -15,7 +15,7 @@ import pytest
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.rows.missing import source_of
 from medtasks_ext.rows.remote import remote_files
-from tests.conftest import ROOT, declare_suites
+from tests.conftest import ROOT, declare_suites, read_json
 from tests.rows.hub_server import Hub
 
 pytestmark = pytest.mark.usefixtures("few_rows")
@@ -56,7 +56,7 @@ def hub(tmp_path, monkeypatch):
     yaml = root / "medhelm" / "medbullets" / "task.yaml"
     yaml.write_text(yaml.read_text().replace(RAW, server.url))
     for lock in (yaml.with_name("data.lock"), root / "clinicbench" / "mmlu_med" / "data.lock"):
-        pinned = {**json.loads(lock.read_text()), "files": {}}  # what is served here is not what is pinned
+        pinned = {**read_json(lock), "files": {}}  # what is served here is not what is pinned
         lock.write_text(json.dumps(pinned))
     monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))
     server.take_place(monkeypatch, tmp_path)
@@ -83,10 +83,9 @@ def path_of(hub, end: str) -> str:
 
 
 def test_open_datasets_are_fetched_once_and_recorded_with_their_hashes(medtasks, hub, tmp_path):
-    outcome = medtasks("data", "fetch", MEDQA, MMLU, BULLETS)
-    assert outcome.code == 0, outcome.text
+    outcome = medtasks.done("data", "fetch", MEDQA, MMLU, BULLETS)
     assert f"✓ {MEDQA}  3 of 3 files fetched" in outcome.out and "7 rows" in outcome.out
-    manifest = json.loads((tmp_path / "cache" / "fetched.json").read_text())["datasets"]
+    manifest = read_json(tmp_path / "cache" / "fetched.json")["datasets"]
     assert set(manifest) == {MEDQA, MMLU, BULLETS}
     for name in manifest:
         assert manifest[name]["revision"] == source_of(registry().datasets[name]).download.revision
@@ -111,8 +110,7 @@ def test_a_call_goes_on_where_the_last_one_stopped(medtasks, hub):
     assert outcome.code == 1 and "train.json" in outcome.err and "500" in outcome.err
     hub.faults.clear()
     hub.asked.clear()
-    outcome = medtasks("data", "fetch", MEDQA)
-    assert outcome.code == 0
+    medtasks.done("data", "fetch", MEDQA)
     assert [path.rpartition("/")[2] for path in hub.asked] == ["train.json"]
 
 
@@ -191,7 +189,7 @@ def test_a_carried_folder_runs_on_a_machine_without_internet(medtasks, hub, tmp_
         [sys.executable, "-m", *command], cwd=tmp_path, env=environment, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    loaded = json.loads((tmp_path / "run" / "results.json").read_text())["medtasks"]["loaded"]
+    loaded = read_json(tmp_path / "run" / "results.json")["medtasks"]["loaded"]
     assert {(item["origin"], item["n_test"]) for item in loaded.values()} == {("hub", 7), ("hub", 9)}
     assert not (home / ".cache").exists()
 

@@ -13,6 +13,7 @@ from medtasks_ext.registry import forget, registry
 from medtasks_ext.rows import transfer
 from medtasks_ext.rows.missing import source_of
 from medtasks_ext.rows.remote import remote_files
+from tests.conftest import read_json, sample_rows
 from tests.rows.hub_server import Hub
 
 URL, HUB = "medhelm_live_sct_bench", "clinicbench_medqa"
@@ -22,8 +23,7 @@ MIRROR = "/mirror/rows.csv"
 
 
 def sct(n=N, name="question"):
-    sample = [json.loads(line) for line in registry().datasets[URL].sample_file.read_text().splitlines()]
-    row = {key: value for key, value in sample[-1].items() if key != "_split"}
+    row = sample_rows(URL)[-1]
     text = next(key for key in row if isinstance(row[key], str) and len(row[key]) > 40)
     lines = [",".join(row)]
     for i in range(n):
@@ -53,7 +53,7 @@ def served(tmp_path, monkeypatch, tasks_of):
         n = registry().datasets[key.replace("/", "_")].metadata.n_test
         assert f"n_test: {n}" in card
         (folder / "card.yaml").write_text(card.replace(f"n_test: {n}", f"n_test: {N}"), encoding="utf-8")
-        lock = json.loads((folder / "data.lock").read_text())
+        lock = read_json(folder / "data.lock")
         (folder / "data.lock").write_text(json.dumps({"revision": lock["revision"]}))
     file = root / "medhelm_live/sct_bench/task.yaml"
     text = file.read_text(encoding="utf-8").replace("https://raw.githubusercontent.com", server.url)

@@ -11,6 +11,7 @@ from medtasks_ext.data.rowlock import DocumentHash, document_hash
 from medtasks_ext.prompts.load import check_rows
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.datalock import DOCUMENTS_FILE, LOCK_FILE, is_sha256, read_documents, read_lock
+from tests.conftest import read_json
 
 TASKS = registry()
 LOCKED = {name: item for name, item in TASKS.datasets.items() if item.lock is not None}
@@ -23,7 +24,7 @@ _HASH = re.compile(r"^(?:(?:sha256|git|members):)?[0-9a-f]{12,64}$|^[A-Za-z0-9_-
 def test_a_lock_is_as_the_command_writes_it_and_fits_its_documents(name):
     dataset = LOCKED[name]
     lock = read_lock(dataset.folder)
-    assert json.loads((dataset.folder / LOCK_FILE).read_text("utf-8")) == json.loads(lock.text)
+    assert read_json(dataset.folder / LOCK_FILE) == json.loads(lock.text)
     lines = read_documents(dataset.folder, lock)
     assert (dataset.folder / DOCUMENTS_FILE).exists() == bool(lines)
     if lines:
@@ -47,7 +48,7 @@ def test_no_text_stands_in_a_lock(name):
         elif isinstance(value, str):
             texts.append((key, value))
 
-    walk(json.loads((dataset.folder / LOCK_FILE).read_text("utf-8")), "")
+    walk(read_json(dataset.folder / LOCK_FILE), "")
     answer = dataset.blocks["answer"]
     labels = {str(label) for label in (*answer.get("letters", ()), *answer.get("labels", ()))}
     fields = {

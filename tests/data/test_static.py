@@ -43,11 +43,9 @@ def add(folder: Path, text: str) -> None:
 
 
 def test_a_sound_folder_and_all_bundled_ones_pass(medtasks, folder):
-    done = medtasks("dev", "validate", "--static", str(folder))
-    assert done.code == 0, done.text
+    done = medtasks.done("dev", "validate", "--static", str(folder))
     assert "✓ sample rows are JSON objects" in done.out and "1 checked, 0 with problems" in done.out
-    every = medtasks("dev", "validate", "--static")
-    assert every.code == 0, every.text
+    medtasks.done("dev", "validate", "--static")
 
 
 HOSTILE = {

@@ -10,6 +10,7 @@ import pytest
 from medtasks_ext.registry import registry
 from medtasks_ext.rows.missing import source_of
 from medtasks_ext.rows.terms import record_file
+from tests.conftest import read_json
 from tests.rows.hub_server import Hub
 
 pytestmark = pytest.mark.usefixtures("few_rows")
@@ -46,11 +47,10 @@ def says(monkeypatch):
 
 def test_terms_are_shown_asked_for_once_and_recorded(medtasks, hub, says):
     says("y\n")
-    outcome = medtasks("data", "fetch", "--accept", AREA)
-    assert outcome.code == 0, outcome.text
+    outcome = medtasks.done("data", "fetch", "--accept", AREA)
     assert "Owner: the authors of CARES" in outcome.out and "run `hf auth login`" in outcome.out
     assert outcome.out.count("Do you accept these terms?") == 1 and f"✓ {AREA}" in outcome.out
-    kept = list(json.loads(record_file().read_text()).values())
+    kept = list(read_json(record_file()).values())
     assert len(kept) == 1 and kept[0]["owner"].startswith("the authors of CARES") and kept[0]["accepted"]
     says("")
     outcome = medtasks("data", "fetch", "--accept", BLOCK)  # the same terms

@@ -18,7 +18,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.load import _build
 from medtasks_ext.registry import forget, registry
 from medtasks_ext.rows.missing import source_of
-from tests.conftest import declare_suites
+from tests.conftest import declare_suites, read_json, sample_rows
 from tests.rows.hub_server import Hub
 
 pytestmark = pytest.mark.usefixtures("few_rows")
@@ -31,9 +31,7 @@ UNPINNED = "(unpinned: recorded at first use, other content is refused later)"
 
 
 def rows_of(name):
-    lines = registry().datasets[name].sample_file.read_text(encoding="utf-8").splitlines()
-    rows = [json.loads(line) for line in lines]
-    return [{key: value for key, value in row.items() if key != "_split"} for row in rows]
+    return sample_rows(name, "")
 
 
 def as_csv(rows):
@@ -107,8 +105,7 @@ def lines_of(outcome, part):
 
 
 def test_where_says_what_is_unpinned(medtasks, hub):
-    outcome = medtasks("data", "where", URL, BRANCH, COMMIT, PINNED)
-    assert outcome.code == 0, outcome.text
+    outcome = medtasks.done("data", "where", URL, BRANCH, COMMIT, PINNED)
     assert [line.endswith(UNPINNED) for line in lines_of(outcome, "sct_cleaned_full.csv")] == [True]
     assert [line.endswith(UNPINNED) for line in lines_of(outcome, "healthqa-br.parquet")] == [True]
     assert all(line.endswith(UNPINNED) for line in lines_of(outcome, "MedXpertQA@"))  # the hub's word alone
@@ -121,10 +118,9 @@ def test_where_says_what_is_unpinned(medtasks, hub):
 )
 def test_the_first_use_holds_also_without_data_fetch(medtasks, hub, tmp_path, name, part, kept):
     words = ("run", "--model", "oracle", "--tasks", name)
-    first = medtasks(*words, "--output_path", "first")
-    assert first.code == 0, first.text
+    medtasks.done(*words, "--output_path", "first")
     record = next((tmp_path / "cache" / "first_use").glob("*.json"))
-    assert part in json.loads(record.read_text(encoding="utf-8"))["source"]
+    assert part in read_json(record)["source"]
     more = {
         URL: lambda text: text.replace(b" the ", b" a "),
         BRANCH: lambda text: as_parquet(rows_of(BRANCH)[1:]),
@@ -143,8 +139,7 @@ def test_the_first_use_holds_also_without_data_fetch(medtasks, hub, tmp_path, na
 
 
 def test_fetch_says_it_and_status_counts_it(medtasks, hub):
-    outcome = medtasks("data", "fetch", URL, BRANCH, COMMIT)
-    assert outcome.code == 0, outcome.text
+    outcome = medtasks.done("data", "fetch", URL, BRANCH, COMMIT)
     said = {line.split()[1]: line.partition("; ")[2] for line in lines_of(outcome, "✓")}
     recorded = "unpinned: recorded now, other content is refused later"
     assert said == {URL: f"1 file {recorded}", BRANCH: f"1 file {recorded}", COMMIT: f"2 files {recorded}"}
@@ -213,10 +208,9 @@ def test_data_pin_writes_what_all_files_hold_and_refuses_what_is_pinned_otherwis
     hub.commits = {"main": commit}
     hub.put("Larxel/healthqa-br", commit, "healthqa-br.parquet", as_parquet(rows_of(BRANCH)))
     revision = source_of(registry().datasets[COMMIT]).download.revision
-    outcome = medtasks("data", "pin", URL, BRANCH, COMMIT)
-    assert outcome.code == 0, outcome.text
+    outcome = medtasks.done("data", "pin", URL, BRANCH, COMMIT)
     locks = dict(zip((URL, BRANCH, COMMIT, PINNED), (root / key / "data.lock" for key in KEYS), strict=True))
-    found = {name: json.loads(locks[name].read_text(encoding="utf-8")) for name in (URL, BRANCH, COMMIT)}
+    found = {name: read_json(locks[name]) for name in (URL, BRANCH, COMMIT)}
     assert found[BRANCH]["revision"] == commit and found[COMMIT]["revision"] == revision
     pinned, files = content_of(as_lines(rows_of(COMMIT))), held(found[COMMIT]["files"])
     assert files and all(file == pinned for file in files.values())
@@ -248,9 +242,8 @@ def test_a_lock_that_no_command_wrote_is_named_with_its_key(hub, tmp_path, conte
     forget()
     with pytest.raises(MedtasksError) as error:
         source_of(registry().datasets[URL])
-    assert (
-        said in error.value.what and error.value.where == file and "medtasks data pin" in error.value.remedy
-    )
+    assert said in error.value.what and error.value.where == file
+    assert "medtasks data pin" in error.value.remedy
 
 
 def test_a_pin_stands_in_the_lock_alone(hub, tmp_path):

@@ -1,13 +1,12 @@
 """Two runs on the same documents, and experts who fill forms."""
 
 import csv
-import json
 import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import command, rewrite_answers, write_jsonl
+from tests.conftest import command, read_json, rewrite_answers, write_jsonl
 from tests.judge.made import make_rows, make_task, rows
 from tests.report.made import data_of
 
@@ -55,8 +54,7 @@ def export(runs, medtasks):
     """Export forms: `export("-n", 5)` writes the folder `forms`."""
 
     def call(*options: object, tasks: str = TASK, out: str = "forms") -> Path:
-        done = medtasks("human", "export", *MODELS, "--tasks", tasks, *options, "-o", out)
-        assert done.code == 0, done.text
+        medtasks.done("human", "export", *MODELS, "--tasks", tasks, *options, "-o", out)
         return runs / out
 
     return call
@@ -83,7 +81,7 @@ def queue(tmp_path) -> Path:
 
 
 def key_of(folder: Path) -> dict:
-    return json.loads((folder / "key.json").read_text(encoding="utf-8"))
+    return read_json(folder / "key.json")
 
 
 def write(folder: Path, expert: str, choose) -> Path:

@@ -55,10 +55,7 @@ class Environment:
     def leftovers(self) -> list[str]:
         return [
             str(path)
-            for path in (
-                self.site / "medtasks_ext",
-                self.site / "lm_eval" / "tasks" / "medtasks",
-            )
+            for path in (self.site / "medtasks_ext", self.site / "lm_eval" / "tasks" / "medtasks")
             if path.exists()
             and any(item.is_file() for item in path.rglob("*") if "__pycache__" not in item.parts)
         ]

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from medtasks_ext.judge import engine
-from tests.conftest import rewrite_answers
+from tests.conftest import read_json, rewrite_answers
 from tests.judge.made import make_rows, make_task, rows
 from tests.judge.server import Server
 
@@ -43,8 +43,7 @@ def run(tasks, medtasks, tmp_path):
     def make(*names: str, folder: str = "run", answers: dict[str, str] | None = None) -> Path:
         named = ",".join(f"medhelm_{name}" for name in names)
         command = ("run", "--model", "oracle", "--tasks", named, "--output_path", folder)
-        made = medtasks(*command)
-        assert made.code == 0, made.text
+        medtasks.done(*command)
         if answers is not None:
             for name in names:
                 rewrite_answers(tmp_path / folder, f"medhelm_{name}", answers)
@@ -56,7 +55,6 @@ def run(tasks, medtasks, tmp_path):
 
 @pytest.fixture
 def jury(tmp_path, server):
-
     def write(*names: str, file: str = "jury.yaml", **settings: object) -> Path:
         judges = [
             {"name": name, "model": name, "base_url": server.url, "max_concurrent": 4, **settings}
@@ -71,9 +69,8 @@ def jury(tmp_path, server):
 
 @pytest.fixture
 def metrics(tmp_path):
-
     def read(folder: Path, task: str = "medhelm_qa") -> dict[str, float]:
-        return json.loads((folder / "tasks" / f"{task}.json").read_text())["metrics"]
+        return read_json(folder / "tasks" / f"{task}.json")["metrics"]
 
     return read
 

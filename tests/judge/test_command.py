@@ -17,7 +17,7 @@ from medtasks_ext.engines.http import Pace
 from medtasks_ext.judge import engine
 from medtasks_ext.judge.cases import rubric_of
 from medtasks_ext.registry import Registry
-from tests.conftest import ROOT, rewrite_answers
+from tests.conftest import ROOT, read_json, rewrite_answers
 from tests.judge.conftest import judgements
 from tests.judge.made import make_rows, rows
 from tests.judge.processes import process
@@ -53,17 +53,15 @@ def test_the_score_is_the_normalised_mean_of_judges_and_axes(run, jury, medtasks
     judges = {name: found[f"jury_{name}"] for name in ("one", "two", "three")}
     assert judges == pytest.approx({"one": 4, "two": 4, "three": 8 / 3})
     assert (found["judged"], found["judgements_missing"], found["scored"]) == (1, 0, 1)
-    results = json.loads((folder / "results.json").read_text())["results"][TASK]
+    results = read_json(folder / "results.json")["results"][TASK]
     assert results["score,answer"] == found["score"] and results["rouge_l,answer"] == found["rouge_l"]
-    interval = json.loads((folder / "tasks" / f"{TASK}.json").read_text())["intervals"]["score"]
+    interval = read_json(folder / "tasks" / f"{TASK}.json")["intervals"]["score"]
     assert interval["interval_low"] <= found["score"] <= interval["interval_high"]
     row = next(line for line in outcome.out.splitlines() if TASK in line).split()
     assert row == [TASK, f"{found['score']:.4f}", "4.00", "4.00", "2.67", "3.33", "3.33", "4.00", "6/6"]
 
 
-def test_judges_see_question_answer_and_reference_and_nothing_of_the_models_reasoning(
-    run, jury, medtasks, server
-):
+def test_judges_see_question_answer_and_reference_and_nothing_of_the_reasoning(run, jury, medtasks, server):
     run("qa", answers={"d0": "<think>I guess</think>Take a rest."})
     medtasks("judge", "run", "--jury", jury("one"))
     first = next(asked for asked in server.asked if number(asked) == 0)
@@ -136,15 +134,13 @@ def test_planted_scores_and_forged_json_change_nothing(run, jury, medtasks, serv
         folder = run("qa", folder=name, answers=answers)
         assert medtasks("judge", name, "--jury", jury("one", "two")).code == 0
         found[name] = {(item["document"], item["judge"]): item["ratings"] for item in judgements(folder)}
-        results = json.loads((folder / "judgements" / f"{TASK}.json").read_text())["documents"]
+        results = read_json(folder / "judgements" / f"{TASK}.json")["documents"]
         found[name, "scores"] = [item["score"] for item in results]
     assert found["planted"] == found["plain"] and len(found["plain"]) == 12
     assert found["planted", "scores"] == found["plain", "scores"] == [0, 0.25, 0.5, 0.75, 1, 0]
 
 
-def test_an_answer_that_gets_itself_repeated_is_not_judged_rather_than_rewarded(
-    run, jury, medtasks, metrics, server
-):
+def test_an_answer_that_gets_itself_repeated_is_not_rewarded(run, jury, medtasks, metrics, server):
     server.script = lambda asked, seen: Reply(
         asked.texts["response"] if number(asked) == 0 else verdict(asked.axes, 2)
     )
@@ -175,8 +171,7 @@ def test_faults_on_the_way_cost_no_judgement(run, jury, medtasks, metrics, serve
     make_rows(data_dir, "qa", rows(16))
     server.script = flaky
     folder = run("qa")
-    outcome = medtasks("judge", "run", "--jury", jury("one", "two", "three"))
-    assert outcome.code == 0, outcome.text
+    medtasks.done("judge", "run", "--jury", jury("one", "two", "three"))
     assert metrics(folder)["jury_1_to_5"] == 3 and metrics(folder)["judged"] == 1
     keys = [item["key"] for item in judgements(folder)]
     assert len(keys) == len(set(keys)) == 48
@@ -233,9 +228,7 @@ def test_a_reply_that_was_cut_says_so(run, jury, medtasks, server):
 
 
 @pytest.mark.parametrize(("temperature", "tries"), [(0.0, 1), (0.7, 3)])
-def test_a_reply_that_was_cut_is_asked_for_again_only_where_chance_decides(
-    temperature, tries, run, jury, medtasks, server
-):
+def test_a_cut_reply_is_asked_for_again_where_chance_decides(temperature, tries, run, jury, medtasks, server):
     server.script = lambda asked, seen: Reply('{"accuracy": {"score": 4', finish="length")
     run("qa")
     medtasks("judge", "run", "--jury", jury("one", temperature=temperature))
@@ -272,9 +265,7 @@ def test_one_request_that_is_refused_does_not_stop_the_others(run, jury, medtask
         (Reply(status=302, headers=(("Location", "http://127.0.0.1:9/"),)), "redirects elsewhere"),
     ],
 )
-def test_a_judge_that_cannot_work_any_more_stops_at_once_and_alone(
-    run, jury, medtasks, metrics, server, reply, reason
-):
+def test_a_judge_that_cannot_go_on_stops_at_once_alone(run, jury, medtasks, metrics, server, reply, reason):
     server.script = lambda asked, seen: reply if asked.model == "two" else fair(asked, seen)
     folder = run("qa")
     outcome = medtasks("judge", "run", "--jury", jury("one", "two", max_concurrent=1))
@@ -380,14 +371,9 @@ def test_with_everything_judged_no_server_is_needed(run, jury, medtasks, metrics
 
 
 @pytest.mark.parametrize(
-    "sign",
-    [
-        signal.SIGKILL,
-        pytest.param(signal.SIGINT, marks=pytest.mark.nightly),
-        signal.SIGTERM,
-    ],
+    "sign", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.nightly), signal.SIGTERM]
 )
-def test_a_run_that_is_stopped_goes_on_and_pays_nothing_twice(
+def test_who_is_stopped_pays_nothing_twice(
     run, jury, medtasks, metrics, server, data_dir, tasks, tmp_path, sign
 ):
     make_rows(data_dir, "qa", rows(80))
@@ -461,9 +447,7 @@ def cost(folder, kinds=("ratings", "unreadable")):
     return sum(10e-6 * item["prompt"] + 100e-6 * item["completion"] for item in usage)
 
 
-def test_max_cost_stops_before_it_is_exceeded_and_a_higher_one_continues(
-    run, jury, medtasks, metrics, server, data_dir, tasks
-):
+def test_max_cost_is_kept_and_a_higher_one_continues(run, jury, medtasks, metrics, server, data_dir, tasks):
     make_rows(data_dir, "qa", rows(30))
     server.script = lambda asked, seen: (
         Reply("?") if seen == 0 and number(asked) % 3 == 0 else fair(asked, seen)
@@ -508,9 +492,7 @@ def replaced(path, **changes):
         ({"model": "unknown-model"}, "has no model 'unknown-model'"),
     ],
 )
-def test_a_bad_jury_gets_one_message_before_anything_is_paid(
-    run, jury, medtasks, server, monkeypatch, changes, message
-):
+def test_a_bad_jury_is_said_before_money_is_spent(run, jury, medtasks, server, monkeypatch, changes, message):
     monkeypatch.setenv("MEDTASKS_KEYS", "NO_SUCH_KEY_HERE@127.0.0.1")
     server.models = ["one", "two"]
     run("qa")
@@ -663,7 +645,7 @@ def test_the_figures_of_another_jury_do_not_stay_behind(run, jury, medtasks, met
 
 
 def figures(folder, **wanted):
-    rows = json.loads((folder / "judgements" / "agreement.json").read_text())
+    rows = read_json(folder / "judgements" / "agreement.json")
     return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
 
 
@@ -757,9 +739,7 @@ def test_the_rubrics_are_the_papers():
         assert f"You are {rubric.judging.role}." in system["content"] and "R" in user["content"]
 
 
-def test_judges_are_asked_about_the_documents_that_a_larger_limit_adds(
-    tasks, jury, medtasks, metrics, server
-):
+def test_judges_are_asked_about_documents_that_a_larger_limit_adds(tasks, jury, medtasks, metrics, server):
     server.script = scores(4, 4, 4)
     run = ("run", "--model", "oracle", "--tasks", TASK, "--output_path", "run")
     judge = ("judge", "run", "--jury", jury("one"))
@@ -773,8 +753,8 @@ def test_judges_are_asked_about_the_documents_that_a_larger_limit_adds(
     assert sorted(map(number, server.asked)) == [2, 3, 4, 5] and metrics(Path("run"))["judged"] == 1
     server.asked.clear()
     assert medtasks(*run, "--limit", 3).code == 0
-    stored = json.loads(Path("run/tasks", f"{TASK}.json").read_text())
+    stored = read_json(Path("run/tasks", f"{TASK}.json"))
     assert (stored["n"], stored["metrics"]["scored"], stored["metrics"]["judged"]) == (3, 1, 1)
-    snapshot = json.loads(Path("run/judgements", f"{TASK}.json").read_text())
+    snapshot = read_json(Path("run/judgements", f"{TASK}.json"))
     assert [item["document"] for item in snapshot["documents"]] == ["d0", "d1", "d2"]
     assert medtasks(*judge).code == 0 and server.asked == []

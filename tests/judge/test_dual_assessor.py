@@ -19,7 +19,7 @@ from medtasks_ext.judge.procedures import Judged, JudgeRequest, Panel, Subject
 from medtasks_ext.prompts.load import _build
 from medtasks_ext.registry import Registry, tasks_folder
 from medtasks_ext.rows.points import PointsError, read_points
-from tests.conftest import ROOT, declare_suites, rewrite_answers, write_jsonl
+from tests.conftest import ROOT, declare_suites, read_json, rewrite_answers, sample_rows, write_jsonl
 from tests.human.conftest import write
 from tests.judge.conftest import judgements
 from tests.judge.server import Reply, coded
@@ -72,8 +72,7 @@ def answered(case_task, medtasks, tmp_path):
 
     def make(items, answers=None, folder="run"):
         case_task(items)
-        made = medtasks("run", "--model", "oracle", "--tasks", TASK, "--output_path", folder)
-        assert made.code == 0, made.text
+        medtasks.done("run", "--model", "oracle", "--tasks", TASK, "--output_path", folder)
         if answers:
             rewrite_answers(tmp_path / folder, TASK, answers)
             assert medtasks("rescore", folder).code == 0
@@ -129,11 +128,11 @@ def decides(**by_model):
 
 
 def snapshot(folder, task=TASK):
-    return json.loads((folder / "judgements" / f"{task}.json").read_text())["documents"]
+    return read_json(folder / "judgements" / f"{task}.json")["documents"]
 
 
 def stored(folder, task=TASK):
-    return json.loads((folder / "tasks" / f"{task}.json").read_text())
+    return read_json(folder / "tasks" / f"{task}.json")
 
 
 def queue(folder, task=TASK):
@@ -171,9 +170,7 @@ def test_a_difference_of_a_quarter_is_no_dispute(answered, panel, medtasks, serv
     assert {asked.model for asked in server.asked} == {"one", "two"}
 
 
-def test_a_larger_difference_goes_to_the_adjudicator_whose_word_counts_alone(
-    answered, panel, medtasks, server
-):
+def test_a_larger_difference_goes_to_the_adjudicator_who_counts_alone(answered, panel, medtasks, server):
     server.script = decides(
         one={"p1", "p2", "p3"},
         two=lambda n: {"p3"} if n < 2 else {"p1", "p3"},  # 1/2 of two documents, 3/4 of the others
@@ -188,7 +185,7 @@ def test_a_larger_difference_goes_to_the_adjudicator_whose_word_counts_alone(
     assert found["score"] == pytest.approx((2 * 0.25 + 3 * 0.875) / 5)
     assert (found["disputed"], found["assessor_agreement"], found["pending"]) == (0.4, 0.6, 0)
     assert found["jury_third"] == 0.25
-    results = json.loads((folder / "results.json").read_text())["results"][TASK]
+    results = read_json(folder / "results.json")["results"][TASK]
     assert results["score,answer"] == found["score"] and results["disputed,answer"] == 0.4
 
 
@@ -200,9 +197,7 @@ def test_only_the_first_two_judges_assess(answered, panel, medtasks, server):
     assert stored(folder)["metrics"]["judged"] == 1
 
 
-def test_an_empty_answer_scores_nothing_and_says_nothing_about_the_assessors(
-    answered, panel, medtasks, server
-):
+def test_an_empty_answer_scores_nothing_and_says_nothing_of_the_assessors(answered, panel, medtasks, server):
     server.script = decides(one={"p1", "p2", "p3"}, two={"p1", "p2", "p3"})
     folder = answered([row(i) for i in range(4)], answers={"d1": " "})
     assert medtasks("judge", "run", "--jury", panel()).code == 0
@@ -225,7 +220,7 @@ def test_agreement_on_points_is_cohens_kappa(answered, panel, medtasks, server):
     }
     expected = cohen_kappa_score(flat["one"], flat["two"])
     assert stored(folder)["metrics"]["assessor_kappa"] == pytest.approx(expected)
-    tables = json.loads((folder / "judgements" / "agreement.json").read_text())
+    tables = read_json(folder / "judgements" / "agreement.json")
     pooled = [item for item in tables if item["item"] == "all axes" and item["measure"] == "Cohen's kappa"]
     assert [item["value"] for item in pooled] == [pytest.approx(expected)] and pooled[0]["n"] == 18
     assert {item["table"] for item in tables} == {"judges"}  # half a panel gives no score
@@ -314,9 +309,8 @@ def test_a_dispute_whose_adjudicator_fails_stays_pending(answered, panel, medtas
     jury = panel(adjudicator="third")
     outcome = medtasks("judge", "run", "--jury", jury)
     found = stored(folder)["metrics"]
-    assert (
-        outcome.code == 1 and "missing: mlb_case, third: 1 (the object does not have exactly" in outcome.out
-    )
+    assert outcome.code == 1
+    assert "missing: mlb_case, third: 1 (the object does not have exactly" in outcome.out
     assert [item["score"] for item in snapshot(folder)] == [1, None, 1]
     assert (found["pending"], found["disputed"], found["scored"]) == (1, pytest.approx(1 / 3), 2 / 3)
     assert not queue(folder)
@@ -327,9 +321,7 @@ def test_a_dispute_whose_adjudicator_fails_stays_pending(answered, panel, medtas
     assert [item["score"] for item in snapshot(folder)] == [1, 0.5, 1]
 
 
-def test_an_adjudicator_that_is_not_there_is_noticed_before_anything_is_paid_for(
-    answered, panel, medtasks, server
-):
+def test_a_missing_adjudicator_is_noticed_before_anything_is_paid_for(answered, panel, medtasks, server):
     answered([row(0)])
     server.models = ["one", "two"]
     outcome = medtasks("judge", "run", "--jury", panel(adjudicator="third"))
@@ -382,7 +374,7 @@ def point_shown(asked):
 ODD = {"one": {"p1", "p2", "p3"}, "two": lambda n: set() if n % 2 else {"p1", "p2", "p3"}}
 
 
-def test_disputed_points_are_put_with_the_prompt_that_a_judge_was_trained_on(
+def test_disputed_points_are_put_as_a_judge_was_trained(
     answered, by_points, panel, medtasks, server, tmp_path
 ):
     server.script = decides_points({"p1", "p3"}, **ODD)
@@ -401,8 +393,7 @@ def test_disputed_points_are_put_with_the_prompt_that_a_judge_was_trained_on(
         for line in (tmp_path / "judge_data" / f"{side}.jsonl").read_text().splitlines()
     ]
     server.asked.clear()
-    outcome = medtasks("judge", "run", "--jury", by_points())
-    assert outcome.code == 0, outcome.text
+    medtasks.done("judge", "run", "--jury", by_points())
     assert {asked.model for asked in server.asked} == {"third"} and len(rows) == 6
 
     def in_order(prompts):
@@ -431,9 +422,7 @@ def test_points_that_read_the_same_are_judged_one_by_one(answered, by_points, me
     assert snapshot(folder)[0]["score"] == 1
 
 
-def test_a_missing_point_leaves_the_case_pending_and_is_asked_for_again(
-    answered, by_points, medtasks, server
-):
+def test_a_missing_point_leaves_a_case_pending_and_is_asked_again(answered, by_points, medtasks, server):
     full = decides_points({"p3"}, **ODD)
     server.script = lambda asked, seen: (
         Reply("不清楚") if asked.model == "third" and point_shown(asked) == "p2" else full(asked, seen)
@@ -460,8 +449,7 @@ def test_a_dry_run_counts_a_request_for_each_point(answered, by_points, medtasks
     answered([row(0), row(1), row(2, 1, 1)])
 
     def counted():
-        outcome = medtasks("judge", "run", "--jury", by_points(), "--dry-run")
-        assert outcome.code == 0, outcome.text
+        outcome = medtasks.done("judge", "run", "--jury", by_points(), "--dry-run")
         rows = [line.split() for line in outcome.out.splitlines()]
         return outcome.out, [int(words[1]) for words in rows if words and words[0] in ("one", "two", "third")]
 
@@ -584,13 +572,10 @@ def test_disputed_cases_wait_in_a_queue_and_have_no_score(disputed):
     ]
 
 
-def test_the_physicians_word_comes_back_through_the_form_and_is_final(
-    disputed, medtasks, panel, server, tmp_path
-):
+def test_the_physicians_word_comes_through_the_form_and_is_final(disputed, medtasks, panel, server, tmp_path):
     folder, _ = disputed
     waiting = folder / "judgements" / f"disputed_{TASK}.jsonl"
-    made = medtasks("human", "export", waiting, "--kind", "points", "-o", "forms")
-    assert made.code == 0, made.text
+    medtasks.done("human", "export", waiting, "--kind", "points", "-o", "forms")
     cases = [json.loads(line) for line in waiting.read_text(encoding="utf-8").splitlines()]
     first = {case["id"] for case in cases if "病例1" in case["question"]}
     third = {point["id"] for case in cases for point in case["points"] if "第3条" in point["text"]}
@@ -599,8 +584,7 @@ def test_the_physicians_word_comes_back_through_the_form_and_is_final(
         return "met" if about["task"] in first and about["unit"] in third else "not_met"
 
     form = write(tmp_path / "forms", "expert_1", decision)
-    read = medtasks("human", "ingest", form, "--key", "forms/key.json", "-o", "decided")
-    assert read.code == 0, read.text
+    medtasks.done("human", "ingest", form, "--key", "forms/key.json", "-o", "decided")
     server.asked.clear()
     outcome = medtasks("judge", "run", "--jury", panel(), "--decisions", "decided/decisions.jsonl")
     found = stored(folder)["metrics"]
@@ -688,9 +672,7 @@ def damage(what):
         (damage(list.clear), "no decisions in it"),
     ],
 )
-def test_decisions_that_cannot_be_right_are_refused_whole(
-    disputed, medtasks, panel, server, tmp_path, change, message
-):
+def test_impossible_decisions_are_refused_whole(disputed, medtasks, panel, server, tmp_path, change, message):
     folder, _ = disputed
     path = write_decisions(tmp_path / "decisions.jsonl", folder, {"p1"}, {"p1"}, change=change)
     before = judgements(folder, TASK)
@@ -775,7 +757,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("value", "total", "message"), FAULTS)
-def test_a_rubric_that_cannot_be_scored_is_named_by_file_and_row(
+def test_a_rubric_without_score_is_named_by_file_and_row(
     case_task, medtasks, data_dir, value, total, message
 ):
     case_task([row(0), {**row(1), "points": value, **({} if total is None else {"total": total})}])
@@ -855,21 +837,16 @@ def test_sample_rows_go_all_the_way(medtasks, panel, server, tmp_path):
     server.script = lambda asked, seen: Reply(
         verdict(ids(asked), ids(asked) if asked.model == "one" else ids(asked)[:-1])
     )
-    made = medtasks(
+    medtasks.done(
         "run", "--model", "oracle", "--data", "sample", "--tasks", ",".join(OPEN), "--output_path", "run"
     )
-    assert made.code == 0, made.text
     assert all("score" not in stored(tmp_path / "run", name)["metrics"] for name in OPEN)
-    outcome = medtasks("judge", "run", "--jury", panel())
-    assert outcome.code == 0, outcome.text
+    outcome = medtasks.done("judge", "run", "--jury", panel())
     assert "SAMPLE DATA" in outcome.out and len(server.asked) == 2 * 6 * 6
     for name in OPEN:
-        sample = tasks_folder() / "mlb" / name.removeprefix("mlb_") / "sample.jsonl"
-        rows = [json.loads(line) for line in sample.read_text().splitlines()]
         lost = [
             item["points"][-1]["weight"] / sum(point["weight"] for point in item["points"])
-            for item in rows
-            if item["_split"] == "test"
+            for item in sample_rows(name)
         ]
         assert max(lost) <= 0.25
         found = stored(tmp_path / "run", name)["metrics"]

@@ -1,10 +1,10 @@
 """References that a model flags, and the jury's scores with and without them."""
 
 import csv
-import json
 
 import pytest
 
+from tests.conftest import read_json
 from tests.judge.server import Reply, coded, verdict
 from tests.judge.test_command import number
 
@@ -40,7 +40,7 @@ def gold(run, jury, medtasks, server):
 def test_scores_stand_by_reference(gold, tmp_path, server):
     done = gold()
     assert done.code == 0 and done.err.endswith("next: medtasks view r1 r2\n"), done.text
-    results = json.loads((tmp_path / "gold" / "gold.json").read_text())
+    results = read_json(tmp_path / "gold" / "gold.json")
     [task] = results["tasks"]
     assert (task["documents"], task["flagged"], task["missing"]) == (6, 2, 0)
     assert task["rank_correlation"] == pytest.approx(1)

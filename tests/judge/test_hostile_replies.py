@@ -39,9 +39,7 @@ def test_one_reply_fails_its_own_request_alone(run, jury, medtasks, metrics, ser
     assert len(server.asked) == asked + 1 and metrics(folder)["judged"] == 1
 
 
-def test_an_exception_in_reading_a_reply_is_the_fault_of_that_request(
-    run, jury, medtasks, metrics, server, monkeypatch
-):
+def test_an_error_in_reading_is_the_fault_of_one_request(run, jury, medtasks, metrics, server, monkeypatch):
     read = reply_module.parse_json
 
     def broken(source, **options):

@@ -1,4 +1,5 @@
 """Judges on one folder, killed again and again: nothing is judged twice, and the limit of money holds."""
+# ruff: noqa: F811
 
 import signal
 
@@ -16,16 +17,8 @@ N, KILLS = 30, 10
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("n", [2, 4, 8])
-def test_judges_that_are_killed_ten_times_stay_within_the_limit(
-    run,
-    priced,  # noqa: F811
-    medtasks,
-    metrics,
-    server,
-    data_dir,
-    tasks,
-    tmp_path,
-    n,
+def test_judges_killed_ten_times_stay_in_limits(
+    run, priced, medtasks, metrics, server, data_dir, tasks, tmp_path, n
 ):
     make_rows(data_dir, "qa", rows(N))
     folder, path = run("qa"), priced("one", max_concurrent=1)

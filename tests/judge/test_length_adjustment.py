@@ -1,7 +1,5 @@
 """What the length of an answer takes off its score or adds to it, as a task file says."""
 
-import json
-
 import numpy as np
 import pytest
 import yaml
@@ -11,7 +9,7 @@ from pydantic import ValidationError
 
 from medtasks_ext.registry import forget, registry
 from medtasks_ext.rows.spec import LengthAdjustment
-from tests.conftest import rewrite_answers
+from tests.conftest import read_json, rewrite_answers, sample_rows
 from tests.judge.server import Reply, Server, coded
 
 TASK = "healthbench_professional_chats"
@@ -58,11 +56,6 @@ def test_a_rule_that_is_none_is_refused(said):
         LengthAdjustment(**said)
 
 
-def rows():
-    lines = registry().datasets[TASK].sample_file.read_text(encoding="utf-8").splitlines()
-    return [row for row in map(json.loads, lines) if row["_split"] == "test"]
-
-
 @pytest.fixture
 def judged(medtasks, tmp_path):
     """The stored results of a run whose answers have these lengths; criteria above 6 points are met."""
@@ -70,7 +63,7 @@ def judged(medtasks, tmp_path):
     def run(lengths: list[int]) -> dict:
         command = ("run", "--model", "oracle", "--tasks", TASK, "--data", "sample", "--output_path", "run")
         assert medtasks(*command).code == 0
-        ids = [row["id"] for row in rows()]
+        ids = [row["id"] for row in sample_rows(TASK)]
         rewrite_answers(tmp_path / "run", TASK, dict(zip(ids, ("x" * n for n in lengths), strict=True)))
         assert medtasks("rescore", "run").code == 0
         with Server(says) as server:
@@ -78,9 +71,8 @@ def judged(medtasks, tmp_path):
             jury.write_text(
                 yaml.safe_dump({"judges": [{"name": "one", "model": "m", "base_url": server.url}]})
             )
-            done = medtasks("judge", "run", "--jury", jury, "--prompts", "own")
-            assert done.code == 0, done.text
-        return json.loads((tmp_path / "run/tasks" / f"{TASK}.json").read_text(encoding="utf-8"))
+            medtasks.done("judge", "run", "--jury", jury, "--prompts", "own")
+        return read_json(tmp_path / "run/tasks" / f"{TASK}.json")
 
     return run
 
@@ -97,9 +89,9 @@ def raw(row):
 
 
 def test_the_adjusted_score_stands_beside_the_score(judged):
-    lengths = [100 + 900 * place for place in range(len(rows()))]
+    lengths = [100 + 900 * place for place in range(len(sample_rows(TASK)))]
     stored = judged(lengths)
-    scores = [raw(row) for row in rows()]
+    scores = [raw(row) for row in sample_rows(TASK)]
     adjusted = [score - 0.0147 * (n - 2000) / 500 for score, n in zip(scores, lengths, strict=True)]
     assert stored["metrics"]["score"] == pytest.approx(np.mean(scores))
     assert stored["metrics"]["score_length_adjusted"] == pytest.approx(np.mean(adjusted))
@@ -108,7 +100,7 @@ def test_the_adjusted_score_stands_beside_the_score(judged):
 
 
 def test_the_mean_is_cut_at_nothing(judged):
-    metrics = judged([60_000] * len(rows()))["metrics"]
+    metrics = judged([60_000] * len(sample_rows(TASK)))["metrics"]
     assert metrics["score_length_adjusted"] == 0 < metrics["score"]
 
 

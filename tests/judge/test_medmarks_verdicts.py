@@ -89,9 +89,7 @@ def quarters(name: str, text: str) -> int | None:
 
 
 @pytest.mark.parametrize("name", sorted(SCORES))
-def test_each_score_is_that_of_medmarks_code_and_what_it_cannot_read_is_no_verdict(
-    name: str, released: Path
-) -> None:
+def test_each_score_is_that_of_medmarks_code_and_the_unread_is_no_verdict(name: str, released: Path) -> None:
     if not list(released.glob("official/*/careqa.py")):
         pytest.skip("the files of Medmarks are not here: medtasks prompts fetch")
     found = [quarters(name, text) for text in replies(name)]

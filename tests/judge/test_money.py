@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from medtasks_ext.judge import engine
+from tests.conftest import read_json
 from tests.engines.server import Reply as Bytes
 from tests.engines.server import Server as ModelServer
 from tests.engines.server import chat
@@ -34,9 +35,7 @@ class Bill:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_judges_charge_no_more_than_the_limit(
-    run, jury, medtasks, server, monkeypatch, data_dir, tasks, seed
-):
+def test_judges_charge_at_most_the_limit(run, jury, medtasks, server, monkeypatch, data_dir, tasks, seed):
     monkeypatch.setattr(engine, "MAX_TRIES", 2)
     make_rows(data_dir, "qa", rows(12))
     bill = Bill(seed)
@@ -98,9 +97,7 @@ def test_a_model_charges_no_more_than_the_limit(medtasks, tmp_path, seed):
     "field",
     ["n", "model", "messages", "stream", "max_tokens", "maxOutputTokens", "max_completion_tokens", "best_of"],
 )
-def test_a_field_that_changes_the_request_is_refused_wherever_it_stands(
-    run, jury, medtasks, server, tmp_path, field
-):
+def test_a_field_that_changes_the_request_is_refused_anywhere(run, jury, medtasks, server, tmp_path, field):
     run("qa")
     path = jury("one", price=PRICE, extra_body={field: 8})
     for more in ((), ("--max-cost", 1, "--allow-field", field), ("--dry-run",)):
@@ -117,20 +114,16 @@ def test_a_field_that_changes_the_request_is_refused_wherever_it_stands(
         assert done.code == 2 and field in done.err and not server.asked
 
 
-def test_an_unknown_field_needs_a_word_under_a_limit_and_stands_in_the_conditions(
-    run, jury, medtasks, server
-):
+def test_an_unknown_field_needs_a_word_under_a_limit_and_is_a_condition(run, jury, medtasks, server):
     folder = run("qa")
     path = jury("one", price=PRICE, extra_body={"service_tier": "priority", "top_p": 0.5})
     done = medtasks("judge", "run", "--jury", path, "--max-cost", 5)
     assert done.code == 2 and "--allow-field service_tier" in done.err and "top_p" not in done.err
     assert not server.asked
     server.script = fair
-    assert (
-        medtasks("judge", "run", "--jury", path, "--max-cost", 5, "--allow-field", "service_tier").code == 0
-    )
+    medtasks.done("judge", "run", "--jury", path, "--max-cost", 5, "--allow-field", "service_tier")
     assert {asked.body["service_tier"] for asked in server.asked} == {"priority"}
-    record = json.loads((folder / "tasks" / "medhelm_qa.json").read_text())
+    record = read_json(folder / "tasks" / "medhelm_qa.json")
     (judge,) = record["conditions"]["asked"]["jury"]["judges"]
     assert {"service_tier": "priority", "top_p": 0.5}.items() <= json.loads(judge["request"]).items()
 
@@ -157,7 +150,7 @@ def test_answers_of_a_call_that_knew_no_price_count_under_a_limit(medtasks, serv
              "--no-preflight", "--output_path", "run")  # fmt: skip
     assert medtasks(*flags, "--config", plain, "--limit", 2).code == 0
     if not scored:  # as a call leaves it that was killed
-        manifest = json.loads((tmp_path / "run/run.json").read_text())
+        manifest = read_json(tmp_path / "run/run.json")
         manifest["tasks"]["medhelm_medqa"]["state"] = "waiting"
         (tmp_path / "run/run.json").write_text(json.dumps(manifest))
     if not kept:
@@ -179,9 +172,7 @@ def test_answers_of_a_call_that_knew_no_price_count_under_a_limit(medtasks, serv
     ],
     ids=["run", "contamination"],
 )
-def test_a_host_that_may_not_have_the_text_is_neither_looked_up_nor_connected_to(
-    tasks, medtasks, monkeypatch, command
-):
+def test_a_host_that_may_not_have_the_text_is_not_even_looked_up(tasks, medtasks, monkeypatch, command):
     def nobody(*_, **__):
         raise AssertionError("the network was touched")
 

@@ -8,7 +8,7 @@ import pytest
 
 from medtasks_ext.judge import engine
 from medtasks_ext.runs.lease import Lease
-from tests.conftest import wait_for
+from tests.conftest import read_json, wait_for
 from tests.judge.conftest import judgements
 from tests.judge.made import make_rows, rows
 from tests.judge.processes import process
@@ -51,9 +51,7 @@ def held_back(server, n):
         ({}, "one served as snapshot"),
     ],
 )
-def test_scores_of_judges_that_were_asked_otherwise_are_never_tested(
-    run, jury, medtasks, server, tmp_path, settings, shown
-):
+def test_judges_asked_otherwise_are_not_tested(run, jury, medtasks, server, tmp_path, settings, shown):
     shutil.copytree(run("qa"), tmp_path / "other")
     assert medtasks("judge", "run", "run", "--jury", jury("one")).code == 0
 
@@ -95,9 +93,7 @@ def test_a_judge_without_a_price_has_no_intents(run, jury, medtasks):
     assert not any("settles" in item or "cost" in item for item in judgements(folder))
 
 
-def test_a_killed_judge_leaves_open_intents_that_count(
-    run, priced, medtasks, metrics, server, data_dir, tasks, tmp_path
-):
+def test_intents_of_a_killed_judge_count(run, priced, medtasks, metrics, server, data_dir, tasks, tmp_path):
     make_rows(data_dir, "qa", rows(20))
     folder, path = run("qa"), priced("one", max_concurrent=4)
     server.script = held_back(server, 3)
@@ -138,9 +134,7 @@ def test_requests_without_a_reply_count_in_later_calls(run, priced, medtasks, se
 
 
 @pytest.mark.parametrize("status", [400, 401, 429, 503])
-def test_a_request_that_the_server_did_not_work_on_costs_nothing(
-    run, priced, medtasks, server, monkeypatch, status
-):
+def test_a_request_that_no_server_worked_on_costs_nothing(run, priced, medtasks, server, monkeypatch, status):
     monkeypatch.setattr(engine, "MAX_TRIES", 2)
     server.script = lambda asked, seen: Reply(status=status)
     folder, path = run("qa"), priced("one", max_concurrent=1)
@@ -258,13 +252,12 @@ def test_another_model_than_was_asked_for_is_named(run, jury, medtasks, server):
         return Reply(body=json.dumps({"model": model, "choices": [{"message": message}]}))
 
     server.script = script
-    outcome = medtasks("judge", "run", "--jury", jury("one", "two", "three"))
-    assert outcome.code == 0
+    outcome = medtasks.done("judge", "run", "--jury", jury("one", "two", "three"))
     said = [line for line in outcome.text.splitlines() if "answered as" in line]
     assert [line.split(":")[0] for line in said] == ["! judge two", "! judge three"]
     assert "asked for two" in said[0] and "answered as small-one" in said[0]
     kept = {(item["judge"], item.get("model", "")) for item in judgements(folder)}
     assert kept == {("one", ""), ("two", "small-one"), ("three", "one")}
-    scores = json.loads((folder / "judgements" / f"{TASK}.json").read_text())
+    scores = read_json(folder / "judgements" / f"{TASK}.json")
     assert scores["served"] == {"two": ["small-one"], "three": ["one"]}
     assert "answered as small-one" in medtasks("judge", "run", "--jury", jury("one", "two", "three")).text

@@ -16,6 +16,7 @@ from medtasks_ext.prompts.official.words import Origin
 from medtasks_ext.registry import registry
 from medtasks_ext.rows.expressions import Template
 from medtasks_ext.rows.points import PointsError, read_points
+from tests.conftest import read_json, sample_rows
 from tests.judge.server import Reply, Server, coded
 
 ORIGIN = Origin("grader.py", "1", "0123456789ab")
@@ -52,21 +53,13 @@ def judged(medtasks, jury, server, tmp_path):
 
     def run(met, folder="run"):
         server.script = says(met)
-        made = medtasks(
+        medtasks.done(
             "run", "--model", "oracle", "--tasks", TASK, "--data", "sample", "--output_path", folder
         )
-        assert made.code == 0, made.text
-        done = medtasks("judge", folder, "--jury", jury, "--prompts", "own")
-        assert done.code == 0, done.text
-        return json.loads((tmp_path / folder / "tasks" / f"{TASK}.json").read_text())["metrics"]
+        medtasks.done("judge", folder, "--jury", jury, "--prompts", "own")
+        return read_json(tmp_path / folder / "tasks" / f"{TASK}.json")["metrics"]
 
     return run
-
-
-def rubrics():
-    lines = registry().datasets[TASK].sample_file.read_text(encoding="utf-8").splitlines()
-    rows = [json.loads(line) for line in lines]
-    return [row for row in rows if row["_split"] == "test"]
 
 
 def by_hand(points, met):
@@ -77,7 +70,7 @@ def by_hand(points, met):
 def test_each_criterion_is_a_request_and_a_perfect_answer_gets_all(judged, server):
     metrics = judged(lambda asked: weight(asked) > 0)
     assert metrics["score"] == 1 and metrics["judged"] == 1 and metrics["judgements_missing"] == 0
-    assert len(server.asked) == sum(len(row["rubrics"]) for row in rubrics())
+    assert len(server.asked) == sum(len(row["rubrics"]) for row in sample_rows(TASK))
     first = server.asked[0]
     assert set(first.texts) == {"question", "item", "response"} and first.texts["question"].startswith(
         "user: "
@@ -92,7 +85,7 @@ def test_points_are_added_up_as_the_authors_do(judged):
     def met(points):
         return points > 6 or -7 < points < 0
 
-    metrics, rows = judged(lambda asked: met(weight(asked))), rubrics()
+    metrics, rows = judged(lambda asked: met(weight(asked))), sample_rows(TASK)
     scores = [by_hand([item["points"] for item in row["rubrics"]], met) for row in rows]
     assert min(scores) < max(scores)
     assert metrics["score"] == pytest.approx(sum(scores) / len(scores))
@@ -113,9 +106,7 @@ def test_a_forged_decision_in_the_answer_is_no_verdict():
         alone.read(forged, {"question": "q", "item": "[5] c", "response": forged})
 
 
-def test_each_criterion_is_asked_in_the_suites_own_words_where_these_are_wished(
-    medtasks, jury, server, tmp_path, monkeypatch
-):
+def test_each_criterion_is_asked_in_the_suites_words_on_wish(medtasks, jury, server, tmp_path, monkeypatch):
     names = ("question", "item", "response")
     slots = {f"<<{name}>>": Template(f"{{{{ {name} }}}}", "test") for name in names}
     words = JuryWords(split_at("GRADE <<question>> ; <<response>> BY <<item>>", slots), slots, ORIGIN)
@@ -125,7 +116,7 @@ def test_each_criterion_is_asked_in_the_suites_own_words_where_these_are_wished(
     assert medtasks(*command).code == 0
     assert medtasks("judge", "run", "--jury", jury, "--prompts", "official").code == 0
     assert {asked.user.partition(" ")[0] for asked in server.asked} == {"GRADE"}
-    stored = json.loads((tmp_path / "run" / "tasks" / f"{TASK}.json").read_text())
+    stored = read_json(tmp_path / "run" / "tasks" / f"{TASK}.json")
     assert stored["metrics"]["judged"] == 1 and stored["conditions"]["asked"]["jury"]["wording"] == "official"
 
 

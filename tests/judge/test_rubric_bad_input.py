@@ -1,14 +1,10 @@
 """Rubrics and dialogues that cannot be used: one message each, no text of a patient, nothing lost."""
 
-import copy
-import json
-
 import pytest
 import yaml
 
 from medtasks_ext.prompts.load import _build
-from medtasks_ext.registry import registry
-from tests.conftest import write_jsonl
+from tests.conftest import read_json, sample_rows, write_jsonl
 from tests.judge.server import Reply, Server, coded
 
 TASK = "healthbench_full"
@@ -26,9 +22,7 @@ def write(data_dir):
 
     def put(change=lambda rows: None):
         _build.cache_clear()
-        lines = registry().datasets[TASK].sample_file.read_text(encoding="utf-8").splitlines()
-        rows = [json.loads(line) for line in lines]
-        kept = [copy.deepcopy(row) for row in rows if row.pop("_split") == "test"]
+        kept = sample_rows(TASK)
         change(kept)
         write_jsonl(data_dir / "healthbench/full/test.jsonl", kept)
         return kept
@@ -76,11 +70,10 @@ def test_a_dialogue_that_ends_with_the_assistant(medtasks, write):
 
 def test_a_criterion_that_is_changed_after_judging(medtasks, write, jury, tmp_path):
     def metrics():
-        return json.loads((tmp_path / "run/tasks" / f"{TASK}.json").read_text(encoding="utf-8"))["metrics"]
+        return read_json(tmp_path / "run/tasks" / f"{TASK}.json")["metrics"]
 
     def judge():
-        done = medtasks("judge", "run", "--jury", jury.file, "--prompts", "own")
-        assert done.code == 0, done.text
+        medtasks.done("judge", "run", "--jury", jury.file, "--prompts", "own")
 
     rows = write()
     n = sum(len(row["rubrics"]) for row in rows)

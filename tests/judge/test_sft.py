@@ -12,7 +12,7 @@ from medtasks_ext.judge.cases import point_rubric, shown_for_point
 from medtasks_ext.judge.protocol import fence_code
 from medtasks_ext.studies.judge_data import expert_decisions, split_by_question
 from medtasks_ext.studies.judge_eval import evaluate
-from tests.conftest import write_jsonl
+from tests.conftest import read_json, write_jsonl
 from tests.judge.server import Reply, coded
 
 
@@ -198,7 +198,7 @@ def test_intervals_resample_questions_with_all_their_points():
 
 
 def read(folder) -> list[dict]:
-    return json.loads((folder / "judge_eval.json").read_text())["figures"]
+    return read_json(folder / "judge_eval.json")["figures"]
 
 
 def test_points_that_the_judge_left_out_are_counted_as_missing_and_nowhere_else(medtasks, tmp_path):

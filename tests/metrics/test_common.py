@@ -69,18 +69,10 @@ NAMES = [f"{process.__module__.rpartition('.')[2]}.{process.__name__}" for proce
 @pytest.mark.parametrize(("process", "answer", "fields"), METRICS, ids=NAMES)
 def test_without_gold_a_document_reports_valid_and_no_score(process, answer, fields):
     [document] = documents([None], labels=["a"], **fields)
-    assert process(document, [parsed(answer)]) == {
-        "valid": 1,
-        "unclosed_reasoning": 0,
-        "scored": 0,
-    }
+    assert process(document, [parsed(answer)]) == {"valid": 1, "unclosed_reasoning": 0, "scored": 0}
     unread = "" if process is choice.process_results else [] if process is codes.process_results else None
     unclosed = parsed(unread, valid=False, unclosed=True)
-    assert process(document, [unclosed]) == {
-        "valid": 0,
-        "unclosed_reasoning": 1,
-        "scored": 0,
-    }
+    assert process(document, [unclosed]) == {"valid": 0, "unclosed_reasoning": 1, "scored": 0}
 
 
 @pytest.mark.parametrize(("process", "answer", "fields"), METRICS, ids=NAMES)

@@ -20,7 +20,7 @@ from medtasks_ext.models.baselines import Oracle
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import STRATEGIES, registry
 from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
-from tests.conftest import write_jsonl
+from tests.conftest import read_json, write_jsonl
 from tests.metrics.build import documents
 
 TASKS = registry()
@@ -54,11 +54,7 @@ def scored(reply: str, gold: dict, database: str) -> dict:
     (document,) = documents([gold])
     document.loaded.database_file = database
     reading = FORMAT.read(reply, document, cot=False)
-    parsed = {
-        "answer": reading.answer,
-        "valid": reading.valid,
-        "unclosed_reasoning": False,
-    }
+    parsed = {"answer": reading.answer, "valid": reading.valid, "unclosed_reasoning": False}
     return ehrsql.process_results(document, [parsed])
 
 
@@ -244,7 +240,7 @@ REAL_ROWS = os.environ.get("MEDTASKS_REAL_ROWS", "")
 
 @pytest.mark.skipif(not REAL_ROWS, reason="MEDTASKS_REAL_ROWS is not set")
 def test_real_rows_on_the_sample_database(data_dir):
-    rows = json.loads((Path(REAL_ROWS) / "ehrsql_eicu" / "eicu" / "valid.json").read_text())
+    rows = read_json(Path(REAL_ROWS) / "ehrsql_eicu" / "eicu" / "valid.json")
     folder = data_dir / "medhelm" / "ehrsql"
     folder.mkdir(parents=True)
     (folder / "test.json").write_text(json.dumps(rows))

@@ -65,11 +65,7 @@ def test_relations_are_scored_as_published(line, event, subject):
         "patterns": ["strict", "loose"],
     }
     got = scores(events.process_relations, block, "entity_1: a, entity_2: b, relation: holder;", line)
-    assert got == {
-        "score": event,
-        "f1_event": event,
-        "f1_subject": subject,
-    }
+    assert got == {"score": event, "f1_event": event, "f1_subject": subject}
 
 
 def scores(process, block, gold, line):

@@ -161,9 +161,8 @@ def test_a_reply_is_valid_when_a_value_of_the_right_kind_is_in_it():
     def valid(row, reply, *, cot=False):
         return FORMAT.read(reply, documents([gold(row)])[0], cot=cot).valid
 
-    assert (
-        valid("physical", "-3.5") and not valid("physical", "09/05/2023") and not valid("physical", "about 3")
-    )
+    assert valid("physical", "-3.5") and not valid("physical", "09/05/2023")
+    assert not valid("physical", "about 3")
     assert valid("date", "1/2/2020") and not valid("date", "20200102")
     assert valid("age", "(1 week, 5 days)") and not valid("age", "12")
     assert valid("physical", "<think>12 or 13</think> 13") and not valid("physical", "<think>13")

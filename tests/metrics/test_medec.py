@@ -13,10 +13,7 @@ from tests.metrics.build import columns, documents
 
 FORMAT = answer_format({"kind": "medec"})
 FAULTY = "12 Oral azithromycin is given."
-ACCURACIES = (
-    "medec_error_flag_accuracy",
-    "medec_error_sentence_accuracy",
-)
+ACCURACIES = ("medec_error_flag_accuracy", "medec_error_sentence_accuracy")
 
 
 def results(gold: str, reply: str, *, cot: bool = False) -> dict:

@@ -417,9 +417,7 @@ LONG = NUMBERS.format(3_000_000) + "SELECT count(*) FROM r"
 
 @on_linux
 @pytest.mark.parametrize(("kills", "rows", "decided"), [(1, {(3_000_000,)}, True), (2, None, False)])
-def test_a_worker_that_is_killed_while_a_query_runs_is_replaced_once(
-    folder, kills, rows, decided, monkeypatch
-):
+def test_a_worker_that_is_killed_in_a_query_is_replaced_once(folder, kills, rows, decided, monkeypatch):
     sandbox = SqlSandbox(folder / "db #1.sqlite", workers=1)
     begun: queue.Queue[int] = queue.Queue()
     run = sql_sandbox._Worker.run

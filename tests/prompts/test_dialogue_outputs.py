@@ -1,12 +1,11 @@
 """What people are shown of a dialogue: all its turns, as text, wherever a prompt of one turn is shown."""
 
-import json
 import shutil
 
 import pytest
 
 from medtasks_ext.registry import registry
-from tests.conftest import rewrite_answers, write_jsonl
+from tests.conftest import rewrite_answers, sample_rows, write_jsonl
 from tests.report.made import data_of
 
 TASK = "healthbench_full"
@@ -17,21 +16,17 @@ HOSTILE = "</script><img src=x onerror=alert(1)> my feet were swollen"
 def hostile(data_dir):
     """The id of a dialogue of several turns whose first turn is hostile; the sample rows are local rows."""
     dataset = registry().datasets[TASK]
-    found = [json.loads(line) for line in dataset.sample_file.read_text(encoding="utf-8").splitlines()]
-    parts = {split: [row for row in found if row["_split"] == split] for split in ("test", "fewshot")}
+    parts = {split: sample_rows(TASK, split) for split in ("test", "fewshot")}
     row = next(row for row in parts["test"] if len(row["prompt"]) > 1)
     row["prompt"][0]["content"] = HOSTILE
     for split, rows in parts.items():
-        for item in rows:
-            del item["_split"]
         write_jsonl(data_dir / dataset.key / f"{split}.jsonl", rows)
     return row["prompt_id"]
 
 
 @pytest.fixture
 def run(medtasks, hostile, tmp_path):
-    done = medtasks("run", "--model", "oracle", "--tasks", TASK, "--output_path", "run")
-    assert done.code == 0, done.text
+    medtasks.done("run", "--model", "oracle", "--tasks", TASK, "--output_path", "run")
     return tmp_path / "run"
 
 
@@ -41,15 +36,13 @@ def test_show_has_the_turns(medtasks, run, hostile):
 
 
 def test_the_viewer_lists_and_finds_a_dialogue_by_its_hostile(medtasks, run, hostile):
-    written = medtasks("view", "run", "-o", "pages")
-    assert written.code == 0, written.text
+    medtasks.done("view", "run", "-o", "pages")
     page = (run.parent / "pages" / f"{TASK}.html").read_text(encoding="utf-8")
     assert "<img src=x" not in page and "my feet were swollen" in page
 
 
 def test_a_report_names_the_turns_and_keeps_text_as_text(medtasks, run):
-    outcome = medtasks("report", "run", "-o", "report")
-    assert outcome.code == 0, outcome.text
+    medtasks.done("report", "run", "-o", "report")
     page = run.parent / "report" / "report.html"
     about = data_of(page)["tasks"][TASK]
     assert about["prompts"]["zero_shot"]["input"] == "{{ prompt }}, turn by turn"
@@ -62,8 +55,7 @@ def test_forms_of_experts_have_all_turns(medtasks, run, tmp_path, kind):
     shutil.copytree(run, tmp_path / "other")
     rewrite_answers(tmp_path / "other", TASK, {f"full-t{n}": f"Answer {n}." for n in range(1, 9)})
     sources = [TASK] if kind == "review" else ["run", "other", "--tasks", TASK]
-    made = medtasks("human", "export", *sources, "--kind", kind, "-o", "forms")
-    assert made.code == 0, made.text
+    medtasks.done("human", "export", *sources, "--kind", kind, "-o", "forms")
     forms = [path.read_text(encoding="utf-8") for path in sorted((tmp_path / "forms").glob("expert_1.*"))]
     assert len(forms) == 1 and all("my feet were swollen" in form for form in forms)
     assert all("<img src=x" not in form for form in forms[1:])

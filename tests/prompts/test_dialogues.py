@@ -27,10 +27,7 @@ TASK = {
     "dataset": f"own/{NAME}",
     "rows": {
         "schemas": [
-            {
-                "columns": {"talk": "the dialogue", "ideal": "an answer"},
-                "types": {"talk": "objects"},
-            }
+            {"columns": {"talk": "the dialogue", "ideal": "an answer"}, "types": {"talk": "objects"}}
         ],
         "identity": "talk",
     },

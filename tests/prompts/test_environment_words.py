@@ -80,9 +80,7 @@ def test_a_template_takes_a_sentence_of_another_file(tmp_path: Path) -> None:
         ({**CALLED, "slots": {"asked": "question"}}, "text is neither one text nor a slot"),
     ],
 )
-def test_another_file_than_the_block_was_written_for_is_named(
-    tmp_path: Path, block: dict[str, Any], said: str
-) -> None:
+def test_another_file_than_the_block_is_of_is_named(tmp_path: Path, block: dict[str, Any], said: str) -> None:
     with pytest.raises(MedtasksError, match=re.escape(said)):
         words(tmp_path, block)
 

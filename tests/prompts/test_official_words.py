@@ -19,7 +19,7 @@ from medtasks_ext.prompts.official.words import words_in
 from medtasks_ext.registry import registry
 from medtasks_ext.runner.proof import verify
 from medtasks_ext.task import MedicalTask
-from tests.conftest import sft_row
+from tests.conftest import read_json, sample_rows, sft_row
 
 ROOT = Path(__file__).resolve().parents[2]
 BRIDGE = ("zero_shot", "five_shot", "no_system")
@@ -54,7 +54,7 @@ def test_a_changed_word_is_found_by_the_proof(helm, tasks_of, monkeypatch):
     released = helm.parents[2]
     root = tasks_of("medhelm/medec")
     monkeypatch.setenv("MEDTASKS_CACHE", str(released))
-    proof = json.loads((ROOT / "tasks/medhelm/official.json").read_text())
+    proof = read_json(ROOT / "tasks/medhelm/official.json")
     (root / "medhelm/official.json").write_text(json.dumps(proof))
     file = root / "medhelm/medec/task.yaml"
     file.write_text(file.read_text().replace("input: Sentences | trim", "input: Sentences | trim | upper"))
@@ -210,8 +210,7 @@ def test_mmlus_prompt_is_that_of_the_installed_lm_eval(subject):
     description = yaml.safe_load((folder / f"mmlu_{subject}.yaml").read_text())["description"]
     template = yaml.safe_load((folder / "_default_template_yaml").read_text())["doc_to_text"]
     dataset = registry().dataset(f"open_medical_llm/mmlu_{subject}")
-    rows = [json.loads(line) for line in dataset.sample_file.read_text(encoding="utf-8").splitlines()]
-    expected = {description + apply_template(template, row) for row in rows if row["_split"] == "test"}
+    expected = {description + apply_template(template, row) for row in sample_rows(dataset.id)}
     documents = load_documents(dataset, cot=False, origin="sample")["test"]
     assert {document["prompt"] for document in documents} == expected
     assert documents[0].loaded.record["artefact"] == "lm_eval"

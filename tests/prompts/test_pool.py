@@ -8,7 +8,7 @@ import pytest
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load, load_documents
 from medtasks_ext.registry import Dataset, registry
-from tests.conftest import sft_row, write_jsonl
+from tests.conftest import read_json, sft_row, write_jsonl
 
 REVISION = "17af9355ef89fba60de966eabaeba797c695f86e"
 
@@ -131,7 +131,7 @@ def overlapping(chip_ctc, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(chip_ctc / "hub"))
     monkeypatch.setattr("huggingface_hub.file_download.constants.HF_HUB_CACHE", str(chip_ctc / "hub"))
     file = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
-    rows = json.loads(file.read_text(encoding="utf-8"))
+    rows = read_json(file)
     rows[0]["input"] = CRITERION
     file.write_text(json.dumps(rows), encoding="utf-8")
     (chip_ctc / "bridge" / "example" / "CHIP-CTC.example.json").write_text(json.dumps(examples()))
@@ -187,7 +187,7 @@ def test_a_test_row_that_is_an_example_of_the_authors_is_not_asked_where_that_is
 def test_a_pool_of_which_no_row_can_be_shown_says_why(overlapping, caplog):
     own = overlapping / "bridge" / "chip_ctc"
     write_jsonl(own / "fewshot.jsonl", examples()[1:2])
-    write_jsonl(own / "test.jsonl", json.loads((overlapping / "bridge" / "CHIP-CTC.SFT.json").read_text()))
+    write_jsonl(own / "test.jsonl", read_json(overlapping / "bridge" / "CHIP-CTC.SFT.json"))
     (overlapping / "bridge" / "CHIP-CTC.SFT.json").unlink()
     n, _, record, said = asked(caplog)
     assert (n, record["n_held_out"], record["n_overlap"], "examples" in record) == (3, 5, 1, False)
@@ -196,8 +196,7 @@ def test_a_pool_of_which_no_row_can_be_shown_says_why(overlapping, caplog):
 
 def test_a_run_says_what_its_examples_share_with_its_test_rows(overlapping, medtasks, tmp_path):
     asked = ("--tasks", "bridge_chip_ctc_5shot", "--prompts", "own", "--output_path", "r")
-    outcome = medtasks("run", "--model", "oracle", *asked)
-    assert outcome.code == 0, outcome.text
+    outcome = medtasks.done("run", "--model", "oracle", *asked)
     said = " ".join(outcome.text.split())
     assert "1 row of the few-shot pool shared text with test rows, and stayed: examples, by" in said
     assert "no few-shot pool" not in said

@@ -4,7 +4,6 @@
 `real_rows.json` holds hashes of HELM's message lists (benchmarks/official/helm_messages.py).
 """
 
-import json
 import os
 import shutil
 from collections import Counter
@@ -15,12 +14,13 @@ import pytest
 from medtasks_ext.prompts.load import load_documents
 from medtasks_ext.registry import registry
 from medtasks_ext.runner.proof import digest
+from tests.conftest import read_json
 
 REAL_ROWS = Path(os.environ.get("MEDTASKS_REAL_ROWS", ""))
 pytestmark = pytest.mark.skipif(
     not os.environ.get("MEDTASKS_REAL_ROWS"), reason="MEDTASKS_REAL_ROWS is not set"
 )
-PROOFS = json.loads((Path(__file__).parent / "real_rows.json").read_text())
+PROOFS = read_json(Path(__file__).parent / "real_rows.json")
 
 
 @pytest.mark.parametrize("name", PROOFS)

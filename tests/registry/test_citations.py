@@ -118,9 +118,7 @@ def test_a_card_has_the_references_of_what_the_run_used(medtasks, tmp_path):
     }  # fmt: skip
 
 
-def test_validate_asks_for_the_entry_of_a_citation_which_may_stand_beside_the_dataset(
-    medtasks, tmp_path, monkeypatch
-):
+def test_validate_asks_for_the_entry_of_a_citation_here_or_beside_it(medtasks, tmp_path, monkeypatch):
     root = tmp_path / "tasks"
     folder = root / "bridge" / "mie"
     shutil.copytree(TASKS.root / "bridge" / "mie", folder)

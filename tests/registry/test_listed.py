@@ -17,7 +17,7 @@ from medtasks_ext.registry.build import build, built_files
 from medtasks_ext.registry.citations import references
 from medtasks_ext.registry.folders import tasks_folder
 from medtasks_ext.report.groups import groups_of
-from tests.conftest import rewrite_answers
+from tests.conftest import read_json, rewrite_answers
 from tests.report.made import data_of, write_run
 from tools.catalogue import pages
 
@@ -168,8 +168,7 @@ def test_lists_and_checks_follow_the_suite(own, medtasks):
     text = references(datasets, [tasks.suites["ward"]])
     assert "% the suite ward" in text and "% the suite bridge" in text
     assert "% the suite ward" not in references([tasks.datasets[NLI]])
-    outcome = medtasks("plan", "ORG/Model-8B", "--tasks", "ward", "--json")
-    assert outcome.code == 0, outcome.text
+    outcome = medtasks.done("plan", "ORG/Model-8B", "--tasks", "ward", "--json")
     assert {item["task"] for item in json.loads(outcome.out)["tasks"]} == {NLI, QA, FALLS}
 
 
@@ -182,7 +181,7 @@ def test_a_run_of_the_suite_rolls_up_into_all_suites(own, medtasks, tmp_path):
     ids = [json.loads(line)["doc"]["id"] for line in (run / f"samples_{QA}.jsonl").open(encoding="utf-8")]
     rewrite_answers(run, QA, dict.fromkeys(ids, "I do not know."))
     assert medtasks("rescore", "run").code == 0
-    groups = json.loads((run / "results.json").read_text(encoding="utf-8"))["groups"]
+    groups = read_json(run / "results.json")["groups"]
     assert groups["ward"]["score,answer"] == 0.5  # each ward counts once: (1 + 1) / 2 and 0
     assert groups["ward_icu"]["score,answer"] == 1 and groups["ward_er"]["score,answer"] == 0
 
@@ -204,8 +203,7 @@ def test_a_run_of_the_suite_rolls_up_into_all_suites(own, medtasks, tmp_path):
     assert datasets[NLI]["suite"] == ["bridge", "ward"] and datasets[FALLS]["suite"] == "ward"
     assert datasets[NLI]["ward"] == "icu"
 
-    outcome = medtasks("card", "run", "-o", "card", "--parts")
-    assert outcome.code == 0, outcome.text
+    medtasks.done("card", "run", "-o", "card", "--parts")
     card = (tmp_path / "card" / "medical-evaluation.md").read_text(encoding="utf-8")
     assert re.search(r"\| WardBench \| zero-shot \| 0\.5000 .*\| 3/3 \|", card)
     assert re.search(r"\| BRIDGE \(partial\) \| zero-shot \| 1\.0000 .*\| 1/87 \|", card)
@@ -215,8 +213,7 @@ def test_models_are_compared_in_the_suite(own, medtasks, tmp_path):
     rows = {NLI: [1.0, 1.0, 0.0], QA: [1.0, 0.0, 0.0], FALLS: [1.0, 1.0, 1.0]}
     write_run(tmp_path / "one", "one", rows)
     write_run(tmp_path / "two", "two", {name: [0.0, *values[1:]] for name, values in rows.items()})
-    outcome = medtasks("report", "one", "two", "-o", "out", "--published", "all")
-    assert outcome.code == 0, outcome.text
+    medtasks.done("report", "one", "two", "-o", "out", "--published", "all")
     report = data_of(tmp_path / "out" / "report.html")
     compared = {item["suite"]: item for item in report["comparisons"]}
     assert compared["ward"]["tasks"] == 3 and compared["bridge"]["tasks"] == 1
@@ -239,8 +236,7 @@ def test_the_catalogue_links_to_the_pages_of_the_others(own):
 def test_plain_lm_eval_runs_the_suite(own, medtasks, tmp_path):
     built_in = tmp_path / "built_in"
     build(Registry(tasks_folder()), built_in)
-    outcome = medtasks("dev", "path")
-    assert outcome.code == 0, outcome.text
+    outcome = medtasks.done("dev", "path")
     manager = TaskManager(
         include_defaults=False, include_path=[str(built_in), outcome.out.strip()], metadata={"data": "sample"}
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+from base64 import b64decode
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -186,10 +188,9 @@ def _sample(number: int, score: float, sample: bool, text: str) -> dict[str, Any
 
 def data_of(page: Path) -> Any:
     """What the script of a page reads."""
-    text = page.read_text(encoding="utf-8")
-    return json.loads(
-        text.partition('<script type="application/json" id="data">')[2].partition("</script>")[0]
-    )
+    head = '<script type="application/json" id="data"'
+    packed, _, content = page.read_text("utf-8").partition(head)[2].partition("</script>")[0].partition(">")
+    return json.loads(gzip.decompress(b64decode(content)) if packed else content)
 
 
 def unpacked(table: Mapping[str, Any]) -> dict[str, list[Any]]:

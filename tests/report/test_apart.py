@@ -41,8 +41,7 @@ def test_several_of_its_tasks_have_no_score_and_one_has():
 def test_no_output_has_a_mean_of_them(medtasks, tmp_path):
     for model in ("a", "b"):
         write_run(tmp_path / model, model, SCORES)
-    shown = medtasks("report", "a", "b", "-o", "report")
-    assert shown.code == 0, shown.text
+    shown = medtasks.done("report", "a", "b", "-o", "report")
     assert "MedHELM live: its tasks are measured unlike each other" in " ".join(shown.out.split())
     table = list(csv.DictReader((tmp_path / "report" / "groups.csv").open(encoding="utf-8")))
     scores = {(row["axis"], row["value"]): row["score"] for row in table if row["suite"] == UNLIKE}
@@ -55,14 +54,12 @@ def test_no_output_has_a_mean_of_them(medtasks, tmp_path):
     assert flags["healthbench_full"] == (True, True)
     assert not [item for item in content["comparisons"] if item["suite"] == UNLIKE]
 
-    compared = medtasks("compare", "a", "b", "--json")
-    assert compared.code == 0, compared.text
+    compared = medtasks.done("compare", "a", "b", "--json")
     assert not [
         name for name in _names(json.loads(compared.out)) if name.startswith(UNLIKE) and name not in TASKS
     ]
 
-    card = medtasks("card", "a", "-o", "card", "--parts")
-    assert card.code == 0, card.text
+    medtasks.done("card", "a", "-o", "card", "--parts")
     written = (tmp_path / "card" / "medical-evaluation.md").read_text(encoding="utf-8")
     assert f"| `{TASKS[0]}` |" in written and "| BRIDGE (partial) |" in written
     assert "| MedHELM live" not in written
@@ -86,8 +83,9 @@ def _names(found):
 
 
 def test_the_end_of_a_run_shows_its_tasks(medtasks):
-    done = medtasks("run", "--model", "oracle", "--tasks", UNLIKE, "--data", "sample", "--output_path", "run")
-    assert done.code == 0, done.text
+    done = medtasks.done(
+        "run", "--model", "oracle", "--tasks", UNLIKE, "--data", "sample", "--output_path", "run"
+    )
     rows = [line.split()[0] for line in done.out.splitlines() if line.strip().startswith(UNLIKE)]
     assert rows == list(TASKS) and "by that reading" not in done.out
 

@@ -7,7 +7,7 @@ import yaml
 from huggingface_hub import ModelCard, parse_eval_result_entries
 from huggingface_hub.repocard_data import model_index_to_eval_results
 
-from tests.conftest import hashed_anew, write_jsonl
+from tests.conftest import hashed_anew, read_json, write_jsonl
 
 TASK = "medhelm_hospice_referral"
 OTHER = "medhelm_clinic_referral"
@@ -24,7 +24,7 @@ def run(medtasks, data_dir, tmp_path):
 
 
 def edit(file, **changes):
-    content = json.loads(file.read_text())
+    content = read_json(file)
     file.write_text(json.dumps({**content, **changes}))
     hashed_anew(file)
     return content
@@ -33,17 +33,14 @@ def edit(file, **changes):
 def from_the_hub(run, task):
     """As if the task's rows had been downloaded."""
     file = run / "tasks" / f"{task}.json"
-    loaded = json.loads(file.read_text())["loaded"]
+    loaded = read_json(file)["loaded"]
     edit(file, loaded={**loaded, "origin": "hub", "revision": "abc123", "where": "org/name@abc123"})
 
 
 def test_the_section_shows_suites_tasks_settings_and_the_command(medtasks, run, tmp_path):
     assert medtasks("card", "run", "-o", "card", "--parts").code == 0
     card, text = ((tmp_path / "card" / name).read_text() for name in ("README.md", "medical-evaluation.md"))
-    scores = {
-        task: json.loads((run / "tasks" / f"{task}.json").read_text())["metrics"]["score"]
-        for task in (TASK, OTHER)
-    }
+    scores = {task: read_json(run / "tasks" / f"{task}.json")["metrics"]["score"] for task in (TASK, OTHER)}
     mean = sum(scores.values()) / 2
     for written in (card, text):
         assert f"| MedHELM (partial) | zero-shot | {mean:.4f} [" in written and "| 2/37 | 24 |" in written
@@ -70,24 +67,20 @@ def test_means_stand_axis_by_axis_in_the_suite_s_order(medtasks, tmp_path):
 
 def test_the_command_of_a_card_makes_the_same_run(medtasks, run, tmp_path):
     medtasks("card", "run", "-o", "card", "--parts")
-    command = json.loads((tmp_path / "card" / "medtasks-manifest.json").read_text())["command"]
+    command = read_json(tmp_path / "card" / "medtasks-manifest.json")["command"]
     assert medtasks(*command.split()[1:], "--output_path", "again").code == 0
-    first, again = (json.loads((tmp_path / name / "run.json").read_text()) for name in ("run", "again"))
+    first, again = (read_json(tmp_path / name / "run.json") for name in ("run", "again"))
     assert first["identity"] == again["identity"] and first["requested"] == again["requested"]
     for task in (TASK, OTHER):
         one, other = (
-            json.loads((tmp_path / name / "tasks" / f"{task}.json").read_text())["metrics"]
-            for name in ("run", "again")
+            read_json(tmp_path / name / "tasks" / f"{task}.json")["metrics"] for name in ("run", "again")
         )
         assert one == other
 
 
 def test_the_hub_reads_suites_from_the_front_matter_and_a_file_has_every_task(medtasks, run, tmp_path):
     medtasks("card", "run", "-o", "card", "--parts")
-    stored = {
-        task: json.loads((run / "tasks" / f"{task}.json").read_text())["metrics"]["score"]
-        for task in (TASK, OTHER)
-    }
+    stored = {task: read_json(run / "tasks" / f"{task}.json")["metrics"]["score"] for task in (TASK, OTHER)}
     card = ModelCard((tmp_path / "card" / "README.md").read_text())
     name, [found] = model_index_to_eval_results(card.data.to_dict()["model-index"])
     assert name == "random-label" and "model-index" not in card.text and card.text.startswith("\n## Medical")
@@ -107,7 +100,7 @@ def test_the_hub_reads_suites_from_the_front_matter_and_a_file_has_every_task(me
 
 def test_a_score_of_answers_that_could_not_be_read_is_warned_of_first(medtasks, run, tmp_path):
     file = run / "tasks" / f"{TASK}.json"
-    metrics = json.loads(file.read_text())["metrics"]
+    metrics = read_json(file)["metrics"]
     edit(file, metrics={**metrics, "valid": 0.0}, intervals={})
     outcome = medtasks("card", "run", "-o", "card", "--parts")
     text = (tmp_path / "card" / "medical-evaluation.md").read_text() if outcome.code == 0 else outcome.err
@@ -131,8 +124,7 @@ def test_entries_for_the_hub_name_dataset_and_revision(medtasks, tmp_path, data_
         for n in range(9)
     ]
     write_jsonl(data_dir / "medhelm" / "medqa" / "test.jsonl", rows)
-    outcome = medtasks("run", "--model", "oracle", "--tasks", "medhelm_medqa", "--output_path", "run")
-    assert outcome.code == 0, outcome.err
+    medtasks.done("run", "--model", "oracle", "--tasks", "medhelm_medqa", "--output_path", "run")
     from_the_hub(tmp_path / "run", "medhelm_medqa")
     assert medtasks("card", "run", "-o", "card", "--parts").code == 0
     content = yaml.safe_load((tmp_path / "card" / ".eval_results" / "medhelm_medqa.yaml").read_text())
@@ -143,7 +135,7 @@ def test_entries_for_the_hub_name_dataset_and_revision(medtasks, tmp_path, data_
 
 def test_the_every_eval_ever_record_has_what_its_schema_requires(medtasks, run, tmp_path):
     medtasks("card", "run", "-o", "card", "--parts")
-    record = json.loads((tmp_path / "card" / "every_eval_ever.json").read_text())
+    record = read_json(tmp_path / "card" / "every_eval_ever.json")
     required = {
         *("schema_version", "evaluation_id", "retrieved_timestamp", "source_metadata"),
         *("model_info", "eval_library", "evaluation_results"),
@@ -158,9 +150,7 @@ def test_the_every_eval_ever_record_has_what_its_schema_requires(medtasks, run, 
         assert all(isinstance(value, str) for value in result["score_details"]["details"].values())
 
 
-def test_the_manifest_names_what_a_repeat_needs_and_no_path_of_this_machine(
-    medtasks, run, tmp_path, data_dir
-):
+def test_the_manifest_has_what_a_repeat_needs_and_no_path_of_this_machine(medtasks, run, tmp_path, data_dir):
     medtasks("card", "run", "-o", "card", "--parts")
     text = (tmp_path / "card" / "medtasks-manifest.json").read_text()
     record = json.loads(text)

@@ -15,7 +15,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.report.view.viewer import Viewer
 from medtasks_ext.runs.sums import state_of
-from tests.conftest import ROOT
+from tests.conftest import ROOT, read_json
 from tests.engines.server import Reply, Server, chat
 from tests.report.viewed import EVENTS, LABEL
 
@@ -132,16 +132,12 @@ def test_a_run_is_watched_from_before_its_first_answer_to_its_end(run, gate, tmp
     assert task["asked"] == len({item["document"] for item in outcomes(folder, task["task"])})
     time.sleep(0.6)
     overview = viewer.answer("overview", {})
-    states = {name: entry["state"] for name, entry in manifest(folder)["tasks"].items()}
+    states = {name: entry["state"] for name, entry in read_json(folder / "run.json")["tasks"].items()}
     assert set(states.values()) <= {"done", "incomplete"} and not viewer.going_on
     assert overview["runs"][0]["live"] is None
     assert {
         item["answers"][0]["task"]: item["answers"][0]["state"] for item in overview["datasets"]
     } == states
-
-
-def manifest(folder):
-    return json.loads((folder / "run.json").read_text())
 
 
 def test_a_killed_run_is_shown_as_stopped_and_stays_as_it_is(run, gate, tmp_path, medtasks):

@@ -15,7 +15,7 @@ from medtasks_ext.metrics.glossary import meanings, rule
 from medtasks_ext.registry import registry
 from medtasks_ext.results.resampled import load_resampled
 from medtasks_ext.stats.comparison import compare_resamples
-from tests.conftest import ROOT
+from tests.conftest import ROOT, read_json
 from tests.report.made import data_of, unpacked, write_run
 
 OPEN, GATED, PRIVATE = "bridge_ade_identification", "bridge_c_emrs", "medhelm_hospice_referral"
@@ -41,8 +41,7 @@ def line(text, *words):
 
 
 def test_a_run_is_summed_up_by_suite_and_strategy(medtasks, runs):
-    outcome = medtasks("report", "a", "--published", "none")
-    assert outcome.code == 0, outcome.text
+    outcome = medtasks.done("report", "a", "--published", "none")
     assert line(outcome.out, "BRIDGE, zero-shot")[2:3] == ["0.9000"]
     assert line(outcome.out, "BRIDGE, zero-shot")[-4:] == ["100.0%", "–", "2/87", "partial"]
     assert line(outcome.out, "BRIDGE, chain of thought")[4] == "0.7500"
@@ -128,7 +127,7 @@ def test_documents_that_were_chosen_by_hand_are_compared_by_their_names(medtasks
 
 def test_unlike_tasks_of_an_entry_and_unlike_entries_of_a_model_are_named(medtasks, runs):
     file = runs / "b" / "tasks" / f"{GATED}.json"
-    content = json.loads(file.read_text())
+    content = read_json(file)
     content["conditions"]["asked"]["wording"]["kind"] = "official"
     file.write_text(json.dumps(content))
     write_run(runs / "hot", "ORG/b", {OPEN: GOOD}, settings={"gen_kwargs": {"temperature": 1}}, notes=["odd"])
@@ -335,10 +334,10 @@ def test_agreement_of_judges_is_passed_on(medtasks, tmp_path):
     metrics = {"score": 0.5, "judged": 0.9, "judgements_missing": 3.0, "assessor_kappa": 0.61}
     write_run(tmp_path / "a", "ORG/a", {OPEN: GOOD})
     (tmp_path / "a" / "judgements").mkdir()
-    stored = json.loads((tmp_path / "a" / "tasks" / f"{OPEN}.json").read_text())
+    stored = read_json(tmp_path / "a" / "tasks" / f"{OPEN}.json")
     stored |= {"task": judged, "metrics": {**stored["metrics"], **metrics}, "intervals": {}}
     (tmp_path / "a" / "tasks" / f"{judged}.json").write_text(json.dumps(stored))
-    manifest = json.loads((tmp_path / "a" / "run.json").read_text())
+    manifest = read_json(tmp_path / "a" / "run.json")
     manifest["tasks"][judged] = {"state": "done"}
     (tmp_path / "a" / "run.json").write_text(json.dumps(manifest))
     snapshot = {"judges": [{"name": "one"}, {"name": "two"}], "documents": []}
@@ -359,8 +358,7 @@ def test_agreement_of_judges_is_passed_on(medtasks, tmp_path):
 def test_a_real_run_on_sample_rows_is_reported(medtasks, tmp_path):
     names = f"{OPEN},{GATED},mlb_cmexam,medhelm_aci_bench"
     medtasks("run", "--model", "oracle", "--data", "sample", "--tasks", names, "--output_path", "run")
-    outcome = medtasks("report", "run", "-o", "out", "--strategy", "zero_shot")
-    assert outcome.code == 0, outcome.text
+    outcome = medtasks.done("report", "run", "-o", "out", "--strategy", "zero_shot")
     assert "SAMPLE DATA: synthetic rows, not a result" in outcome.out
     data = payload(tmp_path / "out")
     coverage = unpacked(data["coverage"])

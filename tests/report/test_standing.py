@@ -13,6 +13,7 @@ from medtasks_ext.registry import registry
 from medtasks_ext.results.document_scores import score_statistic
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.stats.statistic import mean
+from tests.conftest import read_json
 from tests.report.made import data_of, write_run
 
 TASKS = registry()
@@ -136,7 +137,7 @@ def test_tasks_under_other_conditions_have_no_rank(medtasks, tmp_path):
 def test_tasks_under_other_conditions_are_left_out_and_named(medtasks, tmp_path):
     write_run(tmp_path / "run", "ORG/med-8b", like("gemma-3-27b-it", SOME[:5]), **ASKED)
     file = tmp_path / "run" / "tasks" / f"{SOME[4].id}.json"
-    record = json.loads(file.read_text())
+    record = read_json(file)
     record["conditions"]["asked"]["wording"]["kind"] = "own"
     file.write_text(json.dumps(record))
     found = standing(medtasks)

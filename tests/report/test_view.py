@@ -16,6 +16,7 @@ from medtasks_ext.report.view.column import Flag
 from medtasks_ext.report.view.document import MOST
 from medtasks_ext.report.view.server import ViewServer, write_bundle
 from medtasks_ext.report.view.viewer import Viewer
+from tests.conftest import read_json
 from tests.report.made import data_of
 from tests.report.viewed import CODES, EVENTS, HOSTILE, LABEL, LONG, TASKS, make_runs
 
@@ -55,7 +56,7 @@ def test_the_runs_and_their_scores_are_those_of_the_results(made, viewer):
     assert {item["id"] for item in overview["datasets"]} == set(TASKS) and overview["sample"]
     for item in overview["datasets"]:
         for answer in item["answers"]:
-            stored = json.loads((made[answer["run"]] / "tasks" / f"{answer['task']}.json").read_text())
+            stored = read_json(made[answer["run"]] / "tasks" / f"{answer['task']}.json")
             assert answer["score"] == stored["metrics"]["score"]
 
 
@@ -158,7 +159,7 @@ def test_the_search_looks_into_prompts_answers_and_gold(viewer):
 
 
 def test_plain_lm_eval_is_viewed_like_a_run(made, tmp_path):
-    task = json.loads((made[0] / "tasks" / f"{LABEL}.json").read_text())
+    task = read_json(made[0] / "tasks" / f"{LABEL}.json")
     results = {f"{name},answer": value for name, value in task["metrics"].items()}
     content = {
         "results": {LABEL: results}, "configs": {LABEL: task["config"]}, "versions": {LABEL: "1-A"},
@@ -192,7 +193,7 @@ def test_plain_lm_eval_is_viewed_like_a_run(made, tmp_path):
 def test_answers_of_a_task_that_is_not_scored_yet_are_shown(runs):
     run = runs[0]
     (run / f"samples_{LABEL}.jsonl").rename(run / "aside")
-    manifest = json.loads((run / "run.json").read_text())
+    manifest = read_json(run / "run.json")
     manifest["tasks"][LABEL] |= {"state": "waiting"}
     (run / "run.json").write_text(json.dumps(manifest))
     viewer = Viewer([run], registry())
@@ -315,11 +316,11 @@ def test_each_server_has_an_address_of_its_own(viewer):
 
 def not_sample(run):
     for file in (run / "tasks").glob("*.json"):
-        record = json.loads(file.read_text())
+        record = read_json(file)
         record["metrics"].pop("SAMPLE_DATA")
         record["conditions"]["asked"]["rows"]["source"] = "suite"
         file.write_text(json.dumps(record))
-    manifest = json.loads((run / "run.json").read_text())
+    manifest = read_json(run / "run.json")
     manifest["identity"]["settings"]["data"] = None
     (run / "run.json").write_text(json.dumps(manifest))
 
@@ -423,7 +424,7 @@ def test_strategies_of_one_run_stand_side_by_side(medtasks, tmp_path):
 def test_a_task_that_is_being_asked_shows_prompts_as_they_were_sent(runs):
     run = runs[1]
     (run / f"samples_{LABEL}.jsonl").unlink()
-    manifest = json.loads((run / "run.json").read_text())
+    manifest = read_json(run / "run.json")
     manifest["tasks"][LABEL]["state"] = "waiting"
     (run / "run.json").write_text(json.dumps(manifest))
     outcomes = (run / "responses" / f"{LABEL}.jsonl").read_text().splitlines()

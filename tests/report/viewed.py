@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import command, rewrite_answers
+from tests.conftest import command, read_json, rewrite_answers
 
 LABEL, EVENTS, CODES = "bridge_mednli", "bridge_ade_extraction", "medhelm_mimic_iv_billing_code"
 TASKS = (LABEL, EVENTS, CODES)
@@ -43,7 +43,7 @@ def make_runs(root: Path) -> tuple[Path, Path]:
             for task, texts in answers.items():
                 rewrite_answers(root / name, task, texts)
             command("rescore", name)
-            manifest = json.loads((root / name / "run.json").read_text(encoding="utf-8"))
+            manifest = read_json(root / name / "run.json")
             manifest["identity"]["model"]["model_args"] = {"model": f"model-{name}"}
             (root / name / "run.json").write_text(json.dumps(manifest), encoding="utf-8")
     return root / "one", root / "two"

@@ -208,8 +208,7 @@ def test_a_setting_is_marked_in_every_output(medtasks, tmp_path, drawn):
     write(tmp_path, "usual")
     write(tmp_path, "more", *drawn)
     # report, its page and its tables
-    outcome = medtasks("report", "more", "-o", "out")
-    assert outcome.code == 0, outcome.text
+    outcome = medtasks.done("report", "more", "-o", "out")
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     [row] = [item for item in rows_of(tmp_path / "out" / "results.csv") if item["metric"] == "score"
              and item["kind"] == "medtasks"]  # fmt: skip

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from medtasks_ext.runs.conditions import Judge, Jury
-from tests.conftest import hashed_anew
+from tests.conftest import hashed_anew, read_json
 from tests.report.made import data_of, write_run
 
 TASK = "bridge_chip_ctc"
@@ -126,9 +126,7 @@ FEWER = {"generation_kwargs": {"do_sample": False, "max_gen_toks": 50}}
 
 
 @pytest.mark.parametrize("known", ["neither", "the first", "the second", "both"])
-def test_another_budget_can_move_a_score_unless_both_are_known_to_have_cut_no_answer(
-    medtasks, tmp_path, known
-):
+def test_another_budget_can_move_a_score_unless_both_have_cut_no_answer(medtasks, tmp_path, known):
     """Where nobody counted the answers that fill their budget, they may be many."""
     uncounted = {"cut": without(CUT, "answers_cut")}
     write(tmp_path, "a", GOOD, {"record": {} if known in ("the first", "both") else uncounted})
@@ -157,7 +155,7 @@ def test_the_card_holds_the_conditions(medtasks, tmp_path, pair):
     records = []
     for name in ("base", other):
         assert medtasks("card", name, "-o", f"card_{name}").code == 0
-        manifest = json.loads((tmp_path / f"card_{name}" / "medtasks-manifest.json").read_text())
+        manifest = read_json(tmp_path / f"card_{name}" / "medtasks-manifest.json")
         records.append(manifest["tasks"][f"{TASK}_5shot"]["conditions"])
     assert records[0]["schema"] == 1
     assert {key for key in records[0] if records[0][key] != records[1].get(key)} - {"answers_cut"} == {
@@ -189,13 +187,11 @@ def test_the_export_says_or_refuses_what_differs(medtasks, tmp_path, changes, co
 
 
 @pytest.mark.parametrize("instruction", ["own", "official, own strategy line"])
-def test_the_export_takes_other_words_where_that_is_asked_for_and_each_row_says_so(
-    medtasks, tmp_path, instruction
-):
+def test_the_export_takes_other_words_on_wish_and_each_row_says_so(medtasks, tmp_path, instruction):
     write_run(tmp_path / "a", "ORG/a", {TASK: GOOD}, loaded={"instruction": instruction})
     outcome = medtasks("export", "bridge", "a", "-o", "out", "--own-words")
     assert outcome.code == 0 and "not asked in the suite's own words" in outcome.out
-    rows = json.loads(next((tmp_path / "out").rglob("*.json")).read_text(encoding="utf-8"))
+    rows = read_json(next((tmp_path / "out").rglob("*.json")))
     assert len(rows) == 40 and all("not asked in the suite's own words" in row["notes"] for row in rows)
 
 
@@ -206,7 +202,7 @@ def test_the_export_keeps_to_what_the_leaderboard_takes_and_names_the_rest(medta
         loaded={"instruction": "official"},
     )  # fmt: skip
     file = run / "tasks" / "bridge_ade_identification.json"
-    record = json.loads(file.read_text())
+    record = read_json(file)
     record["loaded"]["rebuilt"] = True
     file.write_text(json.dumps(record))
     hashed_anew(file)
@@ -215,13 +211,11 @@ def test_the_export_keeps_to_what_the_leaderboard_takes_and_names_the_rest(medta
     assert "left out: a: bridge_ade_identification was run on rows rebuilt" in outcome.err
     [path] = (tmp_path / "out").rglob("*.json")
     assert path.name == "CHIP-CTC-direct-greedy-42.result.json"
-    assert "notes" not in json.loads(path.read_text(encoding="utf-8"))[0]
+    assert "notes" not in read_json(path)[0]
 
 
 @pytest.mark.parametrize("condition", [*MOVING, *CLOSE])
-def test_runs_of_one_model_that_differ_in_a_condition_are_not_joined_though_scores_agree(
-    medtasks, tmp_path, condition
-):
+def test_runs_of_a_model_that_differ_in_a_condition_are_not_joined(medtasks, tmp_path, condition):
     write(tmp_path / "one", "base", GOOD, {})
     write(tmp_path / "twin", "base", GOOD, {})
     changes = {**MOVING, **CLOSE}[condition]
@@ -248,9 +242,7 @@ def test_runs_of_one_model_that_differ_in_a_condition_are_not_joined_though_scor
         ({"limit": 5}, "documents"),
     ],
 )
-def test_runs_whose_settings_differ_are_not_joined_though_they_share_no_task(
-    medtasks, tmp_path, settings, condition
-):
+def test_runs_of_other_settings_without_a_shared_task_are_not_joined(medtasks, tmp_path, settings, condition):
     write(tmp_path / "one", "base", GOOD, {})
     write_run(tmp_path / "other", "ORG/base", {"bridge_ade_identification": GOOD}, settings=settings)
     found = json.loads(medtasks("report", "one/base", "other", "--published", "none", "--json").out)

@@ -150,9 +150,7 @@ def plain(folder, arguments, **flags):
         ({"dtype": "float16"}, False),
     ],
 )
-def test_arguments_of_place_and_speed_make_no_other_model_and_those_that_cut_do(
-    tmp_path, arguments, one_model
-):
+def test_arguments_of_place_and_speed_make_no_other_model_those_that_cut_do(tmp_path, arguments, one_model):
     folders = [plain(tmp_path / "one", {}), plain(tmp_path / "two", arguments)]
     entries = read_results(folders, registry()).entries
     assert (len(entries) == 1) == one_model

@@ -11,6 +11,7 @@ from medtasks_ext.registry.datalock import DataLock, LockedPart, LockedRows, See
 from medtasks_ext.results.conditions import comparable, facts, of_the_paper
 from medtasks_ext.results.confirmed import Confirmed, confirmed, confirmed_words, counted
 from medtasks_ext.runs.conditions import Asked, Conditions, Observed, Rows, Shots, Wording
+from tests.conftest import read_json
 
 TASK = "bridge_brainmri_ais"
 N = registry().datasets[TASK].n_documents
@@ -107,7 +108,7 @@ def invented(tmp_path, monkeypatch):
 def test_invented_rows_with_anybodys_words_are_claimed_everywhere(medtasks, tmp_path, invented):
     asked = ("run", "--tasks", TASK, "--model", "random-label", "--output_path", "run")
     assert medtasks(*asked).code == 0
-    record = json.loads((tmp_path / "run" / "tasks" / f"{TASK}.json").read_text())["conditions"]["asked"]
+    record = read_json(tmp_path / "run" / "tasks" / f"{TASK}.json")["conditions"]["asked"]
     assert record["wording"]["kind"] == "official" and "folded" not in record["rows"]
     outcome = medtasks("report", "run", "-o", "out")
     said = " ".join(outcome.out.split())

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from tests.conftest import read_json
+
 TASK = "bridge_chip_ctc"
 
 
@@ -16,7 +18,7 @@ def run(medtasks, chip_ctc, tmp_path):
 def planted(run, interval):
     """Another score in the result, with an interval of its own."""
     file = run / "tasks" / f"{TASK}.json"
-    content = json.loads(file.read_text())
+    content = read_json(file)
     content["metrics"]["score"] = 0.99
     low, high = interval
     content["intervals"]["score"] |= {"interval_low": low, "interval_high": high}
@@ -56,7 +58,7 @@ def test_an_interval_that_does_not_hold_its_score_leaves_its_task_out(medtasks, 
 
 def test_a_number_of_documents_that_does_not_fit_leaves_its_task_out(medtasks, run):
     file = run / "tasks" / f"{TASK}.json"
-    content = json.loads(file.read_text())
+    content = read_json(file)
     file.write_text(json.dumps({**content, "n": content["n"] - 1}))
     outcome = medtasks("report", "run", "--published", "none", "-o", "report")
     assert "says 7 documents, and run.json 8" in outcome.text

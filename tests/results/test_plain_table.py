@@ -1,6 +1,5 @@
 """Plain `lm_eval` prints no metric that is for records only, and a report knows them all the same."""
 
-import json
 import subprocess
 import sys
 
@@ -8,6 +7,7 @@ import pytest
 
 from medtasks_ext.registry import registry
 from medtasks_ext.results.entries import read_results
+from tests.conftest import read_json
 
 TASKS = ["bridge_mednli", "medhelm_medcalc_bench", "mlb_chip_cdn"]
 FOR_RECORDS = {"unclosed_reasoning"}
@@ -47,7 +47,7 @@ def plain(built_tasks, tmp_path_factory):
 
 def test_the_table_has_no_rows_of_records(plain):
     folder, printed = plain
-    results = json.loads(next(folder.rglob("results_*.json")).read_text())["results"]
+    results = read_json(next(folder.rglob("results_*.json")))["results"]
     assert not [name for name in FOR_RECORDS if name in printed]
     for task in TASKS:
         named = {key.partition(",")[0] for key in results[task]}

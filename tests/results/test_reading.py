@@ -10,7 +10,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.results.conditions import comparable
 from medtasks_ext.results.entries import read_results
-from tests.conftest import hashed_anew, write_jsonl
+from tests.conftest import hashed_anew, read_json, write_jsonl
 from tests.report.made import write_run
 
 TASK, OTHER = "medhelm_hospice_referral", "medhelm_clinic_referral"
@@ -28,15 +28,14 @@ def run(medtasks, data_dir, tmp_path):
         write_jsonl(data_dir / "medhelm" / name / "test.jsonl", rows)
 
     def call(folder, *more, model="random-label", tasks=TASK):
-        outcome = medtasks("run", "--model", model, "--tasks", tasks, "--output_path", folder, *more)
-        assert outcome.code == 0, outcome.err
+        medtasks.done("run", "--model", model, "--tasks", tasks, "--output_path", folder, *more)
         return tmp_path / folder
 
     return call
 
 
 def edit(file, change):
-    content = json.loads(file.read_text())
+    content = read_json(file)
     change(content)
     file.write_text(json.dumps(content))
     hashed_anew(file)
@@ -47,7 +46,7 @@ def test_a_run_is_read_with_scores_intervals_settings_and_documents(run):
     results = read(folder)
     [entry] = results.entries
     experiment = entry.experiments[TASK]
-    stored = json.loads((folder / "tasks" / f"{TASK}.json").read_text())
+    stored = read_json(folder / "tasks" / f"{TASK}.json")
     assert results.faults == []
     assert (entry.model, entry.kind, entry.sample) == ("random-label", "medtasks", False)
     assert experiment.score == stored["metrics"]["score"] and experiment.n == 12
@@ -66,7 +65,7 @@ def test_plain_lm_eval_output_gives_the_same_numbers(run, tmp_path):
     for task in (TASK, OTHER):
         one, other = ours.experiments[task], theirs.experiments[task]
         assert one.metrics == other.metrics and one.intervals == other.intervals
-        written = json.loads(next(plain.glob("results_*.json")).read_text())["results"][task]
+        written = read_json(next(plain.glob("results_*.json")))["results"][task]
         order = [key.partition(",")[0] for key in written if key.endswith(",answer") and "_stderr" not in key]
         assert list(other.metrics)[: len(order)] == order
         assert one.words == other.words and one.n == other.n
@@ -75,7 +74,7 @@ def test_plain_lm_eval_output_gives_the_same_numbers(run, tmp_path):
 
 
 def as_lm_eval(folder, target, model_args="pretrained=org/model,dtype=float32"):
-    content = json.loads((folder / "results.json").read_text())
+    content = read_json(folder / "results.json")
     content["config"] = {"model": "random-label", "model_args": model_args, "gen_kwargs": {}}
     content["chat_template"] = None
     target.mkdir()

@@ -8,7 +8,7 @@ import pytest
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import Dataset, registry
-from tests.conftest import declare_suites, sft_row, write_jsonl
+from tests.conftest import declare_suites, read_json, sft_row, write_jsonl
 
 TASKS = registry().datasets
 CHIP_CTC = TASKS["bridge_chip_ctc"].folder
@@ -24,7 +24,7 @@ def fails(folder, *, cot=False, shots=0) -> MedtasksError:
 
 def edit(chip_ctc, change):
     path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
-    rows = json.loads(path.read_text())
+    rows = read_json(path)
     change(rows)
     path.write_text(json.dumps(rows))
     return path
@@ -113,7 +113,7 @@ def test_values_of_an_official_row_are_accepted_as_the_official_scorer_does(data
 
 def test_an_example_file_with_too_few_rows_is_named_where_shots_are_needed(chip_ctc):
     path = chip_ctc / "bridge" / "example" / "CHIP-CTC.example.json"
-    path.write_text(json.dumps(json.loads(path.read_text())[:3]))
+    path.write_text(json.dumps(read_json(path)[:3]))
     error = fails(CHIP_CTC, shots=5)
     assert str(path) in str(error) and "5 shots asked for, the few-shot pool has 3 rows" in str(error)
     assert load_documents(Dataset(CHIP_CTC), cot=False)["test"]

@@ -18,8 +18,8 @@ from medtasks_ext.registry import Dataset, registry
 from medtasks_ext.rows.authors import authors_of
 from medtasks_ext.rows.columns import Column
 from medtasks_ext.rows.fields import columns_of
-from medtasks_ext.rows.sources import SPLIT_KEY
 from medtasks_ext.rows.spec import DatasetSpec, dataset_spec
+from tests.conftest import sample_rows
 
 DATASETS = list(registry().datasets)
 PARTS = 12  # of which one runs every day
@@ -57,12 +57,7 @@ class Corruptible:
     def __init__(self, dataset: Dataset, folder) -> None:
         self.dataset = dataset
         self.spec: DatasetSpec = dataset_spec(dataset)
-        rows = [json.loads(line) for line in dataset.sample_file.read_text().splitlines()]
-        self.rows = [
-            {key: value for key, value in row.items() if key != SPLIT_KEY}
-            for row in rows
-            if row[SPLIT_KEY] == "test"
-        ]
+        self.rows = sample_rows(dataset.id)
         self.place = folder / dataset.metadata.suite / dataset.folder.name
         self.place.mkdir(parents=True)
         if database := self.spec.rows.database:

@@ -13,6 +13,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.prompts.load import check_rows
 from medtasks_ext.registry import registry
+from tests.conftest import sample_rows
 
 HOSPICE = registry().datasets["medhelm_hospice_referral"]
 MARKER = "Zwölf Tage Fieber"
@@ -100,14 +101,13 @@ def test_a_workbook_is_told_by_its_content_whatever_its_name_says(data_dir):
 
 def test_lists_and_objects_stand_in_cells_as_json_or_as_python_prints_them(data_dir):
     exam = registry().datasets["mlb_maexam"]
-    rows = [json.loads(line) for line in exam.sample_file.read_text().splitlines()]
-    rows = [{key: row[key] for key in ("question", "options", "answer")} for row in rows]
+    rows, header = sample_rows("mlb_maexam", ""), ["question", "options", "answer"]
     folder = data_dir / "mlb" / "maexam"
     folder.mkdir(parents=True)
     texts = []
     for number, write in enumerate((json.dumps, str)):
         cells = [[row["question"], write(row["options"]), write(row["answer"])] for row in rows]
-        (folder / "test.csv").write_text(as_csv(",;"[number], header=list(rows[0]), rows=cells))
+        (folder / "test.csv").write_text(as_csv(",;"[number], header=header, rows=cells))
         found = check_rows(exam, "local")
         assert not found.faults
         texts.append([(item["prompt"], item["gold"]) for item in found.test])
@@ -116,7 +116,7 @@ def test_lists_and_objects_stand_in_cells_as_json_or_as_python_prints_them(data_
 
 def test_numbers_of_a_workbook_are_what_a_csv_of_it_holds(data_dir):
     medec = registry().datasets["medhelm_medec"]
-    rows = [json.loads(line) for line in medec.sample_file.read_text().splitlines()]
+    rows = sample_rows("medhelm_medec", "")
     header = ["Text ID", "Sentences", "Error Flag", "Error Sentence ID", "Corrected Sentence"]
     folder = data_dir / "medhelm" / "medec"
     folder.mkdir(parents=True)
@@ -163,9 +163,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("name", "content", "message", "remedy"), FAULTS)
-def test_a_file_that_cannot_be_read_says_what_where_and_how_to_mend_it(
-    data_dir, monkeypatch, name, content, message, remedy
-):
+def test_an_unreadable_file_says_what_where_and_remedy(data_dir, monkeypatch, name, content, message, remedy):
     monkeypatch.setenv("MEDTASKS_SHOW_TEXT", "0")
     path = put(data_dir, name, content)
     with pytest.raises(MedtasksError) as error:

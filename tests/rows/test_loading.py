@@ -9,7 +9,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import Dataset, registry
 from medtasks_ext.suites import bridge
-from tests.conftest import sft_row, write_jsonl
+from tests.conftest import read_json, sample_rows, sft_row, write_jsonl
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 
@@ -43,7 +43,7 @@ def test_an_official_instruction_is_used_as_it_stands_and_swapped_for_cot(chip_c
     digest = hashlib.sha256(SENTENCE.encode()).hexdigest()
     monkeypatch.setattr(bridge, "DIRECT_SENTENCE", (len(SENTENCE), digest))
     path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
-    rows = [{**row, "instruction": OFFICIAL} for row in json.loads(path.read_text())]
+    rows = [{**row, "instruction": OFFICIAL} for row in read_json(path)]
     path.write_text(json.dumps(rows))
     direct, cot = (load_documents(Dataset(CHIP_CTC), cot=cot)["test"][0] for cot in (False, True))
     assert direct["system"] == OFFICIAL
@@ -55,14 +55,14 @@ def test_an_official_instruction_is_used_as_it_stands_and_swapped_for_cot(chip_c
 
 def test_an_official_instruction_without_the_sentence_keeps_its_prompt_under_cot(chip_ctc):
     path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
-    rows = [{**row, "instruction": "Name the category."} for row in json.loads(path.read_text())]
+    rows = [{**row, "instruction": "Name the category."} for row in read_json(path)]
     path.write_text(json.dumps(rows))
     assert load_documents(Dataset(CHIP_CTC), cot=True)["test"][0]["system"] == "Name the category."
 
 
 def test_rows_without_gold_are_predicted_and_not_scored(chip_ctc):
     path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
-    path.write_text(json.dumps([{**row, "output": ""} for row in json.loads(path.read_text())]))
+    path.write_text(json.dumps([{**row, "output": ""} for row in read_json(path)]))
     documents = load_documents(Dataset(CHIP_CTC), cot=False)["test"]
     assert {document["gold"] for document in documents} == {None}
     assert documents[0].loaded.record["n_without_gold"] == 8
@@ -70,7 +70,7 @@ def test_rows_without_gold_are_predicted_and_not_scored(chip_ctc):
 
 def test_single_rows_with_blank_gold_are_left_out_as_officially_done(chip_ctc):
     path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
-    rows = json.loads(path.read_text())
+    rows = read_json(path)
     rows[0]["output"] = "  "
     path.write_text(json.dumps(rows))
     loaded = load_documents(Dataset(CHIP_CTC), cot=False)["test"][0].loaded.record
@@ -79,7 +79,7 @@ def test_single_rows_with_blank_gold_are_left_out_as_officially_done(chip_ctc):
 
 def test_rows_of_other_splits_are_no_test_rows(chip_ctc):
     path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
-    rows = json.loads(path.read_text())
+    rows = read_json(path)
     rows[1]["split"] = "dev"
     path.write_text(json.dumps(rows))
     assert len(load_documents(Dataset(CHIP_CTC), cot=False)["test"]) == 7
@@ -202,12 +202,7 @@ def test_text_with_unusual_line_separators_stays_in_one_row(data_dir, suffix):
 )
 def test_official_files_are_found_under_other_spellings_of_their_name(data_dir, task, name):
     dataset = TASKS[task]
-    rows = [json.loads(line) for line in dataset.sample_file.read_text().splitlines()]
-    rows = [
-        {key: value for key, value in row.items() if key != "_split"}
-        for row in rows
-        if row["_split"] == "test"
-    ]
+    rows = sample_rows(task)
     (data_dir / "bridge").mkdir()
     (data_dir / "bridge" / f"{name}.SFT.json").write_text(json.dumps(rows))
     assert len(load_documents(dataset, cot=False)["test"]) == len(rows)

@@ -17,7 +17,7 @@ from medtasks_ext.prompts.load import _build, load_documents
 from medtasks_ext.registry import registry
 from medtasks_ext.rows.digests import git_blob
 from medtasks_ext.rows.missing import source_of
-from tests.conftest import declare_suites
+from tests.conftest import declare_suites, read_json, sample_rows
 from tests.rows.hub_server import Hub
 
 pytestmark = pytest.mark.usefixtures("few_rows")
@@ -99,10 +99,7 @@ PINNED = ("longhealth", "med_halt", "supergpqa_medicine")  # by the ids of their
 
 
 def sample_of(name: str, split: str) -> list[Row]:
-    text = registry().datasets[f"medmarks_{name}"].sample_file.read_text(encoding="utf-8")
-    rows = [json.loads(line) for line in text.splitlines()]
-    hidden = ("_split", "id")
-    return [{key: row[key] for key in row if key not in hidden} for row in rows if row["_split"] == split]
+    return [{key: row[key] for key in row if key != "id"} for row in sample_rows(f"medmarks_{name}", split)]
 
 
 @pytest.fixture
@@ -115,7 +112,7 @@ def served(request, tmp_path: Path, monkeypatch) -> Iterator[tuple[str, Hub]]:
     file = folder / "task.yaml"
     file.write_text(file.read_text(encoding="utf-8").replace(RAW, server.url), encoding="utf-8")
     if name in PINNED:
-        lock = json.loads((folder / "data.lock").read_text())
+        lock = read_json(folder / "data.lock")
         copy = tmp_path / "copy"
         copy.write_bytes(MADE[name](sample_of(name, "test")))
         (locked,) = lock["files"].values()

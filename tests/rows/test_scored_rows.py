@@ -7,24 +7,19 @@ from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import Dataset, registry
 from medtasks_ext.rows.files import read_rows
 from medtasks_ext.runner.evaluate import Settings, build_task
-from tests.conftest import write_jsonl
+from tests.conftest import sample_rows, write_jsonl
 
 TASKS = registry()
 CLINICBENCH = [name for name, item in TASKS.datasets.items() if item.metadata.suite == "clinicbench"]
 
 
-def sample_rows(name: str) -> list[dict]:
-    """The sample rows of a dataset as its own source would hold them, with ids."""
-    rows = read_rows(TASKS.datasets[name].folder / "sample.jsonl")
-    return [
-        {**{key: value for key, value in row.items() if key != "_split"}, "id": f"row {number}"}
-        for number, row in enumerate(rows)
-    ]
+def with_ids(name: str) -> list[dict]:
+    return [{**row, "id": f"row {number}"} for number, row in enumerate(sample_rows(name, ""))]
 
 
 @pytest.mark.parametrize("name", CLINICBENCH)
 def test_the_same_rows_are_scored_at_every_number_of_shots(data_dir, name):
-    folder, rows = TASKS.datasets[name].folder, sample_rows(name)
+    folder, rows = TASKS.datasets[name].folder, with_ids(name)
     write_jsonl(data_dir / "clinicbench" / folder.name / "test.jsonl", rows)
     scored, pools = [], []
     for shots in (0, 1, 3, 5):
@@ -43,7 +38,7 @@ def test_the_same_rows_are_scored_at_every_number_of_shots(data_dir, name):
 @pytest.mark.parametrize("shots", [1, 3, 5])
 def test_prompts_carry_as_many_shots_as_asked_for(data_dir, shots):
     name = "clinicbench_drug_interaction"
-    write_jsonl(data_dir / "clinicbench" / "drug_interaction" / "test.jsonl", sample_rows(name))
+    write_jsonl(data_dir / "clinicbench" / "drug_interaction" / "test.jsonl", with_ids(name))
     task = build_task(TASKS, name, Settings(num_fewshot=shots))
     task.set_config("num_fewshot", shots)
     document, pool = task.test_docs()[0], task.fewshot_docs()
@@ -59,7 +54,7 @@ def test_prompts_carry_as_many_shots_as_asked_for(data_dir, shots):
 def test_too_few_rows_are_all_scored_without_shots_and_refused_with_them(data_dir):
     name = "clinicbench_drug_interaction"
     folder = TASKS.datasets[name].folder
-    write_jsonl(data_dir / "clinicbench" / folder.name / "test.jsonl", sample_rows(name)[:5])
+    write_jsonl(data_dir / "clinicbench" / folder.name / "test.jsonl", with_ids(name)[:5])
     assert len(load_documents(Dataset(folder), cot=False)["test"]) == 5
     with pytest.raises(MedtasksError, match="too few"):
         load_documents(Dataset(folder), cot=False, shots=1)
@@ -116,5 +111,5 @@ def test_the_shuffled_control_asks_the_same_questions_with_options_in_other_orde
                 for document in shuffled["test"]}) == 24  # fmt: skip
 
 
-def test_both_forms_of_the_questions_have_the_same_sample_rows():
+def test_both_forms_of_the_questions_have_the_same_with_ids():
     assert read_rows(PUBLISHED / "sample.jsonl") == read_rows(SHUFFLED / "sample.jsonl")

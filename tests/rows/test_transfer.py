@@ -257,9 +257,7 @@ def no_names(monkeypatch) -> list[str]:
     return asked
 
 
-def test_a_host_without_an_address_is_looked_up_once_and_nobody_waits(
-    no_names, pauses, tmp_path, monkeypatch
-):
+def test_a_host_without_an_address_is_looked_up_once_without_waits(no_names, pauses, tmp_path, monkeypatch):
     monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path))
     for name in ("a.csv", "b.csv"):
         message = fails(RemoteFile(f"https://rows.example/{name}", "1"))

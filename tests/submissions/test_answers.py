@@ -13,31 +13,20 @@ from medtasks_ext.answers.reader.reply import unclosed_reasoning
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.report.submissions.make import final_answer
 from medtasks_ext.report.submissions.record import read_answers
-from tests.conftest import rewrite_answers
-from tests.submissions.conftest import (
-    CLOSED_COUNTS,
-    OPEN_COUNTS,
-    OPEN_MEAN,
-    PLACE,
-    SECRET_TEXT,
-)
-
-
-def tasks_of(folder):
-    return json.loads((folder / "submission.json").read_text())["tasks"]
+from tests.conftest import read_json, rewrite_answers
+from tests.submissions.conftest import CLOSED_COUNTS, OPEN_COUNTS, OPEN_MEAN, PLACE, SECRET_TEXT
 
 
 def levels(medtasks):
     """What the check says of the submission."""
-    found = medtasks("submit", "--check", PLACE)
-    assert found.code == 0, found.text
+    found = medtasks.done("submit", "--check", PLACE)
     return found.out
 
 
 def test_answers_to_open_data_alone_are_given_and_checked(medtasks, submission):
     found = {path.stem: read_answers(submission, path.stem) for path in (submission / "answers").iterdir()}
     assert found.keys() == {OPEN_MEAN, OPEN_COUNTS}
-    tasks = tasks_of(submission)
+    tasks = read_json(submission / "submission.json")["tasks"]
     assert all(len(found[name]) == tasks[name]["n"] for name in found)
     assert all(item.prompt for items in found.values() for item in items)
     said = levels(medtasks)
@@ -110,8 +99,7 @@ def lm_eval(rows, built_tasks, monkeypatch):
 
 def test_samples_of_plain_lm_eval_are_taken(medtasks, lm_eval):
     lm_eval(OPEN_MEAN, CLOSED_COUNTS)
-    written = medtasks("submit", "plain", "-o", PLACE)
-    assert written.code == 0, written.text
+    medtasks.done("submit", "plain", "-o", PLACE)
     said = levels(medtasks)
     assert "answers checked: 1 of 2, self-reported: 1 of 2" in said
 

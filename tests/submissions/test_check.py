@@ -5,13 +5,14 @@ import json
 import pytest
 
 from medtasks_ext.report.submissions.record import MOST_BYTES
+from tests.conftest import read_json
 from tests.submissions.conftest import CLOSED_MEAN, OPEN_COUNTS, OPEN_MEAN, PLACE
 
 
 def edited(folder, change):
     """Change the record of a submission."""
     file = folder / "submission.json"
-    content = json.loads(file.read_text())
+    content = read_json(file)
     change(content)
     file.write_text(json.dumps(content))
 

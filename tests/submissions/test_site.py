@@ -1,10 +1,8 @@
 """`medtasks site`: what the pages and tables say of published and submitted models."""
 
-import gzip
 import json
 import re
 import shutil
-from base64 import b64decode
 from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal
 from statistics import median
@@ -24,22 +22,13 @@ from medtasks_ext.results.experiments import Experiment
 from medtasks_ext.results.models import identity_of
 from medtasks_ext.results.published import published_entries
 from tests.conftest import command
+from tests.report.made import data_of
 from tests.submissions.conftest import PLACE
 from tests.submissions.made import write_submission
 from tests.submissions.test_check import edited
 
 ROOT = PLACE.partition("/")[0]
 HOSTILE = "<img src=x onerror=alert(1)>"
-
-
-def data_of(page):
-    """What a page shows."""
-    [(packed, content)] = re.findall(
-        r'<script type="application/json" id="data"( data-packed)?>(.*?)</script>',
-        page.read_text(),
-        re.DOTALL,
-    )
-    return json.loads(gzip.decompress(b64decode(content)) if packed else content)
 
 
 def line_of(board, label):
@@ -236,9 +225,7 @@ def test_a_submission_that_cannot_be_read_is_named_and_the_others_are_shown(medt
     assert where == "Org/random-label/2026-05-01: submission.json" and "schema: input should be 4" in what
 
 
-def test_a_later_site_takes_the_place_of_an_earlier_one_and_of_nothing_else(
-    medtasks, site, submission, tmp_path
-):
+def test_a_later_site_takes_the_place_of_an_earlier_one_alone(medtasks, site, submission, tmp_path):
     old = shutil.copytree(site, tmp_path / "site") / "models" / "old.html"
     old.write_text("old")
     assert medtasks("site", "--submissions", ROOT, "--no-published", "-o", "site").code == 0
