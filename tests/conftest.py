@@ -8,7 +8,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -256,6 +257,14 @@ def part_of(name: str) -> int:
 
 def read_json(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
+
+
+@contextmanager
+def edited_json(path: Path) -> Iterator[Any]:
+    """What a file holds, and holds afterwards."""
+    content = read_json(path)
+    yield content
+    path.write_text(json.dumps(content), encoding="utf-8")
 
 
 def write_jsonl(path: Path, rows: list[dict]) -> Path:

@@ -6,7 +6,6 @@ other fenced block is the content of the file that the line above it names.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -18,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from medtasks_ext.registry import Registry, registry
-from tests.conftest import ROOT, read_json
+from tests.conftest import ROOT, read_json, write_jsonl
 
 TASK = "medhelm_falls_clinic"
 #: a dataset in a language that no built-in one has, and whose score comes from judges
@@ -186,7 +185,7 @@ ROWS = [
 
 def by_the_wizard(checkout: Checkout) -> None:
     """A dataset from a file of rows, with what is marked TODO written."""
-    (checkout.tree / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    write_jsonl(checkout.tree / "rows.jsonl", ROWS)
     checkout.run(
         "medtasks new --from rows.jsonl --id commons_vaccines --access open --citation made2026vaccines"
         " --task-type multiple_choice --document-types exam_question --specialties general"
@@ -200,7 +199,7 @@ def by_the_wizard(checkout: Checkout) -> None:
         "@misc{made2026vaccines, title={Invented Vaccines}, author={Nobody}, year={2026}}\n"
     )
     split = [{"_split": ("fewshot", "test")[place > 4], **row} for place, row in enumerate(ROWS)]
-    (folder / "sample.jsonl").write_text("".join(json.dumps(row) + "\n" for row in split))
+    write_jsonl(folder / "sample.jsonl", split)
     checkout.run("medtasks dev lock commons_vaccines")
 
 

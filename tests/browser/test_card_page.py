@@ -1,7 +1,5 @@
 """README.md of `medtasks card`, as the hub draws it: its section takes one screen."""
 
-import json
-
 import pytest
 from markdown_it import MarkdownIt
 
@@ -9,7 +7,7 @@ from medtasks_ext.results import entries
 from medtasks_ext.results.entries import Results
 from tests.browser.report_page import on_all, texts
 from tests.browser.report_payload import made_entry
-from tests.conftest import hashed_anew, read_json
+from tests.conftest import edited_json, hashed_anew
 from tests.report.made import write_run
 from tests.report.test_standing import ASKED, SOME, like
 
@@ -63,9 +61,8 @@ def test_tasks_left_out_are_a_number_on_the_card_and_a_folded_list_beside_it(med
     write_run(tmp_path / "run", "ORG/med-8b", like("gemma-3-27b-it", SOME), **ASKED)
     for item in SOME[3:]:  # a part of the suite's rows
         file = tmp_path / "run" / "tasks" / f"{item.id}.json"
-        record = read_json(file)
-        record["conditions"]["asked"]["rows"]["n_of_suite"] = 2 * item.n_documents
-        file.write_text(json.dumps(record))
+        with edited_json(file) as record:
+            record["conditions"]["asked"]["rows"]["n_of_suite"] = 2 * item.n_documents
         hashed_anew(file)
     assert medtasks("card", "run", "-o", "card").code == 0
     fits(browser, tmp_path / "card")

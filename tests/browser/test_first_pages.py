@@ -1,6 +1,5 @@
 """The first page of five kinds of reports: what stands there first, in words and in the picture."""
 
-import json
 import re
 
 import pytest
@@ -8,7 +7,7 @@ import pytest
 from medtasks_ext.results.document_scores import score_statistic
 from medtasks_ext.stats.statistic import mean
 from tests.browser.report_page import on_all, texts
-from tests.conftest import read_json
+from tests.conftest import edited_json
 from tests.report.made import write_run
 from tests.report.test_standing import SOME, TASKS, like
 
@@ -42,10 +41,8 @@ def written(folder, kind):
         return write_run(folder, "ORG/med-8b", like(MODEL, SOME[:20]), **own)
     write_run(folder, "ORG/med-8b", like(MODEL, SOME[:20]), **official)
     for item in SOME[5:20]:
-        file = folder / "tasks" / f"{item.id}.json"
-        record = read_json(file)
-        record["loaded"]["instruction"] = "own"
-        file.write_text(json.dumps(record))
+        with edited_json(folder / "tasks" / f"{item.id}.json") as record:
+            record["loaded"]["instruction"] = "own"
     return folder
 
 

@@ -1,7 +1,6 @@
 """Every kind of page and view beside its kept picture; `make looks` takes these anew."""
 # ruff: noqa: F811
 
-import json
 import shutil
 import threading
 from contextlib import contextmanager
@@ -27,7 +26,7 @@ from tests.browser.looks import (
 )  # fmt: skip
 from tests.browser.test_published_report import made  # noqa: F401  (fixture)
 from tests.browser.test_site import every_kind, site  # noqa: F401  (fixtures)
-from tests.conftest import read_json
+from tests.conftest import edited_json
 from tests.report.viewed import LABEL, make_runs
 
 pytestmark = pytest.mark.nightly
@@ -107,9 +106,8 @@ def finished(runs):
 def under_way(runs):
     run = Path(shutil.copytree(runs[1], "run"))
     (run / f"samples_{LABEL}.jsonl").unlink()
-    manifest = read_json(run / "run.json")
-    manifest["tasks"][LABEL]["state"] = "waiting"
-    (run / "run.json").write_text(json.dumps(manifest))
+    with edited_json(run / "run.json") as manifest:
+        manifest["tasks"][LABEL]["state"] = "waiting"
     with served([run]) as url:
         yield url
 

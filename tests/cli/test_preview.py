@@ -9,6 +9,7 @@ from medtasks_ext.models.baselines import Oracle
 from medtasks_ext.registry import STRATEGIES, registry
 from medtasks_ext.runner.chat import file_chat
 from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
+from tests.conftest import write_jsonl
 
 CHATML = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
@@ -105,11 +106,9 @@ def test_the_example_of_the_help_is_readable(medtasks):
 
 
 def test_text_comes_out_to_the_letter_when_it_is_piped(medtasks, data_dir):
-    folder = data_dir / "medhelm" / "hospice_referral"
-    folder.mkdir(parents=True)
     note = "[bold]BP\t120/80[/bold] " + "long " * 100 + "end"
     rows = [{"prompt": f"Q{i}", "context": f"{i} {note}", "label": "A"} for i in range(3)]
-    (folder / "test.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    write_jsonl(data_dir / "medhelm" / "hospice_referral" / "test.jsonl", rows)
     outcome = medtasks("preview", "medhelm_hospice_referral", "--strategy", "zero_shot")
     assert outcome.code == 0 and f"Context: 0 {note}\n" in outcome.out and "\x1b" not in outcome.out
     assert "SAMPLE" not in outcome.out and "  score 1\n" in outcome.out

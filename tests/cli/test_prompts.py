@@ -15,7 +15,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.official import artefacts
 from medtasks_ext.registry.official import Artefact
 from medtasks_ext.rows.transfer import NotHereError
-from tests.conftest import read_json
+from tests.conftest import read_json, sample_rows, write_jsonl
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTENT = b"the wheel"
@@ -191,10 +191,7 @@ def test_verify_without_the_wheel(medtasks, small):
 
 
 def test_a_run_says_what_is_asked_in_our_own_words(medtasks, small, data_dir):
-    rows = [json.loads(line) for line in (small / "medhelm/medec/sample.jsonl").read_text().splitlines()]
-    folder = data_dir / "medhelm/medec"
-    folder.mkdir(parents=True)
-    (folder / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_jsonl(data_dir / "medhelm/medec/test.jsonl", sample_rows("medhelm_medec", ""))
     run = medtasks.done("run", "--tasks", "medhelm_medec", "--model", "oracle")
     assert "asked in our own words, though the suite's are known: 1 of 1 tasks (medhelm_medec)" in run.text
     wrong = medtasks("run", "--tasks", "medhelm_medec", "--model", "oracle", "--prompts", "theirs")

@@ -1,7 +1,5 @@
 """What a lock keeps of rows: changed golds, texts and parts are told; nothing of data that is not open is."""
 
-import json
-
 import pytest
 
 from medtasks_ext.data.rowlock import compare_rows, document_hash, documents_text, folded, lock_of_rows
@@ -9,6 +7,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.load import check_rows
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.datalock import DOCUMENTS_FILE, DataLock, Seen
+from tests.conftest import write_jsonl
 
 SEEN = Seen(day="2026-11-24", by="a test")
 GAD, MNLI = "clinicbench_gad", "bridge_mednli"
@@ -44,7 +43,7 @@ def place(tmp_path, monkeypatch, tasks_of):
             file = there / f"{split}.jsonl"
             file.unlink(missing_ok=True)
             if content:
-                file.write_text("".join(json.dumps(row) + "\n" for row in content), encoding="utf-8")
+                write_jsonl(file, content)
         found = check_rows(dataset, "local")
         assert not found.faults, found.faults
         return dataset, found

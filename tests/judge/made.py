@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.conftest import declare_suites
+from tests.conftest import declare_suites, write_jsonl
 
 AXES = {
     "accuracy": "Is everything in it correct?",
@@ -69,9 +69,7 @@ def make_task(root: Path, name: str, *, gold: bool = True, access: str = "open")
 
 
 def make_rows(data: Path, name: str, rows: list[dict[str, Any]]) -> None:
-    folder = data / "medhelm" / name
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_jsonl(data / "medhelm" / name / "test.jsonl", rows)
 
 
 def rows(n: int) -> list[dict[str, Any]]:

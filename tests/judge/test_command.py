@@ -4,7 +4,6 @@ import csv
 import json
 import re
 import signal
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -12,12 +11,11 @@ import pytest
 import yaml
 
 from medtasks_ext.answers.reader.reply import traces
-from medtasks_ext.engines import http
 from medtasks_ext.engines.http import Pace
 from medtasks_ext.judge import engine
 from medtasks_ext.judge.cases import rubric_of
 from medtasks_ext.registry import Registry
-from tests.conftest import ROOT, read_json, rewrite_answers
+from tests.conftest import ROOT, read_json, rewrite_answers, write_jsonl
 from tests.judge.conftest import judgements
 from tests.judge.made import make_rows, rows
 from tests.judge.processes import process
@@ -304,22 +302,6 @@ def test_a_reply_without_a_verdict_ends_the_tries_in_a_row(run, jury, medtasks, 
     assert metrics(folder)["judged"] == 1 and len(server.asked) == 6 * 4
 
 
-def test_a_server_that_asks_to_wait_is_not_asked_before(run, jury, medtasks, server, monkeypatch):
-    pauses = []
-
-    async def pause(self, seconds, ended):
-        pauses.append(seconds)
-
-    monkeypatch.setattr(http.Clock, "now", lambda self: time.monotonic() + sum(pauses))
-    monkeypatch.setattr(http.Clock, "pause", pause)
-    server.script = lambda asked, seen: (
-        fair(asked, seen) if seen else Reply(status=429, headers=(("Retry-After", "7"),))
-    )
-    run("qa")
-    assert medtasks("judge", "run", "--jury", jury("one")).code == 0
-    assert sum(seconds >= 7 for seconds in pauses) >= 6
-
-
 def test_a_rate_limit_spaces_requests_evenly():
     pace = Pace(per_minute=120)
     waits = [pace.wait() for _ in range(5)]
@@ -600,9 +582,7 @@ def test_a_reply_that_holds_no_completion_is_asked_for_again(run, jury, medtasks
 
 def test_synthetic_rows_are_nobodys_text_and_say_so(run, jury, medtasks, tasks, tmp_path):
     sample = [{**row, "_split": "test"} for row in rows(2)]
-    (tasks / "medhelm" / "gated" / "sample.jsonl").write_text(
-        "".join(json.dumps(row) + "\n" for row in sample)
-    )
+    write_jsonl(tasks / "medhelm" / "gated" / "sample.jsonl", sample)
     command = ("run", "--model", "oracle", "--tasks", "medhelm_gated", "--data", "sample")
     assert medtasks(*command, "--output_path", "s").code == 0
     outcome = medtasks("judge", "s", "--jury", jury("one"))

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from medtasks_ext.judge import engine
-from tests.conftest import read_json
+from tests.conftest import edited_json, read_json
 from tests.engines.server import Reply as Bytes
 from tests.engines.server import Server as ModelServer
 from tests.engines.server import chat
@@ -150,9 +150,8 @@ def test_answers_of_a_call_that_knew_no_price_count_under_a_limit(medtasks, serv
              "--no-preflight", "--output_path", "run")  # fmt: skip
     assert medtasks(*flags, "--config", plain, "--limit", 2).code == 0
     if not scored:  # as a call leaves it that was killed
-        manifest = read_json(tmp_path / "run/run.json")
-        manifest["tasks"]["medhelm_medqa"]["state"] = "waiting"
-        (tmp_path / "run/run.json").write_text(json.dumps(manifest))
+        with edited_json(tmp_path / "run/run.json") as manifest:
+            manifest["tasks"]["medhelm_medqa"]["state"] = "waiting"
     if not kept:
         (tmp_path / "run/samples_medhelm_medqa.jsonl").unlink()
     server.asked.clear()

@@ -19,7 +19,7 @@ from medtasks_ext.prompts.official.words import words_in
 from medtasks_ext.registry import registry
 from medtasks_ext.runner.proof import verify
 from medtasks_ext.task import MedicalTask
-from tests.conftest import read_json, sample_rows, sft_row
+from tests.conftest import read_json, sample_rows, sft_row, write_jsonl
 
 ROOT = Path(__file__).resolve().parents[2]
 BRIDGE = ("zero_shot", "five_shot", "no_system")
@@ -134,10 +134,8 @@ def test_rows_are_numbered_before_any_is_drawn(helm, tasks_of, data_dir, monkeyp
     monkeypatch.setenv("MEDTASKS_CACHE", str(released))
     file = root / "medhelm/ent_referral/task.yaml"
     file.write_text(file.read_text().replace("max_test: 1000", "max_test: 3"))
-    folder = data_dir / "medhelm/ent_referral"
-    folder.mkdir(parents=True)
     rows = [{"prompt": f"question {n}", "context": "note", "label": "AB"[n % 2]} for n in range(1, 21)]
-    (folder / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_jsonl(data_dir / "medhelm/ent_referral/test.jsonl", rows)
     dataset = registry().dataset("medhelm/ent_referral")
     documents = load_documents(dataset, cot=False, prompts="official")["test"]
     numbers = [re.findall(r"(\d+) Provide .*question (\d+)", document["prompt"]) for document in documents]

@@ -8,7 +8,7 @@ import pytest
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load, load_documents
 from medtasks_ext.registry import Dataset, registry
-from tests.conftest import read_json, sft_row, write_jsonl
+from tests.conftest import edited_json, read_json, sft_row, write_jsonl
 
 REVISION = "17af9355ef89fba60de966eabaeba797c695f86e"
 
@@ -130,10 +130,8 @@ def overlapping(chip_ctc, monkeypatch):
     """The authors' local files: the second example holds the text of the first test row."""
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(chip_ctc / "hub"))
     monkeypatch.setattr("huggingface_hub.file_download.constants.HF_HUB_CACHE", str(chip_ctc / "hub"))
-    file = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
-    rows = read_json(file)
-    rows[0]["input"] = CRITERION
-    file.write_text(json.dumps(rows), encoding="utf-8")
+    with edited_json(chip_ctc / "bridge" / "CHIP-CTC.SFT.json") as rows:
+        rows[0]["input"] = CRITERION
     (chip_ctc / "bridge" / "example" / "CHIP-CTC.example.json").write_text(json.dumps(examples()))
     load._build.cache_clear()
     return chip_ctc

@@ -15,7 +15,7 @@ from medtasks_ext.metrics.glossary import meanings, rule
 from medtasks_ext.registry import registry
 from medtasks_ext.results.resampled import load_resampled
 from medtasks_ext.stats.comparison import compare_resamples
-from tests.conftest import ROOT, read_json
+from tests.conftest import ROOT, edited_json, read_json
 from tests.report.made import data_of, unpacked, write_run
 
 OPEN, GATED, PRIVATE = "bridge_ade_identification", "bridge_c_emrs", "medhelm_hospice_referral"
@@ -126,10 +126,8 @@ def test_documents_that_were_chosen_by_hand_are_compared_by_their_names(medtasks
 
 
 def test_unlike_tasks_of_an_entry_and_unlike_entries_of_a_model_are_named(medtasks, runs):
-    file = runs / "b" / "tasks" / f"{GATED}.json"
-    content = read_json(file)
-    content["conditions"]["asked"]["wording"]["kind"] = "official"
-    file.write_text(json.dumps(content))
+    with edited_json(runs / "b" / "tasks" / f"{GATED}.json") as content:
+        content["conditions"]["asked"]["wording"]["kind"] = "official"
     write_run(runs / "hot", "ORG/b", {OPEN: GOOD}, settings={"gen_kwargs": {"temperature": 1}}, notes=["odd"])
     found = json.loads(medtasks("report", "b", "hot", "--published", "none", "--json").out)
     labels = [entry["entry"] for entry in found["entries"]]
@@ -337,9 +335,8 @@ def test_agreement_of_judges_is_passed_on(medtasks, tmp_path):
     stored = read_json(tmp_path / "a" / "tasks" / f"{OPEN}.json")
     stored |= {"task": judged, "metrics": {**stored["metrics"], **metrics}, "intervals": {}}
     (tmp_path / "a" / "tasks" / f"{judged}.json").write_text(json.dumps(stored))
-    manifest = read_json(tmp_path / "a" / "run.json")
-    manifest["tasks"][judged] = {"state": "done"}
-    (tmp_path / "a" / "run.json").write_text(json.dumps(manifest))
+    with edited_json(tmp_path / "a" / "run.json") as manifest:
+        manifest["tasks"][judged] = {"state": "done"}
     snapshot = {"judges": [{"name": "one"}, {"name": "two"}], "documents": []}
     (tmp_path / "a" / "judgements" / f"{judged}.json").write_text(json.dumps(snapshot))
     figure = {

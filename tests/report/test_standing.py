@@ -13,7 +13,7 @@ from medtasks_ext.registry import registry
 from medtasks_ext.results.document_scores import score_statistic
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.stats.statistic import mean
-from tests.conftest import read_json
+from tests.conftest import edited_json
 from tests.report.made import data_of, write_run
 
 TASKS = registry()
@@ -136,10 +136,8 @@ def test_tasks_under_other_conditions_have_no_rank(medtasks, tmp_path):
 
 def test_tasks_under_other_conditions_are_left_out_and_named(medtasks, tmp_path):
     write_run(tmp_path / "run", "ORG/med-8b", like("gemma-3-27b-it", SOME[:5]), **ASKED)
-    file = tmp_path / "run" / "tasks" / f"{SOME[4].id}.json"
-    record = read_json(file)
-    record["conditions"]["asked"]["wording"]["kind"] = "own"
-    file.write_text(json.dumps(record))
+    with edited_json(tmp_path / "run" / "tasks" / f"{SOME[4].id}.json") as record:
+        record["conditions"]["asked"]["wording"]["kind"] = "own"
     found = standing(medtasks)
     assert (found["tasks"], found["comparable"], found["official"]) == (5, 4, 4)
     assert found["reasons"] == {"wording": 1}

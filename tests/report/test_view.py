@@ -16,7 +16,7 @@ from medtasks_ext.report.view.column import Flag
 from medtasks_ext.report.view.document import MOST
 from medtasks_ext.report.view.server import ViewServer, write_bundle
 from medtasks_ext.report.view.viewer import Viewer
-from tests.conftest import read_json
+from tests.conftest import edited_json, read_json
 from tests.report.made import data_of
 from tests.report.viewed import CODES, EVENTS, HOSTILE, LABEL, LONG, TASKS, make_runs
 
@@ -193,9 +193,8 @@ def test_plain_lm_eval_is_viewed_like_a_run(made, tmp_path):
 def test_answers_of_a_task_that_is_not_scored_yet_are_shown(runs):
     run = runs[0]
     (run / f"samples_{LABEL}.jsonl").rename(run / "aside")
-    manifest = read_json(run / "run.json")
-    manifest["tasks"][LABEL] |= {"state": "waiting"}
-    (run / "run.json").write_text(json.dumps(manifest))
+    with edited_json(run / "run.json") as manifest:
+        manifest["tasks"][LABEL] |= {"state": "waiting"}
     viewer = Viewer([run], registry())
     assert viewer.going_on
     head = viewer.answer("dataset", {"dataset": LABEL})
@@ -316,13 +315,11 @@ def test_each_server_has_an_address_of_its_own(viewer):
 
 def not_sample(run):
     for file in (run / "tasks").glob("*.json"):
-        record = read_json(file)
-        record["metrics"].pop("SAMPLE_DATA")
-        record["conditions"]["asked"]["rows"]["source"] = "suite"
-        file.write_text(json.dumps(record))
-    manifest = read_json(run / "run.json")
-    manifest["identity"]["settings"]["data"] = None
-    (run / "run.json").write_text(json.dumps(manifest))
+        with edited_json(file) as record:
+            record["metrics"].pop("SAMPLE_DATA")
+            record["conditions"]["asked"]["rows"]["source"] = "suite"
+    with edited_json(run / "run.json") as manifest:
+        manifest["identity"]["settings"]["data"] = None
 
 
 def test_files_hold_open_data_alone_unless_allowed(runs, tmp_path, medtasks):
@@ -424,9 +421,8 @@ def test_strategies_of_one_run_stand_side_by_side(medtasks, tmp_path):
 def test_a_task_that_is_being_asked_shows_prompts_as_they_were_sent(runs):
     run = runs[1]
     (run / f"samples_{LABEL}.jsonl").unlink()
-    manifest = read_json(run / "run.json")
-    manifest["tasks"][LABEL]["state"] = "waiting"
-    (run / "run.json").write_text(json.dumps(manifest))
+    with edited_json(run / "run.json") as manifest:
+        manifest["tasks"][LABEL]["state"] = "waiting"
     outcomes = (run / "responses" / f"{LABEL}.jsonl").read_text().splitlines()
     asked = [json.loads(line) for line in outcomes]
     turns = [{"role": "system", "content": "Answer."}, {"role": "user", "content": "Premise and hypothesis"}]

@@ -1,11 +1,10 @@
 """Two runs on sample rows whose answers went wrong in all the ways that a viewer tells apart."""
 
-import json
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import command, read_json, rewrite_answers
+from tests.conftest import command, edited_json, rewrite_answers
 
 LABEL, EVENTS, CODES = "bridge_mednli", "bridge_ade_extraction", "medhelm_mimic_iv_billing_code"
 TASKS = (LABEL, EVENTS, CODES)
@@ -43,7 +42,6 @@ def make_runs(root: Path) -> tuple[Path, Path]:
             for task, texts in answers.items():
                 rewrite_answers(root / name, task, texts)
             command("rescore", name)
-            manifest = read_json(root / name / "run.json")
-            manifest["identity"]["model"]["model_args"] = {"model": f"model-{name}"}
-            (root / name / "run.json").write_text(json.dumps(manifest), encoding="utf-8")
+            with edited_json(root / name / "run.json") as manifest:
+                manifest["identity"]["model"]["model_args"] = {"model": f"model-{name}"}
     return root / "one", root / "two"

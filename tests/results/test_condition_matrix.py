@@ -7,7 +7,7 @@ import re
 import pytest
 
 from medtasks_ext.runs.conditions import Judge, Jury
-from tests.conftest import hashed_anew, read_json
+from tests.conftest import edited_json, hashed_anew, read_json
 from tests.report.made import data_of, write_run
 
 TASK = "bridge_chip_ctc"
@@ -202,9 +202,8 @@ def test_the_export_keeps_to_what_the_leaderboard_takes_and_names_the_rest(medta
         loaded={"instruction": "official"},
     )  # fmt: skip
     file = run / "tasks" / "bridge_ade_identification.json"
-    record = read_json(file)
-    record["loaded"]["rebuilt"] = True
-    file.write_text(json.dumps(record))
+    with edited_json(file) as record:
+        record["loaded"]["rebuilt"] = True
     hashed_anew(file)
     outcome = medtasks("export", "bridge", "a", "-o", "out", "--own-words")
     assert outcome.code == 1

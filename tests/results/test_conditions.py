@@ -20,7 +20,7 @@ from medtasks_ext.registry.strategies import (
 from medtasks_ext.registry.tasks import ANSWER_BUDGET
 from medtasks_ext.results.conditions import RULES, Facts, comparable, facts, of_the_paper
 from medtasks_ext.runs.conditions import Asked, Conditions, Judge, Observed
-from tests.conftest import hashed_anew, read_json
+from tests.conftest import edited_json, hashed_anew
 from tests.report.made import write_run
 
 TASK, SECOND = "bridge_chip_ctc", "bridge_ehrqa_primary_department"
@@ -160,10 +160,9 @@ def test_a_score_over_some_of_the_judgements_is_marked_bounded_unranked_and_on_n
     record = {"jury": "gpt-4o"}
     write_run(tmp_path / "a", "ORG/a", {TASK: GOOD, SECOND: GOOD}, record=record)
     file = tmp_path / "a" / "tasks" / f"{TASK}.json"
-    stored = read_json(file)
-    stored["conditions"]["observed"]["judged"] = 0.75
-    stored["metrics"] |= {"judged": 0.75, "scored": 0.75, "judgements_missing": 10}
-    file.write_text(json.dumps(stored))
+    with edited_json(file) as stored:
+        stored["conditions"]["observed"]["judged"] = 0.75
+        stored["metrics"] |= {"judged": 0.75, "scored": 0.75, "judgements_missing": 10}
     hashed_anew(file)
     outcome = medtasks("report", "a", "--published", "none", "-o", "out")
     assert "judged in part" in outcome.out

@@ -11,7 +11,7 @@ from medtasks_ext.registry.datalock import DataLock, LockedPart, LockedRows, See
 from medtasks_ext.results.conditions import comparable, facts, of_the_paper
 from medtasks_ext.results.confirmed import Confirmed, confirmed, confirmed_words, counted
 from medtasks_ext.runs.conditions import Asked, Conditions, Observed, Rows, Shots, Wording
-from tests.conftest import read_json
+from tests.conftest import read_json, write_jsonl
 
 TASK = "bridge_brainmri_ais"
 N = registry().datasets[TASK].n_documents
@@ -97,9 +97,7 @@ def invented(tmp_path, monkeypatch):
          "input": f"{test[number % len(test)]['input']} ({number})"}
         for number in range(N)
     ]  # fmt: skip
-    file = tmp_path / "data" / "bridge" / "brainmri_ais" / "test.jsonl"
-    file.parent.mkdir(parents=True)
-    file.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in made))
+    write_jsonl(tmp_path / "data" / "bridge" / "brainmri_ais" / "test.jsonl", made)
     monkeypatch.setenv("MEDTASKS_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.delenv("MEDTASKS_DATA", raising=False)
     return dataset

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.conftest import read_json
+from tests.conftest import edited_json, read_json
 
 TASK = "bridge_chip_ctc"
 
@@ -17,12 +17,10 @@ def run(medtasks, chip_ctc, tmp_path):
 
 def planted(run, interval):
     """Another score in the result, with an interval of its own."""
-    file = run / "tasks" / f"{TASK}.json"
-    content = read_json(file)
-    content["metrics"]["score"] = 0.99
-    low, high = interval
-    content["intervals"]["score"] |= {"interval_low": low, "interval_high": high}
-    file.write_text(json.dumps(content))
+    with edited_json(run / "tasks" / f"{TASK}.json") as content:
+        content["metrics"]["score"] = 0.99
+        low, high = interval
+        content["intervals"]["score"] |= {"interval_low": low, "interval_high": high}
 
 
 def test_a_planted_score_is_marked_wherever_it_is_read_and_published_nowhere(medtasks, run, tmp_path):

@@ -10,7 +10,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.results.conditions import comparable
 from medtasks_ext.results.entries import read_results
-from tests.conftest import hashed_anew, read_json, write_jsonl
+from tests.conftest import edited_json, hashed_anew, read_json, write_jsonl
 from tests.report.made import write_run
 
 TASK, OTHER = "medhelm_hospice_referral", "medhelm_clinic_referral"
@@ -35,9 +35,8 @@ def run(medtasks, data_dir, tmp_path):
 
 
 def edit(file, change):
-    content = read_json(file)
-    change(content)
-    file.write_text(json.dumps(content))
+    with edited_json(file) as content:
+        change(content)
     hashed_anew(file)
 
 

@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from tests.conftest import edited_json
 from tests.report.made import write_run
 
 A, B, F1 = "bridge_ade_identification", "bridge_chip_ctc", "bridge_mie"
@@ -88,10 +89,8 @@ def test_strategies_in_two_runs_of_one_model_are_paired_and_of_two_models_are_no
 
 def test_held_out_rows_leave_the_documents_that_both_strategies_were_asked(medtasks, tmp_path):
     run = write_run(tmp_path / "run", "ORG/a", {A: RIGHT, f"{A}_5shot": WRONG[:5]})
-    file = run / "tasks" / f"{A}_5shot.json"
-    content = json.loads(file.read_text())
-    content["loaded"]["rows_hash"] = "without those held out"
-    file.write_text(json.dumps(content))
+    with edited_json(run / "tasks" / f"{A}_5shot.json") as content:
+        content["loaded"]["rows_hash"] = "without those held out"
     [here] = answered(medtasks, "compare", "run")["tasks"]
     assert here["documents"] == 5 and here["documents_of_one_alone"] == 3
     assert here["before"] == pytest.approx(np.mean(RIGHT[:5]))

@@ -2,6 +2,7 @@
 
 import io
 import json
+from math import nan
 
 import openpyxl
 
@@ -87,6 +88,18 @@ def window(i: int) -> dict:
     return {"utterances": ["", f"患者:心慌{i}天", "医生:无碍"], "label": [*labels, "一般信息:睡眠-状态:未知"]}
 
 
+def review(i: int) -> dict:
+    entities = [
+        {"start": at, "end": at + len(text), "entity_type": kind, "entity_text": text, "concept_name": nan}
+        for at, kind, text in ((8, "Drugname", "Икс"), (0, "ADR", "Сыпь"))
+    ]
+    return {"file_name": "1.tsv", "sentence_id": i, "text": f"Сыпь от Икс {i}.\n", "entities": entities}
+
+
+def event(name: str, tendency: str, *character: str) -> dict:
+    return {"core_name": name, "tendency": tendency, "character": [*character], "anatomy_list": []}
+
+
 #: task -> its source in small, the text that the prompt must end in, the gold lines of that row
 SOURCES = {
     "ade_extraction": (
@@ -158,33 +171,7 @@ SOURCES = {
         ["answer: false"],
     ),
     "rudrec_ner": (
-        {
-            "rudrec_annotated.json": jsonl(
-                many(
-                    lambda i: {
-                        "file_name": "1.tsv",
-                        "sentence_id": i,
-                        "text": f"Сыпь от Икс {i}.\n",
-                        "entities": [
-                            {
-                                "start": 8,
-                                "end": 11,
-                                "entity_type": "Drugname",
-                                "entity_text": "Икс",
-                                "concept_name": float("nan"),
-                            },
-                            {
-                                "start": 0,
-                                "end": 4,
-                                "entity_type": "ADR",
-                                "entity_text": "Сыпь",
-                                "concept_name": float("nan"),
-                            },
-                        ],
-                    }
-                )
-            )
-        },
+        {"rudrec_annotated.json": jsonl(many(review))},
         r"Сыпь от Икс \d+\.",
         ["entity: Сыпь, type: Adverse Drug Reaction;", "entity: Икс, type: Drugname;"],
     ),
@@ -276,20 +263,7 @@ SOURCES = {
     "chip_cdee": (
         chip(
             "CHIP-CDEE",
-            [
-                {
-                    "text": "头痛，无发热",
-                    "event": [
-                        {
-                            "core_name": "头痛",
-                            "tendency": "",
-                            "character": ["剧烈", "阵发"],
-                            "anatomy_list": [],
-                        },
-                        {"core_name": "发热", "tendency": "否定 ", "character": [], "anatomy_list": []},
-                    ],
-                }
-            ],
+            [{"text": "头痛，无发热", "event": [event("头痛", "", "剧烈", "阵发"), event("发热", "否定 ")]}],
         ),
         "头痛，无发热",
         [

@@ -8,7 +8,7 @@ import pytest
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import Dataset, registry
-from tests.conftest import declare_suites, read_json, sft_row, write_jsonl
+from tests.conftest import declare_suites, edited_json, read_json, sft_row, write_jsonl
 
 TASKS = registry().datasets
 CHIP_CTC = TASKS["bridge_chip_ctc"].folder
@@ -24,9 +24,8 @@ def fails(folder, *, cot=False, shots=0) -> MedtasksError:
 
 def edit(chip_ctc, change):
     path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
-    rows = read_json(path)
-    change(rows)
-    path.write_text(json.dumps(rows))
+    with edited_json(path) as rows:
+        change(rows)
     return path
 
 

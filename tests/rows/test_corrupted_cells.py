@@ -4,7 +4,6 @@ Every column of every dataset's sample rows is corrupted in every way, in every 
 as it was. Every day a part of it runs, at night the whole.
 """
 
-import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -19,7 +18,7 @@ from medtasks_ext.rows.authors import authors_of
 from medtasks_ext.rows.columns import Column
 from medtasks_ext.rows.fields import columns_of
 from medtasks_ext.rows.spec import DatasetSpec, dataset_spec
-from tests.conftest import sample_rows
+from tests.conftest import sample_rows, write_jsonl
 
 DATASETS = list(registry().datasets)
 PARTS = 12  # of which one runs every day
@@ -71,7 +70,7 @@ class Corruptible:
         self.sound = documents(self.check(self.rows))
 
     def check(self, rows: list[Row]) -> RowCheck:
-        (self.place / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        write_jsonl(self.place / "test.jsonl", rows)
         return check_rows(self.dataset, "local")
 
     def silent(self, corrupt) -> list[int]:

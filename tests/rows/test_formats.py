@@ -13,7 +13,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.prompts.load import check_rows
 from medtasks_ext.registry import registry
-from tests.conftest import sample_rows
+from tests.conftest import sample_rows, write_jsonl
 
 HOSPICE = registry().datasets["medhelm_hospice_referral"]
 MARKER = "Zwölf Tage Fieber"
@@ -190,8 +190,7 @@ def test_answers_that_seem_to_be_counted_from_one_are_noted(data_dir, first, not
         for n in range(12)
     ]
     folder = data_dir / "mlb" / "maexam"
-    folder.mkdir(parents=True)
-    (folder / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_jsonl(folder / "test.jsonl", rows)
     found = check_rows(exam, "local")
     assert not found.faults
     assert any("counted from 0" in note for note in found.notes) == noted

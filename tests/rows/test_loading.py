@@ -9,7 +9,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import Dataset, registry
 from medtasks_ext.suites import bridge
-from tests.conftest import read_json, sample_rows, sft_row, write_jsonl
+from tests.conftest import edited_json, read_json, sample_rows, sft_row, write_jsonl
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 
@@ -69,19 +69,15 @@ def test_rows_without_gold_are_predicted_and_not_scored(chip_ctc):
 
 
 def test_single_rows_with_blank_gold_are_left_out_as_officially_done(chip_ctc):
-    path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
-    rows = read_json(path)
-    rows[0]["output"] = "  "
-    path.write_text(json.dumps(rows))
+    with edited_json(chip_ctc / "bridge" / "CHIP-CTC.SFT.json") as rows:
+        rows[0]["output"] = "  "
     loaded = load_documents(Dataset(CHIP_CTC), cot=False)["test"][0].loaded.record
     assert (loaded["n_test"], loaded["n_dropped"]) == (7, 1)
 
 
 def test_rows_of_other_splits_are_no_test_rows(chip_ctc):
-    path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
-    rows = read_json(path)
-    rows[1]["split"] = "dev"
-    path.write_text(json.dumps(rows))
+    with edited_json(chip_ctc / "bridge" / "CHIP-CTC.SFT.json") as rows:
+        rows[1]["split"] = "dev"
     assert len(load_documents(Dataset(CHIP_CTC), cot=False)["test"]) == 7
 
 

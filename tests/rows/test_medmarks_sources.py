@@ -17,7 +17,7 @@ from medtasks_ext.prompts.load import _build, load_documents
 from medtasks_ext.registry import registry
 from medtasks_ext.rows.digests import git_blob
 from medtasks_ext.rows.missing import source_of
-from tests.conftest import declare_suites, read_json, sample_rows
+from tests.conftest import declare_suites, edited_json, sample_rows
 from tests.rows.hub_server import Hub
 
 pytestmark = pytest.mark.usefixtures("few_rows")
@@ -112,13 +112,12 @@ def served(request, tmp_path: Path, monkeypatch) -> Iterator[tuple[str, Hub]]:
     file = folder / "task.yaml"
     file.write_text(file.read_text(encoding="utf-8").replace(RAW, server.url), encoding="utf-8")
     if name in PINNED:
-        lock = read_json(folder / "data.lock")
-        copy = tmp_path / "copy"
-        copy.write_bytes(MADE[name](sample_of(name, "test")))
-        (locked,) = lock["files"].values()
-        assert locked["digest"].startswith("git:") and locked["digest"] != f"git:{git_blob(copy)}"
-        locked["digest"] = f"git:{git_blob(copy)}"
-        (folder / "data.lock").write_text(json.dumps(lock))
+        with edited_json(folder / "data.lock") as lock:
+            copy = tmp_path / "copy"
+            copy.write_bytes(MADE[name](sample_of(name, "test")))
+            (locked,) = lock["files"].values()
+            assert locked["digest"].startswith("git:") and locked["digest"] != f"git:{git_blob(copy)}"
+            locked["digest"] = f"git:{git_blob(copy)}"
     monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))
     server.take_place(monkeypatch, tmp_path)
     download = source_of(registry().datasets[f"medmarks_{name}"]).download

@@ -1,20 +1,16 @@
 """`medtasks submit --check`: what was edited by hand, or does not belong there, is named and refused."""
 
-import json
-
 import pytest
 
 from medtasks_ext.report.submissions.record import MOST_BYTES
-from tests.conftest import read_json
+from tests.conftest import edited_json
 from tests.submissions.conftest import CLOSED_MEAN, OPEN_COUNTS, OPEN_MEAN, PLACE
 
 
 def edited(folder, change):
     """Change the record of a submission."""
-    file = folder / "submission.json"
-    content = read_json(file)
-    change(content)
-    file.write_text(json.dumps(content))
+    with edited_json(folder / "submission.json") as content:
+        change(content)
 
 
 def top(**values):

@@ -1,10 +1,8 @@
 """`medtasks submit`: what of a run may be public, and nothing else."""
 
-import json
-
 import pytest
 
-from tests.conftest import read_json
+from tests.conftest import edited_json, read_json
 from tests.submissions.conftest import OPEN_COUNTS, PLACE, SECRET_TEXT, TASKS
 
 
@@ -74,10 +72,8 @@ def test_what_cannot_be_submitted_is_refused_and_nothing_is_left(medtasks, run, 
 
 
 def test_a_result_that_was_changed_after_the_run_is_left_out_and_named(medtasks, run, tmp_path):
-    file = run() / "tasks" / f"{OPEN_COUNTS}.json"
-    content = read_json(file)
-    content["metrics"]["score"] = 0.99
-    file.write_text(json.dumps(content))
+    with edited_json(run() / "tasks" / f"{OPEN_COUNTS}.json") as content:
+        content["metrics"]["score"] = 0.99
     written = medtasks("submit", "run", "-o", PLACE)
     assert (
         OPEN_COUNTS in written.err
