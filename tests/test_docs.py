@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Iterable
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -169,15 +170,7 @@ def shell_calls(text: str) -> list[list[str]]:
         match = re.match(r"^\s*(?:\$ )?(?:[A-Z_]+=\S* )*((?:medtasks|lm_eval) .*)", line)
         if match:
             words = shlex.split(match[1], comments=True)
-            end = next(
-                (
-                    i
-                    for i, word in enumerate(words)
-                    if word in ("|", ">", ">>", "&&", ";") or word.startswith("2>")
-                ),
-                len(words),
-            )
-            calls.append(words[:end])
+            calls.append([*takewhile(lambda word: not re.match(r"(\||>>?|&&|;)$|2>", word), words)])
     return calls
 
 

@@ -280,14 +280,8 @@ def sent(folder):
 def test_run_refuses_then_goes_on_with_permission_and_notes_it(
     tasks, names, model_server, medtasks, tmp_path
 ):
-    command = (
-        "run",
-        "--tasks",
-        "medhelm_qa,medhelm_gated",
-        *model_flags(model_server.port),
-        "--output_path",
-        "r",
-    )
+    flags = model_flags(model_server.port)
+    command = ("run", "--tasks", "medhelm_qa,medhelm_gated", *flags, "--output_path", "r")
     done = medtasks(*command)
     assert done.code == 2 and "medhelm_gated" in done.err and f"--allow-host {GPU}" in done.err
     assert not model_server.asked and not sent(tmp_path / "r") and names.contacts == []

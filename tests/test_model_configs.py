@@ -124,17 +124,8 @@ def test_lm_eval_takes_the_file_as_it_is():
 
 
 def test_a_model_is_run_by_the_name_of_its_file(medtasks):
-    asked = (
-        "--config",
-        "Qwen3-8B-Thinking",
-        "--model",
-        "oracle",
-        "--tasks",
-        "bridge_mie",
-        "--data",
-        "sample",
-    )
-    outcome = medtasks("run", *asked)
+    asked = "run --config Qwen3-8B-Thinking --model oracle --tasks bridge_mie --data sample"
+    outcome = medtasks(*asked.split())
     assert outcome.code == 0 and "1.0000" in outcome.text
 
 

@@ -60,17 +60,12 @@ def bridge():
     """Published models of BRIDGE: (facts, {(axis, value): score})."""
     tasks, entries = registry(), published_entries(registry())
     groups = tuple(group for group in groups_of(tasks) if group.suite == "bridge" and not group.derived)
-    return {
-        entry.model: (
-            facts_of(entry, entries),
-            {
-                (row.group.axis, row.group.value): row.score
-                for row in group_scores(entry, "zero_shot", groups)
-            },
-        )
-        for entry in entries
-        if entry.paper == "bridge"
-    }
+    found = {}
+    for entry in (entry for entry in entries if entry.paper == "bridge"):
+        rows = group_scores(entry, "zero_shot", groups)
+        scores = {(row.group.axis, row.group.value): row.score for row in rows}
+        found[entry.model] = (facts_of(entry, entries), scores)
+    return found
 
 
 def best(models, key):

@@ -419,13 +419,8 @@ def test_scores_by_label_are_drawn_counted_and_said_whose_labels_they_are(show, 
 def test_axe_finds_no_barrier_in_any_part(show, report, width, dark):
     browser = show("", of=labelled(report), width=width, dark=dark)
     label = report["entries"][0]["label"]
-    for address in (
-        *PARTS,
-        "labels?suite=mlb",
-        "task/bridge_mie",
-        f"model/{label}",
-        "leaderboard?suite=&strategy=",
-    ):
+    more = ("labels?suite=mlb", "task/bridge_mie", f"model/{label}", "leaderboard?suite=&strategy=")
+    for address in (*PARTS, *more):
         go(browser, address)
         assert violations(browser) == [], address
 

@@ -33,17 +33,8 @@ def test_gold_that_a_suite_reads_in_part_is_the_highest_possible_score(medtasks,
     ]  # fmt: skip
     (data_dir / "bridge").mkdir()
     (data_dir / "bridge" / "RuCCoN.SFT.json").write_text(json.dumps(rows), "utf-8")
-    done = medtasks(
-        "run",
-        "--tasks",
-        "bridge_ruccon",
-        "--model",
-        "oracle",
-        "--output_path",
-        tmp_path / "run",
-        "--data",
-        "local",
-    )
+    asked = "run --tasks bridge_ruccon --model oracle --data local --output_path run"
+    done = medtasks(*asked.split())
     record = read_json(tmp_path / "run" / "tasks" / "bridge_ruccon.json")
     assert record["highest"] == record["metrics"]["score"] < 1
     assert f"highest possible {record['highest']:.4f}" in done.out

@@ -66,23 +66,12 @@ def watched(tmp_path):
     def call(*commands: list[object], **environment: object) -> tuple[str, list[str]]:
         log = tmp_path / "watched"
         log.write_text("")
-        inherited = {
-            key: value for key, value in os.environ.items() if not key.startswith(("HF_", "MEDTASKS"))
-        }
-        done = subprocess.run(
-            [sys.executable, "-c", COMMANDS, json.dumps([list(map(str, command)) for command in commands])],
-            cwd=tmp_path,
-            env={
-                **inherited,
-                "PYTHONPATH": f"{tmp_path / 'site'}{os.pathsep}{ROOT}",
-                "HOME": str(tmp_path / "home"),
-                "WATCHED": str(log),
-                **{key: str(value) for key, value in environment.items()},
-            },
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
+        own = {key: value for key, value in os.environ.items() if not key.startswith(("HF_", "MEDTASKS"))}
+        own |= {"PYTHONPATH": f"{tmp_path / 'site'}{os.pathsep}{ROOT}", "HOME": str(tmp_path / "home")}
+        own |= {"WATCHED": str(log), **{key: str(value) for key, value in environment.items()}}
+        called = json.dumps([list(map(str, command)) for command in commands])
+        script = [sys.executable, "-c", COMMANDS, called]
+        done = subprocess.run(script, cwd=tmp_path, env=own, capture_output=True, text=True, timeout=300)
         return done.stdout + done.stderr, log.read_text().splitlines()
 
     return call
@@ -112,6 +101,7 @@ def test_the_watcher_sees_a_download(watched, tmp_path):
 def test_no_command_opens_a_connection_unless_it_must(watched, local_data, tmp_path):
     # a task each with events, SQL in a child process, judges, ROUGE, BLEU and options
     tasks = "bridge_mie,medhelm_ehrsql,medhelm_aci_bench,bridge_mediqa_2023_sum_b,mlb_cmexam"
+    files = "batch out --config openai --tasks bridge_chip_ctc --output_path for_files"
     commands = [
         ["ls"],
         ["data", "status"],
@@ -120,18 +110,7 @@ def test_no_command_opens_a_connection_unless_it_must(watched, local_data, tmp_p
         ["data", "template", "medhelm_clear", "-o", "own"],
         ["run", "--data", "sample", "--model", "oracle", "--tasks", tasks, "--output_path", "run"],
         ["run", "--model", "nearest-shot", "--tasks", "bridge_chip_ctc", "--output_path", "own_run"],
-        [
-            "batch",
-            "out",
-            "--config",
-            "openai",
-            "--tasks",
-            "bridge_chip_ctc",
-            "--output_path",
-            "for_files",
-            "--allow-host",
-            "api.openai.com",
-        ],
+        [*files.split(), "--allow-host", "api.openai.com"],
         ["rescore", "run"],
         ["dev", "validate", "bridge_mie"],
         ["export", "bridge", "own_run", "-o", "submission", "--own-words"],

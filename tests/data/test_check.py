@@ -29,16 +29,9 @@ def good(n: int, start: int = 0) -> list[dict]:
 def _ruccon(data_dir, n_lost: int, n: int = 100) -> None:
     """Rows of RuCCoN of which BRIDGE's reading loses a part of some: it splits a line at its semicolons."""
     names = [f"цефтриаксон {i}; 1 г" if i < n_lost else f"парацетамол {i}" for i in range(n)]
-    rows = [
-        {
-            "task": "RuCCoN",
-            "id": str(i),
-            "split": "test",
-            "input": f"Назначен {name} внутрь. " + "Жалобы на боль. " * 20,
-        }
-        | {"output": f"entity: {name}, type: Drug;"}
-        for i, name in enumerate(names)
-    ]
+    given, more = {"task": "RuCCoN", "split": "test"}, "Жалобы на боль. " * 20
+    texts = [(f"Назначен {name} внутрь. {more}", f"entity: {name}, type: Drug;") for name in names]
+    rows = [{**given, "id": str(i), "input": text, "output": out} for i, (text, out) in enumerate(texts)]
     write_jsonl(data_dir / "bridge" / "ruccon" / "test.jsonl", rows)
 
 

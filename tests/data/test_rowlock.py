@@ -18,14 +18,12 @@ def rows_of(name, n=N):
     if name == GAD:
         return [{"sentence": f"@GENE$ {i} and @DISEASE$ {i % 7}", "label": str(i % 3 % 2)} for i in range(n)]
     labels = ["entailment", "neutral", "contradiction"]
-    given = {"task": "MedNLI", "split": "test"}
+    given, text = (
+        {"task": "MedNLI", "split": "test"},
+        "Premise statement: note {}.\\nHypothesis statement: {}",
+    )
     return [
-        {
-            **given,
-            "input": f"Premise statement: note {i}.\\nHypothesis statement: {i % 11}",
-            "output": f"relation: {labels[i % 3]}",
-        }
-        for i in range(n)
+        {**given, "input": text.format(i, i % 11), "output": f"relation: {labels[i % 3]}"} for i in range(n)
     ]
 
 

@@ -18,19 +18,9 @@ pytestmark = pytest.mark.install
 def checkout(tmp_path_factory):
     """A copy of the sources, so that builds leave nothing in the checkout."""
     folder = tmp_path_factory.mktemp("checkout") / "medtasks"
-    keep = (
-        "medtasks_ext",
-        "tasks",
-        "model_configs",
-        "results",
-        "docs",
-        "pyproject.toml",
-        "hatch_build.py",
-        "README.md",
-        "LICENSE",
-    )
     folder.mkdir()
-    for name in keep:
+    folders = ("medtasks_ext", "tasks", "model_configs", "results", "docs")
+    for name in (*folders, "pyproject.toml", "hatch_build.py", "README.md", "LICENSE"):
         source = ROOT / name
         (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
     return folder

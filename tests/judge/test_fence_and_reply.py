@@ -67,17 +67,8 @@ def test_a_text_never_leaves_its_fence(question, response, gold):
 @given(hostile)
 def test_nothing_that_a_chat_template_reads_as_a_turn_is_left(text):
     safe = escape_fences(text, fence_code([text]))
-    for marker in (
-        "<|",
-        "<｜",
-        "[/INST]",
-        "<</SYS>>",
-        "</s>",
-        "<end_of_turn>",
-        "</think>",
-        "<think>",
-        *OF_OTHERS,
-    ):
+    ours = "<| <｜ [/INST] <</SYS>> </s> <end_of_turn> </think> <think>"
+    for marker in (*ours.split(), *OF_OTHERS):
         assert marker not in safe
 
 

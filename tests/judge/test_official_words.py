@@ -50,15 +50,9 @@ def suite(tasks, tmp_path, monkeypatch):
         said = yaml.safe_load(file.read_text())
         pinned = sha256(content).hexdigest()
         artefact = {"file": "juries.whl", "revision": "1.0", "package": "juries", "sha256": pinned}
-        said["official"] = {
-            "artefacts": {"wheel": artefact},
-            "juries": {
-                "artefact": "wheel",
-                "folder": "juries",
-                "template": "PROMPT_TEMPLATE",
-                "criteria": "ANNOTATION_CRITERIA",
-            },
-        }
+        names = {"template": "PROMPT_TEMPLATE", "criteria": "ANNOTATION_CRITERIA"}
+        juries = {"artefact": "wheel", "folder": "juries", **names}
+        said["official"] = {"artefacts": {"wheel": artefact}, "juries": juries}
         file.write_text(yaml.safe_dump(said, sort_keys=False))
         task = tasks / "medhelm/qa/task.yaml"
         if "official:" not in task.read_text():

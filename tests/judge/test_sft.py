@@ -92,16 +92,9 @@ def test_decisions_may_come_from_filled_forms(medtasks, tmp_path):
         {key: value for key, value in case(f"c{n}").items() if key not in ("decisions", "decided_by")}
         for n in range(4)
     ]
-    forms = [
-        {
-            "id": f"c{n}",
-            "points": [
-                {"id": "p1", "weight": 2, "met": n % 2 == 0, "votes": {"expert_1": True}},
-                {"id": "p2", "weight": 1, "met": None, "votes": {}},
-            ],
-        }
-        for n in range(4)
-    ]
+    open_point = {"id": "p2", "weight": 1, "met": None, "votes": {}}
+    voted = {"id": "p1", "weight": 2, "votes": {"expert_1": True}}
+    forms = [{"id": f"c{n}", "points": [{**voted, "met": n % 2 == 0}, open_point]} for n in range(4)]
     write_jsonl(tmp_path / "queue.jsonl", queue)
     write_jsonl(tmp_path / "decisions.jsonl", forms)
     outcome = medtasks("judge", "data", "queue.jsonl", "--expert", "decisions.jsonl", "--test-share", "0.5")

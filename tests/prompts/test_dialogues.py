@@ -21,16 +21,12 @@ TALK = [
     {"role": "user", "content": "39.2 degrees. He drinks a little. Should I go to the clinic?"},
 ]
 CAREFUL = {"role": "system", "content": "You answer the night line of a children's clinic."}
+SCHEMA = {"columns": {"talk": "the dialogue", "ideal": "an answer"}, "types": {"talk": "objects"}}
 TASK = {
     "class": CLASS,
     "task": NAME,
     "dataset": f"own/{NAME}",
-    "rows": {
-        "schemas": [
-            {"columns": {"talk": "the dialogue", "ideal": "an answer"}, "types": {"talk": "objects"}}
-        ],
-        "identity": "talk",
-    },
+    "rows": {"schemas": [SCHEMA], "identity": "talk"},
     "prompt": {
         "messages": "talk",
         "instruction": "{{ strategy }}",
@@ -61,19 +57,11 @@ def line(tmp_path, monkeypatch):
         text = yaml.safe_dump(said, sort_keys=False, allow_unicode=True)
         (root / NAME / "task.yaml").write_text(text.replace(f"'{CLASS}'", CLASS))
         (root / NAME / "citation.bib").write_text((EXAMPLE / "citation.bib").read_text())
-        shots = [
-            {
-                "id": f"s{n}",
-                "talk": [{"role": "user", "content": f"Question {n}?"}],
-                "ideal": f"Answer {n}",
-                "_split": "fewshot",
-            }
-            for n in range(5)
-        ]
-        rows = [
-            {"id": str(n), "talk": talk, "ideal": "Go now.", "_split": "test"} for n, talk in enumerate(talks)
-        ]
-        write_jsonl(root / NAME / "sample.jsonl", rows + shots)
+        asked = [{"talk": talk, "ideal": "Go now.", "_split": "test"} for talk in talks]
+        shown = [[{"role": "user", "content": f"Question {n}?"}] for n in range(5)]
+        shots = [{"talk": talk, "ideal": f"Answer {n}", "_split": "fewshot"} for n, talk in enumerate(shown)]
+        rows = [{"id": f"{row['_split'][0]}{n}", **row} for n, row in enumerate(asked + shots)]
+        write_jsonl(root / NAME / "sample.jsonl", rows)
         monkeypatch.setenv("MEDTASKS_TASKS", str(root))
         forget()
         return build_task(registry(), f"{NAME}{SUFFIX[strategy]}", Settings(data="sample", **settings))

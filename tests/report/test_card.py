@@ -115,14 +115,8 @@ def test_only_rows_from_the_hub_make_entries_there(medtasks, run, tmp_path):
 
 def test_entries_for_the_hub_name_dataset_and_revision(medtasks, tmp_path, data_dir):
     """The rows are local; the record says hub, as it would after a download."""
-    rows = [
-        {
-            "question": f"Which vitamin, case {n}?",
-            "options": {"A": "C", "B": "D", "C": "K", "D": "A"},
-            "answer_idx": "A",
-        }
-        for n in range(9)
-    ]
+    known = {"options": {"A": "C", "B": "D", "C": "K", "D": "A"}, "answer_idx": "A"}
+    rows = [{"question": f"Which vitamin, case {n}?", **known} for n in range(9)]
     write_jsonl(data_dir / "medhelm" / "medqa" / "test.jsonl", rows)
     medtasks.done("run", "--model", "oracle", "--tasks", "medhelm_medqa", "--output_path", "run")
     from_the_hub(tmp_path / "run", "medhelm_medqa")

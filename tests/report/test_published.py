@@ -177,14 +177,9 @@ def test_mlb_average_is_the_mean_of_its_dimensions_each_the_mean_of_its_tasks(ta
         assert mean(found["dimension", name] for name in dimensions) == pytest.approx(found["suite", "mlb"])
     [suite] = [group for group in groups_of(tasks) if (group.axis, group.value) == ("suite", "mlb")]
     weights = suite.weights(frozenset(suite.datasets))
-    shares = {
-        name: sum(
-            weight
-            for task, weight in weights.items()
-            if tasks.datasets[task].metadata.axes["dimension"] == name
-        )
-        for name in dimensions
-    }
+    shares = dict.fromkeys(dimensions, 0.0)
+    for task, weight in weights.items():
+        shares[tasks.datasets[task].metadata.axes["dimension"]] += weight
     assert shares == pytest.approx(dict.fromkeys(dimensions, 0.2))
 
 

@@ -144,17 +144,10 @@ def test_copies_of_a_question_do_not_narrow_the_interval():
 def test_a_resample_is_clusters_written_out_with_all_their_questions():
     values, clusters = [1.0, 0.0, 0.5, 1.0, 0.25, 0.0], ["a", "b", "a", None, "c", "b"]
     members = [[0, 2], [1, 5], [3], [4]]  # in the order of their first document
-    means = [
-        np.mean(
-            [
-                values[place]
-                for group, times in enumerate(row)
-                for _ in range(times)
-                for place in members[group]
-            ]
-        )
-        for row in resampling_weights("task", 4)
-    ]
+    means = []
+    for row in resampling_weights("task", 4):
+        drawn = [members[group] for group, times in enumerate(row) for _ in range(times)]
+        means.append(np.mean([values[place] for places in drawn for place in places]))
     _, found = task_intervals(samples_of(values, clusters), {"score": mean}, "task")
     assert found == pytest.approx(means, abs=1e-12)
 

@@ -81,15 +81,11 @@ def test_other_names_are_refused(value, message):
 
 def write(data_dir, labels: list, name: str = "maguidance"):
     rows = [
-        {
-            "id": str(i),
-            "question": f"题{i}",
-            "options": OPTIONS,
-            "answer": [0],
-            **({} if label is None else {"department": label}),
-        }
+        {"id": str(i), "question": f"题{i}", "options": OPTIONS, "answer": [0], "department": label}
         for i, label in enumerate(labels)
     ]
+    for row in (row for row in rows if row["department"] is None):
+        del row["department"]
     return write_jsonl(data_dir / "mlb" / name / "test.jsonl", rows)
 
 

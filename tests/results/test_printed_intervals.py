@@ -15,15 +15,10 @@ GROUP = ("--tasks", "bridge_de,bridge_mie,mlb_cmexam", "--data", "sample", "--ou
 
 
 def interval_of_group(metrics, sizes, intervals):
-    finished = {
-        task: SimpleNamespace(
-            metrics=item,
-            intervals={"score": intervals[task]} if task in intervals else {},
-            n=sizes.get(task, 0),
-            estimate=None,
-        )
-        for task, item in metrics.items()
-    }
+    finished = {}
+    for task, item in metrics.items():
+        known = {"score": intervals[task]} if task in intervals else {}
+        finished[task] = SimpleNamespace(metrics=item, intervals=known, n=sizes.get(task, 0), estimate=None)
     return roll_up_one(Members("g", tuple(metrics), (tuple(metrics),)), finished).interval
 
 

@@ -25,12 +25,9 @@ class Lengths:
 def published_lengths() -> dict[str, Lengths]:
     """Dataset id -> its lengths, for those that have published ones."""
     with LENGTHS_FILE.open(encoding="utf-8", newline="") as file:
-        return {
-            row["id"]: Lengths(
-                row["unit"],  # type: ignore[arg-type]
-                float(row["input"]),
-                float(row["output"]) if row["output"] else None,
-                row["source"],
-            )
-            for row in csv.DictReader(file)
-        }
+        rows = list(csv.DictReader(file))
+    output = [float(row["output"]) if row["output"] else None for row in rows]
+    return {
+        row["id"]: Lengths(row["unit"], float(row["input"]), given, row["source"])  # type: ignore[arg-type]
+        for row, given in zip(rows, output, strict=True)
+    }

@@ -94,16 +94,8 @@ def test_a_value_of_gold_outside_a_closed_list_is_named(data_dir):
 
 
 def test_values_of_an_official_row_are_accepted_as_the_official_scorer_does(data_dir, caplog):
-    rows = [
-        sft_row(
-            i,
-            f"医生：做个心电图{i}",
-            "entity: 心电图, type: 检查, status: 未知;",
-            task="MIE",
-            instruction="List.",
-        )
-        for i in range(6)
-    ]
+    gold, more = "entity: 心电图, type: 检查, status: 未知;", {"task": "MIE", "instruction": "List."}
+    rows = [sft_row(i, f"医生：做个心电图{i}", gold, **more) for i in range(6)]
     write_jsonl(data_dir / "bridge" / "mie" / "test.jsonl", rows)
     documents = load_documents(TASKS["bridge_mie"], cot=False)["test"]
     assert documents[0]["gold"] == [["心电图", "检查", "未知"]]

@@ -157,21 +157,11 @@ def test_the_error_for_missing_data_names_every_missing_dataset_of_the_suite_and
 
 
 def test_rows_may_have_several_references(data_dir):
-    rows = [
-        sft_row(
-            i,
-            f"患者：头疼{i}天",
-            "医生: 多休息",
-            task="EHRQA-QA",
-            output_list=["医生: 多休息", "医生: 多喝水"],
-        )
-        for i in range(6)
-    ]
+    both = ["医生: 多休息", "医生: 多喝水"]
+    more = {"task": "EHRQA-QA", "output_list": both}
+    rows = [sft_row(i, f"患者：头疼{i}天", "医生: 多休息", **more) for i in range(6)]
     write_jsonl(data_dir / "bridge" / "ehrqa_qa" / "test.jsonl", rows)
-    assert load_documents(TASKS["bridge_ehrqa_qa"], cot=False)["test"][0]["gold"] == [
-        "医生: 多休息",
-        "医生: 多喝水",
-    ]
+    assert load_documents(TASKS["bridge_ehrqa_qa"], cot=False)["test"][0]["gold"] == both
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "csv"])

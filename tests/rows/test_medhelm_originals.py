@@ -131,15 +131,8 @@ STARS = "*" * 100
 def patient(number: int, met: str = "met") -> str:
     first = f"\n\nRecord date: 2090-01-0{number}\n\n\nAppendectomy & more.\n"
     text = f"{first}{STARS}\n\nRecord date: 2091-02-03\nFine.\n{STARS}\n"
-    tags = "".join(
-        f'<{name} met="{value}" />'
-        for name, value in (
-            ("ABDOMINAL", met),
-            ("ADVANCED-CAD", "not met"),
-            ("ALCOHOL-ABUSE", "met"),
-            ("CREATININE", "met"),
-        )
-    )
+    said = {"ABDOMINAL": met, "ADVANCED-CAD": "not met", "ALCOHOL-ABUSE": "met", "CREATININE": "met"}
+    tags = "".join(f'<{name} met="{value}" />' for name, value in said.items())
     body = f"<TEXT><![CDATA[{text}]]></TEXT>\n<TAGS>{tags}</TAGS>"
     return f'<?xml version="1.0" encoding="UTF-8"?>\n<PatientMatching>\n{body}\n</PatientMatching>'
 
@@ -219,14 +212,8 @@ def hospital_course() -> dict[str, str]:
 
 
 def billing(stays: int = 11) -> dict[str, bytes]:
-    notes = [
-        {
-            "note_id": f"{i}-DS-1",
-            "hadm_id": 100 + i,
-            "text": f"Admitted on 12 05, BP 120/80.\nStage-2 CKD\u00a0 case{i} 7 ",
-        }
-        for i in range(stays)
-    ]
+    text = "Admitted on 12 05, BP 120/80.\nStage-2 CKD\u00a0 case"
+    notes = [{"note_id": f"{i}-DS-1", "hadm_id": 100 + i, "text": f"{text}{i} 7 "} for i in range(stays)]
     notes += [notes[0], {"note_id": "x", "hadm_id": 999, "text": "ICD-9 only"}]
     diagnoses = [
         {"hadm_id": 100 + i, "seq_num": n, "icd_code": code, "icd_version": 10}

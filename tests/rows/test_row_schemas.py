@@ -30,15 +30,9 @@ def documents(folder) -> list:
 
 
 def facts(count: int) -> list[dict]:
-    return [
-        {
-            "Question": f"Q{i}?",
-            "Knowledge": ["k", "l"],
-            "Ground Truth": f"true {i}",
-            "Hallucinated Answer": f"false {i}",
-        }
-        for i in range(count)
-    ]
+    names = ("Question", "Knowledge", "Ground Truth", "Hallucinated Answer")
+    cells = ((f"Q{i}?", ["k", "l"], f"true {i}", f"false {i}") for i in range(count))
+    return [dict(zip(names, row, strict=True)) for row in cells]
 
 
 def test_each_answer_of_a_row_is_a_document_of_its_own(data_dir):

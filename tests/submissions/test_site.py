@@ -57,13 +57,8 @@ def test_published_models_stand_there_with_the_scores_that_papers_print(site):
     for entry in published_entries(registry())[:98:20]:
         scores = [item.score for item in entry.experiments.values() if item.strategy == "zero_shot"]
         assert line_of(board, entry.model)["BRIDGE"] == whole_of(sum(scores) / 87)
-    assert {title for _, title in board["axes"]} >= {
-        "Suite",
-        "Language",
-        "Specialty",
-        "Clinical stage",
-        "Kind of task",
-    }
+    axes = {"Suite", "Language", "Specialty", "Clinical stage", "Kind of task"}
+    assert axes <= {title for _, title in board["axes"]}
 
 
 def test_the_first_page_has_a_row_for_each_model_with_the_best_of_its_versions(site):
@@ -282,14 +277,10 @@ def test_only_what_was_asked_as_the_paper_asked_is_ranked(tmp_path):
     write_submission(tmp_path, "Org/Alike", 0.5)
     write_submission(tmp_path, "Org/Own-Words", 0.9, wording="own", prompt="p1")
     record = write_submission(tmp_path, "Org/Old", 0.6)
-    tasks = {
-        name: item.model_copy(
-            update={
-                "conditions": replace(item.conditions, asked=replace(item.conditions.asked, version="0-A"))
-            }
-        )
-        for name, item in record.tasks.items()
-    }
+    tasks = {}
+    for name, item in record.tasks.items():
+        older = replace(item.conditions, asked=replace(item.conditions.asked, version="0-A"))
+        tasks[name] = item.model_copy(update={"conditions": older})
     record.model_copy(update={"tasks": tasks}).write(tmp_path / "Org" / "Old" / "2026-05-01", {})
     scores = scores_of(gather_site(registry(), tmp_path, published=False))
     group = scores.whole["bridge"]

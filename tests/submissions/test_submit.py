@@ -25,13 +25,8 @@ def test_no_text_no_id_and_no_hash_of_a_row_is_in_it(submission):
 
 
 def test_what_a_user_wrote_freely_and_places_stay_at_home(medtasks, run, tmp_path):
-    run(
-        "run",
-        "--system_instruction",
-        f"You help {SECRET_TEXT}.",
-        "--model_args",
-        "adapter=/home/me/secret,k=2",
-    )
+    freely = ("--system_instruction", f"You help {SECRET_TEXT}.")
+    run("run", *freely, "--model_args", "adapter=/home/me/secret,k=2")
     assert medtasks("submit", "run", "-o", PLACE).code == 0
     text = (tmp_path / PLACE / "submission.json").read_text()
     assert SECRET_TEXT not in text and "/home/me" not in text and str(tmp_path) not in text
