@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, TypedDict, Union, get_args
 
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from medtasks_ext.answers.reader.reply import Extraction, Span
+
+
+#: marks that answer formats fold
+_MARKS = str.maketrans("‘’“”–—", "''\"\"--")
 
 
 def shortened(text: str, most: int) -> str:
@@ -208,6 +213,10 @@ class AnswerFormat(Strict):
     def mentions(self, gold: Any) -> list[str]:
         """The parts of a gold answer that are words of the input, if the kind asks for such."""
         return []
+
+    def looked_for(self, text: str) -> str:
+        """A text in the form in which `mentions` are looked for in it."""
+        return "".join(unicodedata.normalize("NFKC", text.translate(_MARKS)).casefold().split())
 
     def not_covered(self, golds: list[Any]) -> list[str]:
         """Labels or closed values of the format that no gold answer shows (for checks of sample rows)."""

@@ -440,7 +440,8 @@ class Spans(_Listed):
         said = self._bare(text)
         if said and self._is_none(said):
             return []
-        mentions = {squeezed(line.strip(EDGES)) for line in said.split("\n")} - {""}
+        lines = [line for line in said.split("\n") if not self._is_none(line)]
+        mentions = {squeezed(line.strip(EDGES)) for line in lines} - {""}
         if not mentions:
             raise GoldError(f"write one mention on each line, or {self.nothing}")
         return sorted(mentions)
@@ -448,6 +449,10 @@ class Spans(_Listed):
     def mentions(self, gold: list[str]) -> list[str]:
         """All of them."""
         return gold
+
+    def looked_for(self, text: str) -> str:
+        """As mentions are compared."""
+        return squeezed(text)
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
         """The mentions of the list that the reply holds."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from math import sqrt
@@ -34,8 +33,6 @@ _ABSENT = "has gold mentions that do not stand in its text"
 #: One row in so many may be odd: the public files have such, which nobody can mend.
 _ODD = 0.005
 _FEWEST = 5  # rows by which a set is judged
-#: Marks that answer formats fold.
-_MARKS = str.maketrans("‘’“”–—", "''\"\"--")
 
 
 class Fault(NamedTuple):
@@ -99,8 +96,8 @@ class ContentCheck:
         if _NO_VALUE.fullmatch(target.strip()) and not self.holds:
             self._note("has a gold answer that stands for no value", "fill in the gold answers", place)
         if mentions := self.form.mentions(gold):
-            text = _plain(document.input)
-            held = [item for item in map(_plain, mentions) if item not in _NOTHING]
+            text = self.form.looked_for(document.input)
+            held = [item for item in map(self.form.looked_for, mentions) if item not in _NOTHING]
             absent = sum(item not in text for item in held)
             self.n_mentions += len(held)
             self.n_found += len(held) - absent
@@ -171,10 +168,6 @@ def errors_of(fault: Fault, where: str) -> list[MedtasksError]:
     if not rows:
         return [MedtasksError(cause, where=where, remedy=remedy)]
     return [RowError(f"{row} {cause}", row=row, where=where, remedy=remedy, cause=cause) for row in rows]
-
-
-def _plain(text: str) -> str:
-    return "".join(unicodedata.normalize("NFKC", text.translate(_MARKS)).casefold().split())
 
 
 def _written(gold: Any) -> str:

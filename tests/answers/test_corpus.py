@@ -1,5 +1,6 @@
 """The shared reader on the corpus of replies, by the public kinds: nothing is read wrongly."""
 
+import random
 import re
 from pathlib import Path
 
@@ -89,3 +90,32 @@ def test_a_rationale_that_announces_nothing_changes_no_reading(rationale):
         before = read("en", given, entry)
         if before.valid and before.why == "announced":
             assert read("en", given, entry, entry["reply"] + rationale).answer == before.answer, entry["id"]
+
+
+WORDS = {
+    "vi": ["sốt", "cao", "ho", "khan", "và", "đau", "ngực", "viêm", "gan", "B", "có", "5,5", "mg"],
+    "fr": ["fièvre", "élevée", "et", "toux", "sèche", "œdème", "des", "membres", "d'effort", "5,5", "mg/L"],
+    "de": ["Fieber", "und", "Ausschlag", "über", "Größe", "1.250", "mg", "keine"],
+    "zh": ["发热", "和", "皮疹", "疼痛", "，", "、", "5.5", "mg"],
+}
+
+
+@pytest.mark.parametrize("language", WORDS)
+@pytest.mark.parametrize("kind", ["choice", "category", "ordinal", "labels", "spans"])
+def test_a_perfect_answer_is_read_as_the_gold_answer(kind, language):
+    """Gold answers with accents, commas, dashes, decimals and joining words in them."""
+    drawn = random.Random(7)
+    between = "" if language == "zh" else " "
+    for _ in range(200):
+        said = drawn.sample(WORDS[language], 5)
+        names = [between.join([*said[:2], drawn.choice(["-", ",", ""]), said[2]]), *said[3:]]
+        names = [name for name in names if name not in "，、和"]
+        options = {"labels": names} if kind in ("category", "ordinal", "labels") else {}
+        form = answer_format({"kind": kind, "language": language, **options})
+        text = between.join([drawn.choice(said), *names, drawn.choice(said)])
+        row = {"prompt": text, **({"options": names} if kind == "choice" else {})}
+        target = "\n".join(names) if kind in ("labels", "spans") else names[0]
+        gold = form.read_gold(target, row)
+        answer = form.read(target, row, cot=False).answer
+        assert answer == (gold["level"] if kind == "ordinal" else gold), (target, gold, answer)
+        assert all(form.looked_for(item) in form.looked_for(text) for item in form.mentions(gold))

@@ -8,7 +8,7 @@ from functools import lru_cache
 import regex
 
 from medtasks_ext.answers.reader.announce import Found, Reader
-from medtasks_ext.answers.reader.reply import Extraction, Reply, narrow
+from medtasks_ext.answers.reader.reply import Extraction, Reply, narrow, whole_reply
 from medtasks_ext.answers.reader.words import Token, Trie, Words, plain, plain_keys
 
 #: characters of Han that follow a label and are no part of a word with it, as in `B项`, unlike `C反应蛋白`
@@ -42,6 +42,10 @@ class _Options:
             texts=True,
         )
         self._several = several
+        self._written: dict[str, list[int]] = {}
+        for place, text in enumerate(texts[: len(labels)]):
+            if (form := plain(text)) and form not in self._plain:
+                self._written.setdefault(form, []).append(place)
 
     def _keys(self, label: str, text: str) -> list[str]:
         """The words of an option's text without its label; none where the text is a label."""
@@ -49,6 +53,11 @@ class _Options:
         if len(keys) > 1 and keys[0] == plain(label) and regex.match(r"\s*\(?\w+[.):]", narrow(text)):
             keys = keys[1:]
         return [] if len(keys) == 1 and keys[0] in self._plain else keys
+
+    def whole(self, text: str) -> int | None:
+        """The one option whose text this is, marks at its ends included."""
+        same = self._written.get(plain(text), [])
+        return same[0] if len(same) == 1 else None
 
     def find(self, tokens: Sequence[Token], place: int) -> Found | None:
         """The option that a label or a text at a token names."""
@@ -131,5 +140,7 @@ def read_letters(
         several: whether more than one option may be right.
     """
     options = _options(tuple(labels), tuple(texts), several)
+    if not several and (whole := options.whole(reply.part)) is not None:
+        return whole_reply(whole, reply)
     found = Reader(options.find, words, several=several).read(reply)
     return found._replace(answer=sorted(found.answer)) if several and found.answer is not None else found

@@ -86,6 +86,11 @@ def narrow(text: str) -> str:
     return text if text.isascii() else text.translate(_TABLE)
 
 
+def whole_reply(answer: Any, reply: Reply) -> Extraction:
+    """That a reply is an answer and nothing else."""
+    return Extraction(answer, (reply.begin, reply.end), "the whole reply")
+
+
 @dataclass(frozen=True)
 class Trace:
     """What a maker's models put around their reasoning, in small letters."""

@@ -10,7 +10,7 @@ from typing import Literal
 import regex
 
 from medtasks_ext.answers.reader.announce import Found, Reader, part_announced
-from medtasks_ext.answers.reader.reply import NOTHING, UNCLOSED, Extraction, Reply
+from medtasks_ext.answers.reader.reply import NOTHING, UNCLOSED, Extraction, Reply, whole_reply
 from medtasks_ext.answers.reader.words import Token, Trie, Words, plain, plain_keys, tokens_of, words_of
 
 
@@ -23,6 +23,7 @@ class WordReader:
     """
 
     def __init__(self, names: Mapping[str, str], words: Words) -> None:
+        self._names = {plain(name): label for name, label in names.items()}
         self._trie = Trie(((plain_keys(name), label) for name, label in names.items()), texts=True)
         self._reader = Reader(self._find, words, opens=True)
 
@@ -31,8 +32,9 @@ class WordReader:
         return Found(next(iter(labels)), end, word=True) if len(labels) == 1 else None
 
     def read(self, reply: Reply) -> Extraction:
-        """The label that a reply announces."""
-        return self._reader.read(reply)
+        """The label that a reply is or announces."""
+        whole = self._names.get(plain(reply.part))
+        return self._reader.read(reply) if whole is None else whole_reply(whole, reply)
 
 
 _GROUPED = regex.compile(
