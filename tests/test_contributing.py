@@ -187,13 +187,15 @@ def by_the_wizard(checkout: Checkout) -> None:
     """A dataset from a file of rows, with what is marked TODO written."""
     write_jsonl(checkout.tree / "rows.jsonl", ROWS)
     checkout.run(
-        "medtasks new --from rows.jsonl --id commons_vaccines --access open --citation made2026vaccines"
+        "medtasks new --from rows.jsonl --id commons_vaccines --access open --kind choice --language en"
+        " --map question=q --map options=options --map answer=key --labels A,B,C"
         " --task-type multiple_choice --document-types exam_question --specialties general"
         " --stage initial_assessment"
     )
     folder = checkout.tree / "tasks" / "commons" / "vaccines"
     for name in ("task.yaml", "card.yaml"):
         text = (folder / name).read_text("utf-8")
+        text = re.sub("citation: .*", "citation: made2026vaccines", text)
         (folder / name).write_text(re.sub(r"TODO: ?", "", text), "utf-8")
     (folder / "citation.bib").write_text(
         "@misc{made2026vaccines, title={Invented Vaccines}, author={Nobody}, year={2026}}\n"
