@@ -66,14 +66,13 @@ def test_what_cannot_be_submitted_is_refused_and_nothing_is_left(medtasks, run, 
     assert not list(tmp_path.glob("submissions/*/*/*"))
 
 
-def test_a_result_that_was_changed_after_the_run_is_left_out_and_named(medtasks, run, tmp_path):
-    with edited_json(run() / "tasks" / f"{OPEN_COUNTS}.json") as content:
+def test_a_folder_that_was_changed_after_the_run_is_refused_and_the_file_named(medtasks, run, tmp_path):
+    changed = run() / "tasks" / f"{OPEN_COUNTS}.json"
+    with edited_json(changed) as content:
         content["metrics"]["score"] = 0.99
-    written = medtasks("submit", "run", "-o", PLACE)
-    assert (
-        OPEN_COUNTS in written.err
-        and OPEN_COUNTS not in read_json(tmp_path / PLACE / "submission.json")["tasks"]
-    )
+    refused = medtasks("submit", "run", "-o", PLACE)
+    assert refused.code == 2 and f"tasks/{changed.name}" in refused.err and "rescore" in refused.err
+    assert not (tmp_path / PLACE).exists()
 
 
 def test_a_place_that_is_taken_is_kept(medtasks, submission):
