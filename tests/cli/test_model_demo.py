@@ -65,6 +65,6 @@ def test_a_full_disk_is_said_before_it_is_written(medtasks, tmp_path, installed,
 
 def test_a_checkpoint_that_is_there_is_made_once(medtasks, tmp_path):
     (tmp_path / "demo").mkdir()
-    (tmp_path / "demo" / demo._MARK).write_text(json.dumps(demo._mark()))
+    (tmp_path / "demo" / demo._MARK).write_text(json.dumps(demo._MADE_OF))
     outcome = medtasks("model", "demo", "-o", "demo")
     assert outcome.code == 0 and "which is there already" in outcome.out and "MB" not in outcome.out
