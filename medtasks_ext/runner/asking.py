@@ -242,6 +242,7 @@ class RunAsker(TaskAsker):
                 self._all_ended.set()
                 keeper.join()
                 self._close()
+        self.trouble.settle()
         if self._keeper_error is not None:
             raise self._keeper_error
 
