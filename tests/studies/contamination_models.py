@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-import time
+import threading
 from typing import Any, ClassVar
 
 from lm_eval.api.model import LM
@@ -103,6 +103,8 @@ class Memory(LM):
     settings: ClassVar[list[dict]] = []
     #: raised, or called, in place of the response of this number
     interrupt: ClassVar[tuple[int, Any] | None] = None
+    #: set when the interrupted command has ended
+    over: ClassVar[threading.Event] = threading.Event()
     tokenizer_kind: ClassVar[Any] = Words
 
     def __init__(self, tokens: int = 10**6, name: str = "memory", **_: Any) -> None:
@@ -117,7 +119,7 @@ class Memory(LM):
                 if isinstance(stop := self.interrupt[1], BaseException):
                     raise stop
                 stop()
-                time.sleep(0.6)  # the main thread looks every fifth of a second
+                self.over.wait(60)
                 raise GoneError("interrupted")
             self.prompts.append(prompt)
             self.settings.append(settings)

@@ -2,6 +2,7 @@
 
 import json
 import random
+import threading
 from _thread import interrupt_main
 from functools import partial
 from pathlib import Path
@@ -121,7 +122,9 @@ def test_an_interrupted_probe_goes_on_and_asks_only_for_what_is_missing(
     medtasks, rows, tmp_path, monkeypatch, stop
 ):
     monkeypatch.setattr(Memory, "interrupt", (17, stop))
+    monkeypatch.setattr(Memory, "over", threading.Event())
     outcome = medtasks("study", "contamination", *FLAGS)
+    Memory.over.set()
     assert outcome.code == (1 if isinstance(stop, GoneError) else 130) and "Traceback" not in outcome.text
     asked, known = len(Memory.prompts), kept(tmp_path / "probe")
     assert asked >= 17 and known < 40
