@@ -401,7 +401,7 @@ def _execute(
     if not own.no_preflight and any(places.values()) and not _is_built_in(model):
         _preflight(ready, places)
     if wanted.design is None:
-        return _stream(ready, own.stop_if)
+        return _ask(ready, own.stop_if)
     try:
         return _rounds(ready, own.stop_if, wanted.design)
     finally:
@@ -428,7 +428,7 @@ def _rounds(ready: _Ready, rules: Sequence[StopRule], design: Design) -> Medtask
         }
         run.choose(ready.tasks, choices)
         run.save()
-        if error := _stream(replace(ready, tasks=tasks), rules, one_round=True):
+        if error := _ask(replace(ready, tasks=tasks), rules, one_round=True):
             return error
         if not all(run.is_done(name) for name in choices):
             return None
@@ -439,7 +439,7 @@ def _rounds(ready: _Ready, rules: Sequence[StopRule], design: Design) -> Medtask
     return None
 
 
-def _stream(ready: _Ready, rules: Sequence[StopRule], *, one_round: bool = False) -> MedtasksError | None:
+def _ask(ready: _Ready, rules: Sequence[StopRule], *, one_round: bool = False) -> MedtasksError | None:
     """Ask the tasks, and show it; returns what ended the run before its time.
 
     `one_round`: more is asked afterwards: the engine stays open.
@@ -461,17 +461,17 @@ def _stream(ready: _Ready, rules: Sequence[StopRule], *, one_round: bool = False
     what = (run, ready.model, ready.engine, tasks, ready.settings, progress)
     how: dict[str, Any] = {"say": progress.say, "closes": not one_round}
     how |= {"charge": ready.charge, "budget": ready.budget}
-    stream = RunAsker(*what, **how)
-    stream.met = lambda: next(filter(None, (rule.met(tally) for rule in rules)), None)
+    asker = RunAsker(*what, **how)
+    asker.met = lambda: next(filter(None, (rule.met(tally) for rule in rules)), None)
     with progress:
         try:
-            stream.go()
+            asker.go()
         finally:
             if notes := alarms.notes() if alarms else []:
                 run.manifest.note(notes)
                 run.save()
             progress.say_money(ready.budget)
-    return stream.trouble.error
+    return asker.trouble.error
 
 
 def _score_of(run: Run, task: str) -> str:

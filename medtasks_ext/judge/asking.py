@@ -7,11 +7,9 @@ question; then the adjudicator, where assessors differ.
 from __future__ import annotations
 
 import asyncio
-import signal
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,7 +24,7 @@ from medtasks_ext.judge.engine import SHORTFALLS, JudgeEngine, messages_of, usag
 from medtasks_ext.judge.jury import HUMAN, Judge, Jury
 from medtasks_ext.judge.procedures import adjudication
 from medtasks_ext.judge.reply import UnreadableError
-from medtasks_ext.run.asker import LOOK, Asker, Job
+from medtasks_ext.run.asker import LOOK, WAITING, Asker, Job, signals_call
 from medtasks_ext.run.store import Answers, Intent
 
 #: Draws of a question in one call, where they cannot be read.
@@ -139,7 +137,7 @@ class Judging:
 
         budget.freed = wake
         try:
-            with collector_sparing(), self._signals(list(askers.values())):
+            with collector_sparing(), signals_call(lambda: self._interrupt(list(askers.values()))):
                 while self._round(askers):
                     for run in self.runs:
                         run.store.answers.flush()
@@ -180,28 +178,15 @@ class Judging:
                 raise error
         return bool(jobs) or shared
 
-    @contextmanager
-    def _signals(self, askers: Sequence[_Asker]) -> Iterator[None]:
+    def _interrupt(self, askers: Sequence[_Asker]) -> None:
         """The first signal lets requests that may be charged come home; the second does not."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-
-        def interrupt(*_: object) -> None:
-            self._signals_seen += 1
-            if self._signals_seen > 1 or not any(asker.under_way for asker in askers):
-                raise KeyboardInterrupt
-            for asker in askers:
-                threading.Thread(target=asker.stop).start()  # this one may hold the locks
-                asker.engine.stop()
-            self.say("waiting for the answers that are under way (once more: stop at once)")
-
-        former = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in former.items():
-                signal.signal(number, handler)
+        self._signals_seen += 1
+        if self._signals_seen > 1 or not any(asker.under_way for asker in askers):
+            raise KeyboardInterrupt
+        for asker in askers:
+            threading.Thread(target=asker.stop).start()  # this one may hold the locks
+            asker.engine.stop()
+        self.say(WAITING)
 
     # ------------------------------------------------------------------ what becomes of a request
 

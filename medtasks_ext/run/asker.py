@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Protocol
@@ -22,6 +22,8 @@ from medtasks_ext.run.feed import Queue
 
 #: Seconds between two looks at what came.
 LOOK = 0.2
+#: What the first signal says.
+WAITING = "waiting for the answers that are under way (once more: stop at once)"
 #: Requests that wait at most before nothing more is taken, in places of the engine.
 AHEAD = 4
 
@@ -323,27 +325,35 @@ class Asker:
     def _signals(self) -> Iterator[None]:
         """The first signal lets requests that may be charged come home; the second, or the first of a model
         on this machine, does not."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
 
-        def interrupt(*_: object) -> None:
+        def interrupt() -> None:
             self.signals += 1
             if self.engine.local or self.signals > 1 or not self._sent:
                 raise KeyboardInterrupt
             threading.Thread(target=self.stop).start()  # this one may hold the locks
             self.engine.stop()
-            self.say("waiting for the answers that are under way (once more: stop at once)")
+            self.say(WAITING)
 
-        former = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
+        with signals_call(interrupt):
             yield
-        finally:
-            for number, handler in former.items():
-                signal.signal(number, handler)
         if self.signals:
             raise KeyboardInterrupt
 
     def say(self, line: str) -> None:
         """Tell the user."""
         print(line)
+
+
+@contextmanager
+def signals_call(interrupt: Callable[[], None]) -> Iterator[None]:
+    """Within it, a signal that ends the process calls a function instead; in the main thread alone."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    former = {number: signal.signal(number, lambda *_: interrupt()) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)

@@ -520,8 +520,9 @@ class _TaskLM(Remembering):
                 self.hand_over(instances)
         self._end_of_building()
         self._found = self.asker.wait(self.job, [self.work.name])
-        self._run_asker.scoring.acquire()
-        self._scores = True
+        if not self._scores:  # lm-eval asks once for each kind of request
+            self._run_asker.scoring.acquire()
+            self._scores = True
         return [self._found[self._asked[document_key(instance.doc)].key] for instance in requests]
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:

@@ -218,7 +218,7 @@ def _first_answer(
     if isinstance(outcome, Fault):
         if outcome.kind.ends_all:
             raise stopped(outcome)
-        first.failed = True  # the stream will say it again
+        first.failed = True  # the run will say it again
         first.warnings = [f"the first question was not answered: {outcome.reason.splitlines()[0]}"]
         return first
     first.response = readable(outcome.text)

@@ -333,7 +333,7 @@ class Run:
         return TaskEntry(state=TaskState.DONE, n=n)
 
     def asked_records(self, task: Task) -> Records:
-        """What was sent and came back, from the files of the stream."""
+        """What was sent and came back, from the files of the run."""
         name = task.task_name
         asked = list(read_prompts(self.files, name))
         outcomes = read_outcomes(self.files.responses, name)

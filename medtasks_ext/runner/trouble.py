@@ -77,7 +77,7 @@ class Trouble:
         return self._last.kind.is_transient or (not self.answered and len(self._tasks) >= self._needed)
 
     def settle(self) -> None:
-        """At the end of a stream: where nothing was answered, the one cause is the cause of all."""
+        """At the end of the asking: where nothing was answered, the one cause is the cause of all."""
         if self.cause is None and not self.answered and self._last is not None:
             self.cause = self._last
 
