@@ -29,6 +29,7 @@ Choices worth knowing:
 - Equal beginnings are asked together: each task is kept together, and strategies of one dataset whose prompts
   share 2,000 characters of a record are asked in turn (`runner/turns.py`). Only the order differs.
 - `rescore` calls lm-eval's evaluator with a model that returns the stored answers.
+- All that is taken from lm-eval stands in `harness`, and is loaded when it is read.
 - What follows is built, not kept: tags, groups, strategies and schema are never committed; pages
   of reference are.
 - A suite is data: no code names one. What only one suite needs stands in a module of `suites`, which

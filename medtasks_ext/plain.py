@@ -52,8 +52,7 @@ def _default_address(model: str | None) -> str | None:
     """None of a model on this machine."""
     if model is None:
         return None
-    import lm_eval.models  # noqa: F401  registers lm-eval's own models
-    from lm_eval.api.registry import get_model
+    from medtasks_ext.harness import get_model
 
     try:
         kind = get_model(model)

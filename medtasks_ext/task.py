@@ -15,11 +15,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from jinja2 import TemplateError
-from lm_eval.api.instance import Instance
-from lm_eval.api.model import LM
-from lm_eval.api.task import ConfigurableTask
-from lm_eval.api.utils import Message
-from lm_eval.config.task import TaskConfig
 
 from medtasks_ext.answers import answer_format
 from medtasks_ext.answers.filter import ParseAnswer
@@ -27,6 +22,7 @@ from medtasks_ext.answers.formats import AnswerFormat, Lead
 from medtasks_ext.batching import say_batch_size
 from medtasks_ext.egress import Text
 from medtasks_ext.errors import MedtasksError, near, without_frames
+from medtasks_ext.harness import LM, ConfigurableTask, Instance, Message, TaskConfig
 from medtasks_ext.metrics import likelihood
 from medtasks_ext.plain import check_server
 from medtasks_ext.prompts.dialogue import Turn, as_text, own_turns

@@ -1,16 +1,19 @@
-"""What opens a file to write, or a connection: each place is known, with the reason.
+"""What opens a file to write, or a connection, or imports lm-eval: each place is known, with the reason.
 
 A new one fails here until somebody has looked whether it may hold text that is not open, and whether the
-policy of who may receive text applies.
+policy of who may receive text applies. What is taken from lm-eval stands in one module.
 """
 
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import medtasks_ext
+from medtasks_ext import harness
 
 PACKAGES = [Path(package.__file__).parent for package in (medtasks_ext,)]
 
@@ -57,6 +60,13 @@ CONNECTIONS = {
     "medtasks_ext/cli/model.py": "whether a server is there: no text leaves",
 }
 
+#: Whoever names a module of lm-eval.
+OF_LM_EVAL = re.compile(r"""\b(?:from|import) lm_eval\b|["']lm_eval\.\w""")
+TAKERS = {
+    "medtasks_ext/harness.py": "every name that is taken, loaded when it is read",
+    "medtasks_ext/egress.py": "modules of lm-eval's clients, compared and never imported",
+}
+
 
 def found_by(pattern: re.Pattern[str]) -> Iterator[str]:
     for package in PACKAGES:
@@ -67,11 +77,13 @@ def found_by(pattern: re.Pattern[str]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "known"), [(WRITES, WRITERS), (ASKS, CONNECTIONS)], ids=["writers", "connections"]
+    ("pattern", "known"),
+    [(WRITES, WRITERS), (ASKS, CONNECTIONS), (OF_LM_EVAL, TAKERS)],
+    ids=["writers", "connections", "lm-eval"],
 )
 def test_each_place_is_known(pattern, known):
     found = set(found_by(pattern))
-    assert found - known.keys() == set(), "new: use atomic_file and the policy, or say why not"
+    assert found - known.keys() == set(), "new: use `atomic_file`, the policy or `harness`, or say why not"
     assert known.keys() - found == set(), "gone: take the line away"
 
 
@@ -84,7 +96,21 @@ def test_each_place_is_known(pattern, known):
         (WRITES, 'path.write_text("text")'),
         (ASKS, "urllib.request.urlopen(url)"),
         (ASKS, "import requests"),
+        (OF_LM_EVAL, "    from lm_eval.api.task import Task"),
+        (OF_LM_EVAL, 'import_module("lm_eval.models")'),
     ],
 )
 def test_the_patterns_see_what_they_are_for(pattern, line):
     assert pattern.search(line)
+
+
+@pytest.mark.parametrize("name", harness.NAMES)
+def test_lm_eval_has_each_name_that_is_taken(name):
+    if package := {"VLLM": "vllm", "clear_torch_cache": "torch"}.get(name):
+        pytest.importorskip(package)
+    assert getattr(harness, name) is not None
+
+
+def test_reading_the_list_of_names_loads_nothing_of_lm_eval():
+    code = "import sys, medtasks_ext.harness; assert not {'lm_eval', 'torch'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from lm_eval.api.filter import Filter
-
 from medtasks_ext.answers import answer_format
 from medtasks_ext.answers.reader.reply import unclosed_reasoning
 from medtasks_ext.collector import collector_paused
+from medtasks_ext.harness import Filter
 
 if TYPE_CHECKING:
     from medtasks_ext.answers.formats import Parsed

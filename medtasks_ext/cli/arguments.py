@@ -31,8 +31,7 @@ from medtasks_ext.results.prices import price_of
 from medtasks_ext.runs.secrets import note_secrets
 
 if TYPE_CHECKING:
-    from lm_eval.config.evaluate_config import EvaluatorConfig
-
+    from medtasks_ext.harness import EvaluatorConfig
     from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runner.run import Availability
 
@@ -80,8 +79,8 @@ def lm_eval_config(
     hold those, either. `keys`: hosts that may receive a key, each NAME@HOST; an address among the flags, and
     one in a bundled configuration, may receive its own.
     """
-    from lm_eval._cli.run import Run as LmEvalRun
-    from lm_eval.config.evaluate_config import EvaluatorConfig
+    from medtasks_ext.harness import EvaluatorConfig
+    from medtasks_ext.harness import Run as LmEvalRun
 
     parser = argparse.ArgumentParser(
         prog="medtasks", description=description, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -172,7 +171,7 @@ def _parts(word: str) -> list[str]:
 
 def _pairs(given: list[str], option: str) -> list[str]:
     """Values `KEY=VALUE,…` as one JSON object where any holds an object; else as they are."""
-    from lm_eval._cli.utils import key_val_to_dict
+    from medtasks_ext.harness import key_val_to_dict
 
     if not any("{" in text and not text.lstrip().startswith("{") for text in given):
         return given

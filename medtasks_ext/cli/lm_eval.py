@@ -25,8 +25,7 @@ def lm_eval(context: typer.Context) -> int:
     if context.args[:1] in ([], ["--help"], ["-h"]):
         typer.echo(_DESCRIPTION, nl=False)
         return 0
-    from lm_eval.__main__ import cli_evaluate
-
+    from medtasks_ext.harness import cli_evaluate
     from medtasks_ext.run.registered import register
 
     register()

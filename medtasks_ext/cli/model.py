@@ -19,12 +19,11 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.keys import Keys, host_of, shown_url
 
 if TYPE_CHECKING:
-    from lm_eval.api.model import LM
-    from lm_eval.config.evaluate_config import EvaluatorConfig
     from rich.status import Status
 
     from medtasks_ext.engines.engine import Engine
     from medtasks_ext.engines.records import Request
+    from medtasks_ext.harness import LM, EvaluatorConfig
 
 
 def model_name(config: EvaluatorConfig) -> str:
@@ -61,10 +60,8 @@ class Loaded:
 
 def check_model_type(name: str) -> None:
     """Refuse a type of models that lm-eval does not have, before anything else is looked at."""
-    import lm_eval.models  # noqa: F401  registers lm-eval's own models
-    from lm_eval.api.registry import model_registry
-
     import medtasks_ext.models  # noqa: F401  registers the built-in ones
+    from medtasks_ext.harness import model_registry
 
     known = sorted(model_registry.keys())
     if name not in known:
@@ -92,11 +89,10 @@ def is_server(name: str) -> bool:
 
 def server_class(name: str) -> type[LM] | None:
     """The class of a type of models that is asked over HTTP; None of others, or where it is not installed."""
-    import lm_eval.models  # noqa: F401  registers lm-eval's own models
-    from lm_eval.api.registry import get_model
+    from medtasks_ext.harness import get_model
 
     try:
-        from lm_eval.models.api_models import TemplateAPI
+        from medtasks_ext.harness import TemplateAPI
 
         with _loading():
             kind = get_model(name)  # vLLM's package takes seconds
@@ -140,10 +136,8 @@ def keep_key(config: EvaluatorConfig, keys: Keys) -> None:
 
 def create_model(config: EvaluatorConfig, *, asked: bool = True) -> Loaded:
     """Load a model, or connect to it; where it is not `asked`, a server need not be there."""
-    import lm_eval.models  # noqa: F401  registers lm-eval's own models
-    from lm_eval.api.registry import get_model
-
     import medtasks_ext.models  # noqa: F401  registers the built-in ones
+    from medtasks_ext.harness import get_model
 
     try:
         with _loading():

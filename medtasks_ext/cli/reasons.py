@@ -9,8 +9,7 @@ from medtasks_ext.cli.words import say
 from medtasks_ext.runner.plan_model import PlannedModel, ready_files
 
 if TYPE_CHECKING:
-    from lm_eval.config.evaluate_config import EvaluatorConfig
-
+    from medtasks_ext.harness import EvaluatorConfig
     from medtasks_ext.registry import Registry
 
 _UNKNOWN = (

@@ -49,12 +49,9 @@ from medtasks_ext.runs.manifest import TaskEntry, TaskState
 from medtasks_ext.runs.sent import SentLog
 
 if TYPE_CHECKING:
-    from lm_eval.api.model import LM
-    from lm_eval.api.task import Task
-    from lm_eval.config.evaluate_config import EvaluatorConfig
-
     from medtasks_ext.engines.budget import Budget
     from medtasks_ext.engines.engine import Engine
+    from medtasks_ext.harness import LM, EvaluatorConfig, Task
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.prices import Price
     from medtasks_ext.runner.alarms import StopRule

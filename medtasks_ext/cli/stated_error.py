@@ -10,8 +10,7 @@ from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.registry.strategies import LIKELIHOOD
 
 if TYPE_CHECKING:
-    from lm_eval.config.evaluate_config import EvaluatorConfig
-
+    from medtasks_ext.harness import EvaluatorConfig
     from medtasks_ext.runner.drawing import Design, ErrorTarget
 
 

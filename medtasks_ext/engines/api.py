@@ -12,10 +12,6 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from lm_eval.models.anthropic_llms import AnthropicChat
-from lm_eval.models.api_models import TemplateAPI
-from lm_eval.models.openai_completions import AzureOpenaiChatCompletionsLM
-
 from medtasks_ext.egress import AskedServer, Egress, hold
 from medtasks_ext.engines.faults import NO_KEY, withheld
 from medtasks_ext.engines.http import Client, Clock, Failed, Retry, Server
@@ -23,11 +19,12 @@ from medtasks_ext.engines.payload import after_thinking, option_answer, payload,
 from medtasks_ext.engines.records import Answer, Fault, Request
 from medtasks_ext.engines.server import ServerEngine
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.harness import AnthropicChat, AzureOpenaiChatCompletionsLM, TemplateAPI
 from medtasks_ext.keys import host_of
 from medtasks_ext.privacy import shows_text
 
 if TYPE_CHECKING:
-    from lm_eval.api.model import LM
+    from medtasks_ext.harness import LM
 
 
 def takes(lm: LM) -> bool:

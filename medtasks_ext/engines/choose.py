@@ -9,11 +9,10 @@ from medtasks_ext.engines.lm import LmEngine
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
-    from lm_eval.api.model import LM
-
     from medtasks_ext.egress import Egress
     from medtasks_ext.engines.engine import Engine
     from medtasks_ext.engines.records import Request
+    from medtasks_ext.harness import LM
 
 
 def engine_of(

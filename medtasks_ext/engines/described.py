@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from medtasks_ext.privacy import text_hash
 
 if TYPE_CHECKING:
-    from lm_eval.api.model import LM
+    from medtasks_ext.harness import LM
 
 #: Of `generation_config.json`: ids of tokens and notes, which are no settings.
 _NO_SETTINGS = frozenset({"bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id"})

@@ -13,8 +13,6 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from lm_eval.api.instance import Instance
-
 from medtasks_ext.egress import SERVICES, Egress, hold
 from medtasks_ext.engines.engine import Done, Engine, Feed
 from medtasks_ext.engines.faults import withheld
@@ -28,11 +26,12 @@ from medtasks_ext.engines.records import (
     Usage,
     likeliest,
 )
+from medtasks_ext.harness import Instance
 from medtasks_ext.privacy import what_happened
 from medtasks_ext.prompts.counting import tokenizer_of
 
 if TYPE_CHECKING:
-    from lm_eval.api.model import LM
+    from medtasks_ext.harness import LM
 
 
 # How many requests a transformers model answers at a time. lm-eval's own search for `auto` runs the whole
@@ -95,7 +94,7 @@ def free_memory() -> None:
     """Once the error of a failed batch is gone."""
     gc.collect()
     with suppress(ImportError):  # of a model without torch there is nothing to give back
-        from lm_eval.models.utils_hf import clear_torch_cache
+        from medtasks_ext.harness import clear_torch_cache
 
         clear_torch_cache()
 
@@ -110,7 +109,7 @@ def lm_eval_prompt(prompt: Prompt) -> Any:
     """A prompt as lm-eval hands it to a model: text, or turns as JSON."""
     if isinstance(prompt, str):
         return prompt
-    from lm_eval.models.api_models import JsonChatStr
+    from medtasks_ext.harness import JsonChatStr
 
     return JsonChatStr(json.dumps(prompt, ensure_ascii=False))
 

@@ -10,11 +10,6 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from lm_eval.models.anthropic_llms import AnthropicChat
-from lm_eval.models.api_models import JsonChatStr, TemplateAPI
-from lm_eval.models.openai_completions import LocalChatCompletion, LocalCompletionsAPI
-from lm_eval.models.utils import postprocess_generated_text
-
 from medtasks_ext.engines.completion import Reader, chat_answer, message_answer, text_answer
 from medtasks_ext.engines.records import (
     CONTENT_FILTER,
@@ -24,6 +19,14 @@ from medtasks_ext.engines.records import (
     Likelihood,
     Request,
     likeliest,
+)
+from medtasks_ext.harness import (
+    AnthropicChat,
+    JsonChatStr,
+    LocalChatCompletion,
+    LocalCompletionsAPI,
+    TemplateAPI,
+    postprocess_generated_text,
 )
 from medtasks_ext.jsonfile import Json
 from medtasks_ext.privacy import what_happened

@@ -6,14 +6,12 @@ import math
 import random
 from typing import TYPE_CHECKING, Any
 
-from lm_eval.api.model import LM
-from lm_eval.api.registry import register_model
-
+from medtasks_ext.harness import LM, register_model
 from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.seed import SEED
 
 if TYPE_CHECKING:
-    from lm_eval.api.instance import Instance
+    from medtasks_ext.harness import Instance
 
 _COT_PREFIX = "Analysis: see the text.\nResult: "
 

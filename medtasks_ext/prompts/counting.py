@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lm_eval.api.model import LM
+    from medtasks_ext.harness import LM
 
 #: Characters of equal text on each side of a difference that are tokenised with it, and tokens of them that
 #: must be those of the first text: more than the tokens of one character.

@@ -20,7 +20,7 @@ from medtasks_ext.prompts.counting import PromptCounter, tokenizer_of
 from medtasks_ext.prompts.documents import Document
 
 if TYPE_CHECKING:
-    from lm_eval.api.model import LM
+    from medtasks_ext.harness import LM
 
 #: Document, number of shots -> the prompt: text, or what an API model wraps a conversation in.
 Render: TypeAlias = Callable[[Document, int], Any]

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lm_eval.api.samplers import ContextSampler
-
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.harness import ContextSampler
 from medtasks_ext.prompts.documents import Document
 
 

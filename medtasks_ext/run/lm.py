@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from lm_eval.api.model import LM
-
 from medtasks_ext.egress import Text
 from medtasks_ext.engines.engine import Engine
 from medtasks_ext.engines.records import (
@@ -21,12 +19,13 @@ from medtasks_ext.engines.records import (
     likeliest,
 )
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.harness import LM
 from medtasks_ext.models.baselines import Baseline
 from medtasks_ext.run.asker import Asker
 from medtasks_ext.run.store import Answers, key_of
 
 if TYPE_CHECKING:
-    from lm_eval.api.instance import Instance
+    from medtasks_ext.harness import Instance
 
 #: Requests that a model gets in one call, where it is asked by its own method.
 BLOCK = 256

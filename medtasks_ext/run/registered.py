@@ -10,13 +10,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from lm_eval.api.model import LM
-
 from medtasks_ext.atomic import private_files, write_text
 from medtasks_ext.egress import addresses
 from medtasks_ext.engines.choose import engine_of
 from medtasks_ext.engines.engine import Engine
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.harness import LM
 from medtasks_ext.jsonfile import read_json
 from medtasks_ext.run.lm import Remembering
 from medtasks_ext.run.store import Answers
@@ -34,10 +33,8 @@ _RUN_KEYS = ("batch_size", "max_batch_size", "device")
 
 def register() -> None:
     """Add a model with a memory for each of lm-eval's, and the built-in ones."""
-    import lm_eval.models  # noqa: F401  lm-eval does so only while its list is empty
-    from lm_eval.api.registry import model_registry
-
     import medtasks_ext.models  # noqa: F401  registers the built-in ones
+    from medtasks_ext.harness import model_registry
 
     for name in [API.removeprefix(PREFIX), *model_registry.keys()]:
         if not name.startswith(PREFIX) and PREFIX + name not in model_registry:
@@ -82,7 +79,7 @@ class _Remembered(Remembering):
 
 def _loaded(of: str, arguments: dict[str, Any], extra: dict[str, Any]) -> tuple[LM, Engine]:
     """A model of lm-eval, and the engine that answers with it."""
-    from lm_eval.api.registry import get_model
+    from medtasks_ext.harness import get_model
 
     if of == "vllm":
         from medtasks_ext.engines.vllm import load

@@ -15,16 +15,13 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import IO, Any, Protocol
 
-from lm_eval.api.instance import Instance
-from lm_eval.api.model import LM
-from lm_eval.api.task import Task
-
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.egress import Text
 from medtasks_ext.engines.budget import Budget
 from medtasks_ext.engines.engine import Engine
 from medtasks_ext.engines.records import Answer, Fault, Outcome, Prompt, Request
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.harness import LM, Instance, Task
 from medtasks_ext.privacy import public_rows
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.prompts.template import layout_template

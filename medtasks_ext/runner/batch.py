@@ -30,8 +30,7 @@ from medtasks_ext.runs.manifest import Batch, TaskState
 from medtasks_ext.runs.outcomes import read_outcomes
 
 if TYPE_CHECKING:
-    from lm_eval.api.task import Task
-    from lm_eval.models.api_models import TemplateAPI
+    from medtasks_ext.harness import Task, TemplateAPI
 
 _URLS: Mapping[Reader, str] = {chat_answer: "/v1/chat/completions", text_answer: "/v1/completions"}
 _ASKED = ServerNames("the server of the batch", "the model of the batch", "the key of the batch")
@@ -39,8 +38,7 @@ _ASKED = ServerNames("the server of the batch", "the model of the batch", "the k
 
 def interface_of(model: str) -> tuple[str, Reader]:
     """Address of each request to a type of model in a batch, and what reads the reply."""
-    import lm_eval.models  # noqa: F401  registers lm-eval's own models
-    from lm_eval.api.registry import get_model
+    from medtasks_ext.harness import get_model
 
     try:
         read = reader_of(get_model(model))

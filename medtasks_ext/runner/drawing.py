@@ -26,8 +26,7 @@ from medtasks_ext.stats.counts import unit_of
 from medtasks_ext.stats.sampling import ENOUGH, LEAST, Population
 
 if TYPE_CHECKING:
-    from lm_eval.api.task import Task
-
+    from medtasks_ext.harness import Task
     from medtasks_ext.registry import Registry
     from medtasks_ext.runs.records import TaskRecord
     from medtasks_ext.stats.statistic import Statistic

@@ -13,10 +13,8 @@ from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.runs.choice import Choice
 
 if TYPE_CHECKING:
-    from lm_eval.api.model import LM
-    from lm_eval.api.task import Task
-
     from medtasks_ext.answers.formats import Parsed
+    from medtasks_ext.harness import LM, Task
     from medtasks_ext.prompts.documents import LoadedRecord
     from medtasks_ext.runs.records import Sample
 
@@ -162,7 +160,7 @@ def same_documents(task: Task, one: Choice, other: Choice) -> bool:
 
 def evaluate_task(lm: LM, task: Task, settings: Settings, choice: Choice | None = None) -> TaskResult | None:
     """Run one task over the chosen documents, by default all. Returns None on ranks other than 0."""
-    from lm_eval.evaluator import evaluate as lm_eval_evaluate
+    from medtasks_ext.harness import evaluate as lm_eval_evaluate
 
     choice = choice or Choice()
     name = task.task_name

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from lm_eval.api.task import Task
 
 from medtasks_ext.answers.formats import AnswerFormat, answer_format
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.harness import Task
 from medtasks_ext.metrics.generation import tokeniser
 from medtasks_ext.prompts.documents import Document, document_key
 from medtasks_ext.prompts.shots import after

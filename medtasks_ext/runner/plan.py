@@ -22,8 +22,7 @@ from medtasks_ext.runner.evaluate import Settings, build_task
 from medtasks_ext.runner.prompts import ChatTemplate, rendered_prompt
 
 if TYPE_CHECKING:
-    from lm_eval.api.task import Task
-
+    from medtasks_ext.harness import Task
     from medtasks_ext.registry import Registry
 
 #: Documents of a task whose prompts are counted; of more, they are drawn evenly and the sum is scaled.

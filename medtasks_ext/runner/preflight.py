@@ -31,10 +31,8 @@ from medtasks_ext.runner.work import Work
 from medtasks_ext.runs.outcomes import OutcomeLog
 
 if TYPE_CHECKING:
-    from lm_eval.api.model import LM
-    from lm_eval.api.task import Task
-
     from medtasks_ext.engines.engine import Engine
+    from medtasks_ext.harness import LM, Task
     from medtasks_ext.prompts.documents import Document
     from medtasks_ext.runner.charge import Charge
 

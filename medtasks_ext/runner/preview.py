@@ -15,10 +15,7 @@ from medtasks_ext.runner.prompts import rendered_prompt, takes_system_turn
 from medtasks_ext.runs.choice import Choice
 
 if TYPE_CHECKING:
-    from lm_eval.api.instance import Instance
-    from lm_eval.api.model import LM
-    from lm_eval.api.task import Task
-
+    from medtasks_ext.harness import LM, Instance, Task
     from medtasks_ext.prompts.documents import Document, LoadedRecord
     from medtasks_ext.registry import Registry
     from medtasks_ext.registry.yamlfile import Config

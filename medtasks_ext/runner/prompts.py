@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from medtasks_ext.prompts.template import layout_template
 
 if TYPE_CHECKING:
-    from lm_eval.api.task import Task
-
+    from medtasks_ext.harness import Task
     from medtasks_ext.runner.evaluate import Settings
 
 #: Turns of a conversation -> the prompt.

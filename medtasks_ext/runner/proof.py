@@ -31,8 +31,7 @@ from medtasks_ext.runner.prompts import rendered_prompt
 from medtasks_ext.strict import Strict
 
 if TYPE_CHECKING:
-    from lm_eval.api.task import Task
-
+    from medtasks_ext.harness import Task
     from medtasks_ext.registry import Dataset, Registry, Suite
     from medtasks_ext.rows.authors import AuthorsFiles
 

@@ -19,10 +19,7 @@ from medtasks_ext.prompts.fit import PromptFitter
 from medtasks_ext.runner.prompts import rendered_prompt
 
 if TYPE_CHECKING:
-    from lm_eval.api.instance import Instance
-    from lm_eval.api.model import LM
-    from lm_eval.api.task import Task
-
+    from medtasks_ext.harness import LM, Instance, Task
     from medtasks_ext.registry import Dataset
     from medtasks_ext.registry.yamlfile import Config
     from medtasks_ext.runner.evaluate import Settings

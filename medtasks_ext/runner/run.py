@@ -74,10 +74,8 @@ from medtasks_ext.stats.intervals import WILSON_OF_UNITS, Estimated, Interval
 from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
-    from lm_eval.api.model import LM
-    from lm_eval.api.task import Task
-
     from medtasks_ext.engines.records import Likelihood
+    from medtasks_ext.harness import LM, Task
     from medtasks_ext.prompts.documents import Document, LoadedRecord
     from medtasks_ext.registry import Registry
     from medtasks_ext.runs.choice import Choice

@@ -13,9 +13,8 @@ from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.runner.requests import readable
 
 if TYPE_CHECKING:
-    from lm_eval.api.instance import Instance
-
     from medtasks_ext.engines.records import Likelihood
+    from medtasks_ext.harness import Instance
 
 
 class StoredLM(Baseline):

@@ -25,7 +25,7 @@ from medtasks_ext.rows.sources import SPLIT_KEY
 from medtasks_ext.runner.evaluate import Settings, TaskResult, build_task, evaluate_task
 
 if TYPE_CHECKING:
-    from lm_eval.api.instance import Instance
+    from medtasks_ext.harness import Instance
 
 GARBAGE = "◇◇◇"
 #: Share of rows in which another's gold answer may score as the row's own: some suites score a part of it.

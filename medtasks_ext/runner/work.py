@@ -6,9 +6,8 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 
-from lm_eval.api.task import Task
-
 from medtasks_ext.engines.records import FaultKind
+from medtasks_ext.harness import Task
 from medtasks_ext.runner.run import loaded_record
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
 from medtasks_ext.runs.outcomes import OutcomeLog

@@ -45,7 +45,7 @@ def statistic_of(aggregation: Callable[..., Any]) -> Statistic | None:
     """The statistic of an aggregation of a task; None for a plain function, which cannot be resampled."""
     if isinstance(aggregation, Statistic):
         return aggregation
-    from lm_eval.api.metrics import mean as lm_eval_mean  # loads all of its metrics
+    from medtasks_ext.harness import mean as lm_eval_mean  # loads all of its metrics
 
     return mean if aggregation is lm_eval_mean else None
 

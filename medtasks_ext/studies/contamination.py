@@ -21,8 +21,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.studies.said import study
 
 if TYPE_CHECKING:
-    from lm_eval.api.model import LM
-
+    from medtasks_ext.harness import LM
     from medtasks_ext.prompts.documents import Document
 
 FILE = "contamination.json"
@@ -107,8 +106,9 @@ def probe(
         tokenizer: the model's own.
         fixed: generation settings beside the number of tokens.
     """
-    from lm_eval.api.instance import Instance
     from scipy.stats import binomtest
+
+    from medtasks_ext.harness import Instance
 
     cuts, requests = [completions(document.input, tokenizer) for document in documents], list[Instance]()
     for document, here in zip(documents, cuts, strict=True):

@@ -18,7 +18,7 @@ from medtasks_ext.engines.vllm.settings import budget
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
-    from lm_eval.models.vllm_causallms import VLLM
+    from medtasks_ext.harness import VLLM
 
 #: how long to wait for an outcome before the feed is asked again, while there is room
 ASK_AGAIN = 0.02

@@ -15,7 +15,7 @@ from medtasks_ext.errors import MedtasksError
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
-    from lm_eval.models.vllm_causallms import VLLM
+    from medtasks_ext.harness import VLLM
 
 #: What a lane is told: give up what is under way; and end.
 DROP: Final = "drop"
@@ -24,7 +24,7 @@ END: Final = "end"
 
 def create(model_args: Mapping[str, Any], extra: Mapping[str, Any]) -> tuple[VLLM, list[BaseProcess]]:
     """With the processes that it starts; ImportError, OSError, TypeError, ValueError as lm-eval's class."""
-    from lm_eval.models.vllm_causallms import VLLM
+    from medtasks_ext.harness import VLLM
 
     own = deepcopy({name: value for name, value in model_args.items() if name != "data_parallel_size"})
     before = active_children()

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lm_eval.models.vllm_causallms import VLLM
     from vllm import SamplingParams
+
+    from medtasks_ext.harness import VLLM
 
 
 def end_of_text(lm: VLLM) -> str:

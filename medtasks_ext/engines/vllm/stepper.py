@@ -23,8 +23,9 @@ from medtasks_ext.engines.vllm.settings import end_of_text, reasoning_of, sampli
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
-    from lm_eval.models.vllm_causallms import VLLM
     from vllm import RequestOutput, SamplingParams
+
+    from medtasks_ext.harness import VLLM
 
 #: vLLM has been asked to stop, or has failed on the request
 NO_ANSWER: Final = ("abort", "error", None)
@@ -164,7 +165,7 @@ class Stepper(Lane):
                 self._ask(added.ticket, added.reading)
 
     def _outcome(self, output: RequestOutput, added: _Added) -> Outcome:
-        from lm_eval.models.utils import postprocess_generated_text
+        from medtasks_ext.harness import postprocess_generated_text
 
         completion, think_end = output.outputs[0], self._lm.think_end_token
         if completion.finish_reason in NO_ANSWER:
