@@ -20,13 +20,20 @@ from medtasks_ext.cli.words import near_options, say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import shows_text, what_happened
 from medtasks_ext.secret_values import forget, hidden_output
-from medtasks_ext.telemetry import switch_off_telemetry
 from medtasks_ext.version import __version__
 
 BAD_INPUT, INTERRUPTED = 2, 130
 #: What a disk refuses at any place, which is no defect.
 _OF_DISKS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES})
 
+#: Usage statistics of packages that medtasks may import: variable -> the value that switches them off.
+SWITCHES = {
+    "DO_NOT_TRACK": "1",  # huggingface_hub and all that ask it, vLLM
+    "HF_HUB_DISABLE_TELEMETRY": "1",  # huggingface_hub, transformers, trl
+    "HF_UPDATE_DOWNLOAD_COUNTS": "0",  # datasets and evaluate: a request per dataset or metric loaded
+    "VLLM_NO_USAGE_STATS": "1",  # vLLM
+    "RAY_USAGE_STATS_ENABLED": "0",  # Ray, which vLLM uses on several machines
+}
 #: What to write in place of an option that is no more.
 _GONE = {"--allow-gated": "name each host that may receive such text: --allow-host HOST"}
 
@@ -117,6 +124,12 @@ def _root(
         from medtasks_ext.registry.folders import add_own_folders
 
         add_own_folders(tasks_dir)
+
+
+def switch_off_telemetry() -> None:
+    """Must be called before those packages are imported. Variables that are set are left as they are."""
+    for name, value in SWITCHES.items():
+        os.environ.setdefault(name, value)
 
 
 def main() -> None:

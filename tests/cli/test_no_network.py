@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from medtasks_ext.telemetry import SWITCHES, switch_off_telemetry
+from medtasks_ext.cli.main import SWITCHES, switch_off_telemetry
 from tests.conftest import ROOT, sft_row
 
 MARKER = "Zyxwv-Quastenflosser-4711"
