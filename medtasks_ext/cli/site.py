@@ -43,13 +43,11 @@ def site(
         raise MedtasksError("no such folder", where=folder, remedy="name the folder of submissions")
     with collector_paused():
         found = gather_site(registry(), folder if folder.is_dir() else None, published=published)
-        files = write_site(Path(out), found)
+        write_site(Path(out), found)
     for fault in found.faults:
         say(f"left out: {fault}")
     own = sum(not line.published for line in found.lines)
     lines = f"{counted(len(found.lines) - own, 'published result')}, {counted(own, 'submission')}"
     typer.echo(f"{lines}, {counted(len(found.models), 'model page')}")
-    for file in files:
-        typer.echo(str(file))
     say_next(f"open {Path(out) / 'index.html'}")
     return 1 if found.faults else 0

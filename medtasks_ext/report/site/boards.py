@@ -32,9 +32,7 @@ def whole_of(score: float) -> int:
     Pages show three digits. A number rounded to four and then to three may end up beside the one that is
     nearest (0.44249 -> 0.4425 -> 0.443); one that is cut off does not.
     """
-    product = score * _UNIT
-    found = math.floor(product)
-    return found - 1 if found == product and Fraction(found, _UNIT) > Fraction(score) else found
+    return math.floor(Fraction(score) * _UNIT)
 
 
 #: What a number is of: a group, whose mean it is, or a suite, whose paper ranks by the share of pairs won.
@@ -80,9 +78,15 @@ class Scores(NamedTuple):
     cells: dict[tuple[int, str, Key], Cell]  # place of a line, strategy
     ranks: dict[tuple[str, Key], Ranks]
 
+    def rank(self, strategy: str, key: Key, place: int) -> tuple[int, int] | None:
+        ranks = self.ranks.get((strategy, key))
+        return ranks.of.get(place) if ranks else None
+
 
 def scores_of(site: Site) -> Scores:
-    every = tuple(group for group in groups_of(site.tasks) if not group.derived and group.suite is not None)
+    axes = list(axis_titles())
+    known = [group for group in groups_of(site.tasks) if not group.derived and group.suite is not None]
+    every = tuple(sorted(known, key=lambda one: (axes.index(one.axis), order(one.axis, one.value))))
     of_suite = {suite: tuple(group for group in every if group.suite == suite) for suite in site.tasks.suites}
     used = {item.strategy for line in site.lines for item in line.entry.experiments.values()}
     strategies: tuple[str, ...] = tuple(name for name in STRATEGIES if name in used or name == STRATEGIES[0])
@@ -95,7 +99,7 @@ def scores_of(site: Site) -> Scores:
     }
     held = {group for _, _, group in cells}
     groups = tuple(group for group in every if group in held)
-    whole = {str(group.suite): group for group in groups if group.axis == "suite"}
+    whole = {str(group.suite): group for group in known if group.axis == "suite" and group in held}
     for suite in whole:
         rates = published_win_rates(site.tasks, site.tasks.suites[suite])
         for place, line in enumerate(site.lines):
@@ -140,19 +144,12 @@ _Places: TypeAlias = Callable[[str, Column], Sequence[int | None]]
 
 
 def suite_board(scores: Scores, suite: str) -> Json:
-    axes, lines = list(axis_titles()), scores.site.lines
     groups = [group for group in scores.groups if group.suite == suite]
-    groups.sort(key=lambda group: (axes.index(group.axis), order(group.axis, group.value)))
     columns = [Column(group, group, title(group.axis, group.value)) for group in groups]
     if (scores.strategies[0], suite) in scores.ranks:  # the paper ranks by win rates
         columns.insert(0, Column(suite, scores.whole[suite], "Win rate"))
     places = sorted({place for place, _, key in scores.cells if key in groups})
-    board = _board(scores, columns, lambda *_: places, [lines[place] for place in places])
-    for intervals in board["intervals"]:  # of the suite as a whole alone
-        intervals[:] = [
-            found if one.group.axis == "suite" else [] for one, found in zip(columns, intervals, strict=True)
-        ]
-    return board
+    return _board(scores, columns, lambda *_: places, [scores.site.lines[place] for place in places])
 
 
 def front_board(scores: Scores) -> Json:
@@ -188,17 +185,13 @@ def front_board(scores: Scores) -> Json:
         said = [version_of(lines[place].entry), f"best of {n}" if n > 1 else ""]
         return ", ".join(filter(None, said)) or None if lines[place].published else None
 
-    def rank(strategy: str, column: Column, place: int) -> tuple[int, int] | None:
-        ranks = scores.ranks.get((strategy, column.key))
-        return ranks.of.get(place) if ranks else None
-
     rows = [[lines[place] for place in places] for places in models]
     board = _board(scores, columns, best, [row[0] for row in rows])
     board["entries"]["label"] = list(map(_label, rows))
-    facts = list(map(_facts, rows))
+    facts = list(map(facts_of_lines, rows))
     board["entries"] |= {name: [one.get(name) for one in facts] for name in FACTS}
     known = [name for name, _ in board["strategies"]]
-    board["ranks"] = _table(known, columns, best, rank)
+    board["ranks"] = _table(known, columns, best, lambda name, one, at: scores.rank(name, one.key, at))
     board["versions"] = _table(known, columns, best, version)
     board["dates"] = _table(known, columns, best, lambda _name, _one, place: lines[place].facts.get("date"))
     return board
@@ -230,7 +223,7 @@ def _board(scores: Scores, columns: Sequence[Column], places: _Places, lines: Se
             **{name: [line.facts.get(name) for line in lines] for name in FACTS},
         },
         "scores": of(lambda cell: cell.shown),
-        "intervals": of(lambda cell: cell.interval),
+        "intervals": of(lambda cell: cell.interval if cell.row and cell.row.group.axis == "suite" else None),
         "apart": of(lambda cell: words.setdefault(cell.apart, len(words))),
         "apart_words": list(words),
     }
@@ -259,7 +252,7 @@ def _label(lines: Sequence[BoardLine]) -> str:
     return known.title if known else lines[0].title
 
 
-def _facts(lines: Sequence[BoardLine]) -> dict[str, str | float]:
+def facts_of_lines(lines: Sequence[BoardLine]) -> dict[str, str | float]:
     found: dict[str, str | float] = {}
     for line in reversed(lines):
         found |= line.facts

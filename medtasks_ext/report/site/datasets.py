@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from medtasks_ext.errors import MedtasksError
-from medtasks_ext.prompts.official.choice import prompt_source_of
 from medtasks_ext.registry.citations import entries_of
 from medtasks_ext.registry.metadata import terms_words
 from medtasks_ext.registry.strategies import strategy_title
@@ -16,11 +14,11 @@ from medtasks_ext.report.site.boards import Scores, axis_title, whole_of
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
-    from medtasks_ext.registry import Dataset, Registry
+    from medtasks_ext.registry import Dataset
+    from medtasks_ext.registry.metadata import Metadata
     from medtasks_ext.report.site.gather import BoardLine
 
-#: Models that a page lists, and characters of a sample prompt.
-_LISTED, _LONGEST = 30, 6000
+_LISTED = 30  # models on a page
 _AXES = ("language", "task_type", "stage", "specialties", "document_types")
 
 
@@ -50,7 +48,6 @@ def _page(
     scores: Scores, dataset: Dataset, found: dict[tuple[str, str], list[tuple[BoardLine, int]]]
 ) -> Json:
     record, suite = dataset.metadata, dataset.suite
-    own = {axis: [title(axis, value) for value in dataset.values(suite, axis)] for axis in suite.axes}
     return {
         "kind": "dataset",
         "title": record.name,
@@ -58,7 +55,9 @@ def _page(
         "suite": [suite.id, suite.title],
         "axes": {axis: ", ".join(title(axis, value) for value in record.axis(axis)) for axis in _AXES},
         "own_axes": [
-            [axis_title(suite.title_of(axis)), ", ".join(said)] for axis, said in own.items() if said
+            [axis_title(suite.title_of(axis)), ", ".join(title(axis, value) for value in values)]
+            for axis in suite.axes
+            if (values := dataset.values(suite, axis))
         ],
         "access": record.access,
         "n": record.n_test,
@@ -72,13 +71,12 @@ def _page(
             ["Terms", terms_words(record)],
             ["Cite", "; ".join(entry.reference for entry in entries_of([dataset], []).values())],
         ],
-        "unsettled": _unsettled(dataset),
+        "unsettled": _unsettled(record),
         "boards": [
             _board(strategy, some)
             for strategy in scores.strategies
             if (some := found.get((dataset.id, strategy)))
         ],
-        "prompt": _sample_prompt(scores.site.tasks, dataset),
         "run": [
             f"medtasks preview {dataset.id} --data sample",
             f"medtasks run --tasks {dataset.id} --model vllm --model_args pretrained=ORG/MODEL",
@@ -88,20 +86,11 @@ def _page(
     }
 
 
-def _unsettled(dataset: Dataset) -> list[str]:
-    record, said = (
-        dataset.metadata,
-        {
-            "1": "",
-            "per_document": "What a perfect answer gets depends on the rows.",
-            "unbounded": "The score has no upper end.",
-        },
-    )
-    loss, most = record.gold_loss, str(record.oracle_max).removesuffix(".0")
+def _unsettled(record: Metadata) -> list[str]:
+    loss = record.gold_loss
     found = [
         f"A draft, in no group: {record.draft}" if record.draft else "",
         f"The official reader loses up to {loss:.0%} of the gold answers themselves." if loss else "",
-        said.get(most, f"By the official rule a perfect answer gets {record.oracle_max}."),
     ]
     return [*filter(None, found), *record.open_questions]
 
@@ -115,20 +104,3 @@ def _board(strategy: str, some: list[tuple[BoardLine, int]]) -> Json:
         facts = line.facts.get("size"), line.facts.get("access"), int(line.published)
         best.append([line.title, line.page, score, rank, *facts])
     return {"strategy": strategy_title(strategy), "n": len(some), "median": int(median(values)), "best": best}
-
-
-def _sample_prompt(tasks: Registry, dataset: Dataset) -> list[Any] | None:
-    """A prompt over a bundled synthetic row in our own words, its gold answer, and how much was cut."""
-    from medtasks_ext.runner.evaluate import Settings, build_task
-    from medtasks_ext.runner.prompts import rendered_prompt
-
-    if not dataset.sample_file.is_file():
-        return None
-    settings = Settings(data="sample", prompts=prompt_source_of("own"))
-    try:
-        task = build_task(tasks, dataset.id, settings)
-        document = task.eval_docs[0]
-        prompt = rendered_prompt(task, document, settings, None)
-    except MedtasksError:
-        return None
-    return [prompt[:_LONGEST], str(document["target"])[:_LONGEST], max(0, len(prompt) - _LONGEST)]

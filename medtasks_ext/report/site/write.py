@@ -33,37 +33,31 @@ MARK = "medtasks-site.json"
 _HERE, _REPORT = Path(__file__).parent / "page", Path(report_page.__file__).parent
 #: Of the report and of this site, in the order in which they build on each other.
 _OWN = ("marks", "board", "facts", "front", "model", "dataset", "about", "main")
-_SCRIPTS = (
-    _HERE / "state.js",
-    *(_REPORT / f"{name}.js" for name in report_page.SHARED),
-    *(_HERE / f"{name}.js" for name in _OWN),
-)
+_SCRIPTS = [_HERE / "state.js", *(_REPORT / f"{name}.js" for name in report_page.SHARED)]
+_SCRIPTS += [_HERE / f"{name}.js" for name in _OWN]
 #: Characters of data beyond which a page holds it packed.
 _LONGEST_PLAIN = 30_000
 
 
-def write_site(folder: Path, site: Site) -> list[Path]:
-    """Files of an earlier site are replaced as a whole; returns the pages that people open first."""
-    remedy = "give another folder to -o"
-    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise MedtasksError("is no folder", where=folder, remedy=remedy)
+def write_site(folder: Path, site: Site) -> None:
+    """Files of an earlier site are replaced as a whole."""
     if folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).is_file():
+        remedy = "give another folder to -o"
         raise MedtasksError("holds files that no site wrote", where=folder, remedy=remedy)
     made = folder.with_name(f".{folder.name}.made")
     try:
         shutil.rmtree(made, ignore_errors=True)
         made.mkdir(parents=True)
-        names = _write(made, site)
+        _write(made, site)
         if folder.exists():
             shutil.rmtree(folder)
         made.replace(folder)
     except OSError as error:
         shutil.rmtree(made, ignore_errors=True)
         raise cannot_write(folder, error) from None
-    return [folder / name for name in names]
 
 
-def _write(folder: Path, site: Site) -> list[str]:
+def _write(folder: Path, site: Site) -> None:
     scores = scores_of(site)
     pages = {"index.html": {**front_board(scores), "kind": "front", "title": "Models"}}
     for suite in [suite for suite in site.tasks.suites.values() if suite.id in scores.whole]:
@@ -88,7 +82,6 @@ def _write(folder: Path, site: Site) -> list[str]:
     # GitHub Pages would leave out what begins with an underscore
     (folder / ".nojekyll").touch()
     write_json(folder / MARK, {"medtasks": __version__, "made": frame["made"], "files": [*pages]})
-    return [*pages]
 
 
 def _about(site: Site) -> Json:

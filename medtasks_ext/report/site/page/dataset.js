@@ -1,4 +1,4 @@
-// The page of a dataset: who is best, how far from the ceiling, what it asks, what is odd, its terms, how to run it.
+// The page of a dataset: who is best, how far from the ceiling, what is odd, its terms, how to run it.
 
 function drawDataset() {
   const boards = site.boards.map(({ strategy }) => strategy);
@@ -16,8 +16,8 @@ function drawDataset() {
     make(
       "div",
       { className: "two" },
-      make("div", {}, board ? bestPart(board, boards) : note("No paper of these pages prints a score of it, and no submission has one."), runPart()),
-      promptPart(),
+      make("div", {}, board ? bestPart(board, boards) : note("No paper of these pages prints a score of it, and no submission has one."), unsettledPart()),
+      runPart(),
     ),
   ];
 }
@@ -59,21 +59,9 @@ function bestPart(board, boards) {
   );
 }
 
-function promptPart() {
-  const { prompt, unsettled } = site;
-  const parts = [];
-  if (unsettled.length) parts.push(text("h3", "", "What is unsettled"), make("ul", {}, ...unsettled.map((words) => text("li", "", words))));
-  parts.push(text("h3", "", "What it asks"));
-  if (!prompt) parts.push(note("It has no sample row."));
-  else {
-    const [shown, gold, cut] = prompt;
-    parts.push(
-      note("A synthetic row in our own words, without examples; a run takes the suite’s words where they can be had."),
-      make("div", { className: "text", tabIndex: 0, role: "region", "aria-label": "Sample prompt", textContent: shown + (cut ? ` … (${plural(cut, "more character")})` : "") }),
-      make("p", {}, make("b", {}, "Gold answer: "), make("span", { className: "gold", textContent: gold || "none: judges give the score" })),
-    );
-  }
-  return make("section", {}, ...parts);
+function unsettledPart() {
+  const said = site.unsettled.map((words) => text("li", "", words));
+  return said.length ? make("section", {}, text("h3", "", "What is unsettled"), make("ul", {}, ...said)) : null;
 }
 
 function runPart() {

@@ -1,4 +1,4 @@
-// The page of a model: what it is, where it is strong and weak, its neighbours, and every score with its conditions.
+// The page of a model: what it is, where it is strong and weak, and every score with its conditions.
 
 function drawModel() {
   const link_ = site.hub_id ? link(`https://huggingface.co/${site.hub_id.split("/").map(encodeURIComponent).join("/")}`, site.hub_id) : null;
@@ -20,7 +20,7 @@ const fact = (term, meaning) => make("div", {}, text("dt", "", term), text("dd",
 
 // ------------------------------------------------------------------ strong and weak
 
-const everyProfile = () => site.lines.flatMap((line) => line.places.filter(({ sides }) => sides).map((place) => ({ ...place, line })));
+const everyProfile = () => site.lines.flatMap((line) => line.places.filter(({ axes }) => axes).map((place) => ({ ...place, line })));
 
 // The chosen profile, else the one with the most values: it is the most that can be said.
 function leadOf() {
@@ -33,22 +33,16 @@ function leadOf() {
 function profilePart(lead) {
   const found = everyProfile();
   const [rank, of] = lead.rank;
-  const [strong, weak] = lead.sides;
   const several = site.lines.length > 1;
   const titles = found.map(({ title, strategy, line }, number) => [String(number), `${title}, ${strategy}${several ? `: ${line.label}` : ""}`]);
   const chosen = String(found.findIndex((item) => item.line === lead.line && item.suite === lead.suite && item.strategy === lead.strategy));
-  const side = (name, className, values) => (values.length ? make("p", { className }, make("b", {}, name), ` ${values.join(" · ")}`) : null);
   return make(
     "section",
     { className: "profile" },
     text("h3", "", `${lead.title}: ${score(lead.score)}, rank ${rank} of ${of}${lead.line.published ? "" : " (submitted)"}`),
     titles.length > 1 ? make("div", { className: "controls" }, selector("Shown", "profile", titles, chosen)) : null,
-    side("Ranks higher in", "strong", strong),
-    side("Ranks lower in", "weak", weak),
-    note("Of values with at least 3 tasks and 100 documents; ranks are among comparable results. In the pictures, at 0 % no other model scores less, at 100 % all do; beside it the score, and how far it is from the median."),
+    note("Ranks are among comparable results: at 0 % no other model scores less, at 100 % all do. Beside it stand the score, and how far it is from the median."),
     make("div", { className: "percentiles" }, ...lead.axes.map((axis) => drawnLater(160, () => axisPicture(lead, axis)))),
-    text("h3", "", `Neighbours in ${lead.title}`),
-    neighbours(lead),
   );
 }
 
@@ -80,23 +74,6 @@ function axisPicture(lead, [axis, values]) {
           return [score(value), score(middle), String(rank), String(of), count(n)][column];
         },
       }),
-  });
-}
-
-function neighbours(lead) {
-  return table({
-    name: "beside",
-    caption: `Models around ${lead.line.label} in ${lead.title}, ${lead.strategy}`,
-    rows: lead.beside,
-    sort: "rank",
-    classOf: (row) => (row[6] ? "own" : ""),
-    columns: [
-      { key: "rank", title: "Rank", numeric: true, sort: "asc", value: (row) => row[0], cell: (row) => String(row[0]) },
-      { key: "model", title: "Model", head: true, value: (row) => row[1], cell: (row) => (row[6] ? text("span", "name", row[1]) : link(`${site.home}models/${row[2]}`, row[1], { className: "name" })) },
-      { key: "size", title: "Size, B", numeric: true, value: (row) => row[3], cell: (row) => (isNumber(row[3]) ? String(row[3]) : NONE) },
-      { key: "score", title: "Score", numeric: true, value: (row) => row[4], cell: (row) => score(row[4]) },
-      { key: "interval", title: "95 % interval", cell: (row) => text("span", "soft", ends(row[5]) || NONE) },
-    ],
   });
 }
 
