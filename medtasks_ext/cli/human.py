@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -15,10 +15,8 @@ from medtasks_ext.cli.words import names_in, say, say_changed, say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.seed import SEED
-from medtasks_ext.studies.forms import KINDS, kind_of
 
 PANEL = "Judges"
-_EXPERTS = "Forms.  [default: 3; likert, review 2; others 1]"
 app = command_app()
 
 
@@ -46,8 +44,7 @@ def export(
     ] = "pairwise",
     tasks: Annotated[str | None, typer.Option(help="What of the runs: tasks, groups or tags.")] = None,
     documents: Annotated[int, typer.Option("-n", "--documents", min=1, help="Documents per task.")] = 100,
-    experts: Annotated[int | None, typer.Option(min=1, max=99, help=_EXPERTS)] = None,
-    raters: Annotated[int | None, typer.Option(min=1, help="likert: of an answer.  [default: all]")] = None,
+    experts: Annotated[int | None, typer.Option(min=1, max=99, help="By default as in the paper.")] = None,
     seed: Annotated[int, typer.Option(help="Of the draw, the orders and the sides.")] = SEED,
 ) -> None:
     """Write the forms of experts.
@@ -57,28 +54,20 @@ def export(
     Example: medtasks human export runs/MODEL runs/GPT4 --tasks clinicbench_patient_education -o forms
     """
     quiet()
-    from medtasks_ext.studies.forms import export as forms
+    from medtasks_ext.studies.forms.export import EXPERTS, KINDS, Wanted
     from medtasks_ext.studies.forms.sheet import write_forms
 
     if kind not in KINDS:
         raise MedtasksError(f"no kind {kind!r}", where="--kind", remedy=f"use {', '.join(KINDS)}")
-    of_runs, known, n = kind in ("pairwise", "likert"), registry(), experts or forms.EXPERTS[kind]
+    of_runs, n = kind in ("pairwise", "likert"), experts or EXPERTS[kind]
     if of_runs != bool(tasks) or (kind in ("points", "survey") and len(sources) > 1):
         what = "--tasks names what of runs is shown" if of_runs or tasks else "takes one source"
         remedy = "`medtasks human export --help` says what each kind takes"
         raise MedtasksError(what, where=f"--kind {kind}", remedy=remedy)
-    named = tasks if of_runs else ",".join(sources) if kind == "review" else None
-    names, first = known.leaves_of(names_in(named)), sources[0]
+    names = registry().leaves_of(names_in(",".join(sources) if kind == "review" else tasks))
     if of_runs:
         say_changed(map(Path, sources))
-    asked: tuple[list[str], Any, int, int, int] = (names, known, documents, n, seed)
-    made = {
-        "pairwise": lambda: forms.pairwise(sources, *asked),
-        "likert": lambda: forms.likert(sources, *asked, raters or n),
-        "points": lambda: forms.points(Path(first), n, seed),
-        "review": lambda: forms.review(*asked),
-        "survey": lambda: forms.survey(first, known, n, seed),
-    }[kind]()
+    made = KINDS[kind](Wanted(sources, names, registry(), documents, n, seed))
     with private_files(True):  # forms quote answers and rows, and the key undoes the blinding
         *pages, key = write_forms(made, kind, Path(out))
     typer.echo("\n".join(f"wrote {path}" for path in pages))
@@ -93,20 +82,20 @@ def ingest(
     files: Annotated[list[Path], typer.Argument(metavar="FORM.csv...", help="What the pages exported.")],
     key_file: Annotated[Path, typer.Option("--key", help="key.json of the export.")],
     out: Annotated[str, out_option("Folder for the results.")],
-    partial: Annotated[bool, typer.Option("--partial", help="Take complete rows where others lack.")] = False,
 ) -> None:
     """Read filled forms.
 
-    They are checked against the key; then rates, intervals and agreement are computed.
+    They are checked against the key; then rates, intervals and agreement are computed, of complete rows.
 
     Example: medtasks human ingest filled/*.csv --key forms/key.json -o results
     """
     from medtasks_ext.studies.forms.results import tables_of, write_results
     from medtasks_ext.studies.forms.sheet import read_forms, read_key
+    from medtasks_ext.studies.said import study
 
     key = read_key(key_file)
-    rows, missing = read_forms(files, key, partial=partial)
-    tables, kind = tables_of(rows, key), kind_of(key["kind"])
+    rows, missing = read_forms(files, key)
+    tables, kind = tables_of(rows, key), study(f"forms/kinds/{key['kind']}")
     with private_files(True):
         write_results(out_folder(out), key, rows, missing, tables)
     for form, some_rows in missing.items():

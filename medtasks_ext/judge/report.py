@@ -17,7 +17,6 @@ from medtasks_ext.judge.procedures import N_ASSESSORS
 from medtasks_ext.results.frames import records, table_of
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.stats import agreement
-from medtasks_ext.stats.agreement import Coefficient
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,13 +83,8 @@ def _shared(judges: Sequence[str], members: Scored) -> dict[str, dict[str, float
 
 
 def _icc(name: str, judges: Sequence[str], members: Scored) -> Figure:
-    shared = _shared(judges, members)
-    z = agreement.z_by_rater(shared)
-    n = len(next(iter(shared.values()), {}))
-    icc = Coefficient(None, n=n)
-    if len(z) == len(judges):  # a judge who never varies agrees with nobody in a way that can be measured
-        icc = agreement.icc_3k([[z[judge][document] for judge in judges] for document in z[judges[0]]])
-    return Figure("judges", name, " + ".join(judges), COMPOSITE, "ICC(3,k)", icc.value, icc.low, icc.high, n)
+    icc = agreement.icc_of_raters(_shared(judges, members))
+    return Figure("judges", name, " + ".join(judges), COMPOSITE, "ICC(3,k)", *icc)
 
 
 def _pair(name: str, pair: tuple[str, str], members: Scored) -> list[Figure]:

@@ -255,8 +255,8 @@ def test_words_of_ones_own_may_stay_out_and_digits_in_them_choose_nothing(runs, 
     file = downloaded(runs, "expert_1.csv")
     assert "'=1+1" in file.read_text(encoding="utf-8-sig")
     medtasks.done("human", "ingest", file, "--key", folder / "key.json", "-o", "out")
-    with (runs / "out" / "comments.csv").open(newline="") as table:
-        assert [row["text"] for row in csv.DictReader(table)] == f"'{WORDS}2".splitlines()  # no formula
-    results = read_json(runs / "out" / "results.json")
-    values = {row["measure"]: row["value"] for row in results["summary"]}
-    assert values["comprehensiveness_mean"] == 4 and values["comments"] == 2
+    with (runs / "out" / "votes.csv").open(newline="") as table:
+        comments = [row["said"] for row in csv.DictReader(table) if row["criterion"] == "comments"]
+    assert comments == [f"'{WORDS}2"]  # no formula
+    [stars] = read_json(runs / "out" / "results.json")["comprehensiveness"]
+    assert stars["mean"] == 4

@@ -1,33 +1,42 @@
 """What forms ask about, as rows: answers of runs, scoring points, test items, a suite's taxonomy.
 
-A row is `{page, about, texts, options}`: rows of one page stand together; `about` (task, unit, criterion)
-stays in the key; `options` (value -> label) are its answers where the kind has none, empty for free text.
+A row is `{page, about, texts}`: rows of one page stand together; `about` (task, unit, criterion) stays in the
+key. It may bring its own question (`label`, `help`) and `options` (value -> label), empty for free text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.jsonfile import numbered_lines, parse_json
 from medtasks_ext.judge.cases import judged_tasks, response_hash
 from medtasks_ext.judge.protocol import CONTROL
 from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.prompts.load import load_documents
 from medtasks_ext.runner.run import Run
-from medtasks_ext.studies.forms import kind_of, page_words
+from medtasks_ext.studies.judge_data import read_cases
+from medtasks_ext.studies.said import study
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
 
 Item = dict[str, Any]
-#: ClinicBench: three; MedHELM and MLB: two for each answer or item.
+#: Experts of a kind, by default. ClinicBench: three; MedHELM and MLB: two for each answer or item.
 EXPERTS = {"pairwise": 3, "points": 1, "likert": 2, "review": 2, "survey": 1}
+
+
+class Wanted(NamedTuple):
+    sources: Sequence[str]  # folders of runs, a file of cases, a suite
+    tasks: Sequence[str]
+    registry: Registry
+    n: int  # documents of a task
+    experts: int
+    seed: int
 
 
 def clean(text: str) -> str:
@@ -40,25 +49,35 @@ def _whole(document: Mapping[str, Any]) -> str:
     return clean("\n\n".join(filter(None, (document["system"], shown(document)))))
 
 
-def _shuffled(pages: Sequence[Any], experts: int, seed: int) -> dict[str, tuple[list[Any], Random]]:
+def _shuffled(pages: Sequence[Any], wanted: Wanted) -> dict[str, tuple[list[Any], Random]]:
     """Expert -> the pages in an order of that expert alone, and the chance that goes on from there."""
     drawn = {}
-    for number in range(1, experts + 1):
-        drawn[f"expert_{number}"] = (order := list(pages)), (chance := Random(f"{seed} expert {number}"))
+    for number in range(1, wanted.experts + 1):
+        order, chance = list(pages), Random(f"{wanted.seed} expert {number}")
         chance.shuffle(order)
+        drawn[f"expert_{number}"] = order, chance
     return drawn
 
 
-def _drawn(names: Sequence[str], n: int, seed: int, task: str) -> list[str]:
-    return sorted(Random(f"{seed} {task}").sample(sorted(names), min(n, len(names))))
+def _forms(pages: Sequence[list[Item]], wanted: Wanted, last: Sequence[Item] = ()) -> Item:
+    forms = _shuffled(pages, wanted).items()
+    return {"forms": {expert: [*chain(*order), *last] for expert, (order, _) in forms}}
 
 
-def _record(tasks: Mapping[str, Any], registry: Registry, synthetic: bool, runs: Sequence[Run] = ()) -> Item:
+def _drawn(names: Iterable[str], wanted: Wanted, task: str) -> list[str]:
+    known = sorted(names)
+    return sorted(Random(f"{wanted.seed} {task}").sample(known, min(wanted.n, len(known))))
+
+
+def _language(wanted: Wanted, tasks: Iterable[str]) -> str:
+    return "zh" if all(wanted.registry.tasks[task][0].metadata.language == "zh" for task in tasks) else "en"
+
+
+def _record(wanted: Wanted, tasks: Mapping[str, Any], synthetic: bool, runs: Sequence[Run] = ()) -> Item:
     """Language and notices of a form, and what its key says of the texts."""
-    about = [registry.tasks[task][0].metadata for task in tasks]
-    gated = any(metadata.access != "open" for metadata in about)
+    gated = any(wanted.registry.tasks[task][0].metadata.access != "open" for task in tasks)
     return {
-        "language": "zh" if all(metadata.language == "zh" for metadata in about) else "en",
+        "language": _language(wanted, tasks),
         "notices": ["sample"] if synthetic else ["gated"] if gated else [],
         "tasks": tasks,
         "SAMPLE_DATA": synthetic,
@@ -66,46 +85,43 @@ def _record(tasks: Mapping[str, Any], registry: Registry, synthetic: bool, runs:
     }
 
 
-def _opened(folders: Sequence[str], tasks: Sequence[str], registry: Registry) -> list[Run]:
-    runs = [Run(Path(folder), registry) for folder in folders]
+def _opened(wanted: Wanted) -> list[Run]:
+    runs = [Run(Path(folder), wanted.registry) for folder in wanted.sources]
     for run in runs:
         run.load()
-        if lacking := [task for task in tasks if task not in run.manifest.tasks or not run.is_done(task)]:
-            what = f"{lacking[0]} is not among the finished tasks"
-            raise MedtasksError(what, where=run.folder, remedy="`medtasks run` it first")
+        for task in wanted.tasks:
+            if task not in run.manifest.tasks or not run.is_done(task):
+                what = f"{task} is not among the finished tasks"
+                raise MedtasksError(what, where=run.folder, remedy="`medtasks run` it first")
     return runs
 
 
-def pairwise(
-    folders: Sequence[str], tasks: Sequence[str], registry: Registry, n: int, experts: int, seed: int
-) -> Item:
+def pairwise(wanted: Wanted) -> Item:
     """Answers of two runs to the same documents; either run is A half of the time."""
-    if len(folders) != 2 or len({Path(folder).resolve() for folder in folders}) != 2:
-        raise MedtasksError("needs two runs", where=", ".join(folders), remedy="name the runs of two models")
-    runs, pages, counts, synthetic = _opened(folders, tasks, registry), [], {}, False
-    for task in tasks:
+    runs, pages, counts, synthetic = _opened(wanted), [], {}, False
+    if len({run.folder.resolve() for run in runs}) != 2:
+        where, remedy = ", ".join(wanted.sources), "name the runs of two models"
+        raise MedtasksError("needs two runs", where=where, remedy=remedy)
+    for task in wanted.tasks:
         one, other = (_answers(run, task) for run in runs)
         if apart := one.keys() ^ other.keys() or {name for name in one if one[name][0] != other[name][0]}:
-            what = (
-                f"the runs did not answer the same documents: {len(apart)} are others (first: {min(apart)})"
-            )
+            what = f"the runs did not answer the same documents: {len(apart)} are others"
             remedy = "compare runs on the same data, made with the same --limit and --data"
-            raise MedtasksError(what, where=task, remedy=remedy)
+            raise MedtasksError(f"{what} (first: {min(apart)})", where=task, remedy=remedy)
         synthetic |= any(same[0] == "sample" for same, _, _ in one.values())
-        drawn = _drawn(list(one), n, seed, task)
+        drawn = _drawn(one, wanted, task)
         pages += [(task, name, one[name][1], (one[name][2], other[name][2])) for name in drawn]
-        counts[task] = {"dataset": registry.tasks[task][0].id, "documents": len(drawn), "of": len(one)}
-    record, forms = _record(counts, registry, synthetic, runs), dict[str, list[Item]]()
-    empty = page_words(record["language"])["no_answer"]
-    for expert, (order, chance) in _shuffled(pages, experts, seed).items():
-        sides, rows = [number % 2 == 0 for number in range(len(order))], list[Item]()
+        counts[task] = {"dataset": wanted.registry.tasks[task][0].id, "documents": len(drawn), "of": len(one)}
+    record, forms = _record(wanted, counts, synthetic, runs), dict[str, list[Item]]()
+    empty = study("forms/page/words")["no_answer"][record["language"]]
+    for expert, (order, chance) in _shuffled(pages, wanted).items():
+        sides, forms[expert] = [number % 2 == 0 for number in range(len(order))], []
         chance.shuffle(sides)
         for (task, name, question, answers), straight in zip(order, sides, strict=True):
             a, b = answers if straight else answers[::-1]
             about = {"task": task, "unit": name, "first_run_is": "A" if straight else "B"}
             texts = {"question": question, "answer_a": a or empty, "answer_b": b or empty}
-            rows.append({"page": f"{task} {name}", "about": about, "texts": texts})
-        forms[expert] = rows
+            forms[expert].append({"page": f"{task} {name}", "about": about, "texts": texts})
     return {**record, "forms": forms}
 
 
@@ -123,141 +139,107 @@ def _answers(run: Run, task: str) -> dict[str, tuple[Any, str, str]]:
     return found
 
 
-def likert(
-    folders: Sequence[str], tasks: Sequence[str], registry: Registry, n: int, experts: int, seed: int,
-    raters: int,
-) -> Item:  # fmt: skip
-    """Answers of runs, each rated by some of the experts on the axes and the scale of its task's jury.
-
-    Empty answers are left out. All experts have as many answers, one more or less.
-    """
-    if raters > experts:
-        raise MedtasksError(f"{raters} of {experts} experts", where="--raters", remedy="name more --experts")
-    runs, counts, synthetic, answers = _opened(folders, tasks, registry), {}, False, list[Any]()
-    for name in tasks:
-        judged = [task for run in runs for task in judged_tasks(run.folder, registry, [name])]
-        rubric = judged[0].rubric if judged else None
-        asks = rubric is not None and not rubric.judging.points
-        scale = rubric.protocol.verdict[rubric.protocol.rating] if rubric and asks else ()
-        if not rubric or not scale or not all(type(value) is int for value in scale):
+def likert(wanted: Wanted) -> Item:
+    """Answers of runs, rated on the axes and the scale of their task's jury; empty answers are left out."""
+    runs, counts, pages, synthetic = _opened(wanted), dict[str, Item](), list[list[Item]](), False
+    for name in wanted.tasks:
+        judged = [task for run in runs for task in judged_tasks(run.folder, wanted.registry, [name])]
+        scale = [str(one) for task in judged[:1] for one in task.rubric.protocol.verdict.get("score", ())]
+        if not scale:
             raise MedtasksError(f"{name} has no axes with a scale", where="--tasks", remedy="name others")
         there = [{case.document: case for case in task.cases if case.asked} for task in judged]
-        drawn = _drawn(list(set.intersection(*map(set, there))), n, seed, name)
-        pairs = [(run, cases) for run, cases in zip(runs, there, strict=True)]
-        answers += [(str(run.folder), name, rubric, scale, of[one]) for one in drawn for run, of in pairs]
-        counts[name] = {"documents": len(drawn), "axes": list(rubric.axes), "scale": list(scale)}
+        drawn = _drawn(set.intersection(*map(set, there)), wanted, name)
+        rubric, language = judged[0].rubric, _language(wanted, [name])
+        ends = {"low": scale[0], "high": scale[-1], "lowest": rubric.judging.lowest}
+        words = study("forms/page/words")["scale"][language].format(**ends)
+        counts[name] = {"documents": len(drawn), "axes": list(rubric.axes), "scale": scale}
         synthetic |= any(case.synthetic for case in judged[0].cases)
-    if not answers:
-        raise MedtasksError("no answers to rate", where="--tasks", remedy="every answer is empty")
-    chance, record = Random(f"{seed} raters"), _record(counts, registry, synthetic, runs)
-    given: dict[int, list[Any]] = {number: [] for number in range(1, experts + 1)}
-    for answer in chance.sample(answers, len(answers)):
-        for number in sorted(given, key=lambda number: (len(given[number]), chance.random()))[:raters]:
-            given[number].append(answer)
-    forms: dict[str, list[Item]] = {}
-    for number, mine in given.items():
-        Random(f"{seed} expert {number}").shuffle(mine)
-        forms[f"expert_{number}"] = rows = []
-        for run, task, rubric, values, case in mine:
-            ends = {"low": values[0], "high": values[-1], "lowest": rubric.judging.lowest}
-            words = page_words(record["language"])["scale"].format(**ends)
+        for case, run in ((of[one], run) for one in drawn for of, run in zip(there, runs, strict=True)):
+            about = {"task": name, "unit": f"{run.folder}\t{case.document}", "response": response_hash(case)}
             texts = {"question": clean(case.texts["question"]), "answer": clean(case.texts["response"])}
-            about = {"task": task, "unit": f"{run}\t{case.document}", "response": response_hash(case)}
+            pages.append([])
             for axis, question in rubric.judging.axes.items():
-                asks_of = {"axis": axis.capitalize(), "asks": f"{' '.join(question.split())}\n{words}"}
-                row = {"page": f"{task} {about['unit']}", "about": {**about, "criterion": axis}}
-                options = {str(value): str(value) for value in values}
-                rows.append({**row, "texts": {**texts, **asks_of}, "options": options})
-    return {**record, "forms": forms}
+                row = {
+                    "page": f"{name} {about['unit']}",
+                    "about": {**about, "criterion": axis},
+                    "texts": texts,
+                }
+                asks = {"label": axis.capitalize(), "help": f"{' '.join(question.split())}\n{words}"}
+                pages[-1].append({**row, **asks, "options": dict(zip(scale, scale, strict=True))})
+    if not pages:
+        raise MedtasksError("no answers to rate", where="--tasks", remedy="every answer is empty")
+    return {**_record(wanted, counts, synthetic, runs), **_forms(pages, wanted)}
 
 
-def _forms(pages: Sequence[list[Item]], experts: int, seed: int, last: Sequence[Item] = ()) -> Item:
-    forms = _shuffled(pages, experts, seed).items()
-    return {"forms": {expert: [*chain(*order), *last] for expert, (order, _) in forms}}
+def points(wanted: Wanted) -> Item:
+    """Cases (`judge_data.read_cases`), on whose points experts decide."""
+    pages, asked, chinese = [], {}, True
+    for name, case in read_cases(map(Path, wanted.sources)).items():
+        texts = {part: clean(case[part]) for part in ("question", "answer")}
+        row, asked[name] = {"page": name, "texts": texts}, list(case["points"])
+        of = [({"task": name, "unit": point}, clean(text)) for point, text in case["points"].items()]
+        pages.append([{**row, "about": about, "label": text} for about, text in of])
+        chinese &= any("\u4e00" <= letter <= "\u9fff" for letter in texts["question"])
+    form = {"language": "zh" if chinese else "en", "notices": ["gated"], "cases": asked}
+    return {**form, **_forms(pages, wanted)}
 
 
-def points(path: Path, experts: int, seed: int) -> Item:
-    """Cases `{id, question, answer, points: [{id, text, weight}]}`, a line each, on which experts decide."""
-    pages, cases = [], dict[str, Any]()
-    try:
-        for _, line in numbered_lines(path, remedy="name the JSONL file of the queue"):
-            case = parse_json(line)
-            texts = {name: clean(case[name]) for name in ("question", "answer")}
-            asked = {point["id"]: clean(point["text"]) for point in case["points"]}
-            if case["id"] in cases or len(asked) < len(case["points"]) or not asked:
-                raise ValueError
-            cases[case["id"]] = {point["id"]: float(point["weight"]) for point in case["points"]}
-            of = [
-                ({"task": case["id"], "unit": name}, {**texts, "point": text}) for name, text in asked.items()
-            ]
-            pages.append([{"page": case["id"], "about": about, "texts": shown} for about, shown in of])
-    except (KeyError, TypeError, ValueError):
-        what = f"line {len(cases) + 1} is no case, or its id or a point's id occurs twice"
-        remedy = "a case is {id, question, answer, points: [{id, text, weight}]}"
-        raise MedtasksError(what, where=path, remedy=remedy) from None
-    letters = [letter for page in pages for letter in "".join(page[0]["texts"].values()) if letter.isalpha()]
-    language = "zh" if 2 * sum("\u4e00" <= letter <= "\u9fff" for letter in letters) > len(letters) else "en"
-    return {"language": language, "notices": ["gated"], "cases": cases, **_forms(pages, experts, seed)}
-
-
-def review(tasks: Sequence[str], registry: Registry, n: int, experts: int, seed: int) -> Item:
+def review(wanted: Wanted) -> Item:
     """Test items on MLB's five criteria; their options and scoring points where there are some."""
-    drawn: dict[str, dict[str, Any]] = {}
-    for task in tasks:
+    drawn = []
+    for task in wanted.tasks:
         rows: dict[str, Any] = {}
-        for document in load_documents(registry.tasks[task][0], cot=False)["test"]:
+        for document in load_documents(wanted.registry.tasks[task][0], cot=False)["test"]:
             rows.setdefault(
                 str(document.get("item", document["id"])), document
             )  # of several orders the first
-        drawn[task] = {name: rows[name] for name in _drawn(list(rows), n, seed, task)}
-    synthetic = any(document["data"] == "sample" for rows in drawn.values() for document in rows.values())
-    record = _record({task: {"documents": len(rows)} for task, rows in drawn.items()}, registry, synthetic)
-    pages = []
-    for task, name, document in ((task, *item) for task, rows in drawn.items() for item in rows.items()):
+        drawn += [(task, name, rows[name]) for name in _drawn(rows, wanted, task)]
+    counts = {task: {"documents": sum(name == task for name, *_ in drawn)} for task in wanted.tasks}
+    synthetic = any(document["data"] == "sample" for *_, document in drawn)
+    record, pages = _record(wanted, counts, synthetic), list[list[Item]]()
+    for task, name, document in drawn:
         rubric = "\n".join(f"{item['weight']:g}  {item['text']}" for item in document.get("points") or [])
         texts = {"item": _whole(document), "reference": clean(document["target"]), "points": clean(rubric)}
         there = {"answer": texts["reference"], "distractors": document.get("options"), "rubric": rubric}
-        pages.append(page := list[Item]())
-        for asked in kind_of("review")["prompts"]:
-            if there.get(key := asked["id"], True):
-                about = {"task": task, "unit": name, "criterion": key}
-                row = {
-                    "page": f"{task} {name}",
-                    "about": about,
-                    **({"options": {}} if key == "remark" else {}),
-                }
-                page.append({**row, "texts": {**texts, **_asked(asked, record["language"], "criterion")}})
-    return {**record, **_forms(pages, experts, seed)}
+        pages.append([])
+        for asked in study("forms/kinds/review")["prompts"]:
+            if there.get(asked["id"], True):
+                about = {"task": task, "unit": name, "criterion": asked["id"]}
+                row = {"page": f"{task} {name}", "about": about, "texts": texts}
+                pages[-1].append({**row, **_asked(asked, record["language"])})
+    return {**record, **_forms(pages, wanted)}
 
 
-def _asked(prompt: Mapping[str, Any], language: str, name: str) -> dict[str, str]:
-    return {name: prompt["label"][language], "asks": prompt["help"][language]}
+def _asked(prompt: Mapping[str, Any], language: str) -> Item:
+    own = {"options": {one: one for one in prompt["options"]}} if "options" in prompt else {}
+    return {name: prompt[name][language] for name in ("label", "help")} | own
 
 
-def survey(name: str, registry: Registry, experts: int, seed: int) -> Item:
+def survey(wanted: Wanted) -> Item:
     """The subcategories of a suite's taxonomy, each to be put into a category; what it covers; comments."""
-    suites = registry.suites.items()
-    known = {key: axis for key, suite in suites for axis in suite.axes.values() if axis.within}
+    suites, [name] = wanted.registry.suites, wanted.sources
+    known = {key: axis for key, suite in suites.items() for axis in suite.axes.values() if axis.within}
     if name not in known:
         raise MedtasksError("no suite with a taxonomy", where=name, remedy=f"there is: {', '.join(known)}")
-    axis, titles = known[name], registry.suites[name].titles(known[name].within or "")
+    axis, titles = known[name], suites[name].titles(known[name].within or "")
+    intended = {key: category for category, parts in axis.parts.items() for key in parts}
     tree = []
     for category, parts in axis.parts.items():
         lines = ["\n      ".join([f"\n  {part.title}", *part.tasks]) for part in parts.values()]
         tree.append(titles[category] + "".join(lines))
-    covers, comments = kind_of("survey")["prompts"]
 
-    def row(part: str, unit: str, texts: Mapping[str, str], options: Mapping[str, str]) -> Item:
-        about = {"task": name, "criterion": part, "unit": unit}
-        return {"page": part == "assignment", "about": about, "texts": texts, "options": options}
+    def row(criterion: str, unit: str = "", **asked: Any) -> Item:
+        about = {"task": name, "criterion": criterion, "unit": unit}
+        return {"page": criterion == "assignment", "about": about, "texts": {}, **asked}
 
-    of = {category: titles[category] for category in axis.parts}
-    intended = {key: category for category, parts in axis.parts.items() for key in parts}
-    pages = [[row("assignment", key, {"item": axis.titles[key]}, of)] for key in intended]
-    whole = {"taxonomy": "\n\n".join(tree), **_asked(covers, "en", "item")}
-    last = [row(covers["id"], "", whole, {str(value): str(value) for value in range(1, 6)})]
-    for category, title in {"": "", **of}.items():
-        texts = {**whole, **_asked(comments, "en", "item")}
-        last.append(row(comments["id"], category, {**texts, "item": f"{texts['item']} {title}".strip()}, {}))
-    forms = _forms(pages, experts, seed, last)
+    categories = {category: titles[category] for category in axis.parts}
+    pages = [[row("assignment", key, label=axis.titles[key], options=categories)] for key in intended]
+    whole = {"taxonomy": "\n\n".join(tree)}
+    last = [
+        row(one["id"], texts=whole, **_asked(one, "en")) for one in study("forms/kinds/survey")["prompts"]
+    ]
+    forms = _forms(pages, wanted, last)
     return {"language": "en", "notices": [], "suite": name, "intended": intended, **forms}
+
+
+KINDS = {"pairwise": pairwise, "points": points, "likert": likert, "review": review, "survey": survey}

@@ -1,12 +1,10 @@
 "use strict";
-// The form is data: {export, form, title, introduction, notices, words, options: [[{value, label}]],
-// columns: [question], rows: [row], pages: [{above, answer: [{label, text}],
-// prompts: [{row, question, label, help, options}]}]}. A prompt names its place in `options`; where there are
-// none, the expert may write. Texts only ever become text nodes.
+// The form is data: {export, form, title, introduction, notices, words, columns: [question],
+// pages: [{above, answer: [{label, text}], prompts: [{row, question, label, help, options: [{value, label}]}]}]}.
+// Where a prompt has no options, the expert may write. Texts only ever become text nodes.
 
 const form = JSON.parse(document.getElementById("data").textContent);
 const words = form.words;
-const optionsOf = (prompt) => form.options[prompt.options];
 const questions = form.columns;
 const all = form.pages.flatMap((page, number) => page.prompts.map((prompt) => ({ ...prompt, page: number })));
 const key = `medtasks-human ${form.export}/${form.form}`;
@@ -34,7 +32,7 @@ function answerOf(prompt) {
 
 // What the expert may write, may stay out.
 function isOpen(prompt) {
-  return !answerOf(prompt) && optionsOf(prompt).length > 0;
+  return !answerOf(prompt) && prompt.options.length > 0;
 }
 
 function openPrompts() {
@@ -54,7 +52,7 @@ function known(stored) {
   const found = {};
   for (const prompt of all) {
     const value = stored && stored[prompt.row] && stored[prompt.row][prompt.question];
-    const options = optionsOf(prompt);
+    const options = prompt.options;
     const fits = options.length ? options.some((option) => option.value === value) : typeof value === "string" && value;
     if (fits) (found[prompt.row] ||= {})[prompt.question] = value;
   }
@@ -100,7 +98,7 @@ function choose(number, value) {
 // ------------------------------------------------------------------ the frame
 
 const title = make("h1", { textContent: form.title });
-const asked = all.filter((prompt) => optionsOf(prompt).length);
+const asked = all.filter((prompt) => prompt.options.length);
 const bar = make("progress", { max: asked.length });
 const count = make("span", { className: "count" });
 const state = make("span", { className: "state" });
@@ -161,15 +159,15 @@ function texts(items, tag) {
 function fieldsetOf(prompt, number) {
   const set = make("fieldset", { onclick: () => activate(number) }, make("legend", { textContent: prompt.label }));
   if (prompt.help) set.append(make("p", { textContent: prompt.help }));
-  if (!optionsOf(prompt).length) {
+  if (!prompt.options.length) {
     const field = make("textarea", { rows: 4, onfocus: () => activate(number), oninput: () => choose(number, field.value) });
     field.setAttribute("aria-label", prompt.label);
     set.append(field);
     return set;
   }
-  const long = optionsOf(prompt).some((option) => option.label.length > 14);
+  const long = prompt.options.some((option) => option.label.length > 14);
   const options = make("div", { className: long ? "options long" : "options" });
-  for (const option of optionsOf(prompt)) {
+  for (const option of prompt.options) {
     const input = make("input", {
       type: "radio",
       name: `${prompt.row} ${prompt.question}`,
@@ -263,7 +261,7 @@ document.addEventListener("keydown", (event) => {
   if (asked || event.ctrlKey || event.metaKey || event.altKey || ["SELECT", "TEXTAREA"].includes(event.target.tagName)) return;
   const inQuestions = event.target.closest(".questions");
   if (/^[0-9]$/.test(event.key)) {
-    const option = optionsOf(form.pages[page].prompts[active])[Number(event.key) - 1];
+    const option = form.pages[page].prompts[active].options[Number(event.key) - 1];
     if (!option && event.key !== "0") return;
     choose(active, option && option.value);
     if (option && active < form.pages[page].prompts.length - 1) {
@@ -310,7 +308,7 @@ function writeCsv() {
   const safe = (value) => (/^[=+\-@]/.test(value) ? `'${value}` : value);
   const quoted = (value) => `"${safe(value).replaceAll('"', '""')}"`;
   const lines = [["form", "row", ...questions]];
-  for (const row of form.rows) {
+  for (const row of new Set(all.map((prompt) => prompt.row))) {
     lines.push([`${form.export}/${form.form}`, row, ...questions.map((name) => (answers[row] || {})[name] || "")]);
   }
   const content = lines.map((line) => line.map(quoted).join(",") + "\r\n").join("");
