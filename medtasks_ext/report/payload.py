@@ -20,6 +20,7 @@ from medtasks_ext.report.calibration import METRICS
 from medtasks_ext.report.examples import examples
 from medtasks_ext.report.groups import ALL, is_derived
 from medtasks_ext.report.pages import task_page
+from medtasks_ext.report.standing import quarters_of
 from medtasks_ext.results.drawn import Nearness
 from medtasks_ext.results.frames import records
 from medtasks_ext.results.labels import is_within
@@ -394,6 +395,7 @@ def _standings(report: Report) -> list[Json]:
             "entry": places[row["entry"]],
             "strategy": report.strategies.index(row["strategy"]),
             "rivals": [[places[label], number(score)] for label, score in row["rivals"]],
+            "quarters": quarters_of(number(score) or 0.0 for _, score in row["rivals"]),
         }
         for row in records(report.standings)
         if row["rivals"]

@@ -191,6 +191,12 @@ def ends_of(row: Json) -> tuple[float, float] | None:
     return None if row["low"] is None else (row["low"], row["high"])
 
 
+def quarters_of(scores: Iterable[float]) -> list[float]:
+    """Those at a quarter, the half and three quarters of them: what pictures of places show."""
+    found = sorted(scores)
+    return [found[int(share * (len(found) - 1) + 0.5)] for share in (0.25, 0.5, 0.75)]
+
+
 def measured_words(score: float, tasks: int, suite: str, of_suite: int, strategy: str) -> str:
     words = f"{score:.2f} on {tasks} of {suite}'s {tasks_words(of_suite)}"
     return words if strategy == "zero_shot" else f"{words}, {strategy_title(strategy)}"

@@ -16,6 +16,7 @@ from medtasks_ext.report.pictures.spec import Value, looks_of, picture, themes
 from medtasks_ext.report.standing import (
     ends_of,
     measured_words,
+    quarters_of,
     range_words,
     standings,
     tasks_words,
@@ -50,9 +51,8 @@ def picture_name(row: Json) -> str:
 
 def drawn(row: Json, model: str, models: Mapping[str, str]) -> str:
     """Each published model a line on the scale of scores, the own score with its interval above them."""
-    scores, mine = sorted(rival["score"] for rival in row["rivals"]), row["score_comparable"]
-    first, middle, third = (scores[round(share * (len(scores) - 1))] for share in (0.25, 0.5, 0.75))
-    place = (mine - scores[0]) / (scores[-1] - scores[0] or 1)
+    scores, mine = [rival["score"] for rival in row["rivals"]], row["score_comparable"]
+    place = (mine - min(scores)) / (max(scores) - min(scores) or 1)
     colours = themes()["light"]
     rows: list[dict[str, Value]] = [
         {
@@ -68,7 +68,7 @@ def drawn(row: Json, model: str, models: Mapping[str, str]) -> str:
         "places",
         rows,
         width=_WIDTH,
-        quarters=[{"q1": first, "q2": middle, "q3": third}],
+        quarters=[dict(zip(("q1", "q2", "q3"), quarters_of(scores), strict=True))],
         align="left" if place < 0.25 else "right" if place > 0.75 else "center",
         own_fill=colours["own"] if row["ranked"] else colours["ground"],
     )

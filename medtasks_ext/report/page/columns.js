@@ -1,70 +1,48 @@
 // Columns that several tables have, for rows with {entry, strategy, ..}.
 
-const MODEL_COLUMN = {
-  key: "model",
-  title: "Model",
+const MODEL_COLUMN = wordColumn("model", "Model", {
   head: true,
   value: (row) => entries[row.entry].label,
   cell: (row) => modelLink(row.entry),
-};
-const STRATEGY_COLUMN = {
-  key: "strategy",
-  title: "Strategy",
+});
+const STRATEGY_COLUMN = wordColumn("strategy", "Strategy", {
   value: (row) => row.strategy,
   cell: (row) => strategies[row.strategy][1],
-};
-const TASK_COLUMN = {
-  key: "task",
-  title: "Task",
+});
+const TASK_COLUMN = wordColumn("task", "Task", {
   head: true,
   value: (row) => datasets[row.task].name,
   cell: (row) => taskLink(row.task),
-};
-const SUITE_COLUMN = {
-  key: "suite",
-  title: "Suite",
-  value: (row) => suiteTitle(homeOf(datasets[row.task])),
-  cell: (row) => suiteTitle(homeOf(datasets[row.task])),
-};
-const COVERAGE_COLUMN = {
-  key: "tasks",
-  title: "Tasks",
-  numeric: true,
+});
+const SUITE_COLUMN = wordColumn("suite", "Suite", { value: (row) => suiteTitle(homeOf(datasets[row.task])) });
+const COVERAGE_COLUMN = numberColumn("tasks", "Tasks", {
   hint: "Selected tasks with a score, of all selected",
   value: (row) => row.scored,
   cell: coverageCell,
-};
-
-const severalStrategies = (rows) => new Set(rows.map((row) => row.strategy)).size > 1;
+});
 
 // The column of strategies, where there is more than one.
-function strategyColumns(rows) {
-  return severalStrategies(rows) ? [STRATEGY_COLUMN] : [];
-}
+const strategyColumns = (rows) => (severalStrategies(rows) ? [STRATEGY_COLUMN] : []);
+
+// A model's name with its strategy behind it, where there are several.
+const namedWithStrategy = ({ entry, strategy }, several) =>
+  make("span", {}, modelLink(entry), several ? text("span", "soft", ` ${strategies[strategy][1]}`) : null);
+
+// Those columns that say something of a row.
+const withValues = (columns, rows) => columns.filter(({ value }) => rows.some((row) => isGiven(value(row))));
 
 // Place, model, score with its interval, and the same as a bar.
 function rankingColumns(rows) {
   return [
-    {
-      key: "place",
-      title: "#",
-      numeric: true,
+    numberColumn("place", "#", {
       sort: "asc",
       hint: "Place among complete rows of the same strategy",
-      value: (row) => row.place,
-      cell: (row) => row.place ?? "",
+      format: (place) => place ?? "",
       className: "place",
-    },
+    }),
     { ...MODEL_COLUMN, className: "sticky" },
     ...strategyColumns(rows),
-    {
-      key: "score",
-      title: "Score",
-      numeric: true,
-      hint: "With its 95 % interval",
-      value: (row) => row.score,
-      cell: scoreText,
-    },
+    numberColumn("score", "Score", { hint: "With its 95 % interval", cell: scoreText }),
     {
       key: "bar",
       title: text("span", "spoken", "Score as a bar from 0 to 1"),
@@ -76,30 +54,21 @@ function rankingColumns(rows) {
 
 // A share of 1 as a bar in a cell, with its interval as a line over it.
 function meter(value, { low, high } = {}, className = "") {
-  const part = (name, from, to) => {
+  const part = (name, ...ends) => {
     const element = make("span", { className: name });
-    const within = [from, to].map((end) => Math.min(Math.max(end, 0), 1));
-    element.style.left = `${100 * within[0]}%`;
-    element.style.width = `${100 * (within[1] - within[0])}%`;
+    const [from, to] = ends.map((end) => Math.min(Math.max(end, 0), 1));
+    element.style.left = `${100 * from}%`;
+    element.style.width = `${100 * (to - from)}%`;
     return element;
   };
-  return make(
-    "span",
-    { className: `meter ${className}`.trim(), "aria-hidden": "true" },
-    part("fill", 0, value),
-    isNumber(low) && isNumber(high) ? part("range", low, high) : null,
-  );
+  const range = isNumber(low) && isNumber(high) ? part("range", low, high) : null;
+  const properties = { className: `meter ${className}`.trim(), "aria-hidden": "true" };
+  return make("span", properties, part("fill", 0, value), range);
 }
 
 function scoreText(row) {
   const range = isNumber(row.low) || (isNumber(row.score) && isOwn(row.entry)) ? interval(row) : "";
-  return make(
-    "span",
-    { className: "score-text" },
-    text("b", "score", fixed(row.score)),
-    " ",
-    text("span", "interval", range),
-  );
+  return make("span", { className: "score-text" }, text("b", "score", fixed(row.score)), " ", text("span", "interval", range));
 }
 
 function tipLines(row) {
@@ -115,9 +84,22 @@ function tipLines(row) {
 
 function coverageCell(row) {
   if (row.printed) {
-    const hint = "The paper prints this average without the scores of its tasks";
-    return make("span", { className: "coverage", title: hint }, "as published");
+    const title = "The paper prints this average without the scores of its tasks";
+    return make("span", { className: "coverage", title }, "as published");
   }
-  const partial = row.scored < row.total ? tag("partial", "partial") : null;
-  return make("span", { className: "coverage" }, `${row.scored}/${row.total}`, partial);
+  return make("span", { className: "coverage" }, `${row.scored}/${row.total}`, partialTag(row));
+}
+
+const partialTag = ({ scored, total }) => (scored < total ? tag("partial", "partial") : null);
+
+// A score over its coverage, of a mean in a table of suites.
+function scoreWithCoverage(reached) {
+  if (!reached || reached.score === null) return NONE;
+  const { score, scored, total } = reached;
+  return make(
+    "span",
+    { className: "stacked" },
+    make("span", {}, text("b", "", fixed(score)), " ", text("span", "interval", interval(reached))),
+    make("span", { className: "soft" }, `${scored}/${total} tasks `, partialTag(reached)),
+  );
 }

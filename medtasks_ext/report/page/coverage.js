@@ -14,31 +14,40 @@ const STATES = [
 const coverageAt = new Map();
 report.coverage.entry.forEach((entry, row) => {
   const { strategy, dataset, state, reason, reasons } = report.coverage;
-  coverageAt.set(placeOf(entry, strategy[row], dataset[row]), {
-    state: state[row],
-    reason: reasons[reason[row]] ?? "",
-  });
+  const found = { state: state[row], reason: reasons[reason[row]] ?? "" };
+  coverageAt.set(placeOf(entry, strategy[row], dataset[row]), found);
 });
 
-function stateOf(entry, strategy, task) {
+function stateOf({ entry, strategy }, task) {
   if (isNumber(resultOf(entry, strategy, task, "score"))) return { state: "scored", reason: "" };
-  return (
-    coverageAt.get(placeOf(entry, strategy, task)) ?? {
-      state: resultRow(entry, strategy, task) < 0 ? "not asked" : "without gold",
-      reason: "",
-    }
-  );
+  const state = resultRow(entry, strategy, task) < 0 ? "not asked" : "without gold";
+  return coverageAt.get(placeOf(entry, strategy, task)) ?? { state, reason: "" };
 }
 
 function drawCoverage() {
   const tasks = selectedTasks();
   if (!tasks.length) return [emptySelection()];
-  const lines = selectedStrategies().flatMap((strategy) =>
-    selectedEntries()
-      .filter(isOwn)
-      .map((entry) => ({ entry, strategy })),
-  );
+  const own = selectedEntries().filter(isOwn);
+  const lines = selectedStrategies().flatMap((strategy) => own.map((entry) => ({ entry, strategy })));
   if (!lines.length) return [note("No own runs in this selection; published results are as their papers print them.")];
+  const tally = (state) => (line) => tasks.filter((task) => stateOf(line, task).state === state).length;
+  const states = STATES.map(([state, title]) =>
+    numberColumn(state.replace(" ", "_"), state, { hint: title, value: tally(state), format: count }),
+  );
+  return [
+    table({
+      name: "coverage",
+      caption: `Coverage: ${selectionInWords()}, ${plural(tasks.length, "task")}`,
+      rows: lines,
+      sort: "model",
+      columns: [MODEL_COLUMN, ...strategyColumns(lines), ...states],
+    }),
+    statePicture(lines, tasks),
+    reasonList(lines, tasks),
+  ];
+}
+
+function statePicture(lines, tasks) {
   const several = selectedStrategies().length > 1;
   const columns = bySection(tasks, "suite").flatMap(([suite, members]) =>
     inOrder(members, "name", []).map((task) => ({
@@ -48,60 +57,19 @@ function drawCoverage() {
       group: suiteTitle(suite),
     })),
   );
-  const rows = lines.map((line) => ({
-    title: rowTitle(line, several),
-    node: make(
-      "span",
-      {},
-      modelLink(line.entry),
-      several ? text("span", "soft", ` ${strategies[line.strategy][1]}`) : null,
-    ),
-  }));
-  return [
-    table({
-      name: "coverage",
-      caption: `Coverage: ${selectionInWords()}, ${plural(tasks.length, "task")}`,
-      rows: lines,
-      sort: "model",
-      columns: coverageColumns(lines, tasks),
-    }),
-    statePicture(lines, rows, columns),
-    reasonList(lines, tasks),
-  ];
-}
-
-function coverageColumns(lines, tasks) {
-  const tally = (line, state) =>
-    tasks.filter((task) => stateOf(line.entry, line.strategy, task).state === state).length;
-  return [
-    MODEL_COLUMN,
-    ...strategyColumns(lines),
-    ...STATES.map(([state, title]) => ({
-      key: state.replace(" ", "_"),
-      title: state,
-      hint: title,
-      numeric: true,
-      value: (line) => tally(line, state),
-      cell: (line) => count(tally(line, state)),
-    })),
-  ];
-}
-
-function statePicture(lines, rows, columns) {
-  const titles = new Map(STATES.map(([state, title, glyph]) => [state, { title, glyph }]));
   return heat({
     kind: "states",
     label: `State of each task: ${selectionInWords()}`,
     heading: "Model",
-    rows,
+    rows: lines.map((line) => ({ title: rowTitle(line, several), node: namedWithStrategy(line, several) })),
     columns,
     cell: (row, column) => {
-      const { entry, strategy } = lines[row];
       const { task } = columns[column];
-      const { state, reason } = stateOf(entry, strategy, task);
-      const { title, glyph } = titles.get(state) ?? { title: state, glyph: "?" };
+      const { entry, strategy } = lines[row];
+      const { state, reason } = stateOf(lines[row], task);
+      const [, title, words] = STATES.find(([name]) => name === state) ?? [state, state, "?"];
       const tip = [datasets[task].name, entries[entry].label, `${strategies[strategy][1]}: ${title}`, reason];
-      return { state: title, words: glyph, said: title, tip, go: taskAddress(task) };
+      return { state: title, words, said: title, tip, go: taskAddress(task) };
     },
     words: {
       states: STATES.map(([, name]) => name),
@@ -113,42 +81,20 @@ function statePicture(lines, rows, columns) {
 
 // The reasons, each with the tasks that it concerns.
 function reasonList(lines, tasks) {
-  const byReason = new Map();
-  for (const line of lines)
-    for (const task of tasks) {
-      const { state, reason } = stateOf(line.entry, line.strategy, task);
-      if (state === "scored" || state === "not asked") continue;
-      const key = `${state}: ${reason || "no reason on record"}`;
-      if (!byReason.has(key)) byReason.set(key, new Map());
-      const found = byReason.get(key);
-      found.set(task, (found.get(task) ?? 0) + 1);
-    }
-  if (!byReason.size) return note("Everything that was asked for has a score.");
-  const sorted = [...byReason].sort(([, one], [, other]) => other.size - one.size);
-  return titled(
-    "Why results are missing",
-    make(
-      "ul",
-      { className: "reasons" },
-      ...sorted.map(([reason, found]) =>
-        make(
-          "li",
-          {},
-          text("span", "", reason),
-          folded(
-            plural(found.size, "task"),
-            () =>
-              make(
-                "ul",
-                { className: "columns" },
-                ...[...found.keys()].map((task) =>
-                  make("li", {}, taskLink(task), text("span", "soft", ` ${suiteTitle(homeOf(datasets[task]))}`)),
-                ),
-              ),
-            { open: onPaper },
-          ),
-        ),
-      ),
-    ),
-  );
+  const found = lines
+    .flatMap((line) => tasks.map((task) => ({ task, ...stateOf(line, task) })))
+    .filter(({ state }) => state !== "scored" && state !== "not asked")
+    .map(({ task, state, reason }) => ({ task, reason: `${state}: ${reason || "no reason on record"}` }));
+  if (!found.length) return note("Everything that was asked for has a score.");
+  const named = (task) => [taskLink(task), text("span", "soft", ` ${suiteTitle(homeOf(datasets[task]))}`)];
+  const item = ([reason, of]) => [
+    text("span", "", reason),
+    folded(plural(of.length, "task"), () => bullets(of.map(named), "columns"), { open: onPaper }),
+  ];
+  const byReason = grouped(found, ({ reason }) => reason).map((some) => [
+    some[0].reason,
+    [...new Set(some.map(({ task }) => task))],
+  ]);
+  byReason.sort(([, one], [, other]) => other.length - one.length);
+  return titled("Why results are missing", bullets(byReason.map(item), "reasons"));
 }

@@ -11,7 +11,7 @@ if (results.otherwise)
   results.otherwise = results.otherwise.map((place) => (place === null ? null : report.reasons[place]));
 const groups = filled(report.groups, report.groups.entry.length);
 
-// A column whose repeated or evenly growing values are written once (medtasks_ext/report/packed.py).
+// A column whose repeated or evenly growing values are written once (medtasks_ext/report/payload.py).
 function unpacked(column) {
   if (Array.isArray(column)) return column;
   if (column.words) return column.at.map((place) => column.words[place]);
@@ -46,21 +46,21 @@ results.entry.forEach((entry, row) => {
 });
 
 // A row of `results`, or -1.
-function resultRow(entry, strategy, dataset) {
-  return rowAt[placeOf(entry, strategy, dataset)];
-}
+const resultRow = (entry, strategy, dataset) => rowAt[placeOf(entry, strategy, dataset)];
 
 // One value of one experiment, or null.
-function resultOf(entry, strategy, dataset, column) {
-  const row = resultRow(entry, strategy, dataset);
-  return row < 0 ? null : (results[column]?.[row] ?? null);
+const valueAt = (row, column) => (row < 0 ? null : (results[column]?.[row] ?? null));
+const resultOf = (entry, strategy, dataset, column) => valueAt(resultRow(entry, strategy, dataset), column);
+
+// What the report holds of one experiment; `at` is its row, -1 where there is none.
+const RESULT_FIGURES = ["score", "low", "high", "rough", "n", "valid", "cut", "unclosed", "inputs_cut"];
+function resultAt(entry, strategy, dataset) {
+  const at = resultRow(entry, strategy, dataset);
+  return { at, ...Object.fromEntries(RESULT_FIGURES.map((name) => [name, valueAt(at, name)])) };
 }
 
 // The values of a dataset on an axis, whatever their shape.
-function valuesOf(dataset, key) {
-  const value = dataset[key];
-  return value === null || value === undefined ? [] : Array.isArray(value) ? value : [value];
-}
+const valuesOf = (dataset, key) => [dataset[key] ?? []].flat();
 
 // The suite in whose folder a dataset lies; others may list it, too.
 const isOfSuite = (dataset, suite) => valuesOf(dataset, "suite").includes(suite);
@@ -106,4 +106,11 @@ function bySection(tasks, key) {
   const rank = axisRank.get(key) ?? new Map();
   const place = (value) => (value === null ? Infinity : (rank.get(value) ?? 1e6));
   return [...sections].sort(([one], [other]) => place(one) - place(other));
+}
+
+// Items in groups by a key, each group in the order in which it is met first.
+function grouped(items, keyOf) {
+  const found = new Map();
+  for (const item of items) found.set(keyOf(item), [...(found.get(keyOf(item)) ?? []), item]);
+  return [...found.values()];
 }

@@ -4,13 +4,15 @@
 function make(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
   setAll(element, properties);
-  element.append(...children.filter((child) => child !== null && child !== undefined));
+  element.append(...children.filter(isGiven));
   return element;
 }
 
+const isGiven = (value) => value !== null && value !== undefined;
+
 function setAll(element, properties) {
   for (const [name, value] of Object.entries(properties)) {
-    if (value === null || value === undefined || (name === "title" && !value)) continue;
+    if (!isGiven(value) || (name === "title" && !value)) continue;
     if (name.includes("-") || name === "role" || name === "scope") element.setAttribute(name, value);
     else element[name] = value;
   }
@@ -20,13 +22,29 @@ const text = (tag, className, content) => make(tag, { className, textContent: co
 const link = (target, content, properties = {}) => make("a", { href: target, textContent: content, ...properties });
 
 // A section of a part.
-function titled(heading, ...content) {
-  return make("section", {}, make("h3", { textContent: heading }), ...content);
-}
+const titled = (heading, ...content) => make("section", {}, make("h3", { textContent: heading }), ...content);
+const note = (...content) => make("p", { className: "note" }, ...content);
+const controls = (...content) => make("div", { className: "controls" }, ...content);
 
-function note(...content) {
-  return make("p", { className: "note" }, ...content);
-}
+// A list of items, each a text, a node or several of them.
+const bullets = (items, className = "") =>
+  make("ul", { className }, ...items.map((item) => make("li", {}, ...[item].flat().filter(isGiven))));
+
+// Terms and what they mean, [[term, meaning: text or node]]: below each other, or as `facts` beside each other.
+const termList = (pairs, className = "words") =>
+  make("dl", { className }, ...pairs.flatMap(([term, meaning]) => [make("dt", {}, term), make("dd", {}, meaning)]));
+const factList = (pairs, className = "facts") =>
+  make(
+    "dl",
+    { className },
+    ...pairs
+      .filter(([, meaning]) => isGiven(meaning) && meaning !== "")
+      .map(([term, meaning]) => make("div", {}, make("dt", {}, term), make("dd", {}, meaning))),
+  );
+
+// What is wider or higher than its room scrolls, for the keyboard, too.
+const scrollBox = (label, className, ...content) =>
+  make("div", { className: `scroll ${className}`.trim(), tabIndex: 0, role: "region", "aria-label": label }, ...content);
 
 // A part of a view that is built when it is opened, or when it is printed with `open`.
 function folded(summary, build, { open = false, className = "" } = {}) {
@@ -42,48 +60,54 @@ function folded(summary, build, { open = false, className = "" } = {}) {
   return details;
 }
 
+const button = (title, onclick, properties = {}) =>
+  make("button", { type: "button", className: "small", textContent: title, onclick, ...properties });
+const smallButton = (title, changes) => button(title, () => change(changes), { "data-key": `button ${title}` });
+
 // A row of buttons of which one is pressed.
 function switcher(label, key, options, current) {
-  const group = make(
-    "div",
-    { className: "switch", role: "group", "aria-label": label },
-    text("span", "switch-label", label),
+  const buttons = options.map(([value, title]) =>
+    button(title, () => change({ [key]: value === options[0][0] ? null : value }), {
+      className: "",
+      "aria-pressed": String(value === current),
+      "data-key": `${key}=${value}`,
+    }),
   );
-  for (const [value, title] of options) {
-    group.append(
-      make("button", {
-        type: "button",
-        textContent: title,
-        "aria-pressed": String(value === current),
-        "data-key": `${key}=${value}`,
-        onclick: () => change({ [key]: value === options[0][0] ? null : value }),
-      }),
-    );
-  }
-  return group;
+  const name = text("span", "switch-label", label);
+  return make("div", { className: "switch", role: "group", "aria-label": label }, name, ...buttons);
 }
 
-function selector(label, key, options, current) {
-  const select = make("select", { "data-key": `select ${key}`, onchange: () => change({ [key]: select.value }) });
+function selector(label, key, options, current, also = {}) {
+  const select = make("select", {
+    "data-key": `select ${key}`,
+    onchange: () => change({ [key]: select.value, ...also }),
+  });
   for (const [value, title] of options)
     select.append(make("option", { value, textContent: title, selected: value === current }));
   return make("label", { className: "select" }, text("span", "switch-label", label), select);
 }
 
-function smallButton(title, changes) {
-  return make("button", {
-    type: "button",
-    className: "small",
-    textContent: title,
-    "data-key": `button ${title}`,
-    onclick: () => change(changes),
+// A search whose words stand in the address.
+function searchBox(key, placeholder, label, properties = {}) {
+  const box = make("input", {
+    type: "search",
+    id: key === "q" ? "search" : key,
+    "data-key": key,
+    value: option(key),
+    placeholder,
+    "aria-label": label,
+    oninput: () => change({ [key]: box.value || null }),
+    ...properties,
   });
+  return box;
 }
 
 // ------------------------------------------------------------------ numbers
 
 const NONE = "–";
 const isNumber = (value) => typeof value === "number";
+const sum = (values) => values.reduce((total, value) => total + value, 0);
+const mean = (values) => (values.length ? sum(values) / values.length : null);
 const fixed = (value, digits = 3) => {
   if (!isNumber(value)) return NONE;
   const shown = value.toFixed(digits);
@@ -102,11 +126,8 @@ const percent = (value) => {
 const count = (value) => (isNumber(value) ? value.toLocaleString("en-GB") : NONE);
 const dollars = (value) => {
   if (!isNumber(value)) return NONE;
-  return value >= 100
-    ? `$${count(Math.round(value))}`
-    : value >= 0.01 || value === 0
-      ? `$${value.toFixed(2)}`
-      : "<$0.01";
+  if (value >= 100) return `$${count(Math.round(value))}`;
+  return value >= 0.01 || value === 0 ? `$${value.toFixed(2)}` : "<$0.01";
 };
 const probability = (value) => (!isNumber(value) ? NONE : value < 0.001 ? "<0.001" : value.toFixed(3));
 const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
@@ -129,6 +150,7 @@ function ticks(low, high, wanted = 5) {
 
 // ------------------------------------------------------------------ names that lead somewhere
 
+const sampleTag = () => tag("sample", "SAMPLE", "Synthetic rows: the score means nothing");
 const tag = (kind, title, hint) => make("span", { className: `tag ${kind}`, textContent: title, title: hint ?? "" });
 const modelAddress = (entry) => address("model", entries[entry].label);
 const taskAddress = (task) => address("task", datasets[task].id);
@@ -136,7 +158,7 @@ const taskAddress = (task) => address("task", datasets[task].id);
 function modelLink(entry) {
   const { label, sample, limited, estimates, kind } = entries[entry];
   const parts = [link(modelAddress(entry), ownEntries.length ? label : withoutOrigin(label), { className: "name" })];
-  if (sample) parts.push(tag("sample", "SAMPLE", "Synthetic rows: the score means nothing"));
+  if (sample) parts.push(sampleTag());
   if (estimates.length)
     parts.push(tag("partial", estimates.join("; "), "Documents were drawn (--error): compared by its interval alone, and in no rank"));
   else if (limited) parts.push(tag("partial", "limited", "Of some tasks, or of all, only some documents were asked"));

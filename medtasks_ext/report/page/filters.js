@@ -3,17 +3,18 @@
 const filterBar = document.getElementById("filters");
 const WIDE = 900; // from here on all filters stand open
 // {key, title, values: [[value, title]], pills: in sight, single: one value at a time, counts() -> value -> what it would
-//  give, fits(facts of a model, value): of filters of models}
+// give, fits(facts of a model, value): of filters of models}
 let filters = [];
 let filterParts = []; // {filter, value, box, counter}
 
 // Filters of models, for all pages that have some.
 const SIZES = [SIZE_CLASSES[0], ["-10", "up to 10 B", (size) => isNumber(size) && size <= 10], ...SIZE_CLASSES.slice(1)];
+const modelFilter = (key, title, values, fits) => ({ key, title, values, fits });
 const MODEL_FILTERS = [
-  { key: "size", title: "Size", values: SIZES, fits: ({ size }, value) => SIZES.find(([id]) => id === value)[2](size) },
-  { key: "weights", title: "Weights", values: [["open", "open"], ["proprietary", "proprietary"]], fits: ({ access }, value) => access === value },
-  { key: "domain", title: "Domain", values: [["general", "general"], ["medical", "medical"]], fits: ({ domain }, value) => domain === value },
-  { key: "reasoning", title: "Reasoning", values: [["yes", "reasons"], ["no", "does not"]], fits: ({ reasoning }, value) => reasoning === value },
+  modelFilter("size", "Size", SIZES, ({ size }, value) => SIZES.find(([id]) => id === value)[2](size)),
+  modelFilter("weights", "Weights", [["open", "open"], ["proprietary", "proprietary"]], ({ access }, value) => access === value),
+  modelFilter("domain", "Domain", [["general", "general"], ["medical", "medical"]], ({ domain }, value) => domain === value),
+  modelFilter("reasoning", "Reasoning", [["yes", "reasons"], ["no", "does not"]], ({ reasoning }, value) => reasoning === value),
 ];
 
 // The chosen values of a filter, unknown ones left out; empty means all.
@@ -35,14 +36,13 @@ function buildFilters({ found, placeholder, more = [] }) {
   filterParts = [];
   const fieldset = (filter, className, legend) =>
     make("fieldset", { className }, make("legend", { className: legend, textContent: filter.title }), ...boxes(filter));
-  const search = make("input", { type: "search", id: "search", placeholder, "aria-label": `${placeholder} by name or organisation`, oninput: () => change({ q: search.value || null }) });
+  const pills = filters.filter((filter) => filter.pills).map((filter) => fieldset(filter, "pills", ""));
+  const menus = filters
+    .filter((filter) => !filter.pills && filter.values.length > 1)
+    .map((filter) => menuOf(filter, fieldset(filter, "choices", "spoken")));
+  const title = "Without filters, as the page was opened";
   filterBar.replaceChildren(
-    make(
-      "div",
-      { className: "main-filters" },
-      ...filters.filter(({ pills }) => pills).map((filter) => fieldset(filter, "pills", "")),
-      make("p", { className: "selection", role: "status" }),
-    ),
+    make("div", { className: "main-filters" }, ...pills, make("p", { className: "selection", role: "status" })),
     make(
       "details",
       { id: "more-filters", open: innerWidth >= WIDE },
@@ -50,10 +50,10 @@ function buildFilters({ found, placeholder, more = [] }) {
       make(
         "div",
         { className: "menus" },
-        ...filters.filter(({ pills, values }) => !pills && values.length > 1).map((filter) => menuOf(filter, fieldset(filter, "choices", "spoken"))),
-        search,
+        ...menus,
+        searchBox("q", placeholder, `${placeholder} by name or organisation`),
         ...more,
-        make("button", { type: "button", id: "reset", textContent: "Reset", title: "Without filters, as the page was opened", onclick: resetFilters }),
+        button("Reset", resetFilters, { className: "", id: "reset", title }),
       ),
     ),
   );

@@ -51,16 +51,15 @@ function settle(box) {
   else if (box.scrollHeight <= box.clientHeight) box.removeAttribute("tabindex");
 }
 
-// On paper a page stands in light colours, unfolded.
-function printing(on) {
-  if (on === onPaper) return;
-  onPaper = on;
-  document.documentElement.classList.toggle("on-paper", on);
-  show();
-}
-
-// Begin to draw the page anew as its address, its colours, its width change, or it is printed.
-function listen(route) {
+// Begin to draw the page anew as its address, its colours, its width change, or it is printed: on paper a page stands in
+// light colours, unfolded.
+function listen(route, drawForPaper = show) {
+  const printing = (on) => {
+    if (on === onPaper) return;
+    onPaper = on;
+    document.documentElement.classList.toggle("on-paper", on);
+    drawForPaper();
+  };
   addEventListener("hashchange", route);
   addEventListener("beforeprint", () => printing(true));
   addEventListener("afterprint", () => printing(false));

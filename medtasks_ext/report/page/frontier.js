@@ -1,7 +1,26 @@
 // Models against a fact: pictures with the line of the best, groups of models, and how series look.
 
-const SIZE = { key: "size", name: "size", title: "parameters in billions, logarithmic", type: "quantitative", scale: "log", format: "~g", said: (value) => `${value} B`, better: "smaller" };
-const DATE = { key: "date", name: "release date", title: "release date", type: "temporal", scale: "time", format: "%b %Y", said: (value) => value, better: "earlier" };
+const LOGARITHMIC = { type: "quantitative", scale: "log" };
+const SIZE = {
+  ...LOGARITHMIC,
+  key: "size",
+  name: "size",
+  title: "parameters in billions, logarithmic",
+  format: "~g",
+  said: (value) => `${value} B`,
+  better: "smaller",
+};
+const DATE = {
+  key: "date",
+  name: "release date",
+  title: "release date",
+  type: "temporal",
+  scale: "time",
+  format: "%b %Y",
+  said: (value) => value,
+  better: "earlier",
+};
+const PRICE = { ...LOGARITHMIC, format: "$~g", said: (value) => `$${value}`, better: "cheaper" };
 // Classes of sizes: [value in an address, title, whether billions of parameters are in it].
 const SIZE_CLASSES = [
   ["4", "up to 4 B", (size) => isNumber(size) && size <= 4],
@@ -40,30 +59,40 @@ function scatter({ label, fact, points, front, groups, words, open, values }) {
   });
 }
 
+// The same figures as a table: {rows, fact, caption, names: columns of the model, kindOf(row), score: column, more: columns}
+function factTable({ rows, fact, caption, names, kindOf, score, more = [] }) {
+  const said = (row) => fact.said(fact.value(row));
+  const columns = [
+    ...names,
+    numberColumn("fact", fact.name, { sort: "asc", value: fact.value, cell: said }),
+    wordColumn("group", "Kind", { value: (row) => kindOf(row) ?? null }),
+    score,
+    ...more,
+  ];
+  return table({ name: fact.key, caption, rows, sort: "-score", columns });
+}
+
 // Of groups of models how many there are, their median, and the best.
 // {name, caption, heading, groups: [[title, rows with a score]], nameOf(row): node}
 function groupsTable({ name, caption, heading, groups, nameOf }) {
-  const rows = groups
-    .filter(([, members]) => members.length)
-    .map(([title, members], place) => ({
-      place,
-      title,
-      n: members.length,
-      best: members.reduce((one, other) => (one.score >= other.score ? one : other)),
-      middle: middleOf(members.map((row) => row.score)),
-    }));
-  return table({
-    name,
-    caption,
-    rows,
-    sort: "group",
-    columns: [
-      { key: "group", title: heading, head: true, value: ({ place }) => place, cell: ({ title }) => title },
-      { key: "n", title: "Models", numeric: true, value: ({ n }) => n, cell: ({ n }) => count(n) },
-      { key: "middle", title: "Median", numeric: true, value: ({ middle }) => middle, cell: ({ middle }) => fixed(middle) },
-      { key: "best", title: "Best", sort: "desc", value: ({ best }) => best.score, cell: ({ best }) => make("span", {}, nameOf(best), ` ${fixed(best.score)}`) },
-    ],
-  });
+  const rows = groups.filter(([, members]) => members.length).map(([title, members], place) => ({
+    place,
+    title,
+    n: members.length,
+    best: members.reduce((one, other) => (one.score >= other.score ? one : other)),
+    middle: middleOf(members.map((row) => row.score)),
+  }));
+  const columns = [
+    wordColumn("group", heading, { head: true, value: ({ place }) => place, cell: ({ title }) => title }),
+    numberColumn("n", "Models", { format: count }),
+    numberColumn("middle", "Median"),
+    wordColumn("best", "Best", {
+      sort: "desc",
+      value: ({ best }) => best.score,
+      cell: ({ best }) => make("span", {}, nameOf(best), ` ${fixed(best.score)}`),
+    }),
+  ];
+  return table({ name, caption, rows, sort: "group", columns });
 }
 
 function middleOf(values) {

@@ -13,85 +13,59 @@ const SECTIONS = [
   ["sample", "SAMPLE: scores on synthetic rows say nothing about a model, and are not ranked beside real ones"],
   ["unscored", "No score yet for the selected tasks"],
 ];
+const PINNED =
+  "Own runs, pinned. Each stands at its place below once more; where it has no rank, the heading there says why";
 
 function drawLeaderboard() {
   const { tasks, rows, left } = selectedRows();
   if (!tasks.length) return [emptySelection()];
   rankedRows(rows);
-  const optional = (column) => (rows.some((row) => column.value(row) !== null) ? [column] : []);
-  const columns = [
-    ...rankingColumns(rows),
-    COVERAGE_COLUMN,
-    ...optional({
-      key: "valid",
-      title: "Valid",
-      numeric: true,
-      sort: "desc",
-      hint: "Share of answers in which an answer could be read, mean over tasks",
-      value: (row) => row.valid ?? null,
-      cell: (row) => percent(row.valid),
-    }),
-    ...optional({
-      key: "cut",
-      title: "Truncated",
-      numeric: true,
-      hint: "Share of answers that used up their length limit, mean over tasks",
-      value: (row) => row.cut ?? null,
-      cell: (row) => percent(row.cut),
-    }),
-    ...optional({
-      key: "usd",
-      title: "Cost",
-      numeric: true,
-      hint: "US dollars for the selected tasks with this strategy, where known",
-      value: (row) => row.usd ?? null,
-      cell: (row) => make("span", { title: entries[row.entry].price ?? "" }, dollars(row.usd)),
-    }),
-  ];
+  const usd = "US dollars for the selected tasks with this strategy, where known";
+  const more = FAULT_SHARES.slice(0, 2).map(([key, title, hint]) =>
+    numberColumn(key, title, { sort: key === "valid" ? "desc" : undefined, hint: `${hint}, mean over tasks`, format: percent }),
+  );
+  const own = rows.filter((row) => isOwn(row.entry));
   return [
     ...leaderboardNotes(tasks, rows, left),
     table({
       name: "leaderboard",
-      className: "steady",
+      box: "steady",
       caption: `Leaderboard: ${selectionInWords()}, ${plural(tasks.length, "task")}`,
-      columns,
+      columns: [
+        ...rankingColumns(rows),
+        COVERAGE_COLUMN,
+        ...withValues([...more, numberColumn("usd", "Cost", { hint: usd, cell: costCell })], rows),
+      ],
       rows,
       sort: "-score",
       sections: SECTIONS,
       sectionOf: (row) => row.section,
       classOf: (row) => (isOwn(row.entry) ? "own" : ""),
-      pinned: pinnedRows(rows),
+      // own runs above published models: they are never far down a long table
+      pinned: own.length < rows.length ? { heading: PINNED, rows: own } : null,
     }),
   ];
 }
 
-// Own runs above published models: they are never far down a long table.
-function pinnedRows(rows) {
-  const own = rows.filter((row) => isOwn(row.entry));
-  if (!own.length || own.length === rows.length) return null;
-  const heading =
-    "Own runs, pinned. Each stands at its place below once more; where it has no rank, the heading there says why";
-  return { heading, rows: own };
-}
+const costCell = ({ entry, usd }) => make("span", { title: entries[entry].price ?? "" }, dollars(usd));
 
-function emptySelection() {
-  return note("No task fits all filters together. Untick one of them, or reset.");
-}
+const emptySelection = () => note("No task fits all filters together. Untick one of them, or reset.");
 
 // What to know about the rows that are shown.
 function leaderboardNotes(tasks, rows, left) {
-  const approximate =
-    "≈ intervals: normal approximation from the spread of each task, since this selection is none of the report’s groups.";
-  const synthetic = "All rows here are on synthetic data: this is a demonstration of the table, not of models.";
-  const published = new Set(rows.filter((row) => !isOwn(row.entry)).flatMap((row) => entries[row.entry].notes ?? []));
+  const [own, others] = [rows.filter((row) => isOwn(row.entry)), rows.filter((row) => !isOwn(row.entry))];
+  const published = new Set(others.flatMap((row) => entries[row.entry].notes));
+  const isSample = rows.length && rows.every((row) => entries[row.entry].sample);
   return [
     sharedNote(tasks, rows, left),
     averageNote(tasks, rows),
-    rows.some((row) => row.approximate) ? note(approximate) : null,
-    published.size && rows.some((row) => isOwn(row.entry))
-      ? note(`Published rows were made differently: ${[...published].join("; ")}.`)
+    rows.some((row) => row.approximate)
+      ? note(
+          "≈ intervals: normal approximation from the spread of each task, since this selection is none of the report’s groups.",
+        )
       : null,
-    rows.length && rows.every((row) => entries[row.entry].sample) ? note(synthetic) : null,
+    published.size && own.length ? note(`Published rows were made differently: ${[...published].join("; ")}.`) : null,
+    isSample ? note("All rows here are on synthetic data: this is a demonstration of the table, not of models.") : null,
   ];
 }
 
@@ -108,14 +82,10 @@ function sharedNote(tasks, rows, left) {
 }
 
 function averageNote(tasks, rows) {
-  const whole = rows.filter((row) => row.group && !row.printed && row.scored === row.total);
-  if (!whole.some((row) => differsFromPlainMean(row, tasks))) return null;
+  const scores = (row) => tasks.map((task) => resultOf(row.entry, row.strategy, task, "score")).filter(isNumber);
+  const whole = rows.filter((row) => row.group && !row.printed && row.scored === row.total && scores(row).length);
+  if (!whole.some((row) => Math.abs(mean(scores(row)) - row.score) > 1e-4)) return null;
   const asides = tasks.length - averaged(tasks, groupsOf(tasks)).length;
   const which = asides ? `: ${plural(asides, "task")} of it ${asides === 1 ? "does" : "do"} not count` : "";
   return note(`This group is averaged in the suite’s own way, which is not the plain mean over its tasks${which}.`);
-}
-
-function differsFromPlainMean(row, tasks) {
-  const scores = tasks.map((task) => resultOf(row.entry, row.strategy, task, "score")).filter(isNumber);
-  return scores.length > 0 && Math.abs(mean(scores) - row.score) > 1e-4;
 }

@@ -4,48 +4,48 @@ const PAGES = {
   task: { title: () => datasets[datasetAt.get(viewId)]?.name ?? viewId, draw: drawTask, parent: "tasks" },
   model: { title: () => viewId, draw: drawModel, parent: "leaderboard" },
 };
+const TEXTS = {
+  none: "no texts of documents",
+  open: "texts of open documents only",
+  all: "texts of documents, gated ones included",
+};
+const ALL_SAMPLE =
+  "All own runs here were made on synthetic rows. Their scores show how the software works; they say nothing about any model.";
+const SOME_SAMPLE =
+  "Some runs here were made on synthetic rows. They are marked SAMPLE, are never ranked beside real ones, and their " +
+  "scores say nothing about any model.";
 
 function drawReportHead() {
-  const kinds = [
-    ["own run", ownEntries.length],
-    ["published model", entries.length - ownEntries.length],
-  ]
-    .filter(([, n]) => n)
-    .map(([name, n]) => plural(n, name));
-  const texts = {
-    none: "no texts of documents",
-    open: "texts of open documents only",
-    all: "texts of documents, gated ones included",
-  }[report.text];
+  const kinds = [["own run", ownEntries.length], ["published model", entries.length - ownEntries.length]];
   const notices = report.differences.length + report.faults.length;
-  const known = link(address("overview"), plural(notices, "thing to know", "things to know"), { className: "know" });
-  known.addEventListener("click", () => setTimeout(() => document.getElementById("know")?.scrollIntoView()));
-  const button = (title, action, id) => make("button", { type: "button", className: "small quiet", id, textContent: title, onclick: action });
+  const words = link(address("overview"), plural(notices, "thing to know", "things to know"), { className: "know" });
+  words.addEventListener("click", () => setTimeout(() => document.getElementById("know")?.scrollIntoView()));
+  const quiet = { className: "small quiet" };
+  const isSample = ownEntries.length > 0 && ownEntries.every((entry) => entries[entry].sample);
   drawHead({
     title: report.title,
-    facts: [`made ${shownDate(report.made)}`, `medtasks ${report.version}`, ...kinds, plural(expected.length, "task"), texts, notices ? known : null].filter(Boolean),
-    actions: [button("Print this part", () => print()), button("Print all", printAll, "print-all")],
-    banner: report.sample ? ["SAMPLE DATA", sampleWords()] : null,
+    facts: [
+      `made ${shownDate(report.made)}`,
+      `medtasks ${report.version}`,
+      ...kinds.filter(([, n]) => n).map(([name, n]) => plural(n, name)),
+      plural(expected.length, "task"),
+      TEXTS[report.text],
+      ...(notices ? [words] : []),
+    ],
+    actions: [
+      button("Print this part", () => print(), quiet),
+      button("Print all", printAll, { ...quiet, id: "print-all" }),
+    ],
+    banner: report.sample ? ["SAMPLE DATA", isSample ? ALL_SAMPLE : SOME_SAMPLE] : null,
   });
-}
-
-function sampleWords() {
-  return ownEntries.length > 0 && ownEntries.every((entry) => entries[entry].sample)
-    ? "All own runs here were made on synthetic rows. Their scores show how the software works; they say nothing about any model."
-    : "Some runs here were made on synthetic rows. They are marked SAMPLE, are never ranked beside real ones, and their scores say nothing about any model.";
 }
 
 // The day and hour where the report was made, wherever it is read.
 function shownDate(made) {
   const [, day, time] = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d)/.exec(made) ?? [];
   if (!day) return String(made);
-  const words = new Date(`${day}T12:00:00Z`).toLocaleDateString("en-GB", {
-    day: "numeric",
-    month: "long",
-    year: "numeric",
-    timeZone: "UTC",
-  });
-  return `${words}, ${time}`;
+  const form = { day: "numeric", month: "long", year: "numeric", timeZone: "UTC" };
+  return `${new Date(`${day}T12:00:00Z`).toLocaleDateString("en-GB", form)}, ${time}`;
 }
 
 function buildReportFilters() {
@@ -62,39 +62,32 @@ function show() {
   const page = PAGES[view];
   const part = PARTS.find((item) => item.id === view) ?? PARTS[0];
   const shown = page ? { ...page, title: page.title(), filters: false } : part;
+  const here = page ? page.parent : part.id;
   drawPages(
     PARTS.map((item) => {
-      const here = item.id === (page ? page.parent : part.id);
-      return { id: item.id, title: item.title, href: addressOfPart(item), current: here ? (page ? "true" : "page") : null };
+      const current = item.id === here ? (page ? "true" : "page") : null;
+      return { id: item.id, title: item.title, href: addressOfPart(item), current };
     }),
   );
   filterBar.hidden = !shown.filters || onPaper;
   showFilters(`${selectionInWords()}: ${plural(selectedTasks().length, "task")}`);
   document.getElementById("common").checked = option("common") === "1";
-  redraw([view, viewId].join("/"), () => (onPaper && allParts && !page ? PARTS.filter(isHere).flatMap((item) => section(item)) : section(shown, page)));
+  const every = onPaper && allParts && !page;
+  redraw([view, viewId].join("/"), () => (every ? PARTS.filter(isHere).map((item) => section(item)) : [section(shown, page)]));
   document.title = shown === PARTS[0] ? report.title : `${shown.title} · ${report.title}`;
 }
 
 function section(part, page) {
-  const heading = make(
-    "h2",
-    {},
-    page
-      ? link(address(page.parent), `${PARTS.find((item) => item.id === page.parent).title} /`, { className: "back" })
-      : null,
-    page ? " " : null,
-    part.title,
+  const parent = page && `${PARTS.find((item) => item.id === page.parent).title} /`;
+  const back = page ? [link(address(page.parent), parent, { className: "back" }), " "] : [];
+  return make(
+    "section",
+    { className: "part", id: `part-${part.id ?? view}` },
+    make("h2", {}, ...back, part.title),
+    part.about ? text("p", "about", part.about) : null,
+    onPaper && part.filters ? text("p", "selection", selectionInWords()) : null,
+    ...part.draw(),
   );
-  return [
-    make(
-      "section",
-      { className: "part", id: `part-${part.id ?? view}` },
-      heading,
-      part.about ? text("p", "about", part.about) : null,
-      onPaper && part.filters ? text("p", "selection", selectionInWords()) : null,
-      ...part.draw().filter(Boolean),
-    ),
-  ];
 }
 
 function route() {

@@ -1,15 +1,19 @@
 // The parts of a report, and where each of them has something to show.
 
-const scoredWith = (holds) =>
-  rowPlaces.filter((_, row) => isNumber(results.score[row]) && holds(results.entry[row], row));
+const placeOfTask = (dataset, strategy) => ({ suites: valuesOf(datasets[dataset], "suite"), strategy });
+const rowPlaces = results.entry.map((_, row) => placeOfTask(results.dataset[row], results.strategy[row]));
+const placesOfTasks = (items) => items.map(({ dataset, strategy }) => placeOfTask(dataset, strategy));
+const scoredWith = (holds) => rowPlaces.filter((_, row) => isNumber(results.score[row]) && holds(results.entry[row], row));
 const groupsWith = (holds) =>
-  groups.entry.flatMap((entry, row) => (groups.suite[row] && holds(entry, row) ? [{ suites: [groups.suite[row]], strategy: groups.strategy[row] }] : []));
-const rowPlaces = results.entry.map((_, row) => ({ suites: valuesOf(datasets[results.dataset[row]], "suite"), strategy: results.strategy[row] }));
-const placesOfTasks = (items) => items.map(({ dataset, strategy }) => ({ suites: valuesOf(datasets[dataset], "suite"), strategy }));
+  [...groups.entry.keys()]
+    .filter((row) => groups.suite[row] && holds(groups.entry[row], row))
+    .map((row) => ({ suites: [groups.suite[row]], strategy: groups.strategy[row] }));
 const hasFacts = (entry) => entries[entry].facts.size !== null || dayOf(entries[entry].facts.date) !== null;
-const hasShares = (_, row) => FAULT_SHARES.some(([key]) => isNumber(results[key]?.[row]));
-const hasCost = (entry, row) => isNumber(results.usd?.[row]) || (!isOwn(entry) && isNumber(entries[entry].usd));
-const isFurtherStrategy = (entry, row) => strategies[results.strategy[row]][0] !== "zero_shot" && resultRow(entry, strategyAt.get("zero_shot"), results.dataset[row]) >= 0;
+const hasShares = (_, row) => FAULT_SHARES.some(([key]) => isNumber(valueAt(row, key)));
+const hasCost = (entry, row) => isNumber(valueAt(row, "usd")) || (!isOwn(entry) && isNumber(entries[entry].usd));
+const isFurtherStrategy = (entry, row) =>
+  strategies[results.strategy[row]][0] !== "zero_shot" &&
+  resultRow(entry, strategyAt.get("zero_shot"), results.dataset[row]) >= 0;
 
 // A part is offered where the report holds something for it: `places` are suites and strategies that do. A part
 // without `places` has something everywhere.
@@ -28,24 +32,21 @@ const PARTS = [
     title: "Leaderboard",
     draw: drawLeaderboard,
     filters: true,
-    about:
-      "Models by their mean score over the selected tasks. The bar starts at 0; the dark line on it is the 95 % interval.",
+    about: "Models by their mean score over the selected tasks. The bar starts at 0; the dark line on it is the 95 % interval.",
   },
   {
     id: "heatmap",
     title: "Heat map",
     draw: drawHeatMap,
     filters: true,
-    about:
-      "Every model on the selected tasks, own runs first. Point at a cell for its interval; a click opens its tasks.",
+    about: "Every model on the selected tasks, own runs first. Point at a cell for its interval; a click opens its tasks.",
   },
   {
     id: "profile",
     title: "Profiles",
     draw: drawProfile,
     filters: true,
-    about:
-      "A few models along one axis, such as language or specialty: where is a model strong, where weak? Lines are 95 % intervals.",
+    about: "A few models along one axis, such as language or specialty: where is a model strong, where weak? Lines are 95 % intervals.",
   },
   {
     id: "pairs",
@@ -61,8 +62,7 @@ const PARTS = [
     draw: drawModels,
     filters: true,
     places: [...scoredWith(hasFacts), ...groupsWith(hasFacts)],
-    about:
-      "Score by size, release date, family and kind of model. The dashed line joins the models that nothing smaller, or earlier, beats.",
+    about: "Score by size, release date, family and kind of model. The dashed line joins the models that nothing smaller, or earlier, beats.",
   },
   {
     id: "cost",
@@ -78,8 +78,7 @@ const PARTS = [
     draw: drawStrategies,
     filters: true,
     places: scoredWith(isFurtherStrategy).map(({ suites: found }) => ({ suites: found, strategy: null })),
-    about:
-      "What reasoning step by step, or five worked examples, change against asking directly (zero-shot). Right of the zero line is better.",
+    about: "What reasoning step by step, or five worked examples, change against asking directly (zero-shot). Right of the zero line is better.",
   },
   {
     id: "labels",
@@ -87,8 +86,7 @@ const PARTS = [
     draw: drawLabels,
     filters: true,
     places: labelRows.map(({ suite, strategy }) => ({ suites: [suite], strategy })),
-    about:
-      "Scores on the documents with one label alone: a level of difficulty, a department, seen in training or not. Beside each stands the score on all documents of the same tasks.",
+    about: "Scores on the documents with one label alone: a level of difficulty, a department, seen in training or not. Beside each stands the score on all documents of the same tasks.",
   },
   {
     id: "validity",
@@ -96,8 +94,7 @@ const PARTS = [
     draw: drawValidity,
     filters: true,
     places: [...scoredWith(hasShares), ...groupsWith((_, row) => isNumber(groups.valid?.[row]))],
-    about:
-      "How many answers could be read at all, and how many were cut off. A low share means that the score says as much about the format as about the medicine.",
+    about: "How many answers could be read at all, and how many were cut off. A low share means that the score says as much about the format as about the medicine.",
   },
   {
     id: "calibration",
@@ -105,8 +102,7 @@ const PARTS = [
     draw: drawCalibration,
     filters: true,
     places: placesOfTasks(report.calibration),
-    about:
-      "Of answers taken by likelihood: how probable the model calls its answer among the possible ones, and how often it is right then.",
+    about: "Of answers taken by likelihood: how probable the model calls its answer among the possible ones, and how often it is right then.",
   },
   {
     id: "judges",
@@ -114,8 +110,7 @@ const PARTS = [
     draw: drawJudges,
     filters: true,
     places: placesOfTasks(report.judges),
-    about:
-      "Open answers are scored by other models. How far these judges agree says how far their scores can be trusted.",
+    about: "Open answers are scored by other models. How far these judges agree says how far their scores can be trusted.",
   },
   {
     id: "coverage",
@@ -135,15 +130,11 @@ const PARTS = [
 ].filter((part) => !part.places || part.places.length);
 
 // Whether a part has something for the suites and strategies that are chosen.
-function isHere(part) {
+function isHere({ places: found }) {
   const [wanted, asked] = [chosen("suite"), selectedStrategies()];
-  return (
-    !part.places ||
-    part.places.some(
-      ({ suites: found, strategy }) =>
-        (!wanted.length || found.some((suite) => wanted.includes(suite))) && (strategy === null || asked.includes(strategy)),
-    )
-  );
+  const isChosen = ({ suites: of, strategy }) =>
+    (!wanted.length || of.some((suite) => wanted.includes(suite))) && (strategy === null || asked.includes(strategy));
+  return !found || found.some(isChosen);
 }
 
 // The address of a part: with the selection, or with the first one that it has something for.

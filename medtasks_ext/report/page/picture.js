@@ -79,30 +79,19 @@ function picture({ kind, label, says, rows, words, pick, values, scrolls = false
   view.initialize(place).hover().run();
   shownViews.push(view);
   const box = make("div", { className: "picture", role: "img", "aria-label": says ? `${label}. ${says}` : label }, place);
-  const framed = scrolls
-    ? make("div", { className: "scroll sideways", tabIndex: 0, role: "region", "aria-label": `${label}, picture` }, box)
-    : box;
-  const save = (kindOfFile, action) =>
-    make("button", { type: "button", className: "small", textContent: kindOfFile, onclick: action, title: `Save this picture as ${kindOfFile}` });
   const title = wrapped(label, Math.max(40, Math.floor((words.width ?? 640) / 8)));
   const light = () => viewOf(pictureSpec(kind, rows, { ...words, caption: title, heading: title }, false)); // alone it needs a title
-  const tools = make(
-    "div",
-    { className: "tools" },
-    save("SVG", () => light().toSVG().then((image) => saveFile(image, "image/svg+xml", label, "svg"))),
-    save("PNG", () => light().toCanvas(2).then((canvas) => canvas.toBlob((image) => saveFile(image, "image/png", label, "png")))),
-  );
+  const save = (name, action) => button(name, action, { title: `Save this picture as ${name}` });
+  const svg = () => light().toSVG().then((image) => saveFile(image, "image/svg+xml", label, "svg"));
+  const png = () =>
+    light().toCanvas(2).then((canvas) => canvas.toBlob((image) => saveFile(image, "image/png", label, "png")));
+  const table_ = values ? folded("The same values as a table", values, { className: "as-table" }) : null;
   return make(
     "figure",
     {},
-    framed,
+    scrolls ? scrollBox(`${label}, picture`, "sideways", box) : box,
     says ? make("figcaption", { textContent: says }) : null,
-    make(
-      "div",
-      { className: "under" },
-      values ? folded("The same values as a table", values, { className: "as-table" }) : null,
-      tools,
-    ),
+    make("div", { className: "under" }, table_, make("div", { className: "tools" }, save("SVG", svg), save("PNG", png))),
   );
 }
 
@@ -145,36 +134,40 @@ function heat({ kind = "heat", label, says, heading, rows, columns, cell, words,
   const fits = isNarrow() ? Math.floor((roomOf() - nameRoom() - 16) / LEAST_STEP) : Infinity;
   const turned = columns.length > fits && rows.length < columns.length;
   const [down, across] = turned ? [columns, rows] : [rows, columns];
-  const all = option("lines") === "all" || onPaper;
-  const lines = down.filter((line, place) => all || place < most || line.own);
+  const lines = linesShown(down, most);
   const beside = keptOf(across, fits);
-  const at = (line, column) => (turned ? cell(rows.indexOf(column), columns.indexOf(line)) : cell(rows.indexOf(line), columns.indexOf(column)));
+  const at = (line, column) =>
+    turned ? cell(rows.indexOf(column), columns.indexOf(line)) : cell(rows.indexOf(line), columns.indexOf(column));
   const cells = lines.map((line) => beside.map((column) => at(line, column)));
-  const found = cells.flatMap((line, y) =>
-    line.flatMap((item, x) => {
-      if (!item) return [];
-      const { tip, go, pick, said, ...shown } = item;
-      return [{ ...shown, x, y, tip: tip.filter(Boolean).join("\n") }];
-    }),
-  );
+  const shownOf = ({ tip, go, pick, said, ...shown }, x, y) => ({ ...shown, x, y, tip: tip.filter(Boolean).join("\n") });
+  const found = cells.flatMap((line, y) => line.flatMap((item, x) => (item ? [shownOf(item, x, y)] : [])));
   const size = matrixSize(lines, beside, Math.max(0, ...found.map((item) => item.words?.length ?? 0)));
+  const measure = words.measure ? { measure: wrapped(words.measure, isNarrow() ? 24 : 80) } : {};
+  const said = (row, column) => cell(row, column)?.said ?? cell(row, column)?.words ?? null;
   const drawn = picture({
     kind,
     label,
     says,
     rows: found,
-    words: { ...size, own: ownPlaces(lines), own_columns: ownPlaces(beside), ...words, ...(words.measure ? { measure: wrapped(words.measure, isNarrow() ? 24 : 80) } : {}) },
+    words: { ...size, own: ownPlaces(lines), own_columns: ownPlaces(beside), ...words, ...measure },
     pick: ({ x, y }) => act(cells[y]?.[x]),
-    values: values === undefined ? () => matrixTable({ label, heading, rows, columns, cell: (row, column) => cell(row, column)?.said ?? cell(row, column)?.words ?? null }) : values,
+    values: values === undefined ? () => matrixTable({ label, heading, rows, columns, cell: said }) : values,
     scrolls: size.width > roomOf(),
   });
+  const part = `${count(beside.length)} of ${count(across.length)} columns have room here; the table has all.`;
   return make(
     "div",
     {},
     drawn,
-    beside.length < across.length ? note(`${count(beside.length)} of ${count(across.length)} columns have room here; the table has all.`) : "",
+    beside.length < across.length ? note(part) : "",
     lines.length < down.length ? smallButton(`Show all ${count(down.length)} rows`, { lines: "all" }) : "",
   );
+}
+
+// The first lines of many, and own ones, until all are asked for.
+function linesShown(lines, most = MOST_LINES) {
+  const all = option("lines") === "all" || onPaper;
+  return lines.filter((line, place) => all || place < most || line.own);
 }
 
 const ownPlaces = (names) => names.flatMap(({ own }, place) => (own ? [place] : []));
@@ -230,17 +223,11 @@ function wrapped(title, letters) {
 // {label, heading, series: names, rows: [{title, node, own, points: [{series: place, value, low, high, approximate, tip}]}], words: of the kind `dots`, format}
 function dots({ label, heading = "Model", series, rows, words, format = fixed }) {
   if (!rows.length) return note("Nothing to show for this selection.");
+  const pointOf = (line, { series: at, value, low = null, high = null, tip }) => {
+    return { line, series: series[at], value, low, high, tip: tip.filter(Boolean).join("\n") };
+  };
   const points = rows.flatMap((row, line) =>
-    row.points
-      .filter((point) => isNumber(point.value))
-      .map((point) => ({
-        line,
-        series: series[point.series],
-        value: point.value,
-        low: point.low ?? null,
-        high: point.high ?? null,
-        tip: point.tip.filter(Boolean).join("\n"),
-      })),
+    row.points.filter((point) => isNumber(point.value)).map((point) => pointOf(line, point)),
   );
   const step = series.length > 4 ? 10 : 13;
   const { names, deep } = namesOf(rows);
@@ -257,7 +244,7 @@ function dots({ label, heading = "Model", series, rows, words, format = fixed })
       height: Math.max(26, series.length * step + 12, NAME_LINE * deep + 4),
       size: series.length > 4 ? 45 : 65,
       lines: names,
-      own: rows.flatMap((row, place) => (row.own ? [place] : [])),
+      own: ownPlaces(rows),
       series,
       legend: series.length > 1 ? { title: null, columns: isNarrow() ? 1 : 0 } : null,
       format: ".4~f",

@@ -5,18 +5,8 @@ const MOST_SERIES = 8;
 // Rows to compare: those that were chosen, else own runs and the best of the others.
 function comparedRows(rows, wanted = 4) {
   const byId = new Map(rows.map((row) => [rowId(row), row]));
-  const picked = listOption("models")
-    .map((id) => byId.get(id))
-    .filter(Boolean)
-    .slice(0, MOST_SERIES);
-  if (picked.length) return picked;
-  const best = [...rows].sort(
-    (one, other) => heatRank(one) - heatRank(other) || (other.score ?? -1) - (one.score ?? -1),
-  );
-  return [...best.filter((row) => isOwn(row.entry)).slice(0, wanted), ...best.filter((row) => !isOwn(row.entry))].slice(
-    0,
-    wanted,
-  );
+  const picked = listOption("models").map((id) => byId.get(id)).filter(Boolean).slice(0, MOST_SERIES);
+  return picked.length ? picked : heatLines([...rows]).slice(0, wanted);
 }
 
 const rowId = (row) => `${strategies[row.strategy][0]}:${entries[row.entry].label}`;
@@ -33,32 +23,20 @@ const shortName = (title) => title.replace(/ \((?:[^()]+, )?published\)/, "").re
 function drawProfile() {
   const { tasks, rows } = selectedRows();
   if (!tasks.length) return [emptySelection()];
-  rankedRows(rows);
-  const known = columnAxes(tasks, rows);
-  const key = known.find((axis) => axis === option("axis")) ?? known[0];
+  const keys = columnAxes(tasks, rows);
+  const key = keys.find((axis) => axis === option("axis")) ?? keys[0];
   if (!key) return [nothing("These tasks lie on no axis with several values.")];
   const compared = comparedRows(rows);
   const several = selectedStrategies().length > 1;
-  const lines = bySection(tasks, key)
-    .filter(([value]) => value !== null)
-    .map(([value, members]) => ({
-      title: `${valueTitle(key, value)} (${members.length})`,
-      node: link(address("leaderboard", "", { [key]: asList([value]) }), valueTitle(key, value)),
-      points: compared.flatMap((row, series) =>
-        profilePoint(row, series, members, groupsOf(members, [key]), valueTitle(key, value)),
-      ),
-    }));
+  const lines = meanColumns(tasks, key).map((column) => ({
+    title: `${column.title} (${column.n})`,
+    node: column.node,
+    points: compared.flatMap((row, series) => profilePoint(row, series, column)),
+  }));
   const points = lines.flatMap((line) => line.points);
   return [
-    make(
-      "div",
-      { className: "controls" },
-      selector(
-        "Axis",
-        "axis",
-        known.map((axis) => [axis, axisTitle(axis)]),
-        key,
-      ),
+    controls(
+      selector("Axis", "axis", keys.map((axis) => [axis, axisTitle(axis)]), key),
       modelPicker(rows, compared, several),
     ),
     compared.length
@@ -76,63 +54,58 @@ function drawProfile() {
   ];
 }
 
-function profilePoint(row, series, members, asGroups, title) {
-  const reached = aggregate(row.entry, row.strategy, members, asGroups);
-  if (!reached || reached.score === null) return [];
+function profilePoint(row, series, { title, reach }) {
+  const reached = reach(row);
+  if (!reached) return [];
   const { score: value, low, high, approximate, scored, total } = reached;
-  const partial = scored < total;
-  return [{ series, value, low, high, approximate, partial, tip: [title, ...tipLines({ ...row, ...reached })] }];
+  const tip = [title, ...tipLines({ ...row, ...reached })];
+  return [{ series, value, low, high, approximate, partial: scored < total, tip }];
 }
 
-// Up to eight rows, ticked in a list that can be searched.
+// Up to eight rows, ticked in a list that can be searched; a tick draws the view anew, and the open list stays open.
+const picker = { open: false, words: "" };
+
 function modelPicker(rows, compared, several) {
   const taken = new Set(compared.map(rowId));
   const set = (ids) => change({ models: asList(ids) });
+  const nameOf = (row) => rowTitle(row, several);
+  const isTaken = (row) => Number(taken.has(rowId(row)));
+  const byName = (one, other) => isTaken(other) - isTaken(one) || compareValues(nameOf(one), nameOf(other));
   const list = make("div", { className: "choices" });
-  const fill = (words) => {
-    const found = [...rows]
-      .sort(
-        (one, other) =>
-          Number(taken.has(rowId(other))) - Number(taken.has(rowId(one))) ||
-          compareValues(rowTitle(one, several), rowTitle(other, several)),
-      )
-      .filter((row) => rowTitle(row, several).toLowerCase().includes(words.toLowerCase()))
-      .slice(0, 200);
-    list.replaceChildren(
-      ...found.map((row) => {
-        const id = rowId(row);
-        const box = make("input", {
-          type: "checkbox",
-          checked: taken.has(id),
-          disabled: !taken.has(id) && taken.size >= MOST_SERIES,
-          "data-key": `model ${id}`,
-          onchange: () => set(box.checked ? [...taken, id] : [...taken].filter((other) => other !== id)),
-        });
-        return make("label", {}, box, text("span", "word", rowTitle(row, several)));
-      }),
-    );
+  const line = (row) => {
+    const id = rowId(row);
+    const box = make("input", {
+      type: "checkbox",
+      checked: taken.has(id),
+      disabled: !taken.has(id) && taken.size >= MOST_SERIES,
+      "data-key": `model ${id}`,
+      onchange: () => set(box.checked ? [...taken, id] : [...taken].filter((other) => other !== id)),
+    });
+    return make("label", {}, box, text("span", "word", nameOf(row)));
   };
-  fill(pickerSearch);
+  const fill = () => {
+    const found = rows.filter((row) => nameOf(row).toLowerCase().includes(picker.words.toLowerCase()));
+    list.replaceChildren(...found.sort(byName).slice(0, 200).map(line));
+  };
+  fill();
   const search = make("input", {
     type: "search",
     placeholder: "Find a model",
-    value: pickerSearch,
+    value: picker.words,
     "aria-label": "Find a model to compare",
     oninput: () => {
-      pickerSearch = search.value;
-      fill(pickerSearch);
+      picker.words = search.value;
+      fill();
     },
   });
   const menu = make(
     "details",
-    { className: "menu wide", open: pickerOpen },
+    { className: "menu wide", open: picker.open },
     make("summary", {}, "Models ", text("span", "chosen", `${compared.length} of at most ${MOST_SERIES}`)),
     make("div", { className: "panel" }, search, list),
   );
   menu.addEventListener("toggle", () => {
-    pickerOpen = menu.open;
+    picker.open = menu.open;
   });
   return menu;
 }
-let pickerOpen = false; // a tick draws the view anew; the open list stays open
-let pickerSearch = "";

@@ -3,9 +3,25 @@
 const FACTS = [
   { ...SIZE, value: (row) => entries[row.entry].facts.size },
   { ...DATE, value: (row) => dayOf(entries[row.entry].facts.date) },
-  { key: "valid", title: "share of answers that could be read", name: "readable answers", type: "quantitative", scale: "linear", format: ".0%", value: (row) => row.valid ?? null, said: percent },
+  {
+    key: "valid",
+    name: "readable answers",
+    title: "share of answers that could be read",
+    type: "quantitative",
+    scale: "linear",
+    format: ".0%",
+    value: (row) => row.valid ?? null,
+    said: percent,
+  },
 ];
-const COST = { key: "cost", title: "cost of the selected tasks in US dollars, logarithmic", name: "cost", type: "quantitative", scale: "log", format: "$~g", value: (row) => (isNumber(row.usd) && row.usd > 0 ? row.usd : null), said: dollars, better: "cheaper" };
+const COST = {
+  ...PRICE,
+  key: "cost",
+  name: "cost",
+  title: "cost of the selected tasks in US dollars, logarithmic",
+  value: (row) => (isNumber(row.usd) && row.usd > 0 ? row.usd : null),
+  said: dollars,
+};
 const KINDS_OF_MODEL = [
   ["kind", "origin", (entry) => (isOwn(entry) ? "own run" : "published")],
   ["domain", "domain", (entry) => entries[entry].facts.domain],
@@ -17,20 +33,19 @@ const KINDS_OF_MODEL = [
 // What is known of some rows with a score, and what stands in the address of it: {fact, kindOf, controls}; null
 // where nothing is known.
 function scatterChoice(scored) {
-  const facts = FACTS.filter(({ value }) => scored.some((row) => value(row) !== null));
+  const n = ({ value }) => scored.filter((row) => value(row) !== null).length;
+  const facts = FACTS.filter(n);
   if (!facts.length) return null;
-  const known = ({ value }) => scored.filter((row) => value(row) !== null).length;
-  const usual = facts.find((fact) => known(fact) > scored.length / 2) ?? facts[0];
+  const usual = facts.find((fact) => n(fact) > scored.length / 2) ?? facts[0];
   const fact = facts.find(({ key }) => key === option("fact")) ?? usual;
   const kinds = KINDS_OF_MODEL.filter(([, , of]) => new Set(scored.map((row) => of(row.entry))).size > 1);
-  const kind = kinds.find(([key]) => key === option("colour")) ?? kinds.find(([key]) => key === "domain") ?? kinds[0] ?? KINDS_OF_MODEL[0];
-  const controls = make(
-    "div",
-    { className: "controls" },
+  const named = (wanted) => kinds.find(([key]) => key === wanted);
+  const kind = named(option("colour")) ?? named("domain") ?? kinds[0] ?? KINDS_OF_MODEL[0];
+  const chosen = controls(
     switcher("Against", "fact", facts.map(({ key, name }) => [key, name]), fact.key),
-    kinds.length > 1 ? switcher("Colour", "colour", kinds.map(([key, title]) => [key, title]), kind[0]) : null,
+    kinds.length > 1 ? switcher("Colour", "colour", kinds, kind[0]) : null,
   );
-  return { fact, kindOf: kind[2], controls };
+  return { fact, kindOf: kind[2], controls: chosen };
 }
 
 function drawModels() {
@@ -46,11 +61,8 @@ function drawCost() {
   const { tasks, rows } = selectedRows();
   if (!tasks.length) return [emptySelection()];
   const scored = rankedRows(rows).filter((row) => isNumber(row.score));
-  const rules = [...new Set(scored.filter((row) => COST.value(row)).map((row) => entries[row.entry].price).filter(Boolean))];
-  return [
-    ...scatterParts(scored, COST, KINDS_OF_MODEL[0][2]),
-    rules.length ? make("ul", { className: "rules" }, ...rules.map((rule) => make("li", { textContent: rule }))) : null,
-  ];
+  const rules = new Set(scored.filter(COST.value).map((row) => entries[row.entry].price).filter(Boolean));
+  return [...scatterParts(scored, COST, KINDS_OF_MODEL[0][2]), rules.size ? bullets([...rules], "rules") : null];
 }
 
 // A mean over a part of the tasks is no point beside means over all.
@@ -58,45 +70,34 @@ const isWholeRow = (row) => row.scored === row.total || isOwn(row.entry);
 
 function scatterParts(rows, fact, kindOf) {
   const several = severalStrategies(rows);
-  const known = rows.filter((row) => isWholeRow(row) && fact.value(row) !== null);
-  const rest = rows.filter((row) => !known.includes(row));
+  const shown = rows.filter((row) => isWholeRow(row) && fact.value(row) !== null);
+  if (!shown.length) return [nothing(`No model of this selection has a known ${fact.name}.`)];
+  const rest = rows.filter((row) => !shown.includes(row));
+  const drawn = scatterPicture(shown, fact, kindOf, several);
+  if (!rest.length) return [drawn];
+  const missing = `${plural(rest.length, "row")} ${rest.length === 1 ? "is" : "are"} not in the picture`;
+  const item = (row) => [modelLink(row.entry), several ? ` · ${strategies[row.strategy][1]}` : "", ` ${fixed(row.score)}`];
   return [
-    known.length ? scatterPicture(known, fact, kindOf, several) : nothing(`No model of this selection has a known ${fact.name}.`),
-    known.length && rest.length
-      ? make(
-          "div",
-          {},
-          note(
-            `${plural(rest.length, "row")} ${rest.length === 1 ? "is" : "are"} not in the picture: the ${fact.name} is not known, or published scores cover a part of the tasks alone.`,
-          ),
-          folded(
-            "Which ones",
-            () =>
-              make(
-                "ul",
-                { className: "columns" },
-                ...rest.map((row) =>
-                  make("li", {}, modelLink(row.entry), several ? ` · ${strategies[row.strategy][1]}` : "", ` ${fixed(row.score)}`),
-                ),
-              ),
-            { open: onPaper },
-          ),
-        )
-      : null,
+    drawn,
+    note(`${missing}: the ${fact.name} is not known, or published scores cover a part of the tasks alone.`),
+    folded("Which ones", () => bullets(rest.map(item), "columns"), { open: onPaper }),
   ];
 }
 
 const MOST_GROUPS = 7;
 
 function scatterPicture(rows, fact, kindOf, several, width = roomOf()) {
-  const tally = new Map();
-  for (const { entry } of rows) if (kindOf(entry)) tally.set(kindOf(entry), (tally.get(kindOf(entry)) ?? 0) + 1);
-  const common = [...tally].sort((one, other) => other[1] - one[1]).slice(0, MOST_GROUPS).map(([name]) => name);
-  const groupOf = ({ entry }) => (isOwn(entry) ? "own run" : !kindOf(entry) ? UNKNOWN : common.includes(kindOf(entry)) ? kindOf(entry) : "other");
-  const groups = [...new Set(["own run", ...common, "other", UNKNOWN])].filter((name) => rows.some((row) => groupOf(row) === name));
+  const bySize = grouped(rows.map(({ entry }) => kindOf(entry)).filter(Boolean), (kind) => kind);
+  const common = bySize.sort((one, other) => other.length - one.length).slice(0, MOST_GROUPS).map(([kind]) => kind);
+  const groupOf = ({ entry }) => {
+    const kind = kindOf(entry);
+    return isOwn(entry) ? "own run" : !kind ? UNKNOWN : common.includes(kind) ? kind : "other";
+  };
+  const there = new Set(rows.map(groupOf));
   const front = fact.better ? frontOf(rows, fact) : [];
   const spelled = apart(front, rows);
-  const named = (row) => isOwn(row.entry) || (!isNarrow() && spelled.includes(row));
+  const isNamed = (row) => isOwn(row.entry) || (!isNarrow() && spelled.includes(row));
+  const tip = (row) => [...tipLines(row), `${fact.name}: ${fact.said(fact.value(row))}`, kindOf(row.entry)];
   return scatter({
     label: `Score against ${fact.name}: ${selectionInWords()}`,
     fact,
@@ -106,12 +107,12 @@ function scatterPicture(rows, fact, kindOf, several, width = roomOf()) {
       low: row.low ?? null,
       high: row.high ?? null,
       group: groupOf(row),
-      label: named(row) ? nameInPicture(row, several) : null,
+      label: isNamed(row) ? nameInPicture(row, several) : null,
       entry: row.entry,
-      tip: [...tipLines(row), `${fact.name}: ${fact.said(fact.value(row))}`, kindOf(row.entry)].filter(Boolean).join("\n"),
+      tip: tip(row).filter(Boolean).join("\n"),
     })),
     front,
-    groups,
+    groups: [...new Set(["own run", ...common, "other", UNKNOWN])].filter((name) => there.has(name)),
     words: {
       width,
       tall: Math.max(300, Math.min(500, Math.round(width * 0.5))),
@@ -122,23 +123,15 @@ function scatterPicture(rows, fact, kindOf, several, width = roomOf()) {
     open: (entry) => {
       location.hash = modelAddress(entry);
     },
-    values: () => factTable(rows, fact, kindOf),
-  });
-}
-
-function factTable(rows, fact, kindOf) {
-  return table({
-    name: fact.key,
-    caption: `Score and ${fact.name}`,
-    rows,
-    sort: "-score",
-    columns: [
-      MODEL_COLUMN,
-      ...strategyColumns(rows),
-      { key: "fact", title: fact.name, numeric: true, sort: "asc", value: fact.value, cell: (row) => fact.said(fact.value(row)) },
-      { key: "group", title: "Kind", value: (row) => kindOf(row.entry) ?? null, cell: (row) => kindOf(row.entry) ?? NONE },
-      { key: "score", title: "Score", numeric: true, value: (row) => row.score, cell: (row) => `${fixed(row.score)} ${interval(row)}` },
-      COVERAGE_COLUMN,
-    ],
+    values: () =>
+      factTable({
+        rows,
+        fact,
+        caption: `Score and ${fact.name}`,
+        names: [MODEL_COLUMN, ...strategyColumns(rows)],
+        kindOf: (row) => kindOf(row.entry),
+        score: numberColumn("score", "Score", { cell: (row) => `${fixed(row.score)} ${interval(row)}` }),
+        more: [COVERAGE_COLUMN],
+      }),
   });
 }

@@ -1,8 +1,7 @@
 // Means over any set of tasks, each task counting once.
 //
-// Where the set is one of the report's groups, score and interval are those that the report computed.
-// Elsewhere the interval is 1.96 standard deviations of the
-// mean to each side, the tasks taken as independent: an approximation, marked "≈".
+// Where the set is one of the report's groups, score and interval are those that the report computed. Elsewhere the
+// interval is 1.96 standard deviations of the mean to each side, the tasks taken as independent: an approximation, "≈".
 
 // A group is the tasks of one value of an axis, inside a suite or (suite null) across suites.
 const groupRow = new Map(); // "entry strategy axis value suite" -> row of `groups`
@@ -58,9 +57,6 @@ function averaged(selected, [group]) {
   return (ofPaper.length ? ofPaper : tasks).filter((task) => !isLeftOut(task));
 }
 
-const sum = (values) => values.reduce((total, value) => total + value, 0);
-const mean = (values) => (values.length ? sum(values) / values.length : null);
-
 // Scores are on 0-1, and so are their intervals, unless a metric itself goes further.
 function normalInterval(score, deviation) {
   const within = score >= 0 && score <= 1;
@@ -77,68 +73,53 @@ function wilsonInterval(share, n) {
 }
 
 // What one entry reached on tasks (sorted dataset indices) with one strategy; null if it did none of them.
-// {score, low, high, approximate, group, scored, total, valid, cut, unclosed, inputsCut, usd}
+// {score, low, high, approximate, group, scored, total, valid, cut, unclosed, inputs_cut, usd}
 function aggregate(entry, strategy, all, asGroups = groupsOf(all)) {
   const tasks = averaged(all, asGroups);
   const rows = tasks.map((task) => resultRow(entry, strategy, task)).filter((row) => row >= 0);
-  const shares = (column) => mean(rows.map((row) => results[column]?.[row]).filter(isNumber));
-  const scored = rows.filter((row) => isNumber(results.score[row]));
-  const rest = {
-    valid: shares("valid"),
-    cut: shares("cut"),
-    unclosed: shares("unclosed"),
-    inputsCut: shares("inputs_cut"),
-    usd: costOf(entry, rows),
-    pending: rows.filter((row) => isNumber(results.judged?.[row])).length,
-    otherwise: rows.filter((row) => results.otherwise?.[row]).map((row) => results.otherwise[row]),
-  };
-  for (const { axis, value, suite } of asGroups) {
-    const row = groupRow.get([entry, strategy, axis, value, suite].join(" "));
-    if (row === undefined || !isNumber(groups.score[row])) continue;
-    const names = ["score", "low", "high", "rough", "paper_low", "paper_high", "valid", "cut"];
-    const { score, rough, ...found } = Object.fromEntries(names.map((name) => [name, groups[name]?.[row] ?? null]));
-    const ofPaper = !isNumber(found.low) && isNumber(found.paper_low);
-    const printed = !rows.length; // a paper's own average, without its tasks
-    const total = groups.tasks[row] ?? tasks.length;
-    return {
-      ...rest,
-      score,
-      low: ofPaper ? found.paper_low : found.low,
-      high: ofPaper ? found.paper_high : found.high,
-      rough,
-      ofPaper,
-      valid: rest.valid ?? found.valid,
-      cut: rest.cut ?? found.cut,
-      approximate: false,
-      group: true,
-      printed,
-      scored: groups.scored[row] ?? total,
-      total,
-    };
-  }
+  const given = (column) => rows.map((row) => valueAt(row, column)).filter(isGiven);
+  const shares = Object.fromEntries(["valid", "cut", "unclosed", "inputs_cut"].map((name) => [name, mean(given(name))]));
+  const rest = { ...shares, usd: costOf(entry, rows), pending: given("judged").length, otherwise: given("otherwise") };
+  const found = asGroups.map(({ axis, value, suite }) => groupRow.get([entry, strategy, axis, value, suite].join(" ")));
+  const row = found.find((place) => place !== undefined && isNumber(groups.score[place]));
+  if (row !== undefined) return { ...rest, ...ofGroup(row, rest, tasks.length), printed: !rows.length }; // by a paper alone
   if (!rows.length) return null;
-  const unlike = scored.length > 1 && scored.some((row) => !datasets[results.dataset[row]].averaged);
-  const score = unlike ? null : mean(scored.map((row) => results.score[row]));
-  const deviations = scored.map((row) => results.sd[row]);
-  const known = !unlike && scored.length > 0 && deviations.every(isNumber);
-  const deviation = known ? Math.sqrt(sum(deviations.map((sd) => sd * sd))) / scored.length : null;
-  const one = scored.length === 1 && tasks.length === 1 ? scored[0] : null;
-  const range =
-    one !== null
-      ? { low: results.low[one], high: results.high[one], rough: results.rough?.[one] }
-      : known
-        ? normalInterval(score, deviation)
-        : { low: null, high: null };
+  const scored = rows.filter((place) => isNumber(results.score[place]));
+  const total = tasks.length;
+  return { ...rest, ...meanOf(scored, total), group: false, printed: false, scored: scored.length, total };
+}
+
+// What the report worked out of a group.
+function ofGroup(row, { valid, cut }, n) {
+  const get = (name) => groups[name]?.[row] ?? null;
+  const ofPaper = !isNumber(get("low")) && isNumber(get("paper_low"));
+  const total = get("tasks") ?? n;
   return {
-    ...rest,
-    score,
-    ...range,
-    approximate: known && one === null,
-    group: false,
-    printed: false,
-    scored: scored.length,
-    total: tasks.length,
+    score: get("score"),
+    low: get(ofPaper ? "paper_low" : "low"),
+    high: get(ofPaper ? "paper_high" : "high"),
+    rough: get("rough"),
+    ofPaper,
+    valid: valid ?? get("valid"),
+    cut: cut ?? get("cut"),
+    approximate: false,
+    group: true,
+    scored: get("scored") ?? total,
+    total,
   };
+}
+
+// The mean over rows with a score, with its interval; that of a single task is its own. Tasks of some suites have no mean.
+function meanOf(scored, n) {
+  if (scored.length > 1 && scored.some((row) => !datasets[results.dataset[row]].averaged))
+    return { score: null, low: null, high: null, approximate: false };
+  const score = mean(scored.map((row) => results.score[row]));
+  const [one] = scored;
+  if (scored.length === 1 && n === 1)
+    return { score, low: results.low[one], high: results.high[one], rough: valueAt(one, "rough"), approximate: false };
+  const deviations = scored.map((row) => results.sd[row]);
+  if (!scored.length || !deviations.every(isNumber)) return { score, low: null, high: null, approximate: false };
+  return { score, ...normalInterval(score, Math.hypot(...deviations) / scored.length), approximate: true };
 }
 
 const rowsOfEntry = entries.map(() => 0);
@@ -156,9 +137,4 @@ function costOf(entry, rows) {
 // Tasks that everyone in `rows` ({entry, strategy}) has a score for.
 function sharedTasks(rows, tasks) {
   return tasks.filter((task) => rows.every((row) => isNumber(resultOf(row.entry, row.strategy, task, "score"))));
-}
-
-// 1, 2, 2, 4: places by descending score.
-function ranksOf(scores) {
-  return scores.map((score) => 1 + scores.filter((other) => other > score).length);
 }

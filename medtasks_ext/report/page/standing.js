@@ -3,23 +3,13 @@
 const SHOWN_STANDINGS = 3;
 
 function standingsPart() {
-  const found = [...report.standings].sort(
-    (one, other) => Number(other.ranked) - Number(one.ranked) || other.comparable - one.comparable,
-  );
+  const byRank = (one, other) => Number(other.ranked) - Number(one.ranked) || other.comparable - one.comparable;
+  const found = [...report.standings].sort(byRank);
   if (!found.length) return null;
-  return make(
-    "section",
-    { className: "standings" },
-    make("h3", { textContent: "Where it stands" }),
-    ...found.slice(0, SHOWN_STANDINGS).map(standingCard),
-    found.length > SHOWN_STANDINGS
-      ? folded(
-          plural(found.length - SHOWN_STANDINGS, "more suite or model", "more suites or models"),
-          () => found.slice(SHOWN_STANDINGS).map(standingCard),
-          { open: onPaper },
-        )
-      : null,
-  );
+  const [shown, rest] = [found.slice(0, SHOWN_STANDINGS), found.slice(SHOWN_STANDINGS)];
+  const more = () => folded(plural(rest.length, "more suite or model", "more suites or models"), () => rest.map(standingCard), { open: onPaper });
+  const heading = make("h3", { textContent: "Where it stands" });
+  return make("section", { className: "standings" }, heading, ...shown.map(standingCard), rest.length ? more() : null);
 }
 
 function standingCard(item) {
@@ -29,53 +19,44 @@ function standingCard(item) {
     make("h4", {}, modelLink(item.entry), ` · ${suiteTitle(item.suite)}, ${strategies[item.strategy][1]}`),
     text("p", "sentence", `${item.sentence}.`),
     placesPicture(item),
-    make("ul", { className: "remarks" }, ...item.remarks.map((line) => make("li", { textContent: line }))),
+    bullets(item.remarks, "remarks"),
   );
 }
 
 // Every published model a line on the scale of scores; the own score above them.
 function placesPicture(item) {
-  const sorted = item.rivals.map(([, score]) => score).sort((one, other) => one - other);
-  const quantile = (share) => sorted[Math.round(share * (sorted.length - 1))];
-  const reach = [sorted[0], sorted.at(-1)];
-  const mark = { value: item.score_comparable, low: item.low ?? null, high: item.high ?? null };
-  const place = (mark.value - reach[0]) / (reach[1] - reach[0] || 1);
-  const own = entries[item.entry].model;
-  const rows = item.rivals.map(([entry, score]) => ({
+  const { score_comparable: value, quarters, ranked, rivals, entry, sentence: label } = item;
+  const scores = rivals.map(([, score]) => score);
+  const [least, most] = [Math.min(...scores), Math.max(...scores)];
+  const place = (value - least) / (most - least || 1);
+  const own = entries[entry].model;
+  const mark = { value, low: item.low ?? null, high: item.high ?? null };
+  const rows = rivals.map(([other, score]) => ({
     role: "rival",
     value: score,
-    tip: `${entries[entry].label}\n${fixed(score)}`,
+    tip: `${entries[other].label}\n${fixed(score)}`,
   }));
-  rows.push({
-    role: "own",
-    ...mark,
-    name: `${own} ${fixed(mark.value, 2)}`,
-    tip: `${own}\n${fixed(mark.value)} ${interval(mark)}`,
-  });
+  const tip = `${own}\n${fixed(value)} ${interval(mark)}`;
+  rows.push({ role: "own", ...mark, name: `${own} ${fixed(value, 2)}`, tip });
   const { ground, own: colour } = report.pictures.themes[isDark() ? "dark" : "light"];
+  const [q1, q2, q3] = quarters;
+  const words = {
+    width: roomOf() - (isNarrow() ? 34 : 44),
+    quarters: [{ q1, q2, q3 }],
+    align: place < 0.25 ? "left" : place > 0.75 ? "right" : "center",
+    own_fill: ranked ? colour : ground,
+  };
+  const conditions = item.comparable ? "this model: not ranked" : "this model, other conditions: not ranked";
   return make(
     "div",
     { className: "places-box" },
-    picture({
-      kind: "places",
-      label: item.sentence,
-      rows,
-      words: {
-        width: roomOf() - (isNarrow() ? 34 : 44),
-        quarters: [{ q1: quantile(0.25), q2: quantile(0.5), q3: quantile(0.75) }],
-        align: place < 0.25 ? "left" : place > 0.75 ? "right" : "center",
-        own_fill: item.ranked ? colour : ground,
-      },
-    }),
-    placesLegend(item, quantile(0.5)),
+    picture({ kind: "places", label, rows, words }),
+    make(
+      "p",
+      { className: "key-line" },
+      text("span", "key rival", plural(rivals.length, "published model")),
+      text("span", "key median", `median ${fixed(q2, 2)}, with the middle half`),
+      ranked ? text("span", "key own", "this model, 95 % interval") : text("span", "key own open", conditions),
+    ),
   );
-}
-
-function placesLegend(item, median) {
-  const n = item.rivals.length;
-  const parts = [text("span", "key rival", plural(n, "published model"))];
-  parts.push(text("span", "key median", `median ${fixed(median, 2)}, with the middle half`));
-  if (item.ranked) parts.push(text("span", "key own", "this model, 95 % interval"));
-  else parts.push(text("span", "key own open", item.comparable ? "this model: not ranked" : "this model, other conditions: not ranked"));
-  return make("p", { className: "key-line" }, ...parts);
 }

@@ -15,10 +15,7 @@ function firstSuite() {
   return [...weight].sort((one, other) => other[1] - one[1])[0]?.[0];
 }
 
-function firstStrategy() {
-  const used = new Set(results.strategy);
-  return strategies.find((_, index) => used.has(index))?.[0];
-}
+const firstStrategy = () => strategies.find((_, index) => results.strategy.includes(index))?.[0];
 
 Object.assign(DEFAULTS, { suite: firstSuite() ?? "", strategy: firstStrategy() ?? "" });
 
@@ -34,20 +31,22 @@ function reportFilters() {
     },
   }));
   const suite = ofTasks.find(({ key }) => key === "suite");
+  const ofModels = [
+    { key: "kind", title: "Origin", values: KINDS, fits: ({ own }, value) => own === (value === "own") },
+    ...MODEL_FILTERS,
+  ];
+  const isThere = (fits) => ([value]) => entries.some((_, entry) => fits(factsOf(entry), value));
   return [
     { ...suite, pills: true },
     { key: "strategy", title: "Strategy", values: strategies, pills: true },
     ...ofTasks.filter((filter) => filter !== suite),
-    { key: "kind", title: "Origin", values: KINDS, fits: ({ own }, value) => own === (value === "own") },
-    ...MODEL_FILTERS,
-  ].map((filter) => ({ ...filter, values: filter.fits ? filter.values.filter(([value]) => entries.some((_, entry) => filter.fits(factsOf(entry), value))) : filter.values }));
+    ...ofModels.map((filter) => ({ ...filter, values: filter.values.filter(isThere(filter.fits)) })),
+  ];
 }
 
 const factsOf = (entry) => ({ ...entries[entry].facts, own: isOwn(entry) });
 
-function matches(dataset, key, values) {
-  return !values.length || valuesOf(dataset, key).some((value) => values.includes(value));
-}
+const matches = (dataset, key, values) => !values.length || valuesOf(dataset, key).some((value) => values.includes(value));
 
 // Selected tasks, as sorted dataset indices.
 function selectedTasks(without = null) {
@@ -66,26 +65,24 @@ function selectedEntries() {
     .filter((entry) => fitsFilters(factsOf(entry)) && fitsSearch(`${entries[entry].label} ${entries[entry].facts.maker ?? ""}`));
 }
 
+// Of items with {dataset, entry, strategy} those that are selected.
+function ofSelection(items) {
+  const chosenOnes = [selectedTasks(), selectedEntries(), selectedStrategies()].map((values) => new Set(values));
+  return items.filter((item) => ["dataset", "entry", "strategy"].every((key, place) => chosenOnes[place].has(item[key])));
+}
+
 // The lines of a leaderboard: {entry, strategy} with what they reached on the selected tasks.
 function selectedRows() {
-  const lines = [];
-  let tasks = selectedTasks();
-  const byGroup = groupsOf(tasks);
-  for (const strategy of selectedStrategies()) for (const entry of selectedEntries()) lines.push({ entry, strategy });
-  let rows = lines
-    .map((line) => ({ ...line, ...aggregate(line.entry, line.strategy, tasks, byGroup) }))
-    .filter((row) => row.score !== undefined);
-  let left = [];
-  if (option("common") === "1") {
-    const withTasks = rows.filter((row) => !row.printed && row.scored > 0);
-    tasks = sharedTasks(withTasks, tasks);
-    left = rows.filter((row) => !withTasks.includes(row));
-    const shared = groupsOf(tasks);
-    rows = tasks.length
-      ? withTasks.map((row) => ({ ...row, ...aggregate(row.entry, row.strategy, tasks, shared) }))
-      : [];
-  }
-  return { tasks, rows, left };
+  const lines = selectedStrategies().flatMap((strategy) => selectedEntries().map((entry) => ({ entry, strategy })));
+  const reached = (some, tasks, groups_) =>
+    some.map((line) => ({ ...line, ...aggregate(line.entry, line.strategy, tasks, groups_) }));
+  const tasks = selectedTasks();
+  const rows = reached(lines, tasks, groupsOf(tasks)).filter((row) => row.score !== undefined);
+  if (option("common") !== "1") return { tasks, rows, left: [] };
+  const withTasks = rows.filter((row) => !row.printed && row.scored > 0);
+  const shared = sharedTasks(withTasks, tasks);
+  const left = rows.filter((row) => !withTasks.includes(row));
+  return { tasks: shared, rows: shared.length ? reached(withTasks, shared, groupsOf(shared)) : [], left };
 }
 
 function sectionOfRow(row, allSample, published) {
@@ -97,33 +94,30 @@ function sectionOfRow(row, allSample, published) {
   return row.sample && !allSample ? "sample" : "ranked";
 }
 
-// Complete rows on real data are ranked; the others stand below, with the reason.
+// Complete rows on real data are ranked; the others stand below, with the reason. 1, 2, 2, 4: equal scores share a place.
 function rankedRows(rows) {
   const allSample = rows.every((row) => entries[row.entry].sample);
   const published = rows.some((row) => !isOwn(row.entry));
   for (const row of rows) {
     row.sample = entries[row.entry].sample;
     row.section = sectionOfRow(row, allSample, published);
-    row.place = null;
   }
-  for (const [strategy] of strategies.entries()) {
-    const ranked = rows.filter((row) => row.section === "ranked" && row.strategy === strategy);
-    const found = ranksOf(ranked.map((row) => row.score));
-    ranked.forEach((row, index) => {
-      row.place = found[index];
-    });
+  const ranked = rows.filter((row) => row.section === "ranked");
+  for (const row of rows) {
+    const better = ranked.filter((other) => other.strategy === row.strategy && other.score > row.score).length;
+    row.place = row.section === "ranked" ? 1 + better : null;
   }
   return rows;
 }
 
 // The selection in words, for headings and for paper.
 function selectionInWords() {
-  const parts = filters.filter(({ key }) => chosen(key).length).map(({ key, title, values }) => {
+  const parts = filters.flatMap(({ key, title, values }) => {
+    if (!chosen(key).length) return [];
     const titles = new Map(values);
-    const words = chosen(key)
-      .map((value) => titles.get(value))
-      .join(", ");
-    return ["suite", "strategy", "kind"].includes(key) ? words : `${axisAt.has(key) ? axisWords(key) : title.toLowerCase()}: ${words}`;
+    const words = chosen(key).map((value) => titles.get(value)).join(", ");
+    if (["suite", "strategy", "kind"].includes(key)) return [words];
+    return [`${axisAt.has(key) ? axisWords(key) : title.toLowerCase()}: ${words}`];
   });
   if (!chosen("suite").length) parts.unshift("all suites");
   if (option("q")) parts.push(`search: “${option("q")}”`);

@@ -1,80 +1,62 @@
 // What reasoning first, or five examples, change against zero-shot, on the tasks that a model has with both.
 
 function drawStrategies() {
-  const tasks = selectedTasks();
   const base = strategyAt.get("zero_shot");
   const others = [...strategies.keys()].filter((strategy) => strategy !== base);
   if (base === undefined || !others.length) return [nothing("This report holds one strategy only.")];
-  const parts = bySection(tasks, "suite")
+  const parts = bySection(selectedTasks(), "suite")
     .map(([suite, members]) => strategySection(suite, members, base, others))
     .filter(Boolean);
   return [
     note(
-      "The filter for strategies does not apply here. Both strategies answered the same documents, and are paired by these; ≈ intervals take the normal distribution.",
+      "The filter for strategies does not apply here. Both strategies answered the same documents, and are paired by these; " +
+        "≈ intervals take the normal distribution.",
     ),
     ...(parts.length ? parts : [nothing("No model has results with two strategies on the selected tasks.")]),
   ];
 }
 
 function strategySection(suite, tasks, base, others) {
+  const titles = others.map((strategy) => strategies[strategy][1]);
+  const ways = [["own", "own runs first"], ...others.map((strategy, place) => [strategies[strategy][0], `by ${titles[place]}`])];
+  const order = choice("delta", ways.map(([id]) => id));
+  const by = ways.findIndex(([id]) => id === order) - 1;
   const rows = selectedEntries()
     .map((entry) => ({ entry, deltas: others.map((strategy) => deltaOf(entry, strategy, base, tasks)) }))
     .filter((row) => row.deltas.some(Boolean));
   if (!rows.length) return null;
-  const order = choice("delta", ["own", ...others.map((strategy) => strategies[strategy][0])]);
-  const by = others.findIndex((strategy) => strategies[strategy][0] === order);
+  const labelOf = (row) => entries[row.entry].label;
   rows.sort((one, other) =>
     by < 0
-      ? isOwn(other.entry) - isOwn(one.entry) || compareValues(entries[one.entry].label, entries[other.entry].label)
+      ? isOwn(other.entry) - isOwn(one.entry) || compareValues(labelOf(one), labelOf(other))
       : (other.deltas[by]?.value ?? -9) - (one.deltas[by]?.value ?? -9),
   );
+  const point = (row, delta, series) => {
+    const change_ = `${titles[series]} minus zero-shot: ${signed(delta.value)} ${interval(delta, signed)}`;
+    const on = `zero-shot ${fixed(delta.base)}; ${plural(delta.tasks, "shared task")} of ${tasks.length}`;
+    return { ...delta, series, tip: [labelOf(row), change_, on] };
+  };
   const lines = rows.map((row) => ({
     title: shortName(markedName(row.entry)),
     node: modelLink(row.entry),
     own: isOwn(row.entry),
-    points: row.deltas.flatMap((delta, series) =>
-      delta
-        ? [
-            {
-              ...delta,
-              series,
-              tip: [
-                entries[row.entry].label,
-                `${strategies[others[series]][1]} minus zero-shot: ${signed(delta.value)} ${interval(delta, signed)}`,
-                `zero-shot ${fixed(delta.base)}; ${plural(delta.tasks, "shared task")} of ${tasks.length}`,
-              ],
-            },
-          ]
-        : [],
-    ),
+    points: row.deltas.flatMap((delta, series) => (delta ? [point(row, delta, series)] : [])),
   }));
   const points = lines.flatMap((line) => line.points);
-  const all = option("lines") === "all" || onPaper;
-  const shown = lines.filter((line, place) => all || line.own || place < MOST_LINES);
-  const partial = points.some((point) => point.tasks < tasks.length);
+  const shown = linesShown(lines);
+  const partial =
+    "Some models lack some of these tasks in one of the strategies; each difference is over the tasks that the model has with both.";
   return titled(
     `${suiteTitle(suite)}, ${plural(tasks.length, "task")}`,
-    switcher(
-      "Order",
-      "delta",
-      [
-        ["own", "own runs first"],
-        ...others.map((strategy) => [strategies[strategy][0], `by ${strategies[strategy][1]}`]),
-      ],
-      order,
-    ),
-    partial
-      ? note(
-          "Some models lack some of these tasks in one of the strategies; each difference is over the tasks that the model has with both.",
-        )
-      : null,
+    switcher("Order", "delta", ways, order),
+    points.some((item) => item.tasks < tasks.length) ? note(partial) : null,
     dots({
       label: `Change against zero-shot, ${suiteTitle(suite)}`,
-      series: others.map((strategy) => strategies[strategy][1]),
+      series: titles,
       rows: shown,
       format: signed,
       words: {
-        ...looksOf(others.map((strategy) => strategies[strategy][1])),
+        ...looksOf(titles),
         domain: domainOf(points, { symmetric: true, zero: true }),
         measure: "difference of mean scores",
         format: "+.4~f",
@@ -87,27 +69,15 @@ function strategySection(suite, tasks, base, others) {
 }
 
 function deltaOf(entry, strategy, base, tasks) {
-  const shared = sharedTasks(
-    [
-      { entry, strategy },
-      { entry, strategy: base },
-    ],
-    tasks,
-  );
+  const both = [strategy, base].map((which) => ({ entry, strategy: which }));
+  const shared = sharedTasks(both, tasks);
   if (!shared.length) return null;
-  const asPlain = (which) => shared.map((task) => resultRow(entry, which, task));
-  const level = (which) => mean(asPlain(which).map((row) => results.score[row]));
-  const deviations = asPlain(strategy).map((row) => results.sd_of_gain[row]);
+  const rows = (which) => shared.map((task) => resultRow(entry, which, task));
+  const level = (which) => mean(rows(which).map((row) => results.score[row]));
+  const deviations = rows(strategy).map((row) => results.sd_of_gain[row]);
   const value = level(strategy) - level(base);
-  const spread = deviations.every(isNumber)
-    ? (1.96 * Math.sqrt(sum(deviations.map((sd) => sd * sd)))) / shared.length
-    : null;
-  return {
-    value,
-    base: level(base),
-    low: spread === null ? null : value - spread,
-    high: spread === null ? null : value + spread,
-    approximate: spread !== null,
-    tasks: shared.length,
-  };
+  const approximate = deviations.every(isNumber);
+  const spread = (1.96 * Math.hypot(...deviations)) / shared.length;
+  const range = approximate ? { low: value - spread, high: value + spread } : { low: null, high: null };
+  return { value, base: level(base), ...range, approximate, tasks: shared.length };
 }

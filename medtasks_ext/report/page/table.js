@@ -1,10 +1,29 @@
-// Tables that sort. A column is {key, title, hint, value(row), cell(row), numeric, sort: "asc"|"desc"}; `value` sorts, `cell` (text or
-// node) is shown. Rows may be split into sections, which keep their order whatever the sort.
+// Tables that sort. A column is {key, title, hint, value(row), cell(row), numeric, sort: "asc"|"desc"}; `value` sorts, `cell`
+// (text, node or the whole `td`) is shown. Rows may be split into sections, which keep their order whatever the sort.
+
+// A column of numbers, and one of words; what else it has, and how it differs, is given by name.
+const numberColumn = (key, title, { value = (row) => row[key], format = fixed, ...more } = {}) => ({
+  key,
+  title,
+  numeric: true,
+  value,
+  cell: (row) => format(value(row)),
+  ...more,
+});
+const wordColumn = (key, title, { value = (row) => row[key], ...more } = {}) => ({
+  key,
+  title,
+  value,
+  cell: (row) => value(row) || NONE,
+  ...more,
+});
+
+const severalStrategies = (rows) => new Set(rows.map((row) => row.strategy)).size > 1;
 
 function compareValues(one, other) {
   if (one === other) return 0;
-  if (one === null || one === undefined) return 1; // what is unknown stands last, both ways
-  if (other === null || other === undefined) return -1;
+  if (!isGiven(one)) return 1; // what is unknown stands last, both ways
+  if (!isGiven(other)) return -1;
   if (typeof one === "string") return one.localeCompare(other, "en", { numeric: true, sensitivity: "base" });
   return one - other;
 }
@@ -13,40 +32,42 @@ function sortedRows(rows, column, descending) {
   return rows
     .map((row, index) => [row, column.value(row), index])
     .sort(([, one, first], [, other, second]) => {
-      const unknown = [one, other].some((value) => value === null || value === undefined);
       const order = compareValues(one, other);
-      return (descending && !unknown ? -order : order) || first - second;
+      return (descending && isGiven(one) && isGiven(other) ? -order : order) || first - second;
     })
     .map(([row]) => row);
 }
 
-// {name, caption, columns, rows, sort: default such as "-score", sections: [[id, heading]], sectionOf, limit: rows of a section that are
-// shown at first, keep(row): those shown beyond it, classOf(row), pinned: {heading, rows} that stand above all, and at their place, too}
+// {name, caption, columns, rows, sort: default such as "-score", or null; sections: [[id, heading]], sectionOf, limit: rows of a
+// section that are shown at first, keep(row): those shown beyond it, classOf(row), pinned: {heading, rows} that stand above all,
+// and at their place, too; className: of the table, box and region: class and name of what it scrolls in, plain: without a
+// file to save}
 function table({
   name,
   className = "",
+  box = "",
   caption,
+  region = caption,
   columns,
   rows,
-  sort,
+  sort = null,
   sections = [["", null]],
   sectionOf = () => "",
   limit = Infinity,
   keep = () => false,
   classOf = () => "",
   pinned = null,
+  plain = false,
 }) {
   const key = `sort-${name}`;
-  const current = option(key, sort);
-  const descending = current.startsWith("-");
-  const column = columns.find((item) => item.key === current.replace("-", "")) ?? columns[0];
-  const head = make(
-    "tr",
-    {},
-    ...columns.map((item) => headCell(item, item === column ? (descending ? "descending" : "ascending") : null, key)),
+  const current = sort && option(key, sort);
+  const descending = Boolean(current?.startsWith("-"));
+  const column = sort && (columns.find((item) => item.key === current.replace("-", "")) ?? columns[0]);
+  const heads = columns.map((item) =>
+    headCell(item, sort && item === column ? (descending ? "descending" : "ascending") : null, key, Boolean(sort)),
   );
-  const element = make("table", {}, make("caption", { textContent: caption }), make("thead", {}, head));
-  const ordered = sortedRows(rows, column, descending);
+  const element = make("table", { className }, make("caption", { textContent: caption }), make("thead", {}, make("tr", {}, ...heads)));
+  const ordered = sort ? sortedRows(rows, column, descending) : rows;
   const draw = (some) => some.map((row) => tableRow(row, columns, classOf(row)));
   if (pinned?.rows.length) {
     const above = ordered.filter((row) => pinned.rows.includes(row));
@@ -55,21 +76,16 @@ function table({
   for (const [id, heading] of sections) {
     const members = ordered.filter((row) => sectionOf(row) === id);
     if (!members.length) continue;
-    const body = make("tbody");
-    if (heading) body.append(sectionRow(heading, columns));
     const shown = onPaper ? members : members.filter((row, index) => index < limit || keep(row));
-    body.append(...draw(shown));
+    const body = make("tbody", {}, heading ? sectionRow(heading, columns) : null, ...draw(shown));
     if (shown.length < members.length)
       body.append(moreRow(members.length - shown.length, columns, () => body.replaceChildren(...draw(members))));
     element.append(body);
   }
+  const scrolls = scrollBox(region, box, element);
+  if (plain) return scrolls;
   const lines = () => [columns.map(titleOf), ...ordered.map((row) => columns.map((item) => plainValue(item, row)))];
-  return make(
-    "div",
-    {},
-    make("div", { className: `scroll ${className}`.trim(), tabIndex: 0, role: "region", "aria-label": caption }, element),
-    csvButton(caption, lines),
-  );
+  return make("div", {}, scrolls, csvButton(caption, lines));
 }
 
 const titleOf = ({ title }) => title.textContent ?? title;
@@ -83,14 +99,9 @@ function plainValue(column, row) {
 }
 
 function csvButton(caption, lines) {
-  const button = make("button", {
-    type: "button",
-    className: "small",
-    textContent: "CSV",
-    title: "Save this table as CSV",
-    onclick: () => saveFile(`\ufeff${lines().map((line) => line.map(csvCell).join(",")).join("\r\n")}\r\n`, "text/csv", caption, "csv"),
-  });
-  return make("div", { className: "tools" }, button);
+  const content = () => `\ufeff${lines().map((line) => line.map(csvCell).join(",")).join("\r\n")}\r\n`;
+  const save = () => saveFile(content(), "text/csv", caption, "csv");
+  return make("div", { className: "tools" }, button("CSV", save, { title: "Save this table as CSV" }));
 }
 
 function saveFile(content, type, label, ending) {
@@ -102,83 +113,51 @@ function saveFile(content, type, label, ending) {
 
 // A text that a spreadsheet would take for a formula gets an apostrophe.
 function csvCell(value) {
-  if (value === null || value === undefined || value === NONE) return "";
+  if (!isGiven(value) || value === NONE) return "";
   const words = typeof value === "string" && /^[=+@\t\r]|^-(?![\d.])/.test(value) ? `'${value}` : String(value);
   return /[",\r\n]/.test(words) ? `"${words.replaceAll('"', '""')}"` : words;
 }
 
 // {label, heading: of the first column, rows and columns: [{title, node}], cell(row, column) -> text or null}
 function matrixTable({ label, heading = "", rows, columns, cell }) {
-  const lines = () => [
-    [heading, ...columns.map((column) => column.title)],
-    ...rows.map((row, r) => [row.title, ...columns.map((_, c) => cell(r, c))]),
-  ];
-  const head = make(
-    "tr",
-    {},
-    make("th", { scope: "col", textContent: heading }),
-    ...columns.map((column) => make("th", { scope: "col" }, column.node?.cloneNode(true) ?? column.title)),
-  );
-  const body = rows.map((row, r) =>
-    make(
-      "tr",
-      {},
-      make("th", { scope: "row" }, row.node?.cloneNode(true) ?? row.title),
-      ...columns.map((_, c) => make("td", { className: "number", textContent: cell(r, c) ?? NONE })),
-    ),
-  );
-  return make(
-    "div",
-    {},
-    make(
-      "div",
-      { className: "scroll tall", tabIndex: 0, role: "region", "aria-label": `${label}, values` },
-      make(
-        "table",
-        { className: "values" },
-        make("caption", { textContent: label }),
-        make("thead", {}, head),
-        make("tbody", {}, ...body),
-      ),
-    ),
-    csvButton(label, lines),
-  );
+  const nameOf = ({ node, title }) => node?.cloneNode?.(true) ?? node ?? title;
+  return table({
+    className: "values",
+    box: "tall",
+    caption: label,
+    region: `${label}, values`,
+    rows: [...rows.keys()],
+    columns: [
+      { title: heading, head: true, cell: (row) => nameOf(rows[row]) },
+      ...columns.map((column, place) => ({ title: nameOf(column), numeric: true, cell: (row) => cell(row, place) ?? NONE })),
+    ],
+  });
 }
 
-function headCell(column, sorted, key) {
-  const cell = make("th", {
-    scope: "col",
-    className: [column.numeric ? "number" : "", column.className ?? ""].join(" ").trim(),
-  });
-  if (column.value && !onPaper) {
-    const next = sorted
-      ? sorted === "ascending"
-        ? `-${column.key}`
-        : column.key
-      : (column.numeric && column.sort !== "asc") || column.sort === "desc"
-        ? `-${column.key}`
-        : column.key;
-    cell.append(
-      make(
-        "button",
-        {
-          type: "button",
-          "data-key": `${key} ${column.key}`,
-          title: column.hint,
-          onclick: () => change({ [key]: next }),
-        },
-        column.title,
-        make("span", {
-          className: "arrow",
-          "aria-hidden": "true",
-          textContent: sorted ? (sorted === "ascending" ? "▲" : "▼") : "",
-        }),
-      ),
-    );
-    if (sorted) cell.setAttribute("aria-sort", sorted);
-  } else {
+const classOfCell = ({ numeric, className = "" }) => `${numeric ? "number" : ""} ${className}`.trim();
+
+function headCell(column, sorted, key, sorts) {
+  const cell = make("th", { scope: "col", className: classOfCell(column) });
+  if (!sorts || !column.value || onPaper) {
     cell.append(column.title);
+    return cell;
   }
+  const falling = sorted ? sorted === "ascending" : column.sort === "desc" || (column.numeric && column.sort !== "asc");
+  const arrow = { ascending: "▲", descending: "▼" }[sorted] ?? "";
+  cell.append(
+    make(
+      "button",
+      {
+        type: "button",
+        "data-key": `${key} ${column.key}`,
+        title: column.hint,
+        onclick: () => change({ [key]: `${falling ? "-" : ""}${column.key}` }),
+      },
+      column.title,
+      make("span", { className: "arrow", "aria-hidden": "true", textContent: arrow }),
+    ),
+  );
+  if (sorted) cell.setAttribute("aria-sort", sorted);
   return cell;
 }
 
@@ -188,25 +167,17 @@ function sectionRow(heading, columns) {
 }
 
 function tableRow(row, columns, className) {
-  return make(
-    "tr",
-    { className },
-    ...columns.map((column, index) => {
-      const content = column.cell(row);
-      const head = index === columns.findIndex((item) => item.head);
-      return make(
-        head ? "th" : "td",
-        {
-          className: [column.numeric ? "number" : "", column.className ?? ""].join(" ").trim(),
-          scope: head ? "row" : null,
-        },
-        content,
-      );
-    }),
-  );
+  const first = columns.findIndex((column) => column.head);
+  const cells = columns.map((column, place) => {
+    const content = column.cell(row);
+    if (content instanceof HTMLTableCellElement) return content;
+    const kind = place === first ? "th" : "td";
+    return make(kind, { className: classOfCell(column), scope: place === first ? "row" : null }, content);
+  });
+  return make("tr", { className }, ...cells);
 }
 
 function moreRow(n, columns, all) {
-  const button = make("button", { type: "button", textContent: `Show ${plural(n, "more row")}`, onclick: all });
-  return make("tr", { className: "more" }, make("td", { colSpan: columns.length }, button));
+  const more = button(`Show ${plural(n, "more row")}`, all, { className: "" });
+  return make("tr", { className: "more" }, make("td", { colSpan: columns.length }, more));
 }

@@ -10,65 +10,40 @@ const FAULT_SHARES = [
 function drawValidity() {
   const { tasks, rows } = selectedRows();
   if (!tasks.length) return [emptySelection()];
-  const known = rows.filter((row) => FAULT_SHARES.some(([key]) => isNumber(shareOfRow(row, key))));
-  if (!known.length) return [nothing("No model of this selection has such counts.")];
-  const columns = [
-    MODEL_COLUMN,
-    ...strategyColumns(known),
-    ...FAULT_SHARES.map(([key, title, hint]) => ({
-      key,
-      title,
-      hint,
-      numeric: true,
-      value: (row) => shareOfRow(row, key),
-      cell: (row) => shareCell(shareOfRow(row, key), key === "valid"),
-    })),
-  ];
+  const shown = rows.filter((row) => FAULT_SHARES.some(([key]) => isNumber(row[key])));
+  if (!shown.length) return [nothing("No model of this selection has such counts.")];
+  const shares = FAULT_SHARES.map(([key, title, hint]) =>
+    numberColumn(key, title, { hint, value: (row) => row[key] ?? null, cell: (row) => shareCell(row[key], key === "valid") }),
+  );
   return [
     table({
       name: "validity",
       caption: `Readable and complete answers: ${selectionInWords()}`,
-      columns,
-      rows: known,
+      columns: [MODEL_COLUMN, ...strategyColumns(shown), ...shares],
+      rows: shown,
       sort: "valid",
     }),
-    worstTasks(known, tasks),
+    worstTasks(shown, tasks),
   ];
-}
-
-function shareOfRow(row, key) {
-  return row[key === "inputs_cut" ? "inputsCut" : key] ?? null;
 }
 
 function shareCell(value, good) {
   if (!isNumber(value)) return NONE;
   const bad = good ? value < 0.9 : value > 0.1;
-  return make("span", { className: "share-cell" }, meter(value, {}, bad ? "bad" : ""), make("span", { textContent: percent(value) }));
+  return make("span", { className: "share-cell" }, meter(value, {}, bad ? "bad" : ""), text("span", "", percent(value)));
 }
 
 // The single tasks where most answers were lost.
 function worstTasks(rows, tasks) {
-  const found = [];
-  for (const row of rows)
-    for (const task of tasks) {
-      const at = resultRow(row.entry, row.strategy, task);
-      if (at < 0) continue;
-      const [valid, cut, unclosed] = ["valid", "cut", "unclosed"].map((key) => results[key]?.[at] ?? null);
-      const lost = Math.max(isNumber(valid) ? 1 - valid : 0, cut ?? 0, unclosed ?? 0);
-      if (lost > 0.1) found.push({ ...row, task, valid, cut, unclosed, lost, score: results.score[at] });
-    }
+  const results = rows.flatMap((row) => tasks.map((task) => ({ ...row, task, ...resultAt(row.entry, row.strategy, task) })));
+  const lost = ({ valid, cut, unclosed }) => Math.max(isNumber(valid) ? 1 - valid : 0, cut ?? 0, unclosed ?? 0);
+  const found = results.filter(({ at }) => at >= 0).map((row) => ({ ...row, lost: lost(row) })).filter((row) => row.lost > 0.1);
   if (!found.length) return note("On no task were more than a tenth of the answers unreadable or truncated.");
-  const share = (key, title) => ({
-    key,
-    title,
-    numeric: true,
-    value: (row) => row[key],
-    cell: (row) => percent(row[key]),
-  });
   return titled(
     "Where answers were lost",
     note(
-      `${plural(found.length, "result")} in which more than a tenth of the answers could not be read, or were truncated. Truncation is mended by a higher max_gen_toks.`,
+      `${plural(found.length, "result")} in which more than a tenth of the answers could not be read, or were truncated. ` +
+        "Truncation is mended by a higher max_gen_toks.",
     ),
     table({
       name: "lost",
@@ -81,18 +56,11 @@ function worstTasks(rows, tasks) {
         SUITE_COLUMN,
         { ...MODEL_COLUMN, head: false },
         ...strategyColumns(rows),
-        {
-          key: "lost",
-          title: "Lost",
-          numeric: true,
-          hint: "The largest of unreadable, truncated and unclosed",
-          value: (row) => row.lost,
-          cell: (row) => percent(row.lost),
-        },
-        share("valid", "Valid"),
-        share("cut", "Truncated"),
-        share("unclosed", "Unclosed"),
-        { key: "score", title: "Score", numeric: true, value: (row) => row.score, cell: (row) => fixed(row.score) },
+        numberColumn("lost", "Lost", { hint: "The largest of unreadable, truncated and unclosed", format: percent }),
+        numberColumn("valid", "Valid", { format: percent }),
+        numberColumn("cut", "Truncated", { format: percent }),
+        numberColumn("unclosed", "Unclosed", { format: percent }),
+        numberColumn("score", "Score"),
       ],
     }),
   );

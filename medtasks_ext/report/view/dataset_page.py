@@ -96,15 +96,15 @@ class DatasetPage:
         }
 
     def head(self) -> Json:
-        metadata = self.dataset.metadata
+        metadata, kind = self.dataset.metadata, str(self.dataset.config["answer"]["kind"])
         return {
             "id": self.dataset.id,
             "name": metadata.name,
             "suite": self.dataset.suite.title,
             "summary": metadata.summary,
             "language": metadata.language,
-            "kind": str(self.dataset.config["answer"]["kind"]),
-            "graded": str(self.dataset.config["answer"]["kind"]) in TEXTS,
+            "single": kind in _SINGLE,
+            "graded": kind in TEXTS,
             "metric": metadata.primary_metric,
             "rule": rule(self.dataset),
             "access": metadata.access,

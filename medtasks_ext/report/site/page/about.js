@@ -18,15 +18,15 @@ function drawAbout() {
     titled("How to read", ...READING.map((line) => text("p", "prose", line))),
     titled(
       "How far a score is trusted",
-      make("dl", { className: "words" }, ...TRUST.flatMap(([level, what]) => [text("dt", "", level), text("dd", "", what)])),
+      termList(TRUST),
       text("p", "prose", "No check can tell these from honest work:"),
-      make("ul", {}, ...site.undetected.map((words) => text("li", "", words))),
+      bullets(site.undetected),
     ),
     titled("Data", text("p", "prose", "medtasks report --published all -o OUT writes all of these figures as Parquet and CSV.")),
     titled(
       "How to cite",
       text("p", "prose", "Cite the suites whose tasks you quote, the harness, and medtasks."),
-      make("ul", {}, ...site.references.map(([line, target]) => make("li", {}, line, " ", target ? link(target, target) : ""))),
+      bullets(site.references.map(([line, target]) => [line, " ", target ? link(target, target) : ""])),
       folded("BibTeX", () => text("pre", "", site.references.map(([, , bibtex]) => bibtex).join("\n\n"))),
     ),
     titled(
@@ -34,6 +34,6 @@ function drawAbout() {
       text("pre", "", "medtasks submit runs/MODEL -o results/submissions/ORG/MODEL/DATE\nmedtasks submit --check results/submissions/ORG/MODEL/DATE"),
       text("p", "prose", "Then open a pull request with the folder. docs/safety.md says what leaves your machine: final answers to open data in a file of their own, no other text, and no id of a row."),
     ),
-    site.left_out.length ? titled("Left out", make("ul", { className: "faults" }, ...site.left_out.map(([where, what]) => text("li", "", `${where}: ${what}`)))) : null,
+    site.left_out.length ? titled("Left out", bullets(site.left_out.map(([where, what]) => `${where}: ${what}`), "faults")) : null,
   ];
 }

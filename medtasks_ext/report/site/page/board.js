@@ -27,10 +27,10 @@ function drawBoard() {
   return [
     text("h2", "", site.title),
     site.about ? text("p", "about", site.about) : null,
-    make("div", { className: "controls" }, site.axes.length > 1 ? selector("Columns", "axis", columnChoices(), site.axes[axis][0]) : null, presets()),
+    controls(site.axes.length > 1 ? selector("Columns", "axis", columnChoices(), site.axes[axis][0]) : null, presets()),
     pinned.length ? null : part(shown, strategy, by, besideRoom()),
-    text("p", "note", counted(shown, rows, by)),
-    shown.some(({ entry, rank }) => rank !== null && !site.entries.published[entry]) ? whatRanksProve() : null,
+    note(counted(shown, rows, by)),
+    whatRanksProve(shown),
     table({
       name: "lines",
       className: "lines",
@@ -63,18 +63,19 @@ function axisKeys() {
   return [first, ...keys.filter((key) => key !== first)];
 }
 
-function whatRanksProve() {
-  const said = "Answers of submitted models with a rank were scored again here. No check proves that the named model gave them: ";
-  return make("p", { className: "note" }, said, link(`${site.home}about.html`, "how far a score is trusted"), ".");
+function whatRanksProve(shown) {
+  if (!shown.some(({ entry, rank }) => rank !== null && !site.entries.published[entry])) return null;
+  const said =
+    "Answers of submitted models with a rank were scored again here. No check proves that the named model gave them: ";
+  return note(said, link(`${site.home}about.html`, "how far a score is trusted"), ".");
 }
 
-function columnTitle(column) {
-  return site.columns[column][1];
-}
+const columnTitle = (column) => site.columns[column][1];
 
 function counted(shown, rows, by) {
+  const sorted = `sorted by ${columnTitle(by)} (${plural(site.columns[by][2], "task")})`;
   const whole = rows.filter((row) => row.rank !== null).length;
-  return `${plural(shown.length, "result")} of ${count(rows.length)} · sorted by ${columnTitle(by)} (${plural(site.columns[by][2], "task")}), where ${count(whole)} are ranked`;
+  return `${plural(shown.length, "result")} of ${count(rows.length)} · ${sorted}, where ${count(whole)} are ranked`;
 }
 
 // The suite as a whole, then the values of the axis.
@@ -98,8 +99,13 @@ const apartWords = (strategy, column, entry) => site.apart_words[site.apart[stra
 function ranked(strategy, by) {
   const cells = site.scores[strategy][by];
   const known = site.ranks?.[strategy][by]; // a row may stand for several results, which all count
-  const sectionOf = (cell, words) => (cell === null ? WITHOUT : isPart(cell) ? PART : isUnproven(cell) ? UNPROVEN : words ? OTHERWISE : ALIKE);
-  const rows = site.entries.label.map((_, entry) => ({ entry, rank: null, section: sectionOf(cells[entry], apartWords(strategy, by, entry)) }));
+  const sectionOf = (cell, words) => {
+    if (cell === null) return WITHOUT;
+    return isPart(cell) ? PART : isUnproven(cell) ? UNPROVEN : words ? OTHERWISE : ALIKE;
+  };
+  const rows = site.entries.label.map((_, entry) => {
+    return { entry, rank: null, section: sectionOf(cells[entry], apartWords(strategy, by, entry)) };
+  });
   const alike = rows.filter(({ section }) => section === ALIKE).sort((one, other) => cells[other.entry] - cells[one.entry]);
   alike.forEach((row, index) => {
     const before = alike[index - 1];
@@ -124,17 +130,19 @@ function ranked(strategy, by) {
 // Of what a table of models shows.
 function boardFilters() {
   DEFAULTS.strategy = site.strategies[0][0];
+  const strategy = { key: "strategy", title: "Strategy", values: site.strategies, pills: true, single: true };
+  const kinds = [["submitted", "submitted"], ["published", "published"]];
   return [
-    ...(site.strategies.length > 1 ? [{ key: "strategy", title: "Strategy", values: site.strategies, pills: true, single: true }] : []),
-    { key: "kind", title: "Results", values: [["submitted", "submitted"], ["published", "published"]], fits: ({ published }, value) => published === (value === "published") },
+    ...(site.strategies.length > 1 ? [strategy] : []),
+    modelFilter("kind", "Results", kinds, ({ published }, value) => published === (value === "published")),
     ...MODEL_FILTERS,
   ];
 }
 
 function matches({ entry }) {
   const { label, organisation, published, size, access, domain, reasoning } = site.entries;
-  const facts = { published: Boolean(published[entry]), size: size[entry], access: access[entry], domain: domain[entry], reasoning: reasoning[entry] };
-  return fitsFilters(facts) && fitsSearch(`${label[entry]} ${organisation[entry] ?? ""}`);
+  const facts = { size: size[entry], access: access[entry], domain: domain[entry], reasoning: reasoning[entry] };
+  return fitsFilters({ ...facts, published: Boolean(published[entry]) }) && fitsSearch(`${label[entry]} ${organisation[entry] ?? ""}`);
 }
 
 function selectionInWords() {
@@ -160,56 +168,52 @@ function presets() {
   const keys = [...new Set(PRESETS.flatMap(([, wanted]) => Object.keys(wanted)))];
   const every = Object.fromEntries(keys.map((key) => [key, null]));
   const isSet = (wanted) => keys.every((key) => option(key) === (wanted[key] ?? ""));
-  return make(
-    "div",
-    { className: "switch presets", role: "group", "aria-label": "Models" },
-    text("span", "switch-label", "Models"),
-    ...[["all", {}], ...PRESETS].map(([title, wanted]) =>
-      make("button", { type: "button", textContent: title, "aria-pressed": String(isSet(wanted)), "data-key": `preset ${title}`, onclick: () => change({ ...every, ...wanted }) }),
-    ),
+  const buttons = [["all", {}], ...PRESETS].map(([title, wanted]) =>
+    button(title, () => change({ ...every, ...wanted }), {
+      className: "",
+      "aria-pressed": String(isSet(wanted)),
+      "data-key": `preset ${title}`,
+    }),
   );
+  const name = text("span", "switch-label", "Models");
+  return make("div", { className: "switch presets", role: "group", "aria-label": "Models" }, name, ...buttons);
 }
 
 // ------------------------------------------------------------------ columns
 
 function tableColumns(columns, strategy, by) {
   const cells = site.scores[strategy];
+  const place = ({ rank, of }) => (rank === null ? NONE : withTip(text("span", "", String(rank)), `${rank} of ${of}`));
+  const cell = ({ entry, section }, column) => scoreCell(cells[column][entry], column, strategy, entry, section);
   return [
-    {
-      key: "rank",
-      title: "Rank",
-      numeric: true,
-      className: "rank",
-      cell: (row) => (row.rank === null ? NONE : withTip(text("span", "", String(row.rank)), `${row.rank} of ${row.of}`)),
-    },
-    { key: "model", title: "Model", head: true, value: ({ entry }) => site.entries.label[entry], cell: modelCell },
+    { title: "Rank", numeric: true, className: "rank", cell: place },
+    NAME_COLUMN,
     SIZE_COLUMN,
-    ...scoreColumns(columns, strategy, by, ({ entry, section }, column) => scoreCell(cells[column][entry], column, strategy, entry, section)),
+    ...scoreColumns(columns, strategy, by, cell),
   ];
 }
 
 // A column for each suite or part of one; `cell(row, column)` draws it.
 const scoreColumns = (columns, strategy, by, cell) =>
-  columns.map((column) => ({
-    key: `c${column}`,
-    title: columnTitle(column),
-    hint: plural(site.columns[column][2], "task"),
-    numeric: true,
-    className: column === by ? "current" : "",
-    value: ({ entry }) => valueOf(site.scores[strategy][column][entry]),
-    cell: (row) => cell(row, column),
-  }));
+  columns.map((column) =>
+    numberColumn(`c${column}`, columnTitle(column), {
+      hint: plural(site.columns[column][2], "task"),
+      className: column === by ? "current" : "",
+      value: ({ entry }) => valueOf(site.scores[strategy][column][entry]),
+      cell: (row) => cell(row, column),
+    }),
+  );
 
-const sizeText = (size) => (isNumber(size) ? String(size) : NONE);
-
-const SIZE_COLUMN = {
-  key: "size",
-  title: "Size, B",
-  numeric: true,
+const NAME_COLUMN = wordColumn("model", "Model", {
+  head: true,
+  value: ({ entry }) => site.entries.label[entry],
+  cell: modelCell,
+});
+const SIZE_COLUMN = numberColumn("size", "Size, B", {
   className: "size",
   value: ({ entry }) => site.entries.size[entry],
-  cell: ({ entry }) => sizeText(site.entries.size[entry]),
-};
+  format: sizeText,
+});
 
 function modelCell({ entry }) {
   const { label, page, published, trust, organisation, access, domain, reasoning } = site.entries;
@@ -217,7 +221,7 @@ function modelCell({ entry }) {
   return make(
     "span",
     {},
-    link(`${site.home}models/${page[entry]}`, label[entry], { className: "name" }),
+    modelPage(page[entry], label[entry]),
     " ",
     published[entry] ? null : tag("", "submitted"),
     text("span", "facts-line", facts.filter(Boolean).join(" · ")),

@@ -3,7 +3,14 @@
 const AGAINST = [
   { ...SIZE, heading: "by size", value: ({ size }) => size },
   { ...DATE, heading: "by date", value: ({ date }) => dayOf(date) },
-  { key: "price", name: "price", heading: "by price", title: "USD per million tokens of output, logarithmic", type: "quantitative", scale: "log", format: "$~g", value: ({ price }) => price, said: (value) => `$${value}`, better: "cheaper" },
+  {
+    ...PRICE,
+    key: "price",
+    name: "price",
+    heading: "by price",
+    title: "USD per million tokens of output, logarithmic",
+    value: ({ price }) => price,
+  },
 ];
 const COLOURS = [
   ["domain", "domain", { general: "general", medical: "medical" }],
@@ -16,9 +23,7 @@ function part(shown, strategy, by, width) {
   const scored = scoredRows(shown, strategy, by);
   const fact = againstWhat(scored);
   const colour = COLOURS.find(([key]) => key === choice("colour", COLOURS.map(([key_]) => key_)));
-  const chosen = make(
-    "div",
-    { className: "controls" },
+  const chosen = controls(
     switcher("Against", "against", AGAINST.map(({ key }) => [key, key]), fact.key),
     switcher("Colour", "colour", COLOURS.map(([key, title]) => [key, title]), colour[0]),
   );
@@ -69,6 +74,12 @@ function modelPicture(scored, strategy, by, fact, colour, width) {
   const points = scored.filter((point) => fact.value(point) !== null);
   if (!points.length) return ["", `No model that is shown has a known ${fact.name} and this number.`];
   const { label, published, page } = site.entries;
+  const tip = (point) => [
+    label[point.entry],
+    fixed(point.score),
+    point.rank ? `rank ${point.rank} of ${point.of}` : null,
+    `${fact.name}: ${fact.said(fact.value(point))}`,
+  ];
   const kindOf = (point) => (published[point.entry] ? groupOf(point, colour) : "submission");
   const groups = ["submission", ...Object.values(colour[2]), UNKNOWN].filter((name) => points.some((point) => kindOf(point) === name));
   const front = frontOf(points, fact);
@@ -91,7 +102,7 @@ function modelPicture(scored, strategy, by, fact, colour, width) {
         group: kindOf(point),
         label: !published[point.entry] || named.includes(point) ? label[point.entry] : null,
         entry: point.entry,
-        tip: [label[point.entry], point.score.toFixed(3), point.rank ? `rank ${point.rank} of ${point.of}` : null, `${fact.name}: ${fact.said(fact.value(point))}`].filter(Boolean).join("\n"),
+        tip: tip(point).filter(Boolean).join("\n"),
       })),
       front,
       groups,
@@ -103,7 +114,15 @@ function modelPicture(scored, strategy, by, fact, colour, width) {
         legend: { title: null, columns: 0, orient: "top" },
       },
       open: (entry) => location.assign(`${site.home}models/${page[entry]}`),
-      values: () => pointsTable(points, fact, by, kindOf),
+      values: () =>
+        factTable({
+          rows: points,
+          fact,
+          caption: `${columnTitle(by)} and ${fact.name}`,
+          names: [{ ...NAME_COLUMN, cell: ({ entry }) => modelPage(page[entry], label[entry]) }],
+          kindOf,
+          score: numberColumn("score", columnTitle(by)),
+        }),
     });
   return [drawnLater(340, drawn), caption.filter(Boolean).join(" ")];
 }
@@ -114,25 +133,11 @@ function steps(front) {
     const before = front[index];
     const points = 100 * (point.score - before.score);
     const more = point.price - before.price;
-    return `${site.entries.label[before.entry]} to ${site.entries.label[point.entry]}: ${points.toFixed(1)} points for $${more.toFixed(2)} more per million tokens, $${(more / points).toFixed(2)} a point`;
+    const [from, to] = [before, point].map(({ entry }) => site.entries.label[entry]);
+    const gained = `${points.toFixed(1)} points for $${more.toFixed(2)} more per million tokens`;
+    return `${from} to ${to}: ${gained}, $${(more / points).toFixed(2)} a point`;
   });
   return said.length ? `Along the line: ${said.join("; ")}.` : null;
-}
-
-function pointsTable(points, fact, by, kindOf) {
-  const { label, page } = site.entries;
-  return table({
-    name: `${fact.key}s`,
-    caption: `${columnTitle(by)} and ${fact.name}`,
-    rows: points,
-    sort: "-score",
-    columns: [
-      { key: "model", title: "Model", head: true, value: ({ entry }) => label[entry], cell: ({ entry }) => link(`${site.home}models/${page[entry]}`, label[entry]) },
-      { key: "fact", title: fact.name, numeric: fact.key !== "date", sort: "asc", value: fact.value, cell: (point) => fact.said(fact.value(point)) },
-      { key: "group", title: "Kind", value: kindOf, cell: kindOf },
-      { key: "score", title: columnTitle(by), numeric: true, value: (point) => point.score, cell: (point) => point.score.toFixed(3) },
-    ],
-  });
 }
 
 // Of each group of published models: how many, the median, the best.
@@ -148,6 +153,6 @@ function groupsPart(scored, by, colour) {
     caption: `${columnTitle(by)} by ${colour[1]}`,
     heading: colour[1][0].toUpperCase() + colour[1].slice(1),
     groups,
-    nameOf: ({ entry }) => link(`${site.home}models/${page[entry]}`, label[entry]),
+    nameOf: ({ entry }) => modelPage(page[entry], label[entry]),
   });
 }

@@ -28,8 +28,12 @@ function drawFront() {
   const models = make(
     "div",
     { className: "models" },
-    text("p", "note", `${countedModels(shown)} · sorted by ${columnTitle(by)}. Below a number stand its 95 % interval, its rank among comparable results, and the model’s version (v.); a dash is a gap. Of several versions the best stands here, all on the model’s page.`),
-    shown.some(({ entry, rank }) => rank !== null && !site.entries.published[entry]) ? whatRanksProve() : null,
+    note(
+      `${countedModels(shown)} · sorted by ${columnTitle(by)}. Below a number stand its 95 % interval, its rank among ` +
+        "comparable results, and the model’s version (v.); a dash is a gap. Of several versions the best stands here, all " +
+        "on the model’s page.",
+    ),
+    whatRanksProve(shown),
     table({
       name: "lines",
       className: "lines front-lines",
@@ -48,15 +52,15 @@ function drawFront() {
   return [
     text("h2", "", site.title),
     views(VIEWS.filter(([, suite]) => !suite || here.has(`${suite}.html`))),
-    make("div", { className: "controls" }, presets()),
+    controls(presets()),
     make("div", { className: "front" }, ...(own.length || beside ? [models, picture_] : [picture_, models])),
   ];
 }
 
 // Links to views; the address says which one is shown.
 function views(found) {
-  const links = found.map(([title, suite, address_]) => make("li", {}, link(`${suite ? `${suite}.html` : ""}#${address_}`, title)));
-  return make("nav", { className: "links", "aria-label": "Views" }, make("ul", {}, ...links));
+  const links = found.map(([title, suite, at]) => link(`${suite ? `${suite}.html` : ""}#${at}`, title));
+  return make("nav", { className: "links", "aria-label": "Views" }, bullets(links));
 }
 
 const countedModels = (shown) => {
@@ -65,11 +69,12 @@ const countedModels = (shown) => {
 };
 
 function frontColumns(columns, strategy, by) {
-  const { label, date } = site.entries;
+  const { date } = site.entries;
+  const month = ({ entry }) => (date[entry] ? withTip(text("span", "month", date[entry].slice(0, 7)), date[entry]) : NONE);
   return [
-    { key: "model", title: "Model", head: true, value: ({ entry }) => label[entry], cell: modelCell },
+    NAME_COLUMN,
     SIZE_COLUMN,
-    { key: "date", title: "Released", className: "size", sort: "desc", value: ({ entry }) => date[entry], cell: ({ entry }) => (date[entry] ? withTip(text("span", "month", date[entry].slice(0, 7)), date[entry]) : NONE) },
+    wordColumn("date", "Released", { className: "size", sort: "desc", value: ({ entry }) => date[entry], cell: month }),
     ...scoreColumns(columns, strategy, by, ({ entry }, column) => frontCell(strategy, column, entry)),
   ];
 }

@@ -17,9 +17,14 @@ function show() {
 function drawSiteFrame() {
   drawHead({
     title: "medtasks leaderboard",
-    facts: [`${plural(site.published, "published result")}, ${plural(site.submitted, "submission")}`, site.made, `medtasks ${site.version}`],
+    facts: [
+      `${plural(site.published, "published result")}, ${plural(site.submitted, "submission")}`,
+      site.made,
+      `medtasks ${site.version}`,
+    ],
   });
-  drawPages(site.links.map(([target, title]) => ({ title, href: site.home + target, current: target === site.page ? "page" : null })));
+  const isHere = (target) => (target === site.page ? "page" : null);
+  drawPages(site.links.map(([target, title]) => ({ title, href: site.home + target, current: isHere(target) })));
   document.getElementById("bottom").append(
     note(
       "Only comparable results are ranked together: same conditions, and all tasks, rows and judgements. ",
@@ -45,7 +50,7 @@ async function begin() {
   try {
     site = await readSite();
   } catch (error) {
-    main.replaceChildren(note(`This page could not be read (${error.message}). It needs a browser of 2023 or later; the tables for programs lie in the folder data.`));
+    main.replaceChildren(note(`This page could not be read (${error.message}). It needs a browser of 2023 or later.`));
     return;
   } finally {
     main.removeAttribute("aria-busy");

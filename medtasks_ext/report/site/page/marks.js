@@ -23,7 +23,14 @@ function scoreBar(value, ends) {
   );
 }
 
+const barred = (value, range = null) => make("span", {}, scoreBar(value, range), score(value));
 const ends = (found) => (found ? `${found[2] ? "paper’s own: " : ""}[${score(found[0])}, ${score(found[1])}]` : "");
+
+// Columns that several tables have.
+const scoreColumn = (key, title, more) => numberColumn(key, title, { format: score, ...more });
+const intervalColumn = (of) => ({ title: "95 % interval", cell: (row) => text("span", "soft", ends(of(row)) || NONE) });
+const sizeText = (size) => (isNumber(size) ? String(size) : NONE);
+const modelPage = (page, label) => link(`${site.home}models/${page}`, label, { className: "name" });
 
 // ------------------------------------------------------------------ the library of pictures
 

@@ -7,17 +7,19 @@ from pathlib import Path
 from typing import Any
 
 from medtasks_ext.offline_page import offline_page
+from medtasks_ext.report import page as report_page
 
 _HERE = Path(__file__).parent
-#: Colours, controls and tables are those of the report's page.
-_REPORT = _HERE.parents[1] / "page"
+#: Colours, controls, tables and frame are those of the report's page.
+_REPORT = Path(report_page.__file__).parent
 _STYLES = (_REPORT / "report.css", _HERE / "view.css")
+_OWN = ("state", "live", "overview", "list", "answer", "errors", "dataset", "start")
 #: The page's script, in the order in which its parts build on each other.
 _SCRIPTS = (
-    _HERE / "source.js", _REPORT / "dom.js", _REPORT / "colours.js",
-    *(_HERE / f"{name}.js" for name in ("state", "live", "overview", "list", "answer")),
-    *(_HERE / f"{name}.js" for name in ("errors", "dataset", "start")),
-)  # fmt: skip
+    _HERE / "source.js",
+    *(_REPORT / f"{name}.js" for name in report_page.SHARED),
+    *(_HERE / f"{name}.js" for name in _OWN),
+)
 
 
 def render(data: Mapping[str, Any], title: str) -> str:

@@ -1,299 +1,184 @@
 // One document: prompt, answers, readings, marked text, judges.
 
-function drawDocument(head, chosen, view, whole) {
-  const columns = [chosen.first, ...(chosen.other === null ? [] : [chosen.other])];
-  const shown = columns.map((column) => [head.columns[column], view.responses[column], column]);
-  const prompts = shown.filter(([, response]) => response?.turns.length);
-  const differ = prompts.length > 1 && JSON.stringify(prompts[0][1].turns) !== JSON.stringify(prompts[1][1].turns);
+function drawDocument(head, { first, other }, view, whole) {
+  const columns = other === null ? [first] : [first, other];
+  const prompts = columns.filter((column) => view.responses[column]?.turns.length);
+  const turns = new Set(prompts.map((column) => JSON.stringify(view.responses[column].turns)));
+  const named = (column) => (turns.size > 1 ? `Prompt to ${head.columns[column].label}` : "Prompt");
+  const gold = view.target ? [text("h4", "", "Gold answer"), textBox(view.target, "Gold answer")] : null;
   return [
-    ...(differ
-      ? prompts.map(([column, response]) => promptOf(response, `Prompt to ${column.label}`))
-      : prompts.slice(0, 1).map(([, response]) => promptOf(response, "Prompt"))),
-    view.target ? labelled("Gold answer", textBox(view.target, "Gold answer")) : null,
+    ...prompts.slice(0, turns.size).map((column) => promptOf(view.responses[column], named(column))),
+    gold && make("section", { className: "labelled" }, ...gold),
     make(
       "div",
-      { className: shown.length > 1 ? "two answers" : "answers" },
-      ...shown.map(([column, response, place]) => answerOf(head, column, response, place, view, whole)),
+      { className: columns.length > 1 ? "two answers" : "answers" },
+      ...columns.map((column) => answerOf(head, head.columns[column], view.responses[column], view, whole)),
     ),
   ];
 }
 
-const labelled = (title, ...content) =>
-  make("section", { className: "labelled" }, make("h4", { textContent: title }), ...content);
-
 // A text of any length in a box that scrolls, for the keyboard, too.
-function textBox(content, label, className = "") {
-  const box = make("div", { className: `text ${className}`, tabIndex: 0, role: "group", "aria-label": label });
-  if (typeof content === "string") box.textContent = content;
-  else box.append(...content);
-  return box;
-}
+const textBox = (content, label, className = "") =>
+  make("div", { className: `text ${className}`, tabIndex: 0, role: "group", "aria-label": label }, ...[content].flat());
 
 // The turns of a prompt. A system turn is alike in all documents, so it is folded where others follow.
-function promptOf(response, title) {
-  const length = response.turns.reduce((sum, turn) => sum + turn.length, 0);
-  const settings = Object.entries(response.settings).map(([name, value]) => `${name} ${JSON.stringify(value)}`);
+function promptOf({ turns, settings }, title) {
+  const said = Object.entries(settings).map(([name, value]) => `${name} ${JSON.stringify(value)}`);
+  const roleName = ({ role }) => (role === "text" ? "as text" : role);
+  const turnBox = (turn) => textBox(turn.text, `Turn of ${roleName(turn)}`);
+  const drawn = (turn) =>
+    turn.role === "system" && turns.length > 1
+      ? folded(`System, ${count(turn.length)} characters`, () => turnBox(turn), { className: "turn system" })
+      : make("div", { className: `turn ${turn.role}` }, text("h4", "role", roleName(turn)), turnBox(turn));
   return folded(
-    `${title}: ${plural(response.turns.length, "turn")}, ${count(length)} characters`,
-    () => [
-      ...response.turns.map((turn) =>
-        turn.role === "system" && response.turns.length > 1
-          ? folded(`System, ${count(turn.length)} characters`, () => turnBox(turn), { className: "turn system" })
-          : make("div", { className: `turn ${turn.role}` }, text("h4", "role", roleName(turn)), turnBox(turn)),
-      ),
-      settings.length ? text("p", "note", `Settings: ${settings.join(", ")}`) : null,
-    ],
+    `${title}: ${plural(turns.length, "turn")}, ${count(sum(turns.map(({ length }) => length)))} characters`,
+    () => [...turns.map(drawn), said.length ? note(`Settings: ${said.join(", ")}`) : null],
     { open: true, className: "prompt plain" },
   );
 }
 
-const roleName = (turn) => (turn.role === "text" ? "as text" : turn.role);
-const turnBox = (turn) => textBox(turn.text, `Turn of ${roleName(turn)}`);
-
-function answerOf(head, column, response, place, view, whole) {
-  const box = make("section", { className: "answer", "aria-label": column.label });
-  box.append(make("h4", {}, column.label, column.sample ? sampleTag() : null));
-  if (!response) {
-    box.append(text("p", "soft", "This document was not asked here."));
-    return box;
-  }
-  if (response.fault) {
-    box.append(text("p", "fault", response.fault));
-    return box;
-  }
-  box.append(
-    ...[
-      outcomeLine(head, column, response, view),
-      responseBox(response, view, whole, column),
-      readingsTable(response),
-      response.items ? itemsOf(response) : null,
-      response.judges.length ? judgesOf(response) : null,
-      moreFacts(response),
-      commandFor(column, view.key),
-    ].filter(Boolean),
-  );
-  return box;
+function answerOf(head, column, response, view, whole) {
+  const parts = () => [
+    outcomeLine(head, column, response, view),
+    responseBox(response, whole, column),
+    readingsTable(response),
+    response.items ? itemsOf(response) : null,
+    response.judges.length ? judgesOf(response) : null,
+    figuresOf(response),
+    commandFor(column, view.key),
+  ];
+  const missing = response ? response.fault && text("p", "fault", response.fault) : text("p", "soft", "This document was not asked here.");
+  const heading = make("h4", {}, column.label, column.sample ? sampleTag() : null);
+  return make("section", { className: "answer", "aria-label": column.label }, heading, ...(missing ? [missing] : parts()));
 }
 
-function outcomeLine(head, column, response, view) {
+function outcomeLine(head, column, { score, flags, outcome, cluster, why }, view) {
   const [kind, word] = outcomeOf(head, column, head.documents.indexOf(view.key));
   const facts = [
-    isNumber(response.score) ? `score ${fixed(response.score)}` : "no score of its own",
-    response.outcome.tokens ? plural(response.outcome.tokens, "token") : "",
-    response.outcome.prompt_tokens ? `prompt ${plural(response.outcome.prompt_tokens, "token")}` : "",
-    response.outcome.finish ? `ended: ${response.outcome.finish}` : "",
-    isNumber(response.outcome.seconds) ? `${fixed(response.outcome.seconds, 1)} s` : "",
+    isNumber(score) ? `score ${fixed(score)}` : "no score of its own",
+    outcome.tokens ? plural(outcome.tokens, "token") : "",
+    outcome.prompt_tokens ? `prompt ${plural(outcome.prompt_tokens, "token")}` : "",
+    outcome.finish ? `ended: ${outcome.finish}` : "",
+    isNumber(outcome.seconds) ? `${fixed(outcome.seconds, 1)} s` : "",
   ];
   return make(
     "p",
     { className: "outcome-line" },
-    make("span", { className: `outcome-mark ${kind}`, textContent: word }),
-    response.flags & BITS.cut ? make("span", { className: "outcome-mark bad", textContent: "cut off" }) : null,
+    text("span", `outcome-mark ${kind}`, word),
+    flags & BITS.cut ? text("span", "outcome-mark bad", "cut off") : null,
     text("span", "soft", facts.filter(Boolean).join(" · ")),
-    response.cluster ? text("span", "cluster", `${response.cluster}${response.why ? `: ${response.why}` : ""}`) : null,
+    cluster ? text("span", "cluster", `${cluster}${why ? `: ${why}` : ""}`) : null,
   );
 }
 
-// The response, its trace apart, with what each reader took from it.
-function responseBox(response, view, whole, column) {
-  const trace = response.stretches.filter((part) => part.trace);
-  const reply = response.stretches.filter((part) => !part.trace);
-  const left = response.stretches.some((part) => part.left_out);
-  const marks = new Set(reply.flatMap((part) => part.marks));
-  const length = trace.reduce((sum, part) => sum + part.text.length + part.left_out, 0);
+// The response, its trace apart, with what the reader took from it.
+function responseBox({ stretches, length }, whole, column) {
+  const trace = stretches.filter((part) => part.trace);
+  const reply = stretches.filter((part) => !part.trace);
+  const characters = sum(trace.map((part) => part.text.length + part.left_out));
+  const key = (mark) => make("span", {}, text("mark", `read ${mark}`, "marked"), ` what the ${mark} reading took`);
+  const marks = [...new Set(reply.flatMap((part) => part.marks))].map(key);
+  const isPart = !whole && stretches.some((part) => part.left_out);
+  const all = data.live ? button("Show the whole response", () => change({ whole: "1" })) : "";
   return make(
     "div",
     {},
     trace.length
-      ? folded(
-          `Reasoning trace, ${count(length)} characters`,
-          () => textBox(pieces(trace), "Reasoning trace", "trace"),
-          { className: "trace-box" },
-        )
+      ? folded(`Reasoning trace, ${count(characters)} characters`, () => textBox(pieces(trace), "Reasoning trace", "trace"), {
+          className: "trace-box",
+        })
       : null,
     text("h5", "", "Response"),
     reply.some((part) => part.text.trim() || part.left_out)
       ? textBox(pieces(reply), `Response of ${column.label}`)
       : text("p", "soft", "The response is empty."),
-    marks.size
-      ? make(
-          "p",
-          { className: "key-line" },
-          ...[...marks].map((mark) =>
-            make(
-              "span",
-              {},
-              make("mark", { className: `read ${mark}`, textContent: "marked" }),
-              ` what the ${mark} reading took`,
-            ),
-          ),
-        )
-      : null,
-    left && !whole
-      ? make(
-          "p",
-          { className: "note" },
-          `${count(response.length)} characters, shown in part. `,
-          data.live
-            ? make("button", {
-                type: "button",
-                className: "small",
-                textContent: "Show the whole response",
-                onclick: () => change({ whole: "1" }),
-              })
-            : null,
-        )
-      : null,
+    marks.length ? make("p", { className: "key-line" }, ...marks) : null,
+    isPart ? note(`${count(length)} characters, shown in part. `, all) : null,
   );
 }
 
 function pieces(parts) {
-  return parts.flatMap((part, index) => {
-    if (part.left_out) return text("span", "left-out", ` … ${count(part.left_out)} characters … `);
-    if (part.text.length > LONG_TEXT) return chunks(part.text);
-    if (part.marks.length)
-      return make("mark", {
-        className: `read ${part.marks.join(" ")}`,
-        textContent: part.text,
-        title: `${part.marks.join(" and ")} reading`,
-      });
-    return index ? part.text : part.text.trimStart(); // what a trace leaves behind
+  return parts.flatMap(({ text: content, marks, left_out: left }, place) => {
+    if (left) return text("span", "left-out", ` … ${count(left)} characters … `);
+    if (content.length > LONG_TEXT) return chunks(content);
+    const title = `${marks.join(" and ")} reading`;
+    if (marks.length) return make("mark", { className: `read ${marks.join(" ")}`, textContent: content, title });
+    return place ? content : content.trimStart(); // what a trace leaves behind
   });
 }
 
 // From this length on a text stands in blocks, of which a browser lays out those that are seen.
 const LONG_TEXT = 20_000;
-const CHUNK = 4_000;
+const chunks = (content) => content.match(/[^]{1,4000}/g).map((part) => text("span", "chunk", part));
 
-function chunks(content) {
-  const found = [];
-  for (let begin = 0; begin < content.length; begin += CHUNK)
-    found.push(text("span", "chunk", content.slice(begin, begin + CHUNK)));
-  return found;
-}
-
-function readingsTable(response) {
-  if (!response.readings.length) return null;
-  const cell = (value) => text("td", "value", shownValue(value));
-  return make(
-    "div",
-    { className: "scroll", tabIndex: 0, role: "group", "aria-label": "Readings" },
-    make(
-      "table",
-      { className: "readings" },
-      make("caption", { textContent: "What was read, and the gold answer it is compared with" }),
-      make(
-        "thead",
-        {},
-        make(
-          "tr",
-          {},
-          ...["Reading", "Answer", "Gold", "Why"].map((name) => make("th", { scope: "col", textContent: name })),
-        ),
-      ),
-      make(
-        "tbody",
-        {},
-        ...response.readings.map((reading) =>
-          make(
-            "tr",
-            {},
-            make("th", { scope: "row" }, reading.reader),
-            reading.answer === null ? text("td", "soft", "unreadable") : cell(reading.answer),
-            reading.gold === null ? text("td", "soft", "none") : cell(reading.gold),
-            text("td", "soft", reading.why || NONE),
-          ),
-        ),
-      ),
-    ),
-  );
+function readingsTable({ readings }) {
+  if (!readings.length) return null;
+  const given = (value, none) => (value === null ? text("td", "soft", none) : text("td", "value", shownValue(value)));
+  return table({
+    className: "readings",
+    caption: "What was read, and the gold answer it is compared with",
+    plain: true,
+    rows: readings,
+    columns: [
+      wordColumn("reader", "Reading", { head: true }),
+      { title: "Answer", cell: ({ answer }) => given(answer, "unreadable") },
+      { title: "Gold", cell: ({ gold }) => given(gold, "none") },
+      { title: "Why", cell: ({ why }) => text("td", "soft", why || NONE) },
+    ],
+  });
 }
 
 // A parsed answer in one line: items between semicolons, their parts between points.
 function shownValue(value) {
   const content = oneLine(value, "; ");
-  return content.length > 600
-    ? `${content.slice(0, 600)}… (${count(content.length)} characters)`
-    : content || "nothing";
+  return content.length > 600 ? `${content.slice(0, 600)}… (${count(content.length)} characters)` : content || "nothing";
 }
 
 function oneLine(value, between) {
   if (Array.isArray(value)) return value.map((item) => oneLine(item, " · ")).join(between);
-  if (value !== null && typeof value === "object")
-    return Array.isArray(value.tuples) ? oneLine(value.tuples, "; ") : JSON.stringify(value);
-  return String(value ?? "");
+  if (value === null || typeof value !== "object") return String(value ?? "");
+  return Array.isArray(value.tuples) ? oneLine(value.tuples, "; ") : JSON.stringify(value);
 }
 
-// ------------------------------------------------------------------ items of an extraction
-
-const ITEM_KINDS = [
-  ["found", "found"],
-  ["missed", "missed"],
-  ["spurious", "spurious"],
-];
-
+// Items of an extraction: which were found, missed and spurious, and where they stand in the document.
 function itemsOf(response) {
-  const group = ([kind, title]) => {
-    const items = response.items[kind];
-    return make(
-      "div",
-      { className: "items" },
-      make("h5", {}, make("mark", { className: `item ${kind}`, textContent: title }), ` ${count(items.length)}`),
-      items.length
-        ? make("ul", {}, ...items.map((item) => text("li", "", item.join(" · "))))
-        : text("p", "soft", "none"),
-    );
+  const group = (kind) => {
+    const items = response.items[kind].map((item) => item.join(" · "));
+    const heading = make("h5", {}, text("mark", `item ${kind}`, kind), ` ${count(items.length)}`);
+    return make("div", { className: "items" }, heading, items.length ? bullets(items) : text("p", "soft", "none"));
   };
+  const marked = response.pieces.map(({ text: content, marks }) =>
+    marks.length
+      ? make("mark", { className: `item ${marks.join(" ")}`, textContent: content, title: marks.join(" and ") })
+      : content,
+  );
+  const inDocument = () => [
+    text("h5", "", "In the document"),
+    textBox(marked, "The document with found, missed and spurious items"),
+    note("Answers carry no places: an item is marked wherever its words stand."),
+  ];
   return make(
     "div",
     { className: "extraction" },
-    response.pieces.length
-      ? make(
-          "div",
-          {},
-          text("h5", "", "In the document"),
-          textBox(markedText(response.pieces), "The document with found, missed and spurious items"),
-          note("Answers carry no places: an item is marked wherever its words stand."),
-        )
-      : null,
-    make("div", { className: "item-groups" }, ...ITEM_KINDS.map(group)),
+    marked.length ? make("div", {}, ...inDocument()) : null,
+    make("div", { className: "item-groups" }, ...["found", "missed", "spurious"].map(group)),
   );
 }
 
-const markedText = (parts) =>
-  parts.map((part) =>
-    part.marks.length
-      ? make("mark", {
-          className: `item ${part.marks.join(" ")}`,
-          textContent: part.text,
-          title: part.marks.join(" and "),
-        })
-      : part.text,
-  );
-
 // ------------------------------------------------------------------ judges, and the rest
 
-function judgesOf(response) {
+function judgesOf({ judged, judges }) {
+  const ratingsOf = (ratings) => Object.entries(ratings).map(([axis, rating]) => `${axis} ${rating}`).join(", ");
+  const verdictOf = (verdict) => termList(Object.entries(verdict).map(([axis, said]) => [axis, reasonOf(said)]));
   return make(
     "div",
     { className: "judges" },
-    text("h5", "", isNumber(response.judged) ? `Judges, together ${fixed(response.judged)}` : "Judges"),
-    ...response.judges.map((word) =>
-      folded(
-        `${word.judge}${word.point ? `, ${word.point}` : ""}: ${Object.entries(word.ratings)
-          .map(([axis, rating]) => `${axis} ${rating}`)
-          .join(", ")}`,
-        () =>
-          make(
-            "dl",
-            { className: "words" },
-            ...Object.entries(word.verdict).flatMap(([axis, said]) => [
-              text("dt", "", axis),
-              text("dd", "", reasonOf(said)),
-            ]),
-          ),
-        { open: true, className: "judge" },
-      ),
+    text("h5", "", isNumber(judged) ? `Judges, together ${fixed(judged)}` : "Judges"),
+    ...judges.map(({ judge, point, ratings, verdict }) =>
+      folded(`${judge}${point ? `, ${point}` : ""}: ${ratingsOf(ratings)}`, () => verdictOf(verdict), {
+        open: true,
+        className: "judge",
+      }),
     ),
   );
 }
@@ -301,22 +186,17 @@ function judgesOf(response) {
 function reasonOf(said) {
   if (said === null || typeof said !== "object") return String(said);
   const reason = said.explanation ?? said.reason ?? said.rationale;
-  return typeof reason === "string"
-    ? [said.score ?? said.rating, reason].filter((part) => part !== undefined).join(": ")
-    : JSON.stringify(said);
+  if (typeof reason !== "string") return JSON.stringify(said);
+  return [said.score ?? said.rating, reason].filter((part) => part !== undefined).join(": ");
 }
 
-function moreFacts(response) {
-  const found = Object.entries(response.metrics);
-  return found.length ? text("p", "note", found.map(([name, value]) => `${name} ${fixed(value)}`).join(" · ")) : null;
+function figuresOf({ metrics }) {
+  const found = Object.entries(metrics).map(([name, value]) => `${name} ${fixed(value)}`);
+  return found.length ? note(found.join(" · ")) : null;
 }
 
 function commandFor(column, key) {
   const place = overviewOf?.runs[column.run]?.place;
-  if (!data.live || !place) return null;
-  return make(
-    "p",
-    { className: "note command" },
-    make("code", { textContent: `medtasks view ${place} ${column.task} ${key}` }),
-  );
+  const words = `medtasks view ${place} ${column.task} ${key}`;
+  return data.live && place ? make("p", { className: "note command" }, text("code", "", words)) : null;
 }

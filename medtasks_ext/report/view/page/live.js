@@ -18,138 +18,73 @@ function goingOnWords(run) {
 }
 
 // What stands in place of a score.
+const UNSCORED = { done: "no score", waiting: "going on", answered: "to be scored", incomplete: "answers are missing" };
 function unscored(answer, run) {
   const task = run?.live?.under_way.find((item) => item.task === answer.task);
   if (task && task.done < task.asked) return `${count(task.done)} of ${count(task.asked)}`;
-  return (
-    { done: "no score", waiting: "going on", answered: "to be scored", incomplete: "answers are missing" }[answer.state] ??
-    answer.state
-  );
-}
-
-function liveRuns(overview) {
-  const runs = overview.runs.filter((run) => run.live);
-  return runs.length ? make("div", { className: "live-runs" }, ...runs.map(liveRun)) : null;
+  return UNSCORED[answer.state] ?? answer.state;
 }
 
 function liveRun(run) {
-  const live = run.live;
+  const { label, live } = run;
+  const problems = live.problems.map((item) => `${item.where}: ${item.what} → ${item.remedy}`);
+  const reasons = live.clusters.map((item) => `${item.cluster} ${count(item.n)}`).join(", ");
+  const faults = live.faults.map((item) => `${plural(item.n, "request")} without an answer: ${item.reason}`);
   return make(
     "section",
     { className: "live" },
-    make("h3", {}, run.label, tag("partial", ...goingOnWords(run))),
-    make("progress", {
-      max: live.asked || 1,
-      value: live.done,
-      "aria-label": `Answers of ${run.label}`,
-    }),
-    facts(live),
-    faults(live),
-    clusterLine(live),
-    underWay(live),
-    ...[...live.notes, ...live.problems.map((item) => `${item.where}: ${item.what} → ${item.remedy}`)].map((words) =>
-      text("p", "note", words),
-    ),
+    make("h3", {}, label, tag("partial", ...goingOnWords(run))),
+    make("progress", { max: live.asked || 1, value: live.done, "aria-label": `Answers of ${label}` }),
+    liveFacts(live),
+    faults.length ? bullets(faults, "faults") : null,
+    reasons ? note(`Why answers of the sample cannot be read: ${reasons}`) : null,
+    live.under_way.length ? underWay(live) : null,
+    ...[...live.notes, ...problems].map((words) => note(words)),
   );
 }
 
-function facts(live) {
-  const { answers, tasks, speed } = live;
-  const rows = [
-    ["Answers", `${count(live.done)} of ${count(live.asked)}${live.counting ? ", still counting" : ""}`],
-    ["Tasks", taskWords(tasks)],
-    ["Time left", left(live)],
-    ["Speed", speedWords(speed, live.worker)],
-    ["Cost of this call", isNumber(live.usd) ? `${live.usd.toFixed(2)} USD` : ""],
-    ["Readable", answers.read ? share(answers.readable, answers.read) : ""],
-    ["Empty", answers.answers ? share(answers.empty, answers.answers) : ""],
-    ["Cut at the budget", answers.answers ? share(answers.cut, answers.answers) : ""],
-  ];
-  return make(
-    "dl",
-    { className: "live-facts" },
-    ...rows
-      .filter(([, value]) => value)
-      .map(([name, value]) => make("div", {}, text("dt", "soft", name), text("dd", "", value))),
+function liveFacts({ answers, tasks, speed, worker, done, asked, counting, left, usd }) {
+  const states = [[tasks.under_way, "under way"], [tasks.to_be_scored, "to be scored"]];
+  const more = states.filter(([n]) => n).map(([n, words]) => `, ${count(n)} ${words}`).join("");
+  const time = left ? `about ${duration(left)}` : done < asked ? "not known yet" : "";
+  return factList(
+    [
+      ["Answers", `${count(done)} of ${count(asked)}${counting ? ", still counting" : ""}`],
+      ["Tasks", `${count(tasks.finished)} of ${count(tasks.all)} finished${more}`],
+      ["Time left", worker ? time : "nobody works on it"],
+      ["Speed", speedWords(speed, worker)],
+      ["Cost of this call", isNumber(usd) ? `${usd.toFixed(2)} USD` : ""],
+      ["Readable", answers.read ? share(answers.readable, answers.read) : ""],
+      ["Empty", answers.answers ? share(answers.empty, answers.answers) : ""],
+      ["Cut at the budget", answers.answers ? share(answers.cut, answers.answers) : ""],
+    ],
+    "live-facts",
   );
-}
-
-function taskWords(tasks) {
-  const parts = [`${count(tasks.finished)} of ${count(tasks.all)} finished`];
-  if (tasks.under_way) parts.push(`${count(tasks.under_way)} under way`);
-  if (tasks.to_be_scored) parts.push(`${count(tasks.to_be_scored)} to be scored`);
-  return parts.join(", ");
-}
-
-function left(live) {
-  if (!live.worker) return "nobody works on it";
-  if (!live.left) return live.done < live.asked ? "not known yet" : "";
-  return `about ${duration(live.left)}`;
 }
 
 function speedWords(speed, worker) {
   if (!speed) return worker ? "no answer yet" : "";
   const since = `${rate(speed.since_start)} ${speed.of}/s since the start`;
   if (!worker) return since;
-  return speed.silent > 60
-    ? `no answer for ${duration(speed.silent)}; ${since}`
-    : `${rate(speed.now)} ${speed.of}/s now, ${since}`;
-}
-
-function faults(live) {
-  return live.faults.length
-    ? make(
-        "ul",
-        { className: "faults" },
-        ...live.faults.map((item) => text("li", "", `${plural(item.n, "request")} without an answer: ${item.reason}`)),
-      )
-    : null;
-}
-
-function clusterLine(live) {
-  return live.clusters.length
-    ? text(
-        "p",
-        "note",
-        `Why answers of the sample cannot be read: ${live.clusters.map((item) => `${item.cluster} ${count(item.n)}`).join(", ")}`,
-      )
-    : null;
+  if (speed.silent > 60) return `no answer for ${duration(speed.silent)}; ${since}`;
+  return `${rate(speed.now)} ${speed.of}/s now, ${since}`;
 }
 
 function underWay(live) {
-  if (!live.under_way.length) return null;
-  const heads = ["Task under way", "Answers", "Readable", "Empty", "Cut", "Without an answer"];
-  const rows = live.under_way.map((task) =>
-    make(
-      "tr",
-      {},
-      make("th", { scope: "row", textContent: task.task }),
-      text("td", "number", `${count(task.done)} of ${count(task.asked)}`),
-      make("td", { className: "number", title: task.unread }, task.read ? share(task.readable, task.read) : NONE),
-      text("td", "number", task.answers ? percent(task.empty / task.answers) : NONE),
-      text("td", "number", task.answers ? percent(task.cut / task.answers) : NONE),
-      text("td", "number", count(task.faults)),
-    ),
-  );
-  return make(
-    "div",
-    { className: "scroll", tabIndex: 0, role: "group", "aria-label": "Tasks under way" },
-    make(
-      "table",
-      { className: "datasets" },
-      make("caption", { textContent: "Tasks under way; readable: of the answers that were read so far" }),
-      make(
-        "thead",
-        {},
-        make(
-          "tr",
-          {},
-          ...heads.map((name, place) =>
-            make("th", { scope: "col", className: place ? "number" : "", textContent: name }),
-          ),
-        ),
-      ),
-      make("tbody", {}, ...rows),
-    ),
-  );
+  const part = (name) => (task) => (task.answers ? percent(task[name] / task.answers) : NONE);
+  const readable = (task) => make("span", { title: task.unread }, task.read ? share(task.readable, task.read) : NONE);
+  return table({
+    className: "datasets",
+    caption: "Tasks under way; readable: of the answers that were read so far",
+    plain: true,
+    rows: live.under_way,
+    columns: [
+      wordColumn("task", "Task under way", { head: true }),
+      { title: "Answers", numeric: true, cell: ({ done, asked }) => `${count(done)} of ${count(asked)}` },
+      { title: "Readable", numeric: true, cell: readable },
+      { title: "Empty", numeric: true, cell: part("empty") },
+      { title: "Cut", numeric: true, cell: part("cut") },
+      numberColumn("faults", "Without an answer", { format: count }),
+    ],
+  });
 }

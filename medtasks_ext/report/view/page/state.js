@@ -1,53 +1,23 @@
-// What is shown lives in the address: `#dataset=…&a=0&only=wrong&doc=…`. An address shows the same to everyone
-// who has the page. Keys that stand at their default are left out.
+// What is chosen of a dataset stands in the address: `#dataset=…&a=0&only=wrong&doc=…`. An address shows the same to
+// everyone who has the page.
 
 const BITS = { right: 1, wrong: 2, unreadable: 4, cut: 8, empty: 16, disputed: 32, damaged: 64, waiting: 128 };
 const PER_PAGE = 50;
-//: From this difference on two graded scores differ, as a right and a wrong answer do.
+// From this difference on two graded scores differ, as a right and a wrong answer do.
 const GRADES_DIFFER = 0.2;
 
-let parameters = new URLSearchParams();
-
-const option = (key, fallback = "") => parameters.get(key) ?? fallback;
-
-function readAddress() {
-  parameters = new URLSearchParams(location.hash.slice(1));
-}
-
-function addressWith(changes, from = parameters) {
-  const next = new URLSearchParams(from);
-  for (const [key, value] of Object.entries(changes)) {
-    if (value === null || value === "") next.delete(key);
-    else next.set(key, value);
-  }
-  return `#${next}`;
-}
-
-// Go to another state. Steps from document to document leave no trail in the history.
-function change(changes, { quietly = false } = {}) {
-  const next = addressWith(changes);
-  if (next === (location.hash || "#")) return;
-  if (quietly) {
-    history.replaceState(null, "", next);
-    route();
-  } else location.hash = next;
-}
-
-const datasetAddress = (id) =>
-  data.live ? addressWith({ dataset: id }, new URLSearchParams()) : `${encodeURIComponent(id)}.html`;
+const addressWith = (changes) => address("", "", changes);
+const datasetAddress = (id) => (data.live ? `#dataset=${encodeURIComponent(id)}` : `${encodeURIComponent(id)}.html`);
 const overviewAddress = () => (data.live ? "#" : "index.html");
 
-// ------------------------------------------------------------------ the columns that are compared
-
-function columnAt(head, key, fallback) {
-  const place = Number(option(key, fallback));
-  return Number.isInteger(place) && place >= 0 && place < head.columns.length ? place : null;
-}
-
+// The columns whose answers stand beside each other; `other` is null where it is one alone.
 function chosenColumns(head) {
-  const first = columnAt(head, "a", "0") ?? 0;
-  const other =
-    option("b") === "none" ? null : columnAt(head, "b", head.columns.length > 1 ? String(first ? 0 : 1) : "-1");
+  const at = (key, fallback) => {
+    const place = Number(option(key, fallback));
+    return Number.isInteger(place) && place in head.columns ? place : null;
+  };
+  const first = at("a", "0") ?? 0;
+  const other = at("b", head.columns.length > 1 ? String(first ? 0 : 1) : "none");
   return { first, other: other === first ? null : other };
 }
 
@@ -64,45 +34,41 @@ function flipped(head, first, other, place) {
 
 const FILTERS = [
   { id: "", title: "All", key: "0" },
-  { id: "wrong", title: "Wrong", key: "1", bit: BITS.wrong },
-  { id: "unreadable", title: "Unreadable", key: "2", bit: BITS.unreadable },
-  { id: "cut", title: "Cut off", key: "3", bit: BITS.cut },
-  { id: "empty", title: "Empty", key: "4", bit: BITS.empty },
+  { id: "wrong", title: "Wrong", key: "1" },
+  { id: "unreadable", title: "Unreadable", key: "2" },
+  { id: "cut", title: "Cut off", key: "3" },
+  { id: "empty", title: "Empty", key: "4" },
   { id: "flipped", title: "Flipped", key: "5" },
-  { id: "disputed", title: "Judges disagree", key: "6", bit: BITS.disputed },
-  { id: "right", title: "Right", key: "7", bit: BITS.right },
-  { id: "damaged", title: "Damaged", key: "8", bit: BITS.damaged },
-  { id: "waiting", title: "Not scored yet", key: "9", bit: BITS.waiting },
+  { id: "disputed", title: "Judges disagree", key: "6" },
+  { id: "right", title: "Right", key: "7" },
+  { id: "damaged", title: "Damaged", key: "8" },
+  { id: "waiting", title: "Not scored yet", key: "9" },
 ];
 
-function fits(filter, head, { first, other }, place) {
+function fits(id, head, { first, other }, place) {
   const column = head.columns[first];
-  if (filter.id === "flipped") return flipped(head, first, other, place);
-  if (column.flags[place] < 0) return false;
-  return filter.bit ? has(column, place, filter.bit) : true;
+  if (id === "flipped") return flipped(head, first, other, place);
+  return column.flags[place] >= 0 && (!Object.hasOwn(BITS, id) || has(column, place, BITS[id]));
 }
 
 // Places of the documents that fit everything in the address, in the order asked for.
-function selection(head, { found, cells, clusters }) {
-  const chosen = chosenColumns(head);
+function selection(head, chosen, { found, confusion }) {
   const column = head.columns[chosen.first];
-  const filter = FILTERS.find((item) => item.id === option("only")) ?? FILTERS[0];
-  const cluster = clusters.indexOf(option("cluster"));
+  const cluster = head.cluster_names.indexOf(option("cluster"));
   const cell = option("cell");
   const searched = found && new Set(found);
-  const places = head.documents
-    .map((_, place) => place)
-    .filter(
-      (place) =>
-        fits(filter, head, chosen, place) &&
-        (cluster < 0 || column.clusters[place] === cluster) &&
-        (!cell || !cells || cells[place] === Number(cell)) &&
-        (!searched || searched.has(place)),
-    );
-  const other = chosen.other === null ? null : head.columns[chosen.other];
-  const lowest = (place) => column.scores[place] ?? 2;
-  const widest = (place) =>
-    -Math.abs((column.scores[place] ?? 0) - (other?.scores[place] ?? column.scores[place] ?? 0));
-  const rank = { lowest, widest }[option("sort")];
+  const places = [...head.documents.keys()].filter(
+    (place) =>
+      fits(option("only"), head, chosen, place) &&
+      (cluster < 0 || column.clusters[place] === cluster) &&
+      (!cell || !confusion || confusion.cells[place] === Number(cell)) &&
+      (!searched || searched.has(place)),
+  );
+  const score = (place) => column.scores[place];
+  const beside = (place) => head.columns[chosen.other]?.scores[place] ?? score(place) ?? 0;
+  const rank = {
+    lowest: (place) => score(place) ?? 2,
+    widest: (place) => -Math.abs((score(place) ?? 0) - beside(place)),
+  }[option("sort")];
   return rank ? places.sort((one, two) => rank(one) - rank(two) || one - two) : places;
 }
