@@ -15,7 +15,6 @@ NAMES = {
     "ConfigurableTask": "lm_eval.api.task",
     "TaskConfig": "lm_eval.config.task",
     "Instance": "lm_eval.api.instance",
-    "Message": "lm_eval.api.utils",
     "ContextSampler": "lm_eval.api.samplers",
     "Filter": "lm_eval.api.filter",
     "mean": "lm_eval.api.metrics",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,7 +22,7 @@ from medtasks_ext.answers.formats import AnswerFormat, Lead
 from medtasks_ext.batching import say_batch_size
 from medtasks_ext.egress import Text
 from medtasks_ext.errors import MedtasksError, near, without_frames
-from medtasks_ext.harness import LM, ConfigurableTask, Instance, Message, TaskConfig
+from medtasks_ext.harness import LM, ConfigurableTask, Instance, TaskConfig
 from medtasks_ext.metrics import likelihood
 from medtasks_ext.plain import check_server
 from medtasks_ext.prompts.dialogue import Turn, as_text, own_turns
@@ -102,6 +102,7 @@ class MedicalTask(ConfigurableTask):
         self.own["about"] = dict(self.dataset_given.record)  # with the card, so that results hold all facts
         try:
             super().__init__(config=self._complete(config), **kwargs)
+            _ = self.dataset  # from version 0.5 on, lm-eval loads it no sooner than it is read
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             theirs = [key for key in config if key not in (*_STATED, *OWN_KEYS)]
             if isinstance(error, MedtasksError) or not theirs:
@@ -361,8 +362,8 @@ class MedicalTask(ConfigurableTask):
             turn.get("a") == "" and turn.get("few_delim") and len(turns) == 1
         ):  # an example with an empty answer
             turns = [
-                Message("user", turns[0].content, tgt_delim),
-                Message("assistant", "", turn["few_delim"]),
+                replace(turns[0], _delimiter=tgt_delim),
+                replace(turns[0], role="assistant", content="", _delimiter=turn["few_delim"]),
             ]
         return turns
 

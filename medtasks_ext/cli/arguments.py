@@ -122,7 +122,7 @@ def lm_eval_config(
         raise MedtasksError(f"{config.limit:g} documents leave nothing", where="--limit", remedy="raise it")
     given = {name for name, value in vars(namespace).items() if value or value == 0}
     for name, why in refused.items():
-        if getattr(config, name) if in_files else name in given:
+        if getattr(config, name, None) if in_files else name in given:
             raise MedtasksError(f"--{name} is not for `medtasks {command}`: {why}", remedy="leave it out")
     price_of(config.metadata, "--config")  # a price that is none is said before anything is done
     return config

@@ -225,7 +225,8 @@ class LmEngine(Engine):
         for place, asked in enumerate(request.options or (dict(request.settings),)):
             self._waiting[_asked((prompt, asked))].append((request, place))
             row = request.row if request.row is not None else {}
-            yield Instance(kind, row, (prompt, asked), place, metadata=(request.task, 0, 1))
+            about = {"task_name": request.task, "doc_id": 0}
+            yield Instance(kind, row, (prompt, asked), idx=place, metadata=(*about.values(), 1), **about)
 
     def _left(self) -> list[Request]:
         left = {item.key: item for waiting in self._waiting.values() for item, _ in waiting}

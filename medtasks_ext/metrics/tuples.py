@@ -58,13 +58,13 @@ def _statistics(document: Document, gold: Any, answer: Any) -> Metrics:
         metrics["micro_f1_with_types"] = _counts(gold, answer, "typed")
     if "attributes" in gold:
         given = answer.get("attributes", {})
-        metrics["attribute_micro_f1"] = [
+        metrics["attribute_micro_f1"] = tuple(
             _counts(gold["attributes"], given, name) for name in gold["attributes"]
-        ]
+        )
     if "classes" in gold:
         given = answer.get("classes", {})
         names = sorted({*gold["classes"], *given})
-        metrics["f1_macro"] = [(name, *_counts(gold["classes"], given, name)) for name in names]
+        metrics["f1_macro"] = tuple((name, *_counts(gold["classes"], given, name)) for name in names)
     return metrics
 
 

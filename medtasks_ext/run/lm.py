@@ -238,8 +238,7 @@ def text_of(instance: Instance) -> Text:
 
 def _whose(instance: Instance) -> tuple[str, str]:
     """Task and number of the document."""
-    task, document, _ = instance.metadata
-    return str(task), str(document)
+    return str(instance.task_name), str(instance.doc_id)
 
 
 def _prompt(given: Any) -> Prompt:

@@ -114,8 +114,10 @@ def probe(
     for document, here in zip(documents, cuts, strict=True):
         for one in here:
             given = (one.prefix, {**fixed, "until": [], "max_gen_toks": one.n_tokens})
-            about = (name, f"{document['id']} cut {one.cut}", 1)
-            requests.append(Instance("generate_until", document, given, 0, about))
+            about = {"task_name": name, "doc_id": f"{document['id']} cut {one.cut}"}
+            requests.append(
+                Instance("generate_until", document, given, idx=0, metadata=(*about.values(), 1), **about)
+            )
     said, verdicts = iter(model.generate_until(requests, disable_tqdm=True)), []
     for document, here in zip(documents, cuts, strict=True):
         n_matches = sum(is_match(one.expected, next(said)) for one in here) if here else None
