@@ -42,6 +42,6 @@ def on_real_rows(record: dict[str, Any], n: int | None = None) -> dict[str, Any]
     record["loaded"]["origin"] = record["config"]["metadata"]["medtasks"]["loaded"]["origin"] = "local"
     record["n"] = record["loaded"]["n_test"] = n
     conditions = record["conditions"]
-    conditions["asked"]["rows"] |= {"source": "suite", "origin": "local", "n_of_suite": n}
-    conditions["observed"] |= {"n": n, "n_here": n, "n_held_out": 0}
+    conditions |= {"source": "suite", "origin": "local", "n_of_suite": n}
+    conditions |= {"n": n, "n_here": n, "held_out": 0}
     return record

@@ -176,9 +176,7 @@ def say_sent(folder: Path) -> None:
 
 def _served(run: Run) -> str:
     conditions = [record["conditions"] for record in run.results().values() if record.get("conditions")]
-    return served_note(
-        run.manifest.identity.asked_name, [item["observed"].get("served") or () for item in conditions]
-    )
+    return served_note(run.manifest.identity.asked_name, [item.get("served") or () for item in conditions])
 
 
 def _not_decided(run: Run) -> Iterator[str]:
@@ -257,7 +255,7 @@ def _next(run: Run, again: Sequence[str] | None) -> Iterator[str]:
 def _all_rows(record: TaskRecord) -> bool:
     """Whether the rows that were asked are at least as many as the suite states; a card takes no others."""
     loaded = record["loaded"]
-    stated = record["conditions"]["asked"]["rows"].get("n_of_suite") or 0
+    stated = record["conditions"].get("n_of_suite") or 0
     aside = loaded.get("n_held_out", 0) + loaded.get("n_dropped", 0)
     return bool(record["n"] == loaded["n_test"] and record["n"] + aside >= stated)
 

@@ -249,7 +249,7 @@ def _asked(entry: Entry, item: Experiment, ways: list[Facts]) -> Hashable:
             rows += " ".join(item.read_documents().documents if item.read_documents else [entry.label])
         except MedtasksError:
             rows += entry.label
-    way = next((one for one in ways if comparable(one, item.facts).grade != "other"), None)
+    way = next((one for one in ways if comparable(one, item.facts)), None)
     if way is None:
         ways.append(way := item.facts)
     return rows, item.n, way

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import title as title_of
-from medtasks_ext.results.conditions import comparable
+from medtasks_ext.results.conditions import moving
 from medtasks_ext.results.experiments import Entry, Experiment, differing
 from medtasks_ext.runs.choice import DRAWN
 
@@ -192,12 +192,8 @@ def _between(entries: Sequence[Entry]) -> Iterator[_Said]:
     groups: dict[tuple[str, str, str], list[str]] = {}
     for name, items in by_task.items():
         ways = dict.fromkeys(item.facts for item in items)
-        unlike = (
-            difference for pair in combinations(ways, 2) for difference in comparable(*pair).differences
-        )
-        for condition in dict.fromkeys(
-            difference.condition for difference in unlike if difference.grade == "other"
-        ):
+        unlike = (difference for pair in combinations(ways, 2) for difference in moving(*pair))
+        for condition in dict.fromkeys(difference.condition for difference in unlike):
             key = (items[0].dataset.metadata.suite, items[0].strategy, condition)
             groups.setdefault(key, []).append(name)
     for (suite, strategy, condition), names in groups.items():

@@ -326,7 +326,7 @@ def _alike(
                 ways.setdefault(items[name].facts, []).append(number)
         for one, mine in ways.items():
             for other, theirs in ways.items():
-                if comparable(one, other).grade != "other":
+                if comparable(one, other):
                     found[np.ix_(mine, theirs, [column])] = True
     return found
 

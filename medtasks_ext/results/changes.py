@@ -15,7 +15,7 @@ import numpy as np
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.strategies import SUFFIX
 from medtasks_ext.results.condition_words import value_words
-from medtasks_ext.results.conditions import comparable
+from medtasks_ext.results.conditions import differences, moving
 from medtasks_ext.results.experiments import Entry, Experiment, Fault, differing
 from medtasks_ext.stats.bootstrap import resample
 from medtasks_ext.stats.comparison import Comparison, compare, compare_resamples, least_half
@@ -116,14 +116,15 @@ def _task_change(one: Experiment, other: Experiment) -> TaskChange:
     strategies = one.strategy != other.strategy
     # what follows from another strategy; other words of the same kind do, the suite's own and others do not
     implied = {"strategy", "rows", "examples in the prompt"} if strategies else set()
-    implied |= {"wording"} if strategies and one.facts.wording == other.facts.wording else set()
+    implied |= {"wording"} if strategies and one.conditions.wording == other.conditions.wording else set()
+    unlike = dict.fromkeys(item.condition for item in differences(one.facts, other.facts) if item.known)
     return TaskChange(
         task=one.dataset.id if strategies else one.task,
         shared=shared,
         comparison=mean_change([[shared]]),
         alone=len(before.documents) + len(after.documents) - 2 * shared.n,
         flips=_flips(one.task, before, after, places),
-        differs=tuple(name for name in comparable(one.facts, other.facts).known if name not in implied),
+        differs=tuple(name for name in unlike if name not in implied),
     )
 
 
@@ -186,7 +187,7 @@ _NEVER_TESTED = {
 
 def _check_alike(one: Experiment, other: Experiment) -> None:
     """Refuse what no test may set side by side: other juries, other versions of the task."""
-    for item in comparable(one.facts, other.facts).moving:
+    for item in moving(one.facts, other.facts):
         words, remedy = _NEVER_TESTED.get(item.field, ("", ""))
         if words:
             shown = f"{value_words(item.field, item.one)} | {value_words(item.field, item.other)}"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.strategies import strategy_order, strategy_title
-from medtasks_ext.results.conditions import comparable
+from medtasks_ext.results.conditions import moving
 
 if TYPE_CHECKING:
     from medtasks_ext.results.experiments import Entry
@@ -97,9 +97,6 @@ def _ask_in_other_words(first: Entry, second: Entry) -> bool:
     conditions = {
         difference.condition
         for name in first.experiments.keys() & second.experiments.keys()
-        for difference in comparable(
-            first.experiments[name].facts, second.experiments[name].facts
-        ).differences
-        if difference.grade == "other"
+        for difference in moving(first.experiments[name].facts, second.experiments[name].facts)
     }
     return bool(conditions) and conditions <= _OF_PROMPTS

@@ -48,15 +48,7 @@ from medtasks_ext.runner.evaluate import (
     same_documents,
 )
 from medtasks_ext.runner.requests import AskedPrompt, read_prompts, readable
-from medtasks_ext.runs.conditions import Asked as AskedConditions
-from medtasks_ext.runs.conditions import (
-    Conditions,
-    Observed,
-    Rows,
-    Shots,
-    run_conditions,
-    task_conditions,
-)
+from medtasks_ext.runs.conditions import Conditions, run_conditions, task_conditions
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import (
     Identity,
@@ -405,31 +397,23 @@ class Run:
         dataset, strategy = self.registry.known(name)
         sessions, metrics = self.manifest.sessions, outcome.metrics
         k = int(task.config.num_fewshot or 0)
-        return task_conditions(
-            AskedConditions(
-                suite=dataset.metadata.suite,
-                dataset=dataset.id,
-                strategy=asked_strategy(strategy, k),
-                version=outcome.version,
-                rows=Rows(
-                    source="synthetic" if "SAMPLE_DATA" in metrics else None,
-                    n_of_suite=dataset.n_documents,
-                    documents=self.state(name).choice.words,
-                ),
-                shots=Shots(hash=pool_hash(task, k) if k else None),
-                context=self.manifest.context,
-                seed=self.manifest.identity.model["model_args"].get("seed"),
-            ),
-            Observed(
-                n=len(outcome.samples),
-                own_words_instead=self.settings.prompts != "own" and loaded["instruction"] != "official",
-                served=records.served,
-                versions=_distinct(item.versions for item in sessions) or (self.manifest.versions,),
-                engines=_distinct(item.engine for item in sessions if item.engine),
-            ).counted(records.cut),
-            run_conditions(self.manifest.record()),
-            loaded,
-            without_login(outcome.config),
+        known = task_conditions(run_conditions(self.manifest.record()), loaded, without_login(outcome.config))
+        return replace(
+            known,
+            dataset=dataset.id,
+            strategy=asked_strategy(strategy, k),
+            version=outcome.version,
+            source="synthetic" if "SAMPLE_DATA" in metrics else known.source,
+            n_of_suite=dataset.n_documents,
+            documents=self.state(name).choice.words,
+            examples=pool_hash(task, k) if k else None,
+            context=self.manifest.context,
+            seed=self.manifest.identity.model["model_args"].get("seed"),
+            n=len(outcome.samples),
+            served=records.served,
+            versions=_distinct(item.versions for item in sessions) or (self.manifest.versions,),
+            engines=_distinct(item.engine for item in sessions if item.engine),
+            **cast("dict[str, Any]", records.cut),
         )
 
     def rescore(self, report: Callable[[str, str], None]) -> None:

@@ -28,9 +28,9 @@ from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.runs.chain import Seal
 from medtasks_ext.runs.choice import Choice
-from medtasks_ext.runs.conditions import is_harmless
 from medtasks_ext.runs.outcomes import Binding
 from medtasks_ext.runs.secrets import dropped_secrets
+from medtasks_ext.runs.settings import is_harmless
 from medtasks_ext.strict import faults_of
 
 FILE = "run.json"

@@ -137,7 +137,7 @@ def test_tasks_under_other_conditions_have_no_rank(medtasks, tmp_path):
 def test_tasks_under_other_conditions_are_left_out_and_named(medtasks, tmp_path):
     write_run(tmp_path / "run", "ORG/med-8b", like("gemma-3-27b-it", SOME[:5]), **ASKED)
     with edited_json(tmp_path / "run" / "tasks" / f"{SOME[4].id}.json") as record:
-        record["conditions"]["asked"]["wording"]["kind"] = "own"
+        record["conditions"]["wording"] = "own"
     found = standing(medtasks)
     assert (found["tasks"], found["comparable"], found["official"]) == (5, 4, 4)
     assert found["reasons"] == {"wording": 1}

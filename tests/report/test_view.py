@@ -317,7 +317,7 @@ def not_sample(run):
     for file in (run / "tasks").glob("*.json"):
         with edited_json(file) as record:
             record["metrics"].pop("SAMPLE_DATA")
-            record["conditions"]["asked"]["rows"]["source"] = "suite"
+            record["conditions"]["source"] = "suite"
     with edited_json(run / "run.json") as manifest:
         manifest["identity"]["settings"]["data"] = None
 

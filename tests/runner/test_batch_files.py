@@ -183,7 +183,7 @@ def test_an_answer_is_kept_with_what_the_provider_says_of_it(results, medtasks, 
     assert record["request_id"] == results[0]["response"]["request_id"]
     assert record["usage"] == {"prompt": 10, "completion": 5, "reasoning": 3}
     task = json.loads((tmp_path / "run" / "tasks" / f"{TASKS[0]}.json").read_text())
-    assert task["conditions"]["observed"]["served"] == ["m-2026"] and task["tokens"] is not None
+    assert task["conditions"]["served"] == ["m-2026"] and task["tokens"] is not None
 
 
 def test_what_is_missing_is_named_and_written_again(results, written, medtasks, tmp_path):

@@ -48,15 +48,15 @@ def test_a_later_score_keeps_the_words_that_were_asked(medtasks, tasks_of, tmp_p
     )
     assert medtasks(*call).code == 0
     result = tmp_path / "run" / "tasks" / "medhelm_medqa.json"
-    before = json.loads(result.read_text())["conditions"]["asked"]
+    before = json.loads(result.read_text())["conditions"]
     edited(file, ("instruction: Answer", "instruction: With care, answer"), ("{version: ", "{version: 9"))
     forget()
     load._build.cache_clear()
     assert medtasks("rescore", "run").code == 0
-    after = json.loads(result.read_text())["conditions"]["asked"]
+    after = json.loads(result.read_text())["conditions"]
     assert after == {**before, "version": f"9{before['version']}"}
     assert medtasks(*call).code == 0  # which asks the words of now
-    assert json.loads(result.read_text())["conditions"]["asked"]["wording"] != before["wording"]
+    assert json.loads(result.read_text())["conditions"]["prompt"] != before["prompt"]
 
 
 def test_a_resumed_run_says_what_it_asks_from_then_on(medtasks, run, chip_ctc):

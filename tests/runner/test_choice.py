@@ -37,7 +37,7 @@ def results(folder: str, task: str = TASK) -> dict:
     """Everything that is said of a task's result, without what the call itself leaves."""
     run = Path(folder)
     stored = json.loads((run / "tasks" / f"{task}.json").read_bytes())
-    del stored["conditions"]["observed"]["versions"]
+    del stored["conditions"]["versions"]
     whole = json.loads((run / "results.json").read_bytes())
     return {
         "task": stored,
@@ -57,7 +57,7 @@ def n_of(folder: str, task: str = TASK) -> tuple[int, int, int]:
     """Documents of the result, of its conditions, and in the file of samples."""
     stored = json.loads(Path(folder, "tasks", f"{task}.json").read_bytes())
     n_samples = len(Path(folder, f"samples_{task}.jsonl").read_bytes().splitlines())
-    return stored["n"], stored["conditions"]["observed"]["n"], n_samples
+    return stored["n"], stored["conditions"]["n"], n_samples
 
 
 def test_a_larger_limit_asks_the_rest_and_scores_all(medtasks, chip_ctc, asked):

@@ -61,8 +61,8 @@ def test_outcomes_hold_the_likelihood_of_each_option_and_scores_follow(medtasks,
         assert sample["acc"] == float(sample["doc"]["gold"] == "neutral")
     record = read(run / RESULT)
     assert record["metrics"]["acc"] == sum(sample["acc"] for sample in samples) / 10
-    asked = record["conditions"]["asked"]
-    assert asked["strategy"] == "likelihood" and asked["layout"]["target_delimiter"] == " "
+    asked = record["conditions"]
+    assert asked["strategy"] == "likelihood" and asked["delimiter"] == " "
     assert "budget" not in asked and "decoding" not in asked
 
 
@@ -93,7 +93,7 @@ def test_what_a_crash_cut_off_is_asked_again_and_no_more(medtasks, monkeypatch, 
 def test_examples_are_a_condition(medtasks, tmp_path):
     ask(medtasks, "--num_fewshot", "2", out="whole")
     whole = read(tmp_path / "whole" / RESULT)
-    assert whole["conditions"]["asked"]["strategy"] == "likelihood_2_shot"
+    assert whole["conditions"]["strategy"] == "likelihood_2_shot"
     assert "relation: " in lines(tmp_path / "whole" / SAMPLES)[0]["arguments"][0][0]
 
 

@@ -336,7 +336,7 @@ def _share(value: float | None) -> str:
 
 
 def _asked(items: Sequence[Experiment]) -> str:
-    official = sum(item.facts.wording == "official" for item in items)
+    official = sum(item.conditions.wording == "official" for item in items)
     states = confirmed_words(counted(item.confirmed.state for item in items), len(items))
     return f"{official} of {len(items)} tasks were asked in their suite's own words; {states}."
 
