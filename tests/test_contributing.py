@@ -167,7 +167,8 @@ def test_what_follows_from_the_new_task_is_built_and_locked(copy):
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
     built = (tree / "build/tasks/medhelm/falls_clinic/cot.yaml").read_text()
-    assert f"task: {TASK}_cot\n" in built and "medhelm_admin_cot_tasks" in built
+    assert f"task: {TASK}_cot\n" in built
+    assert f"  - {TASK}_cot\n" in (tree / "build/tasks/groups/medhelm_admin_cot.yaml").read_text()
     before, after = ((root / "tasks.lock").read_text().splitlines() for root in (ROOT, tree))
     (added,) = set(after) - set(before)
     assert added.startswith(f"{TASK} 1-A ") and set(before) < set(after)

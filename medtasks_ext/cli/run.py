@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runner.run import Run
 
-_DESCRIPTION = """Run tasks, groups or tags, any mix of names, with lm-eval's own flags and --config files.
+_DESCRIPTION = """Run tasks or groups, any mix of names, with lm-eval's own flags and --config files.
 The model is loaded once, and every response is stored as soon as it is there. The same command
 continues an interrupted run; nothing is paid twice. First, one question is asked and the answer
 is checked. A missing chat template, reasoning or an answer that never ends, an empty answer, and

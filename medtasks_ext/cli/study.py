@@ -192,7 +192,7 @@ def difficulty(
 
 @asks_jury("Jury file with one model, which labels.")
 def departments(
-    tasks: Annotated[str, typer.Option(help="Whose questions: tasks, groups, tags.")],
+    tasks: Annotated[str, typer.Option(help="Whose questions: tasks or groups.")],
     sample: Annotated[Path | None, typer.Option(help="People's labels: task, id, department.")] = None,
     data: Origin = None,
     out: Annotated[str, out_option("Folder for TASK.json.")] = "departments",

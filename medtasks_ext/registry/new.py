@@ -210,13 +210,13 @@ def _home(tasks: Registry) -> Path:
 
 
 def _check_name(tasks: Registry, task: str, name: str, folder: Path) -> None:
-    if not _ID.fullmatch(name) or name.endswith(("_cot", "_5shot", "_tasks")):
+    if not _ID.fullmatch(name) or name.endswith(("_cot", "_5shot")):
         remedy = "use lower-case letters, digits and single underscores, not _cot, _5shot or _tasks last"
         raise MedtasksError(f"{name!r} is no name of a dataset", where="--id", remedy=remedy)
     if folder.exists():
         raise MedtasksError("there is such a folder", where=folder, remedy="choose another --id, or edit it")
     for whole in (task + suffix for suffix in SUFFIX.values()):
-        for what, names in (("task", tasks.tasks), ("group", tasks.groups), ("tag", tasks.tags)):
+        for what, names in (("task", tasks.tasks), ("group", tasks.groups)):
             if whole in names:
                 what = f"{whole!r} is the name of a {what}"
                 raise MedtasksError(what, where="--id", remedy="choose another name")

@@ -213,7 +213,7 @@ def group_changes(changes: Sequence[Shared], tasks: Registry) -> list[Json]:
     suites = suite_groups(tasks)
     by_name = {change.row["name"]: change for change in changes}
     found = []
-    for group in tasks.groups:
+    for group in tasks.listed:
         parts = [[by_name[name] for name in part if name in by_name] for part in tasks.parts(group)]
         shared = [part for part in parts if part]
         if sum(map(len, shared)) >= (1 if group in suites else SMALLEST_GROUP):
