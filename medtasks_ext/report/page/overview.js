@@ -76,7 +76,6 @@ function atAGlance() {
 }
 
 function thingsToKnow() {
-  const differences = report.differences.map((item) => item.text);
   const faults = report.faults.map(({ where, what, remedy }) => [
     make("code", { textContent: where }),
     ": ",
@@ -88,8 +87,8 @@ function thingsToKnow() {
     "section",
     { id: "know" },
     make("h3", { textContent: "Know before comparing" }),
-    differences.length
-      ? bullets(differences, "differences")
+    report.differences.length
+      ? bullets(report.differences, "differences")
       : note("No differences in settings were found between entries of one model, or between tasks of one group."),
     faults.length
       ? make(

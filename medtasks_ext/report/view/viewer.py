@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -174,7 +173,7 @@ class Viewer:
         if what == "rows":
             return [page.row(place) for place in _places(query.get("places", ""), len(page.keys))]
         if what == "document":
-            return asdict(page.document(self.place(page, query.get("document", "")), whole="whole" in query))
+            return page.document(self.place(page, query.get("document", "")), whole="whole" in query)
         raise MedtasksError(f"no such question: {what}", where="medtasks view", remedy="reload the page")
 
     @staticmethod
