@@ -25,7 +25,7 @@ from medtasks_ext.results.drawn import Nearness
 from medtasks_ext.results.frames import records
 from medtasks_ext.results.labels import is_within
 from medtasks_ext.results.models import WEIGHTS, facts_of, size_of
-from medtasks_ext.stats.intervals import Interval, width_as_sd
+from medtasks_ext.stats.intervals import sample_sizes
 from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
@@ -292,7 +292,7 @@ def _results(report: Report, place: Mapping[str, int]) -> Json:
         "low": of_own(low),
         "high": of_own(high),
         "rough": of_own(1 if one else None for one in rough),
-        "sd": of_own(map(_sd, low, high)),
+        "size": of_own(_sizes(scores["value"], low, high, of_all["n"])),
         "n": of_all["n"],
         **{name: of_own(of_all[name]) for name in ("valid", "cut", "unclosed")},
         "sd_of_gain": of_own(_sd_of_gain(report, entry, item) for _, entry, item in pairs),
@@ -311,9 +311,14 @@ def _results(report: Report, place: Mapping[str, int]) -> Json:
     }
 
 
-def _sd(low: float | None, high: float | None) -> float | None:
-    """Of a score: means over the tasks that a reader chooses get their intervals from it."""
-    return None if low is None or high is None else width_as_sd(Interval(low, high))
+def _sizes(*columns: Sequence[float | None]) -> list[float]:
+    """Documents that the interval of each score is worth; NaN where it has none.
+
+    Means over the tasks that a reader chooses get their intervals from it, by the rule of `of_tasks`.
+    """
+    score, low, high, n = (np.array(column, dtype=float) for column in columns)
+    found: list[float] = np.where(np.isnan(low), np.nan, sample_sizes(score, low, high, n)).tolist()
+    return found
 
 
 def _sd_of_gain(report: Report, entry: Entry, item: Experiment) -> float | None:

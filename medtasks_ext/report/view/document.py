@@ -32,7 +32,8 @@ def document_view(key: str, columns: Sequence[Column], places: Sequence[int | No
 
     `places`: of the document in each column; None, as the response is, where the column does not have it.
     """
-    target, responses = "", list[Json | None]()
+    responses: list[Json | None] = []
+    target = ""
     for column, place in zip(columns, places, strict=True):
         if place is None:
             responses.append(None)
