@@ -10,8 +10,7 @@ from medtasks_ext.registry.rights import restrictions
 from medtasks_ext.registry.strategies import strategy_order, strategy_title
 from medtasks_ext.report.axes import axis_titles
 from medtasks_ext.report.card.facts import SAMPLES_FILE, URL, command, group_rows, scored
-from medtasks_ext.report.pictures.draw import svg
-from medtasks_ext.report.pictures.spec import Value, looks_of, picture, themes
+from medtasks_ext.report.pictures.spec import Value, looks_of, picture, svg, themes
 from medtasks_ext.report.standing import (
     ends_of,
     measured_words,
