@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.egress import SERVICES, Egress, hold
 from medtasks_ext.engines.engine import Done, Engine, Feed
-from medtasks_ext.engines.faults import withheld
 from medtasks_ext.engines.records import (
     Answer,
     Fault,
@@ -26,6 +25,7 @@ from medtasks_ext.engines.records import (
     Usage,
     likeliest,
 )
+from medtasks_ext.engines.replies import withheld
 from medtasks_ext.harness import Instance
 from medtasks_ext.privacy import what_happened
 from medtasks_ext.prompts.counting import tokenizer_of

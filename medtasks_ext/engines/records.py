@@ -132,6 +132,7 @@ class Fault:
     usage: Usage | None = None  # of a reply that came all the same
     cost: float | None = None  # US dollars of that reply
     request_id: str = ""  # of the server
+    after: float | None = None  # seconds after which the server asks to come back, while it is asked
 
     @property
     def in_words(self) -> str:

@@ -241,7 +241,7 @@ class Judging:
 
     def _see_fault(self, fault: Fault, asker: _Asker) -> None:
         name, why = asker.judge.name, fault.reason if fault.kind.ends_all else ""
-        if fault.kind.is_transient and asker.judge_engine.is_exhausted(fault):
+        if fault.kind.is_transient and not asker.judge_engine.may_pass(fault):
             self._given_up[name] += 1
             if self._given_up[name] >= MAX_GIVEN_UP:
                 why = f"{self._given_up[name]} requests in a row failed ({fault.reason})"

@@ -13,11 +13,19 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from medtasks_ext.atomic import atomic_file, check_regular
-from medtasks_ext.engines.completion import FILTERED, Reader, chat_answer, text_answer
+from medtasks_ext.engines.api import after_thinking, payload, prepared, reader_of
 from medtasks_ext.engines.engine import WAIT_SECONDS, Done, Engine, Feed
-from medtasks_ext.engines.faults import ServerNames, error_message, is_filtered, status_fault
-from medtasks_ext.engines.payload import after_thinking, payload, prepared, reader_of
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request
+from medtasks_ext.engines.replies import (
+    FILTERED,
+    Reader,
+    Server,
+    chat_answer,
+    error_message,
+    is_filtered,
+    status_fault,
+    text_answer,
+)
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.jsonfile import Json, JsonError, parse_json
 from medtasks_ext.runner.asking import RunAsker
@@ -33,7 +41,7 @@ if TYPE_CHECKING:
     from medtasks_ext.harness import Task, TemplateAPI
 
 _URLS: Mapping[Reader, str] = {chat_answer: "/v1/chat/completions", text_answer: "/v1/completions"}
-_ASKED = ServerNames("the server of the batch", "the model of the batch", "the key of the batch")
+_ASKED = Server("the server of the batch", "the model of the batch", "the key of the batch")
 
 
 def interface_of(model: str) -> tuple[str, Reader]:

@@ -75,7 +75,7 @@ def test_a_completions_server_gives_what_lm_eval_gets_from_it_in_one_request(ser
 
 
 def ready(lm, asked: Request) -> Request:
-    from medtasks_ext.engines.payload import prepared
+    from medtasks_ext.engines.api import prepared
 
     found = prepared(lm, asked)
     assert isinstance(found, Request), found

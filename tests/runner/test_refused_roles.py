@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from medtasks_ext.engines.faults import ServerNames, status_fault
+from medtasks_ext.engines import replies
 from medtasks_ext.registry import registry
 from tests.conftest import write_jsonl
 from tests.judge.server import Reply, Server
@@ -120,7 +120,9 @@ def test_a_tokenizers_own_template_ends_its_task_alone(medtasks, rows, tmp_path)
     ],
 )
 def test_what_servers_say_of_roles_is_understood(says):
-    fault = status_fault(400, {"error": {"message": says}}, ServerNames("http://127.0.0.1"), quote=False)
+    fault = replies.status_fault(
+        400, {"error": {"message": says}}, replies.Server("http://127.0.0.1"), quote=False
+    )
     assert fault.reason == "the model's chat template refuses the roles of the turns (HTTP 400)"
 
 
@@ -133,5 +135,7 @@ def test_what_servers_say_of_roles_is_understood(says):
     ],
 )
 def test_other_refusals_keep_their_own_words(status, says):
-    fault = status_fault(status, {"error": {"message": says}}, ServerNames("http://127.0.0.1"), quote=False)
+    fault = replies.status_fault(
+        status, {"error": {"message": says}}, replies.Server("http://127.0.0.1"), quote=False
+    )
     assert "roles" not in fault.reason
