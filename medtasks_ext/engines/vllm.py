@@ -19,7 +19,6 @@ from dataclasses import replace
 from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from medtasks_ext.engines import watcher
 from medtasks_ext.engines.engine import WAIT_SECONDS, Done, Engine, Feed, Tasks
 from medtasks_ext.engines.likelihood import knows_ids, option_likelihoods
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request, Usage
@@ -104,6 +103,7 @@ def load(model_args: Mapping[str, Any], extra: Mapping[str, Any]) -> VllmEngine:
     from vllm.usage.usage_lib import UsageContext
     from vllm.v1.engine.async_llm import AsyncLLM
 
+    from medtasks_ext.engines import watcher
     from medtasks_ext.harness import VLLM
 
     own = deepcopy(dict(model_args))
