@@ -76,47 +76,12 @@ class Engine(ABC):
         """Free what the engine holds."""
 
 
-class Tasks:
-    """Work under way in a loop: at the end of its block it is waited for, and the first error ends it all.
-
-    Args:
-        changed: set when some has ended.
-    """
-
-    def __init__(self, changed: asyncio.Event) -> None:
-        self._all, self._changed = set[asyncio.Task[None]](), changed
-        self.error: BaseException | None = None
-
-    def __len__(self) -> int:
-        return len(self._all)
-
-    def begin(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._all.add(task)
-        task.add_done_callback(self._ended)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._all.discard(task)
-        if not task.cancelled():
-            self.error = self.error or task.exception()
-        self._changed.set()
-
-    async def wait(self) -> None:
-        """Until something has changed."""
-        self._changed.clear()
-        await self._changed.wait()
-
-    async def __aenter__(self) -> Tasks:
-        return self
-
-    async def __aexit__(self, kind: object, *_: object) -> None:
-        try:
-            while self._all and not (kind or self.error):
-                await self.wait()
-        finally:
-            left = list(self._all)
-            for task in left:
-                task.cancel()
-            await asyncio.gather(*left, return_exceptions=True)
-        if self.error and not kind:
-            raise self.error
+async def together(works: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Do all works beside each other; the first error ends them all."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

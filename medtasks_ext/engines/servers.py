@@ -29,7 +29,7 @@ from itertools import islice
 from typing import Any
 
 from medtasks_ext.egress import Egress, Text, is_loopback
-from medtasks_ext.engines.engine import WAIT_SECONDS, Done, Engine, Feed, Tasks
+from medtasks_ext.engines.engine import WAIT_SECONDS, Done, Engine, Feed, together
 from medtasks_ext.engines.http import Client, Clock
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request
 from medtasks_ext.engines.replies import Reader, Server
@@ -230,44 +230,45 @@ class ServerEngine(Engine):
 
     async def _ask(self, feed: Feed, done: Done) -> None:
         self.ended, self._stopped, self._loop = None, False, asyncio.get_running_loop()
-        self._changed, self._turn = asyncio.Event(), asyncio.Lock()  # of tries that wait for a place
+        self._changed, self._new, self._further = asyncio.Event(), asyncio.Lock(), asyncio.Lock()
         async with AsyncExitStack() as opened:
             clients = [await opened.enter_async_context(self.client(one)) for one in self._servers]
             self.endpoints = [Endpoint(client) for client in clients]
             self._record = "", self.endpoints[0]  # of the last new request, and where it went
-            async with Tasks(self._changed) as tasks:
-                while taken := await self._next(feed, tasks):
-                    tasks.begin(self._work(*taken, done))
+            most = self.window + max(self.window, LEAST_WAITING)
+            await together(self._work(feed, done) for _ in range(most))
 
-    async def _next(self, feed: Feed, tasks: Tasks) -> tuple[Request, Endpoint] | None:
+    async def _work(self, feed: Feed, done: Done) -> None:
+        """Ask requests, one after the other."""
+        while taken := await self._next(feed):
+            outcome = await self._outcome(*taken)
+            if isinstance(outcome, Fault) and outcome.kind.ends_all:
+                self.give_up(outcome)
+            done(taken[0], outcome)
+
+    async def _next(self, feed: Feed) -> tuple[Request, Endpoint] | None:
         """The next request and its place, as soon as a server may be asked; None if there is none any more.
 
         A thread waits for the feed, which cannot wake this loop.
         """
-        while not (self.ended or feed.over or tasks.error):
-            # a further try that waits for a place comes before requests that are new
-            full = self._turn.locked() or len(tasks) >= self.window + max(self.window, LEAST_WAITING)
-            if full or not (endpoint := self._free()):
-                await self._wait()
-            elif left := self._pace.left:
-                await endpoint.client.pause(min(left, WAIT_SECONDS))
-            elif request := feed.take():
-                self._pace.wait()
-                record, kept = self._record
-                if request.record and request.record == record and kept.follows_on:
-                    endpoint = kept
-                self._record = request.record, endpoint
-                endpoint.under_way += 1
-                return request, endpoint
-            else:
-                await asyncio.to_thread(feed.wait, WAIT_SECONDS)
+        async with self._new:
+            while not (self.ended or feed.over):
+                # a further try that waits for a place comes before requests that are new
+                if self._further.locked() or not (endpoint := self._free()):
+                    await self._wait()
+                elif left := self._pace.left:
+                    await endpoint.client.pause(min(left, WAIT_SECONDS))
+                elif request := feed.take():
+                    self._pace.wait()
+                    record, kept = self._record
+                    if request.record and request.record == record and kept.follows_on:
+                        endpoint = kept
+                    self._record = request.record, endpoint
+                    endpoint.under_way += 1
+                    return request, endpoint
+                else:
+                    await asyncio.to_thread(feed.wait, WAIT_SECONDS)
         return None
-
-    async def _work(self, request: Request, endpoint: Endpoint, done: Done) -> None:
-        outcome = await self._outcome(request, endpoint)
-        if isinstance(outcome, Fault) and outcome.kind.ends_all:
-            self.give_up(outcome)
-        done(request, outcome)
 
     async def _outcome(self, request: Request, endpoint: Endpoint) -> Outcome:
         tries = maybe_paid = 0
@@ -337,7 +338,7 @@ class ServerEngine(Engine):
 
     async def _place(self) -> Endpoint | None:
         """A place for a further try; None once nothing is sent again."""
-        async with self._turn:
+        async with self._further:
             while not self._stopped:
                 if found := self._free():
                     found.under_way += 1

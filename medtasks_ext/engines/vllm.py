@@ -19,7 +19,7 @@ from dataclasses import replace
 from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from medtasks_ext.engines.engine import WAIT_SECONDS, Done, Engine, Feed, Tasks
+from medtasks_ext.engines.engine import WAIT_SECONDS, Done, Engine, Feed, together
 from medtasks_ext.engines.likelihood import knows_ids, option_likelihoods
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request, Usage
 from medtasks_ext.errors import MedtasksError
@@ -234,15 +234,31 @@ class VllmEngine(Engine):
         self.lm.model.call(self._ask(feed, done))
 
     async def _ask(self, feed: Feed, done: Done) -> None:
-        self.under_way = [0] * len(self.under_way)
-        async with Tasks(asyncio.Event()) as tasks:
-            while not (feed.over or tasks.error):
-                if len(tasks) >= self.window:
-                    await tasks.wait()
-                elif request := feed.take():
-                    tasks.begin(self._answer(request, self._replica(request), done))
-                else:
+        self.under_way, turn = [0] * len(self.under_way), asyncio.Lock()
+        await together(self._work(feed, done, turn) for _ in range(self.window))
+
+    async def _work(self, feed: Feed, done: Done, turn: asyncio.Lock) -> None:
+        """Answer requests, one after the other; a thread waits for the feed, which cannot wake this loop."""
+        while True:
+            async with turn:
+                while not (request := feed.take()):
+                    if feed.over:
+                        return
                     await asyncio.to_thread(feed.wait, WAIT_SECONDS)
+                replica = self._replica(request)
+            try:
+                outcome = await self._outcome(request, replica if len(self.under_way) > 1 else None)
+            except Exception as error:  # vLLM has seen tokens and settings only, so its words hold no row
+                said = error.__cause__ or error
+                reason = f"{type(said).__name__}: {said}".splitlines()[0]
+                if self.lm.model.llm_engine.errored:
+                    raise MedtasksError(
+                        f"vLLM's engine has died ({reason})", where="vLLM", remedy=MEMORY_REMEDY
+                    ) from None
+                outcome = Fault(FaultKind.ENGINE, f"vLLM does not answer the request: {reason}")
+            finally:
+                self.under_way[replica] -= 1
+            done(request, outcome)
 
     def _replica(self, request: Request) -> int:
         record, replica = self._record
@@ -251,21 +267,6 @@ class VllmEngine(Engine):
         self._record = request.record, replica
         self.under_way[replica] += 1
         return replica
-
-    async def _answer(self, request: Request, replica: int, done: Done) -> None:
-        try:
-            outcome = await self._outcome(request, replica if len(self.under_way) > 1 else None)
-        except Exception as error:  # vLLM has seen tokens and settings only: its words hold no text of a row
-            said = error.__cause__ or error
-            reason = f"{type(said).__name__}: {said}".splitlines()[0]
-            if self.lm.model.llm_engine.errored:
-                raise MedtasksError(
-                    f"vLLM's engine has died ({reason})", where="vLLM", remedy=MEMORY_REMEDY
-                ) from None
-            outcome = Fault(FaultKind.ENGINE, f"vLLM does not answer the request: {reason}")
-        finally:
-            self.under_way[replica] -= 1
-        done(request, outcome)
 
     async def _outcome(self, request: Request, replica: int | None) -> Outcome:
         def ask(tokens: Sequence[int], parameters: SamplingParams) -> Coroutine[Any, Any, RequestOutput]:

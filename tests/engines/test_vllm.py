@@ -75,7 +75,7 @@ class Pretends:
     async def generate(self, prompt, parameters, name, *, lora_request, data_parallel_rank):
         [token], replica = prompt["prompt_token_ids"], data_parallel_rank or 0
         if self.errored:
-            raise RuntimeError("dead")
+            raise RuntimeError("no memory")
         if token in self.refuses:
             raise self.refuses[token]
         came = asyncio.get_running_loop().create_future()
