@@ -134,7 +134,7 @@ def contamination(context: typer.Context) -> int:
         loaded = model.create_model(config)
         engine, tokenizer = loaded.engine(say=say, egress=egress), ModelTokenizer(loaded.lm)
         if tokenizer.is_remote:  # the server is given the texts before they are cut
-            hold(place := egress.place(engine.address), egress)
+            hold(place := egress.place(engine.addresses[0]), egress)
             for text in texts:
                 egress.record(place, text)
         with closing(Remembering(loaded.lm, engine, answers, identity.digest)) as lm:

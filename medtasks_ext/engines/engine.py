@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from medtasks_ext.egress import Egress, Text
@@ -45,7 +45,7 @@ class Engine(ABC):
     local: bool = True
     keeps_prefixes: bool = False  # whether it keeps the beginnings of prompts that it has read
     sends: bool = True  # False for one that only notes what is asked, which costs nothing yet
-    address: str = ""  # of the server that gets the prompts; empty where no server does
+    addresses: Sequence[str] = ()  # of the servers that get the prompts
     egress: Egress | None = None  # which servers may receive which text; None for the environment's policy
     ended: Fault | None = None  # why the last run ended before its feed did; None if it did not
     #: asked before a request is sent once more after a fault: whether it may be, None if not now
@@ -54,8 +54,9 @@ class Engine(ABC):
     later: Callable[[Request], None] = staticmethod(lambda request: None)
 
     def check(self, texts: Iterable[Text]) -> None:
-        if self.address:
-            (self.egress or Egress.of()).check(self.address, texts)
+        held = list(texts)
+        for address in self.addresses:
+            (self.egress or Egress.of()).check(address, held)
 
     def prepare(self, request: Request) -> Request | Fault:
         """Make a request ready to be sent, in the thread that builds requests: tokens, for example."""

@@ -75,7 +75,7 @@ class LmEngine(Engine):
     ) -> None:
         self._model: Any = model
         self._say = say
-        self.address, self.egress = address_of(model), egress or Egress.of()
+        self.addresses, self.egress = addresses_of(model), egress or Egress.of()
         self._rows = 0  # of a batch at most; 0 of a model that is not asked for its size
         self._tokens, self._room = 1, None  # of a request at most; rows times tokens that fitted
         if vars(model).keys() >= {"batch_size_per_gpu", "max_batch_size"}:
@@ -115,7 +115,7 @@ class LmEngine(Engine):
         return group
 
     def _answer(self, group: list[Request]) -> None:
-        group = self._permitted(group) if self.address else group
+        group = self._permitted(group) if self.addresses else group
         if group and self._rows:
             self._tokens = max(1, self._longest(group))
             fit = self._rows if self._room is None else self._room // self._tokens
@@ -130,7 +130,7 @@ class LmEngine(Engine):
 
     def _permitted(self, group: list[Request]) -> list[Request]:
         assert self.egress is not None
-        place = self.egress.place(self.address)
+        place = self.egress.place(self.addresses[0])
         hold(place, self.egress)  # lm-eval's own clients ask
         for request in group:
             if not place.permits(request.text):
@@ -218,12 +218,13 @@ class LmEngine(Engine):
         return Usage(self._count(request.prompt), sum(map(self._count, written)))
 
 
-def address_of(model: LM) -> str:
+def addresses_of(model: LM) -> list[str]:
+    """Of the service that a model asks, where it asks one."""
     given = getattr(model, "base_url", None) or getattr(model, "api_base", None)
     if isinstance(given, str) and given:
-        return given if "//" in given else f"//{given}"
+        return [given if "//" in given else f"//{given}"]
     modules = {kind.__module__ for kind in type(model).__mro__}
-    return next((address for module, address in SERVICES.items() if module in modules), "")
+    return [address for module, address in SERVICES.items() if module in modules][:1]
 
 
 def keep_tokenizers_apart(model: LM) -> None:

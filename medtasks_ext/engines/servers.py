@@ -22,13 +22,13 @@ import random
 import time
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from medtasks_ext.egress import Egress, Text, is_loopback
+from medtasks_ext.egress import Egress, is_loopback
 from medtasks_ext.engines.engine import WAIT_SECONDS, Done, Engine, Feed, together
 from medtasks_ext.engines.http import Client, Clock
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request
@@ -179,16 +179,10 @@ class ServerEngine(Engine):
         self._servers, self._max_retries, self._read = servers, max_retries, read
         self._pace, self._quotes, self._say, self._clock = pace or Pace(None), quotes, say, clock
         self.window = sum(one.connections for one in servers)
-        self.address, self.egress = servers[0].url, egress or Egress.of()
+        self.addresses, self.egress = [one.url for one in servers], egress or Egress.of()
         self.local = all(is_loopback(one.url) for one in servers)
         self._loop: asyncio.AbstractEventLoop | None = None
         self.endpoints: list[Endpoint] = []
-
-    def check(self, texts: Iterable[Text]) -> None:
-        assert self.egress is not None
-        held = list(texts)
-        for server in self._servers:
-            self.egress.check(server.url, held)
 
     @abstractmethod
     def body(self, request: Request) -> Any: ...

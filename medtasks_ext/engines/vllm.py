@@ -7,6 +7,7 @@ stands vLLM's asynchronous engine, in a loop and a thread of its own.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import itertools
 import signal
 import sys
@@ -47,6 +48,7 @@ class AskedModel:
         self.llm_engine = engine
         self._numbers, self._loop = itertools.count(), asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, name="vLLM", daemon=True).start()
+        atexit.register(self.close)
 
     async def output(
         self, tokens: Sequence[int], parameters: SamplingParams, lora: Any, replica: int | None = None
@@ -89,8 +91,10 @@ class AskedModel:
 
     def close(self) -> None:
         """The loop goes on, for what vLLM ends in it."""
-        self.llm_engine.shutdown()
-        del self.llm_engine  # at the end of Python it could not be freed without a message
+        atexit.unregister(self.close)
+        # kept until the end of Python, it could not be freed without a message
+        if engine := vars(self).pop("llm_engine", None):
+            engine.shutdown()
 
 
 def load(model_args: Mapping[str, Any], extra: Mapping[str, Any]) -> VllmEngine:
