@@ -91,9 +91,9 @@ def _short(entries: Sequence[Entry]) -> Iterator[_Said]:
     """Tasks whose rows here are fewer than the suite's."""
     for entry in entries:
         less = {
-            item.task: item.coverage.words
+            item.task: item.in_part
             for item in entry.experiments.values()
-            if item.score is not None and item.coverage.lacks_rows and not item.limited
+            if item.score is not None and item.lacks_rows and not item.limited
         }
         if less:
             first = next(iter(less))

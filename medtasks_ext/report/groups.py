@@ -182,7 +182,7 @@ def _computed(
     cut = layout.means([item.share_cut("answers_cut") for item in items])
     late = np.array([item.score is not None and item.covered < 1 for item in items])
     some = np.array([item.score is not None and item.limited for item in items])
-    lacks = np.array([item.score is not None and item.coverage.short for item in items])
+    lacks = np.array([item.score is not None and bool(item.missing) for item in items])
     other = np.array([bool(item.unlike_the_paper) for item in items]) & has
     scores = _rounded([row.score for row in rows])
     lows = _rounded([row.interval.low if row.interval else None for row in rows])

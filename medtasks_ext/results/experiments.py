@@ -62,42 +62,6 @@ class Fault:
         return f"{self.where}: {self.what}\n  → {self.remedy}"
 
 
-@dataclass(frozen=True)
-class Coverage:
-    answers: int  # documents that were answered
-    here: int | None  # documents of the rows that were read; None where nobody counted
-    rows: int  # rows that are accounted for: those here, and those that serve as examples or have no gold
-    of_suite: int | None  # rows that the suite states; None where it states none, and of synthetic rows
-    judged: float  # share of the answers that were judged, of those that are to be
-    faulty: int = 0  # rows that were left out for their faults
-
-    @property
-    def short(self) -> bool:
-        return (self.here is not None and self.answers < self.here) or self.lacks_rows or self.faulty > 0
-
-    @property
-    def lacks_rows(self) -> bool:
-        return self.of_suite is not None and self.rows < self.of_suite
-
-    @property
-    def whole(self) -> bool:
-        return not self.short and self.judged == 1
-
-    @property
-    def words(self) -> str:
-        """n of n; empty where nothing is missing."""
-        missing = []
-        if self.lacks_rows:
-            missing.append(f"{self.rows:,} of the suite's {self.of_suite:,} rows")
-        if self.here is not None and self.answers < self.here:
-            missing.append(f"{self.answers:,} of {self.here:,} answers")
-        if self.faulty:
-            missing.append(f"{self.faulty:,} faulty rows left out")
-        if self.judged < 1:
-            missing.append(f"{self.judged:.0%} of the judgements")
-        return ", ".join(missing)
-
-
 @dataclass
 class Experiment:
     task: str  # its name, strategy suffix included
@@ -180,18 +144,38 @@ class Experiment:
         """Share of its answers that were judged, where judges score it; else 1."""
         return 1.0 if self.conditions.judged is None else self.conditions.judged
 
+    @property
+    def rows(self) -> int:
+        """That are accounted for: those here, and those that serve as examples or have no gold."""
+        return self.n if self.printed is not None else self.conditions.accounted or 0
+
+    @property
+    def rows_of_suite(self) -> int | None:
+        """None where it states none, and of synthetic rows."""
+        unstated = self.sample or self.printed is not None
+        return None if unstated else self.conditions.n_of_suite or None
+
+    @property
+    def lacks_rows(self) -> bool:
+        return self.rows < (self.rows_of_suite or 0)
+
     @cached_property
-    def coverage(self) -> Coverage:
-        record, printed = self.conditions, self.printed is not None
-        stated = record.n_of_suite or 0
-        return Coverage(
-            answers=self.n,
-            here=record.n_here,
-            rows=self.n if printed else record.accounted or 0,
-            of_suite=None if self.sample or printed or not stated else stated,
-            judged=self.covered,
-            faulty=record.n_faulty or 0,
-        )
+    def missing(self) -> list[str]:
+        """Rows and answers that are not there, n of n in words."""
+        here, faulty, missing = self.conditions.n_here, self.conditions.n_faulty, []
+        if self.lacks_rows:
+            missing.append(f"{self.rows:,} of the suite's {self.rows_of_suite:,} rows")
+        if here is not None and self.n < here:
+            missing.append(f"{self.n:,} of {here:,} answers")
+        if faulty:
+            missing.append(f"{faulty:,} faulty rows left out")
+        return missing
+
+    @property
+    def in_part(self) -> str:
+        """What is not there, judgements among it, in words; empty where nothing is missing."""
+        judgements = [f"{self.covered:.0%} of the judgements"] if self.covered < 1 else []
+        return ", ".join([*self.missing, *judgements])
 
     @cached_property
     def beside_the_paper(self) -> tuple[Difference, ...] | None:
@@ -222,11 +206,11 @@ class Experiment:
     @property
     def may_stand_beside(self) -> bool:
         """Whether it may be ranked among the results of the suite's paper."""
-        return self.coverage.whole and not self.unlike_the_paper
+        return not self.in_part and not self.unlike_the_paper
 
     @property
     def whole(self) -> bool:
-        return self.coverage.whole and not self.limited
+        return not self.in_part and not self.limited
 
     @property
     def bounds(self) -> tuple[float, float] | None:

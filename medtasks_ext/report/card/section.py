@@ -337,7 +337,7 @@ def _unreadable(entry: Entry) -> list[Experiment]:
 def _on_a_part(entry: Entry) -> list[str]:
     if entry.sample:
         return []
-    return [f"`{item.task}` ({item.coverage.words})" for item in scored(entry) if not item.coverage.whole]
+    return [f"`{item.task}` ({item.in_part})" for item in scored(entry) if item.in_part]
 
 
 def _warnings(entry: Entry) -> list[str]:
