@@ -70,11 +70,6 @@ class RunFolder:
         return self.judgements / f"{task}.json"
 
     @property
-    def ratings_file(self) -> Path:
-        """Clinicians' ratings of its answers."""
-        return self.judgements / "clinicians.csv"
-
-    @property
     def agreement_file(self) -> Path:
         return self.judgements / "agreement.json"
 
