@@ -16,12 +16,13 @@ from medtasks_ext.registry import SUFFIX, Registry, forget, registry
 from medtasks_ext.registry.build import build
 from medtasks_ext.registry.citations import references
 from medtasks_ext.registry.folders import tasks_folder
-from medtasks_ext.registry.new import kinds, questions, templates, write
+from medtasks_ext.registry.new import templates, write
 from medtasks_ext.registry.strategies import LIKELIHOOD
 from medtasks_ext.registry.suites import no_suite
 from medtasks_ext.report.groups import group_scores, groups_of
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.runner.validate import checks_of
+from tests.cli.test_new import first_facts
 from tests.conftest import ROOT, read_json, rewrite_answers, sample_rows, write_jsonl
 from tests.human.conftest import write as write_form
 from tests.judge.server import Reply, Server, coded
@@ -476,19 +477,12 @@ EVERY_DAY = ("option_letter", "label_word", "entity_list", "free_text")
 
 @pytest.mark.parametrize(
     "kind",
-    [
-        kind if kind in EVERY_DAY else pytest.param(kind, marks=pytest.mark.nightly)
-        for kind in kinds(no_suite())
-    ],
+    [kind if kind in EVERY_DAY else pytest.param(kind, marks=pytest.mark.nightly) for kind in templates()],
 )
 def test_every_kind_of_answers_is_scored_without_a_suites_word(own, kind):
     """A new dataset of no suite lacks nothing but what a person must write."""
     tasks = registry()
-    said: dict = {"id": "nuovo"}
-    for key, known in questions(no_suite(), said):
-        first = next(iter(known))
-        said[key] = kind if key == "kind" else [first] if key in ("document_types", "specialties") else first
-    write(tasks, tasks.suites["own"], said, templates()[kind])
+    write(tasks, tasks.suites["own"], first_facts(no_suite(), "nuovo"), templates()[kind])
     forget()
     tasks = registry()
     faults = {check.what for check in checks_of(tasks, tasks.datasets["own_nuovo"]) if check.problems}
