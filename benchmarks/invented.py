@@ -25,7 +25,7 @@ def new_run(template: Path, target: Path, number: int) -> None:
     manifest["identity"]["model"] = {"model": "vllm", "model_args": {"pretrained": f"ORG/model-{number}"}}
     manifest["identity"]["settings"]["data"] = None
     for task in manifest["tasks"].values():
-        del task["sealed"], task["n"]  # of the sample rows
+        del task["n"]  # of the sample rows
     (target / "tasks").mkdir(parents=True)
     (target / "run.json").write_text(json.dumps(manifest, indent=1))
 

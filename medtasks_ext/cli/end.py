@@ -17,9 +17,10 @@ from medtasks_ext.errors import some
 from medtasks_ext.registry.strategies import SUFFIX
 from medtasks_ext.report.axes import axis_titles
 from medtasks_ext.report.outline import OutlineBlock, outline
+from medtasks_ext.run.store import sent_in
+from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import TaskState
 from medtasks_ext.runs.secrets import is_secret, without_secrets
-from medtasks_ext.runs.sent import read_sent
 from medtasks_ext.runs.served import served_note
 
 if TYPE_CHECKING:
@@ -168,10 +169,12 @@ def say_end(
 
 def say_sent(folder: Path) -> None:
     """Say which hosts other than this machine got text that is not open."""
-    found = [item for item in read_sent(folder) if not item.is_open and item.way is not Permission.LOOPBACK]
-    for host, way in dict.fromkeys((item.host, item.way) for item in found):
-        names = [item.dataset for item in found if (item.host, item.way) == (host, way)]
-        say(f"sent to {host} ({way.value}): text that is not open, of {some(names)}")
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for row in sent_in(folder, RunFolder(folder).judgements):
+        if not row["open"] and row["way"] != Permission.LOOPBACK.value:
+            found.setdefault((row["host"], row["way"]), {})[row["dataset"]] = None
+    for (host, way), names in found.items():
+        say(f"sent to {host} ({way}): text that is not open, of {some(list(names))}")
 
 
 def _served(run: Run) -> str:

@@ -98,7 +98,7 @@ class Judging:
     def _note_sent(self, place: AskedServer, text: Text) -> None:
         for run in self.runs:
             if any(task.name == text.dataset for task in run.tasks):
-                run.store.sent.add(place, text)
+                run.store.answers.sent(place, text)
 
     def estimates(self, asks: Iterable[Ask]) -> list[CostEstimate]:
         by_judge: dict[str, list[Ask]] = {judge.name: [] for judge in self.jury.models}

@@ -88,9 +88,6 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
         if tasks.asked(name) is None:
             faults.append(unknown_tasks([name], where))
             continue
-        if not files.is_sealed(entry) and not state.changed:
-            what = f"responses of {name} are not those with which the task was finished"
-            faults.append(Fault(str(folder), what, RESTORE, skipped=False))
         try:
             stored = files.read_task(name)
             item = task_of_run(files, name, stored, entry, tasks, faults)

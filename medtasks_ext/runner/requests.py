@@ -1,10 +1,10 @@
-"""The requests of a task: prompts as a model gets them, built one by one, and their record on disk."""
+"""The requests of a task: prompts as a model gets them, built one by one."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 from medtasks_ext.egress import Text
 from medtasks_ext.engines.lm import lm_eval_prompt
 from medtasks_ext.engines.records import Prompt, Request
-from medtasks_ext.errors import MedtasksError
-from medtasks_ext.jsonfile import json_bytes
 from medtasks_ext.prompts.documents import Loaded, document_key
 from medtasks_ext.prompts.fit import PromptFitter
 from medtasks_ext.runner.prompts import rendered_prompt
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
     from medtasks_ext.registry.yamlfile import Config
     from medtasks_ext.runner.evaluate import Settings
-    from medtasks_ext.runs.folder import RunFolder
 
 #: Half of a surrogate pair: no reader of texts takes it.
 _HALF = re.compile("[\ud800-\udfff]")
@@ -61,7 +58,7 @@ def _canonical(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AskedPrompt:
-    """One document's request as `RUN/prompts/TASK.jsonl` keeps it."""
+    """One document's request."""
 
     key: str
     document: str  # its key
@@ -69,38 +66,10 @@ class AskedPrompt:
     cut: str = ""  # what did not fit: `shots`, `input`, or nothing
     options: tuple[str, ...] = ()  # the possible answers, where the model is asked how likely they are
 
-    def line(self) -> bytes:
-        """As it is stored."""
-        record = {"key": self.key, "document": self.document, "prompt": self.prompt}
-        more = {name: value for name, value in (("cut", self.cut), ("options", self.options)) if value}
-        return json_bytes({**record, **more}) + b"\n"
-
     @property
     def argument(self) -> Any:
         """The prompt as lm-eval records it."""
         return lm_eval_prompt(self.prompt)
-
-
-def read_prompts(files: RunFolder, task: str) -> Iterator[AskedPrompt]:
-    """The requests of a task; none where no prompts are kept.
-
-    Raises:
-        MedtasksError: a line is damaged.
-    """
-    path = files.asked_file(task)
-    if not path.is_file():
-        return
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                record = json.loads(line)
-                options = tuple(record.get("options", ()))
-                cut = record.get("cut", "")
-                yield AskedPrompt(record["key"], record["document"], record["prompt"], cut, options)
-            except (ValueError, KeyError, TypeError):
-                raise MedtasksError(
-                    f"line {number} is damaged", where=path, remedy="run the same command again"
-                ) from None
 
 
 def chooses(task: Task) -> bool:
@@ -156,6 +125,11 @@ class RequestBuilder:
         key = request_key(self._identity, name, document, prompt, self.settings, options)
         cut = getattr(self._task, "cuts", {}).get(document, "")
         return AskedPrompt(key, document, prompt, cut, options)
+
+    def requests(self, documents: Collection[str]) -> dict[str, Request]:
+        """Those of some documents."""
+        rows = ((place, row, document_key(row)) for place, row in enumerate(self._task.eval_docs))
+        return {key: self.request(self.build(place), row) for place, row, key in rows if key in documents}
 
     def request(self, asked: AskedPrompt, row: Mapping[str, Any], budget: int | None = None) -> Request:
         """The request itself.

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from medtasks_ext.collector import collector_paused
+from medtasks_ext.engines.records import Answer
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.registry.strategies import by_likelihood, reasons, shots_of
@@ -210,7 +211,7 @@ def rebuilt(name: str, record: Conditions, answers: Mapping[str, str], tasks: Re
     if strange := answers.keys() - places.keys():
         raise OtherDocumentsError(f"{len(strange):,} answers are to documents that are not here")
     chosen = Choice(samples=tuple(sorted(places[key] for key in answers)))
-    model: Any = StoredLM(answers, {}, Path("answers"))
+    model: Any = StoredLM({key: Answer(text) for key, text in answers.items()}, {}, Path("answers"))
     model.apply_chat_template = lambda turns, *_, **__: json.dumps(
         [{"role": turn["role"], "content": turn["content"]} for turn in turns], ensure_ascii=False
     )

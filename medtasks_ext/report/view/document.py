@@ -73,7 +73,7 @@ def _response(column: Column, place: int, sample: Sample, whole: bool) -> Json:
         "fault": "",
         "turns": [  # a `text` turn where the prompt is no conversation
             {"role": role, "text": _shortened(said, whole), "length": len(said)}
-            for role, said in turns_of(prompt)
+            for role, said in (turns_of(prompt) if prompt else ())  # not kept before it is scored
         ],
         "settings": settings,  # of generation
         "stretches": _stretches(text, parsed, outcome.reasoning, whole),

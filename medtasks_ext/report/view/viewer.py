@@ -14,6 +14,7 @@ from medtasks_ext.report.view.dataset_page import DatasetPage
 from medtasks_ext.report.view.live import LiveRun, call_of
 from medtasks_ext.report.view.runs import Answers, Viewed, chosen_answers, open_runs
 from medtasks_ext.results.experiments import Fault
+from medtasks_ext.run.store import files_of
 from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
@@ -207,5 +208,5 @@ def _state(answers: Answers) -> tuple[Any, ...]:
         return (answers.task, answers.run, answers.state, stat.st_mtime_ns, stat.st_size)
     except OSError:
         folder = answers.folder or answers.samples.parent
-        sizes = tuple(sorted(path.stat().st_size for path in folder.glob(f"responses/{answers.task}*.jsonl")))
+        sizes = tuple(path.stat().st_size for path in files_of(folder))
         return (answers.task, answers.run, answers.state, sizes)
