@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.egress import Text
@@ -14,6 +13,7 @@ from medtasks_ext.engines.lm import lm_eval_prompt
 from medtasks_ext.engines.records import Prompt, Request
 from medtasks_ext.prompts.documents import Loaded, document_key
 from medtasks_ext.prompts.fit import PromptFitter
+from medtasks_ext.run.key import request_key
 from medtasks_ext.runner.prompts import rendered_prompt
 
 if TYPE_CHECKING:
@@ -29,31 +29,6 @@ _HALF = re.compile("[\ud800-\udfff]")
 def readable(text: str) -> str:
     """The text with the replacement character for halves of surrogate pairs."""
     return _HALF.sub("\ufffd", text)
-
-
-def request_key(
-    identity: str,
-    task: str,
-    document: str,
-    prompt: Prompt,
-    settings: Mapping[str, Any],
-    options: Sequence[str] = (),
-) -> str:
-    """Identifies a request.
-
-    Args:
-        identity: digest of the model and of what can change its responses.
-        document: its key within the task.
-        settings: of generation, where the model writes its answer.
-        options: the possible answers, where it is asked how likely they are.
-    """
-    asked = _canonical(list(options) if options else settings)
-    parts = (identity, task, document, _canonical(prompt), asked)
-    return sha256("\x1f".join(parts).encode(errors="surrogatepass")).hexdigest()[:32]
-
-
-def _canonical(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +74,11 @@ class RequestBuilder:
     """
 
     def __init__(self, model: LM, task: Task, settings: Settings, identity: str) -> None:
+        from medtasks_ext.models.baselines import Baseline  # with lm-eval: reading a run does without
+
         self._task, self._identity, self._text = task, identity, text_of(task)
         self._settings, self._model = settings, model
+        self._reads_document = isinstance(model, Baseline)
         self._chooses = chooses(task)
         self.settings: Config = {} if self._chooses else dict(task.config.generation_kwargs or {})
         task.fitter = PromptFitter(model)
@@ -118,11 +96,11 @@ class RequestBuilder:
 
     def asked(self, instances: Sequence[Instance]) -> AskedPrompt:
         """The request of a document, whose instances these are."""
-        first, name = instances[0], self._task.task_name
+        first = instances[0]
         document, given = document_key(first.doc), first.args[0]
         options = tuple(str(instance.args[1]) for instance in instances) if self._chooses else ()
         prompt: Prompt = json.loads(given.prompt) if hasattr(given, "prompt") else given
-        key = request_key(self._identity, name, document, prompt, self.settings, options)
+        key = self._key(document, prompt, options or self.settings)
         cut = getattr(self._task, "cuts", {}).get(document, "")
         return AskedPrompt(key, document, prompt, cut, options)
 
@@ -141,7 +119,7 @@ class RequestBuilder:
         settings, key, name = self.settings, asked.key, self._task.task_name
         if budget is not None and not asked.options and budget != settings.get("max_gen_toks"):
             settings = {**settings, "max_gen_toks": budget}
-            key = request_key(self._identity, name, asked.document, asked.prompt, settings)
+            key = self._key(asked.document, asked.prompt, settings)
         return Request(
             key,
             name,
@@ -152,3 +130,8 @@ class RequestBuilder:
             text=self._text,
             options=asked.options,
         )
+
+    def _key(self, document: str, prompt: Prompt, asked: Mapping[str, Any] | Sequence[str]) -> str:
+        whose = (self._task.task_name, document)
+        reads = self._reads_document
+        return request_key(self._identity, prompt, asked, whose, self._text, reads_document=reads)
