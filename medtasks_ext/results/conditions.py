@@ -54,10 +54,7 @@ RULES = {
     "template": ("chat template", "a template is part of the model it belongs to"),
     "template_hash": ("chat template", "a template of the tokenizer's repository is part of the model"),
     "own_template": ("chat template", "a template of one's own gives other prompts"),
-    "local_template": (
-        "chat template",
-        "a folder on one's machine may hold another template than the model's repository",
-    ),
+    "local_template": ("chat template", "a folder may hold another template than the model's repository"),
     "system": ("system turn", "templates without a system turn put it elsewhere"),
     "system_text": ("system instruction", "further text before the prompt gives other answers"),
     "turns": ("examples as turns", "examples in turns of a conversation are read otherwise"),
@@ -70,10 +67,8 @@ RULES = {
     "versions": ("versions of packages", "versions differ in rounding alone"),
 }
 #: Conditions in which a difference moves no score: it is named, and nothing else.
-HARMLESS = frozenset(
-    {"revision", "held_out", "artefact", "context", "seed", "variant", "brought", "rounding"}
-)
-HARMLESS |= {"template", "template_hash", "local_template", "system", "engine", "versions"}
+HARMLESS = frozenset({"revision", "held_out", "artefact", "context", "seed", "variant", "brought", "system"})
+HARMLESS |= {"rounding", "template", "template_hash", "local_template", "engine", "versions"}
 #: What a paper does not have. What a user adds (arguments, text, templates) is not unknown where nobody says
 #: it: nothing was added.
 NOT_OF_A_PAPER = frozenset({"version", "prompt", "artefact", "rows", "revision", "held_out", "engine"})
@@ -84,12 +79,8 @@ _OF_A_JURY = ("jury", "requests", "protocol", "juries", "protocols")
 #: Who judged a score whose judges nobody recorded.
 _NO_JUDGES = ((), None)
 #: What runs have of their own, and what they have of a condition in several tasks.
-_OF_RUNS = {
-    "kind": "results of",
-    "choices": "documents",
-    "juries": "jury",
-    "protocols": "protocol of the jury",
-}
+_OF_RUNS = {"kind": "results of", "choices": "documents", "juries": "jury"}
+_OF_RUNS |= {"protocols": "protocol of the jury"}
 #: What is in a row of facts beside the conditions: some of these depend on it.
 _BESIDE = ("n_of_suite", "less_room", "answers_cut")
 #: Packages whose versions can round an answer otherwise.
@@ -201,10 +192,9 @@ def of_run(run: Conditions, tasks: Iterable[Conditions], kind: str) -> Mapping[s
 
 def runs_apart(one: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[Difference, ...]:
     """What keeps two runs of one model apart as a whole, as `of_run` says."""
+    titles = {field: condition for field, (condition, _) in RULES.items()} | _OF_RUNS
     return tuple(
-        Difference(
-            field, _OF_RUNS[field] if field in _OF_RUNS else RULES[field][0], False, value, other[field]
-        )
+        Difference(field, titles[field], False, value, other[field])
         for field, value in one.items()
         if value != other[field] and not (field in _OF_A_JURY and None in (value, other[field]))
     )
