@@ -1,7 +1,7 @@
 """Answers of a real model, drawn by a seed, and what the author took each to be: `drawn.yaml`.
 
 SmolLM2-135M-Instruct, from Q4_1 weights, answered two bundled rows of each dataset of the four suites, in
-three passes of `tools/real_answers.py`; `tools/draw_answers.py` drew 200 of these 786 answers with seed 1:
+three passes of `tools/real_answers.py`; 200 of these 786 answers were drawn with seed 1:
 five of each kind in each suite, the rest at random. One author of the readers, and no second reader, wrote
 down what each says before looking at what a reader makes of it; the commits are in that order. 154 of the
 200 say nothing that answers the question, or several things.
