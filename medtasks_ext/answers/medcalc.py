@@ -7,14 +7,26 @@ import re
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, get_args
 
+import regex
+
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, reading_of
-from medtasks_ext.answers.reader.reply import reply_of, without_reasoning
-from medtasks_ext.answers.reader.values import Form, read_value
+from medtasks_ext.answers.reader.announce import part_announced
+from medtasks_ext.answers.reader.reply import (
+    NOTHING,
+    UNCLOSED,
+    Extraction,
+    Reply,
+    reply_of,
+    without_reasoning,
+)
+from medtasks_ext.answers.reader.values import NumberReader
+from medtasks_ext.answers.reader.words import words_of
 from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+Form = Literal["number", "date", "weeks_and_days"]
 #: category as sources spell it -> its one name here
 CATEGORIES = {
     "lab": "lab",
@@ -74,7 +86,7 @@ class MedCalc(AnswerFormat):
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
         """The value of the reply, written as the gold answers write values."""
         gold = document.get("gold")
-        return reading_of(read_value(reply_of(text), gold["form"] if gold else "number"))
+        return reading_of(_said_value(reply_of(text), gold["form"] if gold else "number"))
 
     def ceiling(self, gold: Any) -> float:
         """0 for categories that HELM's metric does not know."""
@@ -113,3 +125,64 @@ def _limit(row: Mapping[str, Any], name: str, form: Form) -> float:
             f"{name} {excerpt(text)} is no {form.replace('_', ' ')}" if text else f"{name} is missing"
         )
     return limit
+
+
+_MONTHS = (
+    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
+    "november", "december",
+)  # fmt: skip
+_MONTH = "|".join(f"{name[:3]}(?:{name[3:]})?" for name in _MONTHS)
+_DATE = regex.compile(
+    r"(?<!\d)(?:(?P<month>\d{1,2})/(?P<day>\d{1,2})/(?P<year>\d{4})|(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2}))(?!\d)"
+    rf"|\b(?:(?P<name>{_MONTH})\.?\s(?P<day>\d{{1,2}})(?:st|nd|rd|th)?,?"
+    rf"|(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s(?:of\s)?(?P<name>{_MONTH})\.?,?)\s(?P<year>\d{{4}})\b",
+    regex.IGNORECASE,
+)
+_AGE = regex.compile(
+    r"(?<!\d)(?P<weeks>\d{1,3})[\s\"']*(?:weeks?|wks?|w)\b[\s\"',]*(?:and\b)?[\s\"',]*(?P<days>\d)[\s\"']*(?:days?|d)\b"
+    r"|(?<!\d)(?P<weeks>\d{1,3})w(?P<days>\d)d\b|(?<![\d.])(?P<weeks>\d{1,2})\s?\+\s?(?P<days>[0-6])\s?(?:weeks?|w)\b",
+    regex.IGNORECASE,
+)
+
+
+def _said_value(reply: Reply, form: Form) -> Extraction:
+    """The value of a reply as MedCalc-Bench writes it: `78.5`, `06/08/2024`, `('14 weeks', '2 days')`.
+
+    A date or an age is the one that follows the last announcement, or the only one of the reply.
+    """
+    words = words_of("en")
+    if form == "number":
+        found = NumberReader({}, words).read(reply)
+        return found if found.answer is None else found._replace(answer=f"{found.answer:.15g}")
+    if reply.unclosed:
+        return UNCLOSED
+    written = _dates if form == "date" else _ages
+    for begin, end in dict.fromkeys([part_announced(reply, words), (reply.begin, reply.end)]):
+        values = written(reply.text, begin, end)
+        if begin > reply.begin and values:
+            return values[0]._replace(why="announced")
+        if len({value.answer for value in values}) == 1:
+            return values[0]._replace(why="the only value")
+    return NOTHING
+
+
+def _dates(text: str, begin: int, end: int) -> list[Extraction]:
+    dates = []
+    for match in _DATE.finditer(text, begin, end):
+        name = (match["name"] or "").lower()[:3]
+        month = next(
+            (i for i, known in enumerate(_MONTHS, 1) if name and known.startswith(name)), match["month"]
+        )
+        try:
+            day = datetime(int(match["year"]), int(month), int(match["day"]))
+        except ValueError:
+            continue
+        dates.append(Extraction(day.strftime("%m/%d/") + f"{day.year:04}", match.span(), ""))
+    return dates
+
+
+def _ages(text: str, begin: int, end: int) -> list[Extraction]:
+    return [
+        Extraction(f"('{int(match['weeks'])} weeks', '{int(match['days'])} days')", match.span(), "")
+        for match in _AGE.finditer(text, begin, end)
+    ]

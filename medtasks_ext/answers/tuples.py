@@ -14,9 +14,9 @@ from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Unkno
 from medtasks_ext.answers.reader.announce import part_announced
 from medtasks_ext.answers.reader.items import items_of
 from medtasks_ext.answers.reader.json_text import values as json_values
-from medtasks_ext.answers.reader.records import EventReader
+from medtasks_ext.answers.reader.records import records_of
 from medtasks_ext.answers.reader.reply import Reply, reply_of
-from medtasks_ext.answers.reader.words import words_of
+from medtasks_ext.answers.reader.words import tokens_of, words_of
 from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
@@ -129,7 +129,8 @@ class Tuples(AnswerFormat):
         if reply.begin == reply.end:
             records, span = None, None
         elif self.form == "terms":
-            records, span = self._terms_of_last_line(text, reply, cot)
+            asked = set(normalise(str(document.get("prompt") or "")).split("\n"))
+            records, span = self._terms_of_last_line(text, reply, cot, asked)
         else:
             records, span = (self._said_objects if self.form == "json" else self._said_lines)(text, reply)
         named = [record for record in records or () if record[self.fields[0]]]
@@ -195,23 +196,13 @@ class Tuples(AnswerFormat):
         part = reply.text[slice(*part_announced(reply, words_of("zh")))]
         return ([], whole) if normalise(part).strip(_AROUND) in _NOTHINGS else (None, None)
 
-    @cached_property
-    def _events(self) -> EventReader:
-        names = [normalise(field) for field in self.fields]
-        return EventReader(names, subject=names[0], absent=dict.fromkeys(names[1:], ""))
-
     def _written_otherwise(self, response: str, reply: Reply) -> list[Record]:
         """Records of lines or tables; none where another than the first field is never given."""
-        events = self._events.read(normalise(response[reply.begin : reply.end]))
-        if not any(any(event[1:]) for event in events):
+        names = [normalise(field) for field in self.fields]
+        said = records_of(normalise(response[reply.begin : reply.end]), names)
+        if not any(record.get(name) for record in said for name in names[1:]):
             return []
-        return [
-            {
-                field: _distinct(re.split("[,、]", value.strip("[]"))) if field in self.lists else value
-                for field, value in zip(self.fields, event, strict=True)
-            }
-            for event in events
-        ]
+        return self._records([{name: record.get(name, "").strip("[]") for name in names} for record in said])
 
     @cached_property
     def _names(self) -> set[str]:
@@ -221,8 +212,18 @@ class Tuples(AnswerFormat):
         records: list[Record] = []
         for item in items:
             values = {_name(str(key)): value for key, value in item.items()}
-            records.append({field: _text(values.get(_name(field))) for field in self.fields})
+            record: Record = {field: _text(values.get(_name(field))) for field in self.fields}
+            for field in self.lists:
+                record[field] = self._listed(values.get(_name(field)))
+            records.append(record)
         return records
+
+    @staticmethod
+    def _listed(value: Any) -> list[str]:
+        """The values of a field with several."""
+        texts = list(map(_text, value)) if isinstance(value, list) else re.split("[,、]", _text(value))
+        texts = _distinct(texts)
+        return [] if set(texts) <= _NO_VALUE else texts
 
     @cached_property
     def _marks(self) -> list[re.Pattern[str]]:
@@ -240,7 +241,7 @@ class Tuples(AnswerFormat):
                 return records, span
             if part.strip(_AROUND) in _NOTHINGS:
                 return [], span
-        return (records, whole) if (records := self._written_otherwise(response, reply)) else (None, None)
+        return self._said_objects(response, reply)
 
     def _line(self, line: str) -> Record | None:
         """The record of one line, or None. A field begins at the start of the line or after a semicolon;
@@ -259,16 +260,14 @@ class Tuples(AnswerFormat):
         for field, parts in zip(self.fields, values, strict=True):
             text = ";".join(parts).strip().rstrip(";").strip()
             text = _without_end(text)
-            record[field] = _distinct(re.split("[,、]", text)) if field in self.lists else text
-            if field in self.lists and set(record[field]) <= _NO_VALUE:
-                record[field] = []
+            record[field] = self._listed(text) if field in self.lists else text
         return record if record[self.fields[0]] else None
 
     def _terms(self, text: str) -> list[Record] | None:
         terms = _distinct(normalise(text).removeprefix("答案:").split(_TERMS))
         return [{self.fields[0]: term} for term in terms] or None
 
-    def _terms_of_last_line(self, response: str, reply: Reply, cot: bool) -> Said:
+    def _terms_of_last_line(self, response: str, reply: Reply, cot: bool, asked: set[str]) -> Said:
         """The terms of the last line with the mark between terms; else of a list with bullets; else the
         first line behind the announcement. Under chain of thought lines without one are reasoning, unless the
         whole reply is one line or a list."""
@@ -276,14 +275,18 @@ class Tuples(AnswerFormat):
         lines = normalise(response[begin:end]).split("\n")
         lines = [line for line in lines if line.strip(_AROUND_TERM) and not line.startswith("```")]
         lines = [line for line in lines if not (_REMARK.match(line) or line.endswith(":"))]
+        lines = [line for line in lines if ":" not in line or line not in asked]  # the question once more
+        rest: list[str] = []
         if marked := [line for line in lines if _TERMS in line]:
             items = marked[-1].split(_TERMS)
         elif (listed := items_of(response, reply, words_of("zh"))).bullets:
             span = listed.span
             items = [normalise(item) for item in listed.items]
+            rest = lines[len(items) :] if items and items[0] in lines[0] else lines
+            rest = [line for line in rest if not line.endswith("。")]  # a rationale behind the list
         else:
-            items = lines[:1]
-        if cot and begin == reply.begin and not marked and len(items) < len(lines):
+            items, rest = lines[:1], lines[1:]
+        if (cot and begin == reply.begin and rest) or any(map(_refuses, items[:1])):
             return None, None
         heads = [_HEAD.sub("", item, count=1) for item in items]
         terms = _distinct([_without_end(head.strip(_AROUND_TERM)) for head in heads])
@@ -339,6 +342,15 @@ def _objects_in(value: Any, names: set[str]) -> list[Json] | None:
     if isinstance(value, list) and len(value) == 1:
         return _objects_in(value[0], names)
     return None
+
+
+def _refuses(line: str) -> bool:
+    """Whether a line is a sentence with a word of denial: `无法回答。`, unlike `无痛性血尿。`"""
+    if not line.endswith("。"):
+        return False
+    words, tokens = words_of("zh"), tokens_of(line)
+    found = ((place, *words.at(tokens, place)) for place in range(len(tokens)))
+    return any("not" in classes and end - place > 1 for place, classes, end in found)
 
 
 def _without_end(text: str) -> str:

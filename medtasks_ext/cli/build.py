@@ -22,7 +22,7 @@ def build(
 ) -> int:
     """Build what follows from task files.
 
-    Variants and groups for lm-eval, and the schemas for editors.
+    Variants, tags and groups for lm-eval, and the schemas for editors.
 
     Example: medtasks dev build
     """

@@ -280,7 +280,11 @@ def _judged_conditions(
         wording="official" if rubric.words else "own",
         hash=rubric.version[:8],
     )
-    return replace(record, jury=judged_by, judged=stored["metrics"]["judged"])
+    return replace(
+        record,
+        asked=replace(record.asked, jury=judged_by),
+        observed=replace(record.observed, judged=stored["metrics"]["judged"]),
+    )
 
 
 def _wording(rubric: Rubric) -> dict[str, str]:

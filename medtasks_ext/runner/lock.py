@@ -3,8 +3,8 @@
 For each sample row the lock holds two short hashes: of the row, with the answer that stands for a wrong one,
 and of its prompts. For each dataset it holds one more: of how the replies of `replies.yaml` to its first row
 are read and scored. Where a row is in the lock and still the same, so must its prompts be, and readings and
-scores where that is the first one; or the `N` of the task's version `N-X` must be higher. New rows, datasets
-and metrics are no change.
+scores where the replies are the same, too; or the `N` of the task's version `N-X` must be higher. New rows,
+replies, datasets and metrics are no change.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Locked:
     Attributes:
         version: `N-X`.
         rows: hash of a row -> hash of its prompts.
-        read: hash of the row to which the replies were read.
+        read: hash of the row to which the replies were read, and of the replies.
         readings: hash of how they are read and scored.
     """
 
@@ -93,7 +93,7 @@ def lock_of(registry: Registry, dataset: Dataset) -> Locked:
     return Locked(
         dataset.version,
         {key: _short(json.dumps(said)) for key, said in prompts.items()},
-        next(iter(prompts), ""),
+        _short(f"{next(iter(prompts))}{_forms()}") if prompts else "",
         _short(json.dumps(found, sort_keys=True)) if known else _UNKNOWN,
     )
 
@@ -120,7 +120,7 @@ def _forms() -> tuple[str, ...]:
     """The replies of `replies.yaml`, with places for answers."""
     said = yaml.safe_load(Path(__file__).with_name("replies.yaml").read_text(encoding="utf-8"))
     announced = [f"{form}{more}" for form in said["announcements"] for more in ("", *said["rationales"])]
-    return (*announced, *said["others"])
+    return (*announced, *said["corrections"], *said["others"])
 
 
 def replies(target: str, other: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The shared reader on the corpus of replies, by the public kinds: nothing is read wrongly."""
+"""The shared reader on the corpus of replies and on drawn ones: nothing is read wrongly."""
 
 import random
 import re
@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from medtasks_ext.answers import answer_format
+from tools.draw_answers import ITEMS, LETTERS, VALUES, draw, forms, judged
 
 FOLDER = Path(__file__).parent / "corpus"
 #: of all replies that state an answer, at most so many may be unread
@@ -119,3 +120,31 @@ def test_a_perfect_answer_is_read_as_the_gold_answer(kind, language):
         answer = form.read(target, row, cot=False).answer
         assert answer == (gold["level"] if kind == "ordinal" else gold), (target, gold, answer)
         assert all(form.looked_for(item) in form.looked_for(text) for item in form.mentions(gold))
+
+
+KINDS = [*LETTERS, *VALUES, *ITEMS]
+EACH = 60
+
+
+def replies(kind):
+    dice = random.Random(kind)
+    return [draw(dice, kind) for _ in range(EACH)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_answer_that_is_stated_is_read_and_no_other(kind):
+    faults = [
+        (item.form, item.reply, reading)
+        for item in replies(kind)
+        for said, reading in [judged(item)]
+        if said != "right"
+    ]
+    assert not faults
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_rationale_that_announces_nothing_behind_a_reply_changes_no_reading(kind):
+    dice = random.Random(kind)
+    for item in replies(kind):
+        rationale = "\n\n" + dice.choice(forms()[item.language]["after"]).replace("{y}", item.other)
+        assert item.read(rationale) == item.read(), (item.reply, rationale)

@@ -48,7 +48,7 @@ def items_of(response: str, reply: Reply, words: Words) -> Items:
     line.
 
     Lines that end with a colon are headings. Where lines have bullets, those without are no items. Sentences
-    are none: a refusal is no list.
+    are none, nor is what ends as one behind a blank line: a refusal is no list.
     """
     begin, end = part_announced(reply, words)
     for value in reversed(values(response, reply)) if "[" in reply.text or "{" in reply.text else ():
@@ -59,13 +59,15 @@ def items_of(response: str, reply: Reply, words: Words) -> Items:
     if block and block[1] > begin:
         begin, end = max(begin, block[0]), block[1]
     read: list[tuple[bool, str]] = []
+    apart = False
     for line in response[begin:end].split("\n", MOST_ITEMS)[:MOST_ITEMS]:
         bare = line.strip(_MARKS)
+        apart = bool(read) and (apart or not bare)
         if not bare or _HEADING.search(line) or bare.startswith("```"):
             continue
         bullet = _BULLET.match(line)
         item = line[bullet.end() :] if bullet else line
-        if is_sentence(bare) and not bullet:
+        if not bullet and (is_sentence(bare) or (apart and _END.search(bare))):
             continue
         if term := _TERM.match(item):
             item = term[1]

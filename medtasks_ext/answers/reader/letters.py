@@ -80,20 +80,22 @@ class _Options:
         if known is None and (known := self._plain.get(plain(token.text))) is not None:
             loose = token.text.isalpha()
         value: int | tuple[int, ...] | None = known
-        if known is None and self._several and token.kind == "word" and token.text.isalpha():
+        if known is None and self._several:
             value = self._together(token.text)
         if value is None or not self._stands_alone(tokens, place):
             return None
         return Found(value, place + 1, loose=loose)
 
     def _together(self, text: str) -> tuple[int, ...] | None:
-        """Labels that stand together: `ABD`."""
+        """Labels that stand together: `ABD`, `1,3`."""
         if len(text) > 1 and text[0] == "و":  # Arabic writes `and` before the word
             text = text[1:]
             return None if text not in self._exact else (self._exact[text],)
-        places = [self._exact.get(letter) for letter in text]
+        if not text.isupper() and "," not in text:
+            return None
+        places = [self._exact.get(letter) for letter in (text.split(",") if "," in text else text)]
         known = tuple(place for place in places if place is not None)
-        return tuple(dict.fromkeys(known)) if 1 < len(known) == len(places) and text.isupper() else None
+        return tuple(dict.fromkeys(known)) if 1 < len(known) == len(places) else None
 
     @staticmethod
     def _stands_alone(tokens: Sequence[Token], place: int) -> bool:
@@ -142,5 +144,5 @@ def read_letters(
     options = _options(tuple(labels), tuple(texts), several)
     if not several and (whole := options.whole(reply.part)) is not None:
         return whole_reply(whole, reply)
-    found = Reader(options.find, words, several=several).read(reply)
+    found = Reader(options.find, words, most=len(labels) if several else 0).read(reply)
     return found._replace(answer=sorted(found.answer)) if several and found.answer is not None else found

@@ -111,8 +111,7 @@ function looksOf(names) {
   const taken = new Set(names.map((name) => known[name]));
   const free = series.map((_, place) => place).filter((place) => !taken.has(place));
   let next = 0;
-  const rest = free.length ? free : [...series.keys()];
-  const places = names.map((name) => known[name] ?? rest[next++ % rest.length]);
+  const places = names.map((name) => known[name] ?? (free.length ? free : [...series.keys()])[next++ % (free.length || series.length)]);
   return { colours: places.map((place) => series[place]), shapes: places.map((place) => themes.shapes[place]) };
 }
 

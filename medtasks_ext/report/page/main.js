@@ -73,8 +73,7 @@ function show() {
   showFilters(`${selectionInWords()}: ${plural(selectedTasks().length, "task")}`);
   document.getElementById("common").checked = option("common") === "1";
   const every = onPaper && allParts && !page;
-  const sections = () => (every ? PARTS.filter(isHere).map((item) => section(item)) : [section(shown, page)]);
-  redraw([view, viewId].join("/"), sections);
+  redraw([view, viewId].join("/"), () => (every ? PARTS.filter(isHere).map((item) => section(item)) : [section(shown, page)]));
   document.title = shown === PARTS[0] ? report.title : `${shown.title} · ${report.title}`;
 }
 

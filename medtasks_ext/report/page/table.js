@@ -66,8 +66,7 @@ function table({
   const heads = columns.map((item) =>
     headCell(item, sort && item === column ? (descending ? "descending" : "ascending") : null, key, Boolean(sort)),
   );
-  const head = make("thead", {}, make("tr", {}, ...heads));
-  const element = make("table", { className }, make("caption", { textContent: caption }), head);
+  const element = make("table", { className }, make("caption", { textContent: caption }), make("thead", {}, make("tr", {}, ...heads)));
   const ordered = sort ? sortedRows(rows, column, descending) : rows;
   const draw = (some) => some.map((row) => tableRow(row, columns, classOf(row)));
   if (pinned?.rows.length) {

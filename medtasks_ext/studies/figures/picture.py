@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from medtasks_ext.atomic import atomic_file, write_text
-from medtasks_ext.report.pictures.spec import Kind, Value, looks_of, picture, png, svg, themes
+from medtasks_ext.report.pictures.draw import png, svg
+from medtasks_ext.report.pictures.spec import Kind, Value, looks_of, picture, themes
 
 if TYPE_CHECKING:
     from pathlib import Path
