@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from medtasks_ext.seed import SEED
-from medtasks_ext.stats.counts import Counts, by_unit
+from medtasks_ext.stats.counts import Counts
 from medtasks_ext.stats.intervals import Interval, matched_difference
 from medtasks_ext.stats.runs import mean_of_runs
 from medtasks_ext.stats.statistic import Array, as_they_are, ratios, share
@@ -88,30 +88,6 @@ def document_test(parts: Sequence[Part], documents: int, metric: str = "score") 
             ]
         )
     )
-
-
-def paired_test(first: ArrayLike, second: ArrayLike, units: Sequence[Hashable] | None = None) -> PairedTest:
-    """Test whether two models have the same mean score over documents.
-
-    - Scores of 0 and 1, each document a unit of its own: McNemar by mid-p, a binomial test on the documents
-      that one model alone has right (McNemar, Psychometrika 1947).
-    - Otherwise sign flips: if the models are equal, a unit's difference could have had the other sign. All
-      patterns of signs are enumerated up to 10,000, else 9,999 are drawn (seed 42) and the observed one
-      counts as one more (Phipson and Smyth, Stat. Appl. Genet. Mol. Biol. 2010). A unit's documents flip
-      together.
-
-    `first`: (n,) scores of one model. `second`: (n,) scores of the other on the same documents. `units`: (n,)
-    which documents belong together, such as all about one note. Raises ValueError: lengths differ, or a score
-    is not finite.
-    """
-    scores = paired(first, second)
-    differences = scores[0] - scores[1]
-    if units is not None and len(units) != len(differences):
-        raise ValueError(f"{len(differences)} documents and {len(units)} units")
-    summed = differences if units is None else by_unit(differences[:, None], units)[:, 0]
-    if len(summed) == len(differences) and np.isin(scores, (0, 1)).all():
-        return _mcnemar(differences, len(differences))
-    return _sign_flips(summed)
 
 
 def paired(first: ArrayLike, second: ArrayLike) -> Array:

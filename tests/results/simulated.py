@@ -1,6 +1,6 @@
 """Simulated scores whose truth is known, and how often their intervals hold it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -10,9 +10,9 @@ from medtasks_ext.metrics import common
 from medtasks_ext.metrics import single_label as single
 from medtasks_ext.stats.bootstrap import percentile_interval, resampled_sums, resampling_weights
 from medtasks_ext.stats.comparison import compare
-from medtasks_ext.stats.counts import Counts
+from medtasks_ext.stats.counts import Counts, by_unit
 from medtasks_ext.stats.intervals import intervals_of
-from medtasks_ext.stats.permutation import Part
+from medtasks_ext.stats.permutation import PairedTest, Part, document_test
 from medtasks_ext.stats.statistic import Array, Statistic, as_they_are, mean, mean_of_some
 from tests.conftest import ROOT
 
@@ -32,6 +32,16 @@ class Covered:
 
 def _means(values: Array) -> Counts:
     return Counts(np.column_stack([values, np.ones(len(values))]), {"score": mean})
+
+
+def paired_test(first: Array, second: Array, units: Sequence[Hashable] | None = None) -> PairedTest:
+    """The test of two models with these scores of documents, of which those of a unit belong together."""
+    both = [_means(np.asarray(scores, dtype=float)) for scores in (first, second)]
+    if units is not None:
+        both = [Counts(by_unit(one.matrix, units), {"score": mean_of_some}) for one in both]
+    found = document_test([Part(1.0, *both)], len(first))
+    assert found is not None
+    return found
 
 
 def _right(rng: np.random.Generator, n: int, p: float) -> tuple[Counts, float]:

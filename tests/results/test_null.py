@@ -6,7 +6,8 @@ from scipy import stats
 
 from medtasks_ext.stats.bootstrap import resampling_weights
 from medtasks_ext.stats.comparison import bootstrap_p_value
-from medtasks_ext.stats.permutation import MOST_DOCUMENTS, mid_p, paired_test
+from medtasks_ext.stats.permutation import MOST_DOCUMENTS, mid_p
+from tests.results.simulated import paired_test
 
 nightly = pytest.mark.nightly
 
