@@ -25,7 +25,7 @@ def new_run(template: Path, target: Path, number: int) -> None:
     manifest["identity"]["model"] = {"model": "vllm", "model_args": {"pretrained": f"ORG/model-{number}"}}
     manifest["identity"]["settings"]["data"] = None
     for task in manifest["tasks"].values():
-        del task["sealed"], task["n"]  # of the sample rows
+        del task["n"]  # of the sample rows
     (target / "tasks").mkdir(parents=True)
     (target / "run.json").write_text(json.dumps(manifest, indent=1))
 
@@ -42,6 +42,6 @@ def on_real_rows(record: dict[str, Any], n: int | None = None) -> dict[str, Any]
     record["loaded"]["origin"] = record["config"]["metadata"]["medtasks"]["loaded"]["origin"] = "local"
     record["n"] = record["loaded"]["n_test"] = n
     conditions = record["conditions"]
-    conditions["asked"]["rows"] |= {"source": "suite", "origin": "local", "n_of_suite": n}
-    conditions["observed"] |= {"n": n, "n_here": n, "n_held_out": 0}
+    conditions |= {"source": "suite", "origin": "local", "n_of_suite": n}
+    conditions |= {"n": n, "n_here": n, "held_out": 0}
     return record

@@ -68,17 +68,19 @@ def main(kind: str, model: str, documents: int = 40) -> None:
     from lm_eval.api.instance import Instance
 
     arguments: dict[str, Any] = {"pretrained": model, "dtype": "float32"}
-    processes: list[Any] = []
     if kind == "vllm":
-        from medtasks_ext.engines.vllm.lanes import create
+        from medtasks_ext.engines.vllm import load
 
-        lm, processes = create(
-            {**arguments, "enforce_eager": True, "max_model_len": 4096}, {"batch_size": "auto"}
-        )
+        more = {"enforce_eager": True, "max_model_len": 4096}
+        engine: Any = load({**arguments, **more}, {"batch_size": "auto"})
+        lm = engine.lm
     else:
         from lm_eval.models.huggingface import HFLM
 
+        from medtasks_ext.engines.lm import LmEngine
+
         lm = HFLM(**arguments, device="cpu", batch_size=1)
+        engine = LmEngine(lm)
     requests = [request for name in TASKS for request in requests_of(lm, name, documents)]
     asked = [
         Instance("loglikelihood", {}, (request.prompt, option), place)
@@ -90,15 +92,7 @@ def main(kind: str, model: str, documents: int = 40) -> None:
     theirs = lm.loglikelihood(asked, disable_tqdm=True)
     lm_eval = spent() - began
     if kind == "vllm":
-        from medtasks_ext.engines.vllm.engine import VllmEngine
-        from medtasks_ext.engines.vllm.stepper import Stepper
-
-        lm.model.reset_prefix_cache()
-        engine: Any = VllmEngine(lm, [Stepper(lm, processes)])
-    else:
-        from medtasks_ext.engines.lm import LmEngine
-
-        engine = LmEngine(lm)
+        lm.model.call(lm.model.llm_engine.reset_prefix_cache())
     outcomes: dict[str, Any] = {}
     began = spent()
     feed = Ready([engine.prepare(request) for request in requests])

@@ -84,15 +84,15 @@ def _asked(folder: Path, way: str, code: str, tokens: int) -> dict[str, Any]:
     command = ["run", "--model", "vllm", "--model_args", arguments, "--tasks", TASKS, "--apply_chat_template"]
     command += ["--gen_kwargs", "max_gen_toks=8", "--output_path", str(folder / way)]
     _medtasks(folder, code, *command)
+    from medtasks_ext.run.store import Follower
+
     found: dict[str, Any] = {"input": 0, "cached": 0, "answers": {}}
     for task in TASKS.split(","):
         result = json.loads((folder / way / "tasks" / f"{task}.json").read_bytes())
         found["input"] += result["tokens"]["input"]
         found["cached"] += result["tokens"]["cached"]
         found["words"] = result["loaded"]["instruction"].partition(",")[0]
-        for line in (folder / way / "responses" / f"{task}.jsonl").read_bytes().splitlines():
-            if "response" in (item := json.loads(line)):
-                found["answers"][item["key"]] = item["response"]
+    found["answers"] = {row["key"]: row["text"] for row in Follower(folder / way).rows("answer")}
     return found
 
 

@@ -4,8 +4,8 @@ The real engine on the CPU with a tiny random model, which samples. Sampled answ
 from call to call, so every request has a token budget of its own, drawn once from a lognormal distribution,
 and cannot end before it: the end of text is ignored and never sampled. Both calls get the same prompts as
 tokens, the same budgets and the same parameters; nothing is cached between calls. They alternate in one
-process, after one call of each that is not counted, and the median of the pairs' ratios is what counts:
-other work on the machine falls on both.
+process, each over an engine of its own, after one call of each that is not counted, and the median of the
+pairs' ratios is what counts: other work on the machine falls on both.
 """
 
 from __future__ import annotations
@@ -74,14 +74,16 @@ class _Feed:
 
 def measure(folder: str, requests: int) -> dict[str, Any]:
     sys.path.insert(0, str(ROOT))
+    from vllm import LLM
+
     from medtasks_ext.engines.vllm import load
     from tests.engine.tiny_model import make
 
     arguments = {"pretrained": str(make(Path(folder))), "dtype": "float32", "enforce_eager": True,
                  "max_model_len": 2048, "max_num_seqs": PLACES, "enable_prefix_caching": False}  # fmt: skip
     engine = load(arguments, {"batch_size": "auto"})
-    ready = _requests(engine, requests)
-    pairs = [(_ours(engine, ready), _theirs(engine, ready)) for _ in range(PAIRS + 1)][1:]
+    ready, llm = _requests(engine, requests), LLM(**engine.lm.model_args)
+    pairs = [(_ours(engine, ready), _theirs(llm, engine, ready)) for _ in range(PAIRS + 1)][1:]
     engine.close()
     return {"pairs": pairs, "tokens": sum(item.settings["max_gen_toks"] for item in ready)}
 
@@ -113,16 +115,13 @@ def _ours(engine: Any, ready: list[Request]) -> float:
     return came[-1] - started
 
 
-def _theirs(engine: Any, ready: list[Request]) -> float:
+def _theirs(llm: Any, engine: Any, ready: list[Request]) -> float:
     from vllm import TokensPrompt
 
-    from medtasks_ext.engines.vllm.settings import end_of_text, sampling
-
     prompts = [TokensPrompt(prompt_token_ids=item.tokens) for item in ready]
-    end = end_of_text(engine.lm)
-    parameters = [sampling(engine.lm, item.settings, end)[0] for item in ready]
+    parameters = [engine.sampling(item.settings)[0] for item in ready]
     started = time.perf_counter()
-    outputs = engine.lm.model.generate(prompts, sampling_params=parameters, use_tqdm=False)
+    outputs = llm.generate(prompts, sampling_params=parameters, use_tqdm=False)
     seconds = time.perf_counter() - started
     for item, output in zip(ready, outputs, strict=True):
         assert len(output.outputs[0].token_ids) == item.settings["max_gen_toks"]

@@ -74,6 +74,7 @@ def asked(n: int) -> dict[str, float]:
 
     from medtasks_ext.engines import Answer, Engine, Usage
     from medtasks_ext.registry import registry
+    from medtasks_ext.run.outcomes import working_in
     from medtasks_ext.runner import asking
     from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runner.run import Run
@@ -107,7 +108,7 @@ def asked(n: int) -> dict[str, float]:
             return range(len(task.eval_docs))
 
         def keep_scores(self, task: Any, *_: Any) -> None:
-            self.files.asked_file(task.task_name).unlink()
+            """Nothing is scored."""
 
     def evaluated(lm: Any, task: Any, *_: Any) -> Any:
         settings = task.config.generation_kwargs
@@ -124,12 +125,13 @@ def asked(n: int) -> dict[str, float]:
     names = list(registry().tasks)[:TASKS]
     with tempfile.TemporaryDirectory() as folder:
         made = Unscored(Path(folder), registry())
-        made.open("stub", {}, Settings(), names, names)
-        tasks: Any = {name: _Task(name, n // TASKS) for name in names}
-        count = Count()
-        began = time.perf_counter()
-        asking.evaluate_task = evaluated
-        asking.RunAsker(made, Model(), AtOnce(), tasks, Settings(), count).go()
-        seconds = time.perf_counter() - began
-        stored = sum(file.read_bytes().count(b"\n") for file in Path(folder, "responses").iterdir())
+        with working_in(made.folder, "stub") as made.answers:
+            made.open("stub", {}, Settings(), names, names)
+            tasks: Any = {name: _Task(name, n // TASKS) for name in names}
+            count = Count()
+            began = time.perf_counter()
+            asking.evaluate_task = evaluated
+            asking.RunAsker(made, Model(), AtOnce(), tasks, Settings(), count).go()
+            seconds = time.perf_counter() - began
+        stored = made.files.answers.read_bytes().count(b"\n")
     return {"seconds": seconds, "gigabytes": peak_gigabytes(), "half": count.half, "stored": stored}

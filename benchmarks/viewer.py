@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import tempfile
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,17 +52,18 @@ def run(quick: bool) -> Iterator[Row]:
 def make_run(folder: str, n: int) -> float:
     """Write the run; returns megabytes of its samples."""
     from medtasks_ext.cli.run import run_command
+    from medtasks_ext.engines.records import Answer, Usage
     from medtasks_ext.registry import registry
     from medtasks_ext.results.document_scores import (
         document_scores,
         save_document_scores,
         score_statistic,
     )
+    from medtasks_ext.run.store import Answers
 
     made, run_folder = Path(folder, "made"), Path(folder, "run")
     run_command(["--tasks", TASK, "--model", "random-label", "--data", "sample", "--output_path", str(made)])
     (run_folder / "tasks").mkdir(parents=True)
-    (run_folder / "responses").mkdir()
     manifest = json.loads((made / "run.json").read_text(encoding="utf-8"))
     manifest["tasks"][TASK]["n"] = n
     (run_folder / "run.json").write_text(json.dumps(manifest))
@@ -72,14 +74,13 @@ def make_run(folder: str, n: int) -> float:
     for sample in samples:
         sample["doc"]["prompt"] = sample["doc"]["prompt"] * (2000 // len(sample["doc"]["prompt"]) + 1)
     file = run_folder / f"samples_{TASK}.jsonl"
-    with file.open("w") as out, (run_folder / "responses" / f"{TASK}.jsonl").open("w") as outcomes:
+    with file.open("w") as out, closing(Answers(run_folder)) as answers:
         for place in range(n):
             sample = samples[place % len(samples)]
             sample["doc_id"], sample["doc"]["id"], sample["request"] = place, f"d{place}", f"{place:032x}"
             out.write(json.dumps(sample, ensure_ascii=False) + "\n")
-            usage = {"prompt": 500, "completion": 8}
-            stored = {"key": sample["request"], "document": f"d{place}", "response": sample["resps"][0][0]}
-            outcomes.write(json.dumps({**stored, "finish": "stop", "usage": usage}) + "\n")
+            answer = Answer(sample["resps"][0][0], "stop", Usage(500, 8))
+            answers.put(sample["request"], answer, TASK, f"d{place}")
     numbered = (
         {**samples[place % len(samples)], "doc_id": place, "doc": {"id": f"d{place}"}} for place in range(n)
     )

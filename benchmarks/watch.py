@@ -72,7 +72,8 @@ def _span(out: Path, rows: stream_api.Rows, seen: dict[str, Any] | None = None) 
         if seen is None:
             process.wait()
         else:
-            while process.poll() is None and not any(out.glob("responses/*.jsonl")):
+            answers = out / "answers.jsonl"
+            while process.poll() is None and not (answers.is_file() and answers.stat().st_size):
                 time.sleep(0.02)
             _watch(out, environment, process, seen)
     answered = [item for item in stream_api._log(log) if "answered" in item]

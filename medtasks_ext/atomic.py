@@ -155,6 +155,19 @@ def make_private(folder: Path) -> None:
 
 
 @contextmanager
+def folder_for_files(folder: Path, *, private: bool = False) -> Iterator[None]:
+    """Within it, what is written to a folder is its owner's alone, if the folder is, or is `private` now."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot_write(folder, error) from None
+    if private and not is_private(folder):
+        make_private(folder)
+    with private_files(is_private(folder)):
+        yield
+
+
+@contextmanager
 def private_files(wanted: bool) -> Iterator[None]:
     """New files and folders of this process and those that it starts are the user's alone, if `wanted`."""
     mask = os.umask(0o077) if wanted else None

@@ -282,31 +282,32 @@ def sample_rows(name: str, split: str = "test") -> list[dict]:
     return [row for row in map(json.loads, lines) if row.pop("_split") == split or not split]
 
 
+def outcomes(run: Path | str, task: str = "", *kinds: str) -> list[dict[str, Any]]:
+    """The lines of a run's folder: answers by default, of one task or of all."""
+    lines = [line for path in sorted(Path(run).glob("answers*.jsonl")) for line in path.open("rb")]
+    rows = map(json.loads, lines)
+    return [row for row in rows if row["outcome"] in (kinds or ("answer",)) and task in ("", row["task"])]
+
+
 def rewrite_answers(run: Path, task: str, answers: dict[str, str]) -> None:
     """Replace stored answers by document, as if the model had given them."""
-    from dataclasses import asdict, replace
+    from medtasks_ext.run.store import _line
+    from medtasks_ext.secret_values import Secrets
 
-    from medtasks_ext.engines import Answer
-    from medtasks_ext.runs import OutcomeLog, read_outcomes
-    from medtasks_ext.runs.sums import working_in
-
-    with working_in(run, "a test"):
-        stored = list(read_outcomes(run / "responses", task))
-        (run / "responses" / f"{task}.jsonl").unlink()
-        log = OutcomeLog(run / "responses", task)
-        for item in stored:
-            if isinstance(item.entry, Answer) and item.document in answers:
-                item = replace(item, entry=replace(item.entry, text=answers[item.document]))
-            log.append(item)
-        log.close()
-        manifest = json.loads((run / "run.json").read_text(encoding="utf-8"))
-        manifest["tasks"][task]["sealed"] = {log.path.name: asdict(log.seal)}
-        (run / "run.json").write_text(json.dumps(manifest), encoding="utf-8")
+    path = run / "answers.jsonl"
+    rows = [json.loads(line) for line in path.open("rb")]
+    for row in rows:
+        row.pop("hash")
+        if row["outcome"] == "answer" and row["task"] == task and row["document"] in answers:
+            row["text"] = answers[row["document"]]
+    path.write_bytes(b"".join(_line(row, Secrets.known()) for row in rows))
+    hashed_anew(run)
 
 
 def hashed_anew(place: Path) -> None:
     """Write the hashes of the run's folder that a path lies in anew, as if a command had edited it."""
-    from medtasks_ext.runs.sums import FILE, working_in
+    from medtasks_ext.run.outcomes import working_in
+    from medtasks_ext.runs.sums import FILE
 
     run = next((folder for folder in (place, *place.parents) if (folder / "run.json").is_file()), None)
     if run is not None:

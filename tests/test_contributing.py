@@ -167,7 +167,8 @@ def test_what_follows_from_the_new_task_is_built_and_locked(copy):
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
     built = (tree / "build/tasks/medhelm/falls_clinic/cot.yaml").read_text()
-    assert f"task: {TASK}_cot\n" in built and "medhelm_admin_cot_tasks" in built
+    assert f"task: {TASK}_cot\n" in built
+    assert f"  - {TASK}_cot\n" in (tree / "build/tasks/groups/medhelm_admin_cot.yaml").read_text()
     before, after = ((root / "tasks.lock").read_text().splitlines() for root in (ROOT, tree))
     (added,) = set(after) - set(before)
     assert added.startswith(f"{TASK} 1-A ") and set(before) < set(after)
@@ -188,7 +189,7 @@ def by_the_wizard(checkout: Checkout) -> None:
     write_jsonl(checkout.tree / "rows.jsonl", ROWS)
     checkout.run(
         "medtasks new --from rows.jsonl --id commons_vaccines --access open --kind choice --language en"
-        " --map question=q --map options=options --map answer=key --labels A,B,C"
+        " --map question=q --map options=options --map answer=key"
         " --task-type multiple_choice --document-types exam_question --specialties general"
         " --stage initial_assessment"
     )

@@ -5,8 +5,10 @@ scripted server of this machine.
 """
 # ruff: noqa: F811
 
+import errno
 import ipaddress
 import json
+import os
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from weakref import WeakKeyDictionary
@@ -27,8 +29,8 @@ from medtasks_ext.engines.api import ApiEngine
 from medtasks_ext.engines.choose import engine_of
 from medtasks_ext.engines.records import Answer, Fault, FaultKind
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.run.store import Answers, sent_in
 from medtasks_ext.runs.manifest import Manifest
-from medtasks_ext.runs.sent import SentLog, read_sent
 from tests.conftest import ROOT, sft_row, write_jsonl
 from tests.engines import server as scripted
 from tests.engines.made import ListFeed
@@ -196,29 +198,29 @@ def test_an_engine_sends_no_text_that_is_not_open_to_a_host_that_nobody_permitte
 def test_an_engine_sends_it_where_trusted_or_permitted(model_server, monkeypatch, tmp_path, trusted, allowed):
     monkeypatch.setenv(TRUSTED_HOSTS, trusted)
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")  # would fail
-    log = SentLog(tmp_path / "run")
-    engine = ApiEngine(chat(model_server.port), egress=Egress.of(allowed).recording(log.add))
+    answers = Answers(tmp_path / "run")
+    engine = ApiEngine(chat(model_server.port), egress=Egress.of(allowed).recording(answers.sent))
     found = outcomes_of(engine, *requests(OPEN, CLOSED, CLOSED))
+    answers.close()
     assert all(isinstance(outcome, Answer) for outcome in found.values())
     way = Permission.TRUSTED if trusted else Permission.ALLOWED
-    noted = [(item.host, item.dataset, item.is_open, item.way) for item in read_sent(tmp_path / "run")]
-    assert noted == [(GPU, "medhelm_qa", True, way), (GPU, "medhelm_gated", False, way)]
+    noted = [(row["host"], row["dataset"], row["open"], row["way"]) for row in sent_in(tmp_path / "run")]
+    assert noted == [(GPU, "medhelm_qa", True, way.value), (GPU, "medhelm_gated", False, way.value)]
 
 
-def test_writers_that_know_nothing_of_each_other_lose_no_line(tmp_path):
+def test_threads_lose_no_note(tmp_path):
     names = [[f"suite_{writer}_{number}" for number in range(25)] for writer in range(4)]
+    answers = Answers(tmp_path)
 
     def write(own):
-        log = SentLog(tmp_path)
         for name in own:
-            log.add(AskedServer(GPU, Permission.ALLOWED), Text(name, is_open=False))
+            answers.sent(AskedServer(GPU, Permission.ALLOWED), Text(name, is_open=False))
 
     with ThreadPoolExecutor(len(names)) as pool:
         list(pool.map(write, names))
-    assert sorted(item.dataset for item in read_sent(tmp_path)) == sorted(
-        name for own in names for name in own
-    )
-    assert {path.stat().st_mode & 0o077 for path in tmp_path.glob(".sent*")} <= {0}
+    noted = sorted(row["dataset"] for row in sent_in(tmp_path))  # on the disk while the process writes
+    assert noted == sorted(name for own in names for name in own)
+    answers.close()
 
 
 def test_a_name_that_moves_out_of_the_trusted_network_gets_nothing(model_server, names, monkeypatch):
@@ -261,8 +263,13 @@ def test_models_that_ask_by_a_client_of_their_own_get_what_their_server_may_rece
 
 def test_a_disk_that_takes_no_note_stops_the_text(model_server, tmp_path, monkeypatch):
     monkeypatch.setenv(TRUSTED_HOSTS, GPU)
-    (tmp_path / "run").write_text("a file in the place of the folder")
-    engine = ApiEngine(chat(model_server.port), egress=Egress.of().recording(SentLog(tmp_path / "run").add))
+    answers = Answers(tmp_path / "run")
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("medtasks_ext.run.store.os.write", full)
+    engine = ApiEngine(chat(model_server.port), egress=Egress.of().recording(answers.sent))
     found = outcomes_of(engine, *requests(CLOSED))
     assert isinstance(found["k0"], Fault) and not model_server.asked
 
@@ -274,7 +281,7 @@ def model_flags(port, host=GPU):
 
 
 def sent(folder):
-    return {(item.host, item.dataset, item.way.value) for item in read_sent(folder)}
+    return {(row["host"], row["dataset"], row["way"]) for row in sent_in(folder, folder / "judgements")}
 
 
 def test_run_refuses_then_goes_on_with_permission_and_notes_it(

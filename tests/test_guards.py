@@ -29,10 +29,8 @@ WRITES = re.compile(
 _OWN_TEXT, _TEMPORARY = "text of the project's own", "removed again; a temporary folder is its owner's alone"
 WRITERS = {
     "medtasks_ext/atomic.py": "the one writer of whole files",
-    "medtasks_ext/run/lock.py": "who writes answers",
+    "medtasks_ext/run/lock.py": "who works in a folder",
     "medtasks_ext/run/store.py": "answers, appended",
-    "medtasks_ext/runs/chain.py": "the one writer of appended files; makes the folder's check",
-    "medtasks_ext/runs/lease.py": "who works in a folder",
     "medtasks_ext/rows/transfer.py": "a part of a public download",
     "medtasks_ext/cli/build.py": _OWN_TEXT,
     "medtasks_ext/registry/build.py": _OWN_TEXT,

@@ -16,12 +16,13 @@ from medtasks_ext.registry import SUFFIX, Registry, forget, registry
 from medtasks_ext.registry.build import build
 from medtasks_ext.registry.citations import references
 from medtasks_ext.registry.folders import tasks_folder
-from medtasks_ext.registry.new import kinds, questions, templates, write
+from medtasks_ext.registry.new import templates, write
 from medtasks_ext.registry.strategies import LIKELIHOOD
 from medtasks_ext.registry.suites import no_suite
 from medtasks_ext.report.groups import group_scores, groups_of
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.runner.validate import checks_of
+from tests.cli.test_new import first_facts
 from tests.conftest import ROOT, read_json, rewrite_answers, sample_rows, write_jsonl
 from tests.human.conftest import write as write_form
 from tests.judge.server import Reply, Server, coded
@@ -88,19 +89,17 @@ def test_datasets_are_listed_by_language_axis_and_suite(medtasks, own):
 
 def test_groups_follow_from_the_suites_file_and_the_metadata(medtasks, own):
     sizes = sized(medtasks("ls", "--groups", "wards").out)
-    bare = {name: n for name, n in sizes.items() if not name.endswith(("_cot", "_5shot"))}
-    assert bare == {
-        "wards": 3, "wards_emergency": 2, "wards_outpatient": 1, "wards_it": 1, "wards_pl": 1, "wards_el": 1,
-        "wards_event_extraction": 1, "wards_question_answering": 1, "wards_text_classification": 1,
-        "wards_private": 3,
-    }  # fmt: skip
-    assert len(sizes) == 3 * len(bare)
-    shared = sized(medtasks("ls", "--groups", "medtasks").out)
+    tasks, listed = registry(), {"wards": 3, "wards_emergency": 2}
+    closed = sum(item.is_closed for item in tasks.datasets_of(tasks.suites["wards"]))
+    ways = {name + suffix: n for name, n in listed.items() for suffix in SUFFIX.values()}
+    assert sizes == ways | ({"wards_ll": closed} if closed > 1 else {})
+    # groups of one task are not listed, and are known
+    one = ("outpatient", "it", "pl", "el", "event_extraction", "question_answering", "text_classification")
+    assert {len(tasks.leaves(f"wards_{name}")) for name in one} == {1}
     alone = Registry(tasks_folder())
     built_in = Counter(item.metadata.language for item in alone.datasets.values())
-    assert {code: shared[f"medtasks_{code}"] - built_in[code] for code in ("it", "pl", "el")} == {
-        "it": 2, "pl": 1, "el": 1,
-    }  # fmt: skip
+    added = {code: len(tasks.leaves(f"medtasks_{code}")) - built_in[code] for code in ("it", "pl", "el")}
+    assert added == {"it": 2, "pl": 1, "el": 1}
 
 
 def test_a_dataset_of_no_suite_has_groups_and_is_part_of_none(medtasks, own):
@@ -291,7 +290,7 @@ def test_results_without_the_folder_of_their_tasks_say_what_to_name(medtasks, ru
 
 def test_the_lock_is_of_built_in_tasks(medtasks, own):
     outcome = medtasks("dev", "lock", "wards_el", "--check")
-    assert outcome.code == 2 and "no task, group or tag named 'wards_el'" in outcome.err
+    assert outcome.code == 2 and "no task or group named 'wards_el'" in outcome.err
 
 
 @pytest.fixture
@@ -308,25 +307,19 @@ def manager(medtasks, own, tmp_path) -> TaskManager:
 def leaves(manager: TaskManager, name: str) -> set[str]:
     """The tasks behind a name of lm-eval's index."""
     entry = manager.task_index[name]
-    if entry.kind.name == "TAG":
-        return set(entry.tags)
     if entry.kind.name == "GROUP":
         return {leaf for member in entry.cfg["task"] for leaf in leaves(manager, member)}
     return {name}
 
 
-def test_lm_eval_finds_the_same_groups_and_built_in_tags_are_whole(manager):
+def test_lm_eval_finds_the_same_groups(manager):
     tasks, alone = registry(), Registry(tasks_folder())
     closed = {item.task(LIKELIHOOD) for item in tasks.datasets.values() if item.is_closed}
     assert set(manager.all_subtasks) == {*tasks.tasks, *closed} and "allergie_farmaci_ll" in closed
-    assert set(manager.all_groups) == set(tasks.groups)
-    assert {name: leaves(manager, name) for name in tasks.groups} == {
-        name: set(tasks.leaves(name)) for name in tasks.groups
-    }
-    assert {name: leaves(manager, name) for name in alone.tags} == {
-        name: set(members) for name, members in alone.tags.items()
-    }
-    assert all(leaves(manager, name) > set(alone.leaves(name)) for name in SHARED if name in alone.groups)
+    assert set(manager.all_groups) == {*tasks.listed, *alone.listed}
+    found = {name: leaves(manager, name) for name in tasks.listed}
+    assert found == {name: set(members) for name, members in tasks.listed.items()}
+    assert all(found[name] > set(alone.leaves(name)) for name in SHARED if name in alone.listed)
 
 
 def test_a_folder_for_lm_eval_follows_the_files(medtasks, own):
@@ -484,19 +477,12 @@ EVERY_DAY = ("option_letter", "label_word", "entity_list", "free_text")
 
 @pytest.mark.parametrize(
     "kind",
-    [
-        kind if kind in EVERY_DAY else pytest.param(kind, marks=pytest.mark.nightly)
-        for kind in kinds(no_suite())
-    ],
+    [kind if kind in EVERY_DAY else pytest.param(kind, marks=pytest.mark.nightly) for kind in templates()],
 )
 def test_every_kind_of_answers_is_scored_without_a_suites_word(own, kind):
     """A new dataset of no suite lacks nothing but what a person must write."""
     tasks = registry()
-    said: dict = {"id": "nuovo"}
-    for key, known in questions(no_suite(), said):
-        first = next(iter(known))
-        said[key] = kind if key == "kind" else [first] if key in ("document_types", "specialties") else first
-    write(tasks, tasks.suites["own"], said, templates()[kind])
+    write(tasks, tasks.suites["own"], first_facts(no_suite(), "nuovo"), templates()[kind])
     forget()
     tasks = registry()
     faults = {check.what for check in checks_of(tasks, tasks.datasets["own_nuovo"]) if check.problems}
@@ -521,6 +507,6 @@ def test_new_puts_no_dataset_of_no_suite_into_a_suite(medtasks, own, monkeypatch
 
 def test_build_writes_the_schema_of_all_suites(medtasks, own, tmp_path):
     outcome = medtasks("dev", "build")
-    assert outcome.code == 0 and "14 tasks, 75 groups" in outcome.out
+    assert outcome.code == 0 and "14 tasks, 16 groups" in outcome.out
     (schema,) = (tmp_path / "cache").rglob("schema.json")
     assert "triage_note" in schema.read_text(encoding="utf-8")

@@ -57,7 +57,7 @@ def test_a_run_that_goes_well_prints_no_text(medtasks, data_dir, caplog, tmp_pat
         assert_silent(outcome, caplog)
 
 
-def test_of_a_run_only_samples_and_responses_hold_text(medtasks, data_dir, tmp_path):
+def test_of_a_run_only_samples_and_answers_hold_text(medtasks, data_dir, tmp_path):
     rows = [{**row, "id": str(number)} for number, row in enumerate(good())]
     put(data_dir, rows)
     entities = [
@@ -69,11 +69,11 @@ def test_of_a_run_only_samples_and_responses_hold_text(medtasks, data_dir, tmp_p
         "run", "--model", "oracle", "--tasks", "medhelm_hospice_referral,bridge_mie", "--output_path", "run"
     )
     holding = {
-        path.parent.name if path.parent.name == "responses" else path.name.partition("_")[0]
+        path.name.partition("_")[0]
         for path in (tmp_path / "run").rglob("*")
         if path.is_file() and MARKER.encode() in path.read_bytes()
     }
-    assert holding == {"responses", "samples"}
+    assert holding == {"answers.jsonl", "samples"}
 
 
 def changed(**values) -> list[dict]:
@@ -206,7 +206,7 @@ def test_what_fails_on_an_answer_is_named_by_kind_and_kept(
     outcome = medtasks("run", "--model", "oracle", *HOSPICE)
     assert outcome.code == 1 and f"✗ medhelm_hospice_referral: {type(error).__name__}" in outcome.err
     assert_silent(outcome, caplog)
-    kept = {"metric": "run.json", "model": "responses/medhelm_hospice_referral.jsonl"}[place]
+    kept = {"metric": "run.json", "model": "answers.jsonl"}[place]
     assert MARKER in (tmp_path / "run" / kept).read_text()  # the traceback
 
 

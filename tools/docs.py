@@ -34,7 +34,7 @@ from medtasks_ext.registry.datalock import DataLock, LockedDatabase, LockedFile,
 from medtasks_ext.registry.folders import tasks_folder
 from medtasks_ext.registry.metadata import TaskFacts
 from medtasks_ext.registry.yamlfile import read_yaml
-from medtasks_ext.results.conditions import NOT_OF_A_PAPER, RULES
+from medtasks_ext.results.conditions import HARMLESS, NOT_OF_A_PAPER, RULES
 from medtasks_ext.results.frames import FRAMES, ROW_OF, documented
 from medtasks_ext.rows.expressions import FILTERS
 from medtasks_ext.rows.json_schema import card_schema, task_schema
@@ -73,10 +73,10 @@ _PLACES = {
 _EFFECTS = {
     Effect.HARMLESS: "nothing",
     Effect.SAID: "recorded as a condition of its own",
-    Effect.CLOSE: "rounding: close",
-    Effect.MODEL: "names another model: close",
+    Effect.ROUNDS: "rounding alone",
+    Effect.MODEL: "names another model",
     Effect.DRAWS: "moves a score where answers are drawn",
-    Effect.MOVES: "moves a score: other",
+    Effect.MOVES: "moves a score",
 }
 _WITH_US = "installed with medtasks"
 _SPLITS = {"official": "the source's", "drawn": "drawn"}
@@ -218,12 +218,12 @@ def _conditions(tasks: Registry) -> Facts:
     return {
         "rules": [
             (
-                rule.title + (" (papers have none)" if rule.field in NOT_OF_A_PAPER else ""),
-                f"`{rule.field}`",
-                "other" if rule.moves else "close",
-                rule.why,
+                title + (" (papers have none)" if field in NOT_OF_A_PAPER else ""),
+                f"`{field}`",
+                "no" if field in HARMLESS else "yes",
+                why,
             )
-            for rule in RULES
+            for field, (title, why) in RULES.items()
         ],
         "settings": {_PLACES[place]: map(_setting, lines) for place, lines in LISTS.items()},
         "clusters": [(f"`{name}`", f"`{cluster}`") for name, cluster in clusters.items() if cluster],

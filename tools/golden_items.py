@@ -616,9 +616,9 @@ def read_documents(recorder: Recorder) -> None:
         broken = recorder.runs.parent / "scratch" / "broken"
         shutil.rmtree(broken, ignore_errors=True)
         shutil.copytree(recorder.runs / "served", broken)
-        file = broken / "responses" / "medhelm_medqa.jsonl"
+        file = broken / "answers.jsonl"
         file.write_text(
-            file.read_text(encoding="utf-8").replace('"response": "', '"response": "x', 1), encoding="utf-8"
+            file.read_text(encoding="utf-8").replace('"text":"', '"text":"x', 1), encoding="utf-8"
         )
         call("whole.broken", "report", broken)
 

@@ -48,7 +48,7 @@ Origin = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print requests, tokens and cost; ask nobody.")]
 Prompts = Annotated[str | None, typer.Option("--prompts", metavar="WORDS", help=PROMPTS)]
 OneStrategy = Annotated[str | None, typer.Option("--strategy", help="zero_shot, cot or five_shot.")]
-OnlyTasks = Annotated[str | None, typer.Option("--tasks", help="Only these tasks, groups or tags.")]
+OnlyTasks = Annotated[str | None, typer.Option("--tasks", help="Only these tasks or groups.")]
 
 
 def out_option(help: str) -> Any:

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from medtasks_ext.atomic import folder_for_files
 from medtasks_ext.cli.app import AllowField, AllowHost, AllowKey, DryRun
 from medtasks_ext.cli.arguments import out_folder
 from medtasks_ext.cli.end import say_sent
 from medtasks_ext.cli.judging import ask_all, end_code, print_estimates, say_spent, warn_withheld
 from medtasks_ext.cli.words import say
 from medtasks_ext.egress import Egress
-from medtasks_ext.runs.lease import Lease
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.asking import End
@@ -49,8 +49,10 @@ def ask_jury(
     folder, private = out_folder(folder), not all(task.open_access for task in tasks)
     with ExitStack() as stack:
         if not asking.dry_run:
-            stack.enter_context(Lease(folder, command, private=private))
-        store = stack.enter_context(closing(JudgementStore(folder, write=not asking.dry_run)))
+            stack.enter_context(folder_for_files(folder, private=private))
+        store = stack.enter_context(
+            closing(JudgementStore(folder, write=not asking.dry_run, command=command))
+        )
         check_jury(asking.jury, tasks)
         egress = Egress.of(asking.allow_host or [])
         judging = Judging(asking.jury, [RunToJudge(tasks, store)], say, egress)

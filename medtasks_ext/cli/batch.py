@@ -18,6 +18,7 @@ from medtasks_ext.cli.run import (
     finish,
     fitted,
     open_run,
+    say_damaged,
 )
 from medtasks_ext.cli.words import counted, say
 from medtasks_ext.egress import addresses
@@ -54,10 +55,10 @@ def out(context: typer.Context) -> int:
     own, rest = own_parser.parse_known_args(context.args)
     config = lm_eval_config(rest, "batch out", _DESCRIPTION, _EXAMPLE, REFUSED, in_files=True)
 
+    from medtasks_ext.run.outcomes import working_in
     from medtasks_ext.runner.batch import interface_of, write_requests
     from medtasks_ext.runner.requests import text_of
     from medtasks_ext.runner.run import Run
-    from medtasks_ext.runs.sums import working_in
 
     interface_of(config.model)
     if not (config.model_args.get("model") or config.model_args.get("pretrained")):
@@ -69,7 +70,7 @@ def out(context: typer.Context) -> int:
     wanted = build_request(own, config)
     check_conversations(config, wanted.settings)
     run = Run(output_folder(config), wanted.registry)
-    with working_in(run.folder, "medtasks batch out", private=wanted.private):
+    with working_in(run.folder, "medtasks batch out", private=wanted.private) as run.answers:
         if not (waiting := open_run(run, wanted, config)):
             say("nothing is left to ask")
             return finish(run, len(wanted.missing))
@@ -104,13 +105,14 @@ def into(
     """
     quiet()
     hide_bars("")
+    from medtasks_ext.run.outcomes import working_in
     from medtasks_ext.runner.batch import take_results
     from medtasks_ext.runner.run import Run
-    from medtasks_ext.runs.sums import working_in
 
     run = Run(Path(folder), registry())
     run.load()
-    with working_in(run.folder, "medtasks batch in"):
+    with working_in(run.folder, "medtasks batch in") as run.answers:
+        say_damaged(run)
         run.note_session({})
         sound = take_results(run, [Path(name) for name in files], say)
         code = finish(run, 0, how="the same `medtasks batch out` command writes them again")

@@ -22,7 +22,7 @@ def build(
 ) -> int:
     """Build what follows from task files.
 
-    Variants, tags and groups for lm-eval, and the schemas for editors.
+    Variants and groups for lm-eval, and the schemas for editors.
 
     Example: medtasks dev build
     """

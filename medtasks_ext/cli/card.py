@@ -40,10 +40,9 @@ def card(
     Example: medtasks card runs/MODEL -o card
     """
     from medtasks_ext.registry.citations import references
-    from medtasks_ext.report.card.every_eval_ever import every_eval_ever
     from medtasks_ext.report.card.facts import complete_tasks
     from medtasks_ext.report.card.hub import eval_results, model_index, tasks_index
-    from medtasks_ext.report.card.manifest import manifest
+    from medtasks_ext.report.card.records import every_eval_ever, manifest
     from medtasks_ext.report.card.section import (
         DETAILS,
         card_details,
@@ -53,7 +52,7 @@ def card(
         drawn,
         picture_name,
     )
-    from medtasks_ext.report.pictures.draw import is_possible
+    from medtasks_ext.report.pictures.spec import is_possible
     from medtasks_ext.results.entries import read_results
     from medtasks_ext.runs.sums import refuse_changed
 

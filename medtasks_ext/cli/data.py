@@ -183,7 +183,7 @@ def _brought_lines(done: Brought) -> list[str]:
 def data_status(
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FILTER...]", help="Tasks, tags, groups; KEY=VALUE; part of a name."),
+        typer.Argument(metavar="[FILTER...]", help="Tasks, groups; KEY=VALUE; part of a name."),
     ] = None,
     as_json: AsJson = False,
 ) -> int:
@@ -267,7 +267,7 @@ def _say_summary(statuses: list[Status]) -> None:
 @app.command("where")
 def data_where(
     words: Annotated[
-        list[str], typer.Argument(metavar="TASK...", help="Tasks, tags, groups; KEY=VALUE; part of a name.")
+        list[str], typer.Argument(metavar="TASK...", help="Tasks, groups; KEY=VALUE; part of a name.")
     ],
 ) -> int:
     """Tell how data is got, and where which files go.
@@ -283,7 +283,7 @@ def data_where(
 @app.command("pin")
 def data_pin(
     words: Annotated[
-        list[str], typer.Argument(metavar="TASK...", help="Tasks, tags, groups; KEY=VALUE; part of a name.")
+        list[str], typer.Argument(metavar="TASK...", help="Tasks, groups; KEY=VALUE; part of a name.")
     ],
 ) -> int:
     """Write what the public files of datasets hold, and their rows.

@@ -30,7 +30,7 @@ def has_terms(dataset: Dataset) -> bool:
 def data_fetch(
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FILTER...]", help="Tasks, tags, groups; KEY=VALUE; by default all."),
+        typer.Argument(metavar="[FILTER...]", help="Tasks, groups; KEY=VALUE; by default all."),
     ] = None,
     to: Annotated[
         str | None,

@@ -17,9 +17,10 @@ from medtasks_ext.errors import some
 from medtasks_ext.registry.strategies import SUFFIX
 from medtasks_ext.report.axes import axis_titles
 from medtasks_ext.report.outline import OutlineBlock, outline
+from medtasks_ext.run.store import sent_in
+from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import TaskState
 from medtasks_ext.runs.secrets import is_secret, without_secrets
-from medtasks_ext.runs.sent import read_sent
 from medtasks_ext.runs.served import served_note
 
 if TYPE_CHECKING:
@@ -168,17 +169,17 @@ def say_end(
 
 def say_sent(folder: Path) -> None:
     """Say which hosts other than this machine got text that is not open."""
-    found = [item for item in read_sent(folder) if not item.is_open and item.way is not Permission.LOOPBACK]
-    for host, way in dict.fromkeys((item.host, item.way) for item in found):
-        names = [item.dataset for item in found if (item.host, item.way) == (host, way)]
-        say(f"sent to {host} ({way.value}): text that is not open, of {some(names)}")
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for row in sent_in(folder, RunFolder(folder).judgements):
+        if not row["open"] and row["way"] != Permission.LOOPBACK.value:
+            found.setdefault((row["host"], row["way"]), {})[row["dataset"]] = None
+    for (host, way), names in found.items():
+        say(f"sent to {host} ({way}): text that is not open, of {some(list(names))}")
 
 
 def _served(run: Run) -> str:
     conditions = [record["conditions"] for record in run.results().values() if record.get("conditions")]
-    return served_note(
-        run.manifest.identity.asked_name, [item["observed"].get("served") or () for item in conditions]
-    )
+    return served_note(run.manifest.identity.asked_name, [item.get("served") or () for item in conditions])
 
 
 def _not_decided(run: Run) -> Iterator[str]:
@@ -257,7 +258,7 @@ def _next(run: Run, again: Sequence[str] | None) -> Iterator[str]:
 def _all_rows(record: TaskRecord) -> bool:
     """Whether the rows that were asked are at least as many as the suite states; a card takes no others."""
     loaded = record["loaded"]
-    stated = record["conditions"]["asked"]["rows"].get("n_of_suite") or 0
+    stated = record["conditions"].get("n_of_suite") or 0
     aside = loaded.get("n_held_out", 0) + loaded.get("n_dropped", 0)
     return bool(record["n"] == loaded["n_test"] and record["n"] + aside >= stated)
 

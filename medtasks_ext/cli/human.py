@@ -42,7 +42,7 @@ def export(
             "survey: a suite's taxonomy."
         ),
     ] = "pairwise",
-    tasks: Annotated[str | None, typer.Option(help="What of the runs: tasks, groups or tags.")] = None,
+    tasks: Annotated[str | None, typer.Option(help="What of the runs: tasks or groups.")] = None,
     documents: Annotated[int, typer.Option("-n", "--documents", min=1, help="Documents per task.")] = 100,
     experts: Annotated[int | None, typer.Option(min=1, max=99, help="By default as in the paper.")] = None,
     seed: Annotated[int, typer.Option(help="Of the draw, the orders and the sides.")] = SEED,

@@ -89,8 +89,9 @@ def judge(
     from medtasks_ext.judge.checks import check_jury, tasks_to_judge
     from medtasks_ext.judge.store import JudgementStore, paid
     from medtasks_ext.prompts.official.choice import prompt_source_of
+    from medtasks_ext.run.outcomes import working_in
     from medtasks_ext.runner.run import Run
-    from medtasks_ext.runs.sums import working_in
+    from medtasks_ext.studies.ratings import read_ratings
 
     jury, dry_run, source = asking.jury, asking.dry_run, prompt_source_of(prompts)
     egress, wanted = Egress.of(asking.allow_host or []), _wanted(tasks)
@@ -114,7 +115,8 @@ def judge(
             to_judge[name] = RunToJudge(chosen, store)
         if decisions:
             _take_decisions(Path(decisions), list(to_judge.values()), jury, keep=not dry_run)
-        people = _ratings(ratings, {name: item.tasks for name, item in to_judge.items()}, keep=not dry_run)
+        judged = {name: item.tasks for name, item in to_judge.items()}
+        people = read_ratings(Path(ratings), judged) if ratings else {}
         stores = [item.store for item in to_judge.values()]
         budget = budget_of(asking.max_cost, *paid(jury, stores))
         judging = Judging(jury, list(to_judge.values()), say, egress)
@@ -157,20 +159,6 @@ def _take_decisions(path: Path, runs: Sequence[RunToJudge], jury: Jury, *, keep:
     ):
         if count:
             say(f"{path}: {count:,} cases {what}")
-
-
-def _ratings(path: str | None, runs: Mapping[str, Sequence[JudgedTask]], *, keep: bool) -> Ratings:
-    from medtasks_ext.studies.ratings import keep_ratings, kept_ratings, read_ratings
-
-    if path:
-        given = read_ratings(Path(path), runs)
-        if keep:
-            keep_ratings(given, runs)
-        return given
-    kept, changed = kept_ratings(runs)
-    if changed:
-        say(f"note: {changed:,} answers that clinicians rated are others now, and their ratings do not count")
-    return kept
 
 
 def _say_wording(tasks: Sequence[JudgedTask]) -> None:

@@ -106,7 +106,6 @@ def evaluation(
     expert: _Expert = None,
     decided: Annotated[list[Path] | None, typer.Option("--judge", help="A judge's; repeatable.")] = None,
     out: Annotated[str, out_option("Folder for results.")] = "judge_eval",
-    published: Annotated[bool, typer.Option("--published", help="The paper's own table below.")] = False,
     *,
     asking: Asking | None,
 ) -> int:
@@ -119,7 +118,6 @@ def evaluation(
     Exit code 1: decisions are missing.
     """
     quiet()
-    from medtasks_ext.results.published import published as published_rows
     from medtasks_ext.studies.judge_data import decisions_about, expert_decisions, read_cases
     from medtasks_ext.studies.judge_eval import evaluate, points_to_judge
     from medtasks_ext.studies.said import study, write_tables
@@ -145,9 +143,7 @@ def evaluation(
     points = [row for row in figures if row["measure"] == "points"]
     undecided = [{"judge": row["judge"], "n": row["of"] - row["n"]} for row in points if row["n"] < row["of"]]
     write_tables(out_folder(out), "judge_eval", {"figures": figures})
-    paper = published_rows("judges.csv") if published else ()
-    tables = {"figures": figures, "published": paper, "undecided": undecided}
-    show_tables(study("judge_eval")["tables"], tables)
+    show_tables(study("judge_eval")["tables"], {"figures": figures, "undecided": undecided})
     code = end_study(end, sum(row["n"] for row in undecided), "decisions on points")
     if not code:
         judge = "medtasks judge run RUN --jury JURY --dry-run"

@@ -32,7 +32,7 @@ _LEFT_OUT_FIRST = ("stage", "primary_metric", "n_test", "task_type")
 def ls(
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FILTER...]", help="Tasks, tags, groups; KEY=VALUE; part of a name."),
+        typer.Argument(metavar="[FILTER...]", help="Tasks, groups; KEY=VALUE; part of a name."),
     ] = None,
     groups: Annotated[
         bool, typer.Option("--groups", help="List groups and how many tasks they hold.")
@@ -41,7 +41,7 @@ def ls(
 ) -> int:
     """List datasets and whether their data is at hand.
 
-    With a group or tag: the tasks that it holds.
+    With a group: the tasks that it holds.
 
     Example: medtasks ls language=zh access=open
     """
@@ -74,8 +74,8 @@ def _say_unreadable(tasks: Registry) -> None:
 
 def _list_groups(filters: list[str], *, as_json: bool) -> None:
     tasks = registry()
-    names = [name for name in tasks.groups if all(part in name for part in filters)]
-    sizes = {name: len(tasks.leaves(name)) for name in names}
+    names = [name for name in tasks.listed if all(part in name for part in filters)]
+    sizes = {name: len(tasks.listed[name]) for name in names}
     if as_json:
         typer.echo(json.dumps(sizes, indent=1))
         return

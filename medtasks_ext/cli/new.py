@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,8 +13,7 @@ from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.prompts.load import check_loaded_rows
 from medtasks_ext.registry import Dataset, forget, registry
 from medtasks_ext.registry.build import check_names
-from medtasks_ext.registry.folders import is_checkout
-from medtasks_ext.registry.new import answers, of_columns, suite_of, templates, write
+from medtasks_ext.registry.new import of_columns, suite_of, template_of, write
 from medtasks_ext.rows.files import read_rows
 from medtasks_ext.rows.row import Rows
 
@@ -39,11 +38,10 @@ def new(
         str | None, typer.Option("--from", metavar="FILE", help="File of rows that the task is for.")
     ] = None,
     columns: Annotated[list[str] | None, _Map] = None,
-    labels: Annotated[str | None, typer.Option(help="Closed labels of the answers: A,B.")] = None,
 ) -> int:
     """Start a dataset folder.
 
-    What flags do not say is marked TODO. With --from, three rows of the file are shown as they are asked. No
+    What is left to write is marked TODO. With --from, three rows of the file are shown as they are asked. No
     row is copied.
 
     Example: medtasks new --from exam.csv --id own_exam --kind choice --map question=stem
@@ -52,22 +50,21 @@ def new(
     rows = read_rows(Path(source).expanduser()) if source else []
     tasks = registry(empty=True)
     check_names(tasks)  # a registry that cannot be read is mended first
-    said = {
-        "id": id, "suite": suite, "kind": kind, "language": language, "task_type": task_type, "stage": stage,
-        "document_types": document_types, "specialties": specialties, "access": access,
-        **pairs(axis, "--axis", "NAME=VALUE"),
+    said: dict[str, Any] = {
+        "id": id or "", "language": language or "", "task_type": task_type or "", "stage": stage or "",
+        "document_types": names_in(document_types) or [""],
+        "specialties": names_in(specialties) or [""],
+        "access": access or "", "axes": pairs(axis, "--axis", "NAME=VALUE"),
     }  # fmt: skip
-    said = {key: value for key, value in said.items() if value}
-    joined = suite_of(tasks, said)
-    found = answers(tasks, joined, said)
+    joined = suite_of(tasks, said["id"], suite)
+    template = template_of(joined, kind)
     named = {ours: names_in(theirs) for ours, theirs in pairs(columns, "--map", "OURS=THEIRS").items()}
     if absent := [name for names in named.values() for name in names if rows and name not in rows[0]]:
         what, known = f"the file has no column {absent[0]}", ", ".join(rows[0])
         raise MedtasksError(what, where="--map", remedy=f"name one of: {known}")
-    template = templates()[found["kind"]]
-    if named or labels:
-        template = of_columns(template, named, names_in(labels))
-    folder = write(tasks, joined, found, template)
+    if named:
+        template = of_columns(template, named)
+    folder = write(tasks, joined, said, template)
     forget()
     dataset, own = Dataset(folder), tasks.root not in folder.parents
     typer.echo(f"wrote {folder}: {', '.join(sorted(file.name for file in folder.iterdir()))}")
@@ -83,8 +80,6 @@ def new(
     ]
     if source:
         steps.append(f"mkdir -p {data}; cp {source} {data}/test{Path(source).suffix}; medtasks data check")
-    if is_checkout() and not own:
-        steps.append(f"medtasks dev lock {dataset.id}; make test-task TASK={dataset.id}")
     typer.echo("\nnext:\n" + "\n".join(f"  {number}. {step}" for number, step in enumerate(steps, start=1)))
     return 0
 
@@ -98,4 +93,5 @@ def _preview(dataset: Dataset, rows: Rows) -> None:
     asked = len({document.row.partition(",")[0] for document in checked.test})
     typer.echo(f"\n{asked:,} of {n:,} rows can be asked as the new task file says")
     if checked.faults:
-        typer.echo(f"note: {checked.faults[0].what} → --map names columns, --labels the answers")
+        remedy = f"correct {dataset.file}, then `medtasks preview`"
+        typer.echo(f"note: {checked.faults[0].what} → --map names columns; {remedy}")

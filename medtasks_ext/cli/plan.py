@@ -45,7 +45,7 @@ def plan(
         str,
         typer.Argument(help="ORG/MODEL of the hub, a folder with its tokenizer, or a name of model_configs."),
     ],
-    tasks: Annotated[str, typer.Option("--tasks", help="Tasks, groups or tags.")] = DEFAULT,
+    tasks: Annotated[str, typer.Option("--tasks", help="Tasks or groups.")] = DEFAULT,
     max_gen_toks: Annotated[
         int | None, typer.Option("--max_gen_toks", min=1, help="Tokens that an answer may have.")
     ] = None,

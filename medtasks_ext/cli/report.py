@@ -128,8 +128,7 @@ def _strategies(given: Sequence[str]) -> list[str] | None:
 
 def _write(folder: Path, report: Report, text: Literal["none", "open", "all"]) -> list[Path]:
     from medtasks_ext.report.payload import payload
-    from medtasks_ext.report.views import write_views
-    from medtasks_ext.report.write import write_report
+    from medtasks_ext.report.write import write_report, write_views
 
     if text == "all":
         say("--include-text: the page holds text of gated and private data, as confidential as they are")

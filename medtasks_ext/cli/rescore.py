@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from medtasks_ext.cli.arguments import quiet
-from medtasks_ext.cli.run import finish
+from medtasks_ext.cli.run import finish, say_damaged
 from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
@@ -28,14 +28,15 @@ def rescore(
     """
     quiet()
     from medtasks_ext.results.reading import unknown_tasks
+    from medtasks_ext.run.outcomes import working_in
     from medtasks_ext.runner.run import Run
-    from medtasks_ext.runs.sums import working_in
 
     run = Run(Path(folder), registry())
     run.load()
     if not run.known_names():
         fault = unknown_tasks(list(run.manifest.tasks), folder)
         raise MedtasksError(fault.what, where=fault.where, remedy="call it with the folder of these tasks")
-    with working_in(run.folder, "medtasks rescore"):
+    with working_in(run.folder, "medtasks rescore") as run.answers:
+        say_damaged(run)
         run.rescore(lambda task, what: say(f"{task}: {what}"))
         return finish(run, 0)

@@ -32,7 +32,7 @@ from medtasks_ext.cli.prompts import say_wording
 from medtasks_ext.cli.reasons import context_of, reasons, say_budget
 from medtasks_ext.cli.stated_error import add_error_flags, error_target_of
 from medtasks_ext.cli.tables import waits_for_judges
-from medtasks_ext.cli.words import say
+from medtasks_ext.cli.words import counted, say
 from medtasks_ext.collector import collector_paused, collector_sparing
 from medtasks_ext.egress import Egress
 from medtasks_ext.engines.budget import budget_of
@@ -46,11 +46,11 @@ from medtasks_ext.runner.charge import Charge, check_limit, paid
 from medtasks_ext.runs.choice import Choice
 from medtasks_ext.runs.conditions import accounted_rows
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
-from medtasks_ext.runs.sent import SentLog
 
 if TYPE_CHECKING:
     from medtasks_ext.engines.budget import Budget
     from medtasks_ext.engines.engine import Engine
+    from medtasks_ext.engines.records import Request
     from medtasks_ext.harness import LM, EvaluatorConfig, Task
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.prices import Price
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runner.run import Run
 
-_DESCRIPTION = """Run tasks, groups or tags, any mix of names, with lm-eval's own flags and --config files.
+_DESCRIPTION = """Run tasks or groups, any mix of names, with lm-eval's own flags and --config files.
 The model is loaded once, and every response is stored as soon as it is there. The same command
 continues an interrupted run; nothing is paid twice. First, one question is asked and the answer
 is checked. A missing chat template, reasoning or an answer that never ends, an empty answer, and
@@ -149,8 +149,8 @@ def run_command(arguments: list[str]) -> int:
     check_limit(own.max_cost, price)
     check_fields(own, config)
 
+    from medtasks_ext.run.outcomes import working_in
     from medtasks_ext.runner.run import Run
-    from medtasks_ext.runs.sums import working_in
 
     target = error_target_of(own, config)
     with ExitStack() as held:
@@ -165,7 +165,8 @@ def run_command(arguments: list[str]) -> int:
         say_wording(wanted.built)
         _say_terms(wanted)
         run = Run(output_folder(config), wanted.registry)
-        held.enter_context(working_in(run.folder, "medtasks run", private=wanted.private))
+        run.answers = held.enter_context(working_in(run.folder, "medtasks run", private=wanted.private))
+        say_damaged(run)
         waiting = open_run(run, wanted, config)
         cause = None
         if waiting:
@@ -231,7 +232,7 @@ def _say_there(run: Run, waiting: dict[str, Task], choices: dict[str, Choice]) -
     for name, task in waiting.items():
         documents = {document_key(task.eval_docs[place]) for place in run.places(task, choices[name])}
         wanted += len(documents)
-        there += len(documents & run.answered_documents(name))
+        there += len(documents & run.answers.answered(name).keys())
     other = [
         name
         for name, task in waiting.items()
@@ -247,9 +248,9 @@ def _say_there(run: Run, waiting: dict[str, Task], choices: dict[str, Choice]) -
 
 
 def _say_changed(run: Run, waiting: dict[str, Task]) -> None:
-    for name in waiting:
-        if run.state(name).state is not TaskState.WAITING and not run.is_sealed(name):
-            line = f"responses/{name}.jsonl does not hold any more what it held when {name} was finished"
+    for name, task in waiting.items():
+        if run.is_done(name) and (n := run.n_lost(task)):
+            line = f"answers.jsonl holds no more {counted(n, 'answer')} with which {name} was finished"
             say(f"note: {line}; what is missing is asked again")
             run.manifest.note([line])
 
@@ -320,6 +321,12 @@ def _say_terms(wanted: RunRequest) -> None:
         say(line)
 
 
+def say_damaged(run: Run) -> None:
+    """Name the lines of its outcomes that are not used."""
+    for line in run.answers.damaged:
+        say(f"note: {run.folder}: {line} is damaged; `medtasks run` asks again what it held")
+
+
 def keep_judgements(run: Run) -> None:
     """Put scores of judges back beside metrics that were computed anew."""
     if not run.files.judgements.is_dir():
@@ -370,7 +377,7 @@ def _execute(
 ) -> MedtasksError | None:
     from medtasks_ext.cli.progress import say_unpriced
     from medtasks_ext.runner.preflight import check_budget
-    from medtasks_ext.runner.requests import text_of
+    from medtasks_ext.runner.requests import RequestBuilder, text_of
     from medtasks_ext.runner.run import loaded_record
 
     check_conversations(config, wanted.settings)
@@ -386,13 +393,19 @@ def _execute(
     engine = loaded.engine(
         quotes=lambda request: public[request.task] or shows_text(),
         say=say,
-        egress=wanted.egress.recording(SentLog(run.folder).add),
+        egress=wanted.egress.recording(run.answers.sent),
     )
     engine.check(text_of(task) for name, task in waiting.items() if places[name])
     limit = own.max_cost
     charge = Charge(price) if price and (limit is not None or not engine.local) else None
-    names, sent = run.manifest.tasks, lambda name: run.sent_requests(name, waiting.get(name))
-    budget = budget_of(limit, *paid(limit, charge, run.files.responses, names, sent))
+
+    def sent(name: str, documents: Iterable[str]) -> Mapping[str, Request]:
+        task, digest = waiting.get(name), run.manifest.identity.digest
+        return run.sent_requests(
+            name, documents, RequestBuilder(model, task, settings, digest) if task else None
+        )
+
+    budget = budget_of(limit, *paid(limit, charge, run.answers, sent))
     say_unpriced(budget)
     ready = _Ready(run, model, engine, waiting, settings, charge, budget)
     if not own.no_preflight and any(places.values()) and not _is_built_in(model):

@@ -19,9 +19,11 @@ from medtasks_ext.errors import MedtasksError, near
 from medtasks_ext.registry import registry
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.report.view.column import Column
     from medtasks_ext.report.view.dataset_page import DatasetPage
-    from medtasks_ext.report.view.document import Response, Stretch
 
 #: Documents that are listed where none is named.
 _LISTED = 20
@@ -48,13 +50,12 @@ def show(run: str, task: str, document: str | None, *, whole: bool) -> None:
         say_next(f"medtasks view {run} {task} DOCUMENT", f"medtasks view {run}")
         return
     seen = page.document(Viewer.place(page, document), whole=whole)
-    response = seen.responses[number]
-    _say(f"{task}, document {seen.key}", "bold")
+    response, key = seen["responses"][number], seen["key"]
+    _say(f"{task}, document {key}", "bold")
     if response is None:
-        raise MedtasksError(
-            f"document {seen.key} was not asked", where=task, remedy="name another document, or another task"
-        )
-    _print(seen.target, response, column, whole=whole)
+        remedy = "name another document, or another task"
+        raise MedtasksError(f"document {key} was not asked", where=task, remedy=remedy)
+    _print(seen["target"], response, column, whole=whole)
 
 
 def _column(page: DatasetPage, task: str) -> tuple[Column, int]:
@@ -103,87 +104,82 @@ def _print_errors(page: DatasetPage, column: Column, number: int) -> None:
 # ---------------------------------------------------------------------- one document
 
 
-def _print(target: str, response: Response, column: Column, *, whole: bool) -> None:
-    if response.fault:
-        _say(response.fault, "red")
+def _print(target: str, response: Json, column: Column, *, whole: bool) -> None:
+    if response["fault"]:
+        _say(response["fault"], "red")
         return
-    for turn in response.turns:
-        _heading(f"prompt, {'as text' if turn.role == 'text' else turn.role} ({turn.length:,} characters)")
-        _text(Text(turn.text))
+    for turn in response["turns"]:
+        role = "as text" if turn["role"] == "text" else turn["role"]
+        _heading(f"prompt, {role} ({turn['length']:,} characters)")
+        _text(Text(turn["text"]))
     _heading("gold answer")
     _say(target or "(none: this row is predicted, not scored)", "green")
-    trace = [part for part in response.stretches if part.trace]
-    if trace:
+    stretches = response["stretches"]
+    if trace := [part for part in stretches if part["trace"]]:
         _heading("reasoning trace")
         _text(_response_text(trace, "dim"))
-    _heading(f"response ({response.length:,} characters)")
-    _text(_response_text([part for part in response.stretches if not part.trace], ""))
-    if not whole and any(part.left_out for part in response.stretches):
+    _heading(f"response ({response['length']:,} characters)")
+    _text(_response_text([part for part in stretches if not part["trace"]], ""))
+    if not whole and any(part["left_out"] for part in stretches):
         _say("--whole prints all of it", "dim")
     _heading("readings")
-    for reading in response.readings:
-        answer = "unreadable" if reading.answer is None else _short(reading.answer)
-        _say(f"{reading.reader}: {answer}", "bold")
-        _say(f"  compared with {_short(reading.gold)}{f'; {reading.why}' if reading.why else ''}", "dim")
-    if response.items:
+    for reading in response["readings"]:
+        answer, why = reading["answer"], reading["why"]
+        _say(f"{reading['reader']}: {'unreadable' if answer is None else _short(answer)}", "bold")
+        _say(f"  compared with {_short(reading['gold'])}{f'; {why}' if why else ''}", "dim")
+    if response["items"]:
         _print_items(response)
     _heading("score")
     _say(_score_line(response, column))
-    for word in response.judges:
-        ratings = ", ".join(f"{axis} {rating:g}" for axis, rating in word.ratings.items())
-        _say(f"{word.judge}{f', {word.point}' if word.point else ''}: {ratings}", "bold")
-        for axis, said in word.verdict.items():
+    for word in response["judges"]:
+        ratings = ", ".join(f"{axis} {rating:g}" for axis, rating in word["ratings"].items())
+        point = f", {word['point']}" if word["point"] else ""
+        _say(f"{word['judge']}{point}: {ratings}", "bold")
+        for axis, said in word["verdict"].items():
             _say(f"  {axis}: {_short(said)}", "dim")
 
 
-def _print_items(response: Response) -> None:
-    assert response.items is not None
-    if response.pieces:
+def _print_items(response: Json) -> None:
+    if response["pieces"]:
         _heading("in the document: found, missed, spurious")
         marked = Text()
-        for piece in response.pieces:
-            marked.append(
-                _bracketed(piece.text, piece.marks), style=_STYLES[piece.marks[-1]] if piece.marks else ""
-            )
+        for piece in response["pieces"]:
+            marks = piece["marks"]
+            marked.append(_bracketed(piece["text"], marks), style=_STYLES[marks[-1]] if marks else "")
         _text(marked)
     for kind, style in _STYLES.items():
-        items = getattr(response.items, kind)
-        if items:
+        if items := response["items"][kind]:
             _say(f"{kind}: {'; '.join(' · '.join(item) for item in items)}", style)
 
 
-def _bracketed(text: str, marks: tuple[str, ...]) -> str:
-    if not marks or sys.stdout.isatty():
-        return text
-    return f"[{'+'.join(marks)}: {text}]"
+def _bracketed(text: str, marks: Sequence[str]) -> str:
+    """With its marks in words where no colours are seen."""
+    return text if not marks or sys.stdout.isatty() else f"[{'+'.join(marks)}: {text}]"
 
 
-def _response_text(parts: list[Stretch], style: str) -> Text:
+def _response_text(parts: Sequence[Json], style: str) -> Text:
     text = Text()
     for part in parts:
-        if part.left_out:
-            text.append(f" … {part.left_out:,} characters … ", style="yellow")
-        elif part.marks and not sys.stdout.isatty():
-            text.append(f"[{'+'.join(part.marks)}: {part.text}]")
+        marks = part["marks"]
+        if part["left_out"]:
+            text.append(f" … {part['left_out']:,} characters … ", style="yellow")
         else:
-            text.append(
-                part.text,
-                style="reverse" if "official" in part.marks else "underline" if part.marks else style,
-            )
+            own = "reverse" if "official" in marks else "underline" if marks else style
+            text.append(_bracketed(part["text"], marks), style=own)
     return text
 
 
-def _score_line(response: Response, column: Column) -> str:
+def _score_line(response: Json, column: Column) -> str:
     mark = "SAMPLE " if column.answers.sample else ""
-    outcome = response.outcome
+    score, cluster, why, outcome = (response[name] for name in ("score", "cluster", "why", "outcome"))
     parts = [
-        "no score of its own" if response.score is None else f"{mark}score {response.score:.4g}",
-        f"{response.cluster}{f' ({response.why})' if response.why else ''}" if response.cluster else "",
-        "" if outcome.tokens is None else f"{outcome.tokens:,} tokens",
-        f"ended: {outcome.finish}" if outcome.finish else "",
-        *(f"{mark}{name} {value:.4g}" for name, value in response.metrics.items()),
+        "no score of its own" if score is None else f"{mark}score {score:.4g}",
+        f"{cluster}{f' ({why})' if why else ''}" if cluster else "",
+        "" if outcome["tokens"] is None else f"{outcome['tokens']:,} tokens",
+        f"ended: {outcome['finish']}" if outcome["finish"] else "",
+        *(f"{mark}{name} {value:.4g}" for name, value in response["metrics"].items()),
     ]
-    return "; ".join(part for part in parts if part)
+    return "; ".join(filter(None, parts))
 
 
 def _short(value: Any) -> str:

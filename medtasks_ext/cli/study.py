@@ -94,7 +94,6 @@ def contamination(context: typer.Context) -> int:
     from medtasks_ext.run.store import Answers
     from medtasks_ext.runner.requests import dataset_text
     from medtasks_ext.runs.manifest import identity_of
-    from medtasks_ext.runs.sent import SentLog
     from medtasks_ext.studies.contamination import FILE, ModelTokenizer, probe
 
     model.check_one_process()
@@ -113,13 +112,11 @@ def contamination(context: typer.Context) -> int:
     for name, of in loaded_of.items():
         of.text = dataset_text(tasks.datasets[name], of)
     folder, identity = model.output_folder(config), identity_of(config.model, config.model_args, {})
-    egress, texts = (
-        Egress.of(own.allow_host).recording(SentLog(folder).add),
-        {of.text for of in loaded_of.values()},
-    )
+    egress, texts = Egress.of(own.allow_host), {of.text for of in loaded_of.values()}
     model.check_address(config, egress, texts)
     path, rows, failed = folder / FILE, list[dict[str, Any]](), list[str]()
-    with closing(Answers(folder)) as answers:
+    with closing(Answers(folder, command="medtasks study contamination")) as answers:
+        egress = egress.recording(answers.sent)
         content: dict[str, Any] = {"name": model.model_name(config), "identity": identity.model, "tasks": {}}
         if path.is_file() and (content := read_json(path))["identity"] != identity.model:
             what = "holds the probe of another model"
@@ -134,7 +131,7 @@ def contamination(context: typer.Context) -> int:
         loaded = model.create_model(config)
         engine, tokenizer = loaded.engine(say=say, egress=egress), ModelTokenizer(loaded.lm)
         if tokenizer.is_remote:  # the server is given the texts before they are cut
-            hold(place := egress.place(engine.address), egress)
+            hold(place := egress.place(engine.addresses[0]), egress)
             for text in texts:
                 egress.record(place, text)
         with closing(Remembering(loaded.lm, engine, answers, identity.digest)) as lm:
@@ -192,7 +189,7 @@ def difficulty(
 
 @asks_jury("Jury file with one model, which labels.")
 def departments(
-    tasks: Annotated[str, typer.Option(help="Whose questions: tasks, groups, tags.")],
+    tasks: Annotated[str, typer.Option(help="Whose questions: tasks or groups.")],
     sample: Annotated[Path | None, typer.Option(help="People's labels: task, id, department.")] = None,
     data: Origin = None,
     out: Annotated[str, out_option("Folder for TASK.json.")] = "departments",

@@ -1,10 +1,12 @@
-"""lm-eval's API models, asked by the client that judges use as well.
+"""lm-eval's API models: what they send for a request, asked by the client that judges use as well.
 
 Needs lm-eval's extra `api`, so import it where it is used.
 """
 
 from __future__ import annotations
 
+import copy
+import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -13,22 +15,142 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from medtasks_ext.egress import AskedServer, Egress, hold
-from medtasks_ext.engines.faults import NO_KEY, withheld
-from medtasks_ext.engines.http import Client, Clock, Failed, Retry, Server
-from medtasks_ext.engines.payload import after_thinking, option_answer, payload, prepared, reader_of
-from medtasks_ext.engines.records import Answer, Fault, Request
-from medtasks_ext.engines.server import ServerEngine
+from medtasks_ext.engines.http import Client, Clock
+from medtasks_ext.engines.records import (
+    CONTENT_FILTER,
+    Answer,
+    Fault,
+    FaultKind,
+    Likelihood,
+    Outcome,
+    Request,
+    likeliest,
+)
+from medtasks_ext.engines.replies import (
+    NO_KEY,
+    Reader,
+    Server,
+    chat_answer,
+    message_answer,
+    text_answer,
+    withheld,
+)
+from medtasks_ext.engines.servers import ServerEngine
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.harness import AnthropicChat, AzureOpenaiChatCompletionsLM, TemplateAPI
+from medtasks_ext.harness import (
+    AnthropicChat,
+    AzureOpenaiChatCompletionsLM,
+    JsonChatStr,
+    LocalChatCompletion,
+    LocalCompletionsAPI,
+    TemplateAPI,
+    postprocess_generated_text,
+)
+from medtasks_ext.jsonfile import Json
 from medtasks_ext.keys import host_of
-from medtasks_ext.privacy import shows_text
+from medtasks_ext.privacy import shows_text, what_happened
 
 if TYPE_CHECKING:
     from medtasks_ext.harness import LM
 
 
-def takes(lm: LM) -> bool:
-    return reader_of(type(lm)) is not None
+def reader_of(kind: Any) -> Reader | None:
+    """How the replies to models of a class are read; None for models that send or read in a way of their own.
+
+    Those of lm-eval's `local-completions`, `local-chat-completions`, `openai-*`, `azure-*` and
+    `anthropic-chat` are known, those of `sglang-generate` and `litellm` are not.
+    """
+    if not issubclass(kind, TemplateAPI) or kind.amodel_call is not TemplateAPI.amodel_call:
+        return None
+    readers: dict[Any, Reader] = {
+        LocalCompletionsAPI.parse_generations: text_answer,
+        LocalChatCompletion.parse_generations: chat_answer,
+        AnthropicChat.parse_generations: message_answer,
+    }
+    return readers.get(kind.parse_generations)
+
+
+def prepared(lm: TemplateAPI, request: Request) -> Request | Fault:
+    """In tokens where the model sends these; no room for the answer is a fault, where lm-eval would cut."""
+    prompt, options = request.prompt, tuple[tuple[int, ...], ...]()
+    if not isinstance(prompt, str):
+        return request
+    if isinstance(lm, LocalChatCompletion | AnthropicChat):
+        why, remedy = "the prompt is a text, and the model takes conversations", "add --apply_chat_template"
+        return Fault(FaultKind.ENGINE, why, remedy, tries=0)
+    if not lm.tokenized_requests and request.options:
+        why = "nothing says where an option begins in a prompt that is sent as text"
+        remedy = "name the model's tokenizer (--model_args tokenizer=…) without tokenized_requests=False"
+        return Fault(FaultKind.MODEL, why, remedy, tries=0)
+    if not lm.tokenized_requests:
+        return request
+    try:
+        if request.options:  # as lm-eval has them: blanks at a prompt's end belong to the option
+            tokens, *whole = lm.tok_encode([prompt.rstrip(), *(prompt + one for one in request.options)])
+            options = tuple(tuple(item[len(tokens) :]) for item in whole)
+            answer = 1 + max(map(len, options))
+        else:
+            tokens = lm.tok_encode([prompt], add_special_tokens=lm.add_bos_token)[0]
+            usual = request.settings.get("max_gen_toks", lm._max_gen_toks)
+            answer = int(request.settings.get("max_tokens", usual))
+    except Exception as error:
+        return Fault(FaultKind.ENGINE, what_happened(error), tries=0)
+    if len(tokens) + answer > lm.max_length:
+        why = f"{len(tokens):,} tokens of the prompt and {answer:,} of the answer exceed the context of"
+        remedy = "raise max_length if the model's context is longer"
+        remedy += "" if options else ", or lower max_gen_toks"
+        return Fault(FaultKind.TOO_LONG, f"{why} {lm.max_length:,}", remedy, tries=0)
+    return replace(request, tokens=tokens, option_tokens=options)
+
+
+def payload(lm: TemplateAPI, request: Request) -> Json:
+    """What lm-eval sends when it sends several requests at a time."""
+    if request.option_tokens:
+        settings: dict[str, Any] = {}
+        messages: Any = [[*(request.tokens or ()), *option] for option in request.option_tokens]
+    else:
+        settings = copy.deepcopy(dict(request.settings))
+        messages = [request.prompt if request.tokens is None else request.tokens]
+        if not isinstance(request.prompt, str):
+            messages = [JsonChatStr(json.dumps(request.prompt, ensure_ascii=False))]
+    body: Json = lm._create_payload(
+        lm.create_message(messages), generate=not request.option_tokens, gen_kwargs=settings, seed=lm._seed
+    )
+    return body
+
+
+def option_answer(lm: TemplateAPI, request: Request, body: Any, quote: bool = False) -> Outcome:
+    """Read the log-probabilities of the options in a reply of the completions interface.
+
+    lm-eval reads them; that the server has given those of every token is looked at here.
+    """
+    first, before = text_answer(body, quote), len(request.tokens or ())
+    if isinstance(first, Fault):
+        return first
+    if first.finish == CONTENT_FILTER:
+        return Fault(FaultKind.REFUSED, "the server's filter takes the question away", maybe_paid=1)
+    choices = sorted(body["choices"], key=lambda choice: choice.get("index", 0))
+    wanted = [before + len(option) for option in request.option_tokens]
+    given = [len(((choice.get("logprobs") or {}).get("token_logprobs")) or ()) for choice in choices]
+    if len(given) != len(wanted) or any(n < least for n, least in zip(given, wanted, strict=True)):
+        return Fault(
+            FaultKind.MODEL,
+            "the server gives no log-probabilities of the tokens that it is sent (echo and logprobs)",
+            "ask a server that does, such as vllm serve at /v1/completions, or the model (--model vllm)",
+            status=200,
+            maybe_paid=1,
+        )
+    logprobs = lm.parse_logprobs(outputs=body, tokens=None, ctxlens=[before] * len(wanted))
+    likelihoods = [Likelihood(float(value), bool(greedy)) for value, greedy in logprobs]
+    answer = likeliest(request, likelihoods, first.usage)
+    if isinstance(answer, Fault):
+        return answer
+    return replace(answer, model=first.model, request_id=first.request_id)
+
+
+def after_thinking(text: str, mark: str | None) -> str:
+    """A text without what stands before the end of its reasoning, for models that are told that end."""
+    return postprocess_generated_text(text, stop=None, think_end_token=mark) if mark else text
 
 
 class ApiEngine(ServerEngine):
@@ -56,11 +178,9 @@ class ApiEngine(ServerEngine):
         if read is None or not isinstance(lm, TemplateAPI):
             raise MedtasksError(f"the replies of {type(lm).__name__} are not known", where="--model")
         self._lm = lm
-        retry = Retry(max_retries=max(0, lm.max_retries))
-        first, *others = (_server(lm, url) for url in (str(lm.base_url or ""), *replicas))
-        super().__init__(
-            first, retry, read, quotes=quotes, say=say, clock=clock, egress=egress, replicas=others
-        )
+        servers = [_server(lm, url) for url in (str(lm.base_url or ""), *replicas)]
+        retries = max(0, lm.max_retries)
+        super().__init__(servers, retries, read, quotes=quotes, say=say, clock=clock, egress=egress)
 
     def prepare(self, request: Request) -> Request | Fault:
         """Where the model sends tokens, a server may count them: a text that it may not receive ends here."""
@@ -79,15 +199,15 @@ class ApiEngine(ServerEngine):
     def body(self, request: Request) -> Any:
         return payload(self._lm, request)
 
-    async def send(self, client: Client, request: Request, body: Any) -> Answer | Failed:
+    async def send(self, client: Client, request: Request, body: Any) -> Outcome:
         """A trace of reasoning is taken away where the model names its end."""
         if request.options:
             read, quote = partial(option_answer, self._lm, request), self._quotes(request)
             return await client.ask(body, read, quote=quote, text=request.text)
         got = await super().send(client, request, body)
-        if isinstance(got, Failed):
-            return got
-        return replace(got, text=after_thinking(got.text, getattr(self._lm, "think_end_token", None)))
+        if isinstance(got, Answer):
+            return replace(got, text=after_thinking(got.text, getattr(self._lm, "think_end_token", None)))
+        return got
 
 
 def _server(lm: TemplateAPI, url: str) -> Server:
@@ -102,30 +222,22 @@ def _server(lm: TemplateAPI, url: str) -> Server:
             remedy="give one such as http://localhost:8000/v1/chat/completions",
         )
     host_of(url)
+    azure = isinstance(lm, AzureOpenaiChatCompletionsLM)
+    variable = "AZURE_OPENAI_API_KEY" if azure else "OPENAI_API_KEY"
+    if anthropic := isinstance(lm, AnthropicChat):
+        variable = "ANTHROPIC_API_KEY"
     try:
         headers = {str(name): str(value) for name, value in lm.header.items()}
     except ValueError as error:  # lm-eval's word for a key that is not set
-        raise MedtasksError(str(error), where="--model", remedy=f"export {_key_variable(lm)}=…") from None
+        raise MedtasksError(str(error), where="--model", remedy=f"export {variable}=…") from None
+    key = f"the key in {variable}" if os.environ.get(variable) else NO_KEY
     return Server(
         url,
         model=str(lm.model),
-        key=_key(lm),
+        key="the key in header" if lm._header and not anthropic else key,
         headers=headers,
         connections=max(1, lm._concurrent),
         timeout=lm.timeout,
         verify=lm.verify_certificate,
         ca_file=lm.ca_cert_path,
     )
-
-
-def _key_variable(lm: TemplateAPI) -> str:
-    if isinstance(lm, AnthropicChat):
-        return "ANTHROPIC_API_KEY"
-    return "AZURE_OPENAI_API_KEY" if isinstance(lm, AzureOpenaiChatCompletionsLM) else "OPENAI_API_KEY"
-
-
-def _key(lm: TemplateAPI) -> str:
-    if lm._header and not isinstance(lm, AnthropicChat):
-        return "the key in header"
-    variable = _key_variable(lm)
-    return f"the key in {variable}" if os.environ.get(variable) else NO_KEY

@@ -26,9 +26,9 @@ def engine_of(
     """A fault may quote a server, which may quote the row, as `quotes` says; `replicas` are addresses."""
     kinds = {kind.__name__ for kind in type(model).__mro__}  # their modules need packages of their own
     if "TemplateAPI" in kinds:
-        from medtasks_ext.engines.api import ApiEngine, takes
+        from medtasks_ext.engines.api import ApiEngine, reader_of
 
-        if takes(model):
+        if reader_of(type(model)):
             return ApiEngine(model, quotes=quotes, say=say, egress=egress, replicas=replicas)
     if replicas:
         raise MedtasksError(

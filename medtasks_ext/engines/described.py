@@ -47,24 +47,20 @@ def described(
     lm: LM, *, template: bool | str | None, system_text: str | None, layout: str | None
 ) -> EngineRecord:
     """`layout` is a template that a model's file writes out in place of the chat template."""
-    text = text_hash(system_text) if system_text else ""
     kinds = {kind.__name__ for kind in type(lm).__mro__}  # their modules need packages of their own
-    if "VLLM" in kinds:
-        loaded = _of_vllm(lm)
-    elif "HFLM" in kinds:
-        loaded = _of_transformers(lm)
-    else:
-        laid_out: dict[str, Any] = (
-            {"template": text_hash(layout), "repository_template": False} if layout else {}
-        )
-        return EngineRecord(name=type(lm).__name__, system_text=text, **laid_out)
-    return EngineRecord(**loaded, **_thinking(lm), **_template(lm, template, layout), system_text=text)
-
-
-def _package(name: str) -> str | None:
+    of: dict[str, Any] = {"system_text": text_hash(system_text) if system_text else ""}
+    if layout:
+        of |= {"template": text_hash(layout), "repository_template": False}
+    if not kinds & {"VLLM", "HFLM"}:
+        return EngineRecord(name=type(lm).__name__, **of)
+    of |= _of_vllm(lm) if "VLLM" in kinds else _of_transformers(lm)
     with suppress(PackageNotFoundError):
-        return version(name)
-    return None
+        of["version"] = version(of["name"])
+    context = dict(getattr(lm, "chat_template_args", None) or {})
+    told = getattr(lm, "enable_thinking", None)
+    of["thinking"] = context.get("enable_thinking") if told is None else told
+    of["tools"] = bool(context.get("tools"))
+    return EngineRecord(**{"template": "", **of, **(_template(lm, template) if template else {})})
 
 
 def _of_vllm(lm: Any) -> dict[str, Any]:
@@ -73,7 +69,6 @@ def _of_vllm(lm: Any) -> dict[str, Any]:
     adapter = getattr(lm, "lora_request", None)
     return {
         "name": "vllm",
-        "version": _package("vllm"),
         "dtype": _dtype(getattr(config, "dtype", None)),
         "quantisation": None if config is None else str(getattr(config, "quantization", None) or "none"),
         "adapters": "none" if adapter is None else Path(str(adapter.lora_path)).name,
@@ -85,12 +80,10 @@ def _of_transformers(lm: Any) -> dict[str, Any]:
     model = lm.model
     brought = getattr(model, "generation_config", None)
     settings = {} if brought is None else brought.to_diff_dict()
-    method = getattr(
-        getattr(getattr(model, "config", None), "quantization_config", None), "quant_method", None
-    )
+    quantised = getattr(getattr(model, "config", None), "quantization_config", None)
+    method = getattr(quantised, "quant_method", None)
     return {
         "name": "transformers",
-        "version": _package("transformers"),
         "dtype": _dtype(getattr(model, "dtype", None)),
         "quantisation": str(getattr(method, "value", method) or "none"),
         "adapters": ", ".join(getattr(model, "peft_config", None) or ()) or "none",
@@ -102,21 +95,7 @@ def _dtype(given: Any) -> str | None:
     return None if given is None else str(given).removeprefix("torch.")
 
 
-def _thinking(lm: Any) -> dict[str, Any]:
-    context = dict(getattr(lm, "chat_template_args", None) or {})
-    told = getattr(lm, "enable_thinking", None)
-    return {
-        "thinking": context.get("enable_thinking") if told is None else told,
-        "tools": bool(context.get("tools")),
-    }
-
-
-def _template(lm: Any, template: bool | str | None, layout: str | None) -> dict[str, Any]:
-    if not template:
-        return {
-            "template": text_hash(layout) if layout else "",
-            "repository_template": False if layout else None,
-        }
+def _template(lm: Any, template: bool | str) -> dict[str, Any]:
     tokenizer = getattr(lm, "tokenizer", None)
     source = getattr(tokenizer, "chat_template", None)
     if isinstance(source, Mapping):

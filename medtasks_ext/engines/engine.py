@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
-from typing import Protocol, TypeAlias
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any, Protocol, TypeAlias
 
 from medtasks_ext.egress import Egress, Text
 from medtasks_ext.engines.records import Fault, Outcome, Request
 
 #: How long a thread waits for a feed before it looks whether the stream has ended.
 WAIT_SECONDS = 0.2
-#: Called with each request and its outcome, in the thread that runs the engine.
+#: Called with each request and its outcome, in any thread.
 Done: TypeAlias = Callable[["Request", "Outcome"], None]
 
 Again: TypeAlias = Callable[["Request", "Fault"], bool | None]
@@ -29,8 +29,7 @@ class Feed(Protocol):
     def dry(self) -> bool:
         """Whether `take` found nothing, and more comes only when it is waited for.
 
-        Processes that share a run take documents block by block. An engine that answers in batches answers
-        what it has before it waits.
+        An engine that answers in batches answers what it has before it waits.
         """
 
     def take(self) -> Request | None:
@@ -46,16 +45,18 @@ class Engine(ABC):
     local: bool = True
     keeps_prefixes: bool = False  # whether it keeps the beginnings of prompts that it has read
     sends: bool = True  # False for one that only notes what is asked, which costs nothing yet
-    address: str = ""  # of the server that gets the prompts; empty where no server does
+    addresses: Sequence[str] = ()  # of the servers that get the prompts
     egress: Egress | None = None  # which servers may receive which text; None for the environment's policy
+    ended: Fault | None = None  # why the last run ended before its feed did; None if it did not
     #: asked before a request is sent once more after a fault: whether it may be, None if not now
     again: Again = staticmethod(lambda request, fault: True)
     #: called with a request in place of `Done` where its outcome comes another way, and is not waited for
     later: Callable[[Request], None] = staticmethod(lambda request: None)
 
     def check(self, texts: Iterable[Text]) -> None:
-        if self.address:
-            (self.egress or Egress.of()).check(self.address, texts)
+        held = list(texts)
+        for address in self.addresses:
+            (self.egress or Egress.of()).check(address, held)
 
     def prepare(self, request: Request) -> Request | Fault:
         """Make a request ready to be sent, in the thread that builds requests: tokens, for example."""
@@ -69,12 +70,19 @@ class Engine(ABC):
         exception.
         """
 
-    async def ask(self, feed: Feed, done: Done) -> None:
-        """The same beside other engines; one that waits for a server shares the loop with them."""
-        await asyncio.to_thread(self.run, feed, done)
-
     def stop(self) -> None:  # noqa: B027  most try nothing again
         """May be called from a handler of signals; requests under way come home."""
 
     def close(self) -> None:  # noqa: B027  most hold nothing
         """Free what the engine holds."""
+
+
+async def together(works: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Do all works beside each other; the first error ends them all."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

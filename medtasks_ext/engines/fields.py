@@ -17,68 +17,23 @@ OF_LM_EVAL = frozenset({"do_sample", "max_gen_toks", "temperature", "until"})
 #: Arguments of lm-eval's models that have such names, and say what the model is.
 OF_MODELS = frozenset({"model", "max_gen_toks", "max_length"})
 #: Fields that no provider charges for, and that leave number, length and model of the answers as they are.
-HARMLESS = frozenset(
-    [
-        "chat_template_kwargs",
-        "do_sample",
-        "enable_thinking",
-        "frequency_penalty",
-        "logit_bias",
-        "min_p",
-        "presence_penalty",
-        "reasoning_effort",
-        "repetition_penalty",
-        "response_format",
-        "seed",
-        "skip_special_tokens",
-        "stop",
-        "stop_sequences",
-        "temperature",
-        "top_k",
-        "top_p",
-        "until",
-        "user",
-    ]
-)
+HARMLESS = OF_LM_EVAL | {
+    *("chat_template_kwargs", "enable_thinking", "frequency_penalty", "logit_bias", "min_p"),
+    *("presence_penalty", "reasoning_effort", "repetition_penalty", "response_format", "seed"),
+    *("skip_special_tokens", "stop", "stop_sequences", "top_k", "top_p", "user"),
+}
 #: Compared without case, `_` and `-`.
-_TAKEN = frozenset(
-    [
-        "n",
-        "model",
-        "models",
-        "messages",
-        "prompt",
-        "prompts",
-        "input",
-        "contents",
-        "system",
-        "stream",
-        "streamoptions",
-        "bestof",
-        "numchoices",
-        "candidatecount",
-        "numcompletions",
-        "numreturnsequences",
-        "numpredict",
-        "npredict",
-        "maxlength",
-        "extrabody",
-    ]
-)
+_TAKEN = {
+    *("n", "model", "models", "messages", "prompt", "prompts", "input", "contents", "system", "stream"),
+    *("streamoptions", "bestof", "numchoices", "candidatecount", "numcompletions", "numreturnsequences"),
+    *("numpredict", "npredict", "maxlength", "extrabody"),
+}
 _LIMIT = re.compile(r"max.*tok")
 
 
-def is_refused(name: str) -> bool:
-    plain = re.sub(r"[^a-z]", "", name.lower())
-    return plain in _TAKEN or bool(_LIMIT.search(plain))
-
-
-def refused(names: Iterable[str]) -> list[str]:
-    return [name for name in names if name not in OF_LM_EVAL and is_refused(name)]
-
-
 def check_refused(names: Iterable[str], where: str) -> None:
-    if barred := refused(names):
+    plain = {name: re.sub(r"[^a-z]", "", name.lower()) for name in names if name not in OF_LM_EVAL}
+    if barred := [name for name, bare in plain.items() if bare in _TAKEN or _LIMIT.search(bare)]:
         raise MedtasksError(
             f"{', '.join(barred)}: model, text, number and length of answers have options of their own",
             where=where,
@@ -88,9 +43,7 @@ def check_refused(names: Iterable[str], where: str) -> None:
 
 def check_under_limit(names: Iterable[str], allowed: Collection[str], where: str) -> None:
     """Unless fields are known to cost nothing or the user allows them."""
-    unknown = [
-        name for name in dict.fromkeys(names) if name not in HARMLESS | OF_LM_EVAL and name not in allowed
-    ]
+    unknown = [name for name in dict.fromkeys(names) if name not in HARMLESS and name not in allowed]
     if unknown:
         raise MedtasksError(
             f"nobody knows here whether {', '.join(unknown)} may cost something, and there is a limit",

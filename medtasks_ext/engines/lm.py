@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.egress import SERVICES, Egress, hold
 from medtasks_ext.engines.engine import Done, Engine, Feed
-from medtasks_ext.engines.faults import withheld
 from medtasks_ext.engines.records import (
     Answer,
     Fault,
@@ -26,6 +25,7 @@ from medtasks_ext.engines.records import (
     Usage,
     likeliest,
 )
+from medtasks_ext.engines.replies import withheld
 from medtasks_ext.harness import Instance
 from medtasks_ext.privacy import what_happened
 from medtasks_ext.prompts.counting import tokenizer_of
@@ -33,74 +33,11 @@ from medtasks_ext.prompts.counting import tokenizer_of
 if TYPE_CHECKING:
     from medtasks_ext.harness import LM
 
-
-# How many requests a transformers model answers at a time. lm-eval's own search for `auto` runs the whole
-# context through the model, with the logits of every position, and does so anew in each call. What the
-# search finds is far below what generation needs, since generation keeps the logits of one position. Here
-# the first batch has the largest size that is allowed. Where the memory does not hold a batch, the size is
-# halved, and the requests without an answer are asked again. What fitted is kept for the rest of the run,
-# as rows times tokens.
-
+#: Requests that the model gets in one call: it sorts them by length and forms its own batches.
+GROUP = 4096
 #: Rows that `auto` takes on a CPU at most: more gain little, and a system without memory kills the process.
 CPU_ROWS = 8
 _OUT_OF_MEMORY = ("out of memory", "can't allocate memory")
-
-
-class BatchSize:
-    """Of lm-eval's models with `batch_size_per_gpu` (a number or `auto`) and `max_batch_size`."""
-
-    def __init__(self, model: LM, say: Callable[[str], None]) -> None:
-        self._model, self._say = model, say
-        wanted = vars(model)["batch_size_per_gpu"]
-        if wanted == "auto":
-            on_cpu = getattr(getattr(model, "device", None), "type", "") == "cpu"
-            wanted = min(model.max_batch_size, CPU_ROWS) if on_cpu else model.max_batch_size
-        self.most = self.rows = int(wanted)
-        self._tokens = 1
-        self._room: int | None = None
-
-    @staticmethod
-    def has(model: LM) -> bool:
-        return bool(vars(model).keys() >= {"batch_size_per_gpu", "max_batch_size"})
-
-    def choose(self, tokens: int) -> None:
-        """Set the size for requests of so many tokens, prompt and answer together, at most."""
-        self._tokens = max(1, tokens)
-        fit = self.most if self._room is None else self._room // self._tokens
-        self._set(max(1, min(self.most, fit)))
-
-    def shrink(self, error: Exception) -> bool:
-        """Halve the size if the memory did not suffice; whether that was done."""
-        if self.rows == 1 or not is_out_of_memory(error):
-            return False
-        self._set(self.rows // 2)
-        self._room = self.rows * self._tokens
-        self._say(f"note: the memory does not hold a batch of {2 * self.rows}; going on with {self.rows}")
-        return True
-
-    def _set(self, rows: int) -> None:
-        self.rows = self._model.batch_size_per_gpu = rows
-
-
-def is_out_of_memory(error: Exception) -> bool:
-    """Whether a model failed because its device, or the machine, has no memory left."""
-    said = str(error)
-    return isinstance(error, MemoryError) or (
-        isinstance(error, RuntimeError) and any(words in said for words in _OUT_OF_MEMORY)
-    )
-
-
-def free_memory() -> None:
-    """Once the error of a failed batch is gone."""
-    gc.collect()
-    with suppress(ImportError):  # of a model without torch there is nothing to give back
-        from medtasks_ext.harness import clear_torch_cache
-
-        clear_torch_cache()
-
-
-#: Requests that the model gets in one call: it sorts them by length and forms its own batches.
-GROUP = 4096
 #: Seconds between two looks at an empty feed.
 _PAUSE = 0.05
 
@@ -119,6 +56,13 @@ class LmEngine(Engine):
 
     Models call lm-eval's cache hook after each of their batches; those that do not hand on all answers of a
     call at its end.
+
+    lm-eval's own search for the size of a batch (`auto`) runs the whole context through the model, with the
+    logits of every position, and does so anew in each call. What it finds is far below what generation needs,
+    since generation keeps the logits of one position. Here the first batch of a model with
+    `batch_size_per_gpu` (a number or `auto`) and `max_batch_size` has the largest size that is allowed. Where
+    the memory does not hold a batch, the size is halved, and the requests without an answer are asked again.
+    What fitted is kept for the rest of the run, as rows times tokens.
     """
 
     window = GROUP
@@ -129,13 +73,19 @@ class LmEngine(Engine):
         say: Callable[[str], None] = lambda line: None,
         egress: Egress | None = None,
     ) -> None:
-        self._model = model
-        self.address, self.egress = address_of(model), egress or Egress.of()
-        self._size = BatchSize(model, say) if BatchSize.has(model) else None
+        self._model: Any = model
+        self._say = say
+        self.addresses, self.egress = addresses_of(model), egress or Egress.of()
+        self._rows = 0  # of a batch at most; 0 of a model that is not asked for its size
+        self._tokens, self._room = 1, None  # of a request at most; rows times tokens that fitted
+        if vars(model).keys() >= {"batch_size_per_gpu", "max_batch_size"}:
+            size, most = self._model.batch_size_per_gpu, self._model.max_batch_size
+            on_cpu = getattr(getattr(model, "device", None), "type", "") == "cpu"
+            self._rows = int(size if size != "auto" else min(most, CPU_ROWS) if on_cpu else most)
         #: prompt, or prompt and option -> requests, each with the place of that option
         self._waiting: dict[tuple[str, str], deque[tuple[Request, int]]] = {}
         self._found: dict[str, dict[int, Likelihood]] = {}  # key of a request -> of its options
-        self._done: Done | None = None
+        self._next: Request | None = None  # taken with those of another task
         takes = inspect.signature(model.generate_until).parameters
         self._quiet = {"disable_tqdm": True} if "disable_tqdm" in takes else {}
         self._count = token_counter(model)
@@ -143,46 +93,44 @@ class LmEngine(Engine):
         keep_tokenizers_apart(model)
 
     def run(self, feed: Feed, done: Done) -> None:
-        self._done = done
-        held: Request | None = None
-        while True:
-            group, held = self._group(feed, held)
-            if not group:
-                return
+        self._done, self._next = done, None
+        while group := self._group(feed):
             self._answer(group)
 
-    def _group(self, feed: Feed, held: Request | None) -> tuple[list[Request], Request | None]:
-        """The next requests of one task, and the first of another that was taken with them.
-
-        Where processes share the run, these are the requests of a block.
-        """
-        group = [held] if held else []
+    def _group(self, feed: Feed) -> list[Request]:
+        """The next requests of one task."""
+        group = [self._next] if self._next else []
+        self._next = None
         while len(group) < GROUP:
             request = feed.take()
             if request is None:
                 if feed.over or (group and feed.dry):
                     break
                 feed.wait(_PAUSE)
-                continue
-            if group and request.task != group[0].task:
-                return group, request
-            group.append(request)
-        return group, None
+            elif group and request.task != group[0].task:
+                self._next = request
+                break
+            else:
+                group.append(request)
+        return group
 
     def _answer(self, group: list[Request]) -> None:
-        group = self._permitted(group) if self.address else group
-        if not group:
-            return
-        if self._size is not None:
-            self._size.choose(self._longest(group))
-        left = group
-        while left and not self._try(left):
-            free_memory()
-            left = self._left()
+        group = self._permitted(group) if self.addresses else group
+        if group and self._rows:
+            self._tokens = max(1, self._longest(group))
+            fit = self._rows if self._room is None else self._room // self._tokens
+            self._model.batch_size_per_gpu = max(1, min(self._rows, fit))
+        while group and not self._try(group):
+            gc.collect()  # once the error of the failed batch is gone
+            with suppress(ImportError):  # of a model without torch there is nothing to give back
+                from medtasks_ext.harness import clear_torch_cache
+
+                clear_torch_cache()
+            group = self._left()
 
     def _permitted(self, group: list[Request]) -> list[Request]:
-        assert self._done is not None and self.egress is not None
-        place = self.egress.place(self.address)
+        assert self.egress is not None
+        place = self.egress.place(self.addresses[0])
         hold(place, self.egress)  # lm-eval's own clients ask
         for request in group:
             if not place.permits(request.text):
@@ -193,22 +141,22 @@ class LmEngine(Engine):
         return left
 
     def _longest(self, group: Sequence[Request]) -> int:
+        """Tokens of a prompt, an option and an answer together, at most."""
+        count: Callable[[str], int] = self._count or len
         prompt = max((_text(lm_eval_prompt(request.prompt)) for request in group), key=len)
+        option = max((option for request in group for option in request.options), key=len, default="")
         written = max(int(request.settings.get("max_gen_toks") or 0) for request in group)
-        longest = max((option for request in group for option in request.options), key=len, default="")
-        budget = written + (len(longest) if self._count is None else self._count(longest))
-        return budget + (len(prompt) if self._count is None else self._count(prompt))
+        return count(prompt) + count(option) + written
 
     def _try(self, group: Sequence[Request]) -> bool:
         """Ask; False if the memory did not suffice, and the rest may fit in smaller batches."""
-        assert self._done is not None
         self._waiting, self._found = defaultdict(deque), {}
         kind = "loglikelihood" if group[0].options else "generate_until"
-        instances = [instance for request in group for instance in self._instances(request)]
+        instances = [instance for request in group for instance in self._instances(request, kind)]
         try:
             answers = getattr(self._model, kind)(instances, **self._quiet)
         except Exception as error:  # models fail in their own ways
-            if self._size is not None and self._size.shrink(error):
+            if self._shrinks(error):
                 return False
             fault = Fault(FaultKind.ENGINE, what_happened(error), details=traceback.format_exc())
             for request in self._left():
@@ -219,9 +167,20 @@ class LmEngine(Engine):
             self.add_partial(kind, instance.args, answer)
         return True
 
-    def _instances(self, request: Request) -> Iterator[Instance]:
+    def _shrinks(self, error: Exception) -> bool:
+        """Halve the size of batches if the device, or the machine, had no memory left for one."""
+        lacks = isinstance(error, RuntimeError) and any(words in str(error) for words in _OUT_OF_MEMORY)
+        if not self._rows or self._model.batch_size_per_gpu == 1:
+            return False
+        if not (lacks or isinstance(error, MemoryError)):
+            return False
+        rows = self._model.batch_size_per_gpu = self._model.batch_size_per_gpu // 2
+        self._room = rows * self._tokens
+        self._say(f"note: the memory does not hold a batch of {2 * rows}; going on with {rows}")
+        return True
+
+    def _instances(self, request: Request, kind: str) -> Iterator[Instance]:
         prompt = lm_eval_prompt(request.prompt)
-        kind = "loglikelihood" if request.options else "generate_until"
         for place, asked in enumerate(request.options or (dict(request.settings),)):
             self._waiting[_asked((prompt, asked))].append((request, place))
             row = request.row if request.row is not None else {}
@@ -236,41 +195,36 @@ class LmEngine(Engine):
     def add_partial(self, attribute: str, request: tuple[Any, ...], response: Any) -> None:
         """lm-eval's cache hook: models call it for each response as it arrives."""
         waiting = self._waiting.get(_asked(request))
-        if not waiting or self._done is None:
+        if not waiting:
             return
         first, place = waiting.popleft()
         if not first.options:
-            self._done(first, self._counted(first, response))
+            usage = self._usage(first, response)
+            # the text of n tokens may be one token shorter when it is tokenised again
+            budget = int(first.settings.get("max_gen_toks") or 0)
+            cut = usage is not None and budget and usage.completion >= budget - 1
+            self._done(first, Answer(response, "length" if cut else "", usage))
             return
-        options_done = self._found.setdefault(first.key, {})
-        options_done[place] = Likelihood(float(response[0]), bool(response[1]))
-        if len(options_done) == len(first.options):
+        of_options = self._found.setdefault(first.key, {})
+        of_options[place] = Likelihood(float(response[0]), bool(response[1]))
+        if len(of_options) == len(first.options):
             del self._found[first.key]
-            self._done(
-                first,
-                likeliest(first, [options_done[i] for i in range(len(options_done))], self._usage(first)),
-            )
+            likelihoods = [of_options[i] for i in range(len(of_options))]
+            self._done(first, likeliest(first, likelihoods, self._usage(first, *first.options)))
 
-    def _usage(self, request: Request) -> Usage | None:
+    def _usage(self, request: Request, *written: str) -> Usage | None:
         if self._count is None or not isinstance(request.prompt, str):
             return None
-        return Usage(self._count(request.prompt), sum(map(self._count, request.options)))
-
-    def _counted(self, request: Request, text: str) -> Answer:
-        if self._count is None or not isinstance(request.prompt, str):
-            return Answer(text)
-        usage = Usage(self._count(request.prompt), self._count(text))
-        # the text of n tokens may be one token shorter when it is tokenised again
-        budget = int(request.settings.get("max_gen_toks") or 0)
-        return Answer(text, "length" if budget and usage.completion >= budget - 1 else "", usage)
+        return Usage(self._count(request.prompt), sum(map(self._count, written)))
 
 
-def address_of(model: LM) -> str:
+def addresses_of(model: LM) -> list[str]:
+    """Of the service that a model asks, where it asks one."""
     given = getattr(model, "base_url", None) or getattr(model, "api_base", None)
     if isinstance(given, str) and given:
-        return given if "//" in given else f"//{given}"
+        return [given if "//" in given else f"//{given}"]
     modules = {kind.__module__ for kind in type(model).__mro__}
-    return next((address for module, address in SERVICES.items() if module in modules), "")
+    return [address for module, address in SERVICES.items() if module in modules][:1]
 
 
 def keep_tokenizers_apart(model: LM) -> None:

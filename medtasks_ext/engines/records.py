@@ -86,30 +86,20 @@ def likeliest(request: Request, likelihoods: Sequence[Likelihood], usage: Usage 
 
 
 class FaultKind(str, Enum):
-    #: no server answers, or the connection broke
-    UNREACHABLE = "unreachable"
-    #: no reply in time
-    TIMEOUT = "timeout"
-    #: the server asks to come back later, or fails (429, 408, 409, 425, 5xx)
-    BUSY = "busy"
+    UNREACHABLE = "unreachable"  # no server answers, or the connection broke
+    TIMEOUT = "timeout"  # no reply in time
+    BUSY = "busy"  # the server asks to come back later, or fails (429, 408, 409, 425, 5xx)
     #: a reply that holds no completion: an error with status 200, no choices, no text, HTML
     MALFORMED = "malformed"
-    #: the server does not take this request (400, 413, 422, …)
-    REFUSED = "refused"
-    #: the prompt does not fit the context, even without shots and input
-    TOO_LONG = "too_long"
+    REFUSED = "refused"  # the server does not take this request (400, 413, 422, …)
+    TOO_LONG = "too_long"  # the prompt does not fit the context, even without shots and input
     #: the text is not open to everyone, and the server may not receive it: nothing was sent
     WITHHELD = "withheld"
-    #: the engine failed on this request
-    ENGINE = "engine"
-    #: the key is missing, wrong or not allowed (401, 403)
-    KEY = "key"
-    #: no credit is left (402, or said in words)
-    MONEY = "money"
-    #: there is no such model or address (404), or the server redirects elsewhere
-    MODEL = "model"
-    #: a reply came, and its reader finds no verdict in it
-    UNREADABLE = "no_verdict"
+    ENGINE = "engine"  # the engine failed on this request
+    KEY = "key"  # the key is missing, wrong or not allowed (401, 403)
+    MONEY = "money"  # no credit is left (402, or said in words)
+    MODEL = "model"  # there is no such model or address (404), or the server redirects elsewhere
+    UNREADABLE = "no_verdict"  # a reply came, and its reader finds no verdict in it
 
     @property
     def ends_all(self) -> bool:
@@ -132,6 +122,7 @@ class Fault:
     usage: Usage | None = None  # of a reply that came all the same
     cost: float | None = None  # US dollars of that reply
     request_id: str = ""  # of the server
+    after: float | None = None  # seconds after which the server asks to come back, while it is asked
 
     @property
     def in_words(self) -> str:

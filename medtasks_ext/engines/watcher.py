@@ -13,11 +13,8 @@ import sys
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import psutil
+import psutil  # every vLLM comes with it
 
 #: a variable that says who has started a process, or one of those from which it comes
 MARK = "MEDTASKS_STARTED_BY"
@@ -30,12 +27,9 @@ _process: subprocess.Popen[bytes] | None = None
 
 
 def start() -> None:
-    """Start the watcher of this process, unless it has one; before the first engine.
-
-    Without psutil (every vLLM comes with it) there is none.
-    """
+    """Start the watcher of this process, unless it has one; before the first engine."""
     global _process
-    if (_process and _process.poll() is None) or not find_spec("psutil"):
+    if _process and _process.poll() is None:
         return
     # nothing is ever written: the pipe ends with the last process that holds `_ours`. That is this one, and
     # whatever was forked from it; any other program that it starts does not get it.
@@ -57,8 +51,6 @@ def start() -> None:
 
 def main(pid: int, mark: str) -> None:
     """End what the process leaves that started this one; its descendants bear the mark."""
-    import psutil
-
     os.chdir("/")
     known: set[psutil.Process] = set()
     with suppress(psutil.NoSuchProcess):
@@ -73,8 +65,6 @@ def main(pid: int, mark: str) -> None:
 
 def descendants(processes: Iterable[psutil.Process]) -> set[psutil.Process]:
     """All that these have started, directly or not; without this process."""
-    import psutil
-
     below: set[psutil.Process] = set()
     for process in processes:
         with suppress(psutil.Error):
@@ -84,8 +74,6 @@ def descendants(processes: Iterable[psutil.Process]) -> set[psutil.Process]:
 
 def _marked(mark: str) -> set[psutil.Process]:
     """Those with the mark, and forks, which hold the pipe. (What sets its title, as vLLM does, loses it.)"""
-    import psutil
-
     processes = set()
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):  # those of other users
@@ -101,19 +89,13 @@ def _holds_the_pipe(pid: int) -> bool:
 
 def alive(process: psutil.Process) -> bool:
     """Whether it runs, and is the same: its number may have gone to another since."""
-    import psutil
-
-    try:
-        runs: bool = process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-        return runs
-    except psutil.Error:
-        return False
+    with suppress(psutil.Error):
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    return False
 
 
 def end(processes: Iterable[psutil.Process]) -> None:
     """Wait a little for these, then ask them to end, then kill them."""
-    import psutil
-
     left = list(processes)
     for ask, seconds in ((None, GRACE), ("terminate", PATIENCE), ("kill", PATIENCE)):
         for process in left:

@@ -98,7 +98,7 @@ class Judging:
     def _note_sent(self, place: AskedServer, text: Text) -> None:
         for run in self.runs:
             if any(task.name == text.dataset for task in run.tasks):
-                run.store.sent.add(place, text)
+                run.store.answers.sent(place, text)
 
     def estimates(self, asks: Iterable[Ask]) -> list[CostEstimate]:
         by_judge: dict[str, list[Ask]] = {judge.name: [] for judge in self.jury.models}
@@ -241,7 +241,7 @@ class Judging:
 
     def _see_fault(self, fault: Fault, asker: _Asker) -> None:
         name, why = asker.judge.name, fault.reason if fault.kind.ends_all else ""
-        if fault.kind.is_transient and asker.judge_engine.is_exhausted(fault):
+        if fault.kind.is_transient and not asker.judge_engine.may_pass(fault):
             self._given_up[name] += 1
             if self._given_up[name] >= MAX_GIVEN_UP:
                 why = f"{self._given_up[name]} requests in a row failed ({fault.reason})"

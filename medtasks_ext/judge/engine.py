@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.egress import NO_TEXT, Egress
 from medtasks_ext.engines.budget import Budget, counts_fit, most_tokens, n_bytes
-from medtasks_ext.engines.completion import chat_answer
-from medtasks_ext.engines.faults import shortened
-from medtasks_ext.engines.http import FIRST_PAUSE, Client, Failed, Pace, Retry, Server
-from medtasks_ext.engines.records import Answer, Fault, FaultKind, Request, Usage
-from medtasks_ext.engines.server import ServerEngine
+from medtasks_ext.engines.http import Client
+from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request, Usage
+from medtasks_ext.engines.replies import Server, chat_answer, shortened
+from medtasks_ext.engines.servers import Pace, ServerEngine
 from medtasks_ext.judge.cost import BYTES_PER_TOKEN
 from medtasks_ext.privacy import shows_text
 
@@ -49,8 +48,8 @@ class JudgeEngine(ServerEngine):
             timeout=judge.timeout,
         )
         super().__init__(
-            server,
-            Retry(MAX_TRIES - 1, FIRST_PAUSE),
+            [server],
+            MAX_TRIES - 1,
             chat_answer,
             pace=Pace(judge.requests_per_minute),
             quotes=lambda request: request.text.is_open or shows_text(),
@@ -62,19 +61,16 @@ class JudgeEngine(ServerEngine):
     def prepare(self, request: Request) -> Request:
         return self._render(request)
 
-    def is_exhausted(self, fault: Fault) -> bool:
-        return not self._retry.again(fault, fault.tries)
-
     def body(self, request: Request) -> Json:
         """Under the schema of a verdict where the server takes one."""
         return chat_body(self.judge, messages_of(request), request.settings["schema"])
 
-    async def send(self, client: Client, request: Request, body: Json) -> Answer | Failed:
+    async def send(self, client: Client, request: Request, body: Json) -> Outcome:
         """A server that refuses the schema is asked without from then on."""
         quote, text = self._quotes(request), request.text
         if self.takes_schema:
             outcome = await client.ask(body, chat_answer, path=_CHATS, quote=quote, text=text)
-            if not isinstance(outcome, Failed) or outcome.fault.kind is not FaultKind.REFUSED:
+            if isinstance(outcome, Answer) or outcome.kind is not FaultKind.REFUSED:
                 return outcome
         plain_body = chat_body(self.judge, messages_of(request), None)
         plain = await client.ask(plain_body, chat_answer, path=_CHATS, quote=quote, text=text)
@@ -90,9 +86,9 @@ class JudgeEngine(ServerEngine):
         """
         async with self.client(self._servers[0]) as client:
             reply = await client.exchange("GET", "/models", seconds=PROBE_SECONDS, quote=True)
-            if isinstance(reply, Failed):  # a server may take the key for chats and not for the list
-                if reply.fault.status is None or reply.fault.kind is FaultKind.MONEY:
-                    return reply.fault.reason
+            if isinstance(reply, Fault):  # a server may take the key for chats and not for the list
+                if reply.status is None or reply.kind is FaultKind.MONEY:
+                    return reply.reason
                 listed = []
             else:
                 listed = _names(reply.body)
@@ -111,20 +107,19 @@ class JudgeEngine(ServerEngine):
         body = chat_body(self.judge, _PROBE, None, limit=1)
         seconds = min(self.judge.timeout, PROBE_SECONDS)
         reply = await client.exchange("POST", _CHATS, body, seconds=seconds, quote=True, text=NO_TEXT)
-        if not isinstance(reply, Failed):
+        if not isinstance(reply, Fault):
             if isinstance(reply.body, dict) and reply.body.get("choices"):
                 return ""  # one token need not hold text
             answer = chat_answer(reply.body, quote=True)
             return "" if isinstance(answer, Answer) else answer.reason
-        fault = reply.fault
-        if fault.kind.ends_all:
-            return f"{fault.reason}; it has: {shortened(', '.join(listed))}" if listed else fault.reason
-        if fault.status == 429:  # a busy server will answer later
+        if reply.kind.ends_all:
+            return f"{reply.reason}; it has: {shortened(', '.join(listed))}" if listed else reply.reason
+        if reply.status == 429:  # a busy server will answer later
             return ""
-        if fault.kind.is_transient:
-            return fault.reason
+        if reply.kind.is_transient:
+            return reply.reason
         # a model that is there may refuse so short a reply
-        return "" if is_listed else f"a request for one token is refused: {fault.reason}"
+        return "" if is_listed else f"a request for one token is refused: {reply.reason}"
 
 
 def messages_of(request: Request) -> list[dict[str, str]]:

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from medtasks_ext.egress import is_loopback
-from medtasks_ext.engines.faults import NO_KEY
 from medtasks_ext.engines.fields import check_refused
+from medtasks_ext.engines.replies import NO_KEY
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
 from medtasks_ext.keys import Keys, host_of

@@ -280,11 +280,7 @@ def _judged_conditions(
         wording="official" if rubric.words else "own",
         hash=rubric.version[:8],
     )
-    return replace(
-        record,
-        asked=replace(record.asked, jury=judged_by),
-        observed=replace(record.observed, judged=stored["metrics"]["judged"]),
-    )
+    return replace(record, jury=judged_by, judged=stored["metrics"]["judged"])
 
 
 def _wording(rubric: Rubric) -> dict[str, str]:

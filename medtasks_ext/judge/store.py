@@ -15,9 +15,8 @@ from medtasks_ext.engines.records import Outcome, Usage
 from medtasks_ext.judge.cost import JudgingCost, Reply
 from medtasks_ext.judge.jury import Jury
 from medtasks_ext.judge.protocol import Wording
-from medtasks_ext.run.store import Answers, Intent, key_of, outcome_of, rows_of
+from medtasks_ext.run.store import Answers, Follower, Intent, Row, Unsettled, key_of, outcome_of
 from medtasks_ext.runs.folder import RunFolder
-from medtasks_ext.runs.sent import SentLog
 
 #: What a line says of a reply besides the reply.
 _ABOUT = ("judge", "point", "wording", "ratings", "verdict", "unreadable")
@@ -38,31 +37,26 @@ class JudgementStore:
         MedtasksError: another process writes there, or the folder cannot be read or written.
 
     Attributes:
-        sent: which hosts got text of which tasks.
         wording: task -> whose words its judges were asked in last.
         damaged: lines that were not used: file and number.
     """
 
-    def __init__(self, folder: Path, *, write: bool = True) -> None:
-        self.sent, self.wording = SentLog(folder), dict[str, Wording]()
+    def __init__(self, folder: Path, *, write: bool = True, command: str = "medtasks judge") -> None:
+        self.wording: dict[str, Wording] = {}
         self.replies: dict[tuple[str, str], list[Reply]] = {}  # (task, judge) -> those that were charged here
         self.said: dict[str, Said] = {}  # key of a draw -> what was said
         self._faults: dict[str, str] = {}  # key of a draw -> why the last try gave no reply
         self._served: dict[tuple[str, str], set[str]] = {}  # (task, judge) -> other models that answered
-        self._unsettled: dict[tuple[str, str], list[float]] = {}  # (task, key) -> US dollars at most
-        self.answers = Answers(RunFolder(folder).judgements, write=write)
+        self._unsettled = Unsettled()
+        where = RunFolder(folder).judgements
+        self.answers = Answers(where, write=write, command=command, see=self._remember)
         self.damaged = self.answers.damaged
-        for row in self.answers.rows():
-            self._remember(row)
 
-    def _remember(self, row: Mapping[str, Any]) -> None:
-        key, task = row["key"], row["task"]
-        if row["outcome"] == "intent":
-            self._unsettled.setdefault((task, key), []).append(row["cost"])
+    def _remember(self, row: Row) -> None:
+        self._unsettled.see(row)
+        if row["outcome"] in ("intent", "sent"):
             return
-        judge, costs = row["judge"], self._unsettled.get((task, key), [])
-        if row.get("settles") in costs:
-            costs.remove(row["settles"])
+        key, task, judge = row["key"], row["task"], row["judge"]
         self.wording[task] = row.get("wording", "own")
         if row["outcome"] == "fault":
             self._faults[key] = row["reason"]
@@ -81,7 +75,7 @@ class JudgementStore:
         Args:
             about: `judge`, and what was read: `ratings` and `verdict`, or `unreadable`.
         """
-        self._remember(self.answers.put(key, outcome, task, document, about))
+        self.answers.put(key, outcome, task, document, about)
 
     def copy(self, said: Said) -> None:
         """Keep what was said about the same answer of another run, where it was paid for."""
@@ -115,7 +109,7 @@ class JudgementStore:
 
     def unsure(self, task: str = "") -> float:
         """US dollars at most of requests, about one task or all, that were sent and never settled."""
-        return sum(sum(costs) for (name, _), costs in self._unsettled.items() if task in ("", name))
+        return self._unsettled.total(task)
 
     def close(self) -> None:
         self.answers.close()
@@ -123,7 +117,7 @@ class JudgementStore:
 
 def verdicts_in(folder: Path, task: str) -> Iterator[dict[str, Any]]:
     """The lines of a run's folder that hold ratings of answers of a task."""
-    rows = rows_of(RunFolder(folder).judgements)
+    rows = Follower(RunFolder(folder).judgements).rows("answer")
     return (row for row in rows if row["task"] == task and row.get("ratings") is not None)
 
 

@@ -1,4 +1,4 @@
-"""What tasks there are: YAML files, metadata, names, tags and groups."""
+"""What tasks there are: YAML files, metadata, names and groups."""
 
 from medtasks_ext.registry.folders import tasks_folder
 from medtasks_ext.registry.groups import Registry, forget, registry, suites

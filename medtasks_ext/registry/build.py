@@ -1,4 +1,4 @@
-"""What lm-eval's index needs and nobody writes by hand: a file for each variant, tags, and groups.
+"""What lm-eval's index needs and nobody writes by hand: a file for each variant, and groups.
 
 These files follow from the hand-written ones, so they are built: into the wheel, for an editable installation
 as files that include the hand-written ones, and in a checkout by `medtasks dev build`. Needs pydantic and
@@ -8,13 +8,11 @@ PyYAML.
 from __future__ import annotations
 
 import os
-import textwrap
-from collections.abc import Iterable
 from pathlib import Path
 
 from medtasks_ext.atomic import cannot_write
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.groups import Registry, check_suites, likelihood_tags, suite_of_group, tags_of
+from medtasks_ext.registry.groups import Registry, check_suites, suite_of_group
 from medtasks_ext.registry.strategies import LIKELIHOOD
 from medtasks_ext.registry.suites import NO_SUITE, no_suite, read_suite
 from medtasks_ext.registry.tasks import TASK_FILE, Dataset
@@ -60,35 +58,24 @@ def built_files(registry: Registry, *, tasks: str | None = None) -> dict[str, st
     check(registry)
     # beside tasks of one's own, the built-in ones are known to lm-eval: a second copy would clash
     datasets = [item for item in registry.datasets.values() if not registry.own or registry.is_own(item)]
-    built = {dataset.task(strategy) for dataset in datasets for strategy in dataset.strategies}
+    ways = {item: (*item.strategies, *([LIKELIHOOD] if item.is_closed else [])) for item in datasets}
+    built = {dataset.task(way) for dataset, some in ways.items() for way in some}
     own = {suite.id for suite in registry.suites.values() if registry.is_own(suite)}
-    whole = {tag for tag, tasks in registry.tags.items() if built.issuperset(tasks)}
     files = {}
     for dataset in datasets:
         place = dataset.key
         written = f"{tasks}/{place}/{TASK_FILE}" if tasks else str(dataset.file.resolve())
-        for strategy in dataset.strategies:
-            name = TASK_FILE if strategy == "zero_shot" else f"{strategy}.yaml"
-            tags = [tag for tag in tags_of(registry, dataset, strategy) if tag in whole]
-            files[f"{place}/{name}"] = _variant(dataset, strategy, written, tags)
-        if dataset.is_closed:
-            tags = likelihood_tags(registry, dataset)
-            files[f"{place}/{LIKELIHOOD}.yaml"] = _variant(dataset, LIKELIHOOD, written, tags)
-    for name, members in registry.groups.items():
+        for way in ways[dataset]:
+            name = TASK_FILE if way == "zero_shot" else f"{way}.yaml"
+            named = f"task: {dataset.task(way)}\nstrategy: {way}\n" if way != "zero_shot" else ""
+            files[f"{place}/{name}"] = f"{_WRITTEN}include: {written}\n{named}"
+    for name, leaves in registry.listed.items():
         suite = suite_of_group(registry, name)
-        if not built.isdisjoint(registry.leaves(name)) or (suite and suite.id in own):
-            # lm-eval's index would replace a tag of which a part is built here: such groups list their tasks
-            known = all(member in whole or member in registry.groups for member in members)
-            listed = members if known else registry.leaves(name)
-            text = _group(name, listed, plain_mean=registry.parts_of(name) is None)
-            files[f"groups/{name}.yaml"] = text
+        if not built.isdisjoint(leaves) or (suite and suite.id in own):
+            parts = registry.groups.get(name, [])
+            members = parts if registry.listed.keys() >= set(parts) and parts else leaves
+            files[f"groups/{name}.yaml"] = _group(name, members, plain_mean=registry.parts_of(name) is None)
     return files
-
-
-def _variant(dataset: Dataset, strategy: str, written: str, tags: Iterable[str]) -> str:
-    named = f"task: {dataset.task(strategy)}\nstrategy: {strategy}\n" if strategy != "zero_shot" else ""
-    filled = textwrap.TextWrapper(110, "tag: [", "  ", break_long_words=False).fill(", ".join(tags))
-    return f"{_WRITTEN}include: {written}\n{named}{filled or 'tag: ['}]\n"
 
 
 def _group(name: str, members: list[str], *, plain_mean: bool) -> str:
@@ -115,8 +102,7 @@ def check(registry: Registry) -> None:
 
 
 def check_names(registry: Registry) -> None:
-    """Names are unique over tasks, tags and groups; lm-eval drops or replaces clashing ones silently."""
-    owner: dict[str, str] = {}
+    """Names are unique over tasks and groups; lm-eval drops or replaces clashing ones silently."""
     ids: dict[str, Path] = {}
     for file in registry.files:
         dataset = Dataset(file.parent)
@@ -128,7 +114,5 @@ def check_names(registry: Registry) -> None:
             if (other := ids.setdefault(name, file)) is not file:
                 what = f"task {name!r} is also in {other}"
                 raise MedtasksError(what, where=file, remedy="rename one of them")
-    for kind, names in (("task", [*registry.tasks]), ("tag", registry.tags), ("group", registry.groups)):
-        for name in names:
-            if (known := owner.setdefault(name, kind)) != kind:
-                raise MedtasksError(f"{name!r} is both a {known} and a {kind}", remedy="rename one of them")
+    if both := registry.tasks.keys() & registry.groups.keys():
+        raise MedtasksError(f"{min(both)!r} is both a task and a group", remedy="rename one of them")

@@ -97,7 +97,6 @@ def _facts(tasks: Registry, dataset: Dataset, axes: Sequence[str]) -> Json:
         "licence": record.licence.title,
         "use": record.use,
         "third_party_api": record.third_party_api,
-        "terms": record.licence.place,
         "url": record.url,
         "citation": record.citation,
         "n_test": record.n_test,

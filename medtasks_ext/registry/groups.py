@@ -1,7 +1,6 @@
-"""Tags and groups, derived from metadata and from what the suites declare; the registry of all names.
+"""Groups, derived from metadata and from what the suites declare; the registry of all names.
 
-A tag is written in every variant and ends in `_tasks`; a group is built from tags, so that a new
-dataset joins by its metadata alone. Names carry the strategy's suffix.
+A dataset joins its groups by its metadata alone. Names carry the strategy's suffix.
 """
 
 from __future__ import annotations
@@ -94,7 +93,7 @@ def shared_group_name(axis: str, value: str) -> str | None:
 
 
 def suite_of_group(known: Datasets, name: str) -> Suite | None:
-    """The suite whose task, group or tag a name is, of several the longest; None across suites."""
+    """The suite whose task or group a name is, of several the longest; None across suites."""
     named = [item for item in known.suites.values() if name == item.id or name.startswith(f"{item.id}_")]
     return max(named, key=lambda suite: len(suite.id), default=None)
 
@@ -121,10 +120,10 @@ def _memberships(known: Datasets, dataset: Dataset) -> list[str]:
         for axis, prefix in SHARED_AXES.items():
             names += [f"{owner}_{prefix}{value}" for value in metadata.axis(axis)]
     owners = [*(suite.id for suite in suites), *across]
-    names += [f"{owner}_{metadata.access}" for owner in owners]
     if metadata.scoreable:
         names += [f"{owner}_scoreable" for owner in owners]
         names += [f"{owner}_pinned" for owner in owners if dataset.is_pinned]
+    names += [f"{owner}_{metadata.access}" for owner in owners]
     if metadata.use == "any":
         names += [f"{owner}_use_any" for owner in across]
     return names
@@ -136,57 +135,57 @@ def in_totals(known: Datasets, dataset: Dataset) -> bool:
     return not suites or any(suite.in_totals for suite in suites)
 
 
-def tags_of(known: Datasets, dataset: Dataset, strategy: str) -> list[str]:
-    """The tags of one variant of a dataset, coarse axes first."""
-    if names := _memberships(known, dataset):
-        for suite in known.suites_of(dataset):
-            names += _own_names(dataset, suite, suite.tags)
-    return [f"{name}{SUFFIX[strategy]}_tasks" for name in dict.fromkeys(names)]
-
-
-def likelihood_tags(known: Datasets, dataset: Dataset) -> list[str]:
-    """The tags by which plain lm-eval asks by likelihood: `bridge_ll`, `bridge_zh_ll`."""
-    return [f"{name}{LIKELIHOOD_SUFFIX}" for name in dict.fromkeys(_memberships(known, dataset))]
-
-
 class Registry(Datasets):
     @cached_property
-    def tags(self) -> dict[str, list[str]]:
-        """Tag -> the tasks that carry it."""
-        tagged: dict[str, list[str]] = {}
-        for name, (dataset, strategy) in self.tasks.items():
-            for tag in tags_of(self, dataset, strategy):
-                tagged.setdefault(tag, []).append(name)
-        return tagged
-
-    @cached_property
     def groups(self) -> dict[str, list[str]]:
-        """Group -> its members: a tag; of a suite's own group, the groups of its partition."""
+        """Group -> its tasks; of a suite's own group, the groups of its partition."""
         groups: dict[str, list[str]] = {}
-        for strategy, suffix in SUFFIX.items():
-            for dataset in (item for item in self.datasets.values() if item.has(strategy)):
-                suites = {suite.id for suite in self.suites_of(dataset)}
-                for name in _memberships(self, dataset):
-                    if name not in suites:
-                        groups[name + suffix] = [f"{name}{suffix}_tasks"]
-            for suite in self.suites.values():
-                parts = [
+        for name, (dataset, strategy) in self.tasks.items():
+            for group in dict.fromkeys(_memberships(self, dataset)):
+                groups.setdefault(group + SUFFIX[strategy], []).append(name)
+        for suite in self.suites.values():
+            for suffix in SUFFIX.values():
+                datasets = [self.tasks[name][0] for name in groups.get(suite.id + suffix, [])]
+                if parts := [
                     name + suffix
                     for axis in suite.partition
-                    for dataset in self.datasets_of(suite)
-                    if dataset.metadata.grouped and dataset.has(strategy)
+                    for dataset in datasets
                     for name in _own_names(dataset, suite, {axis: suite.groups[axis]})
-                ]
-                if parts:
+                ]:
                     groups[suite.id + suffix] = list(dict.fromkeys(parts))
         return dict(sorted(groups.items()))
 
+    @cached_property
+    def listed(self) -> dict[str, list[str]]:
+        """Group -> its tasks, of the groups that lists show and lm-eval gets.
+
+        These are the suites' own groups, and each other of several tasks that no other has. Of the other ways
+        to ask, suites, the groups that divide a suite, languages, and all that can be scored have a group.
+        """
+        asked = dict.fromkeys(self.suites)
+        others: list[str] = []
+        for dataset in self.datasets.values():
+            if names := _memberships(self, dataset):
+                for suite in self.suites_of(dataset):
+                    divides = {axis: suite.groups[axis] for axis in suite.partition}
+                    asked |= dict.fromkeys(_own_names(dataset, suite, divides))
+                asked[f"{SHARED}_{dataset.metadata.language}"] = None
+                others += names
+        asked[f"{SHARED}_scoreable"] = None
+        listed: dict[str, list[str]] = {}
+        known = set[frozenset[str]]()
+        suffixed = [name + suffix for suffix in (*SUFFIX.values(), LIKELIHOOD_SUFFIX) for name in asked]
+        for name in filter(self.knows, dict.fromkeys([*suffixed, *others])):
+            leaves = self.leaves(name)
+            if name in self.suites or (len(leaves) > 1 and frozenset(leaves) not in known):
+                listed[name] = leaves
+                known.add(frozenset(leaves))
+        return dict(sorted(listed.items()))
+
     def leaves(self, name: str) -> list[str]:
-        """The tasks that a task, tag or group name stands for, in order, each once."""
+        """The tasks that a name of a task or group stands for, in order, each once."""
         if self.asked(name):
             return [name]
-        if name in self.tags:
-            return self.tags[name]
         if name.endswith(LIKELIHOOD_SUFFIX) and name not in self.groups:
             return self._closed(self.leaves(name.removesuffix(LIKELIHOOD_SUFFIX)))
         return list(dict.fromkeys(leaf for member in self.groups[name] for leaf in self.leaves(member)))
@@ -224,7 +223,7 @@ class Registry(Datasets):
 
     def knows(self, name: str) -> bool:
         bare = name.removesuffix(LIKELIHOOD_SUFFIX)
-        return self.asked(name) is not None or bare in self.groups or bare in self.tags
+        return self.asked(name) is not None or bare in self.groups
 
     def parts(self, name: str) -> list[list[str]]:
         """The tasks behind a group's score: a mean over parts, each the mean of its tasks. None: no score."""
@@ -243,15 +242,12 @@ class Registry(Datasets):
         if name.endswith(LIKELIHOOD_SUFFIX) and name not in self.groups and self.asked(name) is None:
             parts_asked = self.parts_of(name.removesuffix(LIKELIHOOD_SUFFIX))
             return None if parts_asked is None else list(filter(None, map(self._closed, parts_asked)))
-        known = name in self.groups or name in self.tags
-        suite = suite_of_group(self, name) if known else None
+        suite = suite_of_group(self, name) if name in self.groups else None
         if suite is None:
             return None
         leaves = self.leaves(name)
         if not suite.averaged and len(leaves) > 1:
             return []
-        if name in self.tags:
-            return None
         bare = name.removesuffix(SUFFIX[self.tasks[leaves[0]][1]])
         datasets = {leaf: self.tasks[leaf][0] for leaf in leaves}
         of_paper = [leaf for leaf in leaves if suite.lists(datasets[leaf].key)] or leaves
@@ -281,7 +277,7 @@ class Registry(Datasets):
             if name in self.tasks:  # tasks stand without the groups
                 resolved[name] = [name]
                 continue
-            known = known or [*self.groups, *self.tags, *self.tasks]
+            known = known or [*self.groups, *self.tasks]
             matches = fnmatch.filter(known, name) if any(mark in name for mark in "*?[") else []
             if matches and (meant := suite_of_group(self, name)):
                 # names of a suite may begin as those of another: `SUITE_*` means this suite
@@ -295,7 +291,7 @@ class Registry(Datasets):
                     meant_by = ", ".join(difflib.get_close_matches(name, known, n=4, cutoff=0.5))
                     remedy = f"did you mean: {meant_by}? " if meant_by else ""
                     own = "" if self.own else ", and `medtasks --tasks-dir FOLDER …` adds tasks of your own"
-                    what = f"no task, group or tag named {name!r}"
+                    what = f"no task or group named {name!r}"
                     raise MedtasksError(what, remedy=f"{remedy}`medtasks ls` lists all names{own}")
                 resolved[match] = self.leaves(match)
         return resolved

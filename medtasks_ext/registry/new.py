@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 from jinja2 import Environment, FileSystemLoader
+from pydantic import ValidationError
 
 from medtasks_ext.atomic import beside
 from medtasks_ext.errors import MedtasksError, near
@@ -20,9 +21,10 @@ from medtasks_ext.registry.functions import TASK_CLASS
 from medtasks_ext.registry.groups import Registry
 from medtasks_ext.registry.metadata import Metadata, TaskFacts
 from medtasks_ext.registry.strategies import OPEN_KINDS, SUFFIX
-from medtasks_ext.registry.suites import NO_SUITE, SUITE_FILE, TERMS, Suite, code_of, three_letter_names
+from medtasks_ext.registry.suites import NO_SUITE, SUITE_FILE, Suite
 from medtasks_ext.registry.tasks import CARD_FILE, TASK_FILE, facts_of
 from medtasks_ext.registry.yamlfile import read_mapping, yaml_text
+from medtasks_ext.strict import faults_of
 
 #: What stands where a person must write something. `medtasks dev validate` asks for it to be replaced.
 PLACEHOLDER = "TODO:"
@@ -31,7 +33,6 @@ _OWN = (
     "work in a clone of the repository, or in a folder of your own: mkdir my_tasks; "
     f"export MEDTASKS_TASKS=my_tasks; and add --suite {NO_SUITE}"
 )
-_SEVERAL = ("document_types", "specialties")
 _TEMPLATES = Path(__file__).with_name("templates")
 #: What a task file begins with, for answers of one kind, and one way to score them: `kind`; `about`, what an
 #: answer looks like; `block`, the text of rows, prompt and answer; `rows`, patterns of sample rows; `files`
@@ -47,133 +48,68 @@ def templates() -> dict[str, Template]:
     }
 
 
-def of_columns(template: Template, named: Mapping[str, Sequence[str]], labels: Sequence[str]) -> Template:
-    """For a file whose columns have other names, and for other labels; none: the template's.
+def template_of(suite: Suite, kind: str | None) -> Template:
+    """The template of a kind of answers that the suite has."""
+    of_suite = {name: it for name, it in templates().items() if it["kind"] in (suite.answers or [it["kind"]])}
+    if kind in of_suite:
+        return of_suite[kind]
+    lines = "".join(f"\n      {name}: {it['about']}" for name, it in of_suite.items())
+    what = f"no kind {kind!r}{near(kind, of_suite)}" if kind else "a dataset needs a kind of answers"
+    raise MedtasksError(what, where="--kind", remedy=f"name one of:{lines}")
 
-    `named`: the template's column -> the file's; several hold the parts of a list, such as options.
-    """
-    kind, (head, rest) = template["kind"], template["block"].split("\nprompt:", 1)
-    block, answer = yaml_text(head)["rows"], yaml_text(template["block"])["answer"]
+
+def of_columns(template: Template, named: Mapping[str, Sequence[str]]) -> Template:
+    """For a file whose columns have other names: the template's -> the file's, several for a list."""
+    head, rest = template["block"].split("\nprompt:", 1)
+    block = yaml_text(head)["rows"]
     columns, types = block["columns"], block.pop("types", {})
     if unknown := sorted(named.keys() - columns.keys()):
-        what, known = f"answers of kind {kind} have no column {unknown[0]}", ", ".join(columns)
+        what, known = f"answers of kind {template['kind']} have no column {unknown[0]}", ", ".join(columns)
         raise MedtasksError(what, where="--map", remedy=f"name one of: {known}")
-    if labels:
-        lines = [f'    {_scalar(x)}: "{PLACEHOLDER} when this label is right"\n' for x in labels]
-        rest, n = re.subn(
-            r"(?m)^(  (?:labels|letters):)( \[.*\]|\n(?:    .*\n?)+)",
-            lambda found: found[1] + (f" {_scalar(labels)}" if "[" in found[2] else "\n" + "".join(lines)),
-            rest,
-        )
-        if not n:
-            what = f"answers of kind {kind} have no closed labels"
-            raise MedtasksError(what, where="--labels", remedy="leave it out")
-        rest = rest.replace("yes or no", " or ".join(labels)).replace(
-            'lettered("ABCDE")', f"lettered({labels})"
-        )
     theirs = {ours: [*named.get(ours, [ours])] for ours in columns}
     block["columns"] = {name: columns[ours] for ours, names in theirs.items() for name in names}
     if kept := {names[0]: types[x] for x, names in theirs.items() if x in types and len(names) == 1}:
         block["types"] = kept
-    if renamed := {ours: names for ours, names in theirs.items() if names != [ours]}:
-        cells = {
-            x: [name if name.isidentifier() else f"row[{name!r}]" for name in renamed[x]] for x in renamed
-        }
-        block["fields"] = {x: of[0] if len(of) == 1 else f"[{', '.join(of)}]" for x, of in cells.items()}
-    old = [str(label) for label in answer.get("labels") or answer.get("letters") or ()]
-    label = re.compile(rf'("|: )({"|".join(map(re.escape, old))})"(?!:)')
-    patterns, n = [], len(template["rows"])
-
-    def relabelled(pattern: str, shift: int) -> str:
-        new = dict(zip(old, (labels[(at + shift) % len(labels)] for at in range(len(old))), strict=True))
-        return label.sub(lambda it: it[1] + json.dumps(new[it[2]])[1:], pattern)
-
-    for number in range(max(n, len(labels))):
-        pattern, row = json.dumps(template["rows"][number % n]), dict[str, Any]()
-        pattern = relabelled(pattern, number // n * n) if labels else pattern
-        for ours, cell in json.loads(pattern).items():
-            if labels and types.get(ours) == "options":
-                cell = [f"option {place + 1}" for place in range(len(labels))]
-            names = theirs.get(ours, [ours])
-            if len(names) > 1 and not isinstance(cell, list):
+    fields = {}
+    for ours, names in ((ours, names) for ours, names in theirs.items() if names != [ours]):
+        cells = [name if name.isidentifier() else f"row[{name!r}]" for name in names]
+        fields[ours] = cells[0] if len(cells) == 1 else f"[{', '.join(cells)}]"
+    rows = list[dict[str, Any]]()
+    for pattern in template["rows"]:
+        rows.append({})
+        for ours, names in ((ours, theirs.get(ours, [ours])) for ours in pattern):
+            cells = pattern[ours] if len(names) > 1 else [pattern[ours]]
+            if not isinstance(cells, list):
                 what, remedy = f"column {ours} is no list", f"name one: {ours}={names[0]}"
                 raise MedtasksError(what, where="--map", remedy=remedy)
-            row |= {names[0]: cell} if len(names) == 1 else dict(zip(names, cell, strict=False))
-        patterns.append(row)
+            rows[-1] |= dict(zip(names, cells, strict=False))
+    block |= {"fields": fields} if fields else {}
     written = yaml.safe_dump({"rows": block}, sort_keys=False, allow_unicode=True, width=1_000)
-    return {**template, "block": f"{written}\nprompt:{rest}", "rows": patterns}
+    return {**template, "block": f"{written}\nprompt:{rest}", "rows": rows}
 
 
-def kinds(suite: Suite) -> dict[str, str]:
-    """Name of a template -> what an answer looks like, for the kinds that the suite names, or all."""
-    given = suite.answers
-    return {name: it["about"] for name, it in templates().items() if not given or it["kind"] in given}
-
-
-# ---------------------------------------------------------------------- what is said of a dataset
-
-
-def suite_of(tasks: Registry, said: Mapping[str, Any]) -> Suite:
+def suite_of(tasks: Registry, name: str, named: str | None) -> Suite:
     """The suite that the name of a dataset begins with, else the one that is named."""
-    name, named = said.get("id", ""), said.get("suite")
     if NO_SUITE in (named, name.partition("_")[0]):
         _home(tasks)
     begun = max((suite for suite in tasks.suites if name.startswith(f"{suite}_")), key=len, default=None)
     if begun and named and begun != named:
         what = f"{name!r} begins with {begun}_"
         raise MedtasksError(what, where=f"--suite {named}", remedy="leave one out")
-    if not name or not (begun or named):
-        raise MedtasksError("a dataset needs a name and a suite", where="--id, --suite", remedy="name both")
-    return tasks.suites[begun or _value("--suite", str(named), tasks.suites)]
-
-
-def questions(suite: Suite, said: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """What has to be said of a new dataset beside its name, and the values that there are."""
-    yield "kind", kinds(suite)
-    yield "language", {**suite.terms(TERMS["language"]), **three_letter_names()}
-    for key in ("task_type", "document_types", "specialties", "stage", "access"):
-        yield key, suite.terms(TERMS[key])
-    for key, axis in suite.axes.items():
-        if not axis.within or axis.within in said:
-            yield key, axis.known(said[axis.within] if axis.within else None)
-
-
-def answers(tasks: Registry, suite: Suite, said: Mapping[str, Any]) -> dict[str, Any]:
-    """What was said of a new dataset, in the values of its suite; several of them between commas."""
-    found: dict[str, Any] = {"id": said["id"]}
-    missing, used = [], {item.metadata.language for item in tasks.datasets.values()}
-    for key, known in questions(suite, said):
-        flag = f"--axis {key}" if key in suite.axes else f"--{key.replace('_', '-')}"
-        shown = [code for code in known if code in used] if key == "language" else [*known]
-        if text := said.get(key):
-            values = [_value(flag, part.strip(), known, shown) for part in text.split(",")]
-            found[key] = list(dict.fromkeys(values)) if key in _SEVERAL else values[0]
-        else:
-            missing.append(f"\n      {flag}{'=' if key in suite.axes else ''}: {', '.join(shown)}")
-    if missing:
-        what = f"{len(missing)} answers are missing" if len(missing) > 1 else "an answer is missing"
-        raise MedtasksError(what, where="medtasks new", remedy=f"add{''.join(missing)}")
-    if foreign := said.keys() - found.keys() - {"suite"}:
-        what = f"{suite.id} datasets have no {', '.join(sorted(foreign))}"
-        raise MedtasksError(what, where="medtasks new", remedy="leave it out")
-    return found
-
-
-def _value(flag: str, text: str, known: Mapping[str, Any], shown: Sequence[str] = ()) -> str:
-    if text not in known:
-        meant = (code_of(text) if flag == "--language" else None) or text
-        more = ", or another code of ISO 639" if flag == "--language" else ""
-        one = "any of" if flag[2:].replace("-", "_") in _SEVERAL else "one of"
-        remedy = f"use {one}: {', '.join(shown or known)}{more}"
-        raise MedtasksError(f"unknown value {text!r}{near(meant, known)}", where=flag, remedy=remedy)
-    return text
+    if (suite := begun or named) in tasks.suites:
+        return tasks.suites[suite]
+    what = f"no suite {suite!r}{near(suite, tasks.suites)}" if suite else "a dataset needs a suite"
+    raise MedtasksError(what, where="--suite", remedy=f"name one of: {', '.join(tasks.suites)}")
 
 
 # ---------------------------------------------------------------------- the files
 
 
 def write(tasks: Registry, suite: Suite, said: Mapping[str, Any], template: Template) -> Path:
-    """Write the folder of a new dataset, with placeholders where a person must write something."""
+    """Write the folder of a new dataset, with placeholders where a person must write something.
+
+    Raises MedtasksError: a fact is missing, or is none of those that there are, which are named.
+    """
     name = said["id"].removeprefix(f"{suite.id}_")
     folder: Path = (_home(tasks) if suite.id == NO_SUITE else suite.file.parent) / name
     if PACKAGE in folder.parents:
@@ -182,7 +118,12 @@ def write(tasks: Registry, suite: Suite, said: Mapping[str, Any], template: Temp
     files, made = {**_files(suite, name, template, said), **template.get("files", {})}, beside(folder)
     task = yaml_text(files[TASK_FILE])
     top = {key: task[key] for key in TaskFacts.model_fields if key in task}
-    Metadata.read({**top, **yaml_text(files[CARD_FILE])}, facts_of(suite, task))  # as it will be read
+    record, remedy = {**top, **yaml_text(files[CARD_FILE])}, "say them with flags: medtasks new --help"
+    try:
+        Metadata.read(record, facts_of(suite, task))  # as it will be read
+    except ValidationError as error:
+        what = "".join(f"\n  {fault}" for fault in faults_of(error))
+        raise MedtasksError(what, where="medtasks new", remedy=remedy) from None
     try:
         folder.parent.mkdir(exist_ok=True)
         made.mkdir()  # hidden: a reader, or a crash, sees all of the folder or nothing
@@ -210,13 +151,13 @@ def _home(tasks: Registry) -> Path:
 
 
 def _check_name(tasks: Registry, task: str, name: str, folder: Path) -> None:
-    if not _ID.fullmatch(name) or name.endswith(("_cot", "_5shot", "_tasks")):
+    if not _ID.fullmatch(name) or name.endswith(("_cot", "_5shot")):
         remedy = "use lower-case letters, digits and single underscores, not _cot, _5shot or _tasks last"
         raise MedtasksError(f"{name!r} is no name of a dataset", where="--id", remedy=remedy)
     if folder.exists():
         raise MedtasksError("there is such a folder", where=folder, remedy="choose another --id, or edit it")
     for whole in (task + suffix for suffix in SUFFIX.values()):
-        for what, names in (("task", tasks.tasks), ("group", tasks.groups), ("tag", tasks.tags)):
+        for what, names in (("task", tasks.tasks), ("group", tasks.groups)):
             if whole in names:
                 what = f"{whole!r} is the name of a {what}"
                 raise MedtasksError(what, where="--id", remedy="choose another name")
@@ -227,7 +168,7 @@ def _files(suite: Suite, name: str, template: Template, said: Mapping[str, Any])
     made.filters["scalar"] = _scalar
     language, rows = said["language"], template["rows"]
     facts = {
-        **{"suite": suite, "name": name, "said": said, "axes": {key: said[key] for key in suite.axes}},
+        **{"suite": suite, "name": name, "said": said, "axes": said["axes"]},
         **{"block": template["block"], "oracle_max": template.get("oracle_max"), "task_class": TASK_CLASS},
         # places for strategy lines where those of the suite would be in English
         "has_lines": language == "en" or bool({language, "en"} & suite.strategy_lines.keys()),

@@ -1,4 +1,4 @@
-"""Which tasks words on a command line stand for: names, groups, tags, `KEY=VALUE`, parts of names."""
+"""Which tasks words on a command line stand for: names, groups, `KEY=VALUE`, parts of names."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def select(tasks: Registry, words: Sequence[str]) -> dict[str, Dataset]:
 
 
 def _named(tasks: Registry, name: str) -> dict[str, Dataset]:
-    if not any(name in known for known in (tasks.tasks, tasks.tags, tasks.groups)):
+    if not any(name in known for known in (tasks.tasks, tasks.groups)):
         part = {
             item.id: item
             for item in tasks.datasets.values()
@@ -56,7 +56,7 @@ def _named(tasks: Registry, name: str) -> dict[str, Dataset]:
             return part
         if meant := _values_called(tasks, name):
             raise MedtasksError(
-                f"no task, group or tag named {name!r}", remedy=f"did you mean {' or '.join(meant)}?"
+                f"no task or group named {name!r}", remedy=f"did you mean {' or '.join(meant)}?"
             )
     leaves = [
         leaf for members in tasks.resolve([name]).values() for leaf in members

@@ -196,7 +196,6 @@ class Suite(Strict):
     #: axis -> what the names of its groups begin with, after the suite's own name. Shared axes may form
     #: groups, too.
     groups: dict[str, str]
-    tags: dict[str, str] = {}  #: axis -> the same, where values are tags and form no group.
     short: dict[str, Identifier] = {}  #: value -> its name in groups.
     sets: dict[str, dict[Identifier, list[str]]] = {}  #: axis -> name of a group -> the values that it holds.
     #: axes without overlap, whose groups are the members of the suite's own group.
@@ -285,9 +284,7 @@ class Suite(Strict):
                     )
         return axes
 
-    @field_validator(
-        "groups", "tags", "sets", "left_out", "partition", "main_axes", "sections", "averaged_over"
-    )
+    @field_validator("groups", "sets", "left_out", "partition", "main_axes", "sections", "averaged_over")
     @classmethod
     def _is_an_axis(cls, given: Any, info: ValidationInfo) -> Any:
         known = [*(info.data.get("axes") or {}), *TERMS]

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from medtasks_ext.stats.statistic import Array
 
 
-@dataclass(frozen=True)
+@dataclass
 class Compared:
     suite: str
     strategy: str
@@ -42,13 +42,13 @@ class Compared:
     entries: list[int]  # places in the report; first the `tested` ones, published ones last
     tested: int  # how many of them have a score on each resample, and are compared by it
     datasets: list[str]  # ids behind the figures, which all of these entries have
-    pairs: Pairs | None  # differences, intervals and p-values of the tested ones; None for fewer than two
-    p_holm: Array | None  # (tested, tested) adjusted by Holm, over all suites and strategies
-    p_bh: Array | None  # (tested, tested) adjusted by Benjamini and Hochberg
-    ranking: Ranking | None  # ranks of the tested ones
     wins: Array  # (entries, entries) share of the tasks that the row wins against the column, ties half
     left_out: list[int]  # places of entries without which more can be compared: they share too few tasks
     unlike: list[str]  # datasets that were left out since entries were asked them otherwise
+    pairs: Pairs | None = None  # differences, intervals and p-values of the tested ones, of two or more
+    ranking: Ranking | None = None  # ranks of the tested ones
+    p_holm: Array | None = None  # (tested, tested) adjusted by Holm, over all suites and strategies
+    p_bh: Array | None = None  # (tested, tested) adjusted by Benjamini and Hochberg
 
 
 def compared(
@@ -61,34 +61,27 @@ def compared(
     scored = _scored(entries, tasks)
     comparisons = [
         item
+        for sample in (False, True)
         for suite in groups_of(tasks)
         if suite.axis == "suite" and suite.parts
         for strategy in strategies
-        for sample in (False, True)
         for item in _compared(entries, draws, suite, strategy, sample, scored)
     ]
-    kinds = [[item for item in comparisons if item.sample is sample] for sample in (False, True)]
-    return [item for kind in kinds for item in _adjusted(kind)]
+    for sample in (False, True):
+        _adjust([item for item in comparisons if item.sample is sample])
+    return comparisons
 
 
-def _adjusted(comparisons: Sequence[Compared]) -> list[Compared]:
-    """With p-values adjusted for all pairs of all suites and strategies: one family, as `compare` has it."""
-    raw = [_upper(item.pairs.p_value) for item in comparisons if item.pairs is not None]
+def _adjust(comparisons: Sequence[Compared]) -> None:
+    """Set p-values adjusted for all pairs of all suites and strategies: one family, as `compare` has it."""
+    tested = [(item, item.pairs.p_value) for item in comparisons if item.pairs is not None]
+    raw = [matrix[np.triu_indices(len(matrix), 1)] for _, matrix in tested]
     if not raw:
-        return list(comparisons)
+        return
     ends = np.cumsum([len(part) for part in raw])[:-1]
-    by_holm = iter(np.split(holm(np.concatenate(raw)), ends))
-    by_bh = iter(np.split(benjamini_hochberg(np.concatenate(raw)), ends))
-    return [
-        item
-        if item.pairs is None
-        else replace(
-            item,
-            p_holm=_with_upper(item.pairs.p_value, next(by_holm)),
-            p_bh=_with_upper(item.pairs.p_value, next(by_bh)),
-        )
-        for item in comparisons
-    ]
+    adjusted = [np.split(adjust(np.concatenate(raw)), ends) for adjust in (holm, benjamini_hochberg)]
+    for (item, matrix), by_holm, by_bh in zip(tested, *adjusted, strict=True):
+        item.p_holm, item.p_bh = _with_upper(matrix, by_holm), _with_upper(matrix, by_bh)
 
 
 def pair_frame(comparisons: Sequence[Compared], entries: Sequence[Entry]) -> pa.Table:
@@ -110,10 +103,6 @@ def pair_frame(comparisons: Sequence[Compared], entries: Sequence[Entry]) -> pa.
         columns["tasks"] = [len(item.datasets)] * len(first)
         parts.append(table("pairs", columns))
     return pa.concat_tables(parts)
-
-
-def _upper(matrix: Array) -> Array:
-    return matrix[np.triu_indices(len(matrix), 1)]
 
 
 def _with_upper(matrix: Array, values: Array) -> Array:
@@ -178,34 +167,30 @@ def _compared(
     by_task = np.array([[scored[place][name].score for name in datasets] for place in order], dtype=float)
     weights = suite.weights(frozenset(datasets))
     weight = np.array([weights.get(name, 0.0) for name in datasets])
-    pairs = places = None
+    found = Compared(
+        suite=suite.value,
+        strategy=strategy,
+        sample=sample,
+        entries=order,
+        tested=len(tested),
+        datasets=datasets,
+        wins=win_shares(by_task),
+        left_out=[place for place in own if place not in chosen],
+        unlike=unlike,
+    )
     if len(tested) > 1:
         means = by_task[: len(tested)] @ weight
         resampled = np.stack(
             [weight @ [draws[id(scored[place][name])] for name in datasets] for place in tested]
         )
-        least = least_half((weights.get(name, 0.0), scored[tested[0]][name].n) for name in datasets)
-        units = sum(scored[tested[0]][name].n for name in datasets)
-        pairs, places = all_pairs(means, resampled, least, units), ranking(means, resampled)
-        pairs = _tested_by_documents(
-            pairs,
+        first = [scored[tested[0]][name].n for name in datasets]
+        least = least_half(zip(weight.tolist(), first, strict=True))
+        found.ranking = ranking(means, resampled)
+        found.pairs = _tested_by_documents(
+            all_pairs(means, resampled, least, sum(first)),
             [[(weights[name], scored[place][name]) for name in weights] for place in tested],
         )
-    yield Compared(
-        suite.value,
-        strategy,
-        sample,
-        order,
-        len(tested),
-        datasets,
-        pairs,
-        None,
-        None,
-        places,
-        win_shares(by_task),
-        [place for place in own if place not in chosen],
-        unlike,
-    )
+    yield found
 
 
 def _tested_by_documents(pairs: Pairs, items: Sequence[Sequence[tuple[float, Experiment]]]) -> Pairs:
@@ -249,7 +234,7 @@ def _asked(entry: Entry, item: Experiment, ways: list[Facts]) -> Hashable:
             rows += " ".join(item.read_documents().documents if item.read_documents else [entry.label])
         except MedtasksError:
             rows += entry.label
-    way = next((one for one in ways if comparable(one, item.facts).grade != "other"), None)
+    way = next((one for one in ways if comparable(one, item.facts)), None)
     if way is None:
         ways.append(way := item.facts)
     return rows, item.n, way

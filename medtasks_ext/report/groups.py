@@ -75,12 +75,11 @@ class GroupScore:
     # place among entries that have all of its tasks, on those tasks; equal scores share the best
     rank: int | None = None
     of: int | None = None
-    pending: tuple[str, ...] = ()
+    pending: int = 0  # tasks with answers that wait for a judge
     limited: bool = False  # whether a task was asked some of its documents alone
     estimate: Nearness | None = None  # how near the score is to that of all documents, where some were drawn
-    short: tuple[str, ...] = ()  # its tasks with fewer rows than the suite states, or fewer answers than rows
-    # its tasks that were asked under other conditions than the suite's paper states
-    unlike: tuple[str, ...] = ()
+    short: int = 0  # tasks with fewer rows than the suite states, or fewer answers than rows
+    unlike: int = 0  # tasks that were asked under other conditions than the suite's paper states
 
     @property
     def whole(self) -> bool:
@@ -176,19 +175,22 @@ def _computed(
     groups: tuple[Group, ...],
     finished: Mapping[str, Experiment],
 ) -> Iterator[GroupScore]:
-    items, names = list(finished.values()), tuple(finished)
+    items = list(finished.values())
     layout, rows = roll_up(groups, finished)
-    has = np.array([item.score is not None for item in items])
+    inside, has = layout.counted > 0, np.array([item.score is not None for item in items])
+
+    def of(*holds: bool) -> list[int]:
+        """Of each group how many of its tasks have a score, and what is asked."""
+        return (inside & has & np.array(holds)).sum(axis=1).tolist()  # type: ignore[no-any-return]
+
     cut = layout.means([item.share_cut("answers_cut") for item in items])
-    late = np.array([item.score is not None and item.covered < 1 for item in items])
-    some = np.array([item.score is not None and item.limited for item in items])
-    lacks = np.array([item.score is not None and item.coverage.short for item in items])
-    other = np.array([bool(item.unlike_the_paper) for item in items]) & has
+    pending, limited = of(*(item.covered < 1 for item in items)), of(*(item.limited for item in items))
+    short = of(*(bool(item.missing) for item in items))
+    unlike = of(*(bool(item.unlike_the_paper) for item in items))
     scores = _rounded([row.score for row in rows])
     lows = _rounded([row.interval.low if row.interval else None for row in rows])
     highs = _rounded([row.interval.high if row.interval else None for row in rows])
     sample, suffix = items[0].sample, suffix_of(strategy)
-    pending, short, unlike = (_in_groups(layout.counted, chosen, names) for chosen in (late, lacks, other))
     for place in np.flatnonzero(layout.members.any(axis=1)).tolist():
         group, row = groups[place], rows[place]
         beside = entry.printed.get(group.name + suffix) if group.name else None
@@ -207,7 +209,7 @@ def _computed(
             scored=row.n_scored,
             documents=row.n_documents,
             pending=pending[place],
-            limited=bool((some & (layout.counted[place] > 0)).any()),
+            limited=bool(limited[place]),
             estimate=row.estimate,
             short=short[place],
             unlike=unlike[place],
@@ -243,8 +245,7 @@ def group_frame(rows: Sequence[GroupScore], titles: Mapping[tuple[str, str], str
                 **{"tasks_scored": row.scored, "tasks": row.group.n_tasks, "partial": row.partial},
                 "estimate_half": row.estimate.half if row.estimate else None,
                 "documents_of": row.estimate.of if row.estimate else None,
-                **{"pending": len(row.pending), "rows_in_part": len(row.short)},
-                **{"other_conditions": len(row.unlike), "rank_of": row.of},
+                **{"rows_in_part": row.short, "other_conditions": row.unlike, "rank_of": row.of},
             }
             for row in rows
         ],
@@ -254,12 +255,6 @@ def group_frame(rows: Sequence[GroupScore], titles: Mapping[tuple[str, str], str
 def is_derived(tasks: Registry, row: Json) -> bool:
     sets = tasks.suites[row["suite"]].sets if row["suite"] else {}
     return row["value"] == AVERAGE or row["value"] in sets.get(row["axis"], {})
-
-
-def _in_groups(counted: Array, chosen: Array, names: Sequence[str]) -> list[tuple[str, ...]]:
-    if not chosen.any():
-        return [()] * len(counted)
-    return [tuple(names[place] for place in np.flatnonzero(row).tolist()) for row in (counted > 0) & chosen]
 
 
 def rank(rows: Sequence[GroupScore]) -> None:
@@ -281,17 +276,26 @@ def _rank(strategy: str, rows: Sequence[GroupScore]) -> None:
     for row in rows:
         by_entry.setdefault(id(row.entry), []).append(row)
     entries = [own[0].entry for own in by_entry.values()]
-    known = [_whole(entry, strategy) for entry in entries]
+    scored = [
+        {
+            item.dataset.id: item
+            for item in entry.experiments.values()
+            if item.strategy == strategy and item.score is not None
+        }
+        for entry in entries
+    ]
+    # over all of their documents and judgements
+    known = [{name: item for name, item in items.items() if item.whole} for items in scored]
     names = list(dict.fromkeys(name for items in known for name in items))
-    values = np.array([[_score(items.get(name)) for name in names] for items in known], dtype=float)
+    cells = [[items[name].score if name in items else None for name in names] for items in known]
+    values = np.array(cells, dtype=float)
     values = values.reshape(len(entries), len(names))
     alike = _alike(entries, known, names)
     weigh = lru_cache(maxsize=None)(Group.weights)
     printed = _by_group(row for row in rows if row.scored is None)
     as_printed = _by_group(row for row in rows if row.as_printed and row.whole)
-    for number, (entry, own) in enumerate(zip(entries, by_entry.values(), strict=True)):
-        scored = frozenset(_scored(entry, strategy))
-        weights = matrix([weigh(row.group, scored) for row in own], names)
+    for number, own in enumerate(by_entry.values()):
+        weights = matrix([weigh(row.group, frozenset(scored[number])) for row in own], names)
         # a task counts against a rival that has its score, and was asked alike
         lacking = (np.isnan(values) | ~alike[number]).astype(float) @ (weights > 0).T
         means = np.where(lacking > 0, np.nan, np.nan_to_num(values) @ weights.T)  # (entries, rows)
@@ -326,27 +330,6 @@ def _alike(
                 ways.setdefault(items[name].facts, []).append(number)
         for one, mine in ways.items():
             for other, theirs in ways.items():
-                if comparable(one, other).grade != "other":
+                if comparable(one, other):
                     found[np.ix_(mine, theirs, [column])] = True
     return found
-
-
-def _whole(entry: Entry, strategy: str) -> dict[str, Experiment]:
-    """Dataset -> the experiment with a score over all of its documents and judgements."""
-    return {
-        item.dataset.id: item
-        for item in entry.experiments.values()
-        if item.strategy == strategy and item.score is not None and item.whole
-    }
-
-
-def _score(item: Experiment | None) -> float:
-    return float("nan") if item is None or item.score is None else item.score
-
-
-def _scored(entry: Entry, strategy: str) -> list[str]:
-    return [
-        item.dataset.id
-        for item in entry.experiments.values()
-        if item.strategy == strategy and item.score is not None
-    ]

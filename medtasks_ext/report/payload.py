@@ -25,11 +25,13 @@ from medtasks_ext.results.drawn import Nearness
 from medtasks_ext.results.frames import records
 from medtasks_ext.results.labels import is_within
 from medtasks_ext.results.models import WEIGHTS, facts_of, size_of
-from medtasks_ext.stats.intervals import Interval, width_as_sd
+from medtasks_ext.stats.intervals import sample_sizes
 from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    import pyarrow as pa
 
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry
@@ -81,7 +83,6 @@ def _length(words: Iterable[Any]) -> float:
     return sum(sizes) / len(sizes)
 
 
-SCHEMA = 1
 Text = Literal["none", "open", "all"]
 #: Bytes of the object; with the page around it, and the library that draws, it must stay below 5 MB.
 LIMIT = 4_000_000
@@ -105,7 +106,6 @@ def payload(report: Report, text: Text = "open") -> Json:
         (key, value) for part in (axes, others) for key, values in part.items() for value in values
     )
     found = {
-        "schema": SCHEMA,
         "title": _title(report),
         "made": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "version": __version__,
@@ -132,12 +132,12 @@ def payload(report: Report, text: Text = "open") -> Json:
         **_results(report, place),
         "groups": _groups(report, groups, axes),
         "standings": _standings(report),
-        "comparisons": [_comparison(item, place) for item in report.comparisons],
+        "comparisons": [_comparison(item) for item in report.comparisons],
         "labels": _labels(report),
-        "judges": _judges(report, place),
-        "calibration": _calibration(report, place),
+        "judges": _of_tasks(report, report.judgements, _OF_JUDGES, place),
+        "calibration": _of_tasks(report, report.calibration, _OF_CALIBRATION, place),
         "coverage": _coverage(report, place),
-        "differences": [{"text": line} for line in report.differences],
+        "differences": report.differences,
     }
     room = LIMIT - size(found) - size([*_faults(report.faults)])
     found["tasks"] = _tasks(report, datasets, text, room)
@@ -279,10 +279,10 @@ def _results(report: Report, place: Mapping[str, int]) -> Json:
     settings: dict[tuple[tuple[str, str], ...], int] = {}
     reasons: dict[str, int] = {}
     own = [entry.kind != "published" for _, entry, _ in pairs]
-    low, high = scores["interval_low"], scores["interval_high"]
+    low, high, rough = (scores[f"interval_{name}"] for name in ("low", "high", "rough"))
 
-    def of_own(values: Iterable[float | None]) -> list[float | None]:
-        return [number(value) if mine else None for mine, value in zip(own, values, strict=True)]
+    def of_own(values: Iterable[Any]) -> list[Any]:
+        return [_rounded(value) if mine else None for mine, value in zip(own, values, strict=True)]
 
     columns: dict[str, list[Any]] = {
         "entry": [index for index, *_ in pairs],
@@ -291,21 +291,16 @@ def _results(report: Report, place: Mapping[str, int]) -> Json:
         "score": [*map(number, scores["value"])],
         "low": of_own(low),
         "high": of_own(high),
-        "rough": [
-            1 if mine and rough else None for mine, rough in zip(own, scores["interval_rough"], strict=True)
-        ],
-        "sd": of_own(map(_sd, low, high)),
+        "rough": of_own(1 if one else None for one in rough),
+        "size": of_own(_sizes(scores["value"], low, high, of_all["n"])),
         "n": of_all["n"],
         **{name: of_own(of_all[name]) for name in ("valid", "cut", "unclosed")},
-        "sd_of_gain": [
-            _sd_of_gain(report, entry, item) if mine else None
-            for mine, (_, entry, item) in zip(own, pairs, strict=True)
-        ],
+        "sd_of_gain": of_own(_sd_of_gain(report, entry, item) for _, entry, item in pairs),
         **{name: of_own(of_all[name]) for name in ("inputs_cut", "usd")},
         "judged": of_own(None if value == 1 else value for value in of_all["judged"]),
         "otherwise": [
-            reasons.setdefault(reason, len(reasons)) if reason and mine else None
-            for mine, reason in zip(own, of_all["otherwise"], strict=True)
+            reasons.setdefault(reason, len(reasons)) if reason else None
+            for reason in of_own(of_all["otherwise"])
         ],
         "settings": [settings.setdefault(tuple(item.words.items()), len(settings)) for *_, item in pairs],
     }
@@ -316,9 +311,14 @@ def _results(report: Report, place: Mapping[str, int]) -> Json:
     }
 
 
-def _sd(low: float | None, high: float | None) -> float | None:
-    """Of a score: means over the tasks that a reader chooses get their intervals from it."""
-    return None if low is None or high is None else width_as_sd(Interval(low, high))
+def _sizes(*columns: Sequence[float | None]) -> list[float]:
+    """Documents that the interval of each score is worth; NaN where it has none.
+
+    Means over the tasks that a reader chooses get their intervals from it, by the rule of `of_tasks`.
+    """
+    score, low, high, n = (np.array(column, dtype=float) for column in columns)
+    found: list[float] = np.where(np.isnan(low), np.nan, sample_sizes(score, low, high, n)).tolist()
+    return found
 
 
 def _sd_of_gain(report: Report, entry: Entry, item: Experiment) -> float | None:
@@ -329,7 +329,7 @@ def _sd_of_gain(report: Report, entry: Entry, item: Experiment) -> float | None:
     first, second = (report.draws.get(id(one)) for one in (zero, item))
     if zero.rows_hash != item.rows_hash or first is None or second is None:
         return None
-    return number(float((second - first).std()))
+    return float((second - first).std())
 
 
 def _labels(report: Report) -> Json | None:
@@ -382,35 +382,39 @@ def _groups(report: Report, rows: Sequence[Json], axes: Mapping[str, Sequence[st
                 for end in ("low", "high")
             },
             "tasks": [None if row["tasks_scored"] is None else row["tasks"] for row in rows],
-            **{name: [_rounded(row[name]) for row in rows] for name in ("documents", "valid", "cut")},
+            **{name: [_rounded(row[name]) for row in rows] for name in ("valid", "cut")},
         }
     )
 
 
 def _standings(report: Report) -> list[Json]:
-    places = _places(report)
+    rows = [row for row in records(report.standings) if row["rivals"]]
+    places, whose = _places(report), _whose(report, rows)
     return [
         {
-            **_rounded(row),
-            "entry": places[row["entry"]],
-            "strategy": report.strategies.index(row["strategy"]),
+            **{name: _rounded(row[name]) for name in _OF_STANDING},
+            "entry": entry,
+            "strategy": strategy,
             "rivals": [[places[label], number(score)] for label, score in row["rivals"]],
             "quarters": quarters_of(number(score) or 0.0 for _, score in row["rivals"]),
         }
-        for row in records(report.standings)
-        if row["rivals"]
+        for row, entry, strategy in zip(rows, *whose.values(), strict=True)
     ]
 
 
+_OF_STANDING = (
+    *("suite", "sentence", "remarks", "ranked", "comparable"),
+    *("score_comparable", "low", "high"),
+)
+
+
 def _rounded(content: Any) -> Any:
-    if isinstance(content, dict):
-        return {name: _rounded(value) for name, value in content.items()}
     if isinstance(content, (list, tuple)):
         return [_rounded(value) for value in content]
     return number(content) if isinstance(content, float) else content
 
 
-def _comparison(item: Compared, place: Mapping[str, int]) -> Json:
+def _comparison(item: Compared) -> Json:
     ranks = {"rank": "rank", "rank_low": "low", "rank_high": "high"}
     pairs = {"difference": "difference", "low": "low", "high": "high", "p": "p_value"}
     return {
@@ -419,7 +423,6 @@ def _comparison(item: Compared, place: Mapping[str, int]) -> Json:
         "sample": item.sample,
         "entries": item.entries,
         "tasks": len(item.datasets),
-        "datasets": [place[name] for name in item.datasets],
         "left_out": item.left_out,
         **{name: _matrix(getattr(item.pairs, column, None)) for name, column in pairs.items()},
         "p_holm": _matrix(item.p_holm),
@@ -429,27 +432,20 @@ def _comparison(item: Compared, place: Mapping[str, int]) -> Json:
     }
 
 
-def _judges(report: Report, place: Mapping[str, int]) -> list[Json]:
+_OF_JUDGES = ("judges", "measure", "value", "missing")
+_OF_CALIBRATION = ("documents", *METRICS, "bins", "risks", "risks_sd")
+
+
+def _of_tasks(
+    report: Report, frame: pa.Table, figures: Sequence[str], place: Mapping[str, int]
+) -> list[Json]:
+    rows = records(frame)
     return [
         {
-            **whose,
-            **{"judges": row["judges"], "measure": row["measure"]},
-            **{"value": number(row["value"]), "missing": row["missing"]},
+            **{"entry": entry, "dataset": place[row["dataset"]], "strategy": strategy},
+            **{name: _rounded(row[name]) for name in figures},
         }
-        for whose, row in _of_tasks(report, report.judgements.to_pylist(), place)
-    ]
-
-
-def _of_tasks(report: Report, rows: Sequence[Json], place: Mapping[str, int]) -> Iterator[tuple[Json, Json]]:
-    for row, entry, strategy in zip(rows, *_whose(report, rows).values(), strict=True):
-        yield {"entry": entry, "dataset": place[row["dataset"]], "strategy": strategy}, row
-
-
-def _calibration(report: Report, place: Mapping[str, int]) -> list[Json]:
-    figures = ("documents", *METRICS, "bins", "risks", "risks_sd")
-    return [
-        {**whose, **{name: _rounded(row[name]) for name in figures}}
-        for whose, row in _of_tasks(report, records(report.calibration), place)
+        for row, entry, strategy in zip(rows, *_whose(report, rows).values(), strict=True)
     ]
 
 

@@ -125,7 +125,7 @@ def _standing(entry: Entry, field: _Field) -> Json | None:
         "score": float(_weights(group, [*own]) @ [item.score or 0.0 for item in own.values()]),
         "tasks": len(own),
         "of_suite": group.n_tasks,
-        "official": sum(item.facts.wording == "official" for item in own.values()),
+        "official": sum(item.conditions.wording == "official" for item in own.values()),
         **{state: states.get(state, 0) for state in get_args(State)},
         "comparable": len(alike),
         "documents_comparable": sum(item.n for item in items) if alike else 0,

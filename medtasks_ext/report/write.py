@@ -1,4 +1,4 @@
-"""The files of a report: tables for programs, a page for people."""
+"""The files of a report: tables for programs, a page for people, and what installed packages add."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from medtasks_ext.atomic import atomic_file
+from medtasks_ext.atomic import atomic_file, write_text
 from medtasks_ext.csvfile import csv_lines
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.hooks import REPORT_VIEWS, leave_out, results
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.report.page import render
 from medtasks_ext.version import __version__
@@ -76,3 +77,18 @@ def _parquet(table: pa.Table, file: BinaryIO) -> None:
 
 def _lines(lines: Iterable[str], file: BinaryIO) -> None:
     file.writelines(map(str.encode, lines))
+
+
+def write_views(folder: Path, report: Report, taken: list[Path]) -> list[Path]:
+    """A view that fails is named, and left out; none replaces one of the `taken` files."""
+    written: list[Path] = []
+    for hook, files in results(REPORT_VIEWS, report):
+        made: dict[str, str] = files if isinstance(files, dict) else {"": ""}
+        for name, text in made.items():
+            path = folder / name
+            if path.parent != folder or path in (*taken, *written):
+                leave_out(hook.fault(f"names no file of its own: {name!r}"))
+                continue
+            write_text(path, text)
+            written.append(path)
+    return written

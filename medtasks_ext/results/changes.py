@@ -15,7 +15,7 @@ import numpy as np
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.strategies import SUFFIX
 from medtasks_ext.results.condition_words import value_words
-from medtasks_ext.results.conditions import comparable
+from medtasks_ext.results.conditions import differences, moving
 from medtasks_ext.results.experiments import Entry, Experiment, Fault, differing
 from medtasks_ext.stats.bootstrap import resample
 from medtasks_ext.stats.comparison import Comparison, compare, compare_resamples, least_half
@@ -23,6 +23,7 @@ from medtasks_ext.stats.counts import Counts, by_unit
 from medtasks_ext.stats.permutation import EQUAL, MOST_DOCUMENTS, PairedTest, Part, document_test
 
 if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.document_scores import DocumentScores
     from medtasks_ext.stats.statistic import Array
@@ -32,51 +33,18 @@ SMALLEST_GROUP = 2
 
 
 @dataclass(frozen=True)
-class Flip:
-    task: str
-    document: str
-    before: float
-    after: float
-
-
-@dataclass(frozen=True)
 class Shared:
-    before: float  # score of the first entry
-    after: float  # of the second
+    """What both entries say of a task on the documents that both were asked."""
+
+    row: Json  # of the frame `task_changes`, without what depends on other rows
+    scores: tuple[float, float]  # of the first and of the second
     n: int  # documents
     resampled: tuple[Array, Array]  # both scores on each resample of the documents, (resamples,) each
     counts: tuple[Counts, Counts]  # of both entries by unit
+    flips: list[Json]  # rows of the frame `flipped`: documents whose score changed, the largest changes first
 
 
-@dataclass(frozen=True)
-class TaskChange:
-    task: str  # its name; the zero-shot one of two strategies
-    shared: Shared  # scores on the shared documents
-    comparison: Comparison  # second minus first
-    alone: int  # documents that one of the two alone was asked
-    flips: tuple[Flip, ...]  # documents whose score changed, the largest changes first
-    differs: tuple[str, ...]  # settings of the task that are not alike
-
-    @property
-    def before(self) -> float:
-        return self.shared.before
-
-    @property
-    def after(self) -> float:
-        return self.shared.after
-
-
-@dataclass(frozen=True)
-class GroupChange:
-    name: str  # of the group
-    before: float  # mean score of the first entry
-    after: float  # of the second
-    comparison: Comparison  # second minus first, documents resampled within tasks
-    n_shared: int  # tasks that both have a score of
-    n_tasks: int  # tasks that the group's score is taken over
-
-
-def task_changes(first: Entry, second: Entry) -> tuple[list[TaskChange], list[Fault]]:
+def task_changes(first: Entry, second: Entry) -> tuple[list[Shared], list[Fault]]:
     """Every task that both entries have a score of, and why other shared tasks cannot be compared."""
     changes, faults = [], []
     for name, one in first.experiments.items():
@@ -103,28 +71,36 @@ def document_test_of(items: Sequence[tuple[float, Experiment, Experiment]]) -> P
     return document_test(parts, n)
 
 
-def _on_shared(one: Experiment, counts: tuple[Counts, Counts], n: int) -> Shared:
-    draws = tuple(resample([item], one.dataset.id)["score"].values for item in counts)
-    one_score, other_score = (item.values()["score"] for item in counts)
-    return Shared(one_score, other_score, n, (draws[0], draws[1]), counts)
-
-
-def _task_change(one: Experiment, other: Experiment) -> TaskChange:
+def _task_change(one: Experiment, other: Experiment) -> Shared:
     before, after = _documents(one), _documents(other)
     places, counts = _paired(one, other, before, after)
-    shared = _on_shared(one, counts, len(places[0]))
+    draws = [resample([item], one.dataset.id)["score"].values for item in counts]
+    scores, n = tuple(item.values()["score"] for item in counts), len(places[0])
     strategies = one.strategy != other.strategy
     # what follows from another strategy; other words of the same kind do, the suite's own and others do not
     implied = {"strategy", "rows", "examples in the prompt"} if strategies else set()
-    implied |= {"wording"} if strategies and one.facts.wording == other.facts.wording else set()
-    return TaskChange(
-        task=one.dataset.id if strategies else one.task,
-        shared=shared,
-        comparison=mean_change([[shared]]),
-        alone=len(before.documents) + len(after.documents) - 2 * shared.n,
-        flips=_flips(one.task, before, after, places),
-        differs=tuple(name for name in comparable(one.facts, other.facts).known if name not in implied),
+    implied |= {"wording"} if strategies and one.conditions.wording == other.conditions.wording else set()
+    unlike = dict.fromkeys(item.condition for item in differences(one.facts, other.facts) if item.known)
+    flips = _flips(one.task, before, after, places)
+    shared = Shared({}, (scores[0], scores[1]), n, (draws[0], draws[1]), counts, flips)
+    shared.row.update(
+        _change_row(one.dataset.id if strategies else one.task, scores, mean_change([[shared]])),
+        documents=n,
+        documents_of_one_alone=len(before.documents) + len(after.documents) - 2 * n,
+        gained=sum(flip["after"] > flip["before"] for flip in flips),
+        lost=sum(flip["after"] < flip["before"] for flip in flips),
+        differs=", ".join(name for name in unlike if name not in implied),
     )
+    return shared
+
+
+def _change_row(name: str, scores: Sequence[float], found: Comparison) -> Json:
+    """What rows of tasks and of groups have in common."""
+    return {
+        **{"name": name, "before": scores[0], "after": scores[1], "difference": found.difference},
+        **{"interval_low": found.interval.low, "interval_high": found.interval.high},
+        **{"p": found.p_value, "method": found.method, "detectable": found.detectable},
+    }
 
 
 def mean_change(parts: Sequence[Sequence[Shared]]) -> Comparison:
@@ -133,8 +109,7 @@ def mean_change(parts: Sequence[Sequence[Shared]]) -> Comparison:
     n = sum(item.n for _, item in weighted)
     draws = [sum(weight * item.resampled[side] for weight, item in weighted) for side in (1, 0)]
     if n > MOST_DOCUMENTS and len(weighted) > 1:
-        after = sum(weight * item.after for weight, item in weighted)
-        before = sum(weight * item.before for weight, item in weighted)
+        after, before = (sum(weight * item.scores[side] for weight, item in weighted) for side in (1, 0))
         least = least_half((weight, item.n) for weight, item in weighted)
         return compare_resamples((after, before), (draws[0], draws[1]), least, n)
     counts = [(weight, item.counts) for weight, item in weighted]
@@ -186,7 +161,7 @@ _NEVER_TESTED = {
 
 def _check_alike(one: Experiment, other: Experiment) -> None:
     """Refuse what no test may set side by side: other juries, other versions of the task."""
-    for item in comparable(one.facts, other.facts).moving:
+    for item in moving(one.facts, other.facts):
         words, remedy = _NEVER_TESTED.get(item.field, ("", ""))
         if words:
             shown = f"{value_words(item.field, item.one)} | {value_words(item.field, item.other)}"
@@ -219,23 +194,26 @@ def _counts(scores: DocumentScores, places: Array, like: Array | None = None) ->
 
 def _flips(
     task: str, before: DocumentScores, after: DocumentScores, places: tuple[Array, Array]
-) -> tuple[Flip, ...]:
+) -> list[Json]:
     one, other = before.scores[places[0]], after.scores[places[1]]
     # nothing to find and nothing found has no score, and is no change for the better or worse
     moved = np.flatnonzero(np.abs(np.nan_to_num(other - one)) > EQUAL)
     order = moved[np.argsort(-np.abs(other[moved] - one[moved]), kind="stable")]
-    return tuple(
-        Flip(task, before.documents[places[0][place]], float(one[place]), float(other[place]))
+    return [
+        {
+            **{"task": task, "document": before.documents[places[0][place]]},
+            **{"before": float(one[place]), "after": float(other[place])},
+        }
         for place in order
-    )
+    ]
 
 
-def group_changes(changes: Sequence[TaskChange], tasks: Registry) -> list[GroupChange]:
+def group_changes(changes: Sequence[Shared], tasks: Registry) -> list[Json]:
     """Every suite, and every other group in which the changes have two tasks; each strategy by itself."""
     suites = suite_groups(tasks)
-    by_name = {change.task: change for change in changes}
+    by_name = {change.row["name"]: change for change in changes}
     found = []
-    for group in tasks.groups:
+    for group in tasks.listed:
         parts = [[by_name[name] for name in part if name in by_name] for part in tasks.parts(group)]
         shared = [part for part in parts if part]
         if sum(map(len, shared)) >= (1 if group in suites else SMALLEST_GROUP):
@@ -247,20 +225,14 @@ def suite_groups(tasks: Registry) -> set[str]:
     return {suite + suffix for suite in tasks.suites for suffix in SUFFIX.values()}
 
 
-def group_change(name: str, parts: Sequence[Sequence[TaskChange]], n_tasks: int) -> GroupChange:
+def group_change(name: str, parts: Sequence[Sequence[Shared]], n_tasks: int) -> Json:
     """The change in a mean over parts, each the mean of its tasks, of which the group has so many."""
-    before, after = (
-        sum(sum(getattr(item, side) for item in part) / len(part) for part in parts) / len(parts)
-        for side in ("before", "after")
-    )
-    return GroupChange(
-        name=name,
-        before=before,
-        after=after,
-        comparison=mean_change([[item.shared for item in part] for part in parts]),
-        n_shared=sum(map(len, parts)),
-        n_tasks=n_tasks,
-    )
+    scores = [
+        sum(sum(item.scores[side] for item in part) / len(part) for part in parts) / len(parts)
+        for side in (0, 1)
+    ]
+    row = _change_row(name, scores, mean_change(parts))
+    return {**row, "tasks": sum(map(len, parts)), "of": n_tasks}
 
 
 def settings_that_differ(first: Entry, second: Entry) -> Mapping[str, tuple[str, str]]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.results.changes import (
-    GroupChange,
-    TaskChange,
+    Shared,
     group_change,
     group_changes,
     settings_that_differ,
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from medtasks_ext.results.entries import Results
 
 ALPHA = 0.05
-_Change = TypeVar("_Change", GroupChange, TaskChange)
 
 
 @dataclass(frozen=True)
@@ -70,38 +68,37 @@ class Compared:
 def compare_results(results: Results, tasks: Registry, labels: Sequence[Labels] = ()) -> Compared:
     """Compare the two entries that were read, or the strategies of one; each label gets a line."""
     pairs = pairs_to_compare(results.entries)
-    changes: list[tuple[Pair, TaskChange]] = []
+    changes: list[tuple[Pair, list[Shared]]] = []
     faults: list[Fault] = list(results.faults)
     for pair in pairs:
         found, more = task_changes(pair.before, pair.after)
-        changes += [(pair, change) for change in found]
+        changes.append((pair, found))
         faults += more
-    if not changes:
+    if not any(found for _, found in changes):
         why = f": {faults[0].where} {faults[0].what}" if faults else ""
         raise MedtasksError(
             f"{pairs[0].before.label} and {pairs[0].after.label} have no scored task in common that can be "
             f"compared{why}",
             remedy=(faults[0].remedy if faults else "") or "run both on the same tasks and rows",
         )
-    of_groups = [
-        (pair, change)
-        for pair in pairs
-        for change in group_changes([item for of, item in changes if of is pair], tasks)
+    of_labels = [
+        {"pair": pair.words, **row} for pair in pairs for row in _label_changes(pair, labels, faults)
     ]
-    of_labels = [item for pair in pairs for item in _label_changes(pair, labels, faults)]
+    flipped = [
+        {"pair": pair.words, **row} for pair, found in changes for change in found for row in change.flips
+    ]
+    of_tasks = [{"pair": pair.words, **change.row} for pair, found in changes for change in found]
     return Compared(
         pairs,
-        table_of("group_changes", _group_rows(of_groups, tasks)),
-        table_of("task_changes", _rows(changes, _of_task)),
-        table_of("group_changes", _rows(of_labels, _of_group)),
-        table_of("flipped", _flipped(changes)),
+        table_of("group_changes", _group_rows(changes, tasks)),
+        table_of("task_changes", _adjusted(of_tasks)),
+        table_of("group_changes", _adjusted(of_labels)),
+        table_of("flipped", flipped),
         faults,
     )
 
 
-def _label_changes(
-    pair: Pair, labels: Sequence[Labels], faults: list[Fault]
-) -> Iterator[tuple[Pair, GroupChange]]:
+def _label_changes(pair: Pair, labels: Sequence[Labels], faults: list[Fault]) -> Iterator[Json]:
     """The change on the documents of each label, over the tasks that both have with such documents."""
     by_axis: dict[str, list[Labels]] = {}
     for one in labels:
@@ -115,7 +112,7 @@ def _label_changes(
             sides = [_labelled(entry, some, value, faults) for entry in (pair.before, pair.after)]
             found, _ = task_changes(*sides)  # a task with one such document says nothing
             if found:
-                yield pair, group_change(f"{axis}: {value}", [found], len(found))
+                yield group_change(f"{axis}: {value}", [found], len(found))
 
 
 def _labelled(entry: Entry, labels: Sequence[Labels], value: str, faults: list[Fault]) -> Entry:
@@ -135,56 +132,26 @@ def _labelled(entry: Entry, labels: Sequence[Labels], value: str, faults: list[F
     return replace(entry, experiments=kept)
 
 
-def _group_rows(changes: Sequence[tuple[Pair, GroupChange]], tasks: Registry) -> list[Json]:
+def _group_rows(changes: Sequence[tuple[Pair, list[Shared]]], tasks: Registry) -> list[Json]:
     """Suites and strategies are one family of tests; other groups, each set of tasks once, a second."""
-    suites = suite_groups(tasks)
-    known = {(id(pair), frozenset(tasks.leaves(item.name))) for pair, item in changes if item.name in suites}
-    others: dict[tuple[int, frozenset[str]], tuple[Pair, GroupChange]] = {}
-    for pair, item in changes:
-        members = id(pair), frozenset(tasks.leaves(item.name))
-        if item.name not in suites and members not in known:
-            others.setdefault(members, (pair, item))
-    first = [(pair, item) for pair, item in changes if item.name in suites]
-    return [*_rows(first, _of_group), *_rows(others.values(), _of_group)]
+    suites, others = [], []
+    names = suite_groups(tasks)
+    for pair, found in changes:
+        rows = [{"pair": pair.words, **row} for row in group_changes(found, tasks)]
+        first = [row for row in rows if row["name"] in names]
+        suites += first
+        known = {frozenset(tasks.leaves(row["name"])) for row in first}
+        for row in rows:
+            if row["name"] not in names and (members := frozenset(tasks.leaves(row["name"]))) not in known:
+                known.add(members)
+                others.append(row)
+    return [*_adjusted(suites), *_adjusted(others)]
 
 
-def _rows(changes: Iterable[tuple[Pair, _Change]], own: Callable[[_Change], Json]) -> list[Json]:
-    """Rows of one family of tests, with what a row says besides before, after and the test."""
+def _adjusted(rows: Sequence[Json]) -> list[Json]:
+    """Rows of one family of tests, with their adjusted p-values."""
     from medtasks_ext.stats.comparison import benjamini_hochberg, holm
 
-    changes = list(changes)
-    if not changes:
-        return []
-    raw = np.array([change.comparison.p_value for _, change in changes])
-    adjusted = zip(changes, holm(raw), benjamini_hochberg(raw), strict=True)
-    return [
-        {
-            "pair": pair.words,
-            **{"before": change.before, "after": change.after},
-            "difference": change.comparison.difference,
-            "interval_low": change.comparison.interval.low,
-            "interval_high": change.comparison.interval.high,
-            **{"p": change.comparison.p_value, "p_holm": one, "p_bh": other},
-            **{"method": change.comparison.method, "detectable": change.comparison.detectable},
-            **own(change),
-        }
-        for (pair, change), one, other in adjusted
-    ]
-
-
-def _of_group(change: GroupChange) -> Json:
-    return {"name": change.name, "tasks": change.n_shared, "of": change.n_tasks}
-
-
-def _of_task(change: TaskChange) -> Json:
-    return {
-        **{"name": change.task, "documents": change.shared.n, "documents_of_one_alone": change.alone},
-        "gained": sum(flip.after > flip.before for flip in change.flips),
-        "lost": sum(flip.after < flip.before for flip in change.flips),
-        "differs": ", ".join(change.differs),
-    }
-
-
-def _flipped(changes: Iterable[tuple[Pair, TaskChange]]) -> Iterator[Json]:
-    for pair, change in changes:
-        yield from ({"pair": pair.words, **vars(flip)} for flip in change.flips)
+    raw = np.array([row["p"] for row in rows])
+    adjusted = zip(rows, holm(raw), benjamini_hochberg(raw), strict=True) if len(rows) else ()
+    return [{**row, "p_holm": one, "p_bh": other} for row, one, other in adjusted]

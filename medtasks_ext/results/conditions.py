@@ -1,310 +1,161 @@
-"""Under which conditions a result came about, and whether two results may stand side by side.
+"""Whether two results may stand side by side: they are comparable, or what differs says why not.
 
 `facts` takes from a record (`runs.conditions`) what is compared; None stands for what nobody recorded.
-`comparable` is the one place that decides: labels, joining, ranks, tests and published comparisons follow
+`differences` is the one place that decides: labels, joining, ranks, tests and published comparisons follow
 from it.
 """
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from medtasks_ext.engines.described import EngineRecord
 from medtasks_ext.privacy import text_hash
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.strategies import shots_of
-from medtasks_ext.runs.conditions import (
-    Asked,
-    Conditions,
-    Judge,
-    Jury,
-    Observed,
-    Rows,
-    RunConditions,
-    Source,
-    Wording,
-    Words,
-)
+from medtasks_ext.runs.conditions import Conditions, Judge, Jury
 from medtasks_ext.runs.settings import Effect, Place, read_value, with_effect
 
 if TYPE_CHECKING:
-    from medtasks_ext.engines.described import EngineRecord
     from medtasks_ext.registry.tasks import Dataset
-#: same: nothing that can move a score differs. close: what differs is harmless by RULES, or unknown.
-#: other: something that can move a score differs.
-Grade = Literal["same", "close", "other"]
-_ORDER: tuple[Grade, ...] = ("same", "close", "other")
-#: Who judged a score whose judges nobody recorded.
-_NO_JUDGES = ((), None)
-#: Judges, and who decides where two differ, without what requests to them say.
-Panel: TypeAlias = tuple[tuple[Judge, ...], Judge | None]
-_OF_A_JURY = ("jury", "requests", "protocol")
-#: Settings by name, in order, each value as something that can be compared.
-Settings: TypeAlias = tuple[tuple[str, Any], ...]
-#: Packages whose versions can round an answer otherwise.
-ROUND = ("vllm", "transformers", "torch", "lm_eval")
 
-
-@dataclass(frozen=True)
-class Facts:
-    """What of a record decides whether two results may stand side by side: a value for each of RULES."""
-
-    strategy: str  # kind of prompt and number of examples
-    version: str | None = None  # `N` of the task's reader and metric; None of a paper's own scorer
-    wording: Words | None = None
-    artefact: tuple[str | None, str | None] | None = None  # the released file of the words, and its version
-    prompt: str | None = None  # hash of the prompt's templates
-    examples: str | None = None  # hash of the examples in the prompt
-    examples_cut: bool | None = None  # whether prompts carry fewer examples than asked for, to fit
-    source: Source | None = None
-    revision: str | None = None  # of a download
-    rows: str | None = None  # hash of the rows
-    differs: bool = False  # whether they are known to be others than the suite's
-    documents: str | None = None  # which of them were asked; `all`
-    n: int | None = None  # how many of the suite's rows are accounted for: asked, or taken for examples
-    n_of_suite: int | None = None  # how many the suite states
-    held_out: int | None = None  # rows that were taken for examples
-    budget: int | None = None  # tokens that an answer may have
-    #: whether that is less than the suite gives an answer in this context, or than the task does where the
-    #: suite says none; None of an unknown task
-    less_room: bool | None = None
-    answers_cut: bool | None = None  # whether answers filled the budget
-    context: int | None = None  # tokens of prompt and answer together
-    inputs_cut: bool | None = None  # whether inputs did not fit
-    #: settings that make answers differ from the likeliest ones; empty of greedy decoding
-    decoding: Settings | None = None
-    generation: Settings = ()  # others that move a score, or that no table knows
-    stop: tuple[str, ...] | None = None  # texts at which answers are cut
-    seed: int | None = None  # of the draws
-    arguments: Settings = ()  # of the model, that move a score, or that no table knows
-    variant: Settings = ()  # settings that make another model of one name: quantisation, adapters, thinking
-    brought: Settings = ()  # settings of generation that the model's own file adds
-    rounding: Settings | None = None  # precision, and arguments of the model that round otherwise
-    template: bool | str | None = None  # chat template: whether, or which
-    template_hash: str | None = None  # of the chat template that laid prompts out
-    own_template: str = ""  # hash of a template of the user's own
-    local_template: str = ""  # hash of a template that a model's folder on the user's machine holds
-    system: bool | None = None  # whether instructions stand in a system turn
-    system_text: str = ""  # hash of further text of the system turn
-    turns: bool | None = None  # whether examples are turns of a conversation
-    delimiter: str = (
-        ""  # between prompt and answer, quoted, where possible answers are compared by likelihood
-    )
-    jury: Panel | None = None  # who judged, and who decides
-    requests: tuple[str | None, ...] | None = None  # what requests to them say besides the question
-    protocol: tuple[str | None, ...] | None = None  # by which protocol, in which words, and their hash
-    judged: float = 1.0  # share of the answers that were judged, of those that are to be
-    engine: str | None = None  # what generated the answers
-    versions: tuple[tuple[str, str], ...] | None = None  # of the packages that did
-
-
-@dataclass(frozen=True)
-class Difference:
-    field: str  # of `Facts`, or what runs alone have: `arguments`, `kind`, `choices`, `juries`, `protocols`
-    condition: str  # what readers call it
-    grade: Grade  # what the difference makes of the two
-    one: Any  # value of the first; None where it is unknown
-    other: Any  # of the second
-    why: str  # why the grade is this one
-
-
-@dataclass(frozen=True)
-class Comparability:
-    grade: Grade  # the worst of the differences
-    differences: tuple[Difference, ...]  # in the order of RULES
-
-    @property
-    def known(self) -> tuple[str, ...]:
-        unlike = (
-            item.condition
-            for item in self.differences
-            if not any(value is None or value == _NO_JUDGES for value in (item.one, item.other))
-        )
-        return tuple(dict.fromkeys(unlike))
-
-    @property
-    def moving(self) -> tuple[Difference, ...]:
-        return tuple(item for item in self.differences if item.grade == "other")
-
-
-@dataclass(frozen=True)
-class Rule:
-    field: str  # of `Facts`
-    title: str  # what readers see
-    why: str  # why it moves a score, or does not
-    moves: bool = True  # whether it can move a score
-
-
-#: The declared table. A condition that is unknown on a side makes two results `close`.
-RULES = (
-    Rule("strategy", "strategy", "other prompts, other numbers of examples"),
-    Rule("source", "rows", "other documents have other scores"),
-    Rule("rows", "rows", "other documents have other scores"),
-    Rule("differs", "rows", "rows of one's own have other scores than the suite's"),
-    Rule("revision", "revision of the rows", "rows of one hash are the same rows", moves=False),
-    Rule("documents", "documents", "a part of the rows has another score"),
-    Rule("n", "documents", "a part of the rows has another score"),
-    Rule("held_out", "rows for examples", "a few rows of many serve as examples", moves=False),
-    Rule("version", "version of the task", "prompts, reader or metric changed between versions"),
-    Rule("wording", "wording", "the suite's own words and others give other answers"),
-    Rule("prompt", "wording", "other words give other answers"),
-    Rule("artefact", "file of the wording", "words of one hash are the same words", moves=False),
-    Rule("examples", "examples in the prompt", "other examples give other answers"),
-    Rule("examples_cut", "examples in the prompt", "a prompt with fewer examples is another prompt"),
-    Rule("budget", "budget", "answers that fill their budget are cut"),
-    Rule("inputs_cut", "inputs", "inputs that do not fit are cut"),
-    Rule("context", "context", "inputs that fit are asked whole, whatever the room", moves=False),
-    Rule("decoding", "decoding", "sampled answers differ from the likeliest ones"),
-    Rule("generation", "generation settings", "they change answers, or no table knows them"),
-    Rule("stop", "stop strings", "answers are cut at these"),
-    Rule("seed", "seed", "another draw of the same answers", moves=False),
-    Rule("arguments", "model arguments", "they change prompts or answers, or no table knows them"),
-    Rule("variant", "variant of the model", "they make another model, which is named so", moves=False),
-    Rule("brought", "settings of the model's repository", "they belong to the model", moves=False),
-    Rule("rounding", "precision", "they differ in rounding alone", moves=False),
-    Rule("template", "chat template", "a template is part of the model it belongs to", moves=False),
-    Rule(
-        "template_hash",
-        "chat template",
-        "a template of the tokenizer's repository is part of the model",
-        moves=False,
-    ),
-    Rule("own_template", "chat template", "a template of one's own gives other prompts"),
-    Rule(
-        "local_template",
-        "chat template",
-        "a folder on one's machine may hold another template than the model's repository",
-        moves=False,
-    ),
-    Rule("system", "system turn", "templates without a system turn put it elsewhere", moves=False),
-    Rule("system_text", "system instruction", "further text before the prompt gives other answers"),
-    Rule("turns", "examples as turns", "examples in turns of a conversation are read otherwise"),
-    Rule("delimiter", "target delimiter", "likelihoods behind another character are others"),
-    Rule("jury", "jury", "other judges give other ratings"),
-    Rule("requests", "requests to judges", "judges with other settings give other ratings"),
-    Rule("protocol", "protocol of the jury", "other questions to judges give other ratings"),
-    Rule("judged", "judgements", "what is pending is a chosen part: the disputed answers"),
-    Rule("engine", "engine", "engines differ in rounding alone", moves=False),
-    Rule("versions", "versions of packages", "versions differ in rounding alone", moves=False),
-)
-#: What a paper does not have: versions of our tasks, hashes of our templates, our engines. What a user adds
-#: (arguments, text, templates) is not unknown where nobody states it: nothing was added.
+#: The declared table: condition -> what readers call it, and why a difference moves a score, or does not.
+RULES = {
+    "strategy": ("strategy", "other prompts, other numbers of examples"),
+    "source": ("rows", "other documents have other scores"),
+    "rows": ("rows", "other documents have other scores"),
+    "differs": ("rows", "rows of one's own have other scores than the suite's"),
+    "revision": ("revision of the rows", "rows of one hash are the same rows"),
+    "documents": ("documents", "a part of the rows has another score"),
+    "n": ("documents", "a part of the rows has another score"),
+    "held_out": ("rows for examples", "a few rows of many serve as examples"),
+    "version": ("version of the task", "prompts, reader or metric changed between versions"),
+    "wording": ("wording", "the suite's own words and others give other answers"),
+    "prompt": ("wording", "other words give other answers"),
+    "artefact": ("file of the wording", "words of one hash are the same words"),
+    "examples": ("examples in the prompt", "other examples give other answers"),
+    "examples_cut": ("examples in the prompt", "a prompt with fewer examples is another prompt"),
+    "budget": ("budget", "answers that fill their budget are cut"),
+    "inputs_cut": ("inputs", "inputs that do not fit are cut"),
+    "context": ("context", "inputs that fit are asked whole, whatever the room"),
+    "decoding": ("decoding", "sampled answers differ from the likeliest ones"),
+    "generation": ("generation settings", "they change answers, or no table knows them"),
+    "stop": ("stop strings", "answers are cut at these"),
+    "seed": ("seed", "another draw of the same answers"),
+    "arguments": ("model arguments", "they change prompts or answers, or no table knows them"),
+    "variant": ("variant of the model", "they make another model, which is named so"),
+    "brought": ("settings of the model's repository", "they belong to the model"),
+    "rounding": ("precision", "they differ in rounding alone"),
+    "template": ("chat template", "a template is part of the model it belongs to"),
+    "template_hash": ("chat template", "a template of the tokenizer's repository is part of the model"),
+    "own_template": ("chat template", "a template of one's own gives other prompts"),
+    "local_template": ("chat template", "a folder may hold another template than the model's repository"),
+    "system": ("system turn", "templates without a system turn put it elsewhere"),
+    "system_text": ("system instruction", "further text before the prompt gives other answers"),
+    "turns": ("examples as turns", "examples in turns of a conversation are read otherwise"),
+    "delimiter": ("target delimiter", "likelihoods behind another character are others"),
+    "jury": ("jury", "other judges give other ratings"),
+    "requests": ("requests to judges", "judges with other settings give other ratings"),
+    "protocol": ("protocol of the jury", "other questions to judges give other ratings"),
+    "judged": ("judgements", "what is pending is a chosen part: the disputed answers"),
+    "engine": ("engine", "engines differ in rounding alone"),
+    "versions": ("versions of packages", "versions differ in rounding alone"),
+}
+#: Conditions in which a difference moves no score: it is named, and nothing else.
+HARMLESS = frozenset({"revision", "held_out", "artefact", "context", "seed", "variant", "brought", "system"})
+HARMLESS |= {"rounding", "template", "template_hash", "local_template", "engine", "versions"}
+#: What a paper does not have. What a user adds (arguments, text, templates) is not unknown where nobody says
+#: it: nothing was added.
 NOT_OF_A_PAPER = frozenset({"version", "prompt", "artefact", "rows", "revision", "held_out", "engine"})
 NOT_OF_A_PAPER |= {"versions", "seed", "examples_cut", "rounding", "template_hash"}
+#: What follows from a hash is said by it: condition -> the hash.
+_SAID_BY = {"revision": "rows", "artefact": "prompt"}
+_OF_A_JURY = ("jury", "requests", "protocol", "juries", "protocols")
+#: Who judged a score whose judges nobody recorded.
+_NO_JUDGES = ((), None)
+#: What runs have of their own, and what they have of a condition in several tasks.
+_OF_RUNS = {"kind": "results of", "choices": "documents", "juries": "jury"}
+_OF_RUNS |= {"protocols": "protocol of the jury"}
+#: What is in a row of facts beside the conditions: some of these depend on it.
+_BESIDE = ("n_of_suite", "less_room", "answers_cut")
+#: Packages whose versions can round an answer otherwise.
+_ROUND = ("vllm", "transformers", "torch", "lm_eval")
+
+
+class Facts(dict[str, Any]):
+    """What of a record decides whether two results may stand side by side, by condition; never changed."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(self.values()))
+
+
+class Difference(NamedTuple):
+    field: str  # of `Facts`, or of `of_run`
+    condition: str  # what readers call it
+    moves: bool  # whether it can move a score; False of what is harmless, or unknown on a side
+    one: Any  # value of the first; None where it is unknown
+    other: Any  # of the second
+
+    @property
+    def known(self) -> bool:
+        return not any(value is None or value == _NO_JUDGES for value in (self.one, self.other))
 
 
 @lru_cache(maxsize=2**16)
-def comparable(one: Facts, other: Facts) -> Comparability:
-    differences: list[Difference] = []
-    for rule in RULES:
-        values = getattr(one, rule.field), getattr(other, rule.field)
-        if values[0] == values[1] or (grade := _grade(rule, one, other)) is None:
-            continue
-        if not any(item.condition == rule.title and item.grade == grade for item in differences):
-            differences.append(Difference(rule.field, rule.title, grade, *values, rule.why))
-    worst = max((item.grade for item in differences), key=_ORDER.index, default=_ORDER[0])
-    return Comparability(worst, tuple(differences))
+def differences(one: Facts, other: Facts, *, joined: bool = False) -> tuple[Difference, ...]:
+    """What differs between two results, in the order of RULES; two results of one model may be `joined`.
 
-
-def kept_apart(one: Facts, other: Facts) -> tuple[Difference, ...]:
-    """What keeps two results of one model from being joined: each difference, and what one side alone states.
-
-    Harmless differences count, too: a template is part of its model, and yet one model is asked with and
-    without. Answers that nobody judged have no jury to differ in.
+    Then all counts that one side alone states. A jury is none of it: answers that nobody judged have none.
     """
-    by_condition = {(item.condition, item.grade): item for item in comparable(one, other).differences}
-    for rule in RULES:
-        values = getattr(one, rule.field), getattr(other, rule.field)
-        key: tuple[str, Grade] = (rule.title, "close")
-        if values[0] == values[1] or None not in values:
+    found: dict[tuple[str, bool], Difference] = {}
+    for field, (condition, _) in RULES.items():
+        values = one[field], other[field]
+        if values[0] == values[1]:
             continue
-        if rule.field in _OF_A_JURY:
-            by_condition.pop(key, None)
-        else:
-            by_condition.setdefault(key, Difference(rule.field, rule.title, "close", *values, rule.why))
-    return tuple(by_condition.values())
+        moves = _moves(field, one, other)
+        if joined and None in values:
+            moves = None if field in _OF_A_JURY else bool(moves)
+        if moves is not None:
+            found.setdefault((condition, moves), Difference(field, condition, moves, *values))
+    return tuple(found.values())
 
 
-def runs_apart(one: RunConditions, other: RunConditions, kinds: tuple[str, str]) -> tuple[Difference, ...]:
-    """What keeps two runs of one model apart as a whole; arguments are part of a model."""
-    differences = []
-    arguments = one.arguments or {}, other.arguments or {}
-    if _texts(arguments[0]) != _texts(arguments[1]):
-        why = "other arguments make another model"
-        differences.append(Difference("arguments", "model arguments", "close", *arguments, why))
-    if kinds[0] != kinds[1]:
-        why = "each tool records other conditions"
-        differences.append(Difference("kind", "results of", "close", *kinds, why))
-    shared = _shared(one), _shared(other)
-    for rule in RULES:
-        mine, theirs = shared[0].get(rule.field), shared[1].get(rule.field)
-        if mine == theirs or (None in (mine, theirs) and rule.field in _OF_A_JURY):
-            continue
-        grade: Grade = "other" if rule.moves and None not in (mine, theirs) else "close"
-        field = _OF_RUNS.get(rule.field, rule.field)
-        differences.append(Difference(field, rule.title, grade, mine, theirs, rule.why))
-    return tuple(differences)
+def moving(one: Facts, other: Facts) -> tuple[Difference, ...]:
+    return tuple(item for item in differences(one, other) if item.moves)
 
 
-#: Field of a task's result -> what a run has of it, in several tasks.
-_OF_RUNS = {"documents": "choices", "jury": "juries", "protocol": "protocols"}
+def comparable(one: Facts, other: Facts) -> bool:
+    """Whether nothing that is known to differ can move a score."""
+    return not moving(one, other)
 
 
-def _texts(values: Mapping[str, Any]) -> dict[str, str]:
-    """Settings of a command line are texts, those of a file are numbers, too."""
-    return {key: str(value) for key, value in values.items()}
-
-
-def _shared(run: RunConditions) -> dict[str, Any]:
-    """Field of `Facts` -> what all tasks of a run share in it, as far as it is known."""
-    layout, requests = run.layout, [found for jury in run.juries if (found := _requests(jury))]
-    protocols = [(jury.protocol, jury.wording, jury.hash) for jury in run.juries if jury.protocol]
-    return {
-        "source": None if run.synthetic is None else "synthetic" if run.synthetic else "real",
-        "documents": None if run.documents is None else tuple(sorted(set(run.documents))),
-        "decoding": None if run.decoding is None else _texts(run.decoding),
-        "template": layout.chat_template,
-        "own_template": layout.own_template or "",
-        "system": layout.system_role,
-        "system_text": _text(layout.system_instruction),
-        "turns": layout.shots_as_turns,
-        "jury": tuple(dict.fromkeys(map(_panel, run.juries))) or None,
-        "requests": tuple(dict.fromkeys(itertools.chain(*requests))) or None,
-        "protocol": tuple(dict.fromkeys(protocols)) or None,
-        "engine": run.engine,
-    }
-
-
-#: What follows from a hash is said by it: field -> the field of the hash.
-SAID_BY = {"revision": "rows", "artefact": "prompt"}
-
-
-def _grade(rule: Rule, one: Facts, other: Facts) -> Grade | None:
-    """What an inequality in one condition makes of two results; None: nothing."""
-    mine, theirs = getattr(one, rule.field), getattr(other, rule.field)
-    if mine is None or theirs is None:
-        if rule.field == "budget" and _cut_short(one if theirs is None else other):
-            return "other"
-        return _unknown(rule.field, one, other)
-    if rule.field == "budget" and not (one.answers_cut or other.answers_cut):
-        known = one.answers_cut is not None and other.answers_cut is not None
-        return "close" if known else "other"
-    if rule.field == "context" and (one.inputs_cut or other.inputs_cut):
-        return "other"
-    if rule.field == "seed" and one.decoding == other.decoding == ():
-        return None  # nothing is drawn
-    if rule.field == "prompt" and one.wording != other.wording:
-        return None  # said by the wording
-    if rule.field in ("n", "rows", "revision") and one.source != other.source:
-        return None  # said by the source
-    if (hash_ := SAID_BY.get(rule.field)) and getattr(one, hash_) and getattr(other, hash_):
-        return "close" if getattr(one, hash_) == getattr(other, hash_) else None
-    return "other" if rule.moves else "close"
+def _moves(field: str, one: Facts, other: Facts) -> bool | None:
+    """Whether an inequality in one condition can move a score; None: it says nothing."""
+    same_source = one["source"] == other["source"]
+    if one[field] is None or other[field] is None:
+        if field == "budget" and _cut_short(one if other[field] is None else other):
+            return True
+        no_shots = shots_of(one["strategy"]) == shots_of(other["strategy"]) == 0
+        silent = field in NOT_OF_A_PAPER or (field in ("n", "documents") and same_source)
+        return None if silent or (field in ("examples", "turns") and no_shots) else False
+    if field == "budget" and not (one["answers_cut"] or other["answers_cut"]):
+        return one["answers_cut"] is None or other["answers_cut"] is None
+    if field == "context" and (one["inputs_cut"] or other["inputs_cut"]):
+        return True
+    if (
+        (field == "seed" and one["decoding"] == other["decoding"] == ())  # nothing is drawn
+        or (field == "prompt" and one["wording"] != other["wording"])  # said by the wording
+        or (field in ("n", "rows", "revision") and not same_source)  # said by the source
+    ):
+        return None
+    if (said_by := _SAID_BY.get(field)) and one[said_by] and other[said_by]:
+        return False if one[said_by] == other[said_by] else None
+    return field not in HARMLESS
 
 
 def _cut_short(asked: Facts) -> bool:
@@ -313,15 +164,45 @@ def _cut_short(asked: Facts) -> bool:
     A paper whose budget hangs on the context of each model, or that states none, is taken to have given
     answers what the suite or the task gives. What fills that much or more was cut there as well.
     """
-    return bool(asked.less_room) and asked.answers_cut is not False
+    return bool(asked["less_room"]) and asked["answers_cut"] is not False
 
 
-def _unknown(field: str, one: Facts, other: Facts) -> Grade | None:
-    if field in NOT_OF_A_PAPER or (field in ("n", "documents") and one.source == other.source):
-        return None
-    if field in ("examples", "turns") and shots_of(one.strategy) == shots_of(other.strategy) == 0:
-        return None
-    return "close"
+def of_run(run: Conditions, tasks: Iterable[Conditions], kind: str) -> Mapping[str, Any]:
+    """What all tasks of a run share, as far as it is known; arguments are part of a model."""
+    tasks = list(tasks)
+    juries = dict.fromkeys(task.jury for task in tasks if task.jury)
+    asked = dict.fromkeys(request for jury in juries for request in _requests(jury) or ())
+    return {
+        "arguments": _texts(run.arguments or {}),
+        "kind": kind,
+        "source": "synthetic" if any(task.synthetic for task in tasks) else "real",
+        "choices": tuple(sorted({task.documents or "all" for task in tasks})),
+        "decoding": None if run.decoding is None else _texts(run.decoding),
+        "template": run.template,
+        "own_template": run.own_template or "",
+        "system": run.system,
+        "system_text": text_hash(run.system_instruction) if run.system_instruction else "",
+        "turns": run.turns,
+        "juries": tuple(dict.fromkeys(map(_panel, juries))) or None,
+        "requests": tuple(asked) or None,
+        "protocols": tuple(dict.fromkeys(map(_protocol, filter(_protocol, juries)))) or None,
+        "engine": run.engine,
+    }
+
+
+def runs_apart(one: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[Difference, ...]:
+    """What keeps two runs of one model apart as a whole, as `of_run` says."""
+    titles = {field: condition for field, (condition, _) in RULES.items()} | _OF_RUNS
+    return tuple(
+        Difference(field, titles[field], False, value, other[field])
+        for field, value in one.items()
+        if value != other[field] and not (field in _OF_A_JURY and None in (value, other[field]))
+    )
+
+
+def _texts(values: Mapping[str, Any]) -> dict[str, str]:
+    """Settings of a command line are texts, those of a file are numbers, too."""
+    return {key: str(value) for key, value in values.items()}
 
 
 def facts(record: Conditions) -> Facts:
@@ -332,60 +213,57 @@ def facts(record: Conditions) -> Facts:
 
 
 def _facts(record: Conditions) -> Facts:
-    asked, seen = record.asked, record.observed
-    rows, wording, layout, jury = asked.rows, asked.wording, asked.layout, asked.jury
-    shots, last = shots_of(asked.strategy), seen.versions[-1] if seen.versions else {}
-    arguments, engine = asked.arguments or {}, seen.engines[-1] if seen.engines else None
+    shots, jury = shots_of(record.strategy), record.jury
+    packages: Mapping[str, str] = record.versions[-1] if record.versions else {}
+    engine = record.engines[-1] if record.engines else EngineRecord()
+    decoding, arguments = record.decoding or {}, record.arguments or {}
+    artefact = record.artefact, record.artefact_revision
+    rounding = {
+        **with_effect("model", arguments, Effect.ROUNDS),
+        **with_effect("generation", decoding, Effect.ROUNDS),
+        **({"dtype": engine.dtype} if engine.dtype else {}),  # as loaded, whatever the user asked for
+    }
+    of_the_record = {name: getattr(record, name, None) for name in (*RULES, *_BESIDE)}
     return Facts(
-        strategy=asked.strategy,
-        version=asked.version.partition("-")[0] or None if asked.version else None,
-        wording=wording.kind,
-        artefact=(wording.artefact, wording.revision) if wording.artefact or wording.revision else None,
-        prompt=wording.hash if wording.kind else None,
-        examples=asked.shots.hash if shots else None,
-        examples_cut=_any(seen.shots_dropped) if shots else None,
-        source=rows.source,
-        revision=rows.revision,
-        rows=rows.hash or None,
-        differs=bool(rows.differs),
-        documents=rows.documents,
-        n=record.accounted if seen.n == seen.n_here else seen.n,
-        n_of_suite=None if record.synthetic else rows.n_of_suite or None,
-        held_out=seen.n_held_out,
-        budget=asked.budget,
-        less_room=_less_room(asked),
-        answers_cut=_any(seen.answers_cut),
-        context=asked.context,
-        inputs_cut=_any(seen.inputs_cut),
-        decoding=None if asked.decoding is None else drawn(asked.decoding),
-        generation=_with_effect("generation", asked.decoding or {}, Effect.MOVES),
-        stop=None if asked.decoding is None else stops(asked.decoding),
-        seed=asked.seed,
+        of_the_record,
+        version=record.version.partition("-")[0] or None if record.version else None,
+        artefact=artefact if any(artefact) else None,
+        prompt=record.prompt if record.wording else None,
+        examples=record.examples if shots else None,
+        examples_cut=_any(record.shots_dropped) if shots else None,
+        rows=record.rows or None,
+        differs=bool(record.differs),
+        n=record.accounted if record.n == record.n_here else record.n,  # asked, or taken for examples
+        n_of_suite=None if record.synthetic else record.n_of_suite or None,
+        less_room=_less_room(record),
+        answers_cut=_any(record.answers_cut),
+        inputs_cut=_any(record.inputs_cut),
+        decoding=None if record.decoding is None else drawn(record.decoding),
+        generation=_with_effect("generation", decoding, Effect.MOVES),
+        stop=None if record.decoding is None else _stops(record.decoding),
         arguments=_with_effect("model", arguments, Effect.MOVES),
         variant=(
             *_with_effect("model", arguments, Effect.MODEL),
-            *_with_effect("generation", asked.decoding or {}, Effect.MODEL),
+            *_with_effect("generation", decoding, Effect.MODEL),
         ),
-        brought=_with_effect("generation", (engine.generation if engine else None) or {}, Effect.MOVES),
-        rounding=None if asked.arguments is None else _rounding(asked, engine),
-        template=layout.chat_template,
-        template_hash=layout.own_template or (engine.template if engine else None) or None,
-        own_template=layout.own_template or "",
-        local_template=(engine.local_template if engine else None) or "",
-        system=layout.system_role,
-        system_text=_text(layout.system_instruction),
-        turns=layout.shots_as_turns if shots else None,
-        delimiter="" if layout.target_delimiter is None else repr(layout.target_delimiter),
+        brought=_with_effect("generation", engine.generation or {}, Effect.MOVES),
+        rounding=None if record.arguments is None else _frozen(rounding),
+        template_hash=record.own_template or engine.template or None,
+        own_template=record.own_template or "",
+        local_template=engine.local_template or "",
+        system_text=text_hash(record.system_instruction) if record.system_instruction else "",
+        turns=record.turns if shots else None,
+        delimiter="" if record.delimiter is None else repr(record.delimiter),
         jury=_panel(jury) if jury else None,
         requests=_requests(jury) if jury else None,
-        protocol=(jury.protocol, jury.wording, jury.hash) if jury and jury.protocol else None,
-        judged=1.0 if seen.judged is None else seen.judged,
-        engine=asked.engine,
-        versions=tuple((name, last[name]) for name in ROUND if last.get(name)) or None,
+        protocol=_protocol(jury) if jury else None,
+        judged=1.0 if record.judged is None else record.judged,
+        versions=tuple((name, packages[name]) for name in _ROUND if packages.get(name)) or None,
     )
 
 
-def _panel(jury: Jury) -> Panel:
+def _panel(jury: Jury) -> tuple[tuple[Judge, ...], Judge | None]:
+    """Who judged, and who decides where two differ, without what requests to them say."""
     decides = jury.adjudicator and replace(jury.adjudicator, request=None)
     return tuple(replace(one, request=None) for one in jury.judges), decides
 
@@ -396,54 +274,52 @@ def _requests(jury: Jury) -> tuple[str | None, ...] | None:
     return found if any(found) else None
 
 
-def _less_room(asked: Asked) -> bool | None:
-    dataset = registry().datasets.get(asked.dataset or "")
-    if asked.budget is None or dataset is None:
+def _protocol(jury: Jury) -> tuple[str, str | None, str | None] | None:
+    return (jury.protocol, jury.wording, jury.hash) if jury.protocol else None
+
+
+def _less_room(record: Conditions) -> bool | None:
+    """Whether answers had less than the suite gives them in this context, or else than the task does."""
+    dataset = registry().datasets.get(record.dataset or "")
+    if record.budget is None or dataset is None:
         return None
     stated = dataset.official_budget
-    return asked.budget < (stated.tokens(asked.context) if stated else dataset.answer_budget)
+    return record.budget < (stated.tokens(record.context) if stated else dataset.answer_budget)
 
 
-def _rounding(asked: Asked, engine: EngineRecord | None) -> Settings:
-    """What the engine says of its precision, and what the user says where it does not."""
-    settings = dict(_with_effect("model", asked.arguments or {}, Effect.CLOSE))
-    settings |= _with_effect("generation", asked.decoding or {}, Effect.CLOSE)
-    if engine and engine.dtype:
-        settings["dtype"] = engine.dtype
-    return tuple(sorted(settings.items()))
-
-
-def drawn(decoding: Mapping[str, Any]) -> Settings | None:
+def drawn(decoding: Mapping[str, Any]) -> tuple[tuple[str, Any], ...] | None:
     """What makes answers differ from the likeliest ones; `do_sample` is None where nobody recorded it."""
     temperature = read_value(decoding.get("temperature"))
     if temperature is None and decoding.get("do_sample", False) is None:
         return None
     if read_value(decoding.get("do_sample")) is not True and not temperature:
         return ()
-    names = [name for name in ("temperature", "top_p", "top_k") if decoding.get(name) is not None]
-    named = tuple((name, _frozen(decoding[name])) for name in names) or (("do_sample", True),)
-    others = _with_effect("generation", decoding, Effect.DRAWS)
-    known = {"do_sample", "seed", *names}
-    return (*named, *((name, value) for name, value in others if name not in known))
+    first = {
+        name: decoding[name] for name in ("temperature", "top_p", "top_k") if decoding.get(name) is not None
+    }
+    others = with_effect("generation", decoding, Effect.DRAWS)
+    named = tuple((name, _plain(value)) for name, value in (first or {"do_sample": True}).items())
+    return (*named, *_frozen({name: others[name] for name in others.keys() - {"do_sample", "seed", *first}}))
 
 
-def stops(decoding: Mapping[str, Any]) -> tuple[str, ...]:
+def _stops(decoding: Mapping[str, Any]) -> tuple[str, ...]:
     until = read_value(decoding.get("until"))
     texts = until if isinstance(until, list | tuple) else [until]
     return tuple(sorted({str(text) for text in texts if text not in (None, "")}))
 
 
-def _with_effect(place: Place, values: Mapping[str, Any], effect: Effect) -> Settings:
-    return tuple((name, _frozen(value)) for name, value in sorted(with_effect(place, values, effect).items()))
+def _with_effect(place: Place, values: Mapping[str, Any], effect: Effect) -> tuple[tuple[str, Any], ...]:
+    return _frozen(with_effect(place, values, effect))
 
 
-def _frozen(value: Any) -> Any:
+def _frozen(values: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Settings by name, in order, each value as something that can be compared."""
+    return tuple((name, _plain(value)) for name, value in sorted(values.items()))
+
+
+def _plain(value: Any) -> Any:
     read = read_value(value)
     return json.dumps(read, sort_keys=True, default=str) if isinstance(read, dict | list | tuple) else read
-
-
-def _text(given: str | None) -> str:
-    return text_hash(given) if given else ""
 
 
 def _any(count: int | None) -> bool | None:
@@ -460,22 +336,19 @@ def of_the_paper(dataset: Dataset, strategy: str, model: str = "") -> Conditions
 def _of_the_paper(dataset: Dataset, strategy: str, decoding: str | None) -> Conditions:
     said = dataset.suite.published.conditions if dataset.suite.published else None
     n = dataset.n_documents or None
-    judged = said and said.jury and dataset.blocks.get("judge")
+    until = (dataset.config.get("generation_kwargs") or {}).get("until", [])
     return Conditions(
-        Asked(
-            suite=dataset.metadata.suite,
-            dataset=dataset.id,
-            strategy=strategy,
-            rows=Rows(source="suite", n_of_suite=n, documents="all"),
-            wording=Wording("official"),
-            budget=dataset.metadata.official_budget,
-            decoding={
-                "until": (dataset.config.get("generation_kwargs") or {}).get("until", []),
-                **({"do_sample": None} if decoding is None else read_decoding(decoding)),
-            },
-            jury=read_jury(said.jury) if said and said.jury and judged else None,
-        ),
-        Observed(n=n, answers_cut=0),  # budgets of suites are made for their answers
+        dataset=dataset.id,
+        strategy=strategy,
+        source="suite",
+        n_of_suite=n,
+        n=n,
+        documents="all",
+        wording="official",
+        budget=dataset.metadata.official_budget,
+        answers_cut=0,  # budgets of suites are made for their answers
+        decoding={"until": until, **({"do_sample": None} if decoding is None else read_decoding(decoding))},
+        jury=read_jury(said.jury) if said and said.jury and dataset.blocks.get("judge") else None,
     )
 
 
@@ -488,18 +361,5 @@ def read_decoding(text: str) -> dict[str, Any]:
     """Generation settings from words: `greedy`, `sampled`, or some by name."""
     if text == "greedy":
         return {"do_sample": False}
-    found: dict[str, Any] = {"do_sample": True}
-    for part in re.split(r", (?=\w+=)", text):
-        name, sign, value = part.partition("=")
-        if sign:
-            found[name] = _number(value)
-    return found
-
-
-def _number(text: str) -> int | float | str:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
+    settings = (part.partition("=") for part in re.split(r", (?=\w+=)", text))
+    return {"do_sample": True, **{name: read_value(value) for name, sign, value in settings if sign}}

@@ -40,48 +40,25 @@ _WEAKEST: tuple[State, ...] = ("different", "claimed", "confirmed")
 
 def confirmed(dataset: Dataset, record: Conditions) -> Confirmed:
     """By the dataset's lock as it is now."""
-    if record.synthetic or record.asked.rows.source is None:
+    if record.synthetic or record.source is None:
         return Confirmed(None, None, None)
-    rows = _rows(dataset, record)
-    shots = record.asked.shots.k or 0
-    return Confirmed(rows, _words(record), _shots(record, rows) if shots else None)
-
-
-def _rows(dataset: Dataset, record: Conditions) -> State:
-    rows, lock = record.asked.rows, dataset.lock
-    if rows.source != "suite" or rows.differs:
-        return "different"
-    if rows.n_of_suite and (record.accounted or 0) != rows.n_of_suite:
-        return "different"
-    if _is_public(record):
-        pinned = are_pinned(dataset.blocks["rows"]) and rows.revision == _revision(dataset)
-        return "confirmed" if pinned else "claimed"
-    known = lock.rows.test.folded if lock and lock.rows else None
-    return "confirmed" if known and rows.folded == known else "claimed"
-
-
-def _is_public(record: Conditions) -> bool:
-    return record.asked.rows.origin in ("hub", "release")
-
-
-def _revision(dataset: Dataset) -> str | None:
-    download = dataset.blocks["rows"].get("download")
-    return str(download["revision"]) if isinstance(download, dict) and "revision" in download else None
-
-
-def _words(record: Conditions) -> State | None:
-    """Words of a released file that the suite pins are its own; what rows carry is what their owner wrote."""
-    wording = record.asked.wording
-    if wording.kind is None:
-        return None
-    if wording.kind != "official":
-        return "different"
-    return "confirmed" if wording.artefact or record.asked.rows.origin == "release" else "claimed"
-
-
-def _shots(record: Conditions, rows: State) -> State:
-    """Examples are confirmed with the bytes of a download alone."""
-    return "confirmed" if rows == "confirmed" and _is_public(record) else "claimed"
+    download, lock = dataset.blocks["rows"].get("download"), dataset.lock
+    public = record.origin in ("hub", "release")
+    if public:
+        revision = download.get("revision") if isinstance(download, dict) else None
+        proven = are_pinned(dataset.blocks["rows"]) and record.revision == (revision and str(revision))
+    else:
+        known = lock.rows.test.folded if lock and lock.rows else None
+        proven = bool(known) and record.folded == known
+    short = record.n_of_suite and (record.accounted or 0) != record.n_of_suite
+    other = record.source != "suite" or record.differs or short
+    rows: State = "different" if other else "confirmed" if proven else "claimed"
+    # words of a released file that the suite pins are its own; what rows carry is what their owner wrote
+    official = record.artefact or record.origin == "release"
+    words: State = "different" if record.wording != "official" else "confirmed" if official else "claimed"
+    # examples are confirmed with the bytes of a download alone
+    shots: State = "confirmed" if rows == "confirmed" and public else "claimed"
+    return Confirmed(rows, words if record.wording else None, shots if record.shots else None)
 
 
 def counted(states: Iterable[State | None]) -> dict[State, int]:

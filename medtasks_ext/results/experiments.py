@@ -20,7 +20,6 @@ from medtasks_ext.prompts.documents import LoadedRecord
 from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.results.condition_words import (
     difference_words,
-    documents_words,
     run_words,
     settings_words,
     shown,
@@ -28,17 +27,16 @@ from medtasks_ext.results.condition_words import (
     value_words,
 )
 from medtasks_ext.results.conditions import (
-    Comparability,
     Difference,
     Facts,
-    comparable,
+    differences,
     facts,
-    kept_apart,
+    of_run,
     of_the_paper,
     runs_apart,
 )
 from medtasks_ext.results.confirmed import Confirmed, confirmed
-from medtasks_ext.runs.conditions import Conditions, RunConditions
+from medtasks_ext.runs.conditions import Conditions
 from medtasks_ext.stats.intervals import Interval
 
 if TYPE_CHECKING:
@@ -62,42 +60,6 @@ class Fault:
 
     def __str__(self) -> str:
         return f"{self.where}: {self.what}\n  → {self.remedy}"
-
-
-@dataclass(frozen=True)
-class Coverage:
-    answers: int  # documents that were answered
-    here: int | None  # documents of the rows that were read; None where nobody counted
-    rows: int  # rows that are accounted for: those here, and those that serve as examples or have no gold
-    of_suite: int | None  # rows that the suite states; None where it states none, and of synthetic rows
-    judged: float  # share of the answers that were judged, of those that are to be
-    faulty: int = 0  # rows that were left out for their faults
-
-    @property
-    def short(self) -> bool:
-        return (self.here is not None and self.answers < self.here) or self.lacks_rows or self.faulty > 0
-
-    @property
-    def lacks_rows(self) -> bool:
-        return self.of_suite is not None and self.rows < self.of_suite
-
-    @property
-    def whole(self) -> bool:
-        return not self.short and self.judged == 1
-
-    @property
-    def words(self) -> str:
-        """n of n; empty where nothing is missing."""
-        missing = []
-        if self.lacks_rows:
-            missing.append(f"{self.rows:,} of the suite's {self.of_suite:,} rows")
-        if self.here is not None and self.answers < self.here:
-            missing.append(f"{self.answers:,} of {self.here:,} answers")
-        if self.faulty:
-            missing.append(f"{self.faulty:,} faulty rows left out")
-        if self.judged < 1:
-            missing.append(f"{self.judged:.0%} of the judgements")
-        return ", ".join(missing)
 
 
 @dataclass
@@ -134,12 +96,12 @@ class Experiment:
     @property
     def strategy(self) -> str:
         """As it was run: `zero_shot`, `cot`, `five_shot`, or another number of examples."""
-        return self.conditions.asked.strategy
+        return self.conditions.strategy
 
     @property
     def version(self) -> str:
         """Comparability version `N-X` of the task when it was run; empty of a printed score."""
-        return self.conditions.asked.version or ""
+        return self.conditions.version or ""
 
     @property
     def sample(self) -> bool:
@@ -163,48 +125,67 @@ class Experiment:
 
     @property
     def rows_hash(self) -> str:
-        return self.conditions.asked.rows.hash or ""
+        return self.conditions.rows or ""
 
     @property
     def rebuilt(self) -> bool:
-        return self.conditions.asked.rows.source == "rebuilt"
+        return self.conditions.source == "rebuilt"
 
     @property
     def official(self) -> bool:
-        return self.printed is None and (self.conditions.asked.wording.kind or "own") != "own"
+        return self.printed is None and (self.conditions.wording or "own") != "own"
 
     @property
     def limited(self) -> bool:
-        return (self.conditions.asked.rows.documents or "all") != "all"
+        return (self.conditions.documents or "all") != "all"
 
     @property
     def covered(self) -> float:
         """Share of its answers that were judged, where judges score it; else 1."""
-        judged = self.conditions.observed.judged
-        return 1.0 if judged is None else judged
+        return 1.0 if self.conditions.judged is None else self.conditions.judged
+
+    @property
+    def rows(self) -> int:
+        """That are accounted for: those here, and those that serve as examples or have no gold."""
+        return self.n if self.printed is not None else self.conditions.accounted or 0
+
+    @property
+    def rows_of_suite(self) -> int | None:
+        """None where it states none, and of synthetic rows."""
+        unstated = self.sample or self.printed is not None
+        return None if unstated else self.conditions.n_of_suite or None
+
+    @property
+    def lacks_rows(self) -> bool:
+        return self.rows < (self.rows_of_suite or 0)
 
     @cached_property
-    def coverage(self) -> Coverage:
-        record, printed = self.conditions, self.printed is not None
-        stated = record.asked.rows.n_of_suite or 0
-        return Coverage(
-            answers=self.n,
-            here=record.observed.n_here,
-            rows=self.n if printed else record.accounted or 0,
-            of_suite=None if self.sample or printed or not stated else stated,
-            judged=self.covered,
-            faulty=record.observed.n_faulty or 0,
-        )
+    def missing(self) -> list[str]:
+        """Rows and answers that are not there, n of n in words."""
+        here, faulty, missing = self.conditions.n_here, self.conditions.n_faulty, []
+        if self.lacks_rows:
+            missing.append(f"{self.rows:,} of the suite's {self.rows_of_suite:,} rows")
+        if here is not None and self.n < here:
+            missing.append(f"{self.n:,} of {here:,} answers")
+        if faulty:
+            missing.append(f"{faulty:,} faulty rows left out")
+        return missing
+
+    @property
+    def in_part(self) -> str:
+        """What is not there, judgements among it, in words; empty where nothing is missing."""
+        judgements = [f"{self.covered:.0%} of the judgements"] if self.covered < 1 else []
+        return ", ".join([*self.missing, *judgements])
 
     @cached_property
-    def beside_the_paper(self) -> Comparability | None:
-        """None where the paper prints no scores."""
+    def beside_the_paper(self) -> tuple[Difference, ...] | None:
+        """What differs from how the paper asked; None where the paper prints no scores."""
         dataset = self.dataset
         if self.printed is not None or not dataset.of_paper or dataset.suite.published is None:
             return None
         # what a paper calls zero-shot may ask to reason first
         asked = dataset.metadata.published_strategy if self.strategy == "zero_shot" else self.strategy
-        return comparable(self.facts, facts(of_the_paper(dataset, asked)))
+        return differences(self.facts, facts(of_the_paper(dataset, asked)))
 
     @cached_property
     def confirmed(self) -> Confirmed:
@@ -216,7 +197,7 @@ class Experiment:
     @property
     def unlike_the_paper(self) -> tuple[Difference, ...]:
         """What differs from the paper and can move a score."""
-        return () if self.beside_the_paper is None else self.beside_the_paper.moving
+        return tuple(item for item in self.beside_the_paper or () if item.moves)
 
     @property
     def otherwise(self) -> str:
@@ -225,11 +206,11 @@ class Experiment:
     @property
     def may_stand_beside(self) -> bool:
         """Whether it may be ranked among the results of the suite's paper."""
-        return self.coverage.whole and not self.unlike_the_paper
+        return not self.in_part and not self.unlike_the_paper
 
     @property
     def whole(self) -> bool:
-        return self.coverage.whole and not self.limited
+        return not self.in_part and not self.limited
 
     @property
     def bounds(self) -> tuple[float, float] | None:
@@ -258,7 +239,7 @@ class Entry:
     kind: Kind  # where it comes from
     experiments: dict[str, Experiment]  # task -> experiment
     #: what all its experiments share; nothing of a paper's
-    conditions: RunConditions = field(default_factory=RunConditions)
+    conditions: Conditions = field(default_factory=Conditions)
     paper: str = ""  # the suite whose paper prints it; empty of a run
     #: group -> published score, where a paper prints no score per task
     groups: dict[str, float] = field(default_factory=dict)
@@ -272,7 +253,11 @@ class Entry:
 
     @property
     def words(self) -> dict[str, str]:
-        return {"published": self.paper} if self.paper else run_words(self.conditions)
+        return {"published": self.paper} if self.paper else run_words(self.conditions, self.records)
+
+    @property
+    def records(self) -> list[Conditions]:
+        return [item.conditions for item in self.experiments.values()]
 
     def part(self, experiments: dict[str, Experiment], label: str | None = None) -> Entry:
         found = copy(self)
@@ -282,12 +267,13 @@ class Entry:
     @property
     def variant(self) -> str:
         """Settings that make another model of its name (quantisation, adapters, thinking), in words."""
-        known = dict(pair for item in self.experiments.values() for pair in item.facts.variant)
-        return settings_words(known)
+        return settings_words(
+            dict(pair for item in self.experiments.values() for pair in item.facts["variant"])
+        )
 
     @property
     def limited(self) -> bool:
-        return documents_words(self.conditions.documents or ()) != "all"
+        return any(item.limited for item in self.experiments.values())
 
     @property
     def sample(self) -> bool:
@@ -310,14 +296,18 @@ def differing(settings: Sequence[Mapping[str, str]]) -> list[str]:
 
 
 def unlike_runs(one: Entry, other: Entry) -> tuple[Difference, ...]:
-    return runs_apart(one.conditions, other.conditions, (one.kind, other.kind))
+    return runs_apart(*(of_run(entry.conditions, entry.records, entry.kind) for entry in (one, other)))
 
 
 def unlike_tasks(one: Entry, other: Entry) -> dict[str, tuple[Difference, ...]]:
     """Task of both -> what differs in how it was asked; none of those that were asked alike."""
     pairs = ((name, item.facts, other.experiments.get(name)) for name, item in one.experiments.items())
-    found = {name: kept_apart(mine, theirs.facts) for name, mine, theirs in pairs if theirs is not None}
-    return {name: differences for name, differences in found.items() if differences}
+    found = {
+        name: differences(mine, theirs.facts, joined=True)
+        for name, mine, theirs in pairs
+        if theirs is not None
+    }
+    return {name: unlike for name, unlike in found.items() if unlike}
 
 
 def label_entries(entries: Sequence[Entry]) -> None:

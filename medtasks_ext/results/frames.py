@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Suite
 
 #: Of the frames: it changes when a column goes, or means something else.
-SCHEMA = 1
+SCHEMA = 2
 #: Axes that all suites share.
 SHARED_AXES = ("language", "task_type", "stage", "specialties", "document_types", "access")
 
@@ -101,7 +101,11 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
             "rows_are words_are shots_are",
             "`confirmed` as the suite's, `claimed`, `different` ([rules](compare.md#confirmed-or-claimed))",
         ),
-        Columns("grade otherwise", "`same`, `close` or `other` beside the paper's scores, and what differs"),
+        Columns(
+            "comparable:bool otherwise unknown",
+            "whether it is comparable with the paper's scores, what differs and can move a score, and which "
+            "conditions nobody recorded",
+        ),
         Columns("input_tokens:int64 output_tokens:int64 usd:double", "of all documents of the task"),
         Columns("settings started medtasks_version lm_eval_version", "of the entry's run"),
     ),

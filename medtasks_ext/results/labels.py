@@ -105,7 +105,7 @@ def restricted(found: Labelled, value: str) -> Experiment | None:
         metrics={"score": some.value, **{k: v for k, v in item.metrics.items() if k == "judged"}},
         intervals={} if interval is None else {"score": interval},
         n=len(some.documents),
-        conditions=item.conditions.on(f"{labels.axis} {value}", len(some.documents)),
+        conditions=replace(item.conditions, documents=f"{labels.axis} {value}", n=len(some.documents)),
         read_resampled=lambda: some.draws(item.dataset.id),
         read_documents=lambda: some,
         read_samples=None,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pydantic import ValidationError, field_validator
 
@@ -41,9 +41,8 @@ _BILLIONS = re.compile(r"(?<![\d.A-Za-z])(\d+(?:\.\d+)?)[bB](?![A-Za-z])")
 WEIGHTS = {"closed": "proprietary"}
 
 
-@dataclass(frozen=True)
-class Row:
-    suite: str  # id of the suite
+class Row(NamedTuple):
+    suite: str  # its id
     name: str  # of the model, in the table
     version: str | None  # date, number or way to think that it stands for; None where nobody says
 
@@ -86,11 +85,8 @@ class Identity:
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        listed = []
-        for suite, names in self.model.rows.items():
-            pairs = [(names, None)] if isinstance(names, str) else names.items()
-            listed += [Row(suite, name, version) for name, version in pairs]
-        return tuple(listed)
+        named = ((suite, {of: None} if isinstance(of, str) else of) for suite, of in self.model.rows.items())
+        return tuple(Row(suite, name, version) for suite, names in named for name, version in names.items())
 
     @property
     def names(self) -> frozenset[str]:
@@ -114,26 +110,23 @@ def known_models() -> Mapping[str, Identity]:
             by_name[name] = Identity(name, Model.model_validate(entry))
         except ValidationError as error:
             raise MedtasksError("; ".join(faults_of(error, name, Model.model_fields)), where=file) from None
-    _by_row(by_name.values())
+    by_row: dict[tuple[str, str], Identity] = {}
+    for model in by_name.values():
+        for suite, row, _ in model.rows:
+            if (other := by_row.setdefault((suite, row), model)) is not model:
+                what = f"{other.id} and {model.id} both claim the row {row!r} of {suite}"
+                raise MedtasksError(what, where=file, remedy="leave it with the one that the table means")
     return by_name
 
 
-def _by_row(models: Iterable[Identity]) -> dict[tuple[str, str], tuple[Identity, Row]]:
-    by_row: dict[tuple[str, str], tuple[Identity, Row]] = {}
-    for model in models:
-        for row in model.rows:
-            if (row.suite, row.name) in by_row:
-                other = by_row[row.suite, row.name][0]
-                what = f"{other.id} and {model.id} both claim the row {row.name!r} of {row.suite}"
-                remedy = "leave it with the one that the table means"
-                raise MedtasksError(what, where=reference_folder() / "models.yaml", remedy=remedy)
-            by_row[row.suite, row.name] = model, row
-    return by_row
-
-
 @lru_cache(maxsize=1)
-def _rows() -> Mapping[tuple[str, str], tuple[Identity, Row]]:
-    return _by_row(known_models().values())
+def _rows() -> Mapping[tuple[str, str], tuple[Identity, str | None]]:
+    """Suite and name in its table -> the model and its version."""
+    return {
+        (suite, name): (model, version)
+        for model in known_models().values()
+        for suite, name, version in model.rows
+    }
 
 
 @lru_cache(maxsize=1)
@@ -151,8 +144,7 @@ def identity_of(entry: Entry) -> Identity | None:
     A published row is known by its table and name, a run by the id of its model on the hub.
     """
     if entry.paper:
-        known = _rows().get((entry.paper, entry.model))
-        return known[0] if known else None
+        return _rows().get((entry.paper, entry.model), (None, None))[0]
     called = entry.details.get("hub_id") or entry.model
     named = _by_name().get(_folded(called), ()) if "/" in called else ()
     return named[0] if len(named) == 1 and named[0].model.hub else None
@@ -173,8 +165,7 @@ def version_of(entry: Entry) -> str | None:
     if not entry.paper:
         revision = (entry.conditions.arguments or {}).get("revision")
         return None if revision in (None, "main") else str(revision)
-    known = _rows().get((entry.paper, entry.model))
-    return known[1].version if known else None
+    return _rows().get((entry.paper, entry.model), (None, None))[1]
 
 
 def model_id(entry: Entry) -> str | None:

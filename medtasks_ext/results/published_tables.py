@@ -30,7 +30,7 @@ def _entry(tasks: Registry, suite: Suite, model: str, rows: list[dict[str, str]]
     juries = {row["dataset"]: row["jury"] for row in rows if row.get("jury")}
     for item in experiments.values():
         if (jury := juries.get(item.dataset.metadata.name)) and (said := item.conditions):
-            item.conditions = replace(said, asked=replace(said.asked, jury=read_jury(jury)))
+            item.conditions = replace(said, jury=read_jury(jury))
     entry = published_entry(suite, model, experiments, {})
     sources = dict.fromkeys(row["source"] for row in rows if row.get("source"))
     return replace(entry, notes=(*entry.notes, *(f"stated by {source}" for source in sources)))

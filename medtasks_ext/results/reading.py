@@ -31,15 +31,7 @@ from medtasks_ext.results.experiments import (
 from medtasks_ext.results.resampled import load_resampled
 from medtasks_ext.results.run_files import RunResults
 from medtasks_ext.runs.choice import Choice
-from medtasks_ext.runs.conditions import (
-    Asked,
-    Observed,
-    Rows,
-    RunConditions,
-    conditions_of,
-    run_conditions,
-    task_conditions,
-)
+from medtasks_ext.runs.conditions import Conditions, conditions_of, run_conditions, task_conditions
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import Manifest, TaskEntry, TaskState
 from medtasks_ext.runs.records import note_of_traces
@@ -96,9 +88,6 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
         if tasks.asked(name) is None:
             faults.append(unknown_tasks([name], where))
             continue
-        if not files.is_sealed(entry) and not state.changed:
-            what = f"responses of {name} are not those with which the task was finished"
-            faults.append(Fault(str(folder), what, RESTORE, skipped=False))
         try:
             stored = files.read_task(name)
             item = task_of_run(files, name, stored, entry, tasks, faults)
@@ -109,13 +98,13 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
             faults.append(Fault(where, what, "medtasks rescore RUN"))
     if state.changed:
         faults.append(Fault(str(folder), state.mark, RESTORE, skipped=False))
-    served = [item.conditions.observed.served or () for item in experiments.values()]
+    served = [item.conditions.served or () for item in experiments.values()]
     other = served_note(manifest.identity.asked_name, served)
     return Entry(
         model=manifest.identity.model_name,
         label="",
         kind="medtasks",
-        conditions=of_all(shared, experiments),
+        conditions=shared,
         experiments=experiments,
         folders=(folder,),
         notes=(*manifest.notes, *filter(None, [state.mark, other, note_of_traces(read)])),
@@ -239,7 +228,7 @@ def _lm_eval_file(file: Path, tasks: Registry, faults: list[Fault]) -> Entry | N
         ),
         label="",
         kind="lm_eval",
-        conditions=of_all(shared, experiments),
+        conditions=shared,
         experiments=experiments,
         folders=(file,),
         manifest=manifest,
@@ -286,7 +275,7 @@ def task_of_lm_eval(
     file: Path,
     name: str,
     content: Mapping[str, Any],
-    run: RunConditions,
+    run: Conditions,
     choice: Choice,
     tasks: Registry,
     samples: list[Sample] | None,
@@ -319,23 +308,19 @@ def task_of_lm_eval(
         records, resampled = task_intervals(samples, found, dataset.id)
         intervals = intervals_of_record(records)
     versions = _versions(content)
-    conditions = task_conditions(
-        Asked(
-            suite=dataset.metadata.suite,
-            dataset=dataset.id,
-            strategy=strategy,
-            version=str(content.get("versions", {}).get(name, "")),
-            rows=Rows(
-                source="synthetic" if "SAMPLE_DATA" in metrics else None,
-                n_of_suite=dataset.n_documents,
-                documents=choice.words,
-            ),
-            context=_context(content, run.arguments or {}),
-        ),
-        Observed(n=n, versions=(versions,) if versions else (), engines=(_engine(content),)),
-        run,
-        loaded,
-        config,
+    known = task_conditions(run, loaded, config)
+    conditions = replace(
+        known,
+        dataset=dataset.id,
+        strategy=strategy,
+        version=str(content.get("versions", {}).get(name, "")),
+        source="synthetic" if "SAMPLE_DATA" in metrics else known.source,
+        n_of_suite=dataset.n_documents,
+        documents=choice.words,
+        context=_context(content, run.arguments or {}),
+        n=n,
+        versions=(versions,) if versions else (),
+        engines=(_engine(content),),
     )
     return Experiment(
         task=dataset.task(strategy),
@@ -470,13 +455,3 @@ def add_experiment(
                 "leave one of the two tasks out of the run",
             )
         )
-
-
-def of_all(run: RunConditions, experiments: Mapping[str, Experiment]) -> RunConditions:
-    records = [item.conditions for item in experiments.values()]
-    return replace(
-        run,
-        documents=tuple(dict.fromkeys(one.asked.rows.documents or "all" for one in records)),
-        synthetic=any(one.synthetic for one in records),
-        juries=tuple(dict.fromkeys(one.asked.jury for one in records if one.asked.jury)),
-    )

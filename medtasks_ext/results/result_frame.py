@@ -12,6 +12,7 @@ import numpy as np
 
 from medtasks_ext.csvfile import csv_lines
 from medtasks_ext.registry.columns import axis_values
+from medtasks_ext.results.condition_words import unknown_words
 from medtasks_ext.results.frames import CONDITIONS, axes, names, schema, table, table_of
 from medtasks_ext.results.models import model_id, version_of
 from medtasks_ext.results.prices import prices
@@ -102,14 +103,15 @@ _OF_EXPERIMENT: _Values = {
     "rebuilt": lambda item: item.rebuilt,
     "jury": lambda item: item.words.get("jury"),
     "judged": lambda item: item.covered,
-    "rows_here": lambda item: item.coverage.rows,
-    "rows_of_suite": lambda item: item.coverage.of_suite,
+    "rows_here": lambda item: item.rows,
+    "rows_of_suite": lambda item: item.rows_of_suite,
     **{name: _condition(name) for name in (said.partition(":")[0] for said in CONDITIONS.split())},
     "rows_are": lambda item: item.confirmed.rows,
     "words_are": lambda item: item.confirmed.words,
     "shots_are": lambda item: item.confirmed.shots,
-    "grade": lambda item: getattr(item.beside_the_paper, "grade", None),
+    "comparable": lambda item: None if item.beside_the_paper is None else not item.unlike_the_paper,
     "otherwise": lambda item: item.otherwise or None,
+    "unknown": lambda item: unknown_words(item.beside_the_paper or ()) or None,
     "sample": lambda item: item.sample,
 }
 _OF_METRIC = (

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.strategies import strategy_order, strategy_title
-from medtasks_ext.results.conditions import comparable
+from medtasks_ext.results.conditions import moving
 
 if TYPE_CHECKING:
     from medtasks_ext.results.experiments import Entry
@@ -37,7 +37,7 @@ def pairs_to_compare(entries: Sequence[Entry]) -> list[Pair]:
 
     Two entries of one model that were asked with unlike strategies alone are compared by these.
     """
-    if len(entries) == 1 and (pairs := strategy_pairs(entries[0])):
+    if len(entries) == 1 and (pairs := _of_ways(combinations(_by_strategy(entries[0]).items(), 2))):
         return pairs
     if len(entries) != 2:
         names = "; ".join(entry.label for entry in entries) or "none"
@@ -49,20 +49,23 @@ def pairs_to_compare(entries: Sequence[Entry]) -> list[Pair]:
     if first.sample != second.sample:
         what = "one of the two was run on synthetic sample rows, which are never set beside real ones"
         raise MedtasksError(what, remedy="compare runs on the same rows")
-    if first.model == second.model and not first.experiments.keys() & second.experiments.keys():
-        ways = product(_by_strategy(first).items(), _by_strategy(second).items())
-        return _of_ways((*one, *other) for one, other in ways)
-    return prompt_pairs(entries) or [Pair(first, second, "entries", _words(first, second))]
+    both = first.experiments.keys() & second.experiments.keys()
+    if first.model == second.model and not both:
+        return _of_ways(product(_by_strategy(first).items(), _by_strategy(second).items()))
+    unlike = {
+        item.condition
+        for name in both
+        for item in moving(first.experiments[name].facts, second.experiments[name].facts)
+    }
+    in_other_words = first.model == second.model and bool(unlike) and unlike <= _OF_PROMPTS
+    question: Question = "prompts" if in_other_words else "entries"
+    return [Pair(first, second, question, f"{first.label} → {second.label}")]
 
 
-def strategy_pairs(entry: Entry) -> list[Pair]:
-    return _of_ways((*one, *other) for one, other in combinations(_by_strategy(entry).items(), 2))
-
-
-def _of_ways(ways: Iterable[tuple[str, Entry, str, Entry]]) -> list[Pair]:
+def _of_ways(ways: Iterable[tuple[tuple[str, Entry], tuple[str, Entry]]]) -> list[Pair]:
     return [
         Pair(before, after, "strategies", f"{strategy_title(one)} → {strategy_title(other)}")
-        for one, before, other, after in ways
+        for (one, before), (other, after) in ways
         if before.experiments.keys() & after.experiments.keys()
     ]
 
@@ -76,30 +79,3 @@ def _by_strategy(entry: Entry) -> dict[str, Entry]:
         )
         for strategy in strategies
     }
-
-
-def prompt_pairs(entries: Sequence[Entry]) -> list[Pair]:
-    """The pairs of entries that are of one model, and asked it in other words."""
-    return [
-        Pair(one, other, "prompts", _words(one, other))
-        for one, other in combinations(entries, 2)
-        if _ask_in_other_words(one, other)
-    ]
-
-
-def _words(first: Entry, second: Entry) -> str:
-    return f"{first.label} → {second.label}"
-
-
-def _ask_in_other_words(first: Entry, second: Entry) -> bool:
-    if first.model != second.model:
-        return False
-    conditions = {
-        difference.condition
-        for name in first.experiments.keys() & second.experiments.keys()
-        for difference in comparable(
-            first.experiments[name].facts, second.experiments[name].facts
-        ).differences
-        if difference.grade == "other"
-    }
-    return bool(conditions) and conditions <= _OF_PROMPTS

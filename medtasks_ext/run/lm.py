@@ -22,7 +22,8 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.harness import LM
 from medtasks_ext.models.baselines import Baseline
 from medtasks_ext.run.asker import Asker
-from medtasks_ext.run.store import Answers, key_of
+from medtasks_ext.run.key import is_sampled, normalised, request_key
+from medtasks_ext.run.store import Answers
 
 if TYPE_CHECKING:
     from medtasks_ext.harness import Instance
@@ -124,7 +125,10 @@ class Remembering(LM):
 
     def _by_its_own(self, kind: str, requests: Sequence[Instance]) -> list[Likelihood]:
         """Likelihoods by the model's own method, in blocks, each kept as it comes."""
-        asked = [self._request(instance, (kind, *instance.args)) for instance in requests]
+        asked = [
+            self._request(instance, self._key(instance, [kind, *map(str, instance.args)]), options=("",))
+            for instance in requests
+        ]
         self._engine.check({request.text for request in asked})
         with self._direct:
             missing = [pair for pair in zip(asked, requests, strict=True) if pair[0].key not in self.answers]
@@ -157,76 +161,44 @@ class Remembering(LM):
 
     def _generation(self, instance: Instance, drawn: Counter[str]) -> Request:
         settings = dict(instance.args[1])
-        normal = normalised(settings)
-        parts: list[Any] = ["generate_until", _prompt(instance.args[0]), normal]
-        if is_sampled(normal):
-            whose = [*_whose(instance), key_of(self._identity, parts)]
-            draw = drawn[str(whose)]
-            drawn[str(whose)] += 1
-            parts += [*whose[:2], draw]
-            if draw and (seed := settings.get("seed", getattr(self.model, "_seed", None))) is not None:
+        first = self._key(instance, settings)
+        draw, drawn[first] = drawn[first], drawn[first] + 1
+        if draw and is_sampled(normalised(settings)):
+            key = self._key(instance, settings, draw)
+            if (seed := settings.get("seed", getattr(self.model, "_seed", None))) is not None:
                 settings["seed"] = int(seed) + draw
-        return self._request(instance, parts, settings=settings)
+            return self._request(instance, key, settings=settings)
+        return self._request(instance, first, settings=settings)
 
     def _options(self, group: Sequence[Instance]) -> Request:
-        context = _prompt(group[0].args[0])
         options = tuple(str(instance.args[1]) for instance in group)
-        return self._request(group[0], ("loglikelihood", context, options), options=options)
+        return self._request(group[0], self._key(group[0], options), options=options)
+
+    def _key(self, instance: Instance, asked: Mapping[str, Any] | Sequence[str], draw: int = 0) -> str:
+        reads = isinstance(self.model, Baseline)
+        prompt, whose = _prompt(instance.args[0]), _whose(instance)
+        text = text_of(instance)
+        return request_key(self._identity, prompt, asked, whose, text, draw=draw, reads_document=reads)
 
     def _request(
         self,
         instance: Instance,
-        parts: Sequence[Any],
+        key: str,
         *,
         settings: Mapping[str, Any] | None = None,
-        options: tuple[str, ...] = ("",),
+        options: tuple[str, ...] = (),
     ) -> Request:
         task, document = _whose(instance)
-        if isinstance(self.model, Baseline):  # which looks at the document, not at the prompt
-            parts = [*parts, task, document]
         return Request(
-            key_of(self._identity, parts),
+            key,
             task,
             document,
             _prompt(instance.args[0]),
             settings or {},
             row=instance.doc,
             text=text_of(instance),
-            options=() if settings is not None else options,
+            options=options,
         )
-
-
-def normalised(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of generation as keys compare them: what says the same is the same.
-
-    `128` is `"128"`, `0` is `0.0`, greedy decoding needs no word, and stop texts have no order. The seed is
-    no part: it is that of the draw.
-    """
-    found = {name: _value(value) for name, value in settings.items() if name != "seed"}
-    if "until" in found:
-        until = settings["until"]
-        found["until"] = sorted({until} if isinstance(until, str) else {str(text) for text in until or ()})
-    if not found.get("temperature") or found.get("do_sample") is False:
-        found = {name: value for name, value in found.items() if name not in ("temperature", "do_sample")} | (
-            {"do_sample": True} if found.get("do_sample") and found.get("temperature") is None else {}
-        )
-    return {name: value for name, value in found.items() if value not in (None, "", [], {})}
-
-
-def is_sampled(normal: Mapping[str, Any]) -> bool:
-    """Whether answers are drawn, by normalised settings."""
-    return bool(normal.get("temperature") or normal.get("do_sample"))
-
-
-def _value(value: Any) -> Any:
-    if isinstance(value, str):
-        if value.lower() in ("true", "false"):
-            return value.lower() == "true"
-        try:
-            value = float(value)
-        except ValueError:
-            return value
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def text_of(instance: Instance) -> Text:

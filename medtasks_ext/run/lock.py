@@ -1,8 +1,8 @@
 """One process writes into a folder: a file that names host and process, and that is touched while they live.
 
 Locks of the system do not hold on many network disks. So the file is made by a call that fails where it is
-there, and its time says whether the holder lives: a process of this host is asked for, one of another host
-has to touch the file.
+there, and its time says whether the holder lives: a process of this machine is asked for, one elsewhere has
+to touch the file.
 """
 
 from __future__ import annotations
@@ -19,45 +19,58 @@ from pathlib import Path
 from medtasks_ext.atomic import cannot_write
 from medtasks_ext.errors import MedtasksError
 
-NAME = "writing.lock"
-#: Seconds between two touches, and without one after which a holder on another host is taken for dead.
-TOUCH, DEAD = 5.0, 30.0
+NAME = ".writing.lock"
+#: Seconds between two touches, and without one after which a holder elsewhere is taken for dead.
+TOUCH, DEAD = 5.0, 60.0
 
 
 class FolderLock:
     """Held from its making until `release`.
 
+    Args:
+        command: what the process does, for the message that others get.
+
     Raises:
         MedtasksError: another process holds it, or the folder cannot be written.
     """
 
-    def __init__(self, folder: Path, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self, folder: Path, command: str = "another process", sleep: Callable[[float], None] = time.sleep
+    ) -> None:
         self.path, self._sleep = folder / NAME, sleep
-        said = {"host": socket.gethostname(), "process": os.getpid(), "started": _started(os.getpid())}
-        self._mine = json.dumps({**said, "token": secrets.token_hex(8)}).encode()
+        said = {"command": command, "host": socket.gethostname(), "place": _place(), "process": os.getpid()}
+        said |= {"started": _started(os.getpid()), "token": secrets.token_hex(8)}
+        self._mine = json.dumps(said).encode()
         try:
             while not self._made(self.path):
                 self._take_from_the_dead()
         except OSError as error:
             raise cannot_write(self.path, error) from None
-        self._touched = time.monotonic()
+        self._touched = _steady()
 
-    def touch(self) -> None:
-        """Show that this process lives, where the last time is long ago.
+    def check(self) -> None:
+        """Make sure that this process still holds it.
 
         Raises:
             MedtasksError: another process has taken the folder, since this one stood still.
         """
-        if time.monotonic() - self._touched < TOUCH:
-            return
         if _content(self.path) != self._mine:
             raise MedtasksError(
                 "another process writes to this folder by now: this one stood still",
                 where=self.path.parent,
                 remedy="wait for the other one; what is written is kept",
             )
-        os.utime(self.path)
-        self._touched = time.monotonic()
+
+    def touch(self) -> None:
+        """Show that this process lives, where the last time is long ago.
+
+        Raises:
+            MedtasksError: as `check` says.
+        """
+        if _steady() - self._touched >= TOUCH:
+            self.check()
+            os.utime(self.path)
+            self._touched = _steady()
 
     def release(self) -> None:
         """Give the folder free."""
@@ -83,10 +96,12 @@ class FolderLock:
         if held is None:
             return
         if self._lives(held):
+            said = _said(held)
             raise MedtasksError(
-                f"another process writes to this folder ({_shown(held)})",
+                f"{said.get('command', 'another process')} works in this folder (process "
+                f"{said.get('process', '?')} on {said.get('host', 'an unknown host')})",
                 where=self.path.parent,
-                remedy="wait until it is done, or name another folder",
+                remedy="wait for it to end; what it stores is not asked for again",
             )
         right = self.path.with_name(f"{NAME}.{_said(held).get('token', 'damaged')}")
         if not self._made(right):
@@ -102,12 +117,9 @@ class FolderLock:
             right.unlink(missing_ok=True)
 
     def _lives(self, held: bytes) -> bool:
-        """Whether the holder of a lock lives; of another host, or before it has said who it is, its touches
-        say so."""
-        said = _said(held)
-        if said.get("host") == socket.gethostname():
-            process = int(str(said.get("process", 0)))
-            return _runs(process) and said.get("started") == _started(process)
+        """Whether the holder lives; elsewhere, or before it has said who it is, its touches say so."""
+        if (here := _lives_here(_said(held))) is not None:
+            return here
         last = self._time()
         for _ in range(int(DEAD)):
             self._sleep(1)
@@ -135,9 +147,36 @@ def _said(held: bytes) -> dict[str, object]:
     return said if isinstance(said, dict) else {}
 
 
-def _shown(held: bytes) -> str:
-    said = _said(held)
-    return f"process {said.get('process', '?')} on {said.get('host', 'an unknown host')}"
+def holder_of(folder: Path) -> str | None:
+    """The command of the process that works in a folder; None where none does. Nothing is written."""
+    if (held := _content(folder / NAME)) is None:
+        return None
+    if (lives := _lives_here(said := _said(held))) is None:
+        with suppress(OSError):
+            lives = abs(time.time() - (folder / NAME).stat().st_mtime) <= DEAD
+    return str(said.get("command", "another process")) if lives else None
+
+
+def _lives_here(said: dict[str, object]) -> bool | None:
+    """Whether a process of this machine lives; None of one elsewhere."""
+    if said.get("place") != _place():
+        return None
+    process = int(str(said.get("process", 0)))
+    return _runs(process) and said.get("started") == _started(process)
+
+
+def _place() -> str:
+    """Where the numbers of processes mean the same: the host, its start, and the container."""
+    parts = [socket.gethostname()]
+    with suppress(OSError):
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+        parts.append(str(Path("/proc/self/ns/pid").readlink()))
+    return " ".join(parts)
+
+
+def _steady() -> float:
+    """Seconds of a clock that nobody sets; it goes on while the machine sleeps, where the system has one."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 def _runs(process: int) -> bool:

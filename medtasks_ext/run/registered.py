@@ -19,8 +19,8 @@ from medtasks_ext.harness import LM
 from medtasks_ext.jsonfile import read_json
 from medtasks_ext.run.lm import Remembering
 from medtasks_ext.run.store import Answers
-from medtasks_ext.runs.conditions import is_harmless
 from medtasks_ext.runs.secrets import dropped_secrets, note_secrets
+from medtasks_ext.runs.settings import is_harmless
 
 PREFIX = "medtasks-"
 #: The name that finds out by its address which interface a server has.

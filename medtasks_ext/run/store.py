@@ -5,6 +5,9 @@ A folder has one file for each process that wrote (`answers.jsonl`, and `answers
 that runs of one model on several machines are joined by putting their files into one folder. A line says by a
 hash of itself that it is whole. A last line that is torn is dropped, and its request asked again; a damaged
 one in the middle is named, and the rest is used.
+
+Besides answers and faults there are lines of what may be charged (`Intent`), of documents whose outcome
+stands under another one or comes later (`Question`), and of hosts that get text (`Sent`).
 """
 
 from __future__ import annotations
@@ -12,14 +15,16 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from medtasks_ext.atomic import cannot_write, check_regular, sync_folder
+from medtasks_ext.atomic import cannot_write, check_regular, is_private, sync_folder
+from medtasks_ext.egress import AskedServer, Text
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Likelihood, Outcome, Usage
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.run.lock import FolderLock
@@ -42,12 +47,38 @@ class Intent:
     cost: float  # US dollars at most
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a document is asked, where the outcome stands under another document, or comes later."""
+
+    cut: str = ""  # of the prompt, as `AskedPrompt.cut`
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A host that gets text of a dataset, written before the first text leaves."""
+
+    host: str  # name or address
+    dataset: str
+    open: bool  # whether everyone may read the text
+    way: str  # why the host may receive text that is not open, or that it may not
+
+
+Kept: TypeAlias = Outcome | Intent | Question | Sent
+#: One line.
+Row: TypeAlias = dict[str, Any]
+
+
 class Answers:
     """The outcomes of a folder. Threads may use it; one process may write.
 
     Args:
-        folder: of the run. write: whether outcomes are added; a reader needs no right to write, and may read
-        while another writes. name: of the file of this process among those of several.
+        folder: of the run.
+        write: whether outcomes are added; a reader needs no right to write, and may read while another
+            process writes.
+        name: of the file of this process among those of several.
+        command: what the process does, for the message that others get.
+        see: called with each line that is there, and each that is added.
 
     Attributes:
         damaged: lines that were not used: file and number.
@@ -56,8 +87,16 @@ class Answers:
         MedtasksError: another process writes to the folder, or it cannot be read or written.
     """
 
-    def __init__(self, folder: Path, *, write: bool = True, name: str = "") -> None:
-        self.folder, self.damaged = folder, list[str]()
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        write: bool = True,
+        name: str = "",
+        command: str = "another process",
+        see: Callable[[Row], None] | None = None,
+    ) -> None:
+        self.folder, self.damaged, self._see = folder, list[str](), see
         self._path = folder / (f"answers-{name}.jsonl" if name else "answers.jsonl")
         #: key -> file, place and length of its line
         self._index: dict[str, tuple[Path, int, int]] = {}
@@ -68,18 +107,32 @@ class Answers:
         self._unsynced = False  # whether something is written that a power cut would take
         self._secrets: Secrets | None = None  # known when the first outcome comes
         self._file: int | None = None
+        self._follower = Follower(folder, self.damaged)
+        self._noting = threading.Lock()
+        self._noted: set[tuple[str, str, str]] = set()  # hosts, datasets and ways that this process has noted
         if write:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._held = FolderLock(folder)
+            try:
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            except OSError as error:
+                raise cannot_write(folder, error) from None
+            self.held = FolderLock(folder, command)
         try:
-            for path in files_of(folder):
-                self._read(path)
+            self.refresh()
             if write:
                 self._open()
         except BaseException:
             if write:
-                self._held.release()
+                self.held.release()
             raise
+
+    def refresh(self) -> None:
+        """Take note of what another process has written since; for who does not write."""
+        for path, start, line in self._follower.lines():
+            if line.startswith(b"answer", _KIND_AT):
+                key = line[_KEY_AT : _KEY_AT + KEY].decode()
+                self._index.setdefault(key, (path, start, len(line)))
+            if self._see is not None:
+                self._see(json.loads(line))
 
     def known(self, keys: Iterable[str]) -> dict[str, Answer]:
         """Key -> answer, of those that have one.
@@ -116,30 +169,22 @@ class Answers:
             return key in self._index or key in self._new
 
     def put(
-        self,
-        key: str,
-        outcome: Outcome | Intent,
-        task: str,
-        document: str,
-        about: Mapping[str, Any] | None = None,
-    ) -> dict[str, Any]:
+        self, key: str, outcome: Kept, task: str, document: str, about: Mapping[str, Any] | None = None
+    ) -> None:
         """Keep an outcome; of one key the first answer counts.
 
         Args:
-            task, document: whose request it was, for people who read the file.
+            task, document: whose request it was.
             about: what else the line says.
-
-        Returns:
-            The line, as `rows` gives it.
         """
         kind = outcome.__class__.__name__.lower()
-        record = {"key": key, "outcome": kind, "task": task, "document": document}
-        record |= {**_said(outcome), **(about or {})}
+        record: Row = {"key": key, "outcome": kind, "task": task, "document": document, **_said(outcome)}
+        record |= {**(about or {}), "at": round(time.time(), 3)}
         self._secrets = self._secrets or Secrets.known()
         line = _line(record, self._secrets)
         with self._lock:
-            if key in self._index or key in self._new:
-                return record
+            if (key in self._index or key in self._new) and not isinstance(outcome, Question | Sent):
+                return
             self._lines.append((key, line))
             if isinstance(outcome, Answer):
                 self._new[key] = outcome
@@ -149,16 +194,30 @@ class Answers:
                 self._write(sync=False)
             finally:
                 self._writing.release()
-        return record
+        if self._see is not None:
+            self._see(record)
 
-    def flush(self) -> None:
+    def sent(self, place: AskedServer, text: Text) -> None:
+        """Note on the disk that a host gets text of a dataset; an error means that nothing may be sent."""
+        note = (place.host, text.dataset, place.way.value)
+        with self._noting:
+            if text.dataset and note not in self._noted:
+                sent = Sent(place.host, text.dataset, text.is_open, place.way.value)
+                self.put(key_of(place.host, note), sent, "", "")
+                self.flush()
+                self._noted.add(note)
+
+    def flush(self, *, sync: bool = True) -> None:
         """Bring everything to the disk.
+
+        Args:
+            sync: make it survive a power cut, and not only the end of this process.
 
         Raises:
             MedtasksError: the disk takes nothing more. What is not written is kept, and tried again.
         """
         with self._writing:
-            self._write()
+            self._write(sync=sync)
         self.check()
 
     def check(self) -> None:
@@ -166,9 +225,9 @@ class Answers:
         if self._error is not None:
             raise self._error
 
-    def rows(self) -> Iterator[dict[str, Any]]:
+    def rows(self) -> Iterator[Row]:
         """All lines of the folder that are whole, those of faults too, in their order within each file."""
-        return rows_of(self.folder)
+        return Follower(self.folder).rows()
 
     def close(self) -> None:
         """Write the rest, and give the folder free.
@@ -185,25 +244,15 @@ class Answers:
         finally:
             os.close(self._file)
             self._file = None
-            self._held.release()
-
-    def _read(self, path: Path) -> None:
-        check_regular(path)
-        start, number = 0, 0
-        with path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                if not _is_whole(line):
-                    if line.endswith(b"\n"):  # else it is torn, or is being written
-                        self.damaged.append(f"{path.name}, line {number}")
-                elif line[_KIND_AT : _KIND_AT + 1] == b"a":  # of an answer
-                    self._index.setdefault(line[_KEY_AT : _KEY_AT + KEY].decode(), (path, start, len(line)))
-                start += len(line)
+            self.held.release()
 
     def _open(self) -> None:
         try:
-            self._file = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600)
+            mode = 0o600 if is_private(self.folder) else 0o666
+            self._file = os.open(self._path, os.O_CREAT | os.O_RDWR, mode)
             self._size = _whole_size(self._file)
-            os.ftruncate(self._file, self._size)
+            if os.lseek(self._file, 0, os.SEEK_END) > self._size:  # a torn line
+                os.ftruncate(self._file, self._size)
             os.lseek(self._file, self._size, os.SEEK_SET)
         except OSError as error:
             raise cannot_write(self._path, error) from None
@@ -227,7 +276,7 @@ class Answers:
             new = list(self._lines)
         assert self._file is not None
         try:
-            self._held.touch()
+            self.held.touch()
             if new:
                 content = memoryview(b"".join(line for _, line in new))
                 while content:
@@ -262,11 +311,71 @@ def files_of(folder: Path) -> list[Path]:
     return sorted(folder.glob(FILES))
 
 
-def rows_of(folder: Path) -> Iterator[dict[str, Any]]:
-    """`Answers.rows` of a folder that somebody else may be writing to."""
-    for path in files_of(folder):
-        with path.open("rb") as file:
-            yield from (json.loads(line) for line in file if _is_whole(line))
+class Follower:
+    """Reads the lines of a folder that somebody else may be writing to: each once, as they come.
+
+    Args:
+        damaged: gets the lines that are not used: file and number.
+    """
+
+    def __init__(self, folder: Path, damaged: list[str] | None = None) -> None:
+        self.damaged = list[str]() if damaged is None else damaged
+        self._folder, self._read = folder, dict[Path, tuple[int, int]]()  # bytes and lines of each file
+
+    def rows(self, kind: str = "") -> Iterator[Row]:
+        """What has come since the last call.
+
+        Args:
+            kind: of the lines that are wanted; all by default.
+        """
+        begin = kind.encode()
+        for _, _, line in self.lines():
+            if line.startswith(begin, _KIND_AT):
+                yield json.loads(line)
+
+    def lines(self) -> Iterator[tuple[Path, int, bytes]]:
+        """File, place in it and line of what has come since the last call; a line that does not end may come
+        still."""
+        for path in files_of(self._folder):
+            check_regular(path)
+            start, number = self._read.get(path, (0, 0))
+            with path.open("rb") as file:
+                if os.fstat(file.fileno()).st_size < start:
+                    self.damaged.append(f"{path.name} is shorter than it was")
+                    start = number = 0
+                file.seek(start)
+                for line in file:
+                    if not line.endswith(b"\n"):
+                        break
+                    place, start, number = start, start + len(line), number + 1
+                    self._read[path] = (start, number)
+                    if _is_whole(line):
+                        yield path, place, line
+                    else:
+                        self.damaged.append(f"{path.name}, line {number}")
+
+
+def sent_in(*folders: Path) -> list[Row]:
+    """Which hosts got text of which datasets, in the order in which they did."""
+    return [row for folder in folders for row in Follower(folder).rows("sent")]
+
+
+class Unsettled(dict[tuple[str, str], list[float]]):
+    """Task and key -> US dollars at most of each try that was sent and whose end nobody knows."""
+
+    def see(self, row: Row) -> None:
+        """Take note of a line."""
+        costs = self.setdefault((row["task"], row["key"]), [])
+        if row["outcome"] == "intent":
+            costs.append(row["cost"])
+        elif row.get("settles") in costs:
+            costs.remove(row["settles"])
+        if not costs:
+            del self[row["task"], row["key"]]
+
+    def total(self, task: str = "") -> float:
+        """Of one task, or of all."""
+        return sum(sum(costs) for (name, _), costs in self.items() if task in ("", name))
 
 
 def _line(record: Mapping[str, Any], secrets: Secrets) -> bytes:
@@ -294,7 +403,7 @@ def _whole_size(file: int) -> int:
     return 0
 
 
-def _said(outcome: Outcome | Intent) -> dict[str, Any]:
+def _said(outcome: Kept) -> dict[str, Any]:
     """What is not as ever; of a fault not its traceback, which may quote a row."""
     said: dict[str, Any] = {}
     for item in fields(outcome):

@@ -10,12 +10,11 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import IO, Any, Protocol
+from typing import Any, Protocol
 
-from medtasks_ext.atomic import atomic_file
 from medtasks_ext.egress import Text
 from medtasks_ext.engines.budget import Budget
 from medtasks_ext.engines.engine import Engine
@@ -25,17 +24,18 @@ from medtasks_ext.harness import LM, Instance, Task
 from medtasks_ext.privacy import public_rows
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.prompts.template import layout_template
-from medtasks_ext.run.asker import AHEAD, Asker, Job
-from medtasks_ext.run.lm import Remembering
+from medtasks_ext.run.asker import AHEAD, Asker
+from medtasks_ext.run.outcomes import Outcomes
+from medtasks_ext.run.store import Intent, Question
 from medtasks_ext.runner.charge import Charge
 from medtasks_ext.runner.evaluate import Settings, evaluate_task
-from medtasks_ext.runner.requests import AskedPrompt, RequestBuilder, readable, text_of
-from medtasks_ext.runner.run import Records, Run, failed, records_of
+from medtasks_ext.runner.requests import RequestBuilder, text_of
+from medtasks_ext.runner.run import Run, failed
+from medtasks_ext.runner.stored import StoredLM
 from medtasks_ext.runner.trouble import Trouble
 from medtasks_ext.runner.turns import Turns, in_turn
-from medtasks_ext.runner.work import RunWork, Work
+from medtasks_ext.runner.work import Work
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
-from medtasks_ext.runs.outcomes import Intent, read_outcomes
 from medtasks_ext.task import MedicalTask
 
 #: Seconds between two visits of the keeper: an answer is on the disk after that time at the latest.
@@ -69,55 +69,6 @@ class Watcher(Protocol):
         """A task is scored, or failed, or has faults."""
 
 
-class Outcomes:
-    """The outcomes of tasks, each in the file of its task, by the methods of a store."""
-
-    def __init__(self, works: Iterable[Work]) -> None:
-        self.works = {work.name: work for work in works}
-        self._task_of: dict[str, str] = {}  # key of a request that has an answer -> its task
-        self._new: set[str] = set()  # tasks with outcomes that are not on the disk yet
-        self._lock = threading.Lock()
-
-    def load(self, work: Work) -> None:
-        """Read what a task's file holds."""
-        work.log.load()
-        with self._lock:
-            self._task_of.update(dict.fromkeys(work.log.answered, work.name))
-
-    def __contains__(self, key: str) -> bool:
-        """Whether a request has an answer."""
-        return key in self._task_of
-
-    def known(self, keys: Iterable[str]) -> dict[str, Answer]:
-        """Key -> answer, of those that have one."""
-        wanted, found = set(keys), dict[str, Answer]()
-        for name in {self._task_of[key] for key in wanted if key in self._task_of}:
-            for stored in read_outcomes(self.works[name].log.path.parent, name):
-                if stored.key in wanted and isinstance(stored.entry, Answer):
-                    found[stored.key] = stored.entry
-        return found
-
-    def put(
-        self, key: str, outcome: Outcome | Intent, task: str, document: str, settles: float | None = None
-    ) -> None:
-        """Keep an outcome, or what a request may cost that is about to be sent."""
-        with self._lock:
-            self.works[task].log.add(key, document, outcome, settles=settles)
-            self._new.add(task)
-            if isinstance(outcome, Answer):
-                self._task_of[key] = task
-
-    def flush(self) -> None:
-        """Bring everything to the disk."""
-        with self._lock:
-            new, self._new = self._new, set()
-        for name in new:
-            self.works[name].log.sync()
-
-    def check(self) -> None:
-        """Nothing waits for the disk: whoever puts gets its error."""
-
-
 class TaskAsker(Asker):
     """Asks for the documents of tasks: their outcomes are kept with what they cost.
 
@@ -126,16 +77,10 @@ class TaskAsker(Asker):
     """
 
     def __init__(
-        self,
-        works: Iterable[Work],
-        engine: Engine,
-        charge: Charge | None = None,
-        budget: Budget | None = None,
+        self, engine: Engine, outcomes: Outcomes, charge: Charge | None = None, budget: Budget | None = None
     ) -> None:
-        held = list(works)
-        self.works = {work.name: work for work in held}
-        self.outcomes, self.charge = Outcomes(held), charge
-        super().__init__(engine, self.outcomes, budget)
+        self.outcomes, self.charge = outcomes, charge
+        super().__init__(engine, outcomes, budget)
 
     def check(self, texts: set[Text]) -> None:
         """Looked at before the first request of all."""
@@ -146,24 +91,30 @@ class TaskAsker(Asker):
 
     def sending(self, request: Request, intent: float | None) -> None:
         """Note what a request may cost."""
-        work = self.works[request.task]
-        work.log.guard()
+        self.outcomes.check()
         if intent is not None:
-            self.outcomes.put(request.key, Intent(intent), work.name, request.document)
+            self.outcomes.put(request.key, Intent(intent), request.task, request.document)
+            self.outcomes.flush(sync=False)
 
     def keep(self, request: Request, outcome: Outcome, settles: float | None) -> float | None:
         """Store what became of a request."""
-        work, cost = self.works[request.task], 0.0
+        about: dict[str, Any] = {} if settles is None else {"settles": settles}
+        if cut := self.cut_of(request):
+            about["cut"] = cut
+        if isinstance(outcome, Fault) and outcome.details:
+            about["details"] = outcome.details  # beside texts of rows, which it may quote
         if self.charge is not None and isinstance(outcome, Answer):
-            cost = self.charge.of(request, outcome)
-            outcome = replace(outcome, cost=cost)
-        priced = settles or 0.0 if self.charge is not None else None
-        self.outcomes.put(request.key, outcome, work.name, request.document, priced)
-        if isinstance(outcome, Answer):
-            work.generated += 1
-        else:
-            work.faults[outcome.kind, outcome.in_words] += 1
-        return cost
+            outcome = replace(outcome, cost=self.charge.of(request, outcome))
+        self.outcomes.put(request.key, outcome, request.task, request.document, about)
+        self.kept(request, outcome)
+        return (outcome.cost if isinstance(outcome, Answer) else None) or 0.0
+
+    def cut_of(self, request: Request) -> str:
+        """What did not fit of a prompt, as `AskedPrompt.cut`."""
+        return ""
+
+    def kept(self, request: Request, outcome: Outcome) -> None:
+        """An outcome was put into the store."""
 
 
 class RunAsker(TaskAsker):
@@ -199,15 +150,16 @@ class RunAsker(TaskAsker):
         say: Callable[[str], None] = lambda line: None,
         closes: bool = True,
     ) -> None:
-        works = [RunWork(task, run.places(task), run.outcomes(name)) for name, task in tasks.items()]
+        works = [Work(task, run.places(task)) for task in tasks.values()]
         self.ordered = sorted(works, key=lambda work: -work.budget)
-        super().__init__(self.ordered, engine, charge, budget)
+        self.works = {work.name: work for work in works}
+        super().__init__(engine, run.answers, charge, budget)
         self.run, self.model, self.settings, self._watcher = run, model, settings, watcher
         self._say, self._closes = say, closes
         self.trouble = Trouble(len(works))
         self.showing, self.scoring, self._seeing = threading.RLock(), threading.Lock(), threading.Lock()
         self._fresh: deque[tuple[Request, Outcome]] = deque()
-        self._ended_tasks: deque[tuple[RunWork, TaskEntry, TaskEntry | None]] = deque()
+        self._ended_tasks: deque[tuple[Work, TaskEntry, TaskEntry | None]] = deque()
         self._keeper_error: Exception | None = None
         self._all_ended = threading.Event()
 
@@ -262,7 +214,7 @@ class RunAsker(TaskAsker):
         for thread in threads:
             thread.join()
 
-    def _begun(self, works: Sequence[RunWork]) -> list[threading.Thread]:
+    def _begun(self, works: Sequence[Work]) -> list[threading.Thread]:
         """Have tasks evaluated beside each other; their threads, once they are built."""
         turns = Turns(works) if len(works) > 1 else None
         begun = [_TaskLM(self, work, turns) for work in works]
@@ -287,13 +239,13 @@ class RunAsker(TaskAsker):
         self.queue.more = more
         self.queue.wake()
 
-    def together(self) -> Iterator[list[RunWork]]:
+    def together(self) -> Iterator[list[Work]]:
         """The tasks in their order, those together that are asked in turn."""
         if not self.engine.keeps_prefixes:
             return ([work] for work in self.ordered)
         return in_turn(self.ordered, self._prompt_at)
 
-    def _prompt_at(self, work: RunWork, place: int) -> Prompt:
+    def _prompt_at(self, work: Work, place: int) -> Prompt:
         assert work.task is not None
         identity = self.run.manifest.identity.digest
         return RequestBuilder(self.model, work.task, self.settings, identity).build(place).prompt
@@ -309,7 +261,7 @@ class RunAsker(TaskAsker):
             lm.close()
             self._ended_tasks.append((lm.work, entry, score))
 
-    def _scored(self, work: RunWork, lm: _TaskLM) -> tuple[TaskEntry, TaskEntry | None]:
+    def _scored(self, work: Work, lm: _TaskLM) -> tuple[TaskEntry, TaskEntry | None]:
         """What became of a task's requests, and of its score where they all have an answer."""
         task, choice, score = work.task, self.run.state(work.name).choice, None
         assert task is not None
@@ -319,11 +271,11 @@ class RunAsker(TaskAsker):
             assert result is not None
             if self._all_ended.is_set():  # the user did not wait for it
                 return work.entry(TaskState.WAITING), None
-            self.run.keep_scores(task, result, lm.records())
+            self.run.keep_scores(task, result, work.asked, lm.found)
             score = TaskEntry(state=TaskState.DONE, n=len(result.samples))
         except Exception as error:  # any fault of one task must not cost the others
             asked, built = lm.settled()
-            if lm.job.unasked:
+            if work.job.unasked:
                 return work.entry(TaskState.WAITING), None
             if not built:  # what was built of its requests has its outcome
                 entry = failed(error)
@@ -336,9 +288,7 @@ class RunAsker(TaskAsker):
 
     def words(self, request: Request, error: Exception) -> str:
         """An error on the way of a request in words; they may quote rows that are public."""
-        work = self.works[request.task]
-        assert isinstance(work, RunWork)
-        with public_rows(work.public):
+        with public_rows(self.works[request.task].public):
             return failed(error).error
 
     # ------------------------------------------------------------------ outcomes, in the engine's thread
@@ -352,17 +302,18 @@ class RunAsker(TaskAsker):
             with self.showing:
                 self._watcher.began(work.name)
 
-    def keep(self, request: Request, outcome: Outcome, settles: float | None) -> float | None:
-        """Store what became of a request, and look whether it says that no other gets an answer."""
-        cost = super().keep(request, outcome, settles)
-        if self.charge is not None and isinstance(outcome, Answer):
-            outcome = replace(outcome, cost=cost)
+    def cut_of(self, request: Request) -> str:
+        """As the task's own fitting says."""
+        return self.works[request.task].asked[request.document].cut
+
+    def kept(self, request: Request, outcome: Outcome) -> None:
+        """Count an outcome, and look whether it says that no other request gets an answer."""
+        self.works[request.task].generated += isinstance(outcome, Answer)
         self._fresh.append((request, outcome))
         with self._seeing:
             ends = self.trouble.see(request.task, outcome)
         if ends:
             self.stop()
-        return cost
 
     def known_before(self, *what: Any) -> None:
         """Show that requests were answered by an earlier call, or sent; as `Watcher.stored` takes it."""
@@ -401,154 +352,133 @@ class RunAsker(TaskAsker):
             for work, entry, score in ended:
                 self._note(work, entry, score)
 
-    def _note(self, work: RunWork, entry: TaskEntry, score: TaskEntry | None) -> None:
-        work.log.close()
+    def _note(self, work: Work, entry: TaskEntry, score: TaskEntry | None) -> None:
         self.run.note(work.name, entry)
         if score is not None:
             self.run.note_end(work.name, score)
         self.run.save()
-        work.log.forget()
         if entry.state is not TaskState.WAITING:
-            work.task = None
+            work.forget()
             self._watcher.finished(work.name, self.run.state(work.name))
 
     def _close(self) -> None:
         """Note what came."""
         for work in self.ordered:
-            with suppress(Exception):
-                work.log.close()
-                if self.run.state(work.name).state is TaskState.WAITING:
-                    self.run.note(work.name, work.entry(TaskState.WAITING))
+            if self.run.state(work.name).state is TaskState.WAITING:
+                self.run.note(work.name, work.entry(TaskState.WAITING))
         self.run.save()
 
 
-class _TaskLM(Remembering):
-    """What lm-eval evaluates a task of a run with: each document is asked about once, as soon as it is built.
-
-    The prompts are kept as they are sent; one task at a time goes on to its score.
+class _TaskLM(StoredLM):
+    """What lm-eval evaluates a task of a run with: each document is asked about once, as soon as it is built;
+    one task at a time goes on to its score.
 
     Args:
         turns: of tasks that share records; None for one that is asked apart.
 
     Attributes:
-        job: what the task waits for.
         built: set when all of its requests are handed over.
+        found: document -> answer, once all are there.
     """
 
-    def __init__(self, asker: RunAsker, work: RunWork, turns: Turns | None) -> None:
-        LM.__init__(self)
+    def __init__(self, asker: RunAsker, work: Work, turns: Turns | None) -> None:
+        super().__init__({}, {}, asker.run.files.answers)
         assert work.task is not None
-        self.model, self.asker = asker.model, asker
-        self.work, self.job, self.built = work, Job(), threading.Event()
-        self._run_asker, self._turns = asker, turns
+        self.asker, self.work, self.built = asker, work, threading.Event()
+        self.found: dict[str, Answer] = {}
+        self._turns = turns
         self._places = {document_key(work.task.eval_docs[n]): n for n in work.places} if turns else {}
         settings, identity = asker.settings, asker.run.manifest.identity.digest
         self._template = (
-            layout_template(settings.layout) if settings.layout else self.model.apply_chat_template
+            layout_template(settings.layout) if settings.layout else asker.model.apply_chat_template
         )
-        self._builder = RequestBuilder(self.model, work.task, settings, identity)
-        self._asked: dict[str, AskedPrompt] = {}  # document -> its request
-        self._found: Mapping[str, Answer] = {}
-        self._already, self._scores = 0, False
-        self._prompts: Any = None
-        self._lines: IO[bytes] | None = None
+        self._builder = RequestBuilder(asker.model, work.task, settings, identity)
+        self._already, self._scores, self._building = 0, False, True
 
     def open(self) -> None:
         """Take note of what is known of the task."""
-        work, asker = self.work, self._run_asker
-        asker.outcomes.load(work)
-        if work.log.unsure:
-            asker.known_before(work.name, 0, work.log.unsure)
-        if isinstance(work.task, MedicalTask):
-            work.task.hands_over = self.hand_over
-        self._prompts = atomic_file(asker.run.files.asked_file(work.name))
-        self._lines = self._prompts.__enter__()
+        if unsure := self.asker.outcomes.unsettled.total(self.work.name):
+            self.asker.known_before(self.work.name, 0, unsure)
+        if isinstance(self.work.task, MedicalTask):
+            self.work.task.hands_over = self.hand_over
 
     def close(self) -> None:
         """Let the next task go on."""
         self._end_of_building()
         if self._scores:
-            self._run_asker.scoring.release()
+            self.asker.scoring.release()
 
     def _end_of_building(self) -> None:
-        prompts, self._prompts = self._prompts, None
-        try:
-            if prompts is not None:
-                self._tell_known()
-                prompts.__exit__(None, None, None)
-        finally:
-            if isinstance(self.work.task, MedicalTask):  # lm-eval copies what a task holds
-                self.work.task.hands_over = self.work.task.fitter = None
-            if self._turns:
-                self._turns.leave(self.work.name)
-            self.built.set()
+        self._building = False
+        self._tell_known()
+        if isinstance(self.work.task, MedicalTask):  # lm-eval copies what a task holds
+            self.work.task.hands_over = self.work.task.fitter = None
+        if self._turns:
+            self._turns.leave(self.work.name)
+        self.built.set()
 
     def _tell_known(self) -> None:
-        if self._already:
-            self._run_asker.known_before(self.work.name, self._already)
+        if self._already > 0:
+            self.asker.known_before(self.work.name, self._already)
+            self.work.known += self._already
             self._already = 0
 
     def hand_over(self, instances: list[Instance]) -> None:
         """Have a document asked about."""
         asked, record = self._builder.asked(instances), ""
-        if asked.document in self._asked:
+        if asked.document in self.work.asked:
             return
         if self._turns:
             place = self._places[asked.document]
             self._turns.wait(self.work.name, place)
             record = f"{self._turns.name} {place}"
-        self._asked[asked.document] = asked
-        assert self._lines is not None
-        self._lines.write(asked.line())
-        if asked.key in self.asker.answers:
+        self.work.asked[asked.document] = asked
+        if asked.key in self.asker.outcomes:
             self._already += 1
         else:
             self._tell_known()  # said before the engine has worked its way through the others
         request = replace(self._builder.request(asked, instances[0].doc), record=record)
-        self.asker.add(self.job, [request], AHEAD * self.asker.engine.window)
+        self.asker.add(self.work.job, [request], AHEAD * self.asker.engine.window)
 
-    def _answers(self, requests: Sequence[Instance]) -> list[Answer]:
+    def answers_to(self, requests: Sequence[Instance]) -> list[Answer]:
         """The answers to requests of lm-eval's; what was not handed over yet is asked now."""
         by_document: dict[str, list[Instance]] = {}
         for instance in requests:
             by_document.setdefault(document_key(instance.doc), []).append(instance)
         for document, instances in by_document.items():
-            if document not in self._asked:
+            if document not in self.work.asked:
                 self.hand_over(instances)
         self._end_of_building()
-        self._found = self.asker.wait(self.job, [self.work.name])
+        answers = self._awaited()
+        self.found = {item.document: answers[item.key] for item in self.work.asked.values()}
         if not self._scores:  # lm-eval asks once for each kind of request
-            self._run_asker.scoring.acquire()
+            self.asker.scoring.acquire()
             self._scores = True
-        return [self._found[self._asked[document_key(instance.doc)].key] for instance in requests]
+        return [self.found[document_key(instance.doc)] for instance in requests]
 
-    def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
-        """The answers."""
-        return [readable(answer.text) for answer in self._answers(requests)]
+    def _awaited(self) -> Mapping[str, Answer]:
+        """Key -> answer, once all requests have their outcome; what stands under others is noted."""
+        work, outcomes = self.work, self.asker.outcomes
+        try:
+            return self.asker.wait(work.job, [work.name])
+        finally:
+            mine = outcomes.asked.get(work.name, {})
+            for item in work.asked.values():
+                stands = item.key in outcomes or not self.asker.engine.sends
+                if stands and (item.document not in mine or mine[item.document].key != item.key):
+                    outcomes.put(item.key, Question(item.cut), work.name, item.document)
+            answered = sum(item.key in outcomes for item in work.asked.values())
+            self._already = answered - work.known - work.generated  # asked for another task meanwhile
+            self._tell_known()
 
-    def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
-        """The likelihoods of options."""
-        found = self._answers(requests)
-        return [tuple(answer.likelihoods[one.idx]) for answer, one in zip(found, requests, strict=True)]
+    def settled(self) -> tuple[bool, bool]:
+        """Whether every request has an answer, and whether all were built; what was built is waited for."""
+        built = not self._building
+        self._end_of_building()
+        with suppress(MedtasksError):
+            self._awaited()
+        return not (self.work.job.faults or self.work.job.unasked), built
 
     def apply_chat_template(self, *turns: Any, **how: Any) -> Any:
         """The layout of the run, or as the model lays turns out."""
         return self._template(*turns, **how)
-
-    @property
-    def tokenizer_name(self) -> str:
-        """Not needed: nothing is kept by it."""
-        return ""
-
-    def settled(self) -> tuple[bool, bool]:
-        """Whether every request has an answer, and whether all were built; what was built is waited for."""
-        built = self._prompts is None
-        self._end_of_building()
-        with suppress(MedtasksError):
-            self.asker.wait(self.job, [self.work.name])
-        return not (self.job.faults or self.job.unasked), built
-
-    def records(self) -> Records:
-        """What the task is scored from."""
-        shots = bool(self.work.task and self.work.task.config.num_fewshot)
-        return records_of(list(self._asked.values()), self._found, with_shots=shots)

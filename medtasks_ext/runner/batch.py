@@ -13,27 +13,32 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from medtasks_ext.atomic import atomic_file, check_regular
-from medtasks_ext.engines.completion import FILTERED, Reader, chat_answer, text_answer
+from medtasks_ext.engines.api import after_thinking, payload, prepared, reader_of
 from medtasks_ext.engines.engine import WAIT_SECONDS, Done, Engine, Feed
-from medtasks_ext.engines.faults import ServerNames, error_message, is_filtered, status_fault
-from medtasks_ext.engines.payload import after_thinking, payload, prepared, reader_of
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request
+from medtasks_ext.engines.replies import (
+    FILTERED,
+    Reader,
+    Server,
+    chat_answer,
+    error_message,
+    is_filtered,
+    status_fault,
+    text_answer,
+)
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.jsonfile import Json, JsonError, parse_json
 from medtasks_ext.runner.asking import RunAsker
 from medtasks_ext.runner.evaluate import Settings
-from medtasks_ext.runner.requests import read_prompts
 from medtasks_ext.runner.run import Run
 from medtasks_ext.runner.tally import Tally
-from medtasks_ext.runner.work import Work
-from medtasks_ext.runs.manifest import Batch, TaskState
-from medtasks_ext.runs.outcomes import read_outcomes
+from medtasks_ext.runs.manifest import TaskEntry, TaskState
 
 if TYPE_CHECKING:
     from medtasks_ext.harness import Task, TemplateAPI
 
 _URLS: Mapping[Reader, str] = {chat_answer: "/v1/chat/completions", text_answer: "/v1/completions"}
-_ASKED = ServerNames("the server of the batch", "the model of the batch", "the key of the batch")
+_ASKED = Server("the server of the batch", "the model of the batch", "the key of the batch")
 
 
 def interface_of(model: str) -> tuple[str, Reader]:
@@ -85,10 +90,7 @@ def write_requests(
     tally = Tally({name: len(run.places(task)) for name, task in tasks.items()})
     with atomic_file(file) as lines:
         engine = _Writer(lines, url, lm)
-        RunAsker(run, lm, engine, tasks, settings, tally).go()
-        if engine.written:  # noted before the file is there, so that the folder keeps its settings
-            run.manifest.batches.append(Batch(file=str(file), requests=engine.written))
-            run.save()
+        RunAsker(run, lm, engine, tasks, settings, tally).go()  # notes the questions before the file is there
     return engine.written, tally
 
 
@@ -144,34 +146,15 @@ def _as_body(error: Any) -> Json:
     return error if isinstance(error, dict) and "error" in error else {"error": error}
 
 
-class _Open(Work):
-    """A task that waits for results."""
-
-    def __init__(self, run: Run, name: str) -> None:
-        super().__init__(name, run.outcomes(name))
-        self.documents = {item.key: item.document for item in read_prompts(run.files, name)}
-        self.log.load()
-
-    def settle(self) -> TaskState:
-        """The state that the outcomes make."""
-        left = [key for key in self.documents if key not in self.log.answered]
-        last = self.log.last
-        self.faults = Counter((last[key].kind, last[key].reason) for key in left if key in last)
-        if len(left) > sum(self.faults.values()):
-            return TaskState.WAITING
-        return TaskState.INCOMPLETE if left else TaskState.ANSWERED
-
-
 def take_results(run: Run, paths: Iterable[Path], say: Callable[[str], None]) -> bool:
     """Store results, each once, and score what is complete; whether every line was a result of this run."""
     model = run.manifest.identity.model
     _, read = interface_of(model["model"])
     thinking = model["model_args"].get("think_end_token") if read is chat_answer else None
-    waiting = {name: _Open(run, name) for name in run.manifest.tasks if run.files.asked_file(name).is_file()}
-    of = {key: task for task in waiting.values() for key in task.documents}
-    finished = (name for name in run.manifest.tasks if name not in waiting)
-    scored = {item.key for name in finished for item in read_outcomes(run.files.responses, name)}
-    sound = True
+    answers, sound, taken = run.answers, True, Counter[str]()
+    waiting = [name for name in run.manifest.tasks if name in answers.asked and not run.is_done(name)]
+    asked = {name: {item.key: document for document, item in answers.asked[name].items()} for name in waiting}
+    whose = {key: name for name, keys in asked.items() for key in keys}
     try:
         for path in paths:
             new, there, unknown, broken = 0, 0, list[str](), list[str]()
@@ -180,19 +163,16 @@ def take_results(run: Run, paths: Iterable[Path], say: Callable[[str], None]) ->
                     broken.append(item)
                     continue
                 key, outcome = item
-                if (task := of.get(key)) is None and key in scored:
+                if key in answers or answers.faults.get(key) == outcome:
                     there += 1
-                elif task is None:
+                elif (name := whose.get(key)) is None:
                     unknown.append(key)
-                elif key in task.log.answered or task.log.last.get(key) == outcome:
-                    there += 1
                 else:
                     if isinstance(outcome, Answer):
                         outcome = replace(outcome, text=after_thinking(outcome.text, thinking))
-                        task.generated += 1
-                    # an intent of `run` that nobody settled may have been charged
-                    sent = 0.0 if key in task.log.unsettled else None
-                    task.log.add(key, task.documents[key], outcome, settles=sent)
+                        taken[name] += 1
+                    document = asked[name][key]
+                    answers.put(key, outcome, name, document, {"cut": answers.asked[name][document].cut})
                     new += 1
             say(f"{path}: {new:,} new results, {there:,} stored before")
             for what, lines in (("results of other requests", unknown), ("lines without a result", broken)):
@@ -200,11 +180,25 @@ def take_results(run: Run, paths: Iterable[Path], say: Callable[[str], None]) ->
                     sound = False
                     say(f"✗ {path}: {len(lines):,} {what}: {some(lines)}")
     finally:
-        for task in waiting.values():
-            task.log.close()
-            run.note(task.name, task.entry(task.settle()))
+        entries = {name: _entry(run, asked[name], taken[name]) for name in waiting}
+        for name, entry in entries.items():
+            run.note(name, entry)
         run.save()
-    for name, task in waiting.items():
-        if task.settle() is TaskState.ANSWERED:
+    for name, entry in entries.items():
+        if entry.state is TaskState.ANSWERED:
             run.note_result(name, run.rescored(name), lambda name, what: say(f"{name}: {what}"))
     return sound
+
+
+def _entry(run: Run, keys: Iterable[str], generated: int) -> TaskEntry:
+    """What a task's outcomes make of it."""
+    left = [key for key in keys if key not in run.answers]
+    faults = [run.answers.faults[key] for key in left if key in run.answers.faults]
+    state = TaskState.INCOMPLETE if left else TaskState.ANSWERED
+    reasons = Counter(fault.in_words for fault in faults).most_common(1)
+    return TaskEntry(
+        state=TaskState.WAITING if len(left) > len(faults) else state,
+        generated=generated,
+        faults=dict(Counter(fault.kind.value for fault in faults)),
+        reason=reasons[0][0] if reasons else "",
+    )

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 from medtasks_ext.engines.budget import counts_fit, most_tokens, n_bytes
 from medtasks_ext.engines.records import Answer, Request
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.runs.outcomes import OutcomeLog
+from medtasks_ext.run.store import outcome_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from medtasks_ext.results.prices import Price
+    from medtasks_ext.run.outcomes import Outcomes
 
 
 @dataclass(frozen=True)
@@ -62,32 +61,29 @@ def check_limit(limit: float | None, price: Price | None) -> None:
 def paid(
     limit: float | None,
     charge: Charge | None,
-    responses: Path,
-    tasks: Iterable[str],
-    sent: Callable[[str], Mapping[str, Request]] = lambda task: {},
+    answers: Outcomes,
+    sent: Callable[[str, Iterable[str]], Mapping[str, Request]],
 ) -> tuple[list[float | None], float]:
     """What earlier calls on a folder spent, for `budget_of`; they are read under a limit alone.
 
     Answers without a cost (of batches, of calls that knew no price) count as one of now
-    would: at its highest, unless the server's count can be believed; None where their request is not kept.
+    would: at its highest, unless the server's count can be believed; None where their request is not known.
 
     Args:
-        responses: the folder of the outcomes of the tasks.
-        sent: task -> its requests as they were sent, by their keys or those of their documents.
-
-    Raises:
-        MedtasksError: a line of the outcomes is damaged.
+        answers: of the folder.
+        sent: the requests of some documents of a task as they were sent, by their documents.
     """
-    costs, unsure = list[float | None](), 0.0
+    costs, free = list[float | None](), dict[str, list[tuple[str, Answer]]]()
     if limit is None or charge is None:
-        return costs, unsure
-    for name in tasks:
-        log, free = OutcomeLog(responses, name), list[tuple[str, str, Answer]]()
-        for item in log.read():
-            if isinstance(item.entry, Answer) and item.entry.cost is None:
-                free.append((item.key, item.document, item.entry))
-        unsure += log.unsure
-        requests = sent(name) if free else {}
-        found = ((requests.get(key) or requests.get(document), answer) for key, document, answer in free)
-        costs += [log.spent, *(charge.of(request, answer) if request else None for request, answer in found)]
-    return costs, unsure
+        return costs, 0.0
+    for row in answers.rows():
+        if row["outcome"] in ("answer", "fault") and row.get("cost") is not None:
+            costs.append(row["cost"])
+        elif row["outcome"] == "answer":
+            answer = outcome_of(row)
+            assert isinstance(answer, Answer)
+            free.setdefault(row["task"], []).append((row["document"], answer))
+    for task, some in free.items():
+        requests = sent(task, [document for document, _ in some])
+        costs += [charge.of(requests[key], one) if key in requests else None for key, one in some]
+    return costs, answers.unsettled.total()

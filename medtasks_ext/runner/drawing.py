@@ -190,7 +190,7 @@ def _scores(registry: Registry, tasks: Mapping[str, Any], target: ErrorTarget) -
         for name in tasks:
             dataset, strategy = registry.tasks[name]
             group = (dataset.metadata.suite or "") + SUFFIX.get(strategy, "")
-            names.append(group if group in registry.groups or group in registry.tags else name)
+            names.append(group if group in registry.groups else name)
     for name in names:
         registry.resolve([name])  # an unknown one is refused
     return list(dict.fromkeys(names))

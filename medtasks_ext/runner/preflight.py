@@ -27,13 +27,12 @@ from medtasks_ext.runner.prompts import rendered_prompt
 from medtasks_ext.runner.requests import AskedPrompt, RequestBuilder, readable, text_of
 from medtasks_ext.runner.run import Run, loaded_record
 from medtasks_ext.runner.trouble import stopped
-from medtasks_ext.runner.work import Work
-from medtasks_ext.runs.outcomes import OutcomeLog
 
 if TYPE_CHECKING:
     from medtasks_ext.engines.engine import Engine
     from medtasks_ext.harness import LM, Task
     from medtasks_ext.prompts.documents import Document
+    from medtasks_ext.run.outcomes import Outcomes
     from medtasks_ext.runner.charge import Charge
 
 #: Tokens that the answer may take here, if the budget is larger.
@@ -210,9 +209,7 @@ def _first_answer(
     first = Preflight(task.task_name, place, limit=min(most, ENOUGH) if own else most, budget=most)
     first.public = loaded_record(task)["origin"] != "local"
     with public_rows(first.public):
-        outcome = _asked(
-            run.outcomes(first.task), engine, builder, asked, row, first, charge, budget or Budget()
-        )
+        outcome = _asked(run.answers, engine, builder, asked, row, first, charge, budget or Budget())
     if isinstance(outcome, Fault):
         if outcome.kind.ends_all:
             raise stopped(outcome)
@@ -233,7 +230,7 @@ def _first_answer(
 
 
 def _asked(
-    log: OutcomeLog,
+    answers: Outcomes,
     engine: Engine,
     builder: RequestBuilder,
     asked: AskedPrompt,
@@ -243,19 +240,16 @@ def _asked(
     budget: Budget,
 ) -> Outcome:
     """The outcome, asked for unless an answer is stored; stored if the request is the run's own."""
-    try:
-        for stored in log.read():
-            if stored.key == asked.key and isinstance(stored.entry, Answer):
-                checked.stored, checked.limit = True, checked.budget
-                return stored.entry
-        request = builder.request(asked, row, checked.limit)
-        checked.stored = checked.limit == checked.budget
-        first = _FirstQuestion([Work(request.task, log)], engine, charge, budget)
-        first.kept = checked.stored
-        first.add(Job(), [request])
-        first.serve()
-    finally:
-        log.close()
+    if known := answers.known([asked.key]):
+        checked.stored, checked.limit = True, checked.budget
+        return known[asked.key]
+    request = builder.request(asked, row, checked.limit)
+    checked.stored = checked.limit == checked.budget
+    first = _FirstQuestion(engine, answers, charge, budget)
+    first.own, first.cut = checked.stored, asked.cut
+    first.add(Job(), [request])
+    first.serve()
+    answers.flush()
     if first.outcome is None:
         raise MedtasksError(
             f"a question may cost {first.most(request) or 0:,.4f} USD, and the limit leaves less",
@@ -269,22 +263,27 @@ class _FirstQuestion(TaskAsker):
     """Asks one question.
 
     Attributes:
-        kept: whether the request is the run's own, so that its outcome is kept.
+        own: whether the request is the run's own, so that its outcome is kept.
+        cut: what did not fit of its prompt.
     """
 
-    kept = False
+    own, cut = False, ""
     outcome: Outcome | None = None
 
     def sending(self, request: Request, intent: float | None) -> None:
         """Put on record what it may cost."""
-        if self.kept:
+        if self.own:
             super().sending(request, intent)
+
+    def cut_of(self, request: Request) -> str:
+        """Of the one prompt."""
+        return self.cut
 
     def keep(self, request: Request, outcome: Outcome, settles: float | None) -> float | None:
         """Take what came; a fault that cost nothing is found out again."""
         self.outcome = outcome
         self.stop()
-        if self.kept and (isinstance(outcome, Answer) or self.charge is not None):
+        if self.own and (isinstance(outcome, Answer) or self.charge is not None):
             return super().keep(request, outcome, settles)
         return self.charge.of(request, outcome) if self.charge and isinstance(outcome, Answer) else 0.0
 

@@ -1,21 +1,19 @@
-"""The requests of a task: prompts as a model gets them, built one by one, and their record on disk."""
+"""The requests of a task: prompts as a model gets them, built one by one."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.egress import Text
 from medtasks_ext.engines.lm import lm_eval_prompt
 from medtasks_ext.engines.records import Prompt, Request
-from medtasks_ext.errors import MedtasksError
-from medtasks_ext.jsonfile import json_bytes
 from medtasks_ext.prompts.documents import Loaded, document_key
 from medtasks_ext.prompts.fit import PromptFitter
+from medtasks_ext.run.key import request_key
 from medtasks_ext.runner.prompts import rendered_prompt
 
 if TYPE_CHECKING:
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
     from medtasks_ext.registry.yamlfile import Config
     from medtasks_ext.runner.evaluate import Settings
-    from medtasks_ext.runs.folder import RunFolder
 
 #: Half of a surrogate pair: no reader of texts takes it.
 _HALF = re.compile("[\ud800-\udfff]")
@@ -34,34 +31,9 @@ def readable(text: str) -> str:
     return _HALF.sub("\ufffd", text)
 
 
-def request_key(
-    identity: str,
-    task: str,
-    document: str,
-    prompt: Prompt,
-    settings: Mapping[str, Any],
-    options: Sequence[str] = (),
-) -> str:
-    """Identifies a request.
-
-    Args:
-        identity: digest of the model and of what can change its responses.
-        document: its key within the task.
-        settings: of generation, where the model writes its answer.
-        options: the possible answers, where it is asked how likely they are.
-    """
-    asked = _canonical(list(options) if options else settings)
-    parts = (identity, task, document, _canonical(prompt), asked)
-    return sha256("\x1f".join(parts).encode(errors="surrogatepass")).hexdigest()[:32]
-
-
-def _canonical(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)
-
-
 @dataclass(frozen=True, slots=True)
 class AskedPrompt:
-    """One document's request as `RUN/prompts/TASK.jsonl` keeps it."""
+    """One document's request."""
 
     key: str
     document: str  # its key
@@ -69,38 +41,10 @@ class AskedPrompt:
     cut: str = ""  # what did not fit: `shots`, `input`, or nothing
     options: tuple[str, ...] = ()  # the possible answers, where the model is asked how likely they are
 
-    def line(self) -> bytes:
-        """As it is stored."""
-        record = {"key": self.key, "document": self.document, "prompt": self.prompt}
-        more = {name: value for name, value in (("cut", self.cut), ("options", self.options)) if value}
-        return json_bytes({**record, **more}) + b"\n"
-
     @property
     def argument(self) -> Any:
         """The prompt as lm-eval records it."""
         return lm_eval_prompt(self.prompt)
-
-
-def read_prompts(files: RunFolder, task: str) -> Iterator[AskedPrompt]:
-    """The requests of a task; none where no prompts are kept.
-
-    Raises:
-        MedtasksError: a line is damaged.
-    """
-    path = files.asked_file(task)
-    if not path.is_file():
-        return
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                record = json.loads(line)
-                options = tuple(record.get("options", ()))
-                cut = record.get("cut", "")
-                yield AskedPrompt(record["key"], record["document"], record["prompt"], cut, options)
-            except (ValueError, KeyError, TypeError):
-                raise MedtasksError(
-                    f"line {number} is damaged", where=path, remedy="run the same command again"
-                ) from None
 
 
 def chooses(task: Task) -> bool:
@@ -130,8 +74,11 @@ class RequestBuilder:
     """
 
     def __init__(self, model: LM, task: Task, settings: Settings, identity: str) -> None:
+        from medtasks_ext.models.baselines import Baseline  # with lm-eval: reading a run does without
+
         self._task, self._identity, self._text = task, identity, text_of(task)
         self._settings, self._model = settings, model
+        self._reads_document = isinstance(model, Baseline)
         self._chooses = chooses(task)
         self.settings: Config = {} if self._chooses else dict(task.config.generation_kwargs or {})
         task.fitter = PromptFitter(model)
@@ -149,13 +96,18 @@ class RequestBuilder:
 
     def asked(self, instances: Sequence[Instance]) -> AskedPrompt:
         """The request of a document, whose instances these are."""
-        first, name = instances[0], self._task.task_name
+        first = instances[0]
         document, given = document_key(first.doc), first.args[0]
         options = tuple(str(instance.args[1]) for instance in instances) if self._chooses else ()
         prompt: Prompt = json.loads(given.prompt) if hasattr(given, "prompt") else given
-        key = request_key(self._identity, name, document, prompt, self.settings, options)
+        key = self._key(document, prompt, options or self.settings)
         cut = getattr(self._task, "cuts", {}).get(document, "")
         return AskedPrompt(key, document, prompt, cut, options)
+
+    def requests(self, documents: Collection[str]) -> dict[str, Request]:
+        """Those of some documents."""
+        rows = ((place, row, document_key(row)) for place, row in enumerate(self._task.eval_docs))
+        return {key: self.request(self.build(place), row) for place, row, key in rows if key in documents}
 
     def request(self, asked: AskedPrompt, row: Mapping[str, Any], budget: int | None = None) -> Request:
         """The request itself.
@@ -167,7 +119,7 @@ class RequestBuilder:
         settings, key, name = self.settings, asked.key, self._task.task_name
         if budget is not None and not asked.options and budget != settings.get("max_gen_toks"):
             settings = {**settings, "max_gen_toks": budget}
-            key = request_key(self._identity, name, asked.document, asked.prompt, settings)
+            key = self._key(asked.document, asked.prompt, settings)
         return Request(
             key,
             name,
@@ -178,3 +130,8 @@ class RequestBuilder:
             text=self._text,
             options=asked.options,
         )
+
+    def _key(self, document: str, prompt: Prompt, asked: Mapping[str, Any] | Sequence[str]) -> str:
+        whose = (self._task.task_name, document)
+        reads = self._reads_document
+        return request_key(self._identity, prompt, asked, whose, self._text, reads_document=reads)

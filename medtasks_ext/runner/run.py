@@ -14,14 +14,13 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from medtasks_ext.answers.reader.reply import unknown_traces
-from medtasks_ext.atomic import remove
 from medtasks_ext.data.oracle import highest_possible
 from medtasks_ext.engines.described import described
 from medtasks_ext.engines.records import CONTENT_FILTER, LOOP, Answer, Request
@@ -47,16 +46,8 @@ from medtasks_ext.runner.evaluate import (
     evaluate_task,
     same_documents,
 )
-from medtasks_ext.runner.requests import AskedPrompt, read_prompts, readable
-from medtasks_ext.runs.conditions import Asked as AskedConditions
-from medtasks_ext.runs.conditions import (
-    Conditions,
-    Observed,
-    Rows,
-    Shots,
-    run_conditions,
-    task_conditions,
-)
+from medtasks_ext.runner.requests import AskedPrompt, RequestBuilder
+from medtasks_ext.runs.conditions import Conditions, run_conditions, task_conditions
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import (
     Identity,
@@ -66,7 +57,6 @@ from medtasks_ext.runs.manifest import (
     TaskState,
     identity_of,
 )
-from medtasks_ext.runs.outcomes import Binding, OutcomeLog, read_outcomes
 from medtasks_ext.runs.samples import iter_samples, options_of
 from medtasks_ext.runs.secrets import dropped_secrets, model_arguments, without_login
 from medtasks_ext.stats.bootstrap import interval_record, intervals_of_record, task_intervals
@@ -74,10 +64,10 @@ from medtasks_ext.stats.intervals import WILSON_OF_UNITS, Estimated, Interval
 from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
-    from medtasks_ext.engines.records import Likelihood
     from medtasks_ext.harness import LM, Task
     from medtasks_ext.prompts.documents import Document, LoadedRecord
     from medtasks_ext.registry import Registry
+    from medtasks_ext.run.outcomes import Outcomes
     from medtasks_ext.runs.choice import Choice
     from medtasks_ext.runs.records import EstimateRecord, Sample, TaskRecord
     from medtasks_ext.stats.statistic import Array
@@ -107,21 +97,6 @@ def check_data(registry: Registry, tasks: Iterable[str], settings: Settings) -> 
     return Availability(present, missing)
 
 
-@dataclass(frozen=True)
-class Records:
-    """What a task is scored from."""
-
-    responses: Mapping[str, str]  # document -> response
-    prompts: Mapping[str, Any]  # document -> prompt as lm-eval records it, where it is known
-    keys: Mapping[str, str]  # document -> key of its request, where it is known
-    cut: Mapping[str, int]  # counts of prompts and answers that did not fit
-    tokens: Mapping[str, int] | None  # of all prompts and answers, where they were counted
-    served: tuple[str, ...] = ()  # models that answered, as servers call them
-    likelihoods: Mapping[str, Sequence[Likelihood]] = field(
-        default_factory=dict
-    )  # document -> of its options
-
-
 class Run:
     """One run folder.
 
@@ -129,9 +104,13 @@ class Run:
     responses to other prompts must not be mixed. Which documents are asked may change from call to call;
     a result is always over those of one choice. A folder without outcomes, present or on their way in a
     batch, takes any settings.
+
+    Attributes:
+        answers: its outcomes, where `working_in` the folder has opened them.
     """
 
     manifest: Manifest
+    answers: Outcomes
 
     def __init__(self, folder: Path, registry: Registry) -> None:
         self.folder, self.registry = folder, registry
@@ -156,7 +135,7 @@ class Run:
             MedtasksError: the folder holds outcomes of another model, other settings or another schema.
         """
         identity = identity_of(model, arguments, asdict(settings))
-        if self.manifest_file.is_file() and (self.files.has_outcomes() or self._expects_outcomes()):
+        if self.manifest_file.is_file() and (self.answers.asked or self.answers.faults):
             self.manifest = Manifest.read(self.folder)
             self._check_same(identity)
         else:
@@ -188,13 +167,6 @@ class Run:
             system_text=settings.system_instruction,
             layout=None if settings.apply_chat_template else settings.layout,
         )
-
-    def _expects_outcomes(self) -> bool:
-        """Whether requests were written to files, whose results may still come."""
-        try:
-            return bool(Manifest.read(self.folder).batches)
-        except MedtasksError:  # without outcomes, the manifest is written anew
-            return False
 
     def _check_same(self, identity: Identity) -> None:
         if different := self.manifest.identity.differs_from(identity):
@@ -258,18 +230,17 @@ class Run:
         return self.state(task).state is TaskState.DONE and self.files.task_file(task).is_file()
 
     def is_current(self, name: str, task: Task, choice: Choice) -> bool:
-        """Whether the task's stored results are those of this version, prompt, data, outcomes and choice."""
-        if not self.is_done(name) or not self.is_sealed(name):
-            return False
-        if not same_documents(task, self.state(name).choice, choice):
+        """Whether the task's stored results are those of this version, prompt, data, answers and choice."""
+        if not self.is_done(name) or not same_documents(task, self.state(name).choice, choice):
             return False
         stored = self.files.read_task(name)
         loaded, now = without_places(stored["loaded"]), without_places(loaded_record(task))
-        return stored["version"] == str(task.VERSION) and loaded == now
+        return stored["version"] == str(task.VERSION) and loaded == now and not self.n_lost(task)
 
-    def is_sealed(self, task: str) -> bool:
-        """Whether the files of outcomes still hold what they held when the task was complete."""
-        return self.files.is_sealed(self.state(task))
+    def n_lost(self, task: Task) -> int:
+        """Documents of a finished task whose answer is not in the folder any more."""
+        answered = self.answers.answered(task.task_name)
+        return sum(document_key(task.eval_docs[place]) not in answered for place in self.places(task))
 
     def choose(self, tasks: Mapping[str, Task], choices: Mapping[str, Choice]) -> None:
         """Note which documents of tasks are asked and scored from now on. The manifest is not written.
@@ -279,10 +250,9 @@ class Run:
         for name, task in tasks.items():
             entry = self.state(name)
             if not same_documents(task, entry.choice, choices[name]):
-                remove(self.files.asked_file(name))  # requests of a former choice
-                entry = TaskEntry(sealed=entry.sealed)
+                entry = TaskEntry()
             asked = len(self.places(task, choices[name]))
-            now = {"choice": choices[name], "bound": self.bound(task), "asked": asked}
+            now = {"choice": choices[name], "bound": loaded_with(loaded_record(task)), "asked": asked}
             self.manifest.tasks[name] = entry.model_copy(update=now)
 
     def places(self, task: Task, choice: Choice | None = None) -> Sequence[int]:
@@ -293,64 +263,21 @@ class Run:
         """
         return chosen_documents(task, choice or self.state(task.task_name).choice)
 
-    def outcomes(self, task: str) -> OutcomeLog:
-        """The outcomes of a task as this process reads and writes them."""
-        return OutcomeLog(self.files.responses, task, binding=self.state(task).bound)
-
-    def bound(self, task: Task) -> Binding:
-        """Whose outcomes are those that are asked for now."""
-        return self.manifest.identity.bound(**loaded_with(loaded_record(task)))
-
-    def answered_documents(self, task: str) -> set[str]:
-        """Keys of the documents that have an answer; none where a file of outcomes is damaged."""
-        try:
-            outcomes = read_outcomes(self.files.responses, task)
-            return {stored.document for stored in outcomes if isinstance(stored.entry, Answer)}
-        except MedtasksError:  # said when the task's turn comes
-            return set()
-
     # ------------------------------------------------------------------ scores
 
-    def finish_task(self, task: Task) -> TaskEntry:
-        """What follows when every document of a task has its answer: here, the score.
+    def keep_scores(
+        self,
+        task: Task,
+        outcome: TaskResult,
+        asked: Mapping[str, AskedPrompt],
+        answers: Mapping[str, Answer],
+    ) -> None:
+        """Write the results of one task.
 
-        Reads records of the run alone, so that another process may do it. The manifest is not written.
-
-        Returns:
-            The task's new state.
+        Args:
+            asked: document -> its request.
+            answers: document -> its answer.
         """
-        return self._scored(task, lambda: self.asked_records(task))
-
-    def _scored(self, task: Task, records: Callable[[], Records]) -> TaskEntry:
-        try:
-            n = self._score(task, records())
-        except MedtasksError as error:
-            return failed(error)
-        except Exception as error:  # any fault of one task must not cost the others
-            return failed(error)
-        return TaskEntry(state=TaskState.DONE, n=n)
-
-    def asked_records(self, task: Task) -> Records:
-        """What was sent and came back, from the files of the run."""
-        name = task.task_name
-        asked = list(read_prompts(self.files, name))
-        outcomes = read_outcomes(self.files.responses, name)
-        answers = {stored.key: stored.entry for stored in outcomes if isinstance(stored.entry, Answer)}
-        return records_of(asked, answers, with_shots=bool(task.config.num_fewshot))
-
-    def _score(self, task: Task, records: Records) -> int:
-        """Compute the metrics of one task from stored responses, and keep them."""
-        from medtasks_ext.runner.stored import StoredLM  # with lm-eval: reading a run does without
-
-        where = self.files.responses / f"{task.task_name}.jsonl"
-        stored = StoredLM(records.responses, records.prompts, where, records.likelihoods)
-        outcome = evaluate_task(stored, task, self.settings, self.state(task.task_name).choice)
-        assert outcome is not None
-        self.keep_scores(task, outcome, records)
-        return len(outcome.samples)
-
-    def keep_scores(self, task: Task, outcome: TaskResult, records: Records) -> None:
-        """Write the results of one task."""
         name = outcome.task
         dataset, strategy = self.registry.known(name)
         chosen = by_likelihood(strategy)  # a score of its own, and no paper's interval
@@ -363,8 +290,11 @@ class Run:
             intervals, resampled = task_intervals(outcome.samples, task.aggregation(), dataset.id, of_paper)
         else:
             metrics, intervals, estimate = drawn_results(outcome.samples, metrics, task.aggregation(), drawn)
-        traces = unknown_traces(records.responses.values(), asked=reasons(strategy))
-        self.files.write_samples(name, _recorded(outcome.samples, records.keys))
+        texts = (answer.text for answer in answers.values())
+        traces = unknown_traces(texts, asked=reasons(strategy))
+        cut = cut_counts(asked.values(), answers.values(), with_shots=bool(task.config.num_fewshot))
+        served = tuple(sorted({answer.model for answer in answers.values() if answer.model}))
+        self.files.write_samples(name, _recorded(outcome.samples, asked))
         save_resampled(self.files.resampled_file(name), resampled)
         save_document_scores(
             self.files.scores_file(name), document_scores(outcome.samples, score_statistic(dataset, strategy))
@@ -380,14 +310,14 @@ class Run:
                 "intervals": intervals,
                 "n": len(outcome.samples),
                 "loaded": self._as_asked(name, outcome.loaded),
-                "cut": dict(records.cut),
-                "tokens": dict(records.tokens) if records.tokens else None,
+                "cut": cut,
+                "tokens": token_counts(answers.values()),
                 "highest": None
                 if chosen
                 else highest_possible(
                     dataset, [cast("Document", sample["doc"]) for sample in outcome.samples]
                 ),
-                "conditions": self._conditions(task, outcome, records).record(),
+                "conditions": self._conditions(task, outcome, served, cut).record(),
                 "config": without_login(outcome.config),
             },
         )
@@ -395,41 +325,35 @@ class Run:
     def _as_asked(self, name: str, loaded: LoadedRecord) -> LoadedRecord:
         """What was loaded to score a task; where its words have changed since, with the words asked."""
         bound = self.state(name).bound
-        if bound is None or bound.prompt_hash in ("", loaded.get("prompt_hash")):
+        if bound.get("prompt_hash", "") in ("", loaded.get("prompt_hash")):
             return loaded
         here = {key: value for key, value in loaded.items() if not key.startswith("artefact")}
-        return cast("LoadedRecord", here | asked_with(bound))
+        return cast("LoadedRecord", here | bound)
 
-    def _conditions(self, task: Task, outcome: TaskResult, records: Records) -> Conditions:
+    def _conditions(
+        self, task: Task, outcome: TaskResult, served: tuple[str, ...], cut: Mapping[str, int]
+    ) -> Conditions:
         name, loaded = outcome.task, self._as_asked(outcome.task, outcome.loaded)
         dataset, strategy = self.registry.known(name)
         sessions, metrics = self.manifest.sessions, outcome.metrics
         k = int(task.config.num_fewshot or 0)
-        return task_conditions(
-            AskedConditions(
-                suite=dataset.metadata.suite,
-                dataset=dataset.id,
-                strategy=asked_strategy(strategy, k),
-                version=outcome.version,
-                rows=Rows(
-                    source="synthetic" if "SAMPLE_DATA" in metrics else None,
-                    n_of_suite=dataset.n_documents,
-                    documents=self.state(name).choice.words,
-                ),
-                shots=Shots(hash=pool_hash(task, k) if k else None),
-                context=self.manifest.context,
-                seed=self.manifest.identity.model["model_args"].get("seed"),
-            ),
-            Observed(
-                n=len(outcome.samples),
-                own_words_instead=self.settings.prompts != "own" and loaded["instruction"] != "official",
-                served=records.served,
-                versions=_distinct(item.versions for item in sessions) or (self.manifest.versions,),
-                engines=_distinct(item.engine for item in sessions if item.engine),
-            ).counted(records.cut),
-            run_conditions(self.manifest.record()),
-            loaded,
-            without_login(outcome.config),
+        known = task_conditions(run_conditions(self.manifest.record()), loaded, without_login(outcome.config))
+        return replace(
+            known,
+            dataset=dataset.id,
+            strategy=asked_strategy(strategy, k),
+            version=outcome.version,
+            source="synthetic" if "SAMPLE_DATA" in metrics else known.source,
+            n_of_suite=dataset.n_documents,
+            documents=self.state(name).choice.words,
+            examples=pool_hash(task, k) if k else None,
+            context=self.manifest.context,
+            seed=self.manifest.identity.model["model_args"].get("seed"),
+            n=len(outcome.samples),
+            served=served,
+            versions=_distinct(item.versions for item in sessions) or (self.manifest.versions,),
+            engines=_distinct(item.engine for item in sessions if item.engine),
+            **cast("dict[str, Any]", cut),
         )
 
     def rescore(self, report: Callable[[str, str], None]) -> None:
@@ -441,54 +365,53 @@ class Run:
             self.note_result(name, self.rescored(name), report)
 
     def rescored(self, name: str) -> TaskEntry:
-        """Compute the metrics of a task again; returns its new state. The manifest is not written."""
+        """Compute the metrics of a task from what is stored; its new state. The manifest is not written."""
+        from medtasks_ext.runner.stored import StoredLM  # with lm-eval: reading a run does without
+
         try:
             task = build_task(self.registry, name, self.settings_of(name))
-        except MedtasksError as error:
+            asked = self._asked_of(task)
+            known = self.answers.known(item.key for item in asked.values())
+            answers = {document: known[item.key] for document, item in asked.items() if item.key in known}
+            prompts = {document: item.argument for document, item in asked.items() if item.prompt}
+            model = StoredLM(answers, prompts, self.files.answers)
+            outcome = evaluate_task(model, task, self.settings, self.state(name).choice)
+            assert outcome is not None
+            self.keep_scores(task, outcome, asked, answers)
+        except Exception as error:  # any fault of one task must not cost the others
             return failed(error)
-        if self.files.asked_file(name).is_file():  # answered, and never scored
-            return self.finish_task(task)
-        return self._scored(task, lambda: self._stored_records(name, task))
+        return TaskEntry(state=TaskState.DONE, n=len(outcome.samples))
 
-    def _stored_records(self, task: str, built: Task) -> Records:
-        """The records of a task that was scored before: prompts from its samples, answers as stored."""
-        asked = self._asked_before(task)
-        chosen = {document_key(built.eval_docs[place]) for place in self.places(built)}
-        answers: dict[str, Answer] = {}
-        last: dict[str, str] = {}  # of runs that did not keep the keys
-        for stored in read_outcomes(self.files.responses, task):
-            if isinstance(stored.entry, Answer):
-                answers[stored.key] = stored.entry
-                if stored.document in chosen:
-                    last[stored.document] = stored.key
-        for document, item in asked.items():
-            last[document] = item.key or last.get(document, "")
-        by_document = {document: answers[key] for document, key in last.items() if key in answers}
-        scored = self.files.read_task(task) if self.files.task_file(task).is_file() else None
-        return Records(
-            responses={document: answer.text for document, answer in by_document.items()},
-            prompts={document: item.argument for document, item in asked.items()},
-            keys=last,
-            cut=(scored and scored.get("cut")) or {},
-            tokens=scored and scored.get("tokens"),
-            served=tuple(sorted({answer.model for answer in by_document.values() if answer.model})),
-            likelihoods=_likelihoods(by_document),
-        )
+    def _asked_of(self, task: Task) -> dict[str, AskedPrompt]:
+        """What the chosen documents were asked last; the prompt is empty where nobody knows it any more."""
+        known, before = self.answers.asked.get(task.task_name, {}), self._asked_before(task.task_name)
+        asked: dict[str, AskedPrompt] = {}
+        for document in (document_key(task.eval_docs[place]) for place in self.places(task)):
+            if (last := known.get(document)) is not None:
+                item = before.get(document)
+                same = item is not None and item.key in ("", last.key)
+                prompt, options = (item.prompt, item.options) if item and same else ("", ())
+                asked[document] = AskedPrompt(last.key, document, prompt, last.cut, options)
+        return asked
 
-    def sent_requests(self, name: str, task: Task | None) -> dict[str, Request]:
-        """The requests of a task that its prompts file, or later its samples, hold, by key and by document.
+    def sent_requests(
+        self, name: str, documents: Iterable[str], builder: RequestBuilder | None
+    ) -> dict[str, Request]:
+        """Document -> its request as it was sent, where its samples hold it, or as it is built now.
 
         Args:
-            task: built; None where it is done, or not asked now.
+            builder: of the task; None where it is not asked now.
         """
         stored = self.files.read_task(name)["config"] if self.is_done(name) else {}
-        settings = stored.get("generation_kwargs") or (task and task.config.generation_kwargs) or {}
-        return {
-            key: Request(item.key, name, item.document, item.prompt, settings, options=item.options)
-            for item in (*self._asked_before(name).values(), *read_prompts(self.files, name))
+        settings, before = stored.get("generation_kwargs") or {}, self._asked_before(name)
+        found = {
+            document: Request(item.key, name, document, item.prompt, settings, options=item.options)
+            for document, item in before.items()
             if item.options or "max_gen_toks" in settings
-            for key in (item.document, item.key)
         }
+        if builder is not None:
+            found |= builder.requests(set(documents) - found.keys())
+        return found
 
     def _asked_before(self, task: str) -> dict[str, AskedPrompt]:
         by_document: dict[str, AskedPrompt] = {}
@@ -512,9 +435,7 @@ class Run:
 
     def note_end(self, task: str, entry: TaskEntry) -> None:
         """Put what became of a task with all its answers into the manifest."""
-        self.note(task, entry, "generated", "seconds", "sealed")
-        if entry.state is TaskState.DONE:  # the samples hold the prompts now, and nobody scores it once more
-            remove(self.files.asked_file(task))
+        self.note(task, entry, "generated", "seconds")
 
     def note_result(self, task: str, entry: TaskEntry, report: Callable[[str, str], None]) -> None:
         """Put what became of a task into the manifest."""
@@ -651,34 +572,6 @@ def failed(error: Exception) -> TaskEntry:
     )
 
 
-def records_of(asked: Sequence[AskedPrompt], answers: Mapping[str, Answer], *, with_shots: bool) -> Records:
-    """What a task is scored from.
-
-    Args:
-        answers: key of a request -> its last answer.
-        with_shots: whether prompts carry shots where they fit.
-    """
-    by_document = {item.document: answers[item.key] for item in asked if item.key in answers}
-    return Records(
-        responses={document: answer.text for document, answer in by_document.items()},
-        prompts={item.document: _readable(item) for item in asked},
-        keys={item.document: item.key for item in asked},
-        cut=cut_counts(asked, by_document.values(), with_shots=with_shots),
-        tokens=token_counts(by_document.values()),
-        served=tuple(sorted({answer.model for answer in by_document.values() if answer.model})),
-        likelihoods=_likelihoods(by_document),
-    )
-
-
-def _likelihoods(answers: Mapping[str, Answer]) -> dict[str, Sequence[Likelihood]]:
-    return {document: answer.likelihoods for document, answer in answers.items() if answer.likelihoods}
-
-
-def _readable(item: AskedPrompt) -> Any:
-    argument = item.argument
-    return readable(argument) if isinstance(argument, str) else argument
-
-
 def cut_counts(
     asked: Iterable[AskedPrompt], answers: Iterable[Answer], *, with_shots: bool
 ) -> dict[str, int]:
@@ -711,7 +604,7 @@ def token_counts(answers: Iterable[Answer]) -> dict[str, int] | None:
     return {**total, **({"cached": sum(known)} if known and len(known) == len(cached) else {})}
 
 
-def _recorded(samples: Sequence[Sample], keys: Mapping[str, str]) -> Iterable[Sample]:
+def _recorded(samples: Sequence[Sample], asked: Mapping[str, AskedPrompt]) -> Iterable[Sample]:
     """lm-eval's records with the key of each request; generation settings may hold a header."""
     for sample in samples:
         recorded: Sample = {**sample}
@@ -720,8 +613,8 @@ def _recorded(samples: Sequence[Sample], keys: Mapping[str, str]) -> Iterable[Sa
         ]
         # a key follows from what is recorded, or is not recorded
         plain = all(settings == dropped_secrets(settings) for _, settings in sample["arguments"])
-        if (key := keys.get(document_key(sample["doc"]))) and plain:
-            recorded["request"] = key
+        if (item := asked.get(document_key(sample["doc"]))) and plain:
+            recorded["request"] = item.key
         yield recorded
 
 
@@ -774,11 +667,6 @@ def loaded_record(task: Task) -> LoadedRecord:
 def loaded_with(loaded: LoadedRecord) -> dict[str, str]:
     """What outcomes are bound to of what was loaded."""
     return {name: str(loaded.get(name, "")) for name in BOUND_TO}
-
-
-def asked_with(bound: Binding) -> dict[str, str]:
-    """The rows and words that outcomes are bound to."""
-    return {name: getattr(bound, name) for name in BOUND_TO}
 
 
 def build_tasks(

@@ -14,7 +14,7 @@ from itertools import islice
 
 from medtasks_ext.engines.records import Prompt
 from medtasks_ext.prompts.counting import shared_characters
-from medtasks_ext.runner.work import RunWork
+from medtasks_ext.runner.work import Work
 
 #: Characters of a record's own that two prompts have to share, some 500 tokens.
 LONG = 2000
@@ -22,10 +22,10 @@ LONG = 2000
 LOOKED_AT = 2
 
 #: The prompt for the document at a place of a task's test file.
-PromptAt = Callable[[RunWork, int], Prompt]
+PromptAt = Callable[[Work, int], Prompt]
 
 
-def in_turn(works: Iterable[RunWork], prompt_at: PromptAt) -> Iterator[list[RunWork]]:
+def in_turn(works: Iterable[Work], prompt_at: PromptAt) -> Iterator[list[Work]]:
     """Tasks in their order, those that are asked in turn together, where the first of them stands.
 
     Prompts are built when a task's turn comes, not before.
@@ -45,7 +45,7 @@ class Turns:
         works: the tasks in their order.
     """
 
-    def __init__(self, works: Sequence[RunWork]) -> None:
+    def __init__(self, works: Sequence[Work]) -> None:
         self.name = works[0].name  # of the first
         self._at: dict[str, tuple[int, int]] = {work.name: (-1, n) for n, work in enumerate(works)}
         self._moved = threading.Condition()
@@ -70,19 +70,19 @@ def _text(prompt: Prompt) -> str:
     return "\x1e".join(f"{turn['role']}\x1f{turn['content']}" for turn in prompt)
 
 
-def _alike(one: RunWork, other: RunWork) -> bool:
+def _alike(one: Work, other: Work) -> bool:
     """Whether two tasks may share records: of one dataset, with as many examples."""
     datasets, shots = zip(*(_asked(work) for work in (one, other)), strict=True)
     return datasets[0] is not None and datasets[0] == datasets[1] and shots[0] == shots[1]
 
 
-def _asked(work: RunWork) -> tuple[str | None, int]:
+def _asked(work: Work) -> tuple[str | None, int]:
     assert work.task is not None
     given = getattr(work.task, "dataset_given", None)  # a task of another class has none
     return given.id if given else None, int(work.task.config.num_fewshot or 0)
 
 
-def _share(one: RunWork, other: RunWork, prompt_at: PromptAt) -> bool:
+def _share(one: Work, other: Work, prompt_at: PromptAt) -> bool:
     asked = set(other.places)
     places: Sequence[int] = list(islice((place for place in one.places if place in asked), LOOKED_AT))
     try:

@@ -1,57 +1,32 @@
 """What a run's folder holds: typed records with one reader and one writer.
 
-RUN/run.json               the manifest: whose responses these are, the state of every task
-RUN/responses/TASK.jsonl   every outcome, appended as it comes, each line chained to the one before it; the
-                           first says whose they are
-RUN/prompts/TASK.jsonl     prompts as they were sent, until the task is scored
+RUN/run.json               the manifest: whose responses these are, what each task was asked, its state
+RUN/answers.jsonl          every outcome, appended as it comes, and which hosts got text (`run.store`)
 RUN/tasks/TASK.json        metrics, their intervals, conditions, configuration and what was loaded
 RUN/tasks/TASK.npy         its score on each bootstrap resample, for the intervals of groups
 RUN/tasks/TASK.parquet     what each document contributed to the score; no text
-RUN/samples_TASK.jsonl     lm-eval's record per document
+RUN/samples_TASK.jsonl     lm-eval's record per document, with the prompt as it was sent
 RUN/results.json           all finished tasks together, in lm-eval's layout
-RUN/judgements/answers.jsonl  what judges said (`run.store`)
-RUN/sent.jsonl             which host got text of which dataset
+RUN/judgements/answers.jsonl  what judges said
 RUN/sha256sums.txt         the hash of every file when the last call ended
-RUN/.lease                 the process that writes to the folder
+RUN/.writing.lock          the process that writes to the folder
 
 What is promised:
 
 - A killed run loses only what was under way: lines are on the disk within a second, and the same command
   asks for the rest.
-- One process writes. On one machine only the lease of a dead process is taken over; that of another machine
-  after 90 seconds without a sign of life.
+- One process writes. On one machine only the lock of a dead process is taken over; that of another machine
+  after a minute without a sign of life.
 - An answer is never attributed to another model: the key of a request holds model, revision, adapter,
   quantisation, template, wording, decoding, context.
-- A change of a file shows: lines of outcomes are chained, and every file stands in `sha256sums.txt`.
+- A change of a file shows: a line of outcomes holds a hash of itself, and every file stands in
+  `sha256sums.txt`.
 - Files that are not open are their owner's alone (0700, 0600). No file holds a key or password.
 
 Every command that reads a folder names what somebody changed there, unless the hashes were made anew as well:
 then only a copy that somebody kept tells.
 """
 
-from medtasks_ext.runs.lease import Lease
 from medtasks_ext.runs.manifest import RUN_SCHEMA, Identity, Manifest, Session, TaskEntry, TaskState
-from medtasks_ext.runs.outcomes import (
-    Binding,
-    Intent,
-    OutcomeLog,
-    Seal,
-    Stored,
-    read_outcomes,
-)
 
-__all__ = [
-    "RUN_SCHEMA",
-    "Binding",
-    "Identity",
-    "Intent",
-    "Lease",
-    "Manifest",
-    "OutcomeLog",
-    "Seal",
-    "Session",
-    "Stored",
-    "TaskEntry",
-    "TaskState",
-    "read_outcomes",
-]
+__all__ = ["RUN_SCHEMA", "Identity", "Manifest", "Session", "TaskEntry", "TaskState"]

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json, write_lines
-from medtasks_ext.runs.chain import sealed_head
-from medtasks_ext.runs.manifest import FILE, TaskEntry
+from medtasks_ext.runs.manifest import FILE
 from medtasks_ext.runs.samples import read_samples
 
 if TYPE_CHECKING:
@@ -31,8 +30,9 @@ class RunFolder:
         return self.path / FILE
 
     @property
-    def responses(self) -> Path:
-        return self.path / "responses"
+    def answers(self) -> Path:
+        """Outcomes; those of other machines stand beside it."""
+        return self.path / "answers.jsonl"
 
     @property
     def judgements(self) -> Path:
@@ -42,10 +42,6 @@ class RunFolder:
     def tasks(self) -> Path:
         """Results of tasks, and what they stand on."""
         return self.path / "tasks"
-
-    def asked_file(self, task: str) -> Path:
-        """Requests of a task as they were sent, until the task is scored."""
-        return self.path / "prompts" / f"{task}.jsonl"
 
     def task_file(self, task: str) -> Path:
         return self.tasks / f"{task}.json"
@@ -70,19 +66,8 @@ class RunFolder:
         return self.judgements / f"{task}.json"
 
     @property
-    def ratings_file(self) -> Path:
-        """Clinicians' ratings of its answers."""
-        return self.judgements / "clinicians.csv"
-
-    @property
     def agreement_file(self) -> Path:
         return self.judgements / "agreement.json"
-
-    def is_sealed(self, entry: TaskEntry) -> bool:
-        return all(sealed_head(self.responses / name, seal) for name, seal in entry.sealed.items())
-
-    def has_outcomes(self) -> bool:
-        return any(file.stat().st_size for file in self.responses.glob("*.jsonl"))
 
     def read_task(self, task: str) -> TaskRecord:
         record: TaskRecord = read_json(self.task_file(task))

@@ -26,16 +26,14 @@ from medtasks_ext.engines.described import EngineRecord
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.registry.yamlfile import Config
-from medtasks_ext.runs.chain import Seal
 from medtasks_ext.runs.choice import Choice
-from medtasks_ext.runs.conditions import is_harmless
-from medtasks_ext.runs.outcomes import Binding
 from medtasks_ext.runs.secrets import dropped_secrets
+from medtasks_ext.runs.settings import is_harmless
 from medtasks_ext.strict import faults_of
 
 FILE = "run.json"
 #: Schema of the manifest that this version writes and reads.
-RUN_SCHEMA = 5
+RUN_SCHEMA = 6
 
 #: Names of tasks: files are called by them, with endings; most file systems take 255 bytes.
 _NAME, _LONGEST = re.compile(r"[\w|@,=:+-][\w|@,=:+. -]*"), 200
@@ -63,7 +61,8 @@ class TaskEntry(_Record):
     state: TaskState = TaskState.WAITING
     #: documents that the last call which asked or scored it chose; what is said here is of them
     choice: Choice = Choice()
-    bound: Binding | None = None  # whose the outcomes are that the last call asked for
+    #: the rows and words that the last call asked about: their origin and hashes
+    bound: dict[str, str] = Field(default_factory=dict)
     asked: int | None = None  # documents that the last call which asked it chose
     n: int | None = None  # documents of a finished task
     generated: int | None = None  # answers that the last call asked for
@@ -72,8 +71,6 @@ class TaskEntry(_Record):
     reason: str = ""  # of the faults that are most frequent, in words
     error: str = ""  # why the task failed or is missing
     traceback: str = ""
-    #: name of a file of outcomes -> its lines, bytes and head when the task was last complete
-    sealed: dict[str, Seal] = Field(default_factory=dict)
 
 
 class Identity(_Record):
@@ -110,15 +107,6 @@ class Identity(_Record):
         """Of the model alone: a part of the key of every request."""
         return sha256(json.dumps(self.model, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
-    @property
-    def whole(self) -> str:
-        """Of model and settings: in the first line of its files."""
-        content = json.dumps([self.model, self.settings], sort_keys=True, default=str)
-        return sha256(content.encode()).hexdigest()[:32]
-
-    def bound(self, **asked: str) -> Binding:
-        return Binding(self.whole, self.model_name, **asked)
-
 
 def identity_of(model: str, arguments: Mapping[str, Any], settings: Mapping[str, Any]) -> Identity:
     """Its arguments without those of place, speed and login."""
@@ -148,12 +136,6 @@ class Session(_Record):
     engine: EngineRecord | None = None  # what the loaded model says of itself; None where none was loaded
 
 
-class Batch(_Record):
-    written: str = Field(default_factory=lambda: time.strftime("%Y-%m-%dT%H:%M:%S"))  # local time
-    file: str  # as the user named it; above the limits of one file, several with numbers in their names
-    requests: int  # in it
-
-
 class Manifest(_Record):
     #: of the folder
     schema_version: int = Field(
@@ -175,8 +157,7 @@ class Manifest(_Record):
     #: task -> in whose words the run began to ask it; it goes on in the same
     wording: dict[str, str] = Field(default_factory=dict)
     sessions: list[Session] = Field(default_factory=list)
-    batches: list[Batch] = Field(default_factory=list)  # requests that were written to files
-    #: that calls permitted to receive text that is not open (`sent.jsonl` says which did)
+    #: that calls permitted to receive text that is not open
     allowed_hosts: list[str] = Field(default_factory=list)
 
     @field_validator("tasks")

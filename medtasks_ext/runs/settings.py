@@ -24,18 +24,12 @@ from medtasks_ext.registry.yamlfile import read_yaml
 class Effect(Enum):
     """What a setting can do to a score."""
 
-    #: nothing, whatever its value
-    HARMLESS = "harmless"
-    #: another field of the record says it
-    SAID = "said"
-    #: rounding alone: it is recorded and named, and makes two results `close`
-    CLOSE = "close"
-    #: it is part of which model was asked: it is named with the model, and makes two results `close`
-    MODEL = "model"
-    #: something where answers are drawn, and nothing where the likeliest ones are taken
-    DRAWS = "draws"
-    #: it moves a score
-    MOVES = "moves"
+    HARMLESS = "harmless"  # nothing, whatever its value
+    SAID = "said"  # another field of the record says it
+    ROUNDS = "rounds"  # rounding alone: it is recorded and named
+    MODEL = "model"  # it is part of which model was asked, and is named with the model
+    DRAWS = "draws"  # something where answers are drawn, and nothing where the likeliest ones are taken
+    MOVES = "moves"  # it moves a score
 
 
 #: Where a setting is given: generation (`--gen_kwargs`, a task's `generation_kwargs`), `--model_args`,
@@ -45,16 +39,9 @@ Place = Literal["generation", "model", "flag", "template"]
 
 @dataclass(frozen=True)
 class Setting:
-    """A line of the list.
-
-    Attributes:
-        names: keys, for which all the same holds.
-        values: those that change nothing: the engines' own defaults.
-        untried: why no test compares answers with and without it; empty where one does.
-    """
+    """A line of the list, as its file explains it."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
-
     names: tuple[str, ...]
     effect: Effect
     why: str
@@ -62,14 +49,12 @@ class Setting:
     untried: str = ""
 
 
-#: The list, as its file has it.
 LISTS = TypeAdapter(Mapping[Place, tuple[Setting, ...]]).validate_python(
     read_yaml(Path(__file__).with_suffix(".yaml"))
 )
-#: no value
-UNSET: tuple[Any, ...] = (None, "", [], {}, False)
-#: Arguments whose value holds settings of templates.
-NESTED = ("chat_template_args", "chat_template_kwargs")
+#: Arguments whose value holds settings of templates, and what it is where it holds none.
+_NESTED = ("chat_template_args", "chat_template_kwargs")
+_UNSET: tuple[Any, ...] = (None, "", [], {}, False)
 
 
 @lru_cache(maxsize=1)
@@ -83,6 +68,12 @@ def is_known(name: str) -> bool:
 
 def setting_of(place: Place, name: str) -> Setting | None:
     return _by_name().get((place, name))
+
+
+def is_harmless(argument: str) -> bool:
+    """Whether a model argument moves no score, whatever its value: where and how fast a model answers."""
+    line = setting_of("model", argument)
+    return line is not None and line.effect is Effect.HARMLESS
 
 
 def effect(place: Place, name: str, value: Any) -> Effect:
@@ -101,14 +92,13 @@ def with_effect(place: Place, values: Mapping[str, Any], *effects: Effect) -> di
 
 def _each(place: Place, values: Mapping[str, Any]) -> Iterator[tuple[Place, str, Any]]:
     for name, value in values.items():
-        inner = read_value(value) if name in NESTED else None
+        inner = read_value(value) if name in _NESTED else None
         if isinstance(inner, Mapping):
             yield from (("template", str(key), item) for key, item in inner.items())
-        elif name in NESTED:
-            if not _is_one_of(value, UNSET):
-                yield "template", name, value
-        else:
+        elif name not in _NESTED:
             yield place, name, value
+        elif not _is_one_of(value, _UNSET):
+            yield "template", name, value
 
 
 def read_value(value: Any) -> Any:
@@ -116,10 +106,9 @@ def read_value(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     text = value.strip()
-    if text.lower() in ("none", "null"):
-        return None
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
+    words = {"none": None, "null": None, "true": True, "false": False}
+    if text.lower() in words:
+        return words[text.lower()]
     for read in (json.loads, ast.literal_eval):
         try:
             return read(text)

@@ -18,7 +18,6 @@ from pathlib import Path
 
 from medtasks_ext.atomic import atomic_file, check_all_regular, remove
 from medtasks_ext.errors import MedtasksError, some
-from medtasks_ext.runs.lease import Lease
 from medtasks_ext.runs.manifest import FILE as MANIFEST
 
 FILE = "sha256sums.txt"
@@ -62,25 +61,16 @@ def refuse_changed(folder: Path) -> None:
 
 
 @contextmanager
-def working_in(folder: Path, what: str, *, private: bool = False) -> Iterator[None]:
-    """Within it, this process alone writes to a run's folder; at its end the hashes are written.
-
-    A process that has lost the folder writes none.
-
-    Args:
-        what: the command, for the message that others get.
-        private: the folder is made its owner's alone, since it gets text that is not open.
-    """
-    check_all_regular(folder)
-    with Lease(folder, what, private=private):
-        stated = _stated(folder)
-        before = {} if stated is None else _there(folder)
-        remove(folder / FILE)
-        try:
-            yield
-        finally:
-            with suppress(MedtasksError):  # what ended the call says more; the folder is interrupted
-                _write(folder, stated, before)
+def hashed(folder: Path) -> Iterator[None]:
+    """Within it, a run's folder changes; at its end the hashes are written."""
+    stated = _stated(folder)
+    before = {} if stated is None else _there(folder)
+    remove(folder / FILE)
+    try:
+        yield
+    finally:
+        with suppress(MedtasksError):  # what ended the call says more; the folder is interrupted
+            _write(folder, stated, before)
 
 
 def _write(folder: Path, stated: Mapping[str, str] | None, before: Mapping[str, str]) -> None:

@@ -126,11 +126,6 @@ def of_tasks(
     return Interval(float(low[0]), float(high[0]), any(item.rough for item in known))
 
 
-def width_as_sd(interval: Interval) -> float:
-    """The standard deviation whose normal interval has this width."""
-    return (interval.high - interval.low) / (2 * Z)
-
-
 def of_shares(parts: ArrayLike, wholes: ArrayLike | None = None) -> Interval | None:
     """The interval of a share that is counted in independent units; None for fewer than two.
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from medtasks_ext.jsonfile import read_json
 from medtasks_ext.judge.cases import Case, JudgedTask
-from medtasks_ext.stats.agreement import spearman
 from medtasks_ext.stats.bootstrap import percentile_interval, resampling_weights
 from medtasks_ext.studies.said import Said, rubric_of
 
@@ -46,22 +45,15 @@ def gold_tables(
         for case in task.cases:
             if votes := [by["reference"] for by in said[task.name, case.document].values()]:
                 flags[case.document] = 2 * sum(votes) < len(votes)
-        scores = {}
         for name, folder in runs.items():
             path = folder.judged_file(task.name)
             documents = read_json(path)["documents"] if path.is_file() else []
             if by := {item["document"]: item["score"] for item in documents if item["score"] is not None}:
-                scores[name] = by
                 row = _by_reference(task.name, by, flags)
                 tables["scores"].append({"task": task.name, "run": name, **row})
-        shared = sorted(set(flags).intersection(*map(set, scores.values()))) if len(scores) > 1 else []
-        kept, means = [document for document in shared if not flags[document]], []
-        for members in filter(None, (shared, kept)):
-            means.append([float(np.mean([by[name] for name in members])) for by in scores.values()])
         n = {"documents": len(flags), "flagged": sum(flags.values()), "missing": len(task.cases) - len(flags)}
         percent = 100 * n["flagged"] / len(flags) if flags else None
-        rho = spearman(*means) if len(means) == 2 else None
-        tables["tasks"].append({"task": task.name, **n, "percent": percent, "rank_correlation": rho})
+        tables["tasks"].append({"task": task.name, **n, "percent": percent})
         rows = [{"task": task.name, "document": name, "flagged": int(flag)} for name, flag in flags.items()]
         tables["flags"] += rows
     return tables

@@ -101,28 +101,9 @@ def decisions_about(cases: Mapping[str, Case], path: Path) -> Decisions:
     return decisions
 
 
-def groups_by_question(cases: Iterable[Case]) -> dict[str, str]:
-    """Case id -> the smallest id of its group; cases of one group ask the same.
-
-    Two cases ask the same where their questions read the same (blanks and case aside) or where they are
-    about one document of a task.
-    """
-    parent: dict[Any, Any] = {}
-
-    def root(node: Any) -> Any:
-        while parent.setdefault(node, node) != node:
-            node = parent[node]
-        return node
-
-    ordered = sorted(cases, key=lambda case: str(case["id"]))
-    for case in ordered:
-        marks = [("question", "".join(case["question"].split()).casefold())]
-        marks += [(case["task"], case["document"], "")] if case["document"] else []  # type: ignore[list-item]
-        for mark in marks:
-            both = (root(case["id"]), root(mark))
-            one, other = sorted(both, key=lambda node: (isinstance(node, tuple), node))
-            parent[other] = one
-    return {case["id"]: root(case["id"]) for case in ordered}
+def question_of(case: Case) -> str:
+    """What cases that ask the same have in common: the question without blanks and case."""
+    return "".join(case["question"].split()).casefold()
 
 
 def split_by_question(
@@ -139,15 +120,14 @@ def split_by_question(
     for name, case in cases.items():
         if of := {point: decisions[name, point] for point in case["points"] if (name, point) in decisions}:
             used[name] = {**case, "decisions": of}
-    groups = groups_by_question(used.values())
-    order = sorted(set(groups.values()), key=lambda group: random_rank(seed, group))
+    order = sorted(set(map(question_of, used.values())), key=lambda question: random_rank(seed, question))
     if len(order) < 2:
         what, remedy = "one question cannot be split", "give cases of several questions"
         raise MedtasksError(what, where="cases", remedy=remedy)
     held_out = set(order[: min(max(round(test_share * len(order)), 1), len(order) - 1)])
     ranked = sorted(used.values(), key=lambda case: random_rank(seed, case["id"]))
-    test = [case for case in ranked if groups[case["id"]] in held_out]
-    return {"train": [case for case in ranked if groups[case["id"]] not in held_out], "test": test}
+    test = [case for case in ranked if question_of(case) in held_out]
+    return {"train": [case for case in ranked if question_of(case) not in held_out], "test": test}
 
 
 def training_rows(cases: Iterable[Case], seed: int) -> list[dict[str, Any]]:
@@ -170,7 +150,7 @@ def write_split(
     folder.mkdir(parents=True, exist_ok=True)
     sides = []
     for side, cases in split.items():
-        rows, n = training_rows(cases, seed), len(set(groups_by_question(cases).values()))
+        rows, n = training_rows(cases, seed), len(set(map(question_of, cases)))
         write_lines(folder / f"{side}.jsonl", rows)
         met = sum(sum(case["decisions"].values()) for case in cases)
         counts = {"questions": n, "answers": len(cases), "points": len(rows), "met": met}

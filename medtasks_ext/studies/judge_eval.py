@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from medtasks_ext.stats.bootstrap import resample
 from medtasks_ext.stats.counts import Counts, by_unit
 from medtasks_ext.stats.intervals import intervals_of
 from medtasks_ext.stats.statistic import Array, Statistic, as_they_are, f1_scores, ratios
-from medtasks_ext.studies.judge_data import Case, Decisions, groups_by_question
+from medtasks_ext.studies.judge_data import Case, Decisions, question_of
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
@@ -67,32 +66,18 @@ def evaluate(
     Whole questions are resampled, with all their points.
     """
     keys = sorted(key for key in expert if key in judge)
-    groups = groups_by_question(cases.values())
     rows = [
         (t and g, not t and g, t and not g, not t and not g)
         for t, g in ((expert[key], judge[key]) for key in keys)
     ]
-    units = [groups[case] for case, _ in keys]
+    units = [question_of(cases[case]) for case, _ in keys]
     n = {"judge": name, "n": len(keys), "of": len(expert), "questions": len(set(units))}
     figures = measured(rows, units, OF_COUNTS) if rows else []
-    values = _values([expert[key] for key in keys], [judge[key] for key in keys]) if rows else {}
-    figures = [{**row, "value": values[row["measure"]]} for row in figures]
+    tp, fp, fn, tn = np.sum(rows, axis=0) if rows else (0, 0, 0, 0)
+    defined = {"precision": tp + fp, "recall": tp + fn, "F1": tp + fp + fn, "kappa": max(tp, tn) < len(rows)}
+    figures = [row if defined.get(row["measure"], True) else {**row, "value": None} for row in figures]
     points = {"measure": "points", "value": None, "low": None, "high": None}
     return [{**n, **figure} for figure in (*figures, points)]
-
-
-def _values(truth: Sequence[bool], given: Sequence[bool]) -> dict[str, float | None]:
-    """scikit-learn's values; None where one is undefined."""
-    from sklearn.metrics import accuracy_score, cohen_kappa_score, precision_recall_fscore_support
-
-    labels = [False, True]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        three = precision_recall_fscore_support(
-            truth, given, labels=labels, pos_label=True, average="binary", zero_division=np.nan
-        )[:3]
-        values = (accuracy_score(truth, given), *three, cohen_kappa_score(truth, given, labels=labels))
-    return {name: None if np.isnan(one) else float(one) for name, one in zip(OF_COUNTS, values, strict=True)}
 
 
 def points_to_judge(

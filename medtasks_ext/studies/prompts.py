@@ -130,7 +130,7 @@ def select(folder: Path, entries: Sequence[Entry]) -> dict[str, Any]:
     for name, task in plan["tasks"].items():
         for entry in entries:
             item = entry.experiments.get(task)
-            whole = item and item.coverage.answers >= (item.coverage.here or 0) and item.covered >= 1
+            whole = item and item.n >= (item.conditions.n_here or 0) and item.covered >= 1
             if item is None or item.score is None or not whole:
                 what = f"has no score of candidate {name} on all rows"
                 remedy = f"run {task} with this model to the end; judged tasks need `medtasks judge`"

@@ -6,17 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.atomic import write_text
-from medtasks_ext.csvfile import csv_text, read_sheet
+from medtasks_ext.csvfile import read_sheet
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.judge.cases import response_hash
-from medtasks_ext.runs.folder import RunFolder
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.cases import JudgedTask
 
 COLUMNS = ("task", "document", "rater", "axis", "score")
-_KEPT = (*COLUMNS, "response")
 #: (run folder, task, document) -> rater -> axis -> score
 Ratings = dict[tuple[str, str, str], dict[str, dict[str, float]]]
 
@@ -80,36 +77,3 @@ def _fault(row: Mapping[str, Any], run: str, runs: Mapping[str, Any], task: Judg
     if not on_scale:
         return f"score {row['score']!r} is not on the scale {low:g} to {high:g}"
     return "" if row["rater"] else "no rater"
-
-
-def keep_ratings(ratings: Ratings, runs: Mapping[str, Sequence[JudgedTask]]) -> None:
-    """The next call compares with them without being told."""
-    for run, tasks in runs.items():
-        hashes = {(task.name, case.document): response_hash(case) for task in tasks for case in task.cases}
-        lines = [
-            (task, document, rater, axis, f"{score:g}", hashes[task, document])
-            for (name, task, document), by_rater in ratings.items()
-            for rater, axes in by_rater.items()
-            for axis, score in axes.items()
-            if name == run
-        ]
-        if lines:
-            write_text(RunFolder(Path(run)).ratings_file, csv_text([_KEPT, *lines]))
-
-
-def kept_ratings(runs: Mapping[str, Sequence[JudgedTask]]) -> tuple[Ratings, int]:
-    """What `keep_ratings` wrote of the tasks at hand, and how many rated answers are others now."""
-    ratings: Ratings = {}
-    changed = set()
-    for run, tasks in runs.items():
-        path, names = RunFolder(Path(run)).ratings_file, {task.name for task in tasks}
-        hashes = {(task.name, case.document): response_hash(case) for task in tasks for case in task.cases}
-        remedy = "give the ratings again: --ratings FILE"
-        for _, row in read_sheet(path, _KEPT, remedy=remedy) if path.is_file() else ():
-            place = (row["task"], row["document"])
-            if hashes.get(place) == row["response"]:
-                by_rater = ratings.setdefault((run, *place), {})
-                by_rater.setdefault(row["rater"], {})[row["axis"]] = float(row["score"])
-            elif row["task"] in names:
-                changed.add((run, *place))
-    return ratings, len(changed)

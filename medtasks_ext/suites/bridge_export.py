@@ -17,7 +17,7 @@ from medtasks_ext.atomic import write_text
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.strategies import asked_strategy, reasons, strategy_title
 from medtasks_ext.results.condition_words import GREEDY, decoding_words, difference_words, settings_words
-from medtasks_ext.results.conditions import Facts, comparable, facts, of_the_paper
+from medtasks_ext.results.conditions import Facts, facts, moving, of_the_paper
 from medtasks_ext.rows.spec import dataset_spec
 from medtasks_ext.runs.conditions import conditions_of
 from medtasks_ext.runs.folder import RunFolder
@@ -66,14 +66,14 @@ def export_run(
         try:
             stored = RunFolder(run).read_task(name)
             asked = facts(conditions_of(stored, entry.choice.words, run / name))
-            unlike = comparable(asked, facts(of_the_paper(dataset, strategy))).moving
+            unlike = moving(asked, facts(of_the_paper(dataset, strategy)))
             added = [difference_words(item) for item in unlike if item.field in _ADDED]
             official = dataset_spec(dataset).rows.official_name
             mode = _mode(run, name, strategy, stored, asked)
             for what, remedy in _refusals(entry.choice, stored["loaded"], added, official, own=own_words):
                 raise MedtasksError(f"{name} {what}", where=run, remedy=remedy)
             own = "" if stored["loaded"]["instruction"] == "official" else f"not {_IN_SUITES_WORDS}"
-            variant = settings_words(dict(asked.variant))
+            variant = settings_words(dict(asked["variant"]))
             notes = "; ".join(filter(None, (own, variant and f"the model with {variant}")))
             path = out / "result" / str(official) / model / f"{official}-{mode}.result.json"
             rows = [
@@ -124,7 +124,7 @@ def _mode(run: Path, name: str, strategy: str, stored: TaskRecord, conditions: F
         what = f"{name} was asked {strategy_title(asked)}, which the leaderboard does not take"
         remedy = "run the tasks without --num_fewshot; `…_5shot` is the task with five examples"
         raise MedtasksError(what, where=run, remedy=remedy)
-    decoding = decoding_words(conditions.decoding or ())
+    decoding = decoding_words(conditions["decoding"] or ())
     if decoding != GREEDY:
         what = f"{name} has sampled answers ({decoding}); the leaderboard takes greedy ones"
         raise MedtasksError(what, where=run, remedy="run it without --gen_kwargs")

@@ -11,7 +11,7 @@ from medtasks_ext.report import gather, payload
 from medtasks_ext.results.entries import Results
 from medtasks_ext.results.experiments import Entry, Experiment, Fault
 from medtasks_ext.results.published import published_entries
-from medtasks_ext.runs.conditions import Asked, Conditions, Observed, Rows, RunConditions, Wording
+from medtasks_ext.runs.conditions import Conditions
 from medtasks_ext.stats.bootstrap import RESAMPLES, percentile_interval
 
 MODELS = (
@@ -101,13 +101,9 @@ def made_entry(index: int = 0, strategies: tuple[str, ...] = STRATEGIES, sample:
                 intervals={"score": percentile_interval(draws)},
                 n=n,
                 conditions=Conditions(
-                    Asked(
-                        strategy=strategy,
-                        version="1-A",
-                        rows=Rows("synthetic" if sample else "suite", "hub", "4bc0", "77ab"),
-                        wording=Wording("own", hash="1f3a"),
-                    ),
-                    Observed(n=n, n_here=n, answers_cut=cut, inputs_cut=0),
+                    strategy=strategy, version="1-A", source="synthetic" if sample else "suite",
+                    origin="hub", revision="4bc0", rows="77ab", wording="own", prompt="1f3a", n=n, n_here=n,
+                    answers_cut=cut, inputs_cut=0,
                 ),
                 loaded={"n_test": n},
                 tokens=None if partial else {"input": n * 900, "output": n * 150},
@@ -115,7 +111,7 @@ def made_entry(index: int = 0, strategies: tuple[str, ...] = STRATEGIES, sample:
             )  # fmt: skip
     return Entry(
         model=name, label=label, kind="lm_eval" if partial else "medtasks",
-        conditions=RunConditions(decoding={"temperature": index // len(MODELS)}, documents=("all",)),
+        conditions=Conditions(decoding={"temperature": index // len(MODELS)}),
         experiments=experiments, notes=("the chat template refused a system turn",) if index == 1 else (),
         manifest={"tasks": {"clinicbench_ddi": {"state": "failed", "error": "out of memory"}}},
     )  # fmt: skip

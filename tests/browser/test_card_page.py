@@ -62,7 +62,7 @@ def test_tasks_left_out_are_a_number_on_the_card_and_a_folded_list_beside_it(med
     for item in SOME[3:]:  # a part of the suite's rows
         file = tmp_path / "run" / "tasks" / f"{item.id}.json"
         with edited_json(file) as record:
-            record["conditions"]["asked"]["rows"]["n_of_suite"] = 2 * item.n_documents
+            record["conditions"]["n_of_suite"] = 2 * item.n_documents
         hashed_anew(file)
     assert medtasks("card", "run", "-o", "card").code == 0
     fits(browser, tmp_path / "card")

@@ -42,7 +42,7 @@ def written(folder, kind):
     write_run(folder, "ORG/med-8b", like(MODEL, SOME[:20]), **official)
     for item in SOME[5:20]:
         with edited_json(folder / "tasks" / f"{item.id}.json") as record:
-            record["conditions"]["asked"]["wording"]["kind"] = "own"
+            record["conditions"]["wording"] = "own"
     return folder
 
 

@@ -216,7 +216,7 @@ def test_texts_from_the_data_stay_texts(show, report):
     other["title"] = other["entries"][0]["label"] = other["entries"][0]["model"] = HOSTILE
     facts = {HOSTILE: HOSTILE}
     other["entries"][0].update(notes=[HOSTILE], details=facts, settings=facts, price=HOSTILE)
-    other["differences"] = [{"text": HOSTILE}]
+    other["differences"] = [HOSTILE]
     other["faults"] = [{"where": HOSTILE, "what": HOSTILE, "remedy": HOSTILE}]
     other["axes"][1]["values"][0][1] = HOSTILE
     [dataset] = [item for item in other["datasets"] if item["id"] == "bridge_mie"]

@@ -4,6 +4,7 @@ from math import sqrt
 
 import pytest
 
+from medtasks_ext.stats.intervals import Interval, of_tasks, sample_sizes
 from tests.browser.report_page import (
     address_of,
     go,
@@ -49,14 +50,15 @@ def chosen(report, **filters):
 
 
 def expected(report, ids, strategy="zero_shot"):
-    """Label -> (mean, tasks, deviation of the mean or None) over these datasets."""
+    """Label -> (mean, tasks, interval by the rule of the report's groups or None) over these datasets."""
     rows, found = rows_of(report), {}
     for label in dict.fromkeys(entry["label"] for entry in report["entries"]):
         mine = [row for name in ids if (row := rows.get((label, strategy, name)))]
         if mine:
-            spreads = [row["sd"] for row in mine]
-            spread = None if None in spreads else sqrt(sum(sd**2 for sd in spreads)) / len(mine)
-            found[label] = (sum(row["score"] for row in mine) / len(mine), len(mine), spread)
+            scores, n = [row["score"] for row in mine], len(mine)
+            ends = [Interval(row["low"], row["high"]) if row["low"] is not None else None for row in mine]
+            interval = of_tasks([1 / n] * n, scores, ends, [row["n"] for row in mine])
+            found[label] = (sum(scores) / n, n, interval)
     return found
 
 
@@ -112,11 +114,27 @@ def test_a_selection_of_one_s_own_is_averaged_anew(show, report, filters):
     query = "&".join(f"{key}={','.join(values)}" for key, values in {"suite": [], **filters}.items())
     shown = leaderboard(show(f"leaderboard?{query}"))
     ids = chosen(report, **filters)
-    for label, (mean, n, spread) in expected(report, ids).items():
+    for label, (mean, n, interval) in expected(report, ids).items():
         assert same(shown[label]["score"], mean) and shown[label]["tasks"].startswith(f"{n}/{len(ids)}")
-        if spread is not None:
-            low, high = max(mean - 1.96 * spread, 0), min(mean + 1.96 * spread, 1)
-            assert same(shown[label]["interval"], low, high) and shown[label]["interval"].startswith("≈ ")
+        if interval is not None:
+            assert same(shown[label]["interval"], interval.low, interval.high)
+
+
+def test_intervals_of_a_selection_follow_the_rule_of_the_groups(show):
+    """One rule in two languages: also for few documents, and for scores at the ends."""
+    cases = [
+        ([0.5], [0.3], [0.7], [20]),
+        ([0.9, 0.4, 0.0], [0.8, 0.35, 0.0], [0.95, 0.5, 0.2], [50, 300, 12]),
+        ([1.0, 1.0], [0.7, 1.0], [1.0, 1.0], [9, 4]),
+        ([0.2, 0.0, 0.6, 0.31], [0.1, 0.0, 0.59, 0.3], [0.3, 0.0, 0.61, 0.32], [40, 1, 9000, 7]),
+    ]
+    browser = show("leaderboard")
+    for scores, low, high, n in cases:
+        sizes = sample_sizes(scores, low, high, n).tolist()
+        found = browser.js(f"meanInterval({scores}, {sizes})")
+        ends = list(map(Interval, low, high))
+        wanted = of_tasks([1 / len(scores)] * len(scores), scores, ends, n)
+        assert (found["low"], found["high"]) == pytest.approx((wanted.low, wanted.high), abs=1e-12)
 
 
 GROUPS = [
@@ -232,7 +250,8 @@ def test_a_strategy_is_compared_with_zero_shot_on_the_same_tasks(show, report):
         gains = [rows[label, "cot", name]["sd_of_gain"] for name in ids]
         spread = 1.96 * sqrt(sum(sd**2 for sd in gains)) / len(ids)
         # the invented resamples of two strategies are drawn independently
-        assert spread == pytest.approx(1.96 * sqrt(zero[label][2] ** 2 + cot[label][2] ** 2), rel=0.1)
+        halves = [(interval.high - interval.low) / 2 for _, _, interval in (zero[label], cot[label])]
+        assert spread == pytest.approx(sqrt(sum(half**2 for half in halves)), rel=0.1)
         assert same(shown[label][0], difference, difference - spread, difference + spread)
 
 

@@ -105,7 +105,7 @@ def test_a_command_is_declared_once(medtasks):
         assert short in own or name == "run", name
 
 
-def test_ls_lists_the_tasks_of_groups_and_tags_and_joins_names(medtasks):
+def test_ls_lists_the_tasks_of_groups_and_joins_names(medtasks):
     listed = json.loads(medtasks("ls", "bridge_zh_cot", "medhelm_medqa", "--json").out)
     assert [item["task"] for item in listed] == [*registry().leaves("bridge_zh_cot"), "medhelm_medqa"]
     outcome = medtasks("ls", "medtasks_scoreable")
@@ -179,7 +179,8 @@ def test_ls_groups_counts_the_tasks_behind_each(medtasks):
     ]
     assert len(admin) >= 5
     assert [line.split() for line in outcome.out.splitlines()] == [
-        [f"medhelm_admin{suffix}", str(len(admin))] for suffix in ("", "_5shot", "_cot")
+        [f"medhelm_admin{suffix}", str(n)]
+        for suffix, n in (("", len(admin)), ("_5shot", len(admin)), ("_cot", len(admin)), ("_ll", 4))
     ]
 
 

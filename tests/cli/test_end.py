@@ -41,9 +41,7 @@ def test_a_suite_stands_above_its_main_axes():
     assert mlb.axes["dimension"]["mlb_medkqa"] == "MedKQA"
 
 
-@pytest.mark.parametrize(
-    "name", ["medtasks_scoreable", "medtasks_zh", "medtasks_open_5shot", "medtasks_zh_tasks"]
-)
+@pytest.mark.parametrize("name", ["medtasks_scoreable", "medtasks_zh", "medtasks_open_5shot"])
 def test_a_group_across_suites_has_no_row_but_its_suites_have(name):
     found = outline(registry(), [name])
     suites = {registry().tasks[leaf][0].metadata.suite for leaf in registry().leaves(name)}
@@ -64,7 +62,7 @@ def test_a_large_group_inside_a_suite_stands_above_the_axes_of_the_suite():
 
 def test_no_row_mixes_suites_whatever_is_asked_for():
     tasks = registry()
-    for name in [*tasks.groups, *tasks.tags]:
+    for name in tasks.groups:
         found = outline(tasks, [name])
         for row in [*found.single, *(name for block in found.blocks for name in block.names)]:
             assert len({tasks.tasks[leaf][0].metadata.suite for leaf in tasks.leaves(row)}) == 1

@@ -218,10 +218,10 @@ def test_a_run_goes_on_in_the_words_in_which_it_began(medtasks, helm, data_dir, 
     again = medtasks(*run)
     assert again.code == 0 and "1 of 1 tasks are done already" in again.text
     assert medtasks("rescore", tmp_path / "run").code == 0
-    assert read_json(record)["conditions"]["asked"]["wording"]["kind"] == "own"
+    assert read_json(record)["conditions"]["wording"] == "own"
     other = medtasks(*run[:-1], tmp_path / "other")
     stored = read_json(tmp_path / "other/tasks/medhelm_medec.json")
-    wording = stored["conditions"]["asked"]["wording"]
-    assert other.code == 0 and wording["kind"] == "official"
-    assert (wording["artefact"], wording["revision"]) == (helm.name, "0.5.16")
+    asked = stored["conditions"]
+    assert other.code == 0 and asked["wording"] == "official"
+    assert (asked["artefact"], asked["artefact_revision"]) == (helm.name, "0.5.16")
     assert medtasks(*run, "--prompts", "official").code == 2

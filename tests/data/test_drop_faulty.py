@@ -40,7 +40,7 @@ def test_the_right_rows_of_a_half_right_file_run_and_are_counted(medtasks, data_
     assert f"{TASK}: 4 of 12 rows left out as faulty (--drop-faulty)" in done.out + done.err
     record = read_json(tmp_path / "run" / "tasks" / f"{TASK}.json")
     assert record["loaded"]["n_test"] == 8 and record["loaded"]["n_faulty"] == 4
-    assert record["conditions"]["observed"]["n_faulty"] == 4
+    assert record["conditions"]["n_faulty"] == 4
     assert record["metrics"]["score"] == 1
     asked = [
         json.loads(line) for line in next((tmp_path / "run").rglob(f"samples*{TASK}*")).open(encoding="utf-8")

@@ -89,7 +89,7 @@ def main(model: str, replicas: int) -> None:
         except MedtasksError as error:
             say(failed=str(error))
         else:
-            say(ran=feed.taken, lanes=[lane.answered for lane in engine.lanes])
+            say(ran=feed.taken)
     engine.close()
 
 

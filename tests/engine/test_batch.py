@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import ROOT, outcomes
 
 pytestmark = pytest.mark.engine
 
@@ -56,7 +56,7 @@ def run_batch(call: Call, model: Path, file: str, context: int) -> str:
 
 
 def stored(folder: Path) -> list[dict]:
-    return [record for task in TASKS for record in lines(folder / "responses" / f"{task}.jsonl")]
+    return outcomes(folder, "", "answer", "fault")
 
 
 REQUESTS = ("medtasks", "batch", "out", "--tasks", ",".join(TASKS), *CHAT, *FLAGS)
@@ -88,7 +88,7 @@ def written(call, tiny, folder) -> list[dict]:
 @pytest.fixture(scope="module")
 def answered(call, tiny, folder, written) -> str:
     """The results of what did not fit."""
-    faults = [record["fault"] for record in stored(folder / "run") if "fault" in record]
+    faults = [record["kind"] for record in stored(folder / "run") if record["outcome"] == "fault"]
     assert set(faults) == {"too_long"}
     call(*REQUESTS)
     assert len(lines(folder / "requests.jsonl")) == len(faults)
@@ -96,9 +96,9 @@ def answered(call, tiny, folder, written) -> str:
 
 
 def test_what_did_not_fit_is_asked_in_a_second_file_and_the_run_is_scored(call, folder, written, answered):
-    faults = sum("fault" in record for record in stored(folder / "run"))
+    faults = sum(record["outcome"] == "fault" for record in stored(folder / "run"))
     assert f"{faults} new results" in call("medtasks", "batch", "in", "run", answered)
-    answers = [record for record in stored(folder / "run") if "response" in record]
+    answers = [record for record in stored(folder / "run") if record["outcome"] == "answer"]
     assert {record["key"] for record in answers} == {line["custom_id"] for line in written}
     for record in answers:
         assert record["model"] == "tiny" and record["request_id"] and record["finish"] in ("length", "stop")

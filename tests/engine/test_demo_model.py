@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from medtasks_ext.models.demo import NAME
-from tests.conftest import ROOT
+from tests.conftest import ROOT, outcomes
 
 pytestmark = pytest.mark.engine
 
@@ -45,14 +45,12 @@ def on_transformers(model: Path) -> tuple[str, ...]:
             f"pretrained={model},dtype=float32")  # fmt: skip
 
 
-def outcomes(folder: Path) -> dict[tuple[str, str], dict]:
+def stored(folder: Path) -> dict[tuple[str, str], dict]:
     """Task and document -> its outcome; each is there once."""
     found: dict[tuple[str, str], dict] = {}
-    for task in TASKS:
-        for line in (folder / "run" / "responses" / f"{task}.jsonl").read_text("utf-8").splitlines():
-            record = json.loads(line)
-            assert (task, record["document"]) not in found
-            found[task, record["document"]] = record
+    for row in outcomes(folder / "run"):
+        assert (row["task"], row["document"]) not in found
+        found[row["task"], row["document"]] = row
     return found
 
 
@@ -79,7 +77,7 @@ def test_its_answers_are_read_and_scored_under_its_name(run):
     for task in TASKS:
         figures = found["results"][task]
         assert 0 <= figures["score,answer"] <= 1 and 0 <= figures["valid,answer"] <= 1, figures
-    answers = [record["response"] for record in outcomes(folder).values()]
+    answers = [record["text"] for record in stored(folder).values()]
     assert len(answers) == LIMIT * len(TASKS)
     assert sum(bool(text.strip()) for text in answers) > len(answers) / 2
     assert "SAMPLE DATA" in said and "SAMPLE score" in said
@@ -118,8 +116,8 @@ def test_readable_and_unreadable_answers_are_told_apart_by_viewer_and_report(run
 
 def test_the_same_machine_gives_the_same_answers_again(run, real_model, environment, tmp_path):
     asked(tmp_path, environment, *on_transformers(real_model))
-    first = {key: record["response"] for key, record in outcomes(run[0]).items()}
-    assert {key: record["response"] for key, record in outcomes(tmp_path).items()} == first
+    first = {key: record["text"] for key, record in stored(run[0]).items()}
+    assert {key: record["text"] for key, record in stored(tmp_path).items()} == first
     assert results(tmp_path)["results"] == results(run[0])["results"]
 
 
@@ -129,7 +127,7 @@ def test_without_a_chat_template_it_is_refused_by_chat_in_one_message(real_model
     said = asked(tmp_path, environment, *on_transformers(bare), code=2)
     assert said.count("medtasks: ") == 1 and "no chat template that can be applied" in said
     assert "leave the flag out for a base model" in said and "Traceback" not in said
-    assert not (tmp_path / "run" / "responses").exists()
+    assert not outcomes(tmp_path / "run")
 
 
 @pytest.mark.nightly
@@ -150,8 +148,8 @@ def test_vllm_and_its_server_answer_in_the_same_form(run, real_model, environmen
 
 def check_form(folder: Path, other: Path) -> None:
     """A run answers each document of another run, each with its end; what fills the budget is cut."""
-    found = outcomes(folder)
-    assert found.keys() == outcomes(other).keys()
+    found = stored(folder)
+    assert found.keys() == stored(other).keys()
     for task in TASKS:
         ends = [record["finish"] for (name, _), record in found.items() if name == task]
         assert set(ends) <= {"stop", "length"} and ends.count("length") == cut(folder, task)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from medtasks_ext.run.store import Follower
 from tests.engine.tiny_model import TEMPLATE_WITHOUT_SYSTEM, make
 
 pytestmark = pytest.mark.engine
@@ -80,14 +81,10 @@ def test_the_five_shot_prompt_is_a_conversation_in_the_models_own_template(liter
 
 def counted(folder: Path) -> dict[str, list[str]]:
     """Task -> keys of the requests that are answered."""
-    return {
-        path.stem: [
-            json.loads(line)["key"]
-            for line in path.read_bytes().splitlines()
-            if line.endswith(b"}") and b'"response": ' in line
-        ]
-        for path in (folder / "responses").glob("*.jsonl")
-    }
+    found: dict[str, list[str]] = {}
+    for row in Follower(folder).rows("answer"):
+        found.setdefault(row["task"], []).append(row["key"])
+    return found
 
 
 def states(folder: Path) -> dict[str, dict]:
@@ -163,9 +160,9 @@ def test_an_openai_compatible_server_is_evaluated_and_asked_once_per_document(se
     ]
     assert "medhelm_privacy_detection" in run(command, tmp_path, environment)
     assert set(counted(tmp_path / "run")) == tasks
-    before = {path: path.read_bytes() for path in (tmp_path / "run" / "responses").iterdir()}
+    before = (tmp_path / "run/answers.jsonl").read_bytes()
     run(command, tmp_path, environment)
-    assert {path: path.read_bytes() for path in before} == before
+    assert (tmp_path / "run/answers.jsonl").read_bytes() == before
 
 
 class HangsUp(BaseHTTPRequestHandler):

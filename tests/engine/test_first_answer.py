@@ -7,6 +7,8 @@ import subprocess
 
 import pytest
 
+from tests.conftest import outcomes
+
 pytestmark = pytest.mark.engine
 
 TASK = "medhelm_medconfinfo"
@@ -50,7 +52,7 @@ def test_one_start_of_an_untrained_model_says_what_is_wrong_and_what_was_planned
     assert "the response ends: '" in run.stderr  # sample rows are public
 
     result = json.loads((tmp_path / "run" / "tasks" / f"{TASK}.json").read_text())
-    keys = [json.loads(line)["key"] for line in (tmp_path / "run/responses" / f"{TASK}.jsonl").open()]
+    keys = [row["key"] for row in outcomes(tmp_path / "run", TASK)]
     assert len(keys) == len(set(keys)) == result["n"]
     assert manifest["tasks"][TASK]["generated"] == result["n"] - 1  # the first was asked beforehand
 

@@ -214,12 +214,11 @@ def unmarked(
 def is_marked(settings: Mapping[str, Any]) -> bool:
     """Whether a result that was asked so differs in its conditions from one that was not."""
     from medtasks_ext.results.conditions import comparable, facts
-    from medtasks_ext.runs.conditions import Asked as Conditions_
     from medtasks_ext.runs.conditions import Conditions
 
     usual = {"do_sample": False, "until": []}
-    with_them = facts(Conditions(Conditions_(decoding={**usual, **settings})))
-    return comparable(facts(Conditions(Conditions_(decoding=usual))), with_them).grade == "other"
+    with_them = facts(Conditions(decoding={**usual, **settings}))
+    return not comparable(facts(Conditions(decoding=usual)), with_them)
 
 
 def answers_with(folder: str, more: Mapping[str, Any]) -> list[str]:
@@ -333,8 +332,7 @@ def test_a_loaded_model_says_what_it_is(tmp_path):
 
     from medtasks_ext.engines.described import described
     from medtasks_ext.results.conditions import facts
-    from medtasks_ext.runs.conditions import Asked as Conditions_
-    from medtasks_ext.runs.conditions import Conditions, Observed
+    from medtasks_ext.runs.conditions import Conditions
 
     folder = make(tmp_path)
     file = folder / "generation_config.json"
@@ -345,5 +343,5 @@ def test_a_loaded_model_says_what_it_is(tmp_path):
     assert found.quantisation == found.adapters == "none"
     assert found.version and found.template and found.repository_template is None
     assert {"repetition_penalty": 1.3}.items() <= found.generation.items()
-    record = Conditions(Conditions_(decoding={"do_sample": False}), Observed(engines=(found,)))
-    assert facts(record).brought == (("repetition_penalty", 1.3),)
+    record = Conditions(decoding={"do_sample": False}, engines=(found,))
+    assert facts(record)["brought"] == (("repetition_penalty", 1.3),)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import outcomes
 from tests.engine.tiny_model import make
 
 pytestmark = pytest.mark.engine
@@ -51,10 +52,9 @@ def batches(folder: Path) -> list[str]:
 def answers(folder: Path) -> dict[tuple[str, str], str]:
     """Answers by task and document; each is there once."""
     found: dict[tuple[str, str], str] = {}
-    for task in TASKS:
-        for line in map(json.loads, (folder / f"run/responses/{task}.jsonl").read_text().splitlines()):
-            assert (task, line["document"]) not in found
-            found[task, line["document"]] = line["response"]
+    for row in outcomes(folder / "run"):
+        assert (row["task"], row["document"]) not in found
+        found[row["task"], row["document"]] = row["text"]
     return found
 
 

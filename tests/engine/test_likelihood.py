@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from medtasks_ext.registry import registry
+from tests.conftest import outcomes
 from tests.engine.tiny_model import make
 
 pytestmark = pytest.mark.engine
@@ -170,4 +171,4 @@ def test_the_servers_chats_are_refused_in_one_message(server, environment, tmp_p
     done = ask(tmp_path / "run", environment, "--model", "local-chat-completions", *arguments)
     assert done.returncode == 2 and done.stderr.count("medtasks: ") == 1, done.stderr
     assert "at most 20 likeliest tokens" in done.stderr and "local-completions" in done.stderr
-    assert not (tmp_path / "run" / "responses").exists()
+    assert not outcomes(tmp_path / "run")

@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.conftest import outcomes
 from tests.engine.server import serving
 from tests.engine.tiny_model import TEMPLATE, TEMPLATE_WITHOUT_SYSTEM, make
 
@@ -294,10 +295,10 @@ def check(done: Done, name: str) -> None:
     for task in TASKS:
         assert results[task]["SAMPLE_DATA,answer"] == 1
         samples = rows(folder / f"samples_{task}.jsonl")
-        responses = rows(folder / "responses" / f"{task}.jsonl")
+        responses = outcomes(folder, task)
         assert len(samples) == len(responses) == LIMIT
         assert {item["document"] for item in responses} == {sample["doc"]["id"] for sample in samples}
-        assert all(item["key"] and item["response"].strip() for item in responses)
+        assert all(item["key"] and item["text"].strip() for item in responses)
         for sample in samples:
             prompt, asked = sample["arguments"][0]
             assert decoding.items() <= asked.items()

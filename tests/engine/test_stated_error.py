@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import outcomes
 from tests.engine.tiny_model import make
 
 pytestmark = pytest.mark.engine
@@ -64,8 +65,8 @@ def test_a_part_and_then_the_rest_are_the_documents_and_prompts_of_lm_eval(envir
     part, estimate = prompts(tmp_path / "run"), result()["estimate"]
     assert len(part) == estimate["asked"] < N == estimate["of"]
     call(*run)
-    whole, keys = prompts(tmp_path / "run"), (tmp_path / "run/responses" / f"{TASK}.jsonl").open()
-    asked = [record["key"] for record in map(json.loads, keys) if "key" in record]
+    whole = prompts(tmp_path / "run")
+    asked = [row["key"] for row in outcomes(tmp_path / "run", TASK)]
     assert len(asked) == len(set(asked)) == len(whole) == N  # nothing twice
     assert part.items() <= whole.items() and "estimate" not in result()
 

@@ -273,14 +273,14 @@ def test_two_replicas_give_the_texts_of_one_and_die_together(engine, tiny, envir
         assert stream.window == 4 * PLACES and len(stream.engines()) == 2
         stream.ask(requests)
         outcomes, last = stream.until_the_end()
-        assert last["ran"] == len(outcomes) == sum(last["lanes"]) == 100 and min(last["lanes"]) > 30
+        assert last["ran"] == len(outcomes) == 100
         assert texts(answered(engine, requests)) == {key: event["text"] for key, event in outcomes.items()}
 
         # a replica that dies ends the run with one message, after what has come
-        replica = next(p for p in stream.descendants if any(c in stream.engines() for c in p.children()))
+        replica = stream.engines()[1]
         stream.ask(long_requests(200))
         outcomes, last = stream.until_the_end(lambda n: replica.kill() if n == 20 else None)
-        assert len(outcomes) >= 20 and "replica 1: the process has ended" in last["failed"], last
+        assert len(outcomes) >= 20 and "vLLM's engine has died" in last["failed"], last
         assert "gpu_memory_utilization" in last["failed"]
 
         # what it leaves, and the rest, ends with this process

@@ -26,8 +26,8 @@ from lm_eval.models.openai_completions import (
 )
 from lm_eval.models.sglang_generate_API import SGLANGGENERATEAPI
 
-from medtasks_ext.engines import Answer, Fault, FaultKind, Request, http
-from medtasks_ext.engines.api import ApiEngine, takes
+from medtasks_ext.engines import Answer, Fault, FaultKind, Request, http, servers
+from medtasks_ext.engines.api import ApiEngine, reader_of
 from medtasks_ext.errors import MedtasksError
 from tests.conftest import ROOT
 from tests.engines.conftest import QuickClock
@@ -310,12 +310,12 @@ def test_what_may_pass_is_tried_again_up_to_the_limit(server, clock, failure):
 
 
 def test_pauses_grow_with_full_jitter(server, clock, monkeypatch):
-    monkeypatch.setattr(http.random, "uniform", lambda low, high: high)
+    monkeypatch.setattr(servers.random, "uniform", lambda low, high: high)
     outcome_of(server, Reply({}, 500), clock, max_retries=8)
     assert clock.pauses == [2, 4, 8, 16, 32, 60, 60, 60]
-    assert http.Retry().pause(5000) == 60
+    assert servers.pause_after(5000) == 60
     monkeypatch.undo()
-    drawn = [http.Retry().pause(3) for _ in range(500)]
+    drawn = [servers.pause_after(3) for _ in range(500)]
     assert 0 <= min(drawn) < 1 and 7 < max(drawn) <= 8
 
 
@@ -399,7 +399,7 @@ def test_single_refusals_cost_no_connection(server, clock):
     server.script = at_most(10**6, every=20)
     outcomes, engine = run(model(server, num_concurrent=32, max_retries=20), asking(1500), clock)
     assert all(isinstance(got, Answer) for got in outcomes.values())
-    [endpoint] = engine._endpoints._all
+    [endpoint] = engine.endpoints
     assert endpoint.allowed == server.most_connections == 32
 
 
@@ -660,9 +660,9 @@ def test_many_connections_and_every_kind_of_fault_give_each_request_one_outcome(
 
 def test_models_that_send_or_read_in_their_own_way_are_left_to_others():
     lm = model("http://127.0.0.1:1", LocalChatCompletion)
-    assert takes(lm)
+    assert reader_of(type(lm))
     for kind in (SGLANGGENERATEAPI, LiteLLMChatCompletion):
-        assert not takes(object.__new__(kind))
+        assert reader_of(kind) is None
         with pytest.raises(MedtasksError, match=kind.__name__):
             ApiEngine(object.__new__(kind))
 
@@ -670,7 +670,7 @@ def test_models_that_send_or_read_in_their_own_way_are_left_to_others():
         def _create_payload(self, messages, **settings):
             return {**super()._create_payload(messages, **settings), "thinking": True}
 
-    assert takes(object.__new__(Own))
+    assert reader_of(Own)
 
 
 def test_a_key_that_is_not_set_is_said_before_anything_is_built(monkeypatch):

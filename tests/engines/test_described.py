@@ -7,7 +7,7 @@ import pytest
 from medtasks_ext.engines.described import EngineRecord, described
 from medtasks_ext.privacy import text_hash
 from medtasks_ext.results.conditions import facts
-from medtasks_ext.runs.conditions import Asked, Conditions, Observed, read_conditions
+from medtasks_ext.runs.conditions import Conditions, read_conditions
 
 ASKED = {"template": True, "system_text": None, "layout": None}
 
@@ -56,10 +56,10 @@ def test_a_template_is_known_as_the_repositorys_own_where_it_comes_from_a_reposi
 def test_transformers_says_what_the_models_file_adds():
     found = described(HFLM({"repetition_penalty": 1.05, "eos_token_id": [1, 2], "top_k": 20}), **ASKED)
     assert found.generation == {"repetition_penalty": 1.05, "top_k": 20} and found.template == text_hash("a")
-    read = Conditions(Asked(decoding={"do_sample": False}), Observed(engines=(found,)))
+    read = Conditions(decoding={"do_sample": False}, engines=(found,))
     assert read_conditions(read.record()) == read
     # where nothing is drawn, top_k does nothing
-    assert facts(read).brought == (("repetition_penalty", 1.05),)
+    assert facts(read)["brought"] == (("repetition_penalty", 1.05),)
 
 
 def test_a_layout_of_ones_own_stands_in_place_of_the_models_template():

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from medtasks_ext.engines.budget import Budget
-from medtasks_ext.engines.completion import chat_answer
-from medtasks_ext.engines.http import Client, Failed, Reply, Retry, Server
+from medtasks_ext.engines.http import Client, Reply
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request
-from medtasks_ext.engines.server import ServerEngine
+from medtasks_ext.engines.replies import Server, chat_answer
+from medtasks_ext.engines.servers import ServerEngine
 from medtasks_ext.results.prices import Price
 from medtasks_ext.run.asker import Asker, Job
 from medtasks_ext.runner.charge import Charge
@@ -46,7 +46,7 @@ class GeneratedServer:
         if beyond > 1:  # without a count nobody can see it
             self.ends, self.counts = ["answer"], ["right"]
 
-    def reply(self, body: dict[str, Any]) -> Reply | Failed:
+    def reply(self, body: dict[str, Any]) -> Reply | Fault:
         end, n_bytes = self.chance.choice(self.ends), len(body["text"].encode())
         prompt = self.chance.randint(max(1, n_bytes // 6), n_bytes + 8)
         completion = self.chance.randint(1, body["limit"]) * self.beyond
@@ -63,7 +63,7 @@ class GeneratedServer:
             "unreachable": Fault(FaultKind.UNREACHABLE, "no server"),
         }
         if end in faults:
-            return Failed(faults[end])
+            return faults[end]
         written = "" if end == "empty" else "word " * self.chance.randint(1, max(1, min(completion, 60)))
         message = None if end == "malformed" else {"content": written}
         counted = self.counted(prompt, completion, n_bytes, len(written))
@@ -99,13 +99,13 @@ class InProcess(Client):
     async def pause(self, seconds: float) -> None:
         await asyncio.sleep(0)
 
-    async def exchange(self, method: str, path: str = "", body: Any = None, **_: Any) -> Reply | Failed:
+    async def exchange(self, method: str, path: str = "", body: Any = None, **_: Any) -> Reply | Fault:
         return self.script.reply(body)
 
 
 class GeneratedEngine(ServerEngine):
-    def __init__(self, script: GeneratedServer, window: int, retry: Retry) -> None:
-        super().__init__(Server("http://127.0.0.1:9/", connections=window), retry, chat_answer)
+    def __init__(self, script: GeneratedServer, window: int, max_retries: int) -> None:
+        super().__init__([Server("http://127.0.0.1:9/", connections=window)], max_retries, chat_answer)
         self.script = script
 
     def client(self, server: Server) -> Client:
@@ -149,7 +149,7 @@ def ask(seed: int, beyond: int = 1) -> tuple[GeneratedServer, Budget, int, list[
     charge = Charge(PRICE)
     every = sum(map(charge.most, requests))
     budget = Budget(every * chance.uniform(0, 1.3))
-    engine = GeneratedEngine(server, window, Retry(chance.randint(0, 3), 0.0, 0.0))
+    engine = GeneratedEngine(server, window, chance.randint(0, 3))
     asker = Questions(engine, len(requests), charge, budget)
     asker.add(Job(), requests)
     asker.serve()

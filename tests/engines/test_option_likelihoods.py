@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -13,8 +15,8 @@ from lm_eval.api.instance import Instance
 from lm_eval.models.openai_completions import LocalCompletionsAPI
 
 from medtasks_ext.engines import Answer, Fault, FaultKind, Request
+from medtasks_ext.engines.likelihood import MOST_IDS, branches, option_likelihoods
 from medtasks_ext.engines.records import Likelihood, likeliest
-from medtasks_ext.engines.vllm.likelihood import MOST_IDS, Reading, branches
 from tests.engines.made import run, tokenised
 from tests.engines.server import Reply
 
@@ -73,7 +75,7 @@ def test_a_completions_server_gives_what_lm_eval_gets_from_it_in_one_request(ser
 
 
 def ready(lm, asked: Request) -> Request:
-    from medtasks_ext.engines.payload import prepared
+    from medtasks_ext.engines.api import prepared
 
     found = prepared(lm, asked)
     assert isinstance(found, Request), found
@@ -102,24 +104,26 @@ def test_a_likelihood_that_is_no_number_is_a_fault():
 
 
 class Engine:
-    """Answers passes by a function of the text before a token."""
+    """Answers passes by a function of the text before a token, those that come together in one step."""
 
     def __init__(self) -> None:
-        self.read = 0
+        self.read, self.steps, self.open = 0, list[int](), False
 
     def value(self, before: tuple[int, ...], token: int) -> float:
         return -0.1 - (hash((before, token)) % 1000) / 100
 
-    def output(self, reading: Reading, item):
-        tokens = tuple(reading.prompt(item))
-        self.read += len(tokens)
-        if item.ids:
-            found = {token: Logprob(self.value(tokens, token)) for token in item.ids}
+    async def output(self, tokens, parameters):
+        self.steps += [0] * (not self.open)
+        self.steps[-1] += 1
+        self.open, self.read = True, self.read + len(tokens)
+        await asyncio.sleep(0)
+        self.open, tokens = False, tuple(tokens)
+        if ids := getattr(parameters, "logprob_token_ids", None):
+            found = {token: Logprob(self.value(tokens, token)) for token in ids}
             best = max(found, key=lambda token: found[token].logprob)
             return Output([Completion([found], [best])])
-        start = len(tokens) - len(item.behind)
-        prompt = [None] * start
-        for place in range(start, len(tokens)):
+        prompt = [None]
+        for place in range(1, len(tokens)):
             prompt.append({tokens[place]: Logprob(self.value(tokens[:place], tokens[place]))})
         return Output([], prompt)
 
@@ -144,13 +148,14 @@ def read(prompt, options, *, ids: bool, cached: bool):
     asked = Request(
         "k", "t", "d", "", {}, tokens=list(prompt), options=tuple(map(str, options)), option_tokens=options
     )
-    reading, engine, steps = Reading(asked, ids=ids, cached=cached), Engine(), []
-    while not reading.complete:
-        passes = reading.further()
-        steps.append(len(passes))
-        for item in passes:
-            reading.take(item, engine.output(reading, item))
-    return reading.outcome(), engine, steps
+    engine = Engine()
+    outcome = asyncio.run(option_likelihoods(asked, engine.output, ids=ids, cached=cached))
+    return outcome, engine, engine.steps
+
+
+@pytest.fixture(autouse=True)
+def parameters(monkeypatch):
+    monkeypatch.setitem(sys.modules, "vllm", SimpleNamespace(SamplingParams=SimpleNamespace))
 
 
 def test_labels_of_one_token_take_one_pass_and_longer_ones_follow_it():

@@ -11,8 +11,7 @@ from lm_eval.models.anthropic_llms import AnthropicChat
 from lm_eval.models.openai_completions import LocalCompletionsAPI
 
 from medtasks_ext.engines import Answer, Fault, FaultKind, Request, Usage, http
-from medtasks_ext.engines.completion import chat_answer, message_answer, text_answer
-from medtasks_ext.engines.faults import ServerNames, status_fault
+from medtasks_ext.engines.replies import Server, chat_answer, message_answer, status_fault, text_answer
 from tests.engines.made import SETTINGS, asking, model, outcome_of, run, untokenised
 from tests.engines.server import Reply, chat, completion, message
 
@@ -340,5 +339,5 @@ def test_no_body_is_an_exception(body, quote):
     for read in (chat_answer, text_answer, message_answer):
         assert isinstance(read(body, quote), Answer | Fault)
     for status in (302, 400, 403, 404, 429, 500):
-        fault = status_fault(status, body, ServerNames("http://x"), quote=quote)
+        fault = status_fault(status, body, Server("http://x"), quote=quote)
         assert isinstance(fault, Fault) and fault.reason.isprintable()

@@ -1,184 +1,207 @@
-"""Requests over several vLLMs, with lanes that only pretend; the real ones are in tests/engine."""
+"""Requests over vLLM, with an engine that only pretends; the real one is in tests/engine."""
 
 from __future__ import annotations
 
-import os
-import time
+import asyncio
+import itertools
+import random
+import sys
+import threading
 from collections import deque
 from dataclasses import replace
-from multiprocessing import Pipe
 from types import SimpleNamespace
 
 import pytest
 
 from medtasks_ext.engines import Answer, Fault, FaultKind, Request
-from medtasks_ext.engines.vllm import VllmEngine
-from medtasks_ext.engines.vllm.lanes import DROP, Ended, Lane, LaneResult
-from medtasks_ext.engines.vllm.load import cpu_threads, device_slices, environment
-from medtasks_ext.engines.vllm.replica import GivenUpError, PipeFeed
+from medtasks_ext.engines.vllm import AskedModel, VllmEngine
 from medtasks_ext.errors import MedtasksError
+
+
+@pytest.fixture(autouse=True)
+def parameters(monkeypatch):
+    """As much of vLLM as makes parameters."""
+
+    class Parameters(SimpleNamespace):
+        def clone(self):
+            return Parameters(**vars(self))
+
+    kinds = SimpleNamespace(RequestOutputKind=SimpleNamespace(FINAL_ONLY=2), RepetitionDetectionParams=dict)
+    monkeypatch.setitem(sys.modules, "vllm", SimpleNamespace(SamplingParams=Parameters))
+    monkeypatch.setitem(sys.modules, "vllm.sampling_params", kinds)
 
 
 class Feed:
     """Requests that are all ready."""
 
     def __init__(self, n: int) -> None:
-        self.left = deque(Request(str(i), "task", str(i), f"question {i}", {}) for i in range(n))
-        self.taken = 0
+        self.left = deque(Request(str(i), "task", str(i), f"question {i}", {}, tokens=[i]) for i in range(n))
 
     @property
     def over(self) -> bool:
         return not self.left
 
     def take(self) -> Request | None:
-        self.taken += bool(self.left)
         return self.left.popleft() if self.left else None
 
     def wait(self, seconds: float) -> None:
         raise AssertionError("all are ready")
 
 
-class Pretends(Lane):
-    """Answers when it is full, or has the last; then the newest first. It may end after some answers."""
+class Pretends:
+    """vLLM's engine: answers when it is full, or nothing more comes; some replica, and the newest first.
 
-    def __init__(self, name: str, window: int, *, last: int = -1, ends_after: int = -1, dies_after: int = -1):
-        self.name, self.window = name, window
-        self.last, self.ends_after, self.dies_after = last, ends_after, dies_after
-        self.held, self.most, self.dropped, self.ended = [], 0, 0, []
-        self.gone = False
+    Args:
+        replicas: how many.
+        seats: requests that each runs at a time.
+        total: requests that will come.
+        dies_after: it dies after so many answers.
+        refuses: what it says to a request, by its only token.
+    """
 
-    def report_to(self, events) -> None:
-        self.events = events
+    def __init__(self, replicas=1, seats=2, total=90, dies_after=-1, refuses=None) -> None:
+        scheduler = SimpleNamespace(max_num_seqs=seats)
+        parallel = SimpleNamespace(data_parallel_size=replicas)
+        cache = SimpleNamespace(enable_prefix_caching=True)
+        self.vllm_config = SimpleNamespace(
+            scheduler_config=scheduler, parallel_config=parallel, cache_config=cache
+        )
+        self.left, self.dies_after, self.refuses = total, dies_after, refuses or {}
+        self.waiting = [deque() for _ in range(replicas)]
+        self.most, self.answered, self.aborted = [0] * replicas, [0] * replicas, 0
+        self.errored = self.ended = False
+        self.chance = random.Random(0)
 
-    def send(self, ticket, request) -> None:
-        self.held.append(ticket)
-        self.most = max(self.most, len(self.held))
-        while self.held and (len(self.held) == self.window or ticket >= self.last >= 0):
-            if self.gone:
+    async def generate(self, prompt, parameters, name, *, lora_request, data_parallel_rank):
+        [token], replica = prompt["prompt_token_ids"], data_parallel_rank or 0
+        if self.errored:
+            raise RuntimeError("no memory")
+        if token in self.refuses:
+            raise self.refuses[token]
+        came = asyncio.get_running_loop().create_future()
+        self.waiting[replica].append(came)
+        self.most[replica] = max(self.most[replica], len(self.waiting[replica]))
+        self.left -= 1
+        asyncio.get_running_loop().call_soon(self.answer)
+        try:
+            await came
+        except asyncio.CancelledError:
+            self.aborted += 1
+            raise
+        self.answered[replica] += 1
+        completion = SimpleNamespace(text=f"replica {replica}", finish_reason="stop", token_ids=[1])
+        yield SimpleNamespace(outputs=[completion], prompt_token_ids=[token], num_cached_tokens=0)
+
+    def answer(self) -> None:
+        window = 2 * self.vllm_config.scheduler_config.max_num_seqs * len(self.waiting)
+        while any(self.waiting) and not self.errored:
+            if self.left > 0 and sum(map(len, self.waiting)) < window:
                 return
-            self.events.put(LaneResult(self.held.pop(), Answer(self.name)))
-            self.ends_after -= 1
+            self.chance.choice([waiting for waiting in self.waiting if waiting]).pop().set_result(None)
             self.dies_after -= 1
-            if self.ends_after == 0:
-                self.events.put(Ended("no memory", self.name, "buy some"))
-            if self.ends_after == 0 or self.dies_after == 0:
-                self.gone = True
+            self.errored = self.dies_after == 0
+        for came in itertools.chain(*self.waiting):
+            came.set_exception(RuntimeError("no memory\nTraceback"))
 
-    def drop(self) -> None:
-        self.dropped += 1
-
-    def lost(self) -> Ended | None:
-        return Ended("killed", self.name) if self.dies_after <= 0 and self.gone else None
-
-    def stop(self) -> None:
-        self.ended.append("stop")
-
-    def close(self) -> None:
-        self.ended.append("close")
+    def shutdown(self) -> None:
+        self.ended = True
 
 
-@pytest.fixture
-def engine_of():
-    """An engine over these lanes, closed at the end."""
-    engines = []
-
-    def make(*lanes: Lane, lm=None) -> VllmEngine:
-        engines.append(VllmEngine(lm, lanes))
-        return engines[-1]
-
-    yield make
-    for engine in engines:
-        engine.close()
+def engine_of(pretends: Pretends, lm: SimpleNamespace | None = None) -> VllmEngine:
+    lm = lm or model()
+    lm.model = AskedModel(pretends)
+    return VllmEngine(lm)
 
 
-def test_requests_go_to_the_lane_that_is_least_full(engine_of):
-    small, large = Pretends("small", 4, last=80), Pretends("large", 12, last=80)
-    engine, answers = engine_of(small, large), {}
-    assert engine.window == 16
-    engine.run(Feed(90), lambda request, outcome: answers.setdefault(request.key, outcome.text))
-    assert len(answers) == 90 and (small.most, large.most) == (4, 12)
-    shares = [list(answers.values()).count(name) for name in ("small", "large")]
-    assert shares == [small.answered, large.answered] and min(shares) > 20
-    assert small.dropped == large.dropped == 0
-
-
-def test_requests_of_one_record_go_to_one_lane(engine_of):
-    """Two requests a record, and lanes that hold an odd number of them."""
-    lanes = Pretends("a", 3, last=80), Pretends("b", 5, last=80)
-    engine, answers, feed = engine_of(*lanes), {}, Feed(90)
-    feed.left = deque(replace(request, record=f"r{int(request.key) // 2}") for request in feed.left)
+def answers_of(engine: VllmEngine, feed: Feed) -> dict[str, str]:
+    answers = {}
     engine.run(feed, lambda request, outcome: answers.setdefault(request.key, outcome.text))
-    assert all(answers[str(2 * i)] == answers[str(2 * i + 1)] for i in range(45))
-    assert min(list(answers.values()).count(name) for name in ("a", "b")) > 20
+    return answers
 
 
-def test_what_has_come_is_handed_on_before_a_lane_that_ended_ends_the_run(engine_of):
-    good, bad = Pretends("good", 5), Pretends("replica 1", 5, ends_after=7)
-    engine, answers = engine_of(good, bad), []
-    with pytest.raises(MedtasksError, match="replica 1: no memory\n  → buy some"):
+def test_requests_go_to_the_replica_that_has_the_fewest():
+    engine = engine_of(pretends := Pretends(2, 4))
+    assert engine.window == 16
+    answers = answers_of(engine, Feed(90))
+    assert len(answers) == 90 and max(pretends.most) < 12 and engine.under_way == [0, 0]
+    assert sum(pretends.answered) == 90 and min(pretends.answered) > 30 and not pretends.aborted
+
+
+def test_requests_of_one_record_go_to_one_replica():
+    """Two requests a record, and a last one by itself."""
+    feed = Feed(89)
+    feed.left = deque(replace(request, record=f"r{int(request.key) // 2}") for request in feed.left)
+    answers = answers_of(engine_of(Pretends(2, 3, 89)), feed)
+    assert all(answers[str(2 * i)] == answers[str(2 * i + 1)] for i in range(44))
+    assert min(list(answers.values()).count(f"replica {i}") for i in range(2)) > 20
+
+
+def test_what_has_come_is_handed_on_before_an_engine_that_dies_ends_the_run():
+    engine, answers = engine_of(Pretends(2, 5, dies_after=7)), []
+    with pytest.raises(
+        MedtasksError, match=r"vLLM's engine has died \(RuntimeError: no memory\)\n  → .*"
+    ) as found:
         engine.run(Feed(100), lambda request, outcome: answers.append((request.key, outcome.text)))
-    assert [text for _, text in answers].count("replica 1") == 7 and len(dict(answers)) == len(answers)
-    assert good.dropped == 1 and bad.dropped == 1
+    assert len(dict(answers)) == len(answers) == 7 and "gpu_memory_utilization" in str(found.value)
 
 
-def test_a_lane_that_dies_without_a_word_ends_the_run(engine_of):
-    engine, answers = engine_of(Pretends("good", 5), Pretends("replica 1", 5, dies_after=7)), []
-    with pytest.raises(MedtasksError, match="replica 1: killed"):
-        engine.run(Feed(100), lambda *came: answers.append(came))
-    assert len(answers) >= 7
+def test_a_request_that_vllm_refuses_is_a_fault_and_the_rest_is_answered():
+    engine, outcomes = engine_of(Pretends(total=8, refuses={3: ValueError("top_p must be\nat most 1")})), {}
+    engine.run(Feed(9), lambda request, outcome: outcomes.__setitem__(request.key, outcome))
+    fault = outcomes.pop("3")
+    assert fault.reason == "vLLM does not answer the request: ValueError: top_p must be"
+    assert len(outcomes) == 8 and all(isinstance(got, Answer) for got in outcomes.values())
 
 
-def test_what_was_given_up_is_nobodys_answer_in_the_next_run(engine_of):
-    lane = Pretends("one", 3, last=0)
-    engine, answers = engine_of(lane), []
+class LeftError(Exception):
+    """The user wants no more."""
+
+
+def test_what_was_given_up_is_nobodys_answer_in_the_next_run():
+    engine, answers = engine_of(pretends := Pretends(1, 2, total=50)), []
 
     def leave(*_):
-        raise KeyboardInterrupt
+        raise LeftError
 
-    with pytest.raises(KeyboardInterrupt):
-        engine.run(Feed(3), leave)
-    lane.events.put(LaneResult(1, Answer("late")))
-    engine.run(Feed(3), lambda request, outcome: answers.append((request.key, outcome.text)))
-    assert sorted(answers) == [("0", "one"), ("1", "one"), ("2", "one")] and lane.under_way == 0
-
-
-def test_all_lanes_are_told_to_stop_before_any_is_waited_for(engine_of):
-    told = []
-    lanes = [Pretends("a", 1), Pretends("b", 1)]
-    for lane in lanes:
-        lane.ended = told
-    engine_of(*lanes).close()
-    assert told == ["stop", "stop", "close", "close"]
+    with pytest.raises(LeftError):
+        engine.run(Feed(30), leave)
+    assert pretends.aborted == 3 and engine.under_way == [0]  # a window of four, less the one that came
+    pretends.waiting, pretends.left = [deque()], 3
+    engine.run(Feed(3), lambda request, outcome: answers.append(request.key))
+    assert sorted(answers) == ["0", "1", "2"]
 
 
-def eventually(what):
-    for _ in range(1000):
-        if (found := what()) is not None:
-            return found
-        time.sleep(0.01)
-    raise AssertionError("never")
+def test_lm_evals_own_calls_are_answered_by_the_same_engine():
+    engine = engine_of(pretends := Pretends(total=3))
+    asked = SimpleNamespace(clone=lambda: SimpleNamespace())
+    outputs = engine.lm.model.generate(
+        [{"prompt_token_ids": [i]} for i in range(3)],
+        sampling_params=[asked] * 3,
+        use_tqdm=False,
+        lora_request=None,
+    )
+    assert [output.prompt_token_ids for output in outputs] == [[0], [1], [2]]
+    engine.close()
+    assert pretends.ended
 
 
-def test_a_replica_gives_up_at_once_also_when_it_is_full():
-    starter, replica = Pipe()
-    feed = PipeFeed(replica)
-    assert feed.take() is None and not feed.over
-    starter.send(Request("7", "", "", "", {}, tokens=[1, 2]))
-    assert eventually(feed.take).tokens == [1, 2]
-    for words, ended in ((lambda: starter.send(DROP), False), (starter.close, True)):
-        words()
-        with pytest.raises(GivenUpError):
-            eventually(lambda: feed.over or None)  # a full engine takes nothing, but asks
-        assert feed.ended is ended
+def test_the_engine_works_beside_the_thread_that_waits():
+    engine, threads = engine_of(Pretends(total=2)), set()
+    engine.run(Feed(2), lambda *_: threads.add(threading.current_thread().name))
+    assert threads == {"vLLM"}
 
 
 def model(context: int = 100) -> SimpleNamespace:
     return SimpleNamespace(
         max_length=context,
         max_gen_toks=40,
+        think_end_token=None,
+        lora_request=None,
+        eot_token_id=0,
+        tokenizer=SimpleNamespace(decode=lambda token: "</s>"),
         tok_encode=lambda text: [len(word) for word in text.encode().decode().split()],
         apply_chat_template=lambda turns: " ".join(turn["content"] for turn in turns),
-        modify_gen_kwargs=lambda settings, default_max_gen_toks: (
+        modify_gen_kwargs=lambda settings, eos, default_max_gen_toks: (
             {}, [], int(settings.get("max_gen_toks", default_max_gen_toks))
         ),
     )  # fmt: skip
@@ -188,8 +211,8 @@ def prepared(engine: VllmEngine, prompt, **settings):
     return engine.prepare(Request("key", "task", "key", prompt, settings))
 
 
-def test_a_prompt_that_does_not_fit_is_a_fault_with_its_numbers(engine_of):
-    engine = engine_of(Pretends("one", 1), lm=model())
+def test_a_prompt_that_does_not_fit_is_a_fault_with_its_numbers():
+    engine = engine_of(Pretends())
     assert len(prepared(engine, "word " * 60).tokens) == 60
     fault = prepared(engine, "word " * 61)
     assert fault.kind is FaultKind.TOO_LONG and "61 tokens" in fault.reason and "room for 60" in fault.reason
@@ -198,40 +221,10 @@ def test_a_prompt_that_does_not_fit_is_a_fault_with_its_numbers(engine_of):
     assert "room for 0" in prepared(engine, "word", max_gen_toks=101).reason
 
 
-def test_what_cannot_become_tokens_is_a_fault_without_text_of_the_row(engine_of):
-    engine = engine_of(Pretends("one", 1), lm=model())
+def test_what_cannot_become_tokens_is_a_fault_without_text_of_the_row():
+    engine = engine_of(Pretends())
     assert prepared(engine, "a secret \ud83d") == Fault(
         FaultKind.ENGINE, "the prompt cannot be made into tokens (UnicodeEncodeError)"
     )
     assert prepared(engine, "word", max_gen_toks="many").kind is FaultKind.ENGINE
     assert prepared(engine, [{"role": "user", "content": "two words"}]).tokens == [3, 5]
-
-
-def test_replicas_get_equal_slices_of_the_devices():
-    assert device_slices(["4", "5", "6", "7"], 2, 2) == [["4", "5"], ["6", "7"]]
-    assert device_slices(["GPU-a", "GPU-b", "GPU-c"], 2, 1) == [["GPU-a"], ["GPU-b"]]
-    with pytest.raises(MedtasksError, match="2 replicas with 2 devices each need 4 devices; 3 are visible"):
-        device_slices(["0", "1", "2"], 2, 2)
-
-
-def test_replicas_on_a_cpu_share_its_cores():
-    assert cpu_threads(None, range(8), 2, 1) == ["0,1,2,3", "4,5,6,7"]
-    assert cpu_threads("auto", [2, 3, 8, 9], 2, 2) == ["2|3", "8|9"]
-    assert cpu_threads(None, [0], 2, 1) == ["nobind"] * 2 == cpu_threads("nobind", range(8), 2, 1)
-    assert cpu_threads("0-3|4-7", [0], 2, 1) == ["0-3", "4-7"]
-    with pytest.raises(MedtasksError, match="1 lists of cores for 2 workers"):
-        cpu_threads("0-7", range(8), 2, 1)
-
-
-def test_other_environment_variables_last_for_a_while(monkeypatch):
-    monkeypatch.setenv("MEDTASKS_ONE", "1")
-    monkeypatch.delenv("MEDTASKS_TWO", raising=False)
-    with environment({"MEDTASKS_ONE": "a", "MEDTASKS_TWO": "b"}):
-        assert (os.environ["MEDTASKS_ONE"], os.environ["MEDTASKS_TWO"]) == ("a", "b")
-    assert os.environ["MEDTASKS_ONE"] == "1" and "MEDTASKS_TWO" not in os.environ
-
-
-def model_with(*added: str, template: str | None = None, think_end: str | None = None) -> SimpleNamespace:
-    """What is looked at of lm-eval's model to know whether it may reason."""
-    tokenizer = SimpleNamespace(get_added_vocab=lambda: dict.fromkeys(added, 1), chat_template=template)
-    return SimpleNamespace(tokenizer=tokenizer, think_end_token=think_end)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from medtasks_ext.judge import engine
+from medtasks_ext.engines import servers
 from tests.conftest import read_json, rewrite_answers
 from tests.judge.made import make_rows, make_task, rows
 from tests.judge.server import Server
@@ -20,7 +20,7 @@ def server():
 
 @pytest.fixture(autouse=True)
 def quick_pauses(monkeypatch):
-    monkeypatch.setattr(engine, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(servers, "FIRST_PAUSE", 0.001)
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
-"""A jury and metrics beside clinicians: agreement, by answer quality, judges by axis, ratings that stay."""
+"""A jury and metrics beside clinicians: agreement, by answer quality, judges by axis."""
 
-import csv
 import sys
 from types import SimpleNamespace
 
@@ -8,9 +7,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from medtasks_ext.judge.cases import judged_tasks, response_hash
 from medtasks_ext.metrics.open_ended import rouge_scores
+from medtasks_ext.registry import registry
 from tests.judge.server import Reply, coded, verdict
-from tests.judge.test_command import AXES, figures, number, rated, ratings_file
+from tests.judge.test_command import AXES, TASK, figures, number, rated, ratings_file
 
 N = 12
 #: from few to all words of the references, which are `Reference reply N.`
@@ -147,25 +148,15 @@ def test_judges_by_axis_have_mean_and_sd(run, jury, medtasks, server):
     assert "ratings of judges, mean (s.d.)" in done.out and "3.333 (1.633)" in done.out
 
 
-def test_ratings_stay_when_the_next_call_does_not_name_them(judged, medtasks, jury, tmp_path):
-    folder, _ = judged()
-    before = figures(folder, table="clinicians")
-    done = medtasks("judge", "run", "--jury", jury("one", "two"))
-    assert done.code == 0 and figures(folder, table="clinicians") == before
-    with (folder / "judgements" / "clinicians.csv").open() as file:
-        assert len(list(csv.DictReader(file))) == 2 * N * len(AXES)
-
-
-def test_ratings_of_an_answer_that_is_another_one_now_are_refused(judged, medtasks, jury, tmp_path, run):
-    folder, _ = judged()
-    kept = folder / "judgements" / "clinicians.csv"
-    ratings = tmp_path / "given.csv"
-    ratings.write_bytes(kept.read_bytes())
-    changed = run("qa", folder="other", answers={**ANSWERS, "d1": "Another answer."})
-    done = medtasks("judge", "other", "--jury", jury("one", "two"), "--ratings", ratings)
+def test_ratings_of_an_answer_that_is_another_one_now_are_refused(run, medtasks, jury, tmp_path):
+    """Those that name the answer, as `medtasks human ingest` writes them."""
+    folder, columns = run("qa", answers=ANSWERS), ("task", "document", "rater", "axis", "score", "response")
+    [task] = judged_tasks(folder, registry(), [TASK])
+    hashes = {case.document: response_hash(case) for case in task.cases}
+    rows = [(*row, hashes[row[1]]) for row in rated(ANN[:6], "ann")]
+    path = ratings_file(tmp_path / "given.csv", rows, columns)
+    asked = ("--jury", jury("one", "two"), "--ratings", path, "--dry-run")
+    medtasks.done("judge", "run", folder, *asked)
+    other = run("qa", folder="other", answers={**ANSWERS, "d1": "Another answer."})
+    done = medtasks("judge", "run", other, *asked)
     assert done.code == 2 and "the answer to d1 is another one than was rated" in done.err
-    (changed / "judgements").mkdir(exist_ok=True)
-    (changed / "judgements" / "clinicians.csv").write_bytes(kept.read_bytes())
-    done = medtasks("judge", "other", "--jury", jury("one", "two"))
-    assert done.code == 0 and "1 answers that clinicians rated are others now" in done.err
-    assert {row["n"] for row in figures(changed, table="clinicians", between="clinicians + jury")} == {N - 1}

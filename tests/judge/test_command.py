@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from medtasks_ext.answers.reader.reply import traces
-from medtasks_ext.engines.http import Pace
+from medtasks_ext.engines.servers import Pace
 from medtasks_ext.judge import engine
 from medtasks_ext.judge.cases import rubric_of
 from medtasks_ext.registry import Registry

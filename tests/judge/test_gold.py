@@ -43,7 +43,6 @@ def test_scores_stand_by_reference(gold, tmp_path, server):
     results = read_json(tmp_path / "gold" / "gold.json")
     [task] = results["tasks"]
     assert (task["documents"], task["flagged"], task["missing"]) == (6, 2, 0)
-    assert task["rank_correlation"] == pytest.approx(1)
     grades = {"r1": [(i % 4) / 4 for i in range(6)], "r2": [(i % 4 + 1) / 4 for i in range(6)]}
     for score in results["scores"]:
         own = grades[score["run"]]

@@ -124,7 +124,7 @@ def test_an_unknown_field_needs_a_word_under_a_limit_and_is_a_condition(run, jur
     medtasks.done("judge", "run", "--jury", path, "--max-cost", 5, "--allow-field", "service_tier")
     assert {asked.body["service_tier"] for asked in server.asked} == {"priority"}
     record = read_json(folder / "tasks" / "medhelm_qa.json")
-    (judge,) = record["conditions"]["asked"]["jury"]["judges"]
+    (judge,) = record["conditions"]["jury"]["judges"]
     assert {"service_tier": "priority", "top_p": 0.5}.items() <= json.loads(judge["request"]).items()
 
 

@@ -107,7 +107,7 @@ def test_wording_artefact_and_hash_are_recorded_as_conditions(wheel, run, jury, 
     assert snapshot["words_hash"] == sha256(MESSAGE.encode()).hexdigest()[:12]
     assert {item["wording"] for item in judgements(folder)} == {"official"}
     stored = read_json(folder / f"tasks/{TASK}.json")
-    jury_of_record = stored["conditions"]["asked"]["jury"]
+    jury_of_record = stored["conditions"]["jury"]
     assert [judge["name"] for judge in jury_of_record["judges"]] == ["one"] and jury_of_record[
         "wording"
     ] == "official"

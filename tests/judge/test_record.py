@@ -7,8 +7,9 @@ import signal
 import pytest
 
 from medtasks_ext.judge import engine
-from medtasks_ext.runs.lease import Lease
-from tests.conftest import read_json, wait_for
+from medtasks_ext.run.lock import NAME
+from medtasks_ext.run.outcomes import working_in
+from tests.conftest import outcomes, read_json, wait_for
 from tests.judge.conftest import judgements
 from tests.judge.made import make_rows, rows
 from tests.judge.processes import process
@@ -79,7 +80,7 @@ def test_an_intent_stands_in_the_file_before_its_request_is_sent(run, priced, me
     server.script = script
     assert medtasks("judge", "run", "--jury", priced("one", max_concurrent=1)).code == 0
     assert before == [1] * 6
-    lines = [json.loads(line) for line in file_of(folder).read_bytes().splitlines()]
+    lines = outcomes(folder / "judgements", "", "intent", "answer")
     assert {item["outcome"] for item in lines[::2]} == {"intent"}
     assert all("ratings" in item for item in lines[1::2])
     assert {item["cost"] for item in lines[::2]} == {item["settles"] for item in lines[1::2]} == {HIGHEST}
@@ -199,7 +200,7 @@ def test_a_question_that_is_asked_again_is_another_draw_of_it(run, jury, medtask
         server._seen.clear()
         for _ in range(2):
             medtasks("judge", folder.name, "--jury", jury("one", max_concurrent=1))
-        lines = [json.loads(line) for line in file_of(folder).read_bytes().splitlines()]
+        lines = outcomes(folder / "judgements")
         keys[folder.name] = {(line["document"], line["key"], "ratings" in line) for line in lines}
         assert len(lines) == len({line["key"] for line in lines}) == 6 * 5
     assert keys["run"] == keys["other"]
@@ -221,14 +222,14 @@ def test_replies_with_half_a_character_are_kept(run, jury, medtasks, metrics, se
 
 def test_a_folder_that_a_run_works_in_is_not_judged_and_can_be_read(run, jury, medtasks, server, tmp_path):
     folder = run("qa")
-    with Lease(folder, "medtasks run"):
+    with working_in(folder, "medtasks run"):
         outcome = medtasks("judge", "run", "--jury", jury("one"))
         assert outcome.code == 2 and "medtasks run works in this folder (process" in outcome.err
         assert outcome.err.count("medtasks: ") == 1
         assert not server.asked and not server.listed
         assert medtasks("judge", "run", "--jury", jury("one"), "--dry-run").code == 0
     assert medtasks("judge", "run", "--jury", jury("one")).code == 0
-    assert not (folder / ".lease").exists()
+    assert not (folder / NAME).exists()
 
 
 def test_the_lease_of_a_judge_that_was_killed_is_taken_over(run, jury, medtasks, metrics, server, tmp_path):
@@ -238,7 +239,7 @@ def test_the_lease_of_a_judge_that_was_killed_is_taken_over(run, jury, medtasks,
     wait_for(lambda: server.asked, child)
     child.kill()
     child.communicate()
-    assert (folder / ".lease").is_file()
+    assert (folder / NAME).is_file()
     server.script = fair
     assert medtasks("judge", "run", "--jury", path).code == 0 and metrics(folder)["judged"] == 1
 

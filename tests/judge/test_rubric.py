@@ -117,7 +117,7 @@ def test_each_criterion_is_asked_in_the_suites_words_on_wish(medtasks, jury, ser
     assert medtasks("judge", "run", "--jury", jury, "--prompts", "official").code == 0
     assert {asked.user.partition(" ")[0] for asked in server.asked} == {"GRADE"}
     stored = read_json(tmp_path / "run" / "tasks" / f"{TASK}.json")
-    assert stored["metrics"]["judged"] == 1 and stored["conditions"]["asked"]["jury"]["wording"] == "official"
+    assert stored["metrics"]["judged"] == 1 and stored["conditions"]["jury"]["wording"] == "official"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What is built for lm-eval: variants, tags and groups follow from the hand-written files."""
+"""What is built for lm-eval: variants and groups follow from the hand-written files."""
 
 import os
 import shutil
@@ -107,7 +107,7 @@ def test_a_built_file_includes_the_hand_written_one_by_its_path(own, folder, str
     assert said.get("strategy", "zero_shot") == strategy
     dataset = Registry(own).datasets["bridge_mie"]
     assert said.get("task", "bridge_mie") == dataset.task(strategy)
-    assert set(said) <= {"include", "task", "strategy", "tag"}
+    assert set(said) <= {"include", "task", "strategy"}
 
 
 def test_in_an_installed_package_it_includes_the_package_s_own_copy(own, tmp_path):
@@ -136,7 +136,7 @@ def test_no_hand_written_file_has_a_tag_and_nothing_built_lies_beside_it():
 
 def test_a_group_that_is_no_plain_mean_leaves_the_mean_out(built_tasks):
     said = {file.stem: yaml.safe_load(file.read_text()) for file in (built_tasks / "groups").iterdir()}
-    assert set(said) == set(TASKS.groups)
+    assert set(said) == set(TASKS.listed)
     assert "aggregate_metric_list" not in said["mlb"] and said["bridge_zh"]["aggregate_metric_list"]
     for name, group in said.items():
         plain = len(TASKS.parts(name)) == 1 and TASKS.parts(name)[0] == TASKS.leaves(name)
@@ -152,9 +152,7 @@ def test_two_datasets_of_one_name_are_one_error_and_nothing_is_written(own, fold
     assert not folder.exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"), [("bridge_en", "group"), ("bridge_en_tasks", "tag"), ("bridge_mie_cot", "task")]
-)
+@pytest.mark.parametrize(("name", "kind"), [("bridge_en", "group"), ("bridge_mie_cot", "task")])
 def test_a_task_that_is_named_as_something_else_is_one_error(own, folder, name, kind):
     copied(own, task=name)
     with pytest.raises(MedtasksError, match=f"'{name}' is (both a|also)") as error:

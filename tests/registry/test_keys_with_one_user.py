@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 #: Below these stand names that a dataset or suite chooses.
 OF_NAMES = {
     *("columns", "fields", "optional", "types", "codes", "digests", "axes", "values", "parts", "vocabulary"),
-    *("groups", "sets", "short", "access", "aliases", "strategy_lines", "row_labels", "tags", "left_out"),
+    *("groups", "sets", "short", "access", "aliases", "strategy_lines", "row_labels", "left_out"),
     *("artefacts", "juries", "adapters", "instruction"),
 }
 #: What a kind of answers or a suite's own adapters read, and refuse of others.

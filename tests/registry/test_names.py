@@ -1,4 +1,4 @@
-"""Names, tags and groups derived from metadata."""
+"""Names and groups derived from metadata."""
 
 from pathlib import Path
 
@@ -7,7 +7,6 @@ from lm_eval.tasks import TaskManager
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import STRATEGIES, SUFFIX, registry
-from medtasks_ext.registry.groups import likelihood_tags, tags_of
 from medtasks_ext.registry.strategies import LIKELIHOOD
 
 TASKS = registry()
@@ -25,20 +24,32 @@ def size(group: str, strategy: str = "zero_shot") -> int:
     return len({TASKS.tasks[leaf][0].id for leaf in leaves if TASKS.tasks[leaf][0].of_paper})
 
 
-def test_lm_eval_sees_the_same_tasks_tags_and_groups(built_tasks):
+def test_lm_eval_sees_the_same_tasks_and_the_listed_groups(built_tasks):
     manager = TaskManager(include_defaults=False, include_path=str(built_tasks))
     closed = [dataset for dataset in TASKS.datasets.values() if dataset.is_closed]
     assert set(manager.all_subtasks) == {*TASKS.tasks, *(dataset.task(LIKELIHOOD) for dataset in closed)}
-    by_likelihood = {name for dataset in closed for name in likelihood_tags(TASKS, dataset)}
-    assert {"bridge_zh_ll", "medhelm_ll", "medtasks_scoreable_ll"} < by_likelihood
-    assert set(manager.all_tags) == {*TASKS.tags, *by_likelihood}
-    assert set(manager.all_groups) == set(TASKS.groups)
+    assert not manager.all_tags
+    assert set(manager.all_groups) == set(TASKS.listed)
 
 
-def test_names_are_unique_over_tasks_tags_and_groups():
-    names = [*TASKS.tasks, *TASKS.tags, *TASKS.groups]
-    assert len(names) == len(set(names))
-    assert all(name.endswith("_tasks") for name in TASKS.tags)
+def test_no_listed_group_has_one_task_or_those_of_another():
+    assert {"bridge_zh_ll", "medhelm_ll", "medtasks_scoreable_ll", "bridge_app_phenotyping"} < set(
+        TASKS.listed
+    )
+    assert all(leaves == TASKS.leaves(name) for name, leaves in TASKS.listed.items())
+    others = [frozenset(leaves) for name, leaves in TASKS.listed.items() if name not in TASKS.suites]
+    assert len(others) == len(set(others)) and min(map(len, others)) > 1
+    assert not set(others) & {frozenset(TASKS.leaves(suite)) for suite in TASKS.suites}
+    # whatever is left out, one that is listed has its tasks, or it is asked in another way
+    ways = {frozenset(leaves) for leaves in TASKS.listed.values()}
+    left_out = [name for name in TASKS.groups if name not in TASKS.listed and len(TASKS.leaves(name)) > 1]
+    assert all(
+        name.endswith(("_cot", "_5shot")) or frozenset(TASKS.leaves(name)) in ways for name in left_out
+    )
+
+
+def test_names_are_unique_over_tasks_and_groups():
+    assert not TASKS.tasks.keys() & TASKS.groups.keys()
 
 
 @pytest.mark.parametrize("suffix", ["", "_cot", "_5shot"])
@@ -47,8 +58,8 @@ def test_an_umbrella_counts_each_task_equally_often(suite, suffix):
     """lm-eval averages over all leaves below a group, so each must occur the same number of times."""
 
     def occurrences(name):
-        if name in TASKS.tags:
-            return list(TASKS.tags[name])
+        if name in TASKS.tasks:
+            return [name]
         return [leaf for member in TASKS.groups[name] for leaf in occurrences(member)]
 
     leaves = occurrences(suite + suffix)
@@ -64,19 +75,18 @@ def test_an_umbrella_counts_each_task_equally_often(suite, suffix):
 def test_the_control_of_a_dataset_is_a_task_that_counts_nowhere():
     controls = {name for name, dataset in TASKS.datasets.items() if dataset.metadata.control_of}
     assert "clinicbench_pharmacology_qa_shuffled" in controls
-    tagged = {task for tasks in TASKS.tags.values() for task in tasks}
+    grouped = {task for name in TASKS.groups for task in TASKS.leaves(name)}
     for name in controls:
         assert TASKS.datasets[name].metadata.control_of in TASKS.datasets
         names = [TASKS.datasets[name].task(strategy) for strategy in TASKS.datasets[name].strategies]
         assert [TASKS.leaves(task) for task in names] == [[task] for task in names]
-        assert not {name, f"{name}_cot", f"{name}_5shot"} & tagged
+        assert not {name, f"{name}_cot", f"{name}_5shot"} & grouped
     assert not any(TASKS.datasets[name].of_paper for name in controls)
 
 
-def test_tags_of_strategies_do_not_mix():
-    for dataset in TASKS.datasets.values():
-        tags = [set(tags_of(TASKS, dataset, strategy)) for strategy in STRATEGIES]
-        assert not tags[0] & tags[1] and not tags[0] & tags[2] and not tags[1] & tags[2]
+def test_groups_of_strategies_do_not_mix():
+    for name in TASKS.groups:
+        assert len({TASKS.tasks[leaf][1] for leaf in TASKS.leaves(name)}) == 1
 
 
 def test_bridge_is_complete_in_nine_languages_and_eight_task_types():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from base64 import b64decode
+from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from medtasks_ext.results.document_scores import (
 )
 from medtasks_ext.results.resampled import save_resampled
 from medtasks_ext.runs.choice import Choice
-from medtasks_ext.runs.conditions import Asked, Observed, Rows, Shots, run_conditions, task_conditions
+from medtasks_ext.runs.conditions import run_conditions, task_conditions
 from medtasks_ext.runs.manifest import RUN_SCHEMA
 from medtasks_ext.stats.bootstrap import task_intervals
 from tests.conftest import hashed_anew
@@ -28,7 +29,7 @@ from tests.conftest import hashed_anew
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from medtasks_ext.runs.conditions import RunConditions
+    from medtasks_ext.runs.conditions import Conditions
 
 SETTINGS = {
     "num_fewshot": None, "apply_chat_template": False, "fewshot_as_multiturn": None,
@@ -102,7 +103,7 @@ def _write_task(
     loaded: Mapping[str, Any],
     more: dict[str, Any],
     text: str,
-    run: RunConditions,
+    run: Conditions,
 ) -> None:
     dataset, strategy = registry().tasks[task]
     samples = [_sample(number, value, sample, text) for number, value in enumerate(values)]
@@ -123,7 +124,7 @@ def _write_task(
         "tokens": None, "config": {"num_fewshot": 5 if task.endswith("_5shot") else 0}, **more,
     }  # fmt: skip
     strategy = asked_strategy(strategy, content["config"].get("num_fewshot") or 0)
-    about = {"suite": dataset.metadata.suite, "dataset": dataset.id, "strategy": strategy}
+    about = {"dataset": dataset.id, "strategy": strategy}
     content["conditions"] = _conditions(about, content, run)
     for name in ("jury", "documents"):
         content.pop(name, None)
@@ -134,39 +135,36 @@ def _write_task(
     (folder / f"samples_{task}.jsonl").write_text(lines)
 
 
-def _conditions(about: Mapping[str, str], content: Mapping[str, Any], run: RunConditions) -> dict[str, Any]:
+def _conditions(about: Mapping[str, str], content: Mapping[str, Any], run: Conditions) -> dict[str, Any]:
     """The record of a task's conditions as a run writes it.
 
     Args:
-        about: suite, dataset and strategy.
+        about: dataset and strategy.
         content: the result of the task; its `conditions` say `n_of_suite`, `shots`, `context`, `seed`,
             `served` and `versions`, its `jury` who judged, as words or as the record has it.
     """
     said = {"n_of_suite": content["n"], **content.get("conditions", {})}
     metrics, versions, served = content["metrics"], said.get("versions"), said.get("served")
     jury = read_jury(content["jury"]) if isinstance(content.get("jury"), str) else content.get("jury")
-    rows = Rows(
-        source="synthetic" if "SAMPLE_DATA" in metrics else None,
+    known = task_conditions(run, content["loaded"], content["config"])
+    return replace(
+        known,
+        **about,
+        **content["cut"],
+        version=content["version"],
+        source="synthetic" if "SAMPLE_DATA" in metrics else known.source,
         n_of_suite=said["n_of_suite"],
         documents=content["documents"],
-    )
-    asked = Asked(
-        **about,
-        version=content["version"],
-        rows=rows,
-        shots=Shots(hash=said.get("shots")),
-        budget=said.get("budget"),
+        examples=said.get("shots"),
+        budget=said.get("budget", known.budget),
         context=said.get("context"),
         seed=said.get("seed"),
         jury=jury,
-    )
-    observed = Observed(
         n=content["n"],
         judged=metrics.get("judged"),
         served=None if served is None else tuple(served),
         versions=(versions,) if versions else (),
-    ).counted(content["cut"])
-    return task_conditions(asked, observed, run, content["loaded"], content["config"]).record()
+    ).record()
 
 
 def _sample(number: int, score: float, sample: bool, text: str) -> dict[str, Any]:

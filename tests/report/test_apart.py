@@ -20,7 +20,7 @@ def test_names_across_suites_and_names_of_another_suite_hold_none_of_it():
     tasks = registry()
     apart = {item.id for item in tasks.datasets.values() if not item.suite.in_totals}
     assert {*TASKS, "healthbench_full", "healthbench_professional_chats"} <= apart
-    across = [name for name in (*tasks.groups, *tasks.tags) if name.startswith("medtasks_")]
+    across = [name for name in tasks.groups if name.startswith("medtasks_")]
     assert across and not apart & {tasks.tasks[leaf][0].id for name in across for leaf in tasks.leaves(name)}
     leaves = {leaf for members in tasks.resolve(["medhelm_*"]).values() for leaf in members}
     of_medhelm = {item.id for item in tasks.datasets.values() if item.metadata.suite == "medhelm"}
@@ -34,7 +34,7 @@ def test_several_of_its_tasks_have_no_score_and_one_has():
     assert {bool(group.parts) for group in own if len(group.datasets) > 1} == {False}
     assert {group.n_tasks for group in own if group.axis == "suite"} == {2}
     assert [group.parts for group in own if group.value == "multiple_choice"] == [((TASKS[0],),)]
-    names = [name for name in (*tasks.groups, *tasks.tags) if name.startswith(UNLIKE)]
+    names = [name for name in tasks.groups if name.startswith(UNLIKE)]
     assert all(bool(tasks.parts(name)) == (len(tasks.leaves(name)) == 1) for name in names)
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from medtasks_ext.registry import registry
 from medtasks_ext.report.groups import group_scores, groups_of, rank
 from medtasks_ext.results.experiments import Entry, Experiment
-from medtasks_ext.runs.conditions import Asked, Conditions, Observed, Rows, Wording
+from medtasks_ext.runs.conditions import Conditions
 from medtasks_ext.stats.intervals import Interval, wilson
 
 TASKS = registry()
@@ -17,10 +17,8 @@ GROUPS = groups_of(TASKS)
 
 def conditions(strategy: str, n: int, sample: bool, cut: int | None) -> Conditions:
     return Conditions(
-        Asked(strategy=strategy, version="1-A",
-         rows=Rows("synthetic" if sample else "suite", hash="r", n_of_suite=n, documents="all"),
-         wording=Wording("own")),
-        Observed(n=n, n_here=n, answers_cut=cut),
+        strategy=strategy, version="1-A", source="synthetic" if sample else "suite", rows="r", n_of_suite=n,
+        documents="all", wording="own", n=n, n_here=n, answers_cut=cut,
     )  # fmt: skip
 
 

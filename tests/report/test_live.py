@@ -15,7 +15,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.report.view.viewer import Viewer
 from medtasks_ext.runs.sums import state_of
-from tests.conftest import ROOT, read_json
+from tests.conftest import ROOT, outcomes, read_json
 from tests.engines.server import Reply, Server, chat
 from tests.report.viewed import EVENTS, LABEL
 
@@ -77,11 +77,8 @@ def until(condition, process=None):
     return found
 
 
-def outcomes(folder, task="*"):
-    found = [
-        line for path in folder.glob(f"responses/{task}.jsonl") for line in path.read_bytes().splitlines()
-    ]
-    return [item for item in map(json.loads, found) if "intent" not in item]
+def stored_in(folder, task=""):
+    return outcomes(folder, task, "answer", "fault")
 
 
 def live(viewer):
@@ -99,7 +96,7 @@ def content(folder):
 
 def opened(folder, process):
     """The viewer, as soon as the run has a folder."""
-    until(lambda: (folder / "run.json").is_file() and (folder / ".lease").is_file(), process)
+    until(lambda: (folder / "run.json").is_file() and (folder / ".writing.lock").is_file(), process)
     return Viewer([folder], registry())
 
 
@@ -110,10 +107,10 @@ def test_a_run_is_watched_from_before_its_first_answer_to_its_end(run, gate, tmp
     assert live(viewer)["worker"] == "medtasks run" and live(viewer)["speed"] is None
 
     gate.allowed = 7
-    until(lambda: len(outcomes(folder)) == 7, process)
+    until(lambda: len(stored_in(folder)) == 7, process)
     seen = until(lambda: (found := live(viewer))["answers"]["read"] == found["answers"]["answers"] and found)
-    stored = outcomes(folder)
-    texts = [item["response"] for item in stored if "response" in item]
+    stored = stored_in(folder)
+    texts = [item["text"] for item in stored if item["outcome"] == "answer"]
     assert (seen["done"], seen["answers"]["answers"]) == (len(stored), len(texts))
     assert seen["answers"]["empty"] == texts.count("") > 0
     assert seen["answers"]["cut"] == sum(item.get("finish") == "length" for item in stored) > 0
@@ -129,7 +126,7 @@ def test_a_run_is_watched_from_before_its_first_answer_to_its_end(run, gate, tmp
 
     gate.allowed = 1000
     assert until(lambda: process.poll() is not None or None) and process.returncode in (0, 1, 3)
-    assert task["asked"] == len({item["document"] for item in outcomes(folder, task["task"])})
+    assert task["asked"] == len({item["document"] for item in stored_in(folder, task["task"])})
     time.sleep(0.6)
     overview = viewer.answer("overview", {})
     states = {name: entry["state"] for name, entry in read_json(folder / "run.json")["tasks"].items()}
@@ -143,7 +140,7 @@ def test_a_run_is_watched_from_before_its_first_answer_to_its_end(run, gate, tmp
 def test_a_killed_run_is_shown_as_stopped_and_stays_as_it_is(run, gate, tmp_path, medtasks):
     process, folder = run(), tmp_path / "run"
     gate.allowed = 6
-    until(lambda: len(outcomes(folder)) == 6, process)
+    until(lambda: len(stored_in(folder)) == 6, process)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     before = content(folder)
@@ -157,22 +154,22 @@ def test_a_killed_run_is_shown_as_stopped_and_stays_as_it_is(run, gate, tmp_path
     process.wait()
     time.sleep(0.6)
     assert viewer.answer("overview", {})["runs"][0]["live"] is None
-    answered = [item["document"] for item in outcomes(folder) if "response" in item]
-    assert len(answered) == len({(item["key"]) for item in outcomes(folder) if "response" in item})
+    answered = [item["document"] for item in stored_in(folder) if item["outcome"] == "answer"]
+    assert len(answered) == len({(item["key"]) for item in stored_in(folder) if item["outcome"] == "answer"})
     assert state_of(folder).mark == ""
 
 
 def test_a_damaged_line_is_named_and_hides_no_other_task(run, gate, tmp_path):
     process, folder = run(), tmp_path / "run"
     gate.allowed = 6
-    until(lambda: len(outcomes(folder)) == 6, process)
+    until(lambda: len(stored_in(folder)) == 6, process)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    [path] = [path for path in folder.glob("responses/*.jsonl") if path.stat().st_size]
+    path = folder / "answers.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([lines[0], lines[1].replace(b"document", b"dOcument"), *lines[2:]]))
     seen = live(Viewer([folder], registry()))
-    assert seen["done"] == 1 and "line 2 is damaged" in seen["problems"][0]["what"]
+    assert seen["done"] == 5 and "line 2 is damaged" in seen["problems"][0]["what"]
 
 
 def test_a_run_that_nobody_began_says_so(run, gate, tmp_path):

@@ -12,7 +12,7 @@ from medtasks_ext.report.compared import compared
 from medtasks_ext.report.groups import group_scores, groups_of
 from medtasks_ext.results.conditions import of_the_paper
 from medtasks_ext.results.published import published_entries, reference_folder
-from medtasks_ext.runs.conditions import Asked, Conditions, Observed, Rows, Wording
+from medtasks_ext.runs.conditions import Conditions
 
 STRATEGIES = ("zero_shot", "cot", "five_shot")
 #: what a value printed with one decimal, in percent, can be off by
@@ -44,10 +44,7 @@ def as_own(entry):
             item,
             printed=None,
             conditions=Conditions(
-                Asked(
-                    strategy=item.strategy, version="1", rows=Rows(hash="the same"), wording=Wording("own")
-                ),
-                Observed(n=item.n),
+                strategy=item.strategy, version="1", rows="the same", wording="own", n=item.n
             ),
         )
         for name, item in entry.experiments.items()
@@ -189,5 +186,5 @@ def test_mlb_asked_as_many_documents_of_each_dataset_as_its_table_says(tasks):
     here = {item.metadata.name: item for item in tasks.datasets_of(tasks.suites["mlb"]) if item.of_paper}
     assert {name: item.metadata.n_test for name, item in here.items()} == said
     exam = here["CMExam"]
-    assert of_the_paper(exam, "zero_shot").asked.rows.n_of_suite == 300
+    assert of_the_paper(exam, "zero_shot").n_of_suite == 300
     assert exam.n_part * exam.trials == 20_433

@@ -127,7 +127,7 @@ def test_documents_that_were_chosen_by_hand_are_compared_by_their_names(medtasks
 
 def test_unlike_tasks_of_an_entry_and_unlike_entries_of_a_model_are_named(medtasks, runs):
     with edited_json(runs / "b" / "tasks" / f"{GATED}.json") as content:
-        content["conditions"]["asked"]["wording"]["kind"] = "official"
+        content["conditions"]["wording"] = "official"
     write_run(runs / "hot", "ORG/b", {OPEN: GOOD}, settings={"gen_kwargs": {"temperature": 1}}, notes=["odd"])
     found = json.loads(medtasks("report", "b", "hot", "--published", "none", "--json").out)
     labels = [entry["entry"] for entry in found["entries"]]

@@ -317,7 +317,7 @@ def not_sample(run):
     for file in (run / "tasks").glob("*.json"):
         with edited_json(file) as record:
             record["metrics"].pop("SAMPLE_DATA")
-            record["conditions"]["asked"]["rows"]["source"] = "suite"
+            record["conditions"]["source"] = "suite"
     with edited_json(run / "run.json") as manifest:
         manifest["identity"]["settings"]["data"] = None
 
@@ -418,29 +418,20 @@ def test_strategies_of_one_run_stand_side_by_side(medtasks, tmp_path):
     assert done.code == 0 and f"{LABEL}_cot, document t1" in done.out
 
 
-def test_a_task_that_is_being_asked_shows_prompts_as_they_were_sent(runs):
+def test_a_task_that_is_being_asked_shows_the_answers_that_are_there(runs):
     run = runs[1]
     (run / f"samples_{LABEL}.jsonl").unlink()
     with edited_json(run / "run.json") as manifest:
         manifest["tasks"][LABEL]["state"] = "waiting"
-    outcomes = (run / "responses" / f"{LABEL}.jsonl").read_text().splitlines()
-    asked = [json.loads(line) for line in outcomes]
-    turns = [{"role": "system", "content": "Answer."}, {"role": "user", "content": "Premise and hypothesis"}]
-    (run / "prompts").mkdir(exist_ok=True)
-    (run / "prompts" / f"{LABEL}.jsonl").write_text(
-        "".join(
-            json.dumps({"key": item["key"], "document": item["document"], "prompt": turns}) + "\n"
-            for item in asked
-        )
-    )
-    # the last line is being written
-    (run / "responses" / f"{LABEL}.jsonl").write_text("\n".join([*outcomes[:3], outcomes[3][:30]]))
+    path = run / "answers.jsonl"
+    rows = [line for line in path.read_bytes().splitlines(keepends=True) if json.loads(line)["task"] == LABEL]
+    path.write_bytes(b"".join([*rows[:3], rows[3][:30]]))  # the last line is being written
     viewer = Viewer([run], registry())
     assert viewer.answer("dataset", {"dataset": LABEL})["documents"] == ["t1", "t2", "t3"]
     shown = document(viewer, "t1")["responses"][0]
-    assert [(turn["role"], turn["text"]) for turn in shown["turns"]] == [
-        ("system", "Answer."), ("user", "Premise and hypothesis"),
-    ]  # fmt: skip
-    (run / "responses" / f"{LABEL}.jsonl").write_text("\n".join(outcomes) + "\n")
+    said = "".join(part["text"] for part in shown["stretches"])
+    assert said == json.loads(rows[0])["text"] and shown["turns"] == []
+    with path.open("ab") as file:
+        file.write(b"".join([rows[3][30:], *rows[4:]]))
     viewer.refresh()
-    assert len(viewer.answer("dataset", {"dataset": LABEL})["documents"]) == len(outcomes)
+    assert len(viewer.answer("dataset", {"dataset": LABEL})["documents"]) == len(rows)

@@ -18,8 +18,8 @@ from hypothesis import strategies as some
 from medtasks_ext.engines.described import EngineRecord
 from medtasks_ext.registry import registry
 from medtasks_ext.results.condition_words import task_words
-from medtasks_ext.results.conditions import comparable, facts, kept_apart, of_the_paper
-from medtasks_ext.runs.conditions import Asked, Conditions, Layout, Observed
+from medtasks_ext.results.conditions import comparable, differences, facts, moving, of_the_paper
+from medtasks_ext.runs.conditions import Conditions
 from tests.report.made import write_run
 
 TASK = "bridge_brainmri_ais"
@@ -88,9 +88,9 @@ def asked_with(place, name, value):
 @pytest.mark.parametrize(("place", "name"), PLACES)
 def test_each_setting_is_another_condition_or_is_named_in_words(place, name, value):
     decoding, arguments = asked_with(place, name, value)
-    run = Conditions(Asked(decoding=decoding, arguments=arguments))
+    run = Conditions(decoding=decoding, arguments=arguments)
     paper = of_the_paper(registry().datasets[TASK], "zero_shot")
-    added = {"generation", "arguments"} & {item.field for item in comparable(facts(run), facts(paper)).moving}
+    added = {"generation", "arguments"} & {item.field for item in moving(facts(run), facts(paper))}
     assert bool(added) is (name not in NAMED)
     assert name in task_words(run)["asked_with"]
 
@@ -102,53 +102,59 @@ def test_each_setting_is_another_condition_or_is_named_in_words(place, name, val
 def test_what_draws_answers_counts_where_they_are_drawn_and_nowhere_else(name, value):
     drawn, greedy = ({**USUAL, "temperature": heat, "do_sample": heat > 0} for heat in (0.7, 0))
     pairs = [
-        comparable(*(facts(Conditions(Asked(decoding={**usual, **more}))) for more in ({}, {name: value})))
+        differences(*(facts(Conditions(decoding={**usual, **more})) for more in ({}, {name: value})))
         for usual in (drawn, greedy)
     ]
-    assert [pair.known for pair in pairs] == [("decoding",), ()]
+    assert [[item.condition for item in pair] for pair in pairs] == [["decoding"], []]
 
 
 @given(some.text(min_size=1), some.text(min_size=1))
 def test_added_text_and_templates_are_other_conditions(text, template):
     paper = facts(of_the_paper(registry().datasets[TASK], "zero_shot"))
-    for layout in (Layout(system_instruction=text), Layout(own_template=template)):
-        run = Conditions(Asked(decoding=USUAL, arguments={}, layout=layout))
-        assert comparable(facts(run), paper).grade == "other" and "asked_with" in task_words(run)
+    for layout in ({"system_instruction": text}, {"own_template": template}):
+        run = Conditions(decoding=USUAL, arguments={}, **layout)
+        assert not comparable(facts(run), paper) and "asked_with" in task_words(run)
 
 
 def test_a_template_of_a_folder_on_ones_machine_is_named_and_keeps_two_runs_of_one_model_apart():
     on_the_hub, one, other = (
         Conditions(
-            Asked(decoding=USUAL, arguments={}, layout=Layout(chat_template=True)),
-            Observed(engines=(EngineRecord(template=hash_, repository_template=known),)),
+            decoding=USUAL,
+            arguments={},
+            template=True,
+            engines=(EngineRecord(template=hash_, repository_template=known),),
         )
         for hash_, known in (("text-1", True), ("text-1", None), ("text-2", None))
     )
     assert "text-2" in task_words(other)["asked_with"] and "asked_with" not in task_words(on_the_hub)
     for first, second in ((on_the_hub, one), (one, other)):
-        assert [item.condition for item in kept_apart(facts(first), facts(second))] == ["chat template"]
-        assert comparable(facts(first), facts(second)).grade == "close"
+        joined = differences(facts(first), facts(second), joined=True)
+        assert [(item.condition, item.moves) for item in joined] == [("chat template", False)]
+        assert comparable(facts(first), facts(second)) and differences(facts(first), facts(second))
 
 
 def laid_out(hash_, *, written=False):
     """Conditions by the hash of the chat template: that of the tokenizer's repository, or a written one."""
-    layout = Layout(chat_template=True, own_template=hash_ if written else None)
     seen = EngineRecord(template=hash_, repository_template=None if hash_ is None else not written)
-    return facts(Conditions(Asked(decoding=USUAL, arguments={}, layout=layout), Observed(engines=(seen,))))
+    own = hash_ if written else None
+    asked = {"decoding": USUAL, "arguments": {}, "template": True, "own_template": own}
+    return facts(Conditions(**asked, engines=(seen,)))
 
 
 def test_known_hashes_of_two_templates_are_a_difference_and_an_unknown_one_is_no_bar():
     one, other, written, unknown = (
         laid_out("text-1"), laid_out("text-2"), laid_out("text-2", written=True), laid_out(None),
     )  # fmt: skip
-    assert (comparable(one, laid_out("text-1")).grade, kept_apart(one, laid_out("text-1"))) == ("same", ())
-    assert (comparable(one, other).grade, comparable(one, other).known) == ("close", ("chat template",))
-    assert [item.condition for item in kept_apart(one, other)] == ["chat template"]
-    assert comparable(one, written).grade == "other"
-    assert [item.condition for item in comparable(one, written).moving] == ["chat template"]
-    assert comparable(one, unknown).grade == "same"
+    again = laid_out("text-1")
+    assert differences(one, again) == differences(one, again, joined=True) == ()
+    for found in (differences(one, other), differences(one, other, joined=True)):
+        assert [(item.condition, item.moves, item.known) for item in found] == [
+            ("chat template", False, True)
+        ]
+    assert [item.condition for item in moving(one, written)] == ["chat template"]
+    assert differences(one, unknown) == ()
     paper = facts(of_the_paper(registry().datasets[TASK], "zero_shot"))
-    assert comparable(one, paper).differences == comparable(unknown, paper).differences
+    assert differences(one, paper) == differences(unknown, paper)
 
 
 #: What is drawn for every output: some of each source, and what the reviews tried.
@@ -216,10 +222,10 @@ def test_a_setting_is_marked_in_every_output(medtasks, tmp_path, drawn):
                and item["kind"] == "medtasks" and item["suite"] == "bridge"]  # fmt: skip
     if moves:
         assert "other conditions than the published models" in " ".join(outcome.out.split())
-        assert (row["grade"], suite["rank"], suite["rank_of"]) == ("other", "", "")
+        assert (row["comparable"], suite["rank"], suite["rank_of"]) == ("false", "", "")
         assert says(row["otherwise"], drawn)
     else:
-        assert row["grade"] == "close"
+        assert row["comparable"] == "true" and row["unknown"]
     assert says(json.dumps(row), drawn) and (moves or says(outcome.out, drawn) or drawn[1] in row["rounding"])
     assert says(page, drawn)
     # compare names it

@@ -10,52 +10,28 @@ from medtasks_ext.results.condition_words import decoding_words, jury_words, sho
 from medtasks_ext.results.conditions import drawn, facts, read_decoding, read_jury
 from medtasks_ext.results.entries import read_results
 from medtasks_ext.runs.conditions import (
-    LAYOUT,
-    Asked,
     Conditions,
     Judge,
     Jury,
-    Layout,
-    Observed,
-    Rows,
-    Shots,
-    Wording,
-    is_harmless,
     read_conditions,
 )
 from medtasks_ext.runs.manifest import identity_of
+from medtasks_ext.runs.settings import is_harmless
 
 TASK = "bridge_chip_ctc"
 JURY = Jury((Judge("a", "org/a-70b"), Judge("b")), Judge("c", "org/c"), "likert", "official", "0123abcd")
-LAYOUTS = (
-    Layout(chat_template=True, system_role=True, shots_as_turns=True),
-    Layout(
-        chat_template=False, system_role=False, system_instruction="Be brief, doctor", shots_as_turns=False
-    ),
-    Layout(chat_template=LAYOUT, system_role=True, shots_as_turns=False),
-)
 RECORD = Conditions(
-    Asked(
-        suite="bridge",
-        dataset=TASK,
-        strategy="five_shot",
-        version="1-A",
-        rows=Rows("suite", "hub", "4bc0", "77ab", 90, "the first 5"),
-        wording=Wording("official", "a release.json", "1.0", "1f3a"),
-        shots=Shots(5, "e5"),
-        layout=LAYOUTS[0],
-        budget=100,
-        context=8_000,
-        decoding={"do_sample": True, "temperature": 0.6, "until": ["\n\n"]},
-        seed=7,
-        jury=JURY,
-        engine="vllm",
-        arguments={"dtype": "bfloat16"},
-    ),
-    Observed(
-        n=5, n_here=80, n_held_out=5, n_dropped=1, shots_dropped=0, inputs_cut=2, answers_cut=0, judged=0.5,
-        own_words_instead=False, served=("org/model",), versions=({"vllm": "1"}, {"vllm": "2", "torch": "3"}),
-    ),
+    dataset=TASK, strategy="five_shot", version="1-A",
+    source="suite", origin="hub", revision="4bc0", rows="77ab", documents="the first 5", n_of_suite=90,
+    n=5, n_here=80, held_out=5, n_dropped=1,
+    wording="official", artefact="a release.json", artefact_revision="1.0",
+    prompt="1f3a", shots=5, examples="e5", shots_dropped=0,
+    template=True, system=True, turns=True,
+    budget=100, context=8_000, inputs_cut=2, answers_cut=0,
+    decoding={"do_sample": True, "temperature": 0.6, "until": ["\n\n"]}, seed=7,
+    jury=JURY, judged=0.5,
+    engine="vllm", arguments={"dtype": "bfloat16"}, served=("org/model",),
+    versions=({"vllm": "1"}, {"vllm": "2", "torch": "3"}),
 )  # fmt: skip
 #: What was added to how the task asks, in words.
 ADDED = {
@@ -73,19 +49,20 @@ def test_a_record_is_read_as_it_was_written():
 
 
 def test_what_is_unknown_is_not_written_and_is_unknown_when_read():
-    assert Conditions().record() == {"schema": 2, "asked": {"strategy": "zero_shot"}}
-    assert read_conditions({"schema": 2}) == Conditions()
-    greedy = Conditions(Asked(decoding={}))
-    assert read_conditions(greedy.record()).asked.decoding == {}  # known, and nothing of it
+    assert Conditions().record() == {"schema": 3, "strategy": "zero_shot"}
+    assert read_conditions({"schema": 3}) == Conditions()
+    greedy = Conditions(decoding={})
+    assert read_conditions(greedy.record()).decoding == {}  # known, and nothing of it
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"schema": 3}, "schema is 3"),
-        ({"asked": {"mood": "good"}}, "asked.mood"),
-        ({"asked": {"rows": {"source": "invented"}}}, "asked.rows.source"),
-        ({"observed": {"n": "many"}}, "observed.n"),
+        ({"schema": 2}, "schema is 2"),
+        ({"mood": "good"}, "conditions: mood"),
+        ({"jury": {"judges": [], "mood": "good"}}, "jury.mood"),
+        ({"source": "invented"}, "conditions: source"),
+        ({"n": "many"}, "conditions: n: "),
     ],
 )
 def test_what_the_record_does_not_know_is_refused_with_its_place(change, words):
@@ -164,8 +141,8 @@ def test_a_flag_of_lm_eval_that_nobody_knows_is_a_condition(tmp_path):
     plain(tmp_path / "known", {}, batch_size="auto", random_seed=0, model_dtype="bfloat16", use_cache=None)
     plain(tmp_path / "unknown", {}, mood="good", predict_only=True)
     known, unknown = read_results([tmp_path / "known", tmp_path / "unknown"], registry()).entries
-    assert known.experiments[TASK].facts.arguments == ()
-    assert unknown.experiments[TASK].facts.arguments == (("--mood", "good"), ("--predict_only", True))
+    assert known.experiments[TASK].facts["arguments"] == ()
+    assert unknown.experiments[TASK].facts["arguments"] == (("--mood", "good"), ("--predict_only", True))
 
 
 def test_an_identity_that_kept_an_argument_of_place_goes_on_with_its_own_keys():

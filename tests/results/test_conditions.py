@@ -2,7 +2,6 @@
 
 import itertools
 import json
-from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -18,14 +17,15 @@ from medtasks_ext.registry.strategies import (
     suffix_of,
 )
 from medtasks_ext.registry.tasks import ANSWER_BUDGET
-from medtasks_ext.results.conditions import RULES, Facts, comparable, facts, of_the_paper
-from medtasks_ext.runs.conditions import Asked, Conditions, Judge, Observed
+from medtasks_ext.results.conditions import RULES, Facts, comparable, differences, facts, of_the_paper
+from medtasks_ext.runs.conditions import Conditions, Judge
 from tests.conftest import edited_json, hashed_anew
 from tests.report.made import write_run
 
 TASK, SECOND = "bridge_chip_ctc", "bridge_ehrqa_primary_department"
 N = registry().datasets[TASK].metadata.n_test
 ASKED = Facts(
+    facts(Conditions()),
     strategy="five_shot", version="1", wording="own", artefact=("a", "1"), prompt="p", examples="e",
     examples_cut=False, source="suite", revision="v", rows="r", documents="all", n=9, n_of_suite=9,
     held_out=0, budget=100, answers_cut=True, context=8_000, inputs_cut=False,
@@ -55,31 +55,37 @@ HARMLESS = {
 
 
 def test_the_same_conditions_are_the_same():
-    assert comparable(ASKED, ASKED).grade == "same"
+    assert comparable(ASKED, ASKED) and differences(ASKED, Facts(ASKED)) == ()
 
 
-@pytest.mark.parametrize("field", [rule.field for rule in RULES])
+@pytest.mark.parametrize("field", RULES)
 def test_each_condition_counts_in_both_directions(field):
-    changed = replace(ASKED, **{field: OTHER[field]})
+    changed = Facts(ASKED, **{field: OTHER[field]})
     for one, other in ((ASKED, changed), (changed, ASKED)):
-        found = comparable(one, other)
-        assert found.grade == ("close" if field in HARMLESS else "other")
-        assert found.differences and all(item.why and item.one != item.other for item in found.differences)
+        assert comparable(one, other) is (field in HARMLESS)
+        found = differences(one, other)
+        assert found and all(item.known and item.one != item.other for item in found)
 
 
-@pytest.mark.parametrize("field", [rule.field for rule in RULES if rule.field not in ("strategy", "judged")])
-def test_what_nobody_recorded_is_never_the_cause_of_another_grade(field):
-    assert comparable(ASKED, replace(ASKED, **{field: None})).grade in ("same", "close")
+@pytest.mark.parametrize("field", [field for field in RULES if field not in ("strategy", "judged")])
+def test_what_nobody_recorded_is_no_bar_and_is_said_to_be_unknown(field):
+    unknown = Facts(ASKED, **{field: None})
+    assert comparable(ASKED, unknown)
+    assert not [item for item in differences(ASKED, unknown) if item.known]
+    # of two runs of one model each is named, but for juries
+    joined = differences(ASKED, unknown, joined=True)
+    assert [item.field for item in joined] == [field] * (field not in ("jury", "requests", "protocol"))
 
 
-def test_of_several_differences_the_worst_is_the_grade():
-    assert comparable(ASKED, replace(ASKED, seed=2, prompt="q")).grade == "other"
+def test_of_several_differences_one_that_moves_a_score_is_enough():
+    found = differences(ASKED, Facts(ASKED, seed=2, prompt="q"))
+    assert [(item.field, item.moves) for item in found] == [("prompt", True), ("seed", False)]
 
 
 def test_a_budget_that_no_answer_filled_is_harmless():
-    one = replace(ASKED, answers_cut=False)
-    assert comparable(one, replace(one, budget=50)).grade == "close"
-    assert comparable(one, replace(one, budget=50, answers_cut=True)).grade == "other"
+    one = Facts(ASKED, answers_cut=False)
+    assert comparable(one, Facts(one, budget=50)) and differences(one, Facts(one, budget=50))
+    assert not comparable(one, Facts(one, budget=50, answers_cut=True))
 
 
 @pytest.mark.parametrize(
@@ -93,12 +99,11 @@ def test_a_budget_that_no_answer_filled_is_harmless():
 )
 def test_a_budget_beside_an_unstated_one_is_harmless_unless_it_may_have_cut(dataset, context, budget):
     paper = facts(of_the_paper(registry().datasets[dataset], "zero_shot"))
-    assert paper.budget is None
+    assert paper["budget"] is None
     for tokens, cut in itertools.product((budget - 1, budget, budget + 1), (0, 3, None)):
-        asked = Asked(dataset=dataset, context=context, budget=tokens)
-        run = facts(Conditions(asked, Observed(answers_cut=cut)))
-        found = [item.grade for item in comparable(run, paper).differences if item.field == "budget"]
-        assert found == ["other" if tokens < budget and cut != 0 else "close"], (tokens, cut)
+        run = facts(Conditions(dataset=dataset, context=context, budget=tokens, answers_cut=cut))
+        found = [item.moves for item in differences(run, paper) if item.field == "budget"]
+        assert found == [tokens < budget and cut != 0], (tokens, cut)
 
 
 @pytest.mark.parametrize("shots", range(9))
@@ -161,7 +166,7 @@ def test_a_score_over_some_of_the_judgements_is_marked_bounded_unranked_and_on_n
     write_run(tmp_path / "a", "ORG/a", {TASK: GOOD, SECOND: GOOD}, record=record)
     file = tmp_path / "a" / "tasks" / f"{TASK}.json"
     with edited_json(file) as stored:
-        stored["conditions"]["observed"]["judged"] = 0.75
+        stored["conditions"]["judged"] = 0.75
         stored["metrics"] |= {"judged": 0.75, "scored": 0.75, "judgements_missing": 10}
     hashed_anew(file)
     outcome = medtasks("report", "a", "--published", "none", "-o", "out")

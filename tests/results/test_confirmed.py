@@ -1,16 +1,15 @@
 """Rows, words and examples are confirmed by a hash, claimed, or different; every output says which."""
 
 import json
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.datalock import DataLock, LockedPart, LockedRows, Seen
-from medtasks_ext.results.conditions import comparable, facts, of_the_paper
+from medtasks_ext.results.conditions import Facts, facts, moving, of_the_paper
 from medtasks_ext.results.confirmed import Confirmed, confirmed, confirmed_words, counted
-from medtasks_ext.runs.conditions import Asked, Conditions, Observed, Rows, Shots, Wording
+from medtasks_ext.runs.conditions import Conditions
 from tests.conftest import read_json, write_jsonl
 
 TASK = "bridge_brainmri_ais"
@@ -22,11 +21,9 @@ LOCK = DataLock(
 
 
 def states(lock=None, *, k=0, n=N, wording=None, download=None, **rows):
-    record = Conditions(
-        Asked(rows=Rows(**{"source": "suite", "origin": "local", "n_of_suite": N, "folded": ONE, **rows}),
-         wording=wording or Wording("official", hash="bbbbbbbbbbbb"), shots=Shots(k)),
-        Observed(n=n, n_here=n),
-    )  # fmt: skip
+    usual = {"source": "suite", "origin": "local", "n_of_suite": N, "folded": ONE}
+    words = wording or {"wording": "official", "prompt": "bbbbbbbbbbbb"}
+    record = Conditions(**{**usual, **words, **rows}, shots=k, n=n, n_here=n)
     dataset = SimpleNamespace(lock=lock, blocks={"rows": {"download": download} if download else {}})
     return confirmed(dataset, record)
 
@@ -47,14 +44,14 @@ def test_rows_of_another_number_or_content_are_different(change):
 
 def test_rows_that_the_lock_knows_to_be_others_are_not_ranked_beside_the_paper():
     paper = facts(of_the_paper(registry().datasets[TASK], "zero_shot"))
-    own = replace(paper, differs=True)
-    assert comparable(own, paper).grade == "other" and comparable(own, paper).known == ("rows",)
+    own = Facts(paper, differs=True)
+    assert [item.condition for item in moving(own, paper)] == ["rows"]
 
 
 def test_words_are_confirmed_by_a_released_file():
-    assert states(wording=Wording("official", "release.zip", "1")).words == "confirmed"
-    assert states(LOCK, wording=Wording("official", hash="aaaaaaaaaaaa")).words == "claimed"
-    assert states(wording=Wording("own")).words == "different"
+    assert states(wording={"wording": "official", "artefact": "release.zip"}).words == "confirmed"
+    assert states(LOCK, wording={"wording": "official", "prompt": "aaaaaaaaaaaa"}).words == "claimed"
+    assert states(wording={"wording": "own"}).words == "different"
 
 
 @pytest.mark.parametrize(
@@ -106,8 +103,8 @@ def invented(tmp_path, monkeypatch):
 def test_invented_rows_with_anybodys_words_are_claimed_everywhere(medtasks, tmp_path, invented):
     asked = ("run", "--tasks", TASK, "--model", "random-label", "--output_path", "run")
     assert medtasks(*asked).code == 0
-    record = read_json(tmp_path / "run" / "tasks" / f"{TASK}.json")["conditions"]["asked"]
-    assert record["wording"]["kind"] == "official" and "folded" not in record["rows"]
+    record = read_json(tmp_path / "run" / "tasks" / f"{TASK}.json")["conditions"]
+    assert record["wording"] == "official" and "folded" not in record
     outcome = medtasks("report", "run", "-o", "out")
     said = " ".join(outcome.out.split())
     assert "rows and words confirmed in 0 of 1, claimed but not confirmed in 1" in said

@@ -1,7 +1,6 @@
 """Frames: one schema each, which the documentation lists and every output has."""
 
 import json
-from dataclasses import fields
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,8 +8,9 @@ import pytest
 import yaml
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.results.conditions import Facts
+from medtasks_ext.results.conditions import facts
 from medtasks_ext.results.frames import FRAMES, documented, names, records, schema, table
+from medtasks_ext.runs.conditions import Conditions
 
 ROOT = Path(__file__).parents[2]
 
@@ -30,7 +30,7 @@ def test_each_column_says_what_it_means(frame):
 
 
 def test_each_condition_that_is_compared_has_a_column():
-    assert set(names("conditions")) == {"entry", "task", *(field.name for field in fields(Facts))}
+    assert set(names("conditions")) == {"entry", "task", *facts(Conditions())}
 
 
 def test_a_frame_has_all_columns_and_no_other_type():

@@ -8,7 +8,7 @@ import pytest
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
-from medtasks_ext.results.conditions import comparable
+from medtasks_ext.results.conditions import comparable, differences
 from medtasks_ext.results.entries import read_results
 from tests.conftest import edited_json, hashed_anew, read_json, write_jsonl
 from tests.report.made import write_run
@@ -160,15 +160,16 @@ def test_what_lm_eval_says_of_the_model_and_its_engine_is_a_condition(run, tmp_p
     edit(results_of(plain), lambda content: content.update(stated) or content["config"].update(loaded))
     other = shutil.copytree(plain, tmp_path / "other")
     facts = read(plain).entries[0].experiments[TASK].facts
-    assert comparable(facts, read(other).entries[0].experiments[TASK].facts).grade == "same"
+    assert differences(facts, read(other).entries[0].experiments[TASK].facts) == ()
 
     def changed(content):
         config = {**content["config"], **change.get("config", {})}
         content.update({**change, "config": config})
 
     edit(results_of(other), changed)
-    found = comparable(facts, read(other).entries[0].experiments[TASK].facts)
-    assert found.grade == "close" and condition in found.known
+    changed_facts = read(other).entries[0].experiments[TASK].facts
+    assert comparable(facts, changed_facts)
+    assert condition in [item.condition for item in differences(facts, changed_facts) if item.known]
 
 
 def test_parts_of_one_model_with_the_same_settings_become_one_entry(run):

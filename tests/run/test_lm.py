@@ -21,7 +21,7 @@ from lm_eval.api.registry import get_model
 from lm_eval.tasks import TaskManager
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.run.lm import is_sampled, normalised
+from medtasks_ext.run.key import is_sampled, normalised
 from medtasks_ext.run.registered import register
 from tests.engines.server import Asked, Reply, Server, chat, completion
 
@@ -233,7 +233,6 @@ def test_a_greedy_question_is_asked_once_whoever_asks_it(tmp_path: Path) -> None
         ({"max_gen_toks": 128}, {"max_gen_toks": "128"}),
         ({"temperature": 0}, {}),
         ({"temperature": 0.0, "do_sample": False}, {"do_sample": False}),
-        ({"temperature": 0.7, "do_sample": False}, {}),
         ({"until": ["a", "b"]}, {"until": ["b", "a", "b"]}),
         ({"seed": 1}, {"seed": 2}),
         ({"stop": None}, {}),
@@ -249,6 +248,7 @@ def test_settings_that_say_the_same_are_the_same(one, other) -> None:
     [
         ({"temperature": 0.7}, True),
         ({"do_sample": True}, True),
+        ({"temperature": 0.7, "do_sample": False}, True),  # servers and vLLM go by the temperature
         ({"do_sample": True, "temperature": 0.0}, False),
         ({"do_sample": "false"}, False),
         ({}, False),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from tests.conftest import outcomes
 from tests.judge.server import Asked, Reply
 
 
@@ -22,19 +24,17 @@ def conversation(body: dict[str, Any]) -> str:
 class Model:
     """Answers by a table: two of three documents get the gold, the others a word that is none."""
 
-    def __init__(self, oracle: Path, prompts: Path) -> None:
-        """Read the gold from an oracle's run, and which prompt belongs to which document."""
-        gold = {
-            (path.stem, record["document"]): record["response"]
-            for path in (oracle / "responses").glob("*.jsonl")
-            for record in map(json.loads, path.read_bytes().splitlines())
-        }
+    def __init__(self, oracle: Path, run: Path, requests: Path) -> None:
+        """Read the gold from an oracle's run, and which request belongs to which document."""
+        gold = {(row["task"], row["document"]): row["text"] for row in outcomes(oracle)}
+        bodies = {line["custom_id"]: line["body"] for line in request_lines(requests)}
+        places = Counter[str]()
         self.answers: dict[str, str] = {}
-        for path in sorted(prompts.glob("*.jsonl")):
-            for place, line in enumerate(path.read_bytes().splitlines()):
-                asked = json.loads(line)
-                text = gold[path.stem, asked["document"]] if place % 3 else "no idea"
-                self.answers[json.dumps(asked["prompt"], ensure_ascii=False)] = text
+        for asked in outcomes(run, "", "question"):
+            task = asked["task"]
+            text = gold[task, asked["document"]] if places[task] % 3 else "no idea"
+            places[task] += 1
+            self.answers[conversation(bodies[asked["key"]])] = text
 
     def completion(self, body: dict[str, Any]) -> dict[str, Any]:
         """The body of a reply with status 200."""

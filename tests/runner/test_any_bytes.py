@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.conftest import outcomes
 from tests.engines.server import Reply, Server, chat, fair
 
 TASK = "bridge_chip_ctc"
@@ -96,6 +97,5 @@ def check(medtasks, hostile, tmp_path, given_replies):
     ):
         done = medtasks(*step)
         assert done.code == 0, (first.text, step, done.text)
-    lines = (tmp_path / folder / "responses" / f"{TASK}.jsonl").read_bytes().splitlines()
-    answers = [record for record in map(json.loads, lines) if "response" in record]
+    answers = outcomes(tmp_path / folder, TASK)
     assert len(answers) == len({record["key"] for record in answers}) == 8

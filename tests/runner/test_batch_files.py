@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from medtasks_ext.run.store import Answers
+from tests.conftest import outcomes
 from tests.judge.server import Server
 from tests.runner.batch_provider import (
     Model,
@@ -42,7 +44,7 @@ def written(medtasks, tmp_path):
 def model(medtasks, written, tmp_path):
     """What answers them."""
     assert medtasks("run", "--model", "oracle", *ASKED, "--output_path", "oracle").code == 0
-    return Model(tmp_path / "oracle", tmp_path / "run" / "prompts")
+    return Model(tmp_path / "oracle", tmp_path / "run", tmp_path / "requests.jsonl")
 
 
 @pytest.fixture
@@ -55,16 +57,8 @@ def state(folder: Path) -> dict[str, dict]:
     return json.loads((folder / "run.json").read_text())["tasks"]
 
 
-def stored(folder: Path) -> dict[str, list[dict]]:
-    return {
-        task: [json.loads(line) for line in path.read_bytes().splitlines()]
-        for task in TASKS
-        if (path := folder / "responses" / f"{task}.jsonl").is_file()
-    }
-
-
-def keys(folder: Path, kind: str = "response") -> list[str]:
-    return [record["key"] for records in stored(folder).values() for record in records if kind in record]
+def keys(folder: Path, kind: str = "answer") -> list[str]:
+    return [row["key"] for row in outcomes(folder, "", kind)]
 
 
 def scores(folder: Path) -> dict[str, object]:
@@ -87,16 +81,11 @@ def test_each_document_is_one_line_under_the_key_of_its_request(written, tmp_pat
     assert len(written) == 52 == len({line["custom_id"] for line in written})
     assert {(line["method"], line["url"]) for line in written} == {("POST", "/v1/chat/completions")}
     assert all(re.fullmatch(r"[0-9a-f]{32}", line["custom_id"]) for line in written)
-    prompts = {
-        record["key"]: record["prompt"]
-        for task in TASKS
-        for record in map(
-            json.loads, (tmp_path / "run" / "prompts" / f"{task}.jsonl").read_bytes().splitlines()
-        )
-    }
-    assert {line["custom_id"]: line["body"]["messages"] for line in written} == prompts
+    asked = outcomes(tmp_path / "run", "", "question")
+    assert {row["key"] for row in asked} == {line["custom_id"] for line in written}
+    assert len({(row["task"], row["document"]) for row in asked}) == 52
     assert {entry["state"] for entry in state(tmp_path / "run").values()} == {"waiting"}
-    assert not (tmp_path / "run" / "responses").exists()
+    assert not outcomes(tmp_path / "run")
 
 
 def test_the_bodies_are_those_that_a_run_sends(written, model, medtasks):
@@ -163,8 +152,11 @@ def test_results_in_any_order_and_several_files_give_what_an_unbroken_run_gives(
     assert scores(tmp_path / "run") == scores(tmp_path / "unbroken")
     assert all(0 < scores(tmp_path / "run")[task]["metrics"]["score"] < 1 for task in TASKS)
     entry = state(tmp_path / "run")["bridge_chip_ctc"]
-    assert (entry["state"], entry["generated"]) == ("done", len(stored(tmp_path / "run")["bridge_chip_ctc"]))
-    # hashed, chained, and nothing left to ask
+    assert (entry["state"], entry["generated"]) == (
+        "done",
+        len(outcomes(tmp_path / "run", "bridge_chip_ctc")),
+    )
+    # hashed, and nothing left to ask
     assert medtasks("rescore", "run").code == 0
     again = medtasks("batch", "out", *FLAGS)
     assert again.code == 0 and "nothing is left to ask" in again.err and again.out == outcome.out
@@ -176,14 +168,13 @@ def test_an_answer_is_kept_with_what_the_provider_says_of_it(results, medtasks, 
     body["usage"]["completion_tokens_details"] = {"reasoning_tokens": 3}
     medtasks("batch", "in", "run", write_lines(tmp_path / "results.jsonl", results))
     record = next(
-        item for items in stored(tmp_path / "run").values() for item in items
-        if item["key"] == results[0]["custom_id"]
+        item for item in outcomes(tmp_path / "run") if item["key"] == results[0]["custom_id"]
     )  # fmt: skip
     assert (record["finish"], record["model"]) == ("length", "m-2026")
     assert record["request_id"] == results[0]["response"]["request_id"]
     assert record["usage"] == {"prompt": 10, "completion": 5, "reasoning": 3}
     task = json.loads((tmp_path / "run" / "tasks" / f"{TASKS[0]}.json").read_text())
-    assert task["conditions"]["observed"]["served"] == ["m-2026"] and task["tokens"] is not None
+    assert task["conditions"]["served"] == ["m-2026"] and task["tokens"] is not None
 
 
 def test_what_is_missing_is_named_and_written_again(results, written, medtasks, tmp_path):
@@ -203,20 +194,18 @@ def test_what_is_missing_is_named_and_written_again(results, written, medtasks, 
 
 
 def test_taking_results_can_be_broken_off_anywhere(results, medtasks, tmp_path, monkeypatch):
-    from medtasks_ext.runs.outcomes import OutcomeLog
-
     write_lines(tmp_path / "results.jsonl", results)
-    add, left = OutcomeLog.add, iter(range(30))
+    put, left = Answers.put, iter(range(30))
 
     def until_interrupted(self, *arguments, **named):
         if next(left, None) is None:
             raise KeyboardInterrupt
-        return add(self, *arguments, **named)
+        return put(self, *arguments, **named)
 
-    monkeypatch.setattr(OutcomeLog, "add", until_interrupted)
+    monkeypatch.setattr(Answers, "put", until_interrupted)
     assert medtasks("batch", "in", "run", "results.jsonl").code == 130
     assert len(keys(tmp_path / "run")) == 30
-    monkeypatch.setattr(OutcomeLog, "add", add)
+    monkeypatch.setattr(Answers, "put", put)
     outcome = medtasks("batch", "in", "run", "results.jsonl")
     assert outcome.code == 0 and "22 new results, 30 stored before" in outcome.err
     assert len(keys(tmp_path / "run")) == 52

@@ -7,10 +7,10 @@ import pytest
 
 from medtasks_ext.prompts import load
 from medtasks_ext.registry import forget
-from medtasks_ext.runs import read_outcomes
+from tests.conftest import outcomes, read_json
 
 TASK = "bridge_chip_ctc"
-RESPONSES, SAMPLES, RESULT = f"responses/{TASK}.jsonl", f"samples_{TASK}.jsonl", f"tasks/{TASK}.json"
+RESULT = f"tasks/{TASK}.json"
 RUN = ("run", "--tasks", TASK, "--output_path", "run")
 
 
@@ -48,23 +48,25 @@ def test_a_later_score_keeps_the_words_that_were_asked(medtasks, tasks_of, tmp_p
     )
     assert medtasks(*call).code == 0
     result = tmp_path / "run" / "tasks" / "medhelm_medqa.json"
-    before = json.loads(result.read_text())["conditions"]["asked"]
+    before = json.loads(result.read_text())["conditions"]
     edited(file, ("instruction: Answer", "instruction: With care, answer"), ("{version: ", "{version: 9"))
     forget()
     load._build.cache_clear()
     assert medtasks("rescore", "run").code == 0
-    after = json.loads(result.read_text())["conditions"]["asked"]
+    after = json.loads(result.read_text())["conditions"]
     assert after == {**before, "version": f"9{before['version']}"}
     assert medtasks(*call).code == 0  # which asks the words of now
-    assert json.loads(result.read_text())["conditions"]["asked"]["wording"] != before["wording"]
+    assert json.loads(result.read_text())["conditions"]["prompt"] != before["prompt"]
 
 
 def test_a_resumed_run_says_what_it_asks_from_then_on(medtasks, run, chip_ctc):
+    before = read_json(run / "run.json")["tasks"][TASK]["bound"]
     edited_rows(chip_ctc, ("入组标准第7条", "入组标准第七条"))
     assert medtasks(*RUN, "--model", "random-label").code == 0
-    said = [item.of for item in read_outcomes(run / "responses", TASK)]
-    assert len(said) == 9 and [index for index, of in enumerate(said) if of] == [0, 8]
-    assert said[0] is not None and said[8] is not None and said[0].rows_hash != said[8].rows_hash
+    after = read_json(run / "run.json")["tasks"][TASK]["bound"]
+    assert len(outcomes(run)) == 9 and {name for name in before if before[name] != after[name]} == {
+        "rows_hash"
+    }
 
 
 def test_the_manifest_is_made_again_from_the_records_without_asking(medtasks, run):

@@ -8,6 +8,7 @@ import pytest
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.models.baselines import Oracle
+from tests.conftest import outcomes
 from tests.runner.batch_provider import Model, answered, request_lines, write_lines
 
 TASK, COT = "bridge_chip_ctc", "bridge_chip_ctc_cot"
@@ -37,7 +38,7 @@ def results(folder: str, task: str = TASK) -> dict:
     """Everything that is said of a task's result, without what the call itself leaves."""
     run = Path(folder)
     stored = json.loads((run / "tasks" / f"{task}.json").read_bytes())
-    del stored["conditions"]["observed"]["versions"]
+    del stored["conditions"]["versions"]
     whole = json.loads((run / "results.json").read_bytes())
     return {
         "task": stored,
@@ -57,7 +58,7 @@ def n_of(folder: str, task: str = TASK) -> tuple[int, int, int]:
     """Documents of the result, of its conditions, and in the file of samples."""
     stored = json.loads(Path(folder, "tasks", f"{task}.json").read_bytes())
     n_samples = len(Path(folder, f"samples_{task}.jsonl").read_bytes().splitlines())
-    return stored["n"], stored["conditions"]["observed"]["n"], n_samples
+    return stored["n"], stored["conditions"]["n"], n_samples
 
 
 def test_a_larger_limit_asks_the_rest_and_scores_all(medtasks, chip_ctc, asked):
@@ -79,7 +80,7 @@ def test_a_larger_limit_asks_the_rest_and_scores_all(medtasks, chip_ctc, asked):
     assert "2 of 5 documents have an answer" in said[1]
     assert "5 of 8 documents have an answer" in said[2]
     assert "3 of 3 documents have an answer" in said[3] and "stand over other documents" in said[3]
-    assert len(Path("run/responses", f"{TASK}.jsonl").read_bytes().splitlines()) == 8
+    assert len(outcomes("run")) == 8
 
 
 def test_the_same_documents_by_another_choice_are_not_scored_again(medtasks, chip_ctc, asked):
@@ -203,7 +204,7 @@ def provider(medtasks, chip_ctc):
     """Answers lines of requests, as a file of results."""
     medtasks("run", "--model", "oracle", *CHAT[:5], "--output_path", "oracle")
     medtasks("batch", "out", *CHAT[:-1], "all", "-o", "all.jsonl")
-    model = Model(Path("oracle"), Path("all/prompts"))
+    model = Model(Path("oracle"), Path("all"), Path("all.jsonl"))
 
     def answers(requests: str) -> Path:
         lines = request_lines(Path(requests))

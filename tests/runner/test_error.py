@@ -61,7 +61,7 @@ def choice(folder: str) -> dict:
 
 def comparable(folder: str) -> dict:
     found = result(folder)
-    del found["conditions"]["observed"]["versions"]
+    del found["conditions"]["versions"]
     files = {"samples": f"samples_{TASK}.jsonl", "documents": f"tasks/{TASK}.parquet"}
     return {"task": found, **{name: Path(folder, file).read_bytes() for name, file in files.items()}}
 

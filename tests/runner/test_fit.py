@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from medtasks_ext.models.baselines import Oracle
-from tests.conftest import sft_row
+from tests.conftest import outcomes, sft_row
 
 
 @pytest.fixture
@@ -80,10 +80,9 @@ def test_tokens_of_prompts_and_answers_are_counted_and_survive_rescoring(
     monkeypatch.setattr(Oracle, "tokenizer", Characters(), raising=False)
     medtasks(*ARGUMENTS)
     file = tmp_path / "run" / "tasks" / "bridge_chip_ctc_5shot.json"
-    answers = (tmp_path / "run" / "responses" / "bridge_chip_ctc_5shot.jsonl").read_text().splitlines()
     expected = {
         "input": sum(map(len, prompts(tmp_path))),
-        "output": sum(len(json.loads(line)["response"]) for line in answers),
+        "output": sum(len(row["text"]) for row in outcomes(tmp_path / "run")),
     }
     assert json.loads(file.read_text())["tokens"] == expected
     medtasks("rescore", "run")

@@ -15,6 +15,7 @@ import pytest
 
 from medtasks_ext.cli.run import run_command
 from medtasks_ext.runs.sums import state_of
+from tests.conftest import outcomes
 from tests.engines.server import Reply, Server, chat
 from tests.runs.faults import _Fault, _run
 
@@ -83,8 +84,7 @@ def test_runs(server, chip_ctc, tmp_path, n, monkeypatch):
     command = ("run", "--tasks", TASK, "--model", "local-chat-completions", "--model_args", arguments,
                "--apply_chat_template", "--no-preflight", "--output_path", "run")  # fmt: skip
     killed_again_and_again(command, n, tmp_path, lambda: len(server.asked))
-    lines = (tmp_path / f"run/responses/{TASK}.jsonl").read_bytes().splitlines()
-    answers = [item for item in map(json.loads, lines) if "response" in item]
+    answers = outcomes(tmp_path / "run", TASK)
     assert len(answers) == len({item["key"] for item in answers}) == 8
     assert len(server.asked) <= 8 + KILLS, "more than what was under way was asked again"
     assert state_of(tmp_path / "run").mark == ""
@@ -108,6 +108,8 @@ def test_rescores(chip_ctc, tmp_path, n, monkeypatch):
 
         return times
 
-    killed_again_and_again(("rescore", "run"), n, tmp_path, touched("run/.lease", "run/*", "run/tasks/*"))
+    killed_again_and_again(
+        ("rescore", "run"), n, tmp_path, touched("run/.writing.lock", "run/*", "run/tasks/*")
+    )
     assert state_of(tmp_path / "run").mark == ""
     assert json.loads((tmp_path / "run/results.json").read_text())["results"] == scores

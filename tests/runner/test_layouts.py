@@ -66,7 +66,7 @@ def test_plain_lm_eval_asks_with_the_same_layout(asked, built_tasks, model, stra
 def test_the_layout_is_a_condition_of_the_result(asked):
     asked("meditron-7b", "mie", "zero_shot")
     record = json.loads(Path("run/tasks/bridge_mie.json").read_text())
-    assert record["conditions"]["asked"]["layout"]["chat_template"] == "of the model's file"
+    assert record["conditions"]["template"] == "of the model's file"
 
 
 @pytest.mark.parametrize(

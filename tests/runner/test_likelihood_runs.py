@@ -9,9 +9,10 @@ import pytest
 
 from medtasks_ext.models.baselines import Baseline, Oracle
 from medtasks_ext.registry import registry
+from tests.conftest import outcomes
 
 TASK = "bridge_mednli_ll"
-RESPONSES, SAMPLES, RESULT = f"responses/{TASK}.jsonl", f"samples_{TASK}.jsonl", f"tasks/{TASK}.json"
+SAMPLES, RESULT = f"samples_{TASK}.jsonl", f"tasks/{TASK}.json"
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +48,7 @@ def test_outcomes_hold_the_likelihood_of_each_option_and_scores_follow(medtasks,
     outcome = ask(medtasks)
     assert outcome.code == 0 and TASK in outcome.out
     run = tmp_path / "run"
-    stored = {line["document"]: line for line in lines(run / RESPONSES)}
+    stored = {line["document"]: line for line in outcomes(run)}
     samples = lines(run / SAMPLES)
     assert len(stored) == len(samples) == 10
     for sample in samples:
@@ -55,14 +56,14 @@ def test_outcomes_hold_the_likelihood_of_each_option_and_scores_follow(medtasks,
         options = [pair[1] for pair in sample["arguments"]]
         assert options == [" entailment", " contradiction", " neutral"]
         assert line["likelihoods"] == [response[0] for response in sample["resps"]]
-        assert line["response"] == "neutral"  # the shortest
+        assert line["text"] == "neutral"  # the shortest
         probabilities, place = sample["calibration_error"]
         assert sum(probabilities) == pytest.approx(1) and place == sample["target"]
         assert sample["acc"] == float(sample["doc"]["gold"] == "neutral")
     record = read(run / RESULT)
     assert record["metrics"]["acc"] == sum(sample["acc"] for sample in samples) / 10
-    asked = record["conditions"]["asked"]
-    assert asked["strategy"] == "likelihood" and asked["layout"]["target_delimiter"] == " "
+    asked = record["conditions"]
+    assert asked["strategy"] == "likelihood" and asked["delimiter"] == " "
     assert "budget" not in asked and "decoding" not in asked
 
 
@@ -93,7 +94,7 @@ def test_what_a_crash_cut_off_is_asked_again_and_no_more(medtasks, monkeypatch, 
 def test_examples_are_a_condition(medtasks, tmp_path):
     ask(medtasks, "--num_fewshot", "2", out="whole")
     whole = read(tmp_path / "whole" / RESULT)
-    assert whole["conditions"]["asked"]["strategy"] == "likelihood_2_shot"
+    assert whole["conditions"]["strategy"] == "likelihood_2_shot"
     assert "relation: " in lines(tmp_path / "whole" / SAMPLES)[0]["arguments"][0][0]
 
 

@@ -1,6 +1,5 @@
 """Two, four and eight processes on one folder: each is told, or waits; nothing is done twice."""
 
-import json
 import os
 import subprocess
 import sys
@@ -8,7 +7,7 @@ import sys
 import pytest
 
 from medtasks_ext.runs.sums import state_of
-from tests.conftest import ROOT
+from tests.conftest import ROOT, outcomes
 
 TASK = "bridge_chip_ctc"
 RUN = ("run", "--model", "random-label", "--data", "sample", "--tasks", TASK, "--output_path")
@@ -34,7 +33,7 @@ def at_once(n, *command, cwd):
 @pytest.mark.parametrize("n", NUMBERS)
 def test_run_and_rescore(medtasks, tmp_path, n):
     at_once(n, *RUN, "run", cwd=tmp_path)
-    records = [json.loads(line) for line in (tmp_path / f"run/responses/{TASK}.jsonl").open()]
+    records = outcomes(tmp_path / "run", TASK)
     assert len({item["key"] for item in records}) == len(records)
     at_once(n, "rescore", "run", cwd=tmp_path)
     assert state_of(tmp_path / "run").mark == ""

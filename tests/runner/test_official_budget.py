@@ -56,7 +56,7 @@ def test_a_run_asks_with_the_suites_budget_and_records_it(medtasks, tmp_path):
     stored = [
         json.loads((tmp_path / run / "tasks" / f"{DIALOG}.json").read_text()) for run in ("plain", "thinks")
     ]
-    assert [record["conditions"]["asked"]["budget"] for record in stored] == [80, 4000]
+    assert [record["conditions"]["budget"] for record in stored] == [80, 4000]
 
 
 @pytest.mark.parametrize("suffix", ["", "_cot"])
@@ -73,7 +73,7 @@ def test_a_suites_rule_gives_each_model_its_share_of_the_context(medtasks, tmp_p
                     "--output_path", "run")  # fmt: skip
     assert done.code == 0, done.text
     record = json.loads(Path("run", "tasks", f"bridge_mie{suffix}.json").read_text())
-    assert record["conditions"]["asked"]["budget"] == tokens
+    assert record["conditions"]["budget"] == tokens
 
 
 def test_a_model_that_reasons_or_may_reason_keeps_the_longer_budget():

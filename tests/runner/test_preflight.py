@@ -9,7 +9,7 @@ from lm_eval.api.model import LM
 from lm_eval.api.registry import register_model
 
 from medtasks_ext.answers.reader.reply import traces
-from tests.conftest import sft_row
+from tests.conftest import outcomes, sft_row
 
 CHIP_CTC = "bridge_chip_ctc"
 ANSWER = "clinical trial criterion: 年龄"
@@ -97,7 +97,7 @@ def manifest(tmp_path, folder: str = "run") -> dict[str, Any]:
 
 
 def n_stored(tmp_path) -> int:
-    return len((tmp_path / "run" / "responses" / "bridge_chip_ctc.jsonl").read_text().splitlines())
+    return len(outcomes(tmp_path / "run"))
 
 
 def test_a_sound_model_is_told_so_in_one_line_and_asked_nothing_twice(medtasks, model, tmp_path):
@@ -183,8 +183,7 @@ def test_a_short_look_at_a_long_budget_is_not_taken_for_a_result(medtasks, model
     model(reply=ANSWER + "。" * 1500)
     medtasks(*command(budget=4000))
     assert [budget for _, budget in Scripted.asked] == [1024] + [4000] * 8
-    lines = (tmp_path / "run" / "responses" / "bridge_chip_ctc.jsonl").read_text().splitlines()
-    assert {json.loads(line)["response"] for line in lines} == {Scripted.reply}
+    assert {row["text"] for row in outcomes(tmp_path / "run")} == {Scripted.reply}
     assert manifest(tmp_path)["preflight"]["stored"] is False
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from medtasks_ext.engines.faults import ServerNames, status_fault
+from medtasks_ext.engines import replies
 from medtasks_ext.registry import registry
-from tests.conftest import write_jsonl
+from tests.conftest import outcomes, write_jsonl
 from tests.judge.server import Reply, Server
 
 SAYS = "Only user, assistant and system roles are supported!"
@@ -59,8 +59,7 @@ def test_a_servers_template_that_refuses_a_role_is_named_and_all_else_is_kept(
     assert done.text.count("the model's chat template refuses the roles of the turns (HTTP 400") == 1
     assert "serve the model with a template that takes such roles" in done.text
     assert "potassium" not in done.text and "Traceback" not in done.text
-    lines = (tmp_path / "run/responses/healthbench_full.jsonl").read_text(encoding="utf-8").splitlines()
-    assert sum("response" in json.loads(line) for line in lines) == 3
+    assert len(outcomes(tmp_path / "run", "healthbench_full")) == 3
     hard = json.loads((tmp_path / "run/tasks/healthbench_hard.json").read_text(encoding="utf-8"))
     assert hard["metrics"]["valid"] == 1
     assert len(server.asked) <= asked + 1  # the refused request alone
@@ -120,7 +119,9 @@ def test_a_tokenizers_own_template_ends_its_task_alone(medtasks, rows, tmp_path)
     ],
 )
 def test_what_servers_say_of_roles_is_understood(says):
-    fault = status_fault(400, {"error": {"message": says}}, ServerNames("http://127.0.0.1"), quote=False)
+    fault = replies.status_fault(
+        400, {"error": {"message": says}}, replies.Server("http://127.0.0.1"), quote=False
+    )
     assert fault.reason == "the model's chat template refuses the roles of the turns (HTTP 400)"
 
 
@@ -133,5 +134,7 @@ def test_what_servers_say_of_roles_is_understood(says):
     ],
 )
 def test_other_refusals_keep_their_own_words(status, says):
-    fault = status_fault(status, {"error": {"message": says}}, ServerNames("http://127.0.0.1"), quote=False)
+    fault = replies.status_fault(
+        status, {"error": {"message": says}}, replies.Server("http://127.0.0.1"), quote=False
+    )
     assert "roles" not in fault.reason

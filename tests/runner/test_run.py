@@ -12,14 +12,10 @@ import pytest
 from medtasks_ext.cli.arguments import say_faults
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
-from tests.conftest import ROOT, sft_row, write_jsonl
+from tests.conftest import ROOT, outcomes, sft_row, write_jsonl
 from tests.engines.server import Server
 
 CHIP_CTC = ("--tasks", "bridge_chip_ctc", "--output_path", "run")
-
-
-def responses(folder: Path, task: str = "bridge_chip_ctc") -> list[dict]:
-    return [json.loads(line) for line in (folder / "responses" / f"{task}.jsonl").read_text().splitlines()]
 
 
 def result(folder: Path, task: str = "bridge_chip_ctc") -> dict:
@@ -31,7 +27,7 @@ def test_a_run_leaves_results_samples_responses_and_a_manifest(medtasks, chip_ct
     assert outcome.code == 0
     run = tmp_path / "run"
     assert result(run)["metrics"]["score"] == 1
-    assert len(responses(run)) == 8
+    assert len(outcomes(run)) == 8
     assert len((run / "samples_bridge_chip_ctc.jsonl").read_text().splitlines()) == 8
     results = json.loads((run / "results.json").read_text())
     assert results["results"]["bridge_chip_ctc"]["acc,answer"] == 1
@@ -42,10 +38,10 @@ def test_a_run_leaves_results_samples_responses_and_a_manifest(medtasks, chip_ct
 
 def test_a_finished_task_is_not_run_again(medtasks, chip_ctc, tmp_path):
     medtasks("run", "--model", "oracle", *CHIP_CTC)
-    before = (tmp_path / "run" / "responses" / "bridge_chip_ctc.jsonl").stat().st_mtime_ns
+    before = (tmp_path / "run" / "answers.jsonl").stat().st_mtime_ns
     outcome = medtasks("run", "--model", "oracle", *CHIP_CTC)
     assert outcome.code == 0 and "1 of 1 tasks are done already" in outcome.err
-    assert (tmp_path / "run" / "responses" / "bridge_chip_ctc.jsonl").stat().st_mtime_ns == before
+    assert (tmp_path / "run" / "answers.jsonl").stat().st_mtime_ns == before
 
 
 def test_rows_that_lie_elsewhere_by_now_are_the_same_rows(medtasks, chip_ctc, tmp_path, monkeypatch):
@@ -67,7 +63,7 @@ def test_a_task_one_of_whose_answers_changed_is_scored_again(medtasks, chip_ctc,
     load._build.cache_clear()
     medtasks("run", "--model", "oracle", *CHIP_CTC)
     assert result(tmp_path / "run")["metrics"]["score"] == 7 / 8
-    assert len(responses(tmp_path / "run")) == 8
+    assert len(outcomes(tmp_path / "run")) == 8
 
 
 def test_a_task_whose_rows_changed_is_run_again(medtasks, chip_ctc, tmp_path):
@@ -80,7 +76,7 @@ def test_a_task_whose_rows_changed_is_run_again(medtasks, chip_ctc, tmp_path):
     load._build.cache_clear()
     medtasks("run", "--model", "oracle", *CHIP_CTC)
     assert result(tmp_path / "run")["n"] == 9
-    assert len(responses(tmp_path / "run")) == 9
+    assert len(outcomes(tmp_path / "run")) == 9
 
 
 @pytest.mark.parametrize(
@@ -108,7 +104,7 @@ def test_rescore_needs_no_model_and_gives_the_same(medtasks, chip_ctc, tmp_path)
 
 def test_rescore_refuses_a_run_with_missing_responses(medtasks, chip_ctc, tmp_path):
     medtasks("run", "--model", "oracle", *CHIP_CTC)
-    path = tmp_path / "run" / "responses" / "bridge_chip_ctc.jsonl"
+    path = tmp_path / "run" / "answers.jsonl"
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:-2]))
     outcome = medtasks("rescore", "run")
     assert outcome.code == 1 and "2 of 8 documents have no stored response" in outcome.err
@@ -116,7 +112,7 @@ def test_rescore_refuses_a_run_with_missing_responses(medtasks, chip_ctc, tmp_pa
 
 def test_a_damaged_line_is_named(medtasks, chip_ctc, tmp_path):
     medtasks("run", "--model", "oracle", *CHIP_CTC)
-    path = tmp_path / "run" / "responses" / "bridge_chip_ctc.jsonl"
+    path = tmp_path / "run" / "answers.jsonl"
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join([lines[0], "{oops\n", *lines[1:]]))
     assert "line 2 is damaged" in medtasks("rescore", "run").err
@@ -125,11 +121,11 @@ def test_a_damaged_line_is_named(medtasks, chip_ctc, tmp_path):
 def test_a_line_cut_short_by_a_crash_costs_that_response_alone(medtasks, chip_ctc, tmp_path):
     medtasks("run", "--model", "oracle", *CHIP_CTC)
     run = tmp_path / "run"
-    path = run / "responses" / "bridge_chip_ctc.jsonl"
+    path = run / "answers.jsonl"
     path.write_bytes(path.read_bytes()[:-20])
     (run / "tasks" / "bridge_chip_ctc.json").unlink()
     assert medtasks("run", "--model", "oracle", *CHIP_CTC).code == 0
-    assert len(responses(run)) == 8
+    assert len(outcomes(run)) == 8
     assert json.loads((run / "run.json").read_text())["tasks"]["bridge_chip_ctc"]["generated"] == 1
 
 
@@ -262,7 +258,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(chip_ctc, tmp_path, how, co
     )  # fmt: skip
     assert stopped.returncode == code, stopped.stderr.decode()
     assert how == signal.SIGKILL or "the same command goes on" in stopped.stderr.decode()
-    kept = [record["document"] for record in responses(tmp_path / "run")]
+    kept = [record["document"] for record in outcomes(tmp_path / "run")]
     assert 0 < len(kept) < 150
     (tmp_path / "calls").unlink()
     subprocess.run([*start, "0", "0"], cwd=tmp_path, env=environment, check=True, capture_output=True)
@@ -270,14 +266,14 @@ def test_an_interrupted_run_goes_on_where_it_stopped(chip_ctc, tmp_path, how, co
     assert not set(asked_again) & set(kept)
     assert len(asked_again) == 150 - len(kept)
     assert result(tmp_path / "run")["metrics"]["score"] == 1
-    assert len({record["key"] for record in responses(tmp_path / "run")}) == 150
+    assert len({record["key"] for record in outcomes(tmp_path / "run")}) == 150
 
 
 def test_two_rows_with_the_same_prompt_get_their_own_responses(medtasks, data_dir, tmp_path):
     rows = [sft_row(i, "同一条标准", "clinical trial criterion: 年龄") for i in range(6)]
     write_jsonl(data_dir / "bridge" / "chip_ctc" / "test.jsonl", rows)
     assert medtasks("run", "--model", "oracle", *CHIP_CTC).code == 0
-    assert len(responses(tmp_path / "run")) == 6
+    assert len(outcomes(tmp_path / "run")) == 6
 
 
 def test_lm_evals_dummy_model_runs_where_its_tokenizer_cannot_be_loaded(medtasks, chip_ctc):

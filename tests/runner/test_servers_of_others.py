@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from medtasks_ext.runs.served import other_models
+from tests.conftest import outcomes
 from tests.engines.server import Reply, Server, chat
 
 TASK = "bridge_chip_ctc"
@@ -67,7 +68,7 @@ def test_what_a_server_filters_is_no_answer_and_what_it_says_in_other_places_is_
     assert read == {f"test-{n}": said for n, (_, said) in enumerate(SAID)}
     assert "5 answers were filtered by the server" in done.text
     assert "chat template" not in done.err
-    stored = [json.loads(line) for line in Path(f"run/responses/{TASK}.jsonl").read_text().splitlines()]
+    stored = outcomes("run", TASK)
     assert {item.get("reasoning", "") for item in stored} == {"", "Let me see.", "So."}
     assert json.loads(Path(f"run/tasks/{TASK}.json").read_text())["metrics"]["score"] == 3 / 8
     assert medtasks("card", "run", "-o", "card", "--parts").code == 0

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -16,18 +15,18 @@ from medtasks_ext.engines import choose as chosen
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.models.baselines import Oracle
 from medtasks_ext.registry import registry
+from medtasks_ext.run.outcomes import Outcomes
+from medtasks_ext.run.store import Intent
 from medtasks_ext.runner.requests import RequestBuilder
-from medtasks_ext.runner.work import RunWork
-from medtasks_ext.runs import OutcomeLog, Stored
-from tests.conftest import ROOT, sft_row
+from medtasks_ext.runner.work import Work
+from tests.conftest import ROOT, outcomes, sft_row
 
 CHIP_CTC = ("run", "--model", "oracle", "--tasks", "bridge_chip_ctc", "--output_path", "run")
 TASK = "bridge_chip_ctc"
 
 
 def lines(folder: Path | str, task: str = TASK) -> list[dict[str, Any]]:
-    path = Path(folder) / "responses" / f"{task}.jsonl"
-    return [json.loads(line) for line in path.read_bytes().splitlines()] if path.is_file() else []
+    return outcomes(folder, task, "answer", "fault")
 
 
 def result(task: str = TASK) -> dict[str, Any]:
@@ -87,7 +86,7 @@ def engine(monkeypatch, chip_ctc):
 
 def test_long_budgets_come_first_and_each_task_is_kept_together(medtasks, engine, monkeypatch):
     budgets = {"bridge_chip_ctc": 8, "bridge_chip_ctc_cot": 900, "bridge_chip_ctc_5shot": 90}
-    monkeypatch.setattr(RunWork, "budget", property(lambda work: budgets[work.name]))
+    monkeypatch.setattr(Work, "budget", property(lambda work: budgets[work.name]))
     outcome = medtasks(*CHIP_CTC[:4], ",".join(budgets), *CHIP_CTC[5:])
     assert outcome.code == 0, outcome.text
     order = list(dict.fromkeys(item.split()[0] for item in Scripted.seen))
@@ -133,20 +132,20 @@ def test_what_a_server_says_of_an_answer_is_kept_and_counted(medtasks, engine):
     assert line["usage"] == {"prompt": 5, "completion": 3, "reasoning": 2} and line["request_id"] == "id-7"
     assert result()["tokens"] == {"input": 40, "output": 24}
     assert result()["cut"]["answers_cut"] == 8
-    assert result()["conditions"]["observed"]["served"] == ["m-0613"]
+    assert result()["conditions"]["served"] == ["m-0613"]
 
 
 def test_every_condition_of_a_result_is_recorded(medtasks, engine):
     medtasks(*CHIP_CTC, "--num_fewshot", "3", "--apply_chat_template", "--gen_kwargs", "temperature=0.5")
-    found, seen = (result()["conditions"][part] for part in ("asked", "observed"))
-    assert (found["dataset"], found["suite"], found["strategy"]) == (TASK, "bridge", "3_shot")
-    assert found["rows"]["origin"] == "local" and (seen["n"], seen["n_here"]) == (8, 8)
-    assert found["rows"]["n_of_suite"] == registry().datasets[TASK].metadata.n_test
-    assert found["shots"]["k"] == 3 and len(found["shots"]["hash"]) == 12
-    assert found["layout"]["chat_template"] is True and found["layout"]["shots_as_turns"] is True
+    found = result()["conditions"]
+    assert (found["dataset"], found["strategy"]) == (TASK, "3_shot")
+    assert found["origin"] == "local" and (found["n"], found["n_here"]) == (8, 8)
+    assert found["n_of_suite"] == registry().datasets[TASK].metadata.n_test
+    assert found["shots"] == 3 and len(found["examples"]) == 12
+    assert found["template"] is True and found["turns"] is True
     assert found["budget"] == 4000 and found["decoding"]["temperature"] == 0.5
-    assert found["wording"]["kind"] == "own" and found["engine"] == "oracle"
-    assert found["version"] == registry().datasets[TASK].version and seen["versions"][0]["lm_eval"]
+    assert found["wording"] == "own" and found["engine"] == "oracle"
+    assert found["version"] == registry().datasets[TASK].version and found["versions"][0]["lm_eval"]
 
 
 def test_a_rescore_gives_the_same_files_prompts_included(medtasks, engine):
@@ -190,8 +189,8 @@ def test_a_fault_is_no_answer_is_counted_and_asked_again(medtasks, engine):
     assert not Path(f"run/tasks/{TASK}.json").exists() and "0/1" in outcome.out
     entry = manifest()["tasks"][TASK]
     assert entry["state"] == "incomplete" and entry["faults"] == {"busy": 1, "refused": 1}
-    faults = [line for line in lines("run") if "fault" in line]
-    assert [line["document"] for line in faults] == ["test-2", "test-5"] and "response" not in faults[0]
+    faults = outcomes("run", TASK, "fault")
+    assert [line["document"] for line in faults] == ["test-2", "test-5"] and "text" not in faults[0]
     engine(wrong={}, seen=[])
     assert medtasks(*CHIP_CTC).code == 0
     assert Scripted.seen == [f"{TASK} test-2", f"{TASK} test-5"]
@@ -239,7 +238,7 @@ def test_half_a_surrogate_pair_is_an_answer_in_every_file(medtasks, engine):
     engine(answer=Answer("clinical trial criterion: 年龄 \ud83d", "stop"))
     outcome = medtasks(*CHIP_CTC)
     assert outcome.code == 0, outcome.text
-    assert lines("run")[0]["response"].endswith("\ud83d")
+    assert lines("run")[0]["text"].endswith("\ud83d")
     assert len(lines("run")) == 8 and len(Scripted.seen) == 8
     assert medtasks("rescore", "run").code == 0
     assert medtasks("report", "run", "-o", "report").code in (0, 1)
@@ -264,7 +263,7 @@ def test_any_answer_can_be_stored_and_scored(medtasks, engine, text, task):
 def test_a_folder_without_outcomes_takes_other_settings(medtasks, engine):
     engine(wrong={f"test-{i}": Fault(FaultKind.KEY, "HTTP 401", "correct the key") for i in range(8)})
     assert medtasks(*CHIP_CTC).code != 0
-    shutil.rmtree("run/responses")
+    Path("run/answers.jsonl").unlink()
     engine(wrong={})
     assert medtasks(*CHIP_CTC, "--apply_chat_template").code == 0
 
@@ -295,7 +294,7 @@ def test_a_chat_server_without_a_chat_template_is_refused_before_it_is_asked(med
 
 
 @pytest.mark.parametrize(
-    "content", ["[]", "{}", "{", "null", '{"schema": 99}', '{"schema": 5, "identity": 5}', '{"schema": 4}']
+    "content", ["[]", "{}", "{", "null", '{"schema": 99}', '{"schema": 6, "identity": 5}', '{"schema": 4}']
 )
 @pytest.mark.parametrize("command", [("rescore", "run"), ("report", "run"), CHIP_CTC])
 def test_a_damaged_manifest_is_named(medtasks, engine, content, command):
@@ -307,23 +306,23 @@ def test_a_damaged_manifest_is_named(medtasks, engine, content, command):
 
 def test_a_changed_answer_stops_before_anything_is_overwritten(medtasks, engine):
     medtasks(*CHIP_CTC)
-    path = Path(f"run/responses/{TASK}.jsonl")
+    path = Path("run/answers.jsonl")
     path.write_text(path.read_text().replace("年龄", "性别", 1))
     before = result()
     outcome = medtasks("rescore", "run")
-    assert outcome.code == 1 and "line 1 is damaged, or not the one that was written there" in outcome.err
+    assert outcome.code == 1 and "answers.jsonl, line 1 is damaged" in outcome.err
     assert result() == before
 
 
 def test_answers_that_are_lost_are_noticed_and_asked_again(medtasks, engine):
     medtasks(*CHIP_CTC)
-    path = Path(f"run/responses/{TASK}.jsonl")
+    path = Path("run/answers.jsonl")
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:5]))
     Scripted.seen.clear()
     outcome = medtasks(*CHIP_CTC)
     assert outcome.code == 0 and len(Scripted.seen) == 3
-    assert "does not hold any more what it held" in outcome.err
-    assert any("does not hold" in note for note in manifest()["notes"])
+    assert "answers.jsonl holds no more 3 answers with which bridge_chip_ctc was finished" in outcome.err
+    assert any("holds no more" in note for note in manifest()["notes"])
 
 
 # ---------------------------------------------------------------------- processes
@@ -438,15 +437,10 @@ def test_an_engine_that_dies_leaves_what_it_answered(medtasks, engine, monkeypat
 
 
 def test_intents_are_written_before_a_request_that_costs_money_is_sent(tmp_path):
-    log = OutcomeLog(tmp_path, TASK)
-    from medtasks_ext.runs import Intent
-
-    log.add("k", "d", Intent(0.25))
-    log.close()
-    again = OutcomeLog(tmp_path, TASK)
-    again.load()
-    assert again.unsettled == {"k": [0.25]}
-    assert isinstance(next(iter(again.read())), Stored)
+    answers = Outcomes(tmp_path)
+    answers.put("k" * 32, Intent(0.25), TASK, "d")
+    answers.close()
+    assert Outcomes(tmp_path, write=False).unsettled == {(TASK, "k" * 32): [0.25]}
 
 
 def test_the_built_in_models_take_the_same_way(medtasks, chip_ctc):

@@ -9,8 +9,9 @@ import pytest
 import yaml
 
 from medtasks_ext import secret_values
+from medtasks_ext.engines.records import Answer
 from medtasks_ext.jsonfile import write_json
-from medtasks_ext.runs.chain import ChainedFile
+from medtasks_ext.run.store import Answers
 from medtasks_ext.secret_values import MARK, Secrets, note
 from tests.engines.server import Reply, Server
 from tests.engines.server import chat as chat_reply
@@ -131,7 +132,7 @@ def test_no_command_writes_or_prints_a_secret(
     wanted = {"preview", "run", "out", "judge", "rescore", "report", "card"}
     assert done_well >= wanted | {"export", "difficulty"}
     assert b"canary-" in b"".join(str(asked.headers).encode() for asked in model_server.asked)
-    stored = (tmp_path / f"run/responses/{TASK}.jsonl").read_text()
+    stored = (tmp_path / "run/answers.jsonl").read_text()
     assert MARK in stored
 
 
@@ -178,10 +179,10 @@ def test_a_secret_is_found_as_json_html_and_urls_write_it(secret, tmp_path):
         assert Secrets.known().hidden(f"x{text}y".encode()) == f"x{MARK}y".encode()
     write_json(tmp_path / "file.json", {"text": secret})
     assert json.loads((tmp_path / "file.json").read_text()) == {"text": MARK}
-    log = ChainedFile(tmp_path / "log.jsonl")
-    log.add({"key": "1", "response": f"the key is {secret}"})
-    log.close()
-    assert [*ChainedFile(tmp_path / "log.jsonl").read()] == [{"key": "1", "response": f"the key is {MARK}"}]
+    answers = Answers(tmp_path / "run")
+    answers.put("1" * 32, Answer(f"the key is {secret}"), "task", "1")
+    answers.close()
+    assert Answers(tmp_path / "run", write=False).known(["1" * 32])["1" * 32].text == f"the key is {MARK}"
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 
 from medtasks_ext.cli.run import run_command
 from medtasks_ext.runs.sums import state_of
+from tests.conftest import outcomes
 from tests.runs.faults import at_every_operation, fresh
 
 pytestmark = pytest.mark.nightly
@@ -30,8 +31,7 @@ def metrics(run: Path) -> dict:
 
 
 def stored(run: Path) -> list[str]:
-    lines = (run / "responses" / f"{TASK}.jsonl").read_bytes().splitlines()
-    return [record["key"] for record in map(json.loads, lines) if "response" in record]
+    return [row["key"] for row in outcomes(run, TASK)]
 
 
 def test_run(made, tmp_path):

@@ -46,7 +46,7 @@ def test_a_pipe_among_the_files_of_a_run_is_named_by_every_command(
     medtasks, chip_ctc, tmp_path, alarm, command
 ):
     assert medtasks(*RUN, "run").code == 0
-    for name in [*files_of(tmp_path / "run"), ".lease", "notes.txt"]:
+    for name in [*files_of(tmp_path / "run"), ".writing.lock", "notes.txt"]:
         shutil.copytree(tmp_path / "run", tmp_path / "copy")
         (tmp_path / "copy" / name).unlink(missing_ok=True)
         os.mkfifo(tmp_path / "copy" / name)

@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from medtasks_ext.privacy import text_hash
 from medtasks_ext.registry import registry
-from medtasks_ext.results.conditions import comparable, facts, of_the_paper
+from medtasks_ext.results.conditions import differences, facts, moving, of_the_paper
 from medtasks_ext.runner.evaluate import Settings
-from medtasks_ext.runs.conditions import Asked, Conditions, Layout, is_harmless, moving, text_hash
+from medtasks_ext.runs.conditions import Conditions
+from medtasks_ext.runs.conditions import moving as moving_arguments
 from medtasks_ext.runs.manifest import identity_of
-from medtasks_ext.runs.settings import LISTS, Effect, effect, read_value, setting_of, with_effect
+from medtasks_ext.runs.settings import LISTS, Effect, effect, is_harmless, read_value, setting_of, with_effect
 
 #: Model arguments that were no part of the identity of any run: the keys of requests hang on the others.
 NEVER_IN_KEYS = [
@@ -35,10 +37,11 @@ CHANGES = {
 NAMES = some.text(min_size=1, max_size=20)
 
 
-def alike(**asked):
-    """How far two results are comparable, one of which was asked with more."""
+def unlike(**asked):
+    """What differs between two results, one of which was asked with more: condition -> whether it moves."""
     usual = {"decoding": {"do_sample": False}, "arguments": {}}
-    return comparable(facts(Conditions(Asked(**usual))), facts(Conditions(Asked(**{**usual, **asked}))))
+    found = differences(facts(Conditions(**usual)), facts(Conditions(**{**usual, **asked})))
+    return {item.condition: item.moves for item in found}
 
 
 def test_each_name_stands_in_one_line_of_its_list_and_each_line_has_a_reason():
@@ -60,11 +63,10 @@ def test_the_identity_of_a_run_leaves_out_what_it_always_left_out():
 @pytest.mark.parametrize("as_text", [False, True])
 def test_a_change_of_generation_is_another_condition(name, as_text):
     value = json.dumps(CHANGES[name]) if as_text else CHANGES[name]
-    found = alike(decoding={"do_sample": False, name: value})
-    assert found.grade == "other" and found.moving[0].condition == "generation settings"
+    assert unlike(decoding={"do_sample": False, name: value}) == {"generation settings": True}
     # beside a temperature, too, where one of the two was dropped
-    sampled = facts(Conditions(Asked(decoding={"temperature": 0.7, name: value})))
-    assert dict(sampled.decoding) == {"temperature": 0.7} and name in dict(sampled.generation)
+    sampled = facts(Conditions(decoding={"temperature": 0.7, name: value}))
+    assert dict(sampled["decoding"]) == {"temperature": 0.7} and name in dict(sampled["generation"])
 
 
 @given(
@@ -73,12 +75,13 @@ def test_a_change_of_generation_is_another_condition(name, as_text):
 )
 def test_what_no_line_names_is_another_condition(name, value):
     assert effect("generation", name, value) is Effect.MOVES
-    assert alike(decoding={"do_sample": False, name: value}).grade == "other"
+    assert unlike(decoding={"do_sample": False, name: value}) == {"generation settings": True}
 
 
 @given(NAMES.filter(lambda name: setting_of("model", name) is None), some.text())
 def test_an_argument_of_the_model_that_no_line_names_is_another_condition(name, value):
-    assert effect("model", name, value) is Effect.MOVES and alike(arguments={name: value}).grade == "other"
+    assert effect("model", name, value) is Effect.MOVES
+    assert unlike(arguments={name: value}) == {"model arguments": True}
 
 
 @pytest.mark.parametrize(
@@ -91,49 +94,44 @@ def test_an_argument_of_the_model_that_no_line_names_is_another_condition(name, 
     ],
 )
 def test_defaults_of_engines_are_no_difference(decoding):
-    assert alike(decoding={"do_sample": False, **decoding}).grade == "same"
+    assert unlike(decoding={"do_sample": False, **decoding}) == {}
 
 
 def test_where_answers_are_drawn_all_that_draws_counts():
     one, other = ({"temperature": 0.7, "min_p": p} for p in (0, 0.1))
-    found = comparable(*(facts(Conditions(Asked(decoding=item))) for item in (one, other)))
-    assert found.grade == "other" and found.known == ("decoding",)
+    found = differences(*(facts(Conditions(decoding=item)) for item in (one, other)))
+    assert [(item.condition, item.moves) for item in found] == [("decoding", True)]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "condition", "grade"),
+    ("arguments", "condition", "moves"),
     [
-        ({"quantization": "fp8"}, "variant of the model", "close"),
-        ({"lora_local_path": "/adapters/a"}, "variant of the model", "close"),
-        ({"enable_thinking": "True"}, "variant of the model", "close"),
-        ({"chat_template_args": {"enable_thinking": True}}, "variant of the model", "close"),
-        ({"chat_template_args": '{"tools": [1]}'}, "model arguments", "other"),
-        ({"chat_template_args": "{{ no JSON"}, "model arguments", "other"),
-        ({"chat_template_args": {"mood": "good"}}, "model arguments", "other"),
-        ({"dtype": "float16"}, "precision", "close"),
-        ({"eos_string": "e"}, "model arguments", "other"),
-        ({"hf_overrides": {"rope": 2}}, "model arguments", "other"),
+        ({"quantization": "fp8"}, "variant of the model", False),
+        ({"lora_local_path": "/adapters/a"}, "variant of the model", False),
+        ({"enable_thinking": "True"}, "variant of the model", False),
+        ({"chat_template_args": {"enable_thinking": True}}, "variant of the model", False),
+        ({"chat_template_args": '{"tools": [1]}'}, "model arguments", True),
+        ({"chat_template_args": "{{ no JSON"}, "model arguments", True),
+        ({"chat_template_args": {"mood": "good"}}, "model arguments", True),
+        ({"dtype": "float16"}, "precision", False),
+        ({"eos_string": "e"}, "model arguments", True),
+        ({"hf_overrides": {"rope": 2}}, "model arguments", True),
     ],
 )
-def test_arguments_of_models_are_graded_by_the_list(arguments, condition, grade):
-    found = alike(arguments=arguments)
-    assert found.grade == grade and found.known == (condition,)
+def test_what_an_argument_of_a_model_does_is_said_by_the_list(arguments, condition, moves):
+    assert unlike(arguments=arguments) == {condition: moves}
 
 
 @pytest.mark.parametrize("value", ["auto", None, "None"])
 def test_an_argument_at_its_default_is_no_difference(value):
-    assert alike(arguments={"dtype": value, "quantization": None, "revision": "main"}).grade == "same"
+    assert unlike(arguments={"dtype": value, "quantization": None, "revision": "main"}) == {}
 
 
 def test_text_before_the_prompt_and_a_template_of_ones_own_are_conditions():
-    for layout in (
-        Layout(system_instruction="Most answers are yes."),
-        Layout(own_template=text_hash("{{ x }}")),
-    ):
-        assert alike(layout=layout).grade == "other"
+    assert unlike(system_instruction="Most answers are yes.") == {"system instruction": True}
+    assert unlike(own_template=text_hash("{{ x }}"))["chat template"] is True
     one, public = "Be brief.", text_hash("Be brief.")
-    same = (facts(Conditions(Asked(layout=Layout(system_instruction=text)))) for text in (one, public))
-    assert comparable(*same).grade == "same"
+    assert differences(*(facts(Conditions(system_instruction=text)) for text in (one, public))) == ()
 
 
 def test_what_a_paper_does_not_state_was_not_added():
@@ -142,12 +140,10 @@ def test_what_a_paper_does_not_state_was_not_added():
         dataset = registry().datasets[name]
         paper = facts(of_the_paper(dataset, "zero_shot"))
         for decoding in ({"repetition_penalty": 1.8}, {"until": ["e"]}):
-            run = facts(Conditions(Asked(decoding={"do_sample": False, "until": [], **decoding})))
-            assert {"generation", "stop"} & {item.field for item in comparable(run, paper).moving}
-        usual = facts(Conditions(Asked(decoding={"do_sample": False, "until": []})))
-        assert not {"generation", "stop", "arguments"} & {
-            item.field for item in comparable(usual, paper).moving
-        }
+            run = facts(Conditions(decoding={"do_sample": False, "until": [], **decoding}))
+            assert {"generation", "stop"} & {item.field for item in moving(run, paper)}
+        usual = facts(Conditions(decoding={"do_sample": False, "until": []}))
+        assert not {"generation", "stop", "arguments"} & {item.field for item in moving(usual, paper)}
 
 
 @given(some.recursive(some.none() | some.booleans() | some.integers() | some.text(), some.lists))
@@ -158,7 +154,7 @@ def test_a_value_of_a_command_line_is_read_or_left(value):
 
 def test_harmless_arguments_are_not_recorded_and_others_are():
     given_ = {"pretrained": "m", "batch_size": 8, "dtype": "auto", "mood": "good"}
-    assert moving(given_) == {"dtype": "auto", "mood": "good"}
+    assert moving_arguments(given_) == {"dtype": "auto", "mood": "good"}
     assert with_effect("model", given_, Effect.MOVES) == {"mood": "good"}
 
 

@@ -9,15 +9,15 @@ from dataclasses import replace
 
 import pytest
 
-from medtasks_ext.results.conditions import comparable, facts
+from medtasks_ext.results.conditions import differences, facts
 from medtasks_ext.runs import settings
-from medtasks_ext.runs.conditions import Asked, Conditions, is_harmless, moving
-from medtasks_ext.runs.settings import LISTS, Effect, effect, setting_of
+from medtasks_ext.runs.conditions import Conditions, moving
+from medtasks_ext.runs.settings import LISTS, Effect, effect, is_harmless, setting_of
 
 #: Place -> what each key does with a value that stands in no line, and the values that change nothing.
 SAID: dict[str, list[tuple[Effect, tuple[object, ...], str]]] = {
     "generation": [
-        (Effect.CLOSE, (True, None,), "include_reasoning"),
+        (Effect.ROUNDS, (True, None,), "include_reasoning"),
         (Effect.DRAWS, (0,), "temperature"),
         (Effect.DRAWS, (0, -1, None,), "top_k"),
         (Effect.DRAWS, (0, None,), "min_p epsilon_cutoff eta_cutoff"),
@@ -78,14 +78,14 @@ SAID: dict[str, list[tuple[Effect, tuple[object, ...], str]]] = {
         (Effect.SAID, (), "max_gen_toks max_new_tokens max_tokens max_completion_tokens until"),
     ],
     "model": [
-        (Effect.CLOSE, ('auto', None,), "dtype"),
-        (Effect.CLOSE, ('default', 'causal',), "backend"),
-        (Effect.CLOSE, (None,), """
+        (Effect.ROUNDS, ('auto', None,), "dtype"),
+        (Effect.ROUNDS, ('default', 'causal',), "backend"),
+        (Effect.ROUNDS, (None,), """
             softmax_dtype mixed_precision_dtype attention_backend attn_implementation model_impl
             use_fast_tokenizer async_scheduling block_size compilation_config max_logprobs
             speculative_config scheduling_policy think_end_token
         """),
-        (Effect.CLOSE, (True, None,), "tokenized_requests"),
+        (Effect.ROUNDS, (True, None,), "tokenized_requests"),
         (Effect.HARMLESS, (), """
             base_url verify_certificate ca_cert_path num_concurrent max_retries timeout
             batch_size max_batch_size max_num_seqs max_num_batched_tokens gpu_memory_utilization
@@ -151,8 +151,8 @@ UNUSUAL = (7, 0.37, "quince", ["quince"], {"quince": 1}, True, False, 0, 1, -1, 
 #: What a difference is called, where answers are the likeliest ones.
 CALLED = {
     ("generation", Effect.MOVES): "generation", ("generation", Effect.MODEL): "variant",
-    ("generation", Effect.CLOSE): "rounding", ("model", Effect.MOVES): "arguments",
-    ("model", Effect.MODEL): "variant", ("model", Effect.CLOSE): "rounding",
+    ("generation", Effect.ROUNDS): "rounding", ("model", Effect.MOVES): "arguments",
+    ("model", Effect.MODEL): "variant", ("model", Effect.ROUNDS): "rounding",
     ("template", Effect.MOVES): "arguments", ("template", Effect.MODEL): "variant",
 }  # fmt: skip
 LINES = [(place, line) for place, lines in LISTS.items() for line in lines]
@@ -191,15 +191,15 @@ def test_what_the_list_says_is_the_grade_of_two_results(place, name):
         more = {**usual, "decoding": {**usual["decoding"], **given}}
     else:
         more = {**usual, "arguments": moving(given)}
-    found = comparable(*(facts(Conditions(Asked(**asked))) for asked in (usual, more)))
-    fields = [item.field for item in found.differences]
+    found = differences(*(facts(Conditions(**asked)) for asked in (usual, more)))
+    fields = [item.field for item in found]
     if line.effect in (Effect.HARMLESS, Effect.SAID, Effect.DRAWS):
         # of these, two alone say something where nothing is drawn
         assert fields == {"until": ["stop"], "temperature": ["decoding"]}.get(name, [])
         assert place != "model" or is_harmless(name) is (line.effect is Effect.HARMLESS)
     else:
         assert fields == [CALLED[place, line.effect]]
-        assert found.grade == ("other" if line.effect is Effect.MOVES else "close")
+        assert found[0].moves is (line.effect is Effect.MOVES)
 
 
 def changed(line):

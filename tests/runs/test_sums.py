@@ -45,7 +45,7 @@ def test_the_file_is_one_that_sha256sum_reads(run):
     assert names == sorted(set(files_of(run)) - {FILE}) and len(names) >= 7
 
 
-@pytest.mark.parametrize("name", [f"responses/{TASK}.jsonl", f"samples_{TASK}.jsonl", "run.json"])
+@pytest.mark.parametrize("name", ["answers.jsonl", f"samples_{TASK}.jsonl", "run.json"])
 def test_a_byte_of_the_same_length_and_time_is_seen_by_whatever_reads_the_run(medtasks, run, tmp_path, name):
     file, before = run / name, (run / name).stat()
     file.write_bytes(
@@ -84,7 +84,7 @@ WRITER = """
 import os, signal, sys
 from pathlib import Path
 from medtasks_ext import atomic
-from medtasks_ext.runs.sums import working_in
+from medtasks_ext.run.outcomes import working_in
 when, folder = sys.argv[1], Path(sys.argv[2])
 former = Path.replace
 def replaced(part, path):

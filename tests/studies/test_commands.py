@@ -8,7 +8,7 @@ import pytest
 
 from medtasks_ext.prompts import load
 from medtasks_ext.studies.difficulty import level_of
-from tests.conftest import rewrite_answers, sft_row, write_jsonl
+from tests.conftest import outcomes, rewrite_answers, sft_row, write_jsonl
 from tests.judge.made import make_rows, make_task, rows
 
 TASK = "mlb_cmexam"
@@ -96,10 +96,7 @@ def test_an_extraction_is_right_above_a_micro_f1_of_08(medtasks, data_dir, panel
     task = "bridge_mie"
     done = medtasks("run", "--model", "oracle", "--tasks", task, "--output_path", "probe")
     assert done.code == 0, done.text
-    answers = {
-        json.loads(line)["document"]: json.loads(line)["response"]
-        for line in (tmp_path / "probe" / "responses" / f"{task}.jsonl").read_text().splitlines()
-    }
+    answers = {row["document"]: row["text"] for row in outcomes(tmp_path / "probe", task)}
     less = {"five": answers["five"].replace(lines[0], ""), "six": answers["six"].replace(lines[0], "")}
     least = {name: text.replace(lines[1], "") for name, text in less.items()}
     # five: 4 of 5 found is F1 0.889, 3 of 5 is 0.75; six: 5 of 6 is 0.909, 4 of 6 is 0.8, which is not above

@@ -9,7 +9,7 @@ import yaml
 from sklearn.metrics import cohen_kappa_score, precision_recall_fscore_support
 from sklearn.preprocessing import MultiLabelBinarizer
 
-from medtasks_ext.judge import engine
+from medtasks_ext.engines import servers
 from medtasks_ext.prompts import load
 from medtasks_ext.studies.departments import agreement, departments
 from tests.conftest import write_jsonl
@@ -47,7 +47,7 @@ def as_people_but_one(asked, seen):
 
 @pytest.fixture
 def server(monkeypatch):
-    monkeypatch.setattr(engine, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(servers, "FIRST_PAUSE", 0.001)
     with Server(as_people_but_one) as one:
         yield one
 

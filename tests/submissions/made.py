@@ -7,7 +7,7 @@ from typing import Any
 from medtasks_ext.registry import registry
 from medtasks_ext.report.submissions.record import About, Submission, TaskResult
 from medtasks_ext.results.conditions import of_the_paper
-from medtasks_ext.runs.conditions import Layout, RunConditions, Wording
+from medtasks_ext.runs.conditions import Conditions
 
 
 def write_submission(
@@ -30,7 +30,7 @@ def write_submission(
         model=model,
         date="2026-05-01",
         about=About(access="open", domain="medical", reasoning="no"),
-        run=RunConditions(engine="vllm", layout=Layout(chat_template=True)),
+        run=Conditions(engine="vllm", template=True),
         tasks={item.task("zero_shot"): _task(item, score, asked) for item in datasets[:first]},
     )
     folder = root / model / record.date
@@ -41,8 +41,6 @@ def write_submission(
 
 def _task(dataset: Any, score: float, asked: dict[str, Any]) -> TaskResult:
     n, paper = dataset.n_documents, of_the_paper(dataset, "zero_shot")
-    rows = replace(paper.asked.rows, origin="local", n_of_suite=n)
-    wording = Wording(asked.get("wording", "official"), hash=asked.get("prompt"))
     return TaskResult(
         n=n,
         score=score,
@@ -50,7 +48,12 @@ def _task(dataset: Any, score: float, asked: dict[str, Any]) -> TaskResult:
         valid=1.0,
         conditions=replace(
             paper,
-            asked=replace(paper.asked, version=dataset.version, rows=rows, wording=wording),
-            observed=replace(paper.observed, n=n, n_here=n),
+            version=dataset.version,
+            origin="local",
+            n_of_suite=n,
+            wording=asked.get("wording", "official"),
+            prompt=asked.get("prompt"),
+            n=n,
+            n_here=n,
         ),
     )

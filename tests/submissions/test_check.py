@@ -21,14 +21,8 @@ def task(name, **values):
     return lambda folder: edited(folder, lambda content: content["tasks"][name].update(values))
 
 
-def conditions(name, *path, value):
-    def change(content):
-        item = content["tasks"][name]["conditions"]
-        for key in path[:-1]:
-            item = item[key]
-        item[path[-1]] = value
-
-    return lambda folder: edited(folder, change)
+def conditions(name, **values):
+    return lambda folder: edited(folder, lambda content: content["tasks"][name]["conditions"].update(values))
 
 
 EDITS = {
@@ -41,14 +35,14 @@ EDITS = {
         lambda folder: edited(folder, lambda all_: all_["tasks"].update(x_y=all_["tasks"][OPEN_MEAN])),
         "tasks.x_y: no task is called so",
     ),
-    "another strategy": (conditions(OPEN_MEAN, "asked", "strategy", value="cot"), "asked.strategy: is cot"),
-    "a smaller suite": (conditions(OPEN_MEAN, "asked", "rows", "n_of_suite", value=12), "n_of_suite: is 12"),
+    "another strategy": (conditions(OPEN_MEAN, strategy="cot"), "strategy: is cot"),
+    "a smaller suite": (conditions(OPEN_MEAN, n_of_suite=12), "n_of_suite: is 12"),
     "another number of documents": (task(OPEN_MEAN, n=11), f"tasks.{OPEN_MEAN}.n: 11 documents, and 12"),
-    "sample rows": (conditions(CLOSED_MEAN, "asked", "rows", "origin", value="sample"), "synthetic sample"),
+    "sample rows": (conditions(CLOSED_MEAN, origin="sample"), "synthetic sample"),
     "a long text": (top(called="x" * 300), "holds a text of 300 characters"),
     "several lines": (top(versions={"a": "b\nc"}), "or of several lines"),
     "an unknown key": (top(colour="red"), "colour: extra inputs are not permitted"),
-    "another format": (top(schema=3), "schema: input should be 4"),
+    "another format": (top(schema=3), "schema: input should be 5"),
     "no JSON": (lambda folder: (folder / "submission.json").write_text("{"), "invalid json"),
     "a further file": (lambda folder: (folder / "notes.txt").write_text("x"), "notes.txt: is no file of a"),
     "a folder in it": (lambda folder: (folder / "more").mkdir(), "more: is no file of a submission"),

@@ -27,7 +27,7 @@ def fewer(content):
     for name in (OPEN_MEAN, OPEN_COUNTS):
         item = content["tasks"][name]
         item["n"] //= 2
-        item["conditions"]["observed"] |= {"n": item["n"], "n_here": item["n"]}
+        item["conditions"] |= {"n": item["n"], "n_here": item["n"]}
 
 
 def nothing(_):
@@ -55,12 +55,12 @@ FORGERIES = {
     ),
     "other rows": (
         lambda items: items,
-        lambda content: content["tasks"][OPEN_MEAN]["conditions"]["asked"]["rows"].update(hash="0" * 12),
+        lambda content: content["tasks"][OPEN_MEAN]["conditions"].update(rows="0" * 12),
         "other documents: rows 000000000000, and here",
     ),
     "other words": (
         lambda items: items,
-        lambda content: content["tasks"][OPEN_MEAN]["conditions"]["asked"]["wording"].update(hash="0" * 12),
+        lambda content: content["tasks"][OPEN_MEAN]["conditions"].update(prompt="0" * 12),
         "other documents: words 000000000000, and here",
     ),
 }

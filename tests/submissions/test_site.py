@@ -201,8 +201,8 @@ def test_hostile_texts_stay_texts_in_every_page(medtasks, submission, tmp_path):
         content["run"] = {"engine": HOSTILE, "arguments": {HOSTILE: HOSTILE}}
         content["about"]["license"] = HOSTILE
         for item in content["tasks"].values():
-            item["conditions"]["asked"]["jury"] = {"judges": [{"name": HOSTILE}], "protocol": HOSTILE}
-            item["conditions"]["asked"]["decoding"] = {"temperature": 1, "top_p": HOSTILE}
+            item["conditions"]["jury"] = {"judges": [{"name": HOSTILE}], "protocol": HOSTILE}
+            item["conditions"]["decoding"] = {"temperature": 1, "top_p": HOSTILE}
 
     edited(submission, hostile)
     assert medtasks("site", "--submissions", ROOT, "--no-published", "-o", "site").code == 0
@@ -214,10 +214,10 @@ def test_a_submission_that_cannot_be_read_is_named_and_the_others_are_shown(medt
     edited(submission, lambda content: content.update(schema=7))
     write_submission(tmp_path / ROOT, "Org/Other", 0.5)
     outcome = medtasks("site", "--submissions", ROOT, "--no-published", "-o", "site")
-    assert outcome.code == 1 and "schema: input should be 4" in outcome.err and "1 submission" in outcome.out
+    assert outcome.code == 1 and "schema: input should be 5" in outcome.err and "1 submission" in outcome.out
     assert [*(tmp_path / "site" / "models").glob("org-other-*.html")]
     [(where, what)] = data_of(tmp_path / "site" / "about.html")["left_out"]
-    assert where == "Org/random-label/2026-05-01: submission.json" and "schema: input should be 4" in what
+    assert where == "Org/random-label/2026-05-01: submission.json" and "schema: input should be 5" in what
 
 
 def test_a_later_site_takes_the_place_of_an_earlier_one_alone(medtasks, site, submission, tmp_path):
@@ -279,7 +279,7 @@ def test_only_what_was_asked_as_the_paper_asked_is_ranked(tmp_path):
     record = write_submission(tmp_path, "Org/Old", 0.6)
     tasks = {}
     for name, item in record.tasks.items():
-        older = replace(item.conditions, asked=replace(item.conditions.asked, version="0-A"))
+        older = replace(item.conditions, version="0-A")
         tasks[name] = item.model_copy(update={"conditions": older})
     record.model_copy(update={"tasks": tasks}).write(tmp_path / "Org" / "Old" / "2026-05-01", {})
     scores = scores_of(gather_site(registry(), tmp_path, published=False))

@@ -14,8 +14,8 @@ def test_scores_and_conditions_are_those_of_the_run(submission, tmp_path):
         assert item["score"] == pytest.approx(stored["metrics"]["score"], abs=1e-12)
         assert item["valid"] == stored["metrics"]["valid"] and item["n"] == stored["n"]
         assert item["interval"] == pytest.approx(list(stored["intervals"]["score"].values())[:2], abs=1e-9)
-        asked = item["conditions"]["asked"]
-        assert asked["wording"]["kind"] == "own" and asked["rows"]["n_of_suite"] > item["n"]
+        asked = item["conditions"]
+        assert asked["wording"] == "own" and asked["n_of_suite"] > item["n"]
     assert (record["model"], record["date"]) == ("Org/random-label", "2026-05-01")
 
 
@@ -44,8 +44,8 @@ def test_own_words_and_a_part_of_the_rows_are_said_by_the_conditions(medtasks, r
     run("run", "--limit", "5")
     assert medtasks("submit", "run", "-o", PLACE).code == 0
     for item in read_json(tmp_path / PLACE / "submission.json")["tasks"].values():
-        asked = item["conditions"]["asked"]
-        assert (asked["rows"]["documents"], asked["wording"]["kind"], item["n"]) == ("the first 5", "own", 5)
+        asked = item["conditions"]
+        assert (asked["documents"], asked["wording"], item["n"]) == ("the first 5", "own", 5)
 
 
 REFUSED = {

@@ -49,7 +49,7 @@ def group_rows(entry: Entry, tasks: Registry) -> list[Json]:
 def complete_tasks(entry: Entry) -> tuple[Entry, dict[str, str]]:
     """The entry without tasks whose score stands on a part, and what is missing of these, in words."""
     scores = {name: item for name, item in entry.experiments.items() if item.score is not None}
-    parts = {name: item.coverage.words for name, item in scores.items() if not item.coverage.whole}
+    parts = {name: item.in_part for name, item in scores.items() if item.in_part}
     kept = {name: item for name, item in entry.experiments.items() if name not in parts}
     if scores and len(parts) == len(scores):
         name, words = next(iter(parts.items()))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from medtasks_ext.markdown import table
@@ -11,8 +10,7 @@ from medtasks_ext.registry.rights import restrictions
 from medtasks_ext.registry.strategies import strategy_order, strategy_title
 from medtasks_ext.report.axes import axis_titles
 from medtasks_ext.report.card.facts import SAMPLES_FILE, URL, command, group_rows, scored
-from medtasks_ext.report.pictures.draw import svg
-from medtasks_ext.report.pictures.spec import Value, looks_of, picture, themes
+from medtasks_ext.report.pictures.spec import Value, looks_of, picture, svg, themes
 from medtasks_ext.report.standing import (
     ends_of,
     measured_words,
@@ -54,14 +52,10 @@ def drawn(row: Json, model: str, models: Mapping[str, str]) -> str:
     scores, mine = [rival["score"] for rival in row["rivals"]], row["score_comparable"]
     place = (mine - min(scores)) / (max(scores) - min(scores) or 1)
     colours = themes()["light"]
-    rows: list[dict[str, Value]] = [
-        {
-            "role": "rival",
-            "value": rival["score"],
-            "tip": f"{models[rival['entry']]}\n{rival['score']:.3f}",
-        }
-        for rival in row["rivals"]
-    ]
+    rows: list[dict[str, Value]] = []
+    for rival in row["rivals"]:
+        tip = f"{models[rival['entry']]}\n{rival['score']:.3f}"
+        rows.append({"role": "rival", "value": rival["score"], "tip": tip})
     name, (low, high) = f"{model} {mine:.2f}", ends_of(row) or (None, None)
     rows.append({"role": "own", "value": mine, "low": low, "high": high, "name": name, "tip": name})
     spec = picture(
@@ -108,22 +102,18 @@ def card_section(
 ) -> str:
     """What stands on the card; `pictures` says whether files of these lie beside it."""
     rows = [row for row in group_rows(entry, tasks) if row["axis"] == "suite"]
-    first = _headline(rows, standings, tasks) if rows else None
-    said = first.words if first else f"{tasks_words(len(scored(entry)))} measured, each by a score of its own"
+    said, standing = f"{tasks_words(len(scored(entry)))} measured, each by a score of its own", None
+    if rows:
+        said, _, standing = _headline(rows, standings, tasks)
     lines = [f"## Medical evaluation ({entry.model})", "", f"**{said}.**", ""]
     if profile:
         lines += [f"![{said}, by parts of the suite]({profile})", ""]
-    elif first and first.standing and pictures:
-        lines += [_picture(first.standing), ""]
-    ranks = {(item["suite"], item["strategy"]): _rank(item) for item in standings}
+    elif standing and pictures:
+        lines += [_picture(standing), ""]
+    ranks = {_place(item): _rank(item) for item in standings}
     if rows:
-        head: tuple[str, ...] = (
-            "suite", "strategy", "score [95 % interval]", "tasks", "documents", "readable", "rank",
-        )  # fmt: skip
-        cells = [
-            (*_suite_cells(row, tasks), ranks.get((row["suite"], row["strategy"]), "–"))
-            for row in rows[:_MOST_ROWS]
-        ]
+        head: tuple[str, ...] = (*_OF_SUITES, "rank")
+        cells = [(*_suite_cells(row, tasks), ranks.get(_place(row), "–")) for row in rows[:_MOST_ROWS]]
     else:  # of suites whose tasks have no mean, or of none
         head, cells = _OF_TASKS, _task_cells(entry, tasks)[:_MOST_ROWS]
     lines += table(head, cells)
@@ -163,8 +153,7 @@ def card_details(
         "",
     ]
     means = group_rows(entry, tasks)
-    head = ("suite", "strategy", "score [95 % interval]", "tasks", "documents", "readable")
-    lines += table(head, [_suite_cells(row, tasks) for row in means if row["axis"] == "suite"])
+    lines += table(_OF_SUITES, [_suite_cells(row, tasks) for row in means if row["axis"] == "suite"])
     lines += ["", "## What to know", "", *(f"- {line}" for line in _remarks(entry)), ""]
     lines += _listed(
         "left out: scored on a part of the rows or judgements",
@@ -176,7 +165,7 @@ def card_details(
         rows = [
             (f"{cells[0]}: {row['title']}", *cells[1:]) for row in axes if (cells := _suite_cells(row, tasks))
         ]
-        lines += [*_folded("Means by language, kind of task and other axes", table(head, rows)), ""]
+        lines += [*_folded("Means by language, kind of task and other axes", table(_OF_SUITES, rows)), ""]
     lines += _folded("Every task", table(_OF_TASKS, _task_cells(entry, tasks)))
     if line := command(entry.manifest):
         lines += ["", "## How to repeat it", "", "```", line, "```", ""]
@@ -186,27 +175,21 @@ def card_details(
     return "\n".join(lines).rstrip() + "\n"
 
 
-@dataclass(frozen=True)
-class _Headline:
-    words: str
-    suite: str
-    strategy: str
-    standing: Json | None  # its row of the frame, where published models have scores on the same tasks
-
-    @property
-    def is_ranked(self) -> bool:
-        return bool(self.standing and self.standing["ranked"])
-
-
-def _headline(rows: Sequence[Json], standings: Sequence[Json], tasks: Registry) -> _Headline:
+def _headline(
+    rows: Sequence[Json], standings: Sequence[Json], tasks: Registry
+) -> tuple[str, Json, Json | None]:
+    """What is said first, the suite's mean that it is of, and where that stands among published models."""
     row = max(rows, key=lambda row: (row["tasks_scored"] / row["tasks"], row["tasks_scored"]))
-    suite, strategy = row["suite"], row["strategy"]
-    own = [item for item in standings if (item["suite"], item["strategy"]) == (suite, strategy)]
-    if own and own[0]["ranked"]:
-        return _Headline(own[0]["sentence"], suite, strategy, own[0])
-    title = tasks.suites[suite].title
-    words = measured_words(row["score"], row["tasks_scored"], title, row["tasks"], strategy)
-    return _Headline(words, suite, strategy, own[0] if own else None)
+    own = next((item for item in standings if _place(item) == _place(row)), None)
+    if own and own["ranked"]:
+        return own["sentence"], row, own
+    title = tasks.suites[row["suite"]].title
+    words = measured_words(row["score"], row["tasks_scored"], title, row["tasks"], row["strategy"])
+    return words, row, own
+
+
+def _place(row: Json) -> tuple[str, str]:
+    return row["suite"], row["strategy"]
 
 
 def card_profile(entry: Entry, tasks: Registry, standings: Sequence[Json]) -> dict[str, str]:
@@ -214,18 +197,17 @@ def card_profile(entry: Entry, tasks: Registry, standings: Sequence[Json]) -> di
     means = group_rows(entry, tasks)
     if not (rows := [row for row in means if row["axis"] == "suite"]):
         return {}
-    first = _headline(rows, standings, tasks)
-    of_suite = [row for row in means if (row["suite"], row["strategy"]) == (first.suite, first.strategy)]
-    for axis in tasks.suites[first.suite].main_axes:
-        found = [row for row in of_suite if row["axis"] == axis and row["interval_low"] is not None]
-        if not first.is_ranked and len(found) > 1:
+    words, first, standing = _headline(rows, standings, tasks)
+    if standing and standing["ranked"]:
+        return {}
+    of_suite = [row for row in means if _place(row) == _place(first) and row["interval_low"] is not None]
+    for axis in tasks.suites[first["suite"]].main_axes:
+        found = [row for row in of_suite if row["axis"] == axis]
+        if len(found) > 1:
             found = sorted(found, key=lambda row: -row["tasks_scored"])[:_MOST_VALUES]
-            return {_profile_name(first): _profile(found, f"{first.words}: score by {axis_titles()[axis]}")}
+            drawn = _profile(found, f"{words}: score by {axis_titles()[axis]}")
+            return {f"profile-{first['suite']}-{first['strategy']}.svg": drawn}
     return {}
-
-
-def _profile_name(of: _Headline) -> str:
-    return f"profile-{of.suite}-{of.strategy}.svg"
 
 
 def _profile(rows: Sequence[Json], caption: str) -> str:
@@ -287,7 +269,8 @@ def _suite_cells(row: Json, tasks: Registry) -> tuple[str, ...]:
     )
 
 
-#: Head of the table of tasks.
+#: Heads of the tables of suites and of tasks.
+_OF_SUITES = ("suite", "strategy", "score [95 % interval]", "tasks", "documents", "readable")
 _OF_TASKS = ("task", "strategy", "metric", "score [95 % interval]", "documents", "readable", "data", "prompt")
 
 
@@ -336,7 +319,7 @@ def _share(value: float | None) -> str:
 
 
 def _asked(items: Sequence[Experiment]) -> str:
-    official = sum(item.facts.wording == "official" for item in items)
+    official = sum(item.conditions.wording == "official" for item in items)
     states = confirmed_words(counted(item.confirmed.state for item in items), len(items))
     return f"{official} of {len(items)} tasks were asked in their suite's own words; {states}."
 
@@ -354,19 +337,18 @@ def _unreadable(entry: Entry) -> list[Experiment]:
 def _on_a_part(entry: Entry) -> list[str]:
     if entry.sample:
         return []
-    return [f"`{item.task}` ({item.coverage.words})" for item in scored(entry) if not item.coverage.whole]
+    return [f"`{item.task}` ({item.in_part})" for item in scored(entry) if item.in_part]
 
 
 def _warnings(entry: Entry) -> list[str]:
+    unread = _unreadable(entry)
     lines = [
         f"`{item.dataset.id}` ({strategy_title(item.strategy)}): {item.metrics['valid']:.1%} of the answers "
         f"could be read; the score {item.score:.4f} is that of the suite's rule for the others."
-        for item in _unreadable(entry)
+        for item in unread[:_MOST_NAMED]
     ]
-    if len(lines) > _MOST_NAMED:
-        lines[_MOST_NAMED:] = [
-            f"{len(lines) - _MOST_NAMED} more tasks have fewer than half of their answers read."
-        ]
+    if (more := len(unread) - len(lines)) > 0:
+        lines.append(f"{more} more tasks have fewer than half of their answers read.")
     return lines
 
 
@@ -380,14 +362,19 @@ def _settings(entry: Entry) -> str:
 
 
 def _remarks(entry: Entry) -> list[str]:
-    lines = [_settings(entry)]
-    experiments = scored(entry)
+    experiments, lines = scored(entry), [_settings(entry)]
+    n = len(experiments)
+
+    def cut(name: str, one: str, several: str, rest: str) -> None:
+        if total := sum(item.cut.get(name, 0) for item in experiments):
+            lines.append(f"{total:,} {one if total == 1 else several} {rest}")
+
     if any("jury" in item.words for item in experiments):
         lines.append("Other judges give other scores.")
     if own := sum(item.words["prompt"].startswith("own") for item in experiments):
-        others = "" if own == len(experiments) else "the others the suites' official wording; "
+        others = "" if own == n else "the others the suites' official wording; "
         lines.append(
-            f"{own} of {len(experiments)} experiments use medtasks' own wording of the instructions; {others}"
+            f"{own} of {n} experiments use medtasks' own wording of the instructions; {others}"
             "scores from other prompts are other scores."
         )
     asked = {} if entry.sample else {item.dataset.id: item.dataset.metadata.licence for item in experiments}
@@ -395,22 +382,16 @@ def _remarks(entry: Entry) -> list[str]:
         lines.append(f"{terms[0].upper()}{terms[1:]}.")
     if rebuilt := sum(item.rebuilt for item in experiments):
         lines.append(f"The rows of {rebuilt} experiments are rebuilt from the source, not the suite's own.")
-    unclosed = [item for item in experiments if item.metrics.get("unclosed_reasoning", 0) > 0]
-    if unclosed:
-        lines.append(f"In {len(unclosed)} experiments some reasoning never ended within the token budget.")
+    if unclosed := sum(item.metrics.get("unclosed_reasoning", 0) > 0 for item in experiments):
+        lines.append(f"In {unclosed} experiments some reasoning never ended within the token budget.")
     for item in experiments:
         if any(value > 0 for name, value in item.metrics.items() if name.endswith("_not_decided")):
             lines.append(f"Some answers to {item.task} count as wrong because processes of scoring failed.")
-    if cut := sum(item.cut.get("answers_cut", 0) for item in experiments):
-        lines.append(f"{cut:,} answer{' fills' if cut == 1 else 's fill'} the token budget.")
-    if filtered := sum(item.cut.get("answers_filtered", 0) for item in experiments):
-        was = " was" if filtered == 1 else "s were"
-        lines.append(f"{filtered:,} answer{was} filtered by the server: the model gave none there.")
-    if shortened := sum(item.cut.get("inputs_cut", 0) for item in experiments):
-        lines.append(f"{shortened:,} input{'' if shortened == 1 else 's'} lost a part, to fit the context.")
-    if fewer := sum(item.cut.get("shots_dropped", 0) for item in experiments):
-        carry = "prompt carries" if fewer == 1 else "prompts carry"
-        lines.append(f"{fewer:,} {carry} fewer examples than asked for, to fit the context.")
-    lines += entry.notes
-    lines.append(SAFETY)
-    return lines
+    cut("answers_cut", "answer fills", "answers fill", "the token budget.")
+    cut(
+        "answers_filtered", "answer was", "answers were", "filtered by the server: the model gave none there."
+    )
+    cut("inputs_cut", "input", "inputs", "lost a part, to fit the context.")
+    fewer = "fewer examples than asked for, to fit the context."
+    cut("shots_dropped", "prompt carries", "prompts carry", fewer)
+    return [*lines, *entry.notes, SAFETY]

@@ -77,7 +77,6 @@ function tipLines(row) {
     entries[row.entry].label,
     `${strategies[row.strategy][1]}: ${fixed(row.score)} ${interval(row)}`,
     row.printed ? "the paper’s own average" : `${row.scored} of ${plural(row.total, "task")}${partial}`,
-    row.approximate ? "≈ normal approximation" : null,
     entries[row.entry].sample ? "SAMPLE: synthetic rows" : null,
   ];
 }

@@ -155,12 +155,14 @@ const tag = (kind, title, hint) => make("span", { className: `tag ${kind}`, text
 const modelAddress = (entry) => address("model", entries[entry].label);
 const taskAddress = (task) => address("task", datasets[task].id);
 
+const DRAWN = "Documents were drawn (--error): compared by its interval alone, and in no rank";
+
 function modelLink(entry) {
   const { label, sample, limited, estimates, kind } = entries[entry];
   const parts = [link(modelAddress(entry), ownEntries.length ? label : withoutOrigin(label), { className: "name" })];
   if (sample) parts.push(sampleTag());
   if (estimates.length)
-    parts.push(tag("partial", estimates.join("; "), "Documents were drawn (--error): compared by its interval alone, and in no rank"));
+    parts.push(tag("partial", estimates.join("; "), DRAWN));
   else if (limited) parts.push(tag("partial", "limited", "Of some tasks, or of all, only some documents were asked"));
   if (kind === "published" && ownEntries.length && !/published/i.test(label)) parts.push(tag("", "published"));
   return make("span", { className: "model" }, ...parts);

@@ -1,4 +1,5 @@
-// The filters of a page: some stand in sight as pills, the others in menus, beside a search. What is chosen stands in the address.
+// The filters of a page: some stand in sight as pills, the others in menus, beside a search. What is chosen stands in
+// the address.
 
 const filterBar = document.getElementById("filters");
 const WIDE = 900; // from here on all filters stand open
@@ -10,11 +11,14 @@ let filterParts = []; // {filter, value, box, counter}
 // Filters of models, for all pages that have some.
 const SIZES = [SIZE_CLASSES[0], ["-10", "up to 10 B", (size) => isNumber(size) && size <= 10], ...SIZE_CLASSES.slice(1)];
 const modelFilter = (key, title, values, fits) => ({ key, title, values, fits });
+const ACCESS = [["open", "open"], ["proprietary", "proprietary"]];
+const DOMAINS = [["general", "general"], ["medical", "medical"]];
+const REASONING = [["yes", "reasons"], ["no", "does not"]];
 const MODEL_FILTERS = [
   modelFilter("size", "Size", SIZES, ({ size }, value) => SIZES.find(([id]) => id === value)[2](size)),
-  modelFilter("weights", "Weights", [["open", "open"], ["proprietary", "proprietary"]], ({ access }, value) => access === value),
-  modelFilter("domain", "Domain", [["general", "general"], ["medical", "medical"]], ({ domain }, value) => domain === value),
-  modelFilter("reasoning", "Reasoning", [["yes", "reasons"], ["no", "does not"]], ({ reasoning }, value) => reasoning === value),
+  modelFilter("weights", "Weights", ACCESS, ({ access }, value) => access === value),
+  modelFilter("domain", "Domain", DOMAINS, ({ domain }, value) => domain === value),
+  modelFilter("reasoning", "Reasoning", REASONING, ({ reasoning }, value) => reasoning === value),
 ];
 
 // The chosen values of a filter, unknown ones left out; empty means all.

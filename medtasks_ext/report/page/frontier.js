@@ -111,7 +111,8 @@ function looksOf(names) {
   const taken = new Set(names.map((name) => known[name]));
   const free = series.map((_, place) => place).filter((place) => !taken.has(place));
   let next = 0;
-  const places = names.map((name) => known[name] ?? (free.length ? free : [...series.keys()])[next++ % (free.length || series.length)]);
+  const rest = free.length ? free : [...series.keys()];
+  const places = names.map((name) => known[name] ?? rest[next++ % rest.length]);
   return { colours: places.map((place) => series[place]), shapes: places.map((place) => themes.shapes[place]) };
 }
 

@@ -59,11 +59,6 @@ function leaderboardNotes(tasks, rows, left) {
   return [
     sharedNote(tasks, rows, left),
     averageNote(tasks, rows),
-    rows.some((row) => row.approximate)
-      ? note(
-          "≈ intervals: normal approximation from the spread of each task, since this selection is none of the report’s groups.",
-        )
-      : null,
     published.size && own.length ? note(`Published rows were made differently: ${[...published].join("; ")}.`) : null,
     isSample ? note("All rows here are on synthetic data: this is a demonstration of the table, not of models.") : null,
   ];

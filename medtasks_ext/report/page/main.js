@@ -73,7 +73,8 @@ function show() {
   showFilters(`${selectionInWords()}: ${plural(selectedTasks().length, "task")}`);
   document.getElementById("common").checked = option("common") === "1";
   const every = onPaper && allParts && !page;
-  redraw([view, viewId].join("/"), () => (every ? PARTS.filter(isHere).map((item) => section(item)) : [section(shown, page)]));
+  const sections = () => (every ? PARTS.filter(isHere).map((item) => section(item)) : [section(shown, page)]);
+  redraw([view, viewId].join("/"), sections);
   document.title = shown === PARTS[0] ? report.title : `${shown.title} · ${report.title}`;
 }
 

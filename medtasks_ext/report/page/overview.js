@@ -76,7 +76,6 @@ function atAGlance() {
 }
 
 function thingsToKnow() {
-  const differences = report.differences.map((item) => item.text);
   const faults = report.faults.map(({ where, what, remedy }) => [
     make("code", { textContent: where }),
     ": ",
@@ -88,8 +87,8 @@ function thingsToKnow() {
     "section",
     { id: "know" },
     make("h3", { textContent: "Know before comparing" }),
-    differences.length
-      ? bullets(differences, "differences")
+    report.differences.length
+      ? bullets(report.differences, "differences")
       : note("No differences in settings were found between entries of one model, or between tasks of one group."),
     faults.length
       ? make(
@@ -127,11 +126,7 @@ function howToRead() {
       "the 95 % interval. It says how far the score depends on which documents happened to be in the test file. It knows " +
         "nothing of other prompts or other tasks.",
     ],
-    [
-      "≈",
-      "an interval that this page worked out for a selection of tasks of your own, from the spread of each task (normal " +
-        "approximation, tasks taken as independent). Intervals without the sign are those of the report.",
-    ],
+    ["≈", "an interval by the normal distribution: that of the difference between two strategies."],
     [
       "~",
       "behind an interval: a rough one, of clusters of documents with a score near 0 or 1. It may hold the truth in less " +

@@ -118,11 +118,13 @@ function pairInterval(comparison, row, column) {
 function pairInWords(comparison, row, column) {
   const [one, other] = [row, column].map((place) => entries[comparison.entries[place]].label);
   const get = (name) => matrixValue(comparison, name, row, column);
-  const tests = [`p = ${probability(get("p"))}`, `Holm ${probability(get("p_holm"))}`, `Benjamini–Hochberg ${probability(get("p_bh"))}`];
+  const [p, byHolm, byBh] = ["p", "p_holm", "p_bh"].map((name) => probability(get(name)));
   return [
     `${one} against ${other}`,
     get("difference") === null ? null : `Difference ${signed(get("difference"))} ${pairInterval(comparison, row, column)}`,
-    get("p") === null ? "No test: one of them has no scores per document" : tests.join("; "),
+    get("p") === null
+      ? "No test: one of them has no scores per document"
+      : `p = ${p}; Holm ${byHolm}; Benjamini–Hochberg ${byBh}`,
     get("wins") === null ? null : `Wins ${percent(get("wins"))} of the tasks, ties counting half`,
   ].filter(Boolean);
 }

@@ -32,7 +32,9 @@ const PARTS = [
     title: "Leaderboard",
     draw: drawLeaderboard,
     filters: true,
-    about: "Models by their mean score over the selected tasks. The bar starts at 0; the dark line on it is the 95 % interval.",
+    about:
+      "Models by their mean score over the selected tasks. The bar starts at 0; the dark line on it is the 95 " +
+        "% interval.",
   },
   {
     id: "heatmap",
@@ -46,7 +48,9 @@ const PARTS = [
     title: "Profiles",
     draw: drawProfile,
     filters: true,
-    about: "A few models along one axis, such as language or specialty: where is a model strong, where weak? Lines are 95 % intervals.",
+    about:
+      "A few models along one axis, such as language or specialty: where is a model strong, where weak? Lines " +
+        "are 95 % intervals.",
   },
   {
     id: "pairs",
@@ -62,7 +66,9 @@ const PARTS = [
     draw: drawModels,
     filters: true,
     places: [...scoredWith(hasFacts), ...groupsWith(hasFacts)],
-    about: "Score by size, release date, family and kind of model. The dashed line joins the models that nothing smaller, or earlier, beats.",
+    about:
+      "Score by size, release date, family and kind of model. The dashed line joins the models that nothing " +
+        "smaller, or earlier, beats.",
   },
   {
     id: "cost",
@@ -70,7 +76,9 @@ const PARTS = [
     draw: drawCost,
     filters: true,
     places: scoredWith(hasCost),
-    about: "What a score costs: upwards is better, leftwards is cheaper. The dashed line joins the models that nothing cheaper beats.",
+    about:
+      "What a score costs: upwards is better, leftwards is cheaper. The dashed line joins the models that " +
+        "nothing cheaper beats.",
   },
   {
     id: "strategies",
@@ -78,7 +86,9 @@ const PARTS = [
     draw: drawStrategies,
     filters: true,
     places: scoredWith(isFurtherStrategy).map(({ suites: found }) => ({ suites: found, strategy: null })),
-    about: "What reasoning step by step, or five worked examples, change against asking directly (zero-shot). Right of the zero line is better.",
+    about:
+      "What reasoning step by step, or five worked examples, change against asking directly (zero-shot). Right " +
+        "of the zero line is better.",
   },
   {
     id: "labels",
@@ -86,7 +96,9 @@ const PARTS = [
     draw: drawLabels,
     filters: true,
     places: labelRows.map(({ suite, strategy }) => ({ suites: [suite], strategy })),
-    about: "Scores on the documents with one label alone: a level of difficulty, a department, seen in training or not. Beside each stands the score on all documents of the same tasks.",
+    about:
+      "Scores on the documents with one label alone: a level of difficulty, a department, seen in training or " +
+        "not. Beside each stands the score on all documents of the same tasks.",
   },
   {
     id: "validity",
@@ -94,7 +106,9 @@ const PARTS = [
     draw: drawValidity,
     filters: true,
     places: [...scoredWith(hasShares), ...groupsWith((_, row) => isNumber(groups.valid?.[row]))],
-    about: "How many answers could be read at all, and how many were cut off. A low share means that the score says as much about the format as about the medicine.",
+    about:
+      "How many answers could be read at all, and how many were cut off. A low share means that the score says " +
+        "as much about the format as about the medicine.",
   },
   {
     id: "calibration",
@@ -102,7 +116,9 @@ const PARTS = [
     draw: drawCalibration,
     filters: true,
     places: placesOfTasks(report.calibration),
-    about: "Of answers taken by likelihood: how probable the model calls its answer among the possible ones, and how often it is right then.",
+    about:
+      "Of answers taken by likelihood: how probable the model calls its answer among the possible ones, and " +
+        "how often it is right then.",
   },
   {
     id: "judges",

@@ -1,4 +1,5 @@
-// Pictures by Vega-Lite. `report/pictures/kinds` has a spec for each kind; it is filled here by the rules of `report/pictures/spec.py`.
+// Pictures by Vega-Lite. `report/pictures/kinds` has a spec for each kind; it is filled here by the rules of
+// `report/pictures/spec.py`.
 
 const LEFT_OUT = Symbol("left out");
 let shownViews = []; // of the part that is shown
@@ -57,7 +58,8 @@ function viewOf(spec, renderer = "none") {
   });
 }
 
-// {kind, label: what it shows, says: what one sees in it, rows, words, pick(row): what a click does, values: node of the same figures as a table, height: kept free}
+// {kind, label: what it shows, says: what one sees in it, rows, words, pick(row): what a click does, values: node of the
+// same figures as a table, scrolls: whether it is wider than the page}
 function picture({ kind, label, says, rows, words, pick, values, scrolls = false }) {
   const place = make("div", { className: "drawing" });
   const many = rows.length > SOFT_LIMIT && !onPaper;
@@ -80,7 +82,8 @@ function picture({ kind, label, says, rows, words, pick, values, scrolls = false
   shownViews.push(view);
   const box = make("div", { className: "picture", role: "img", "aria-label": says ? `${label}. ${says}` : label }, place);
   const title = wrapped(label, Math.max(40, Math.floor((words.width ?? 640) / 8)));
-  const light = () => viewOf(pictureSpec(kind, rows, { ...words, caption: title, heading: title }, false)); // alone it needs a title
+  const alone = { ...words, caption: title, heading: title };
+  const light = () => viewOf(pictureSpec(kind, rows, alone, false));
   const save = (name, action) => button(name, action, { title: `Save this picture as ${name}` });
   const svg = () => light().toSVG().then((image) => saveFile(image, "image/svg+xml", label, "svg"));
   const png = () =>
@@ -128,7 +131,8 @@ const MOST_LINES = 40; // of a matrix, until all are asked for
 
 // {kind, label, heading: of the table's first column, rows and columns: [{title, node, own}], columns have no `own`,
 //  cell(row, column) -> {value, words, tip, and what else the kind takes; said: in the table, go, pick} or null, words: of
-//  the kind, values: another table than the one of all cells, most: rows at first}. A narrow screen turns what has more columns than rows, and leaves out what has no room.
+//  the kind, values: another table than the one of all cells, most: rows at first}. A narrow screen turns what has more
+//  columns than rows, and leaves out what has no room.
 function heat({ kind = "heat", label, says, heading, rows, columns, cell, words, values, most = MOST_LINES }) {
   if (!rows.length || !columns.length) return note("Nothing to show for this selection.");
   const fits = isNarrow() ? Math.floor((roomOf() - nameRoom() - 16) / LEAST_STEP) : Infinity;
@@ -220,7 +224,8 @@ function wrapped(title, letters) {
 
 // ------------------------------------------------------------------ dots
 
-// {label, heading, series: names, rows: [{title, node, own, points: [{series: place, value, low, high, approximate, tip}]}], words: of the kind `dots`, format}
+// {label, heading, series: names, rows: [{title, node, own, points: [{series: place, value, low, high, tip}]}], words: of
+// the kind `dots`, format}
 function dots({ label, heading = "Model", series, rows, words, format = fixed }) {
   if (!rows.length) return note("Nothing to show for this selection.");
   const pointOf = (line, { series: at, value, low = null, high = null, tip }) => {

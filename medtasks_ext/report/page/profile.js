@@ -57,9 +57,9 @@ function drawProfile() {
 function profilePoint(row, series, { title, reach }) {
   const reached = reach(row);
   if (!reached) return [];
-  const { score: value, low, high, approximate, scored, total } = reached;
+  const { score: value, low, high, rough, scored, total } = reached;
   const tip = [title, ...tipLines({ ...row, ...reached })];
-  return [{ series, value, low, high, approximate, partial: scored < total, tip }];
+  return [{ series, value, low, high, rough, partial: scored < total, tip }];
 }
 
 // Up to eight rows, ticked in a list that can be searched; a tick draws the view anew, and the open list stays open.

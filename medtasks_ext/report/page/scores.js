@@ -1,7 +1,7 @@
 // Means over any set of tasks, each task counting once.
 //
-// Where the set is one of the report's groups, score and interval are those that the report computed. Elsewhere the
-// interval is 1.96 standard deviations of the mean to each side, the tasks taken as independent: an approximation, "≈".
+// Where the set is one of the report's groups, score and interval are those that the report computed. Elsewhere the page
+// works them out by the same rule, `of_tasks` of medtasks_ext/stats/intervals.py.
 
 // A group is the tasks of one value of an axis, inside a suite or (suite null) across suites.
 const groupRow = new Map(); // "entry strategy axis value suite" -> row of `groups`
@@ -64,16 +64,27 @@ function normalInterval(score, deviation) {
   return { low: within ? Math.max(low, 0) : low, high: within ? Math.min(high, 1) : high };
 }
 
-// Of a share of n documents, taken as independent.
-function wilsonInterval(share, n) {
-  const square = 1.96 ** 2 / n;
-  const middle = (share + square / 2) / (1 + square);
-  const half = Math.sqrt((square * share * (1 - share)) + square ** 2 / 4) / (1 + square);
-  return { low: Math.max(middle - half, 0), high: Math.min(middle + half, 1) };
+// Wilson's interval of a score on 0-1 of so many documents.
+const Z = 1.959963984540054;
+function wilsonInterval(score, size) {
+  const a = Z ** 2 / size;
+  const middle = (score + a / 2) / (1 + a);
+  const half = Math.sqrt(a * (score * (1 - score) + a / 4)) / (1 + a);
+  return { low: Math.min(Math.max(middle - half, 0), score), high: Math.max(Math.min(middle + half, 1), score) };
+}
+
+// Of the mean over tasks; each has a score, and the number of documents that its interval is worth.
+function meanInterval(scores, sizes) {
+  const inside = scores.map((score) => Math.min(Math.max(score, 0), 1));
+  const shrunk = inside.map((score, place) => (score * sizes[place] + 0.5) / (sizes[place] + 1));
+  const middle = mean(shrunk);
+  const least = scores.length > 1 ? 1 : 0;
+  const variances = shrunk.map((score, place) => (score * (1 - score)) / Math.max(sizes[place], least));
+  return wilsonInterval(mean(inside), (middle * (1 - middle) * scores.length ** 2) / sum(variances));
 }
 
 // What one entry reached on tasks (sorted dataset indices) with one strategy; null if it did none of them.
-// {score, low, high, approximate, group, scored, total, valid, cut, unclosed, inputs_cut, usd}
+// {score, low, high, rough, group, scored, total, valid, cut, unclosed, inputs_cut, usd}
 function aggregate(entry, strategy, all, asGroups = groupsOf(all)) {
   const tasks = averaged(all, asGroups);
   const rows = tasks.map((task) => resultRow(entry, strategy, task)).filter((row) => row >= 0);
@@ -102,7 +113,6 @@ function ofGroup(row, { valid, cut }, n) {
     ofPaper,
     valid: valid ?? get("valid"),
     cut: cut ?? get("cut"),
-    approximate: false,
     group: true,
     scored: get("scored") ?? total,
     total,
@@ -111,15 +121,13 @@ function ofGroup(row, { valid, cut }, n) {
 
 // The mean over rows with a score, with its interval; that of a single task is its own. Tasks of some suites have no mean.
 function meanOf(scored, n) {
-  if (scored.length > 1 && scored.some((row) => !datasets[results.dataset[row]].averaged))
-    return { score: null, low: null, high: null, approximate: false };
   const score = mean(scored.map((row) => results.score[row]));
-  const [one] = scored;
-  if (scored.length === 1 && n === 1)
-    return { score, low: results.low[one], high: results.high[one], rough: valueAt(one, "rough"), approximate: false };
-  const deviations = scored.map((row) => results.sd[row]);
-  if (!scored.length || !deviations.every(isNumber)) return { score, low: null, high: null, approximate: false };
-  return { score, ...normalInterval(score, Math.hypot(...deviations) / scored.length), approximate: true };
+  const sizes = scored.map((row) => results.size[row]);
+  const rough = scored.some((row) => valueAt(row, "rough"));
+  if (scored.length > 1 && scored.some((row) => !datasets[results.dataset[row]].averaged)) return { score: null };
+  if (!scored.length || !sizes.every(isNumber)) return { score };
+  if (n === 1) return { score, low: results.low[scored[0]], high: results.high[scored[0]], rough };
+  return { score, rough, ...meanInterval(scored.map((row) => results.score[row]), sizes) };
 }
 
 const rowsOfEntry = entries.map(() => 0);

@@ -7,7 +7,8 @@ function standingsPart() {
   const found = [...report.standings].sort(byRank);
   if (!found.length) return null;
   const [shown, rest] = [found.slice(0, SHOWN_STANDINGS), found.slice(SHOWN_STANDINGS)];
-  const more = () => folded(plural(rest.length, "more suite or model", "more suites or models"), () => rest.map(standingCard), { open: onPaper });
+  const words = plural(rest.length, "more suite or model", "more suites or models");
+  const more = () => folded(words, () => rest.map(standingCard), { open: onPaper });
   const heading = make("h3", { textContent: "Where it stands" });
   return make("section", { className: "standings" }, heading, ...shown.map(standingCard), rest.length ? more() : null);
 }

@@ -66,7 +66,8 @@ function table({
   const heads = columns.map((item) =>
     headCell(item, sort && item === column ? (descending ? "descending" : "ascending") : null, key, Boolean(sort)),
   );
-  const element = make("table", { className }, make("caption", { textContent: caption }), make("thead", {}, make("tr", {}, ...heads)));
+  const head = make("thead", {}, make("tr", {}, ...heads));
+  const element = make("table", { className }, make("caption", { textContent: caption }), head);
   const ordered = sort ? sortedRows(rows, column, descending) : rows;
   const draw = (some) => some.map((row) => tableRow(row, columns, classOf(row)));
   if (pinned?.rows.length) {

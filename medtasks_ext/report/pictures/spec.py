@@ -1,4 +1,4 @@
-"""From a kind of picture and its rows to a Vega-Lite spec."""
+"""From a kind of picture and its rows to a Vega-Lite spec, and to a drawing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from functools import lru_cache
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+from xml.sax.saxutils import escape
 
+from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.yamlfile import read_yaml
 
 if TYPE_CHECKING:
@@ -84,3 +86,42 @@ def _filled(part: Any, words: Mapping[str, Any]) -> Any:
         return _NOTHING
     filled = {name: _filled(value, words) for name, value in part.items() if name != "$if"}
     return {name: value for name, value in filled.items() if value is not _NOTHING}
+
+
+# Specs as SVG and PNG, without a browser.
+
+#: of Vega-Lite, as in the page (`vendor/README.md`)
+_VERSION = "6.4"
+#: pixels of a PNG for each of the picture
+SCALE = 2.0
+
+
+def is_possible() -> bool:
+    try:
+        import vl_convert  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def svg(spec: Mapping[str, Any], says: str = "") -> str:
+    """A Vega-Lite spec as SVG; `says` is for readers of screens."""
+    text: str = _library().vegalite_to_svg(dict(spec), vl_version=_VERSION)
+    if says:
+        text = text.replace(">", f' role="img"><desc>{escape(says)}</desc>', 1)
+    return text + "\n"
+
+
+def png(image: str) -> bytes:
+    content: bytes = _library().svg_to_png(image, scale=SCALE)
+    return content
+
+
+def _library() -> Any:
+    try:
+        import vl_convert
+    except ImportError:
+        raise MedtasksError(
+            "pictures need vl-convert-python", remedy='pip install "medtasks[plots]"'
+        ) from None
+    return vl_convert

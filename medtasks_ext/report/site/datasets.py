@@ -27,7 +27,7 @@ def dataset_pages(scores: Scores) -> dict[str, Json]:
     for line in scores.site.lines:
         for item in line.entry.experiments.values():
             firm = item.score is not None and line.is_proven(item) and not line.apart(item)
-            if item.score is not None and firm and (line.published or item.coverage.whole):
+            if item.score is not None and firm and (line.published or not item.in_part):
                 place = (item.dataset.id, item.strategy)
                 found.setdefault(place, []).append((line, whole_of(item.score)))
     return {name: _page(scores, dataset, found) for name, dataset in scores.site.tasks.datasets.items()}

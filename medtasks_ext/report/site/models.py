@@ -9,7 +9,6 @@ from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import axis_titles, title
 from medtasks_ext.report.site.boards import Scores, axis_title, facts_of_lines, whole_of
 from medtasks_ext.report.submissions.check import levels_words
-from medtasks_ext.results.condition_words import run_words
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
@@ -60,7 +59,7 @@ def _line(scores: Scores, line: BoardLine) -> Json:
     else:
         trust = levels_words(line.checked.verdicts.values())
         source = [["Source", "submission"], ["Trust", trust], ["Submitted", record.date]]
-    settings = {} if record is None else run_words(record.run) | dict(sorted(record.versions.items()))
+    settings = {} if record is None else line.entry.words | dict(sorted(record.versions.items()))
     return {
         "label": line.title,
         "published": line.published,

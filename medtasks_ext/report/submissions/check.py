@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from medtasks_ext.collector import collector_paused
+from medtasks_ext.engines.records import Answer
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.registry.strategies import by_likelihood, reasons, shots_of
@@ -107,21 +108,21 @@ def check_record(
 
 def _unlike(name: str, item: TaskResult, tasks: Registry) -> Iterator[tuple[str, str]]:
     """What a task's record says beside its score, and cannot be: where, and what."""
-    asked, rows, seen = tasks.asked(name), item.conditions.asked.rows, item.conditions.observed
+    asked, record = tasks.asked(name), item.conditions
     if asked is None:
         yield "", "no task is called so"
         return
-    if item.conditions.synthetic or rows.origin == "sample":
+    if record.synthetic or record.origin == "sample":
         yield "", "the rows are synthetic sample rows"
     for key, value, right in (
-        ("asked.strategy", item.conditions.asked.strategy, asked[1]),
-        ("asked.rows.n_of_suite", rows.n_of_suite or 0, asked[0].n_documents),
-        ("observed.n", seen.n, item.n),
+        ("strategy", record.strategy, asked[1]),
+        ("n_of_suite", record.n_of_suite or 0, asked[0].n_documents),
+        ("n", record.n, item.n),
     ):
         if value != right:
             yield f".conditions.{key}", f"is {value}, and must be {right}"
-    n_here = seen.n_here or 0
-    if item.n > n_here or ((rows.documents or "all") == "all" and item.n < n_here):
+    n_here = record.n_here or 0
+    if item.n > n_here or ((record.documents or "all") == "all" and item.n < n_here):
         yield ".n", f"{item.n:,} documents, and {n_here:,} were asked"
 
 
@@ -141,7 +142,7 @@ def _verdict(name: str, item: TaskResult, answers: Sequence[FinalAnswer], tasks:
     dataset, strategy = tasks.known(name)
     if why := why_unchecked(name, tasks) or ("" if answers else "no answers were given"):
         return f"self-reported: {why}"
-    version = item.conditions.asked.version or "none"
+    version = item.conditions.version or "none"
     if version.partition("-")[0] != dataset.version.partition("-")[0]:
         return f"self-reported: scored by version {version}, and is {dataset.version} here"
     given = {answer.document: answer.answer for answer in answers}
@@ -188,21 +189,21 @@ def rebuilt(name: str, record: Conditions, answers: Mapping[str, str], tasks: Re
 
     dataset, strategy = tasks.known(name)
     built = "cot" if reasons(strategy) else "five_shot" if strategy == "five_shot" else "zero_shot"
-    said, shots = record.asked, record.asked.shots.k or 0
+    shots = record.shots or 0
     settings = Settings(
         num_fewshot=None if shots == shots_of(built) else shots,
-        apply_chat_template=bool(said.layout.chat_template),
-        fewshot_as_multiturn=said.layout.shots_as_turns,
-        system_role=said.layout.system_role is not False,
-        prompts="own" if said.wording.kind == "own" else None,
-        drop_faulty=bool(record.observed.n_faulty) or None,
+        apply_chat_template=bool(record.template),
+        fewshot_as_multiturn=record.turns,
+        system_role=record.system is not False,
+        prompts="own" if record.wording == "own" else None,
+        drop_faulty=bool(record.n_faulty) or None,
     )
     task = build_task(tasks, dataset.task(built), settings)
     loaded = loaded_record(task)
     for what, stated, here in (
-        ("rows", said.rows.hash, loaded["rows_hash"]),
-        ("words", said.wording.hash, loaded["prompt_hash"]),
-        ("number of rows", record.observed.n_here, len(task.eval_docs)),
+        ("rows", record.rows, loaded["rows_hash"]),
+        ("words", record.prompt, loaded["prompt_hash"]),
+        ("number of rows", record.n_here, len(task.eval_docs)),
     ):
         if stated is not None and stated != here:
             raise OtherDocumentsError(f"other documents: {what} {stated}, and here {here}")
@@ -210,7 +211,7 @@ def rebuilt(name: str, record: Conditions, answers: Mapping[str, str], tasks: Re
     if strange := answers.keys() - places.keys():
         raise OtherDocumentsError(f"{len(strange):,} answers are to documents that are not here")
     chosen = Choice(samples=tuple(sorted(places[key] for key in answers)))
-    model: Any = StoredLM(answers, {}, Path("answers"))
+    model: Any = StoredLM({key: Answer(text) for key, text in answers.items()}, {}, Path("answers"))
     model.apply_chat_template = lambda turns, *_, **__: json.dumps(
         [{"role": turn["role"], "content": turn["content"]} for turn in turns], ensure_ascii=False
     )

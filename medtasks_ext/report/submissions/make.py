@@ -95,8 +95,8 @@ def _task(item: Experiment) -> Json:
     interval, known = item.intervals.get("score"), item.conditions
     if item.read_documents is not None and (found := item.read_documents()).scored.any():
         interval = found.interval(item.dataset.id)
-    if known.observed.n_here is None:  # plain `lm_eval` does not count the rows of the test file
-        known = replace(known, observed=replace(known.observed, n_here=item.n))
+    if known.n_here is None:  # plain `lm_eval` does not count the rows of the test file
+        known = replace(known, n_here=item.n)
     return {
         "n": item.n,
         "score": item.score,

@@ -17,7 +17,7 @@ from medtasks_ext.atomic import check_regular
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.results.experiments import Entry, Experiment
-from medtasks_ext.runs.conditions import Conditions, RunConditions
+from medtasks_ext.runs.conditions import Conditions
 from medtasks_ext.stats.intervals import Interval
 from medtasks_ext.strict import Strict
 
@@ -75,13 +75,13 @@ class FinalAnswer(NamedTuple):
 
 
 class Submission(Strict):
-    schema_version: Literal[4] = Field(
-        4, validation_alias=AliasChoices("schema", "schema_version"), serialization_alias="schema"
+    schema_version: Literal[5] = Field(
+        5, validation_alias=AliasChoices("schema", "schema_version"), serialization_alias="schema"
     )
     model: Annotated[str, Field(pattern=_MODEL)]  # ORG/MODEL
     date: str  # of the submission
     about: About = About()
-    run: RunConditions  # what all its tasks share
+    run: Conditions  # what all its tasks share
     versions: dict[str, str] = Field(default_factory=dict)  # of packages
     tasks: Annotated[dict[str, TaskResult], Field(min_length=1)]
 
@@ -106,7 +106,7 @@ class Submission(Strict):
     def entry(self, folder: Path, tasks: Registry) -> Entry:
         experiments = {}
         for name, item in self.tasks.items():
-            measured = {"score": item.score, "valid": item.valid, "judged": item.conditions.observed.judged}
+            measured = {"score": item.score, "valid": item.valid, "judged": item.conditions.judged}
             experiments[name] = Experiment(
                 task=name,
                 dataset=tasks.known(name)[0],

@@ -6,7 +6,6 @@ texts are read again when they are shown.
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from array import array
@@ -15,15 +14,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntFlag
 from itertools import islice, starmap
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from medtasks_ext.engines.records import Answer
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
 from medtasks_ext.judge.store import verdicts_in
 from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.prompts.documents import document_key
-from medtasks_ext.report.view.runs import LOG_SAMPLES, Answers
+from medtasks_ext.report.view.runs import LOG_SAMPLES, Answers, outcomes_in
 from medtasks_ext.results.document_scores import document_scores, score_statistic
 from medtasks_ext.results.error_clusters import (
     TEXTS,
@@ -34,6 +33,7 @@ from medtasks_ext.results.error_clusters import (
     error_of,
     right_value,
 )
+from medtasks_ext.run.outcomes import Asked
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.samples import RESCORE, SampleFile, parsed_of
 
@@ -237,17 +237,16 @@ class Column:
         folder, key = self.answers.folder, sample.get("request", "")
         if folder is None or not key:
             return Outcome()
-        for record in _outcome_records(self.answers, key):
-            if record.get("key") == key and "response" in record:
-                usage = record.get("usage") or {}
-                return Outcome(
-                    finish=record.get("finish", ""),
-                    tokens=usage.get("completion"),
-                    prompt_tokens=usage.get("prompt"),
-                    reasoning=record.get("reasoning", ""),
-                    seconds=record.get("seconds"),
-                )
-        return Outcome()
+        if (answer := outcomes_in(folder).known([key]).get(key)) is None:
+            return Outcome()
+        usage = answer.usage
+        return Outcome(
+            finish=answer.finish,
+            tokens=usage.completion if usage else None,
+            prompt_tokens=usage.prompt if usage else None,
+            reasoning=answer.reasoning,
+            seconds=answer.seconds,
+        )
 
     @property
     def judged(self) -> Mapping[str, Mapping[str, Any]] | None:
@@ -302,58 +301,36 @@ def _disputed(answers: Answers, judged: Mapping[str, Mapping[str, Any]]) -> froz
     return frozenset(key for key, found in means.items() if found and max(found) - min(found) >= _APART)
 
 
-def _outcome_records(answers: Answers, holds: str = "") -> Iterator[Json]:
-    """A damaged line is left out."""
-    if answers.folder is None:
-        return
-    path = RunFolder(answers.folder).responses / f"{answers.task}.jsonl"
-    if path.is_file():
-        yield from _json_lines(path, holds.encode())
-
-
-def _json_lines(path: Path, holds: bytes = b"") -> Iterator[Json]:
-    with path.open("rb") as lines:
-        for line in lines:
-            if holds not in line:
-                continue
-            try:
-                record = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(record, dict):
-                yield record
-
-
 def _cut_off(answers: Answers) -> Iterator[str]:
-    for record in _outcome_records(answers, '"finish": "length"'):
-        if record.get("finish") == "length" and "response" in record:
-            yield str(record.get("key", ""))
+    for answer, item in _stored(answers).values():
+        if answer.finish == "length":
+            yield item.key
 
 
 def _live_samples(answers: Answers) -> list[Sample]:
     """The answers of a task that is not scored yet, as records without readings."""
-    assert answers.folder is not None
-    path = RunFolder(answers.folder).asked_file(answers.task)
-    asked = {
-        record["key"]: record["prompt"]
-        for record in (_json_lines(path) if path.is_file() else ())
-        if "key" in record and "prompt" in record
-    }
-    by_document: Json = {}
-    for record in _outcome_records(answers):
-        if not {"key", "document", "response"} <= record.keys():
-            continue
-        prompt = asked.get(record["key"], "")
-        document = {"id": record["document"], "system": "", "prompt": "", "target": "", "gold": None}
-        by_document[record["document"]] = {
-            "doc_id": len(by_document),
-            "doc": document,
-            "arguments": [[prompt if isinstance(prompt, str) else json.dumps(prompt), {}]],
-            "resps": [[record["response"]]],
+    live: list[Any] = [
+        {
+            "doc_id": number,
+            "doc": {"id": document, "system": "", "prompt": "", "target": "", "gold": None},
+            "arguments": [["", {}]],
+            "resps": [[answer.text]],
             "filtered_resps": [{}],
-            "request": record["key"],
+            "request": item.key,
         }
-    return list(by_document.values())
+        for number, (document, (answer, item)) in enumerate(_stored(answers).items())
+    ]
+    return live
+
+
+def _stored(answers: Answers) -> dict[str, tuple[Answer, Asked]]:
+    """Document -> its answer, and what it was asked."""
+    if answers.folder is None:
+        return {}
+    outcomes = outcomes_in(answers.folder)
+    asked = outcomes.answered(answers.task)
+    known = outcomes.known(item.key for item in asked.values())
+    return {document: (known[item.key], item) for document, item in asked.items()}
 
 
 def open_column(answers: Answers) -> Column:

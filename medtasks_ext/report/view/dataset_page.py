@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.metrics.glossary import rule
 from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.view.column import CLUSTERS, Column, Flag, open_column
-from medtasks_ext.report.view.document import DocumentView, document_view
+from medtasks_ext.report.view.document import document_view
 from medtasks_ext.results.error_clusters import MEANING, TEXTS
 from medtasks_ext.runs.samples import parsed_of
 
@@ -30,33 +29,16 @@ _OTHER, _UNREADABLE = "(other)", "(unreadable)"
 #: Characters of a text in the list of documents.
 _SHORT, _INPUT = 80, 140
 #: Kinds of answers that are one label.
-_SINGLE = frozenset(
-    {
-        "label",
-        "label_word",
-        "relation_label",
-        "exact_letter",
-        "verified_letter",
-        "option_letter",
-        "choice",
-        "category",
-    }
+_SINGLE = (
+    *("label", "label_word", "relation_label", "exact_letter"),
+    *("verified_letter", "option_letter", "choice", "category"),
 )
-
-
-@dataclass(frozen=True)
-class Confusion:
-    """How often a gold label was answered by which label."""
-
-    gold: list[str]  # of the rows
-    answers: list[str]  # of the columns; the gold labels first
-    counts: list[list[int]]
-    cells: list[int]  # of each document of the dataset: row x columns + column; -1 where it is in none
 
 
 class DatasetPage:
     def __init__(self, dataset: Dataset, answers: Sequence[Answers], runs: Sequence[Viewed]) -> None:
         self.dataset, self._runs = dataset, runs
+        self._kind = str(dataset.config["answer"]["kind"])
         self.columns: list[Column] = [open_column(item) for item in answers]
         self._joined: list[int] = [0] * len(self.columns)  # documents of each column that are joined
         self.keys: list[str] = []  # of all documents, in the order in which they were met
@@ -96,15 +78,15 @@ class DatasetPage:
         }
 
     def head(self) -> Json:
-        metadata, kind = self.dataset.metadata, str(self.dataset.config["answer"]["kind"])
+        metadata = self.dataset.metadata
         return {
             "id": self.dataset.id,
             "name": metadata.name,
             "suite": self.dataset.suite.title,
             "summary": metadata.summary,
             "language": metadata.language,
-            "single": kind in _SINGLE,
-            "graded": kind in TEXTS,
+            "single": self._kind in _SINGLE,
+            "graded": self._kind in TEXTS,
             "metric": metadata.primary_metric,
             "rule": rule(self.dataset),
             "access": metadata.access,
@@ -170,12 +152,10 @@ class DatasetPage:
 
     def confusion(self) -> list[Json | None]:
         """The confusion matrix of each column; None where answers are no single labels."""
-        if str(self.dataset.config["answer"]["kind"]) not in _SINGLE:
+        if self._kind not in _SINGLE:
             return [None] * len(self.columns)
         return [
-            asdict(
-                _confusion([column.pairs[row[number]] if row[number] >= 0 else None for row in self._rows])
-            )
+            _confusion([column.pairs[row[number]] if row[number] >= 0 else None for row in self._rows])
             for number, column in enumerate(self.columns)
         ]
 
@@ -183,20 +163,18 @@ class DatasetPage:
         gold = asked = ""
         answers: list[str | None] = []
         for column, at in zip(self.columns, self._rows[place], strict=True):
-            sample = None
-            if at >= 0 and not column.flags[at] & Flag.DAMAGED:
-                sample = column.record(at)
-            if sample is None:
+            if at < 0 or column.flags[at] & Flag.DAMAGED:
                 answers.append(None)
                 continue
+            sample = column.record(at)
             document, parsed = sample["doc"], parsed_of(sample)
             known = document.get("gold")
             gold = gold or (_short(known, _SHORT) or _NOTHING if known is not None else "")
             asked = asked or _short(" ".join(shown(document).split()), _INPUT)
-            answers.append(_answer(parsed))
+            answers.append(_short(parsed["answer"], _SHORT) or _NOTHING if parsed.get("valid") else "")
         return {"key": self.keys[place], "gold": gold, "input": asked, "answers": answers}
 
-    def document(self, place: int, *, whole: bool = False) -> DocumentView:
+    def document(self, place: int, *, whole: bool = False) -> Json:
         places = [None if at < 0 else at for at in self._rows[place]]
         return document_view(self.keys[place], self.columns, places, whole=whole)
 
@@ -210,8 +188,11 @@ class DatasetPage:
         return sorted(found)
 
 
-def _confusion(pairs: Sequence[tuple[str, str] | None]) -> Confusion:
-    """The matrix of the (gold, answer) pairs of the documents; None of those that have none."""
+def _confusion(pairs: Sequence[tuple[str, str] | None]) -> Json:
+    """How often a gold label was answered by which label, of the (gold, answer) pairs of the documents.
+
+    `cells`: of each document, its row times the columns, plus its column; -1 where it is in none.
+    """
     common = [label for label, _ in Counter(pair[0] for pair in pairs if pair).most_common(_LABELS)]
     known = set(common)
 
@@ -227,16 +208,12 @@ def _confusion(pairs: Sequence[tuple[str, str] | None]) -> Confusion:
         *(name for name in (_OTHER, _UNREADABLE) if any(to == name for _, to in counts)),
     ]
     place = {(row, to): i * len(columns) + j for i, row in enumerate(rows) for j, to in enumerate(columns)}
-    return Confusion(
-        rows,
-        columns,
-        [[counts[row, to] for to in columns] for row in rows],
-        [place[named(pair)] if pair else -1 for pair in pairs],
-    )
-
-
-def _answer(parsed: Mapping[str, Any]) -> str:
-    return _short(parsed["answer"], _SHORT) or _NOTHING if parsed.get("valid") else ""
+    return {
+        "gold": rows,
+        "answers": columns,
+        "counts": [[counts[row, to] for to in columns] for row in rows],
+        "cells": [place[named(pair)] if pair else -1 for pair in pairs],
+    }
 
 
 def _short(value: Any, length: int) -> str:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
 from medtasks_ext.answers.reader.reply import without_reasoning
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.store import verdicts_in
-from medtasks_ext.report.view.column import CLUSTERS, NO_CLUSTER, Column, Flag, Outcome
+from medtasks_ext.report.view.column import CLUSTERS, NO_CLUSTER, Column, Flag
 from medtasks_ext.results.error_clusters import Answered, error_of
-from medtasks_ext.results.extracted import IN_TEXT, Items, Piece, items_of, marked
+from medtasks_ext.results.extracted import IN_TEXT, items_of, marked
 from medtasks_ext.runs.samples import parsed_of, request_of, turns_of
 
 if TYPE_CHECKING:
@@ -27,73 +27,13 @@ _AROUND = 400  # characters beside a span that stands in the part left out
 _SHOWN_APART = frozenset({"score", "valid", "scored", "unclosed_reasoning", "SAMPLE_DATA"})
 
 
-@dataclass(frozen=True)
-class ShownTurn:
-    role: str  # `system`, `user`, `assistant`; `text` where the prompt is no conversation
-    text: str
-    length: int  # characters of the whole, of which the text may be a part
+def document_view(key: str, columns: Sequence[Column], places: Sequence[int | None], *, whole: bool) -> Json:
+    """What page and terminal show of it: its key, the gold answer as written, and a response of each column.
 
-
-@dataclass(frozen=True)
-class Stretch:
-    text: str
-    trace: bool = False  # whether it is reasoning
-    marks: tuple[str, ...] = ()  # whose reading it is: `official`, `shared`
-    left_out: int = 0  # characters that stand here and are not shown
-
-
-@dataclass(frozen=True)
-class ShownReading:
-    """What a reader took from a response."""
-
-    reader: str  # `official` or `shared`
-    answer: Any  # None where nothing could be read
-    gold: Any  # what it is compared with
-    why: str
-
-
-@dataclass(frozen=True)
-class JudgeWord:
-    judge: str
-    ratings: Mapping[str, float]
-    verdict: Mapping[str, Any]  # the judge's own object, reasons included
-    point: str = ""  # the scoring point that it is about
-
-
-@dataclass(frozen=True)
-class Response:
-    stretches: list[Stretch] = field(default_factory=list)
-    length: int = 0  # characters
-    readings: list[ShownReading] = field(default_factory=list)
-    score: float | None = None  # of the document
-    flags: int = 0  # `Flag`
-    cluster: str = ""
-    why: str = ""  # of the cluster
-    metrics: Mapping[str, float] = field(default_factory=dict)  # the others of this document
-    outcome: Outcome = field(default_factory=Outcome)
-    items: Items | None = None
-    pieces: list[Piece] = field(default_factory=list)  # the document's text with the items marked
-    judges: list[JudgeWord] = field(default_factory=list)
-    judged: float | None = None  # the score that the judges gave
-    turns: list[ShownTurn] = field(default_factory=list)  # its prompt
-    settings: Mapping[str, Any] = field(default_factory=dict)  # of generation
-    fault: str = ""  # why nothing can be shown
-
-
-@dataclass(frozen=True)
-class DocumentView:
-    key: str
-    target: str  # the gold answer as written
-    gold: Any  # as parsed
-    responses: list[Response | None]  # one for each column; None where the column does not have the document
-
-
-def document_view(
-    key: str, columns: Sequence[Column], places: Sequence[int | None], *, whole: bool
-) -> DocumentView:
-    """In columns where the document is not there, its place is None."""
-    target, gold = "", None
-    responses: list[Response | None] = []
+    `places`: of the document in each column; None, as the response is, where the column does not have it.
+    """
+    responses: list[Json | None] = []
+    target = ""
     for column, place in zip(columns, places, strict=True):
         if place is None:
             responses.append(None)
@@ -101,63 +41,63 @@ def document_view(
         try:
             sample = column.record(place)
             responses.append(_response(column, place, sample, whole))
+            target = target or sample["doc"]["target"]
         except MedtasksError as error:
-            responses.append(Response(flags=int(Flag.DAMAGED), fault=f"{error.what}; {error.remedy}"))
-            continue
+            responses.append(_faulty(f"{error.what}; {error.remedy}"))
         except (KeyError, TypeError, IndexError, ValueError) as error:
-            fault = f"the record is damaged ({type(error).__name__}); medtasks rescore RUN"
-            responses.append(Response(flags=int(Flag.DAMAGED), fault=fault))
-            continue
-        target, gold = target or sample["doc"]["target"], gold or sample["doc"].get("gold")
-    return DocumentView(key, target, gold, responses)
+            responses.append(_faulty(f"the record is damaged ({type(error).__name__}); medtasks rescore RUN"))
+    return {"key": key, "target": target, "responses": responses}
 
 
-def _response(column: Column, place: int, sample: Sample, whole: bool) -> Response:
-    answers, document = column.answers, sample["doc"]
-    parsed = parsed_of(sample)
+def _faulty(why: str) -> Json:
+    return {"fault": why, "flags": int(Flag.DAMAGED), "turns": [], "stretches": []}
+
+
+def _response(column: Column, place: int, sample: Sample, whole: bool) -> Json:
+    document, parsed, key = sample["doc"], parsed_of(sample), column.keys[place]
     given = sample["resps"][0][0]
     text = given if isinstance(given, str) else ""
-    outcome = column.outcome(sample)
-    score = column.scores[place]
-    shown_score = None if math.isnan(score) else score
-    flags = Flag(column.flags[place])
-    readings = list(_readings(parsed, document))
-    kind = str(answers.dataset.config["answer"]["kind"])
-    scored = next(iter(readings), None)
-    items = items_of(kind, scored.gold, scored.answer) if scored else None
-    cluster = column.clusters[place]
-    error = None
+    score = None if math.isnan(column.scores[place]) else column.scores[place]
+    flags, cluster = Flag(column.flags[place]), column.clusters[place]
+    kind = str(column.answers.dataset.config["answer"]["kind"])
+    readings, items, error = [*_readings(parsed, document)], None, None
+    if readings:
+        items = items_of(kind, readings[0]["gold"], readings[0]["answer"])
     if cluster != NO_CLUSTER:
-        answered = Answered(document, parsed, text, shown_score, cut=bool(flags & Flag.CUT))
-        error = error_of(answers.dataset, answered)
-    prompt = str(document["prompt"])
-    judged = (column.judged or {}).get(column.keys[place], {})
-    turns, settings = _prompt(sample, whole)
-    return Response(
-        stretches=_stretches(text, parsed, outcome.reasoning, whole),
-        length=len(text),
-        readings=readings,
-        score=shown_score,
-        flags=int(flags),
-        cluster="" if cluster == NO_CLUSTER else CLUSTERS[cluster].value,
-        why=error.why if error else "",
-        metrics=_metrics(sample),
-        outcome=outcome,
-        items=items,
-        pieces=marked(prompt[:MOST], items) if items and kind in IN_TEXT else [],
-        judges=list(_judges(column, column.keys[place])),
-        judged=judged.get("score"),
-        turns=turns,
-        settings=settings,
-    )
+        answered = Answered(document, parsed, text, score, cut=bool(flags & Flag.CUT))
+        error = error_of(column.answers.dataset, answered)
+    outcome = column.outcome(sample)
+    prompt, settings = request_of(sample)
+    pieces = marked(str(document["prompt"])[:MOST], items) if items and kind in IN_TEXT else []
+    return {
+        "fault": "",
+        "turns": [  # a `text` turn where the prompt is no conversation
+            {"role": role, "text": _shortened(said, whole), "length": len(said)}
+            for role, said in (turns_of(prompt) if prompt else ())  # not kept before it is scored
+        ],
+        "settings": settings,  # of generation
+        "stretches": _stretches(text, parsed, outcome.reasoning, whole),
+        "length": len(text),
+        "readings": readings,
+        "score": score,
+        "flags": int(flags),
+        "cluster": "" if cluster == NO_CLUSTER else CLUSTERS[cluster].value,
+        "why": error.why if error else "",  # of the cluster
+        "metrics": _metrics(sample),
+        "outcome": asdict(outcome),
+        "items": items and asdict(items),
+        "pieces": [asdict(piece) for piece in pieces],  # the document's text with the items marked
+        "judges": [*_judges(column, key)],
+        "judged": (column.judged or {}).get(key, {}).get("score"),
+    }
 
 
-def _readings(parsed: Mapping[str, Any], document: Mapping[str, Any]) -> Iterator[ShownReading]:
-    """The reading that is scored."""
+def _readings(parsed: Mapping[str, Any], document: Mapping[str, Any]) -> Iterator[Json]:
+    """The reading that is scored: what was read, if anything could be, and what it is compared with."""
     if "answer" in parsed:
         answer = parsed["answer"] if parsed.get("valid") else None
-        reader = str(parsed.get("reader", "official"))
-        yield ShownReading(reader, answer, document.get("gold"), str(parsed.get("why") or ""))
+        reader, why = str(parsed.get("reader", "official")), str(parsed.get("why") or "")
+        yield {"reader": reader, "answer": answer, "gold": document.get("gold"), "why": why}
 
 
 def _metrics(sample: Sample) -> dict[str, float]:
@@ -171,20 +111,15 @@ def _metrics(sample: Sample) -> dict[str, float]:
     }
 
 
-def _prompt(sample: Sample, whole: bool) -> tuple[list[ShownTurn], Mapping[str, Any]]:
-    prompt, settings = request_of(sample)
-    return [_turn(role, text, whole) for role, text in turns_of(prompt)], settings
-
-
-def _turn(role: str, text: str, whole: bool) -> ShownTurn:
+def _shortened(text: str, whole: bool) -> str:
     if whole or len(text) <= MOST:
-        return ShownTurn(role, text, len(text))
+        return text
     half = MOST // 2
-    return ShownTurn(role, f"{text[:half]}\n[… {len(text) - MOST:,} characters …]\n{text[-half:]}", len(text))
+    return f"{text[:half]}\n[… {len(text) - MOST:,} characters …]\n{text[-half:]}"
 
 
-def _stretches(text: str, parsed: Mapping[str, Any], reasoning: str, whole: bool) -> list[Stretch]:
-    """The response cut where reasoning ends and where readings begin and end."""
+def _stretches(text: str, parsed: Mapping[str, Any], reasoning: str, whole: bool) -> list[Json]:
+    """The response cut where reasoning ends and where readings begin and end; some of it may be left out."""
     spans: Json = {str(parsed.get("reader", "official")): parsed.get("span")}
     places = {name: (int(span[0]), int(span[1])) for name, span in spans.items() if span}
     trace = _trace_end(text)
@@ -192,15 +127,19 @@ def _stretches(text: str, parsed: Mapping[str, Any], reasoning: str, whole: bool
     left_out = [] if whole else _left_out(len(text), places.values())
     cuts |= {place for gap in left_out for place in gap}
     ordered = sorted(place for place in cuts if 0 <= place <= len(text))
-    found = [Stretch(_shortened(reasoning, whole), trace=True)] if reasoning else []
+    found = [_stretch(_shortened(reasoning, whole), True)] if reasoning else []
     for begin, end in pairwise(ordered):
-        is_trace = begin < trace
         if any(first <= begin and end <= last for first, last in left_out):
-            found.append(Stretch("", is_trace, left_out=end - begin))
+            found.append(_stretch("", begin < trace, left_out=end - begin))
             continue
-        marks = tuple(name for name, (first, last) in places.items() if first <= begin and end <= last)
-        found.append(Stretch(text[begin:end], is_trace, marks))
+        marks = [name for name, (first, last) in places.items() if first <= begin and end <= last]
+        found.append(_stretch(text[begin:end], begin < trace, marks))
     return found
+
+
+def _stretch(text: str, trace: bool, marks: Sequence[str] = (), left_out: int = 0) -> Json:
+    """`trace`: it is reasoning; `marks`: whose reading; `left_out`: characters that are not shown here."""
+    return {"text": text, "trace": trace, "marks": [*marks], "left_out": left_out}
 
 
 def _trace_end(text: str) -> int:
@@ -227,14 +166,12 @@ def _left_out(length: int, spans: Any) -> list[tuple[int, int]]:
     return gaps
 
 
-def _shortened(text: str, whole: bool) -> str:
-    return _turn("", text, whole).text
-
-
-def _judges(column: Column, key: str) -> Iterator[JudgeWord]:
+def _judges(column: Column, key: str) -> Iterator[Json]:
+    """What each judge gave and wrote; `point` is the scoring point that it is about."""
     folder, task = column.answers.folder, column.answers.task
     if folder is None or column.judged is None:
         return
     for row in verdicts_in(folder, task):
         if row["document"] == key:
-            yield JudgeWord(row["judge"], row["ratings"], row.get("verdict", {}), row.get("point", ""))
+            rated = {"judge": row["judge"], "ratings": row["ratings"]}
+            yield {**rated, "verdict": row.get("verdict", {}), "point": row.get("point", "")}

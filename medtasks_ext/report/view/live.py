@@ -7,14 +7,12 @@ is built; that takes seconds, so a thread of its own does it, and counts are sho
 
 from __future__ import annotations
 
-import heapq
 import queue
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,11 +23,11 @@ from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.report.view.runs import GOING_ON
 from medtasks_ext.results.error_clusters import Answered, Cluster, error_of
 from medtasks_ext.results.experiments import Fault as Problem
+from medtasks_ext.run.lock import holder_of
+from medtasks_ext.run.store import Follower, Row, outcome_of
 from medtasks_ext.runner.tally import READ_FIRST, Tally, TaskTally, readable_share
 from medtasks_ext.runs.folder import RunFolder
-from medtasks_ext.runs.lease import holder_of
 from medtasks_ext.runs.manifest import Manifest, TaskState
-from medtasks_ext.runs.outcomes import FollowedOutcomes, Stored
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
@@ -39,6 +37,7 @@ if TYPE_CHECKING:
 
 #: Outcomes between two looks at the clock.
 _STEP = 64
+_DAMAGED = "the same `medtasks run` command asks again what the line held"
 
 
 @dataclass
@@ -125,9 +124,8 @@ class LiveRun:
         self._builder = _Builder(folder, registry)
         self._samplers: dict[str, _Sampler] = {}
         self._unread: dict[str, deque[tuple[Request, Answer]]] = {}  # of the sample, until they can be read
-        self._followed: dict[Path, FollowedOutcomes] = {}
-        self._damaged: set[Path] = set()
-        self._going: Iterator[tuple[float, str, Stored]] | None = None
+        self._outcomes = Follower(folder)
+        self._going: Iterator[Row] | None = None
         self.complete = False  # whether all that was there has been counted
         self._before(manifest)
 
@@ -146,46 +144,33 @@ class LiveRun:
         self.manifest = manifest
         end = time.monotonic() + seconds
         if self._going is None:
-            self._find_files()
-            more = [
-                item for path, item in self._followed.items() if path not in self._damaged and item.has_more
-            ]
-            self._going = heapq.merge(*map(self._added, more), key=itemgetter(0))
+            self._going = self._outcomes.rows()
         self.complete = False
-        for number, (at, task, stored) in enumerate(self._going):
-            self._count(at, task, stored)
+        for number, row in enumerate(self._going):
+            if row["task"] not in self._earlier:
+                self._count(row)
             if number % _STEP == _STEP - 1 and time.monotonic() > end:
                 break
         else:
             self._going, self.complete = None, True
+        while self._outcomes.damaged:
+            line = self._outcomes.damaged.pop()
+            self.problems.append(Problem(str(self._files.path), f"{line} is damaged", _DAMAGED))
         for name, entry in manifest.tasks.items():
             known = self.tally.tasks.get(name)
             if known and not known.finished and entry.state not in GOING_ON:
                 self._finish(name)
         self._read()
 
-    def _find_files(self) -> None:
-        for path in sorted(self._files.responses.glob("*.jsonl")):
-            if path not in self._followed and path.stem not in self._earlier:
-                self._followed[path] = FollowedOutcomes(path)
-
-    def _added(self, outcomes: FollowedOutcomes) -> Iterator[tuple[float, str, Stored]]:
-        task = outcomes.path.stem
-        try:
-            for stored in outcomes.further():
-                yield stored.at, task, stored
-        except MedtasksError as error:
-            self.problems.append(Problem(str(error.where), error.what, error.remedy))
-            self._damaged.add(outcomes.path)
-
-    def _count(self, at: float, task: str, stored: Stored) -> None:
-        entry = stored.entry
+    def _count(self, row: Row) -> None:
+        at, task, kind = row["at"], row["task"], row["outcome"]
         if at < self._since:
-            if isinstance(entry, Answer) and task in self.tally.tasks:
+            if kind in ("answer", "question") and task in self.tally.tasks:
                 self.tally.stored(task, 1)
             return
-        if not isinstance(entry, Answer | Fault):
+        if kind not in ("answer", "fault"):
             return
+        entry = outcome_of(row)
         if not self._moving:
             self._moving = True
             self._clock.now = max(self._since, at - (getattr(entry, "seconds", None) or 0.0))
@@ -194,7 +179,7 @@ class LiveRun:
         if entry.cost is not None:
             self._priced = True
             self._budget.settle(0.0, spent=entry.cost)
-        request = Request(stored.key, task, stored.document, "", {})
+        request = Request(row["key"], task, row["document"], "", {})
         if isinstance(entry, Fault):
             self.tally.faulted(request, entry)
             return

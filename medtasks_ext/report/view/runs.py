@@ -28,9 +28,11 @@ from medtasks_ext.results.reading import (
     unknown_tasks,
 )
 from medtasks_ext.results.result_frame import result_parts
+from medtasks_ext.run.lock import holder_of
+from medtasks_ext.run.outcomes import Outcomes
+from medtasks_ext.run.store import files_of
 from medtasks_ext.runs.conditions import run_conditions
 from medtasks_ext.runs.folder import RunFolder
-from medtasks_ext.runs.lease import holder_of
 from medtasks_ext.runs.manifest import Manifest, TaskState
 from medtasks_ext.runs.sums import RESTORE, state_of
 
@@ -145,7 +147,7 @@ def _medtasks_run(folder: Path, place: int, registry: Registry, faults: list[Fau
         if result:
             experiments[name] = result
         if item.scored or item.state != TaskState.DONE:
-            if item.scored or (files.responses / f"{name}.jsonl").is_file():
+            if item.scored or name in outcomes_in(folder).asked:
                 answers.append(item)
         else:
             remedy = f"medtasks rescore {folder}"
@@ -153,6 +155,18 @@ def _medtasks_run(folder: Path, place: int, registry: Registry, faults: list[Fau
             faults.append(Fault(str(folder), what, remedy))
     answers = _with_results(answers, "medtasks", experiments, registry)
     return Viewed(manifest.identity.model_name, str(folder), answers, going_on, manifest)
+
+
+def outcomes_in(folder: Path) -> Outcomes:
+    """What a run's folder holds by now."""
+    found = _outcomes_in(folder, tuple(path.stat().st_ino for path in files_of(folder)))
+    found.refresh()
+    return found
+
+
+@lru_cache(maxsize=8)
+def _outcomes_in(folder: Path, files: tuple[int, ...]) -> Outcomes:
+    return Outcomes(folder, write=False)
 
 
 def _no_texts(tasks: list[str], where: str) -> Fault:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Mapping
-from dataclasses import asdict
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -86,7 +85,7 @@ def _dataset(viewer: Viewer, page: DatasetPage, documents: int) -> Json:
         "errors": page.errors(),
         "confusion": page.confusion(),
         "rows": [page.row(place) for place in held],
-        "views": [asdict(page.document(place)) for place in held],
+        "views": [page.document(place) for place in held],
     }
 
 

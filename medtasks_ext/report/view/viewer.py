@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from medtasks_ext.report.view.dataset_page import DatasetPage
 from medtasks_ext.report.view.live import LiveRun, call_of
 from medtasks_ext.report.view.runs import Answers, Viewed, chosen_answers, open_runs
 from medtasks_ext.results.experiments import Fault
+from medtasks_ext.run.store import files_of
 from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ class Viewer:
         if what == "rows":
             return [page.row(place) for place in _places(query.get("places", ""), len(page.keys))]
         if what == "document":
-            return asdict(page.document(self.place(page, query.get("document", "")), whole="whole" in query))
+            return page.document(self.place(page, query.get("document", "")), whole="whole" in query)
         raise MedtasksError(f"no such question: {what}", where="medtasks view", remedy="reload the page")
 
     @staticmethod
@@ -208,5 +208,5 @@ def _state(answers: Answers) -> tuple[Any, ...]:
         return (answers.task, answers.run, answers.state, stat.st_mtime_ns, stat.st_size)
     except OSError:
         folder = answers.folder or answers.samples.parent
-        sizes = tuple(sorted(path.stat().st_size for path in folder.glob(f"responses/{answers.task}*.jsonl")))
+        sizes = tuple(path.stat().st_size for path in files_of(folder))
         return (answers.task, answers.run, answers.state, sizes)

@@ -25,6 +25,7 @@ from typing import Any
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.registry import registry
 from medtasks_ext.runner.evaluate import Reader, Settings, build_task
+from tests.conftest import outcomes
 
 FOLDER = Path(__file__).parent
 ANSWERS, READINGS = FOLDER / "answers.jsonl.gz", FOLDER / "readings.jsonl"
@@ -109,13 +110,8 @@ def readings() -> list[dict[str, Any]]:
 def of_runs(out: Path) -> Iterator[Kept]:
     """The answers of all passes that `tools/real_answers.py` wrote."""
     for run in sorted((out / "runs").iterdir()):
-        for file in sorted((run / "responses").glob("*.jsonl")):
-            for line in file.read_text("utf-8").splitlines():
-                record = json.loads(line)
-                if "response" in record:
-                    yield Kept(
-                        PASSES, run.name, file.stem, record["document"], record["finish"], record["response"]
-                    )
+        for row in outcomes(run):
+            yield Kept(PASSES, run.name, row["task"], row["document"], row.get("finish", ""), row["text"])
 
 
 def write_answers(answers: Iterable[Kept]) -> None:

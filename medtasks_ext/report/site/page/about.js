@@ -2,8 +2,11 @@
 
 const READING = [
   "A score is the primary metric of a task, from 0 to 1. A suite's score is the mean over its tasks by the rule of its paper.",
-  "Published results are those that the suites' papers and their leaderboards print. Submitted results come from runs of medtasks or of lm_eval.",
-  "Only comparable results are ranked together: same prompt, rows, examples, length of answers, decoding, judges and version of the task, as far as these can change a score. Results under other conditions, or on a part of the tasks, rows or judgements, stand apart, with what differs.",
+  "Published results are those that the suites' papers and their leaderboards print. Submitted results come from runs of " +
+    "medtasks or of lm_eval.",
+  "Only comparable results are ranked together: same prompt, rows, examples, length of answers, decoding, judges and " +
+    "version of the task, as far as these can change a score. Results under other conditions, or on a part of the tasks, " +
+    "rows or judgements, stand apart, with what differs.",
 ];
 
 const TRUST = [

@@ -15,45 +15,56 @@ const isPart = (cell) => Array.isArray(cell) && cell.length === 2;
 const isUnproven = (cell) => Array.isArray(cell) && cell.length === 3;
 
 function drawBoard() {
-  const strategies = site.strategies.map(([id]) => id);
-  const strategy = strategies.indexOf(choice("strategy", strategies));
   const axes = axisKeys();
   const axis = site.axes.findIndex(([key]) => key === choice("axis", axes));
   const columns = shownColumns(axis);
-  const by = sortedColumn(columns);
-  const { rows, sections } = ranked(strategy, by);
-  const shown = rows.filter(matches);
-  const { pinned, heading } = pinnedOf(shown);
+  const { strategy, by, rows, sections, shown } = shownRows(columns);
+  const picture_ = part(shown, strategy, by, besideRoom());
+  const own = shown.some(isSubmitted);
   return [
     text("h2", "", site.title),
     site.about ? text("p", "about", site.about) : null,
     controls(site.axes.length > 1 ? selector("Columns", "axis", columnChoices(), site.axes[axis][0]) : null, presets()),
-    pinned.length ? null : part(shown, strategy, by, besideRoom()),
+    own ? null : picture_,
     note(counted(shown, rows, by)),
     whatRanksProve(shown),
-    table({
-      name: "lines",
+    modelsTable(shown, {
       className: "lines",
       caption: `${site.title}: ${site.strategies[strategy][1]}, ranked by ${columnTitle(by)}`,
       columns: tableColumns(columns, strategy, by),
-      rows: shown,
       sort: `-c${columns[0]}`,
       sections,
-      sectionOf: (row) => row.section,
       limit: SHOWN,
-      classOf: ({ entry }) => (site.entries.published[entry] ? "" : "own"),
-      pinned: { heading, rows: pinned },
     }),
-    pinned.length ? part(shown, strategy, by, besideRoom()) : null,
+    own ? picture_ : null,
   ];
 }
 
-// Submissions that stand above all: ranked ones first.
+const isSubmitted = ({ entry }) => !site.entries.published[entry];
+
+// What the address chooses of these columns: the strategy, the column by which lines are ranked, and the lines.
+function shownRows(columns) {
+  const strategies = site.strategies.map(([id]) => id);
+  const strategy = strategies.indexOf(choice("strategy", strategies));
+  const by = sortedColumn(columns);
+  const { rows, sections } = ranked(strategy, by);
+  return { strategy, by, rows, sections, shown: rows.filter(matches) };
+}
+
+// Lines in sections; submissions stand above all once more, ranked ones first.
 const PINNED = 10;
-function pinnedOf(shown) {
-  const own = shown.filter(({ entry }) => !site.entries.published[entry]);
+function modelsTable(shown, more) {
+  const own = shown.filter(isSubmitted);
   const pinned = [...own].sort((one, other) => (one.rank === null) - (other.rank === null)).slice(0, PINNED);
-  return { own, pinned, heading: `${plural(own.length, "submission")}${own.length > PINNED ? `, ${PINNED} of them here` : ""}` };
+  const heading = `${plural(own.length, "submission")}${own.length > PINNED ? `, ${PINNED} of them here` : ""}`;
+  return table({
+    name: "lines",
+    rows: shown,
+    sectionOf: (row) => row.section,
+    classOf: (row) => (isSubmitted(row) ? "own" : ""),
+    pinned: { heading, rows: pinned },
+    ...more,
+  });
 }
 
 // The kinds of tasks come first: a suite as a whole is one column.
@@ -64,7 +75,7 @@ function axisKeys() {
 }
 
 function whatRanksProve(shown) {
-  if (!shown.some(({ entry, rank }) => rank !== null && !site.entries.published[entry])) return null;
+  if (!shown.some((row) => row.rank !== null && isSubmitted(row))) return null;
   const said =
     "Answers of submitted models with a rank were scored again here. No check proves that the named model gave them: ";
   return note(said, link(`${site.home}about.html`, "how far a score is trusted"), ".");

@@ -32,14 +32,20 @@ function part(shown, strategy, by, width) {
     "section",
     { className: "against", id: "pictures", "aria-label": "Picture" },
     text("h3", "", `${columnTitle(by)} ${fact.heading}`),
-    make("div", { className: "beside-it" }, make("div", {}, chosen, drawn), make("div", {}, groupsPart(scored, by, colour), note(caption))),
+    make(
+      "div",
+      { className: "beside-it" },
+      make("div", {}, chosen, drawn),
+      make("div", {}, groupsPart(scored, by, colour), note(caption)),
+    ),
   );
 }
 
 // What is chosen, else the first fact that is known of most models, else the one that is known of the most.
 function againstWhat(scored) {
-  const known = ({ value }) => scored.filter((point) => value(point) !== null).length;
-  const usual = AGAINST.find((fact) => known(fact) > scored.length / 2) ?? AGAINST.reduce((one, other) => (known(other) > known(one) ? other : one));
+  const n = ({ value }) => scored.filter((point) => value(point) !== null).length;
+  const most = AGAINST.reduce((one, other) => (n(other) > n(one) ? other : one));
+  const usual = AGAINST.find((fact) => n(fact) > scored.length / 2) ?? most;
   const keys = [usual, ...AGAINST].map(({ key }) => key);
   return AGAINST.find(({ key }) => key === choice("against", keys));
 }

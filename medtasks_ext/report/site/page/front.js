@@ -17,35 +17,27 @@ const VIEWS = [
 
 function drawFront() {
   const here = new Set(site.links.map(([target]) => target));
-  const strategies = site.strategies.map(([id]) => id);
-  const strategy = strategies.indexOf(choice("strategy", strategies));
-  const columns = site.columns.map((_, column) => column);
-  const by = sortedColumn(columns);
-  const { rows, sections } = ranked(strategy, by);
-  const shown = rows.filter(matches);
-  const { own, pinned, heading } = pinnedOf(shown);
+  const columns = [...site.columns.keys()];
+  const { strategy, by, sections, shown } = shownRows(columns);
+  const own = shown.filter(isSubmitted);
   const beside = matchMedia(WITH_PICTURE_BESIDE).matches;
+  const published = plural(shown.length - own.length, "published model");
   const models = make(
     "div",
     { className: "models" },
     note(
-      `${countedModels(shown)} · sorted by ${columnTitle(by)}. Below a number stand its 95 % interval, its rank among ` +
-        "comparable results, and the model’s version (v.); a dash is a gap. Of several versions the best stands here, all " +
-        "on the model’s page.",
+      `${published}${own.length ? `, ${plural(own.length, "submission")}` : ""} · sorted by ${columnTitle(by)}. Below a ` +
+        "number stand its 95 % interval, its rank among comparable results, and the model’s version (v.); a dash is a gap. " +
+        "Of several versions the best stands here, all on the model’s page.",
     ),
     whatRanksProve(shown),
-    table({
-      name: "lines",
+    modelsTable(shown, {
       className: "lines front-lines",
       caption: `Models: ${site.strategies[strategy][1]}, sorted by ${columnTitle(by)}`,
       columns: frontColumns(columns, strategy, by),
-      rows: shown,
       sort: `-c${columns[0]}`,
       sections,
-      sectionOf: (row) => row.section,
       limit: beside ? SHOWN : 20,
-      classOf: ({ entry }) => (site.entries.published[entry] ? "" : "own"),
-      pinned: { heading, rows: pinned },
     }),
   );
   const picture_ = part(shown, strategy, by, beside ? BESIDE : 640);
@@ -62,11 +54,6 @@ function views(found) {
   const links = found.map(([title, suite, at]) => link(`${suite ? `${suite}.html` : ""}#${at}`, title));
   return make("nav", { className: "links", "aria-label": "Views" }, bullets(links));
 }
-
-const countedModels = (shown) => {
-  const published = shown.filter(({ entry }) => site.entries.published[entry]).length;
-  return `${plural(published, "published model")}${shown.length > published ? `, ${plural(shown.length - published, "submission")}` : ""}`;
-};
 
 function frontColumns(columns, strategy, by) {
   const { date } = site.entries;

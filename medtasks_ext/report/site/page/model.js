@@ -111,7 +111,10 @@ function placesTable(line, number) {
 }
 
 // What the rows of `tasks` hold, in their order (medtasks_ext/report/site/models.py).
-const OF_TASK = ["suite", "task", "strategy", "score", "interval", "n", "of", "valid", "id", "otherwise", "trust", "conditions"];
+const OF_TASK = [
+  ...["suite", "task", "strategy", "score", "interval", "n"],
+  ...["of", "valid", "id", "otherwise", "trust", "conditions"],
+];
 
 function tasksPart(line, number) {
   const all = line.tasks.map((row) => Object.fromEntries(OF_TASK.map((name, place) => [name, row[place]])));

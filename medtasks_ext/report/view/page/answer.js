@@ -47,7 +47,8 @@ function answerOf(head, column, response, view, whole) {
     figuresOf(response),
     commandFor(column, view.key),
   ];
-  const missing = response ? response.fault && text("p", "fault", response.fault) : text("p", "soft", "This document was not asked here.");
+  const fault = response?.fault && text("p", "fault", response.fault);
+  const missing = response ? fault : text("p", "soft", "This document was not asked here.");
   const heading = make("h4", {}, column.label, column.sample ? sampleTag() : null);
   return make("section", { className: "answer", "aria-label": column.label }, heading, ...(missing ? [missing] : parts()));
 }

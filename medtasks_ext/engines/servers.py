@@ -1,0 +1,351 @@
+"""An engine that asks servers over HTTP: which gets the next request, and how many each has at a time.
+
+Connections to a server grow by one with each round trip and are halved where it refuses many requests. A
+single refusal holds its own request alone: halved at every refusal, a server that refuses one request in
+twenty at random would be left with about five connections, however many it can serve.
+
+A server that does not answer when the run begins stops it: an address may be mistyped. One that refuses a
+request (429, 503) has that request wait, for as long as it asks (`Retry-After`, at most 60 s). One that
+refuses a quarter of the requests of a round trip has its connections halved; each further round trip without
+that adds one. One that refuses three or more within a second, more than it answers, gets nothing for as long
+as it asks. One that breaks connections is tried again after 1, 2, 4, … 60 s, and its requests go to the
+others at once. One that refuses the key, or does not know the model, is left out; the last one ends the run.
+One that has just got a request about a long record gets the other strategies of that record as well, one
+request above its connections if need be. Which server answered changes no condition of a score.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+import time
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+from medtasks_ext.egress import Egress, is_loopback
+from medtasks_ext.engines.engine import WAIT_SECONDS, Done, Engine, Feed, together
+from medtasks_ext.engines.http import Client, Clock
+from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request
+from medtasks_ext.engines.replies import Reader, Server
+from medtasks_ext.privacy import shows_text, what_happened
+
+#: Requests that may wait for another try, beside those that have a connection; more where there are more
+#: connections.
+LEAST_WAITING = 8
+#: Full jitter: after try n a pause drawn from 0 to FIRST_PAUSE x 2^n seconds, at most LONGEST_PAUSE.
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+#: Refusals within so many seconds, more than answers in that time, that hold all requests to a server.
+SEVERAL, SPAN = 3, 1.0
+#: Share of refusals in a round trip from which on connections are halved, and replies that are looked at
+#: at least: fewer would show such a share by chance.
+MANY, LEAST = 0.25, 32
+#: Requests that a server may have above its number, if it has just got another one about the same record.
+ABOVE = 1
+#: Seconds of a server's wish to wait from which on the user is told.
+TOLD_FROM = 5.0
+#: Seconds that a server rests after its connections have failed; doubled each time, at most the latter.
+FIRST_REST, LONGEST_REST = 1.0, 60.0
+#: Statuses by which a server says that it has too much to do.
+_REFUSALS = frozenset({429, 503, 529})
+
+
+class Pace:
+    def __init__(self, per_minute: float | None) -> None:
+        self._gap = 60.0 / per_minute if per_minute else 0.0
+        self._next = 0.0
+
+    @property
+    def left(self) -> float:
+        return max(0.0, self._next - time.monotonic())
+
+    def wait(self) -> float:
+        """Take the next turn; seconds until it comes."""
+        left = self.left
+        self._next = time.monotonic() + left + self._gap
+        return left
+
+
+class Endpoint:
+    """One server: how many requests it has, how many it may have, and whether it is well.
+
+    Attributes:
+        under_way: requests that it has now.
+        gone: no request to it will work, so that it is not asked any more.
+        ill: its last connection failed, so that one request at a time looks whether it is back.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self.client, self.under_way, self.gone, self.ill = client, 0, False, False
+        self._most = client.server.connections
+        self._allowed = float(self._most)
+        self._replies: deque[tuple[float, bool]] = deque(maxlen=max(LEAST, self._most))  # moment, refused
+        self._seconds = 0.0  # that its answers take
+        self._held_until = self._rests_until = -math.inf
+        self._failures = 0  # of connections, since its last answer
+
+    @property
+    def allowed(self) -> int:
+        return int(self._allowed)
+
+    @property
+    def held(self) -> float:
+        """Seconds for which it has asked not to get requests."""
+        return max(0.0, self._held_until - self.client.now())
+
+    def takes(self, *, well: bool) -> bool:
+        """Held or not; where none of several is well, all are asked as a single one would be."""
+        if self.gone or (well and self._rests_until > self.client.now()):
+            return False
+        return self.under_way < (1 if self.ill and well else self.allowed)
+
+    @property
+    def follows_on(self) -> bool:
+        """Whether it may get a request because it has the record already."""
+        return not (self.gone or self.ill or self.held) and self.under_way < self.allowed + ABOVE
+
+    @property
+    def expected(self) -> tuple[float, float]:
+        """Seconds in which it would answer a further request, then how full it is."""
+        full = self.under_way / self.allowed
+        return self._seconds * (1 + full), full
+
+    def answered(self, answer: Answer) -> bool:
+        """Whether it was ill."""
+        was_ill, self.ill, self._failures = self.ill, False, 0
+        self._rests_until = -math.inf
+        self._replies.append((self.client.now(), False))
+        self._allowed = min(self._most, self._allowed + 1 / self._allowed)
+        if answer.seconds is not None:
+            self._seconds += (answer.seconds - self._seconds) * (0.1 if self._seconds else 1.0)
+        return was_ill
+
+    def failed(self, fault: Fault) -> float:
+        """Seconds for which all requests are held from now on, if any."""
+        now = self.client.now()
+        if fault.kind is FaultKind.UNREACHABLE:
+            self._rests_until = now + min(LONGEST_REST, FIRST_REST * 2.0**self._failures)
+            self.ill, self._failures = True, self._failures + 1
+        if fault.status not in _REFUSALS:
+            return 0.0
+        self._replies.append((now, True))
+        recent = [refused for moment, refused in self._replies if now - moment <= SPAN]
+        if fault.after and sum(recent) >= SEVERAL and 2 * sum(recent) > len(recent):
+            new, self._held_until = not self.held, max(self._held_until, now + fault.after)
+            return fault.after if new else 0.0
+        trip = list(islice(reversed(self._replies), max(LEAST, self.allowed)))
+        if len(trip) >= max(LEAST, self.allowed) and sum(refused for _, refused in trip) >= MANY * len(trip):
+            self._allowed = max(1.0, self._allowed / 2)
+            self._replies.clear()
+        return 0.0
+
+
+def pause_after(tries: int, after: float | None = None) -> float:
+    """Seconds until the next try: what the server asks for, and a random time that keeps requests apart."""
+    return (after or 0.0) + random.uniform(0, min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(tries, 64)))
+
+
+class ServerEngine(Engine):
+    """Asks servers for completions, each as many at a time as it has connections.
+
+    A fault that no other request would escape (the key, the account, the model's name) ends the run: `run`
+    returns, what it has not taken from the feed has no outcome, and `ended` holds the fault. Of several
+    servers one is left out by such a fault, and the others go on. A request that waits for another try holds
+    no connection.
+
+    Args:
+        servers: of one model.
+        max_retries: of one request, after its first try.
+        quotes: whether the fault of a request may quote the server, which may quote the row.
+    """
+
+    def __init__(
+        self,
+        servers: Sequence[Server],
+        max_retries: int,
+        read: Reader,
+        *,
+        pace: Pace | None = None,
+        quotes: Callable[[Request], bool] = lambda request: shows_text(),
+        say: Callable[[str], None] = lambda line: None,
+        clock: Clock | None = None,
+        egress: Egress | None = None,
+    ) -> None:
+        self._servers, self._max_retries, self._read = servers, max_retries, read
+        self._pace, self._quotes, self._say, self._clock = pace or Pace(None), quotes, say, clock
+        self.window = sum(one.connections for one in servers)
+        self.addresses, self.egress = [one.url for one in servers], egress or Egress.of()
+        self.local = all(is_loopback(one.url) for one in servers)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.endpoints: list[Endpoint] = []
+
+    @abstractmethod
+    def body(self, request: Request) -> Any: ...
+
+    async def send(self, client: Client, request: Request, body: Any) -> Outcome:
+        return await client.ask(body, self._read, quote=self._quotes(request), text=request.text)
+
+    def client(self, server: Server) -> Client:
+        return Client(server, clock=self._clock, egress=self.egress)
+
+    def may_pass(self, fault: Fault) -> bool:
+        """Whether a request that has failed so is sent again."""
+        return fault.kind.is_transient and fault.tries <= self._max_retries
+
+    def run(self, feed: Feed, done: Done) -> None:
+        asyncio.run(self._ask(feed, done))
+
+    def stop(self) -> None:
+        """Send nothing again: a request that waits for another try ends with the fault of the last.
+
+        New ones are taken until the feed is over. May be called from any thread and from a handler of
+        signals.
+        """
+        if self._loop:
+            with suppress(RuntimeError):  # the run has just ended
+                self._loop.call_soon_threadsafe(self._stop)
+
+    def give_up(self, fault: Fault) -> None:
+        """Take nothing more, and send nothing again, for a fault that others would not escape."""
+        self.ended = self.ended or fault
+        self._stop()
+
+    def _stop(self) -> None:
+        """Those that wait for a place get none, pauses end."""
+        self._stopped = True
+        for one in self.endpoints:
+            one.client.stop()
+        self._changed.set()
+
+    async def _ask(self, feed: Feed, done: Done) -> None:
+        self.ended, self._stopped, self._loop = None, False, asyncio.get_running_loop()
+        self._changed, self._new, self._further = asyncio.Event(), asyncio.Lock(), asyncio.Lock()
+        async with AsyncExitStack() as opened:
+            clients = [await opened.enter_async_context(self.client(one)) for one in self._servers]
+            self.endpoints = [Endpoint(client) for client in clients]
+            self._record = "", self.endpoints[0]  # of the last new request, and where it went
+            most = self.window + max(self.window, LEAST_WAITING)
+            await together(self._work(feed, done) for _ in range(most))
+
+    async def _work(self, feed: Feed, done: Done) -> None:
+        """Ask requests, one after the other."""
+        while taken := await self._next(feed):
+            outcome = await self._outcome(*taken)
+            if isinstance(outcome, Fault) and outcome.kind.ends_all:
+                self.give_up(outcome)
+            done(taken[0], outcome)
+
+    async def _next(self, feed: Feed) -> tuple[Request, Endpoint] | None:
+        """The next request and its place, as soon as a server may be asked; None if there is none any more.
+
+        A thread waits for the feed, which cannot wake this loop.
+        """
+        async with self._new:
+            while not (self.ended or feed.over):
+                # a further try that waits for a place comes before requests that are new
+                if self._further.locked() or not (endpoint := self._free()):
+                    await self._wait()
+                elif left := self._pace.left:
+                    await endpoint.client.pause(min(left, WAIT_SECONDS))
+                elif request := feed.take():
+                    self._pace.wait()
+                    record, kept = self._record
+                    if request.record and request.record == record and kept.follows_on:
+                        endpoint = kept
+                    self._record = request.record, endpoint
+                    endpoint.under_way += 1
+                    return request, endpoint
+                else:
+                    await asyncio.to_thread(feed.wait, WAIT_SECONDS)
+        return None
+
+    async def _outcome(self, request: Request, endpoint: Endpoint) -> Outcome:
+        tries = maybe_paid = 0
+        try:
+            body = self.body(request)
+        except Exception as error:
+            self._leave(endpoint)
+            return Fault(FaultKind.ENGINE, what_happened(error), tries=0)
+        while True:
+            client = endpoint.client
+            try:
+                got = await self.send(client, request, body)
+            except Exception as error:
+                got = Fault(FaultKind.ENGINE, what_happened(error), maybe_paid=1)
+            finally:
+                self._leave(endpoint)
+            if isinstance(got, Answer):
+                if endpoint.answered(got) and len(self.endpoints) > 1:
+                    self._say(f"{client.server.shown} answers again")
+                return got
+            tries, maybe_paid = tries + got.tries, maybe_paid + got.maybe_paid
+            fault = replace(got, tries=tries, maybe_paid=maybe_paid, after=None)
+            elsewhere = self._failed(endpoint, got)
+            if not (self.may_pass(fault) or (elsewhere and fault.kind.ends_all)):
+                return fault
+            if not elsewhere:
+                await client.pause(pause_after(tries, got.after))
+            await client.pause(self._pace.wait())
+            while not self._stopped and (may := self.again(request, got)) is None:
+                await client.pause(WAIT_SECONDS)
+            if self._stopped or not may or (found := await self._place()) is None:
+                return fault
+            endpoint = found
+
+    def _leave(self, endpoint: Endpoint) -> None:
+        endpoint.under_way -= 1
+        self._changed.set()
+
+    def _failed(self, endpoint: Endpoint, fault: Fault) -> bool:
+        """Whether another server can be asked at once."""
+        was_ill, url = endpoint.ill, endpoint.client.server.shown
+        if (seconds := endpoint.failed(fault)) >= TOLD_FROM:
+            self._say(
+                f"{url} asks to wait (HTTP {fault.status}); the next request goes out in {seconds:.0f} s"
+            )
+        others = [one for one in self.endpoints if one is not endpoint and not one.gone]
+        if others and fault.kind.ends_all:
+            if not endpoint.gone:
+                self._say(f"{fault.in_words}; the other servers go on without it")
+            endpoint.gone = True
+            return True
+        if fault.kind is not FaultKind.UNREACHABLE or all(one.ill for one in others):
+            return False
+        if not was_ill:
+            self._say(f"{fault.reason}; the other servers go on without it until it answers")
+        return True
+
+    def _open(self) -> list[Endpoint]:
+        several = len(self.endpoints) > 1
+        well = several and any(not (one.ill or one.gone) for one in self.endpoints)
+        return [one for one in self.endpoints if one.takes(well=well)]
+
+    def _free(self) -> Endpoint | None:
+        """The server for the next request: of those with a place, the one that answers soonest."""
+        found = [one for one in self._open() if not one.held]
+        return min(found, key=lambda one: one.expected) if found else None
+
+    async def _place(self) -> Endpoint | None:
+        """A place for a further try; None once nothing is sent again."""
+        async with self._further:
+            while not self._stopped:
+                if found := self._free():
+                    found.under_way += 1
+                    return found
+                await self._wait()
+        return None
+
+    async def _wait(self) -> None:
+        held = [one for one in self._open() if one.held]
+        if held and not self._stopped:
+            first = min(held, key=lambda one: one.held)
+            await first.client.pause(min(first.held, WAIT_SECONDS))
+            return
+        self._changed.clear()
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._changed.wait(), WAIT_SECONDS)

@@ -1,0 +1,301 @@
+"""vLLM's engine of this process, or several (`data_parallel_size`), which take a request at any time.
+
+lm-eval's class makes settings, tokens and texts. In place of its `vllm.LLM`, which answers whole lists,
+stands vLLM's asynchronous engine, in a loop and a thread of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import itertools
+import signal
+import sys
+import threading
+import time
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import replace
+from multiprocessing import resource_tracker
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from medtasks_ext.engines.engine import WAIT_SECONDS, Done, Engine, Feed, together
+from medtasks_ext.engines.likelihood import knows_ids, option_likelihoods
+from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request, Usage
+from medtasks_ext.errors import MedtasksError
+
+if TYPE_CHECKING:
+    from vllm import RequestOutput, SamplingParams
+    from vllm.v1.engine.async_llm import AsyncLLM
+
+    from medtasks_ext.harness import VLLM
+
+_T = TypeVar("_T")
+
+MEMORY_REMEDY = (
+    "vLLM's messages above say why; it is mostly memory: lower --model_args gpu_memory_utilization,"
+    " max_model_len or max_num_seqs, then repeat the command: it goes on where it stopped"
+)
+#: vLLM has been asked to stop, or has failed on the request.
+_NO_ANSWER = ("abort", "error", None)
+
+
+class AskedModel:
+    """What lm-eval's class gets for `vllm.LLM`."""
+
+    def __init__(self, engine: AsyncLLM) -> None:
+        self.llm_engine = engine
+        self._numbers, self._loop = itertools.count(), asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, name="vLLM", daemon=True).start()
+        atexit.register(self.close)
+
+    async def output(
+        self, tokens: Sequence[int], parameters: SamplingParams, lora: Any, replica: int | None = None
+    ) -> RequestOutput:
+        """What vLLM says to tokens, once it is complete."""
+        from vllm.sampling_params import RequestOutputKind
+
+        parameters.output_kind = RequestOutputKind.FINAL_ONLY
+        prompt = {"type": "token", "prompt_token_ids": list(tokens)}
+        name = f"medtasks-{next(self._numbers)}"
+        stream = self.llm_engine.generate(
+            prompt, parameters, name, lora_request=lora, data_parallel_rank=replica
+        )
+        output = [output async for output in stream][-1]
+        if output.outputs[0].finish_reason in _NO_ANSWER:
+            raise RuntimeError(f"vLLM gave it up ({output.outputs[0].finish_reason})")
+        return output
+
+    def generate(
+        self, prompts: list[Any], *, sampling_params: list[Any], use_tqdm: bool, lora_request: Any
+    ) -> list[RequestOutput]:
+        """As `LLM.generate`, for lm-eval's own calls."""
+
+        async def all_outputs() -> list[RequestOutput]:
+            asked = zip(prompts, sampling_params, strict=True)
+            return await asyncio.gather(
+                *(self.output(prompt["prompt_token_ids"], one.clone(), lora_request) for prompt, one in asked)
+            )
+
+        return self.call(all_outputs())
+
+    def call(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """Wait for work in the loop; it is given up where the caller is interrupted."""
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        """The loop goes on, for what vLLM ends in it."""
+        atexit.unregister(self.close)
+        # kept until the end of Python, it could not be freed without a message
+        if engine := vars(self).pop("llm_engine", None):
+            engine.shutdown()
+
+
+def load(model_args: Mapping[str, Any], extra: Mapping[str, Any]) -> VllmEngine:
+    """Load lm-eval's vLLM model, `data_parallel_size` times. No process of vLLM outlives this one.
+
+    Raises:
+        ImportError, OSError, TypeError, ValueError: as lm-eval's class raises them.
+    """
+    from vllm import AsyncEngineArgs
+    from vllm.usage.usage_lib import UsageContext
+    from vllm.v1.engine.async_llm import AsyncLLM
+
+    from medtasks_ext.engines import watcher
+    from medtasks_ext.harness import VLLM
+
+    own = deepcopy(dict(model_args))
+    # lm-eval would load all replicas anew at each call
+    replicas = int(own.pop("data_parallel_size", None) or 1)
+
+    def asked(**arguments: Any) -> AskedModel:
+        fixed = {"disable_log_stats": True, "data_parallel_size": replicas}
+        settings = AsyncEngineArgs(**{**fixed, **arguments})
+        # with this context, sizes of batches are those of `vllm.LLM`
+        return AskedModel(AsyncLLM.from_engine_args(settings, usage_context=UsageContext.LLM_CLASS))
+
+    watcher.start()
+    module = vars(sys.modules[VLLM.__module__])
+    theirs, module["LLM"] = module["LLM"], asked
+    try:
+        with ctrl_c_stays_here():
+            return VllmEngine(VLLM.create_from_arg_obj(own, dict(extra)))
+    except RuntimeError as error:
+        raise MedtasksError(f"vLLM does not start: {error}", where="vLLM", remedy=MEMORY_REMEDY) from error
+    finally:
+        module["LLM"] = theirs
+
+
+@contextmanager
+def ctrl_c_stays_here() -> Iterator[None]:
+    """Processes that are started within never get SIGINT, whatever handler they set.
+
+    A terminal sends Ctrl-C to every process of the group, and vLLM's would end with what is under way. A new
+    process has the signal mask of the thread that started it, and so have its own children. This process goes
+    on to hear the signal through another thread; Python then handles it in the main thread as ever.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    # it is started once per process, and its start would unblock the signal
+    resource_tracker.ensure_running()
+    over = threading.Event()
+    threading.Thread(target=over.wait, name="hears Ctrl-C", daemon=True).start()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        over.set()
+
+
+class VllmEngine(Engine):
+    """Answers requests with lm-eval's vLLM model, each as lm-eval's `generate_until` would.
+
+    A request goes to the replica that has the fewest; those of one record go to the same, which keeps its
+    beginning.
+    """
+
+    keeps_prefixes = True
+
+    def __init__(self, lm: VLLM) -> None:
+        self.lm = lm
+        config = lm.model.llm_engine.vllm_config
+        self.under_way = [0] * config.parallel_config.data_parallel_size
+        #: twice what vLLM runs at a time. With a window of once that, finished requests leave places empty
+        #: until the next step (15 % slower)
+        self.window = 2 * config.scheduler_config.max_num_seqs * len(self.under_way)
+        self._cached = bool(config.cache_config.enable_prefix_caching)
+        #: the text of the model's last token; some tokenizers decode it to nothing and name it elsewhere
+        self._end = lm.tokenizer.decode(lm.eot_token_id) or getattr(lm.tokenizer, "eos_token", None) or ""
+        self._record = "", 0  # of the last request, and where it went
+
+    def prepare(self, request: Request) -> Request | Fault:
+        """Tokenise as lm-eval does; what does not fit the context is a fault.
+
+        lm-eval itself would cut the left end, which holds the instruction. Prompts that can be shortened were
+        shortened before, by the suite's rule.
+
+        lm-eval's tokenizer must not be used by two threads at the same time. Requests are built and prepared
+        by one thread, and nothing else here uses it: vLLM has a tokenizer of its own.
+        """
+        prompt, options = request.prompt, tuple[tuple[int, ...], ...]()
+        try:
+            text = prompt if isinstance(prompt, str) else str(self.lm.apply_chat_template(prompt))
+            if request.options:  # blanks at the end of a prompt belong to the option
+                tokens, *whole = self.lm.tok_encode([text.rstrip(), *(text + one for one in request.options)])
+                options = tuple(tuple(item[len(tokens) :]) for item in whole)
+            else:
+                tokens = self.lm.tok_encode(text)
+        except Exception as error:  # a lone surrogate; a template that refuses; only the type is free of text
+            return Fault(FaultKind.ENGINE, f"the prompt cannot be made into tokens ({type(error).__name__})")
+        try:  # vLLM writes a token behind an option
+            answer = 1 + max(map(len, options)) if options else self._settings(request.settings)[2]
+        except Exception as error:
+            return Fault(FaultKind.ENGINE, f"the sampling settings are not valid: {error}")
+        room = self.lm.max_length - answer
+        if len(tokens) > room:
+            return Fault(
+                FaultKind.TOO_LONG,
+                f"the prompt has {len(tokens):,} tokens and there is room for {max(room, 0):,}"
+                f" (a context of {self.lm.max_length:,} less {answer:,} for the answer)",
+                "raise --model_args max_model_len, if the model allows it, or lower --gen_kwargs"
+                " max_gen_toks",
+            )
+        return replace(request, tokens=tokens, option_tokens=options)
+
+    def _settings(self, settings: Mapping[str, Any]) -> Any:
+        return self.lm.modify_gen_kwargs(
+            dict(settings), eos=self._end, default_max_gen_toks=self.lm.max_gen_toks
+        )
+
+    def sampling(self, settings: Mapping[str, Any]) -> tuple[SamplingParams, list[str]]:
+        """vLLM's parameters, and the texts at which lm-eval cuts the answer.
+
+        Stop texts of the task often stand within reasoning. With `think_end_token` they are applied
+        afterwards, to what follows the reasoning.
+
+        Raises:
+            TypeError, ValueError: the settings are not valid.
+        """
+        from vllm import SamplingParams
+        from vllm.sampling_params import RepetitionDetectionParams
+
+        more, until, max_tokens = self._settings(settings)
+        stop = [text for text in until if text == self._end] if self.lm.think_end_token else until
+        if isinstance(loops := more.get("repetition_detection"), Mapping):
+            more["repetition_detection"] = RepetitionDetectionParams(**loops)
+        return SamplingParams(max_tokens=max_tokens, stop=stop, **more), until
+
+    def run(self, feed: Feed, done: Done) -> None:
+        """What had its outcome when vLLM dies has been handed on."""
+        self.lm.model.call(self._ask(feed, done))
+
+    async def _ask(self, feed: Feed, done: Done) -> None:
+        self.under_way, turn = [0] * len(self.under_way), asyncio.Lock()
+        await together(self._work(feed, done, turn) for _ in range(self.window))
+
+    async def _work(self, feed: Feed, done: Done, turn: asyncio.Lock) -> None:
+        """Answer requests, one after the other; a thread waits for the feed, which cannot wake this loop."""
+        while True:
+            async with turn:
+                while not (request := feed.take()):
+                    if feed.over:
+                        return
+                    await asyncio.to_thread(feed.wait, WAIT_SECONDS)
+                replica = self._replica(request)
+            try:
+                outcome = await self._outcome(request, replica if len(self.under_way) > 1 else None)
+            except Exception as error:  # vLLM has seen tokens and settings only, so its words hold no row
+                said = error.__cause__ or error
+                reason = f"{type(said).__name__}: {said}".splitlines()[0]
+                if self.lm.model.llm_engine.errored:
+                    raise MedtasksError(
+                        f"vLLM's engine has died ({reason})", where="vLLM", remedy=MEMORY_REMEDY
+                    ) from None
+                outcome = Fault(FaultKind.ENGINE, f"vLLM does not answer the request: {reason}")
+            finally:
+                self.under_way[replica] -= 1
+            done(request, outcome)
+
+    def _replica(self, request: Request) -> int:
+        record, replica = self._record
+        if not request.record or request.record != record:
+            replica = self.under_way.index(min(self.under_way))
+        self._record = request.record, replica
+        self.under_way[replica] += 1
+        return replica
+
+    async def _outcome(self, request: Request, replica: int | None) -> Outcome:
+        def ask(tokens: Sequence[int], parameters: SamplingParams) -> Coroutine[Any, Any, RequestOutput]:
+            model: AskedModel = self.lm.model
+            return model.output(tokens, parameters, self.lm.lora_request, replica)
+
+        from medtasks_ext.harness import postprocess_generated_text
+
+        if request.options:
+            return await option_likelihoods(request, ask, ids=knows_ids(), cached=self._cached)
+        began = time.monotonic()
+        parameters, until = self.sampling(request.settings)
+        output = await ask(request.tokens or [], parameters)
+        completion, think_end = output.outputs[0], self.lm.think_end_token
+        return Answer(
+            postprocess_generated_text(completion.text, until, think_end),
+            completion.finish_reason or "",
+            Usage(
+                len(output.prompt_token_ids or ()),
+                len(completion.token_ids),
+                cached=output.num_cached_tokens,
+            ),
+            completion.text.rpartition(think_end)[0] if think_end else "",
+            seconds=time.monotonic() - began,
+        )
+
+    def close(self) -> None:
+        self.lm.model.close()

@@ -1,0 +1,174 @@
+"""The outcomes of a run by task and document: questions, money, texts of any kind, a killed writer."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medtasks_ext.engines.records import Answer, Fault, FaultKind, Usage
+from medtasks_ext.run.outcomes import Asked, Outcomes
+from medtasks_ext.run.store import Follower, Intent, Question, outcome_of
+from tests.conftest import ROOT
+
+TASK = "bridge_mie"
+ANSWER = Answer("A", "stop", Usage(3, 1), "because", "served/model", "id-1", 0.25)
+FAULT = Fault(FaultKind.BUSY, "HTTP 503", status=503, tries=4, maybe_paid=2)
+#: A line: the key's letter, what is put, and what the line says besides.
+Line = tuple[str, Any, dict[str, Any]]
+
+halves = st.text(st.characters(min_codepoint=0xD800, max_codepoint=0xDFFF), max_size=2)
+any_text = st.lists(st.one_of(st.text(max_size=20), halves), max_size=4).map("".join)
+
+
+def stored(folder: Path, *lines: Line) -> Outcomes:
+    """The outcomes of a folder as they are read again; what the writer knew is the same."""
+    answers = Outcomes(folder)
+    for name, outcome, about in lines:
+        answers.put(name * 32, outcome, TASK, f"document {name}", about)
+    answers.close()
+    again = Outcomes(folder, write=False)
+    for name in ("asked", "faults", "unsettled"):
+        assert getattr(again, name) == getattr(answers, name)
+    return again
+
+
+def plain(*lines: tuple[str, Any]) -> list[Line]:
+    return [(name, outcome, {}) for name, outcome in lines]
+
+
+@given(any_text, any_text)
+def test_texts_of_any_kind_are_read_again(tmp_path_factory, text, reason):
+    folder = tmp_path_factory.mktemp("run")
+    writer = Outcomes(folder)
+    writer.put("a" * 32, Answer(text), TASK, text)
+    writer.put("b" * 32, Fault(FaultKind.ENGINE, reason), TASK, reason)
+    writer.close()
+    answers = Outcomes(folder, write=False)
+    # two halves that meet in a text are one character after reading, as JSON has it
+    said = [json.loads(json.dumps(item)) for item in (text, reason)]
+    assert answers.known(["a" * 32])["a" * 32].text == said[0] and answers.faults["b" * 32].reason == said[1]
+    for line in (folder / "answers.jsonl").read_bytes().splitlines():
+        assert isinstance(json.loads(line.decode("utf-8")), dict)
+
+
+def test_a_line_is_one_object_that_a_person_can_read(tmp_path):
+    stored(tmp_path, *plain(("a", ANSWER), ("b", FAULT), ("c", Intent(0.5)), ("d", Question("shots"))))
+    answer, fault, intent, question = Follower(tmp_path).rows()
+    assert (answer["key"], answer["task"], answer["document"]) == ("a" * 32, TASK, "document a")
+    assert (answer["text"], answer["usage"], answer["finish"]) == (
+        "A",
+        {"prompt": 3, "completion": 1},
+        "stop",
+    )
+    assert (fault["kind"], fault["reason"]) == ("busy", "HTTP 503")
+    assert intent["cost"] == 0.5 and question["cut"] == "shots"
+    assert outcome_of(answer) == ANSWER and outcome_of(fault) == FAULT
+
+
+def test_a_fault_is_no_answer_and_an_answer_settles_it(tmp_path):
+    lines = plain(("a", Intent(1.0)), ("a", FAULT), ("b", Intent(2.0)))
+    first = stored(tmp_path / "one", *lines)
+    assert not first.answered(TASK) and first.faults == {"a" * 32: FAULT}
+    assert first.unsettled == {(TASK, "a" * 32): [1.0], (TASK, "b" * 32): [2.0]}
+    then = stored(tmp_path / "two", *lines, ("a", ANSWER, {"settles": 1.0}))
+    assert then.answered(TASK) == {"document a": Asked("a" * 32, "")} and not then.faults
+    assert then.unsettled == {(TASK, "b" * 32): [2.0]}
+
+
+def test_what_a_request_may_have_cost_stays_until_a_reply_says_it(tmp_path):
+    broken, came = replace(FAULT, maybe_paid=1), replace(ANSWER, cost=0.25)
+    lines = plain(("a", Intent(1.0)), ("a", broken), ("b", Intent(2.0)), ("b", Intent(2.0)))
+    answers = stored(tmp_path, *lines, ("b", came, {"settles": 2.0}))
+    # the try without a reply, and the first of two before the answer
+    assert answers.unsettled.total() == answers.unsettled.total(TASK) == 3.0
+    assert answers.unsettled.total("another task") == 0
+
+
+@pytest.mark.parametrize(
+    ("about", "left"), [({"settles": 1.0}, 1.0), ({}, 2.0)], ids=["again", "from a batch"]
+)
+@pytest.mark.parametrize("outcome", [ANSWER, replace(FAULT, maybe_paid=0)], ids=["answer", "fault"])
+def test_what_a_killed_call_may_have_spent_stays_whatever_comes_later(tmp_path, outcome, about, left):
+    answers = stored(tmp_path, *plain(("a", Intent(1.0)), ("a", Intent(1.0))), ("a", outcome, about))
+    assert answers.unsettled.total() == left
+
+
+def test_a_question_of_another_document_has_the_answer_under_its_key(tmp_path):
+    answers = Outcomes(tmp_path)
+    answers.put("a" * 32, ANSWER, TASK, "one")
+    answers.put("a" * 32, Question(), "another", "two")
+    answers.put("b" * 32, Question("input"), "another", "three")
+    answers.close()
+    again = Outcomes(tmp_path, write=False)
+    assert again.answered("another") == {"two": Asked("a" * 32, "")}
+    assert again.asked["another"]["three"] == Asked("b" * 32, "input")
+
+
+def test_a_reader_follows_what_another_process_adds(tmp_path):
+    writer = Outcomes(tmp_path)
+    reader = Outcomes(tmp_path, write=False)
+    for number, name in enumerate("abc", start=1):
+        writer.put(name * 32, ANSWER, TASK, name)
+        reader.refresh()
+        assert len(reader.answered(TASK)) == number and name * 32 in reader
+    writer.close()
+
+
+CHANGES = {
+    "a changed answer": lambda found: [found[0].replace(b'"A"', b'"B"'), *found[1:]],
+    "broken JSON": lambda found: [b"{oops\n", *found[1:]],
+    "a number for a response": lambda found: [found[0].replace(b'"A"', b"5"), *found[1:]],
+    "no hash": lambda found: [b'{"key": "k", "document": "d", "text": "A"}\n', *found[1:]],
+    "a list": lambda found: [b"[1]\n", *found[1:]],
+    "5,000 digits": lambda found: [b'{"key": ' + b"1" * 5000 + b"}\n", *found[1:]],
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_line_that_is_not_the_one_that_was_written_is_named_and_the_rest_is_used(tmp_path, change):
+    stored(tmp_path, *plain(*((name, ANSWER) for name in "abcd")))
+    path = tmp_path / "answers.jsonl"
+    before = path.read_bytes()
+    path.write_bytes(b"".join(change(before.splitlines(keepends=True))))
+    assert path.read_bytes() != before
+    again = Outcomes(tmp_path, write=False)
+    assert again.damaged == ["answers.jsonl, line 1"]
+    assert list(again.answered(TASK)) == [f"document {name}" for name in "bcd"]
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from medtasks_ext.engines import Answer
+from medtasks_ext.run.outcomes import Outcomes
+answers = Outcomes(Path(sys.argv[1]))
+for number in range(10**9):
+    answers.put(f"{number:032}", Answer("x" * (number % 300)), "bridge_mie", str(number))
+    print(number, flush=True)
+"""
+
+
+def test_a_killed_writer_leaves_whole_lines_and_the_next_process_goes_on(tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", KILLED, tmp_path]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as writer:
+        assert writer.stdout is not None
+        for number in range(500):
+            assert int(writer.stdout.readline()) == number
+        writer.send_signal(signal.SIGKILL)
+    again = Outcomes(tmp_path)
+    kept = [int(document) for document in again.answered("bridge_mie")]
+    assert kept == list(range(len(kept))) and kept and not again.damaged
+    again.put(f"{len(kept):032}", ANSWER, "bridge_mie", str(len(kept)))
+    again.close()
+    assert len(Outcomes(tmp_path, write=False).answered("bridge_mie")) == len(kept) + 1
