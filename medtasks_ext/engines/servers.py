@@ -234,32 +234,40 @@ class ServerEngine(Engine):
 
     async def _work(self, feed: Feed, done: Done) -> None:
         """Ask requests, one after the other."""
-        while taken := await self._next(feed):
+        while taken := self._taken(feed) or await self._next(feed):
             outcome = await self._outcome(*taken)
             if isinstance(outcome, Fault) and outcome.kind.ends_all:
                 self.give_up(outcome)
             done(taken[0], outcome)
 
-    async def _next(self, feed: Feed) -> tuple[Request, Endpoint] | None:
-        """The next request and its place, as soon as a server may be asked; None if there is none any more.
+    def _taken(self, feed: Feed) -> tuple[Request, Endpoint] | None:
+        """A request and its place, if there is one now; a further try comes before requests that are new."""
+        if self.ended or self._further.locked() or self._pace.left or not (endpoint := self._free()):
+            return None
+        if (request := feed.take()) is None:
+            return None
+        self._pace.wait()
+        record, kept = self._record
+        if request.record and request.record == record and kept.follows_on:
+            endpoint = kept
+        self._record = request.record, endpoint
+        endpoint.under_way += 1
+        return request, endpoint
 
-        A thread waits for the feed, which cannot wake this loop.
+    async def _next(self, feed: Feed) -> tuple[Request, Endpoint] | None:
+        """The same, as soon as there is one; None if nothing is asked any more.
+
+        One worker waits for it. A thread waits for the feed, which cannot wake this loop.
         """
+        self._changed.set()  # what was asked before may have left a place
         async with self._new:
             while not (self.ended or feed.over):
-                # a further try that waits for a place comes before requests that are new
+                if taken := self._taken(feed):
+                    return taken
                 if self._further.locked() or not (endpoint := self._free()):
                     await self._wait()
                 elif left := self._pace.left:
                     await endpoint.client.pause(min(left, WAIT_SECONDS))
-                elif request := feed.take():
-                    self._pace.wait()
-                    record, kept = self._record
-                    if request.record and request.record == record and kept.follows_on:
-                        endpoint = kept
-                    self._record = request.record, endpoint
-                    endpoint.under_way += 1
-                    return request, endpoint
                 else:
                     await asyncio.to_thread(feed.wait, WAIT_SECONDS)
         return None
@@ -269,7 +277,7 @@ class ServerEngine(Engine):
         try:
             body = self.body(request)
         except Exception as error:
-            self._leave(endpoint)
+            endpoint.under_way -= 1
             return Fault(FaultKind.ENGINE, what_happened(error), tries=0)
         while True:
             client = endpoint.client
@@ -278,7 +286,7 @@ class ServerEngine(Engine):
             except Exception as error:
                 got = Fault(FaultKind.ENGINE, what_happened(error), maybe_paid=1)
             finally:
-                self._leave(endpoint)
+                endpoint.under_way -= 1
             if isinstance(got, Answer):
                 if endpoint.answered(got) and len(self.endpoints) > 1:
                     self._say(f"{client.server.shown} answers again")
@@ -288,6 +296,7 @@ class ServerEngine(Engine):
             elsewhere = self._failed(endpoint, got)
             if not (self.may_pass(fault) or (elsewhere and fault.kind.ends_all)):
                 return fault
+            self._changed.set()
             if not elsewhere:
                 await client.pause(pause_after(tries, got.after))
             await client.pause(self._pace.wait())
@@ -296,10 +305,6 @@ class ServerEngine(Engine):
             if self._stopped or not may or (found := await self._place()) is None:
                 return fault
             endpoint = found
-
-    def _leave(self, endpoint: Endpoint) -> None:
-        endpoint.under_way -= 1
-        self._changed.set()
 
     def _failed(self, endpoint: Endpoint, fault: Fault) -> bool:
         """Whether another server can be asked at once."""
