@@ -15,7 +15,6 @@ from medtasks_ext.report.view.live import LiveRun, call_of
 from medtasks_ext.report.view.runs import Answers, Viewed, chosen_answers, open_runs
 from medtasks_ext.results.experiments import Fault
 from medtasks_ext.run.store import files_of
-from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
@@ -85,7 +84,6 @@ class Viewer:
             for item in run.answers:
                 found.setdefault(item.dataset.id, []).append(item)
         return {
-            "version": __version__,
             "live": self.going_on,
             "sample": any(item.sample for items in found.values() for item in items),
             "runs": [
@@ -139,7 +137,6 @@ class Viewer:
                     "high": row.get("interval_high"),
                     "rough": row.get("interval_rough") or False,
                     "valid": row.get("valid"),
-                    "n": row.get("n"),
                     "state": item.state,
                 }
                 for item in items
@@ -161,12 +158,9 @@ class Viewer:
         page = self.page(query.get("dataset", ""))
         if what != "rows" and (what != "document" or not page.keys):
             page.read(STEP)
-        if what == "progress":
-            return page.progress()
-        if what == "dataset":
-            return page.head()
-        if what == "errors":
-            return page.errors()
+        whole = {"progress": page.progress, "dataset": page.head, "errors": page.errors}
+        if say := whole.get(what):
+            return say()
         if what == "confusion":
             return page.confusion()
         if what == "search":
