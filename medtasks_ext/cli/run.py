@@ -30,7 +30,7 @@ from medtasks_ext.cli.model import (
 )
 from medtasks_ext.cli.prompts import say_wording
 from medtasks_ext.cli.reasons import context_of, reasons, say_budget
-from medtasks_ext.cli.stated_error import add_error_flags, error_target_of
+from medtasks_ext.cli.stated_error import add_error_flags, stated_error
 from medtasks_ext.cli.tables import waits_for_judges
 from medtasks_ext.cli.words import counted, say
 from medtasks_ext.collector import collector_paused, collector_sparing
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.prices import Price
     from medtasks_ext.runner.alarms import StopRule
-    from medtasks_ext.runner.drawing import Design, ErrorTarget
+    from medtasks_ext.runner.drawing import Design
     from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runner.run import Run
 
@@ -82,9 +82,8 @@ counts what a run asks. Besides lm-eval's flags:
   --stop-if RULE      pause a run whose answers are of no use: cut>30%, empty>10% or unreadable>50% of all
                       answers, once 50 were checked; repeatable
   --allow-field NAME  under --max-cost, send this field of gen_kwargs, too; repeatable
-  --error POINTS      ask only as many documents as are needed for 95 % intervals of at most plus or minus
-                      so many points; the same command without it asks the rest
-  --error-of NAMES    with --error: the groups whose scores it is for; else each suite's overall score
+  --error POINTS      ask only as many documents as are needed to know the score of each name in --tasks
+                      within plus or minus so many points (95 %); the same command without it asks the rest
   --prompts WORDS     prompt wording: official (the suite's own), own (ours), or auto: official where
                       they are available; tasks asked in ours are named
 
@@ -152,12 +151,12 @@ def run_command(arguments: list[str]) -> int:
     from medtasks_ext.run.outcomes import working_in
     from medtasks_ext.runner.run import Run
 
-    target = error_target_of(own, config)
+    error = stated_error(own, config)
     with ExitStack() as held:
         with collector_paused():  # what is read stays
             wanted = build_request(own, config)
-            if target is not None:
-                wanted.design = _design(wanted, target)
+            if error is not None:
+                wanted.design = _design(wanted, error)
             held.enter_context(collector_sparing())
         check_fields(own, config, wanted.built.values())
         _say_without_gold(wanted)
@@ -255,11 +254,11 @@ def _say_changed(run: Run, waiting: dict[str, Task]) -> None:
             run.manifest.note([line])
 
 
-def _design(wanted: RunRequest, target: ErrorTarget) -> Design:
+def _design(wanted: RunRequest, error: float) -> Design:
     from medtasks_ext.cli.stated_error import say_design
     from medtasks_ext.runner.drawing import Design
 
-    design = Design(wanted.registry, wanted.built, target)
+    design = Design(wanted.registry, wanted.names, wanted.built, error)
     say_design(design)
     wanted.built = {name: task for name, task in wanted.built.items() if name in design.asked}
     wanted.leaves = [name for name in wanted.leaves if name not in design.left_out]
@@ -267,7 +266,7 @@ def _design(wanted: RunRequest, target: ErrorTarget) -> Design:
 
 
 def _drawn_before(run: Run, design: Design, choices: dict[str, Choice]) -> dict[str, Choice]:
-    target, scores = design.target, tuple(score.name for score in design.scores)
+    scores = tuple(score.name for score in design.scores)
     states = {name: entry for name, entry in run.manifest.tasks.items() if entry.choice.drawn}
     if not states.keys() <= set(design.asked):
         return {}  # a score over more tasks had a part of these documents
@@ -275,8 +274,7 @@ def _drawn_before(run: Run, design: Design, choices: dict[str, Choice]) -> dict[
     return {
         name: choice
         for name, choice in found.items()
-        if (drawn := choice.drawn)
-        and (drawn.error, drawn.seed, drawn.scores) == (target.error, target.seed, scores)
+        if (drawn := choice.drawn) and (drawn.error, drawn.scores) == (design.error, scores)
     }
 
 

@@ -11,21 +11,16 @@ from medtasks_ext.registry.strategies import LIKELIHOOD
 
 if TYPE_CHECKING:
     from medtasks_ext.harness import EvaluatorConfig
-    from medtasks_ext.runner.drawing import Design, ErrorTarget
+    from medtasks_ext.runner.drawing import Design
 
 
 def add_error_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--error", type=float)
-    parser.add_argument("--error-of")
 
 
-def error_target_of(own: argparse.Namespace, config: EvaluatorConfig) -> ErrorTarget | None:
-    """None without `--error`."""
-    from medtasks_ext.runner.drawing import ErrorTarget
-
+def stated_error(own: argparse.Namespace, config: EvaluatorConfig) -> float | None:
+    """The error that scores may have, in points; None without `--error`."""
     if own.error is None:
-        if own.error_of:
-            raise _wrong("say which error scores may have", "add --error 1.0", "--error-of")
         return None
     if not 0.05 <= own.error <= 20:
         raise _wrong(f"{own.error:g} is no error of a score in points", "give 0.05 to 20, such as 1.0")
@@ -34,17 +29,17 @@ def error_target_of(own: argparse.Namespace, config: EvaluatorConfig) -> ErrorTa
         raise _wrong("chooses documents itself", f"leave out {' and '.join(both)}")
     if own.ask == LIKELIHOOD:
         raise _wrong("is of answers that the model writes", "leave out --ask likelihood")
-    return ErrorTarget(own.error, tuple(name for name in (own.error_of or "").split(",") if name))
+    return float(own.error)
 
 
-def _wrong(what: str, remedy: str, where: str = "--error") -> MedtasksError:
-    return MedtasksError(what, where=where, remedy=remedy)
+def _wrong(what: str, remedy: str) -> MedtasksError:
+    return MedtasksError(what, where="--error", remedy=remedy)
 
 
 def say_design(design: Design) -> None:
     scores, first = some([score.words for score in design.scores]), sum(design.asked.values())
     say(
-        f"an estimate: documents are drawn until {scores} is known to ±{design.target.error:g} points "
+        f"an estimate: documents are drawn until {scores} is known to ±{design.error:g} points "
         f"(95 %), first {first:,} of {design.n_documents:,}"
     )
     for why in dict.fromkeys(design.left_out.values()):

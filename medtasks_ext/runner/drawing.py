@@ -7,7 +7,7 @@ documents' keys alone: two models are asked the same documents, and a later roun
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,6 @@ import numpy as np
 
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.prompts.documents import document_key
-from medtasks_ext.registry.strategies import SUFFIX
 from medtasks_ext.results.document_scores import score_statistic
 from medtasks_ext.results.drawn import nearness
 from medtasks_ext.results.rollup import Members
@@ -35,26 +34,18 @@ if TYPE_CHECKING:
 _PER_LABEL = 15
 #: Units of a task at least whose score is neither a mean nor a ratio of sums.
 _OF_CURVED = 50
+_SEED = 1234
 _STRAIGHT = ("mean", "micro", "share", "accuracy", "precision", "recall")
-
-
-@dataclass(frozen=True)
-class ErrorTarget:
-    """What `--error` asks for."""
-
-    error: float  # half of the 95 % interval, in points
-    scores: tuple[str, ...] = ()  # groups; by default the overall score of each suite
-    seed: int = 1234
 
 
 class _Draw:
     """The units of one task in the order in which they are drawn, and how many of them are."""
 
-    def __init__(self, task: Task, statistic: Statistic, seed: int) -> None:
+    def __init__(self, task: Task, statistic: Statistic) -> None:
         rows, units = task.eval_docs, dict[Hashable, list[int]]()
         for place in range(len(rows)):
             units.setdefault(unit_of({"doc": rows[place], "doc_id": place}), []).append(place)
-        key = [f"{seed} {document_key(row)}".encode(errors="surrogatepass") for row in rows]
+        key = [f"{_SEED} {document_key(row)}".encode(errors="surrogatepass") for row in rows]
         self.units = sorted(units.values(), key=lambda places: sha256(key[places[0]]).digest())
         self.drawn, self.documents = 0, len(rows)
         least = LEAST if any(word in statistic.name for word in _STRAIGHT) else _OF_CURVED
@@ -88,6 +79,11 @@ class _Score:
 class Design:
     """What is drawn of all tasks, round by round.
 
+    Args:
+        names: of the tasks and groups whose scores are estimated.
+        tasks: those that can be asked.
+        error: half of the 95 % interval that each score may have, in points.
+
     Attributes:
         left_out: task -> why it is not asked.
 
@@ -95,10 +91,12 @@ class Design:
         MedtasksError: no score can be estimated, or of too few documents.
     """
 
-    def __init__(self, registry: Registry, tasks: Mapping[str, Task], target: ErrorTarget) -> None:
-        self.target, self.left_out = target, dict[str, str]()
-        self._draws, self._wished = dict[str, _Draw](), target.error / 100
-        asked = {name: _weights(registry, name, tasks) for name in _scores(registry, tasks, target)}
+    def __init__(
+        self, registry: Registry, names: Iterable[str], tasks: Mapping[str, Task], error: float
+    ) -> None:
+        self.error, self.left_out = error, dict[str, str]()
+        self._draws, self._wished = dict[str, _Draw](), error / 100
+        asked = {name: _weights(registry, name, tasks) for name in dict.fromkeys(names)}
         counted = {name for weights in asked.values() for name in weights}
         for name, task in tasks.items():
             if why := not_estimated(task):
@@ -106,7 +104,7 @@ class Design:
             elif name not in counted:
                 self.left_out[name] = "counts in none of the scores"
             else:
-                self._draws[name] = _Draw(task, score_statistic(*registry.tasks[name]), target.seed)
+                self._draws[name] = _Draw(task, score_statistic(*registry.tasks[name]))
         scored = {name: _weights(registry, name, self._draws) for name in asked}
         self.scores = [self._score(registry, *item) for item in scored.items() if item[1]]
         if not self.scores:
@@ -165,11 +163,11 @@ class Design:
 
     def choices(self) -> dict[str, Choice]:
         """Task -> what was drawn of it; all units are no draw."""
-        target: dict[str, Any] = {"error": self.target.error, "seed": self.target.seed}
-        target["scores"] = tuple(score.name for score in self.scores)
-        choices = {}
+        scores, choices = tuple(score.name for score in self.scores), {}
         for name, draw in self._draws.items():
-            record = Drawn(**target, documents=draw.documents, units=len(draw.units))
+            record = Drawn(
+                error=self.error, seed=_SEED, scores=scores, documents=draw.documents, units=len(draw.units)
+            )
             part = draw.drawn < len(draw.units)
             choices[name] = Choice(samples=tuple(draw.places), drawn=record) if part else Choice()
         return choices
@@ -181,19 +179,6 @@ def not_estimated(task: Task) -> str:
         return "its score comes from judges"
     record = loaded_record(task)
     return "its rows have no gold" if record["n_without_gold"] == record["n_test"] else ""
-
-
-def _scores(registry: Registry, tasks: Mapping[str, Any], target: ErrorTarget) -> list[str]:
-    """The groups whose scores are wished for, each once."""
-    names = list(target.scores)
-    if not names:
-        for name in tasks:
-            dataset, strategy = registry.tasks[name]
-            group = (dataset.metadata.suite or "") + SUFFIX.get(strategy, "")
-            names.append(group if group in registry.groups else name)
-    for name in names:
-        registry.resolve([name])  # an unknown one is refused
-    return list(dict.fromkeys(names))
 
 
 def _weights(registry: Registry, name: str, tasks: Mapping[str, Any]) -> dict[str, float]:

@@ -138,7 +138,7 @@ def test_a_task_whose_prompts_cannot_be_built_does_not_cost_the_other(medtasks, 
 def test_rounds_of_an_estimate_ask_in_turn(medtasks, notes):
     """In a round, those documents that were drawn for both tasks are asked about together."""
     notes(300, n=200)
-    run(medtasks, "run", "--error", "20", "--error-of", BOTH)
+    run(medtasks, "run", "--error", "20")
     zero, cot = ({name for task, name in order() if task == wanted} for wanted in ("zero", "_cot"))
     assert 0 < len(zero) < 200 and all(request.record for request in Keeps.seen)
     pairs = [name for name, some in groupby(order(), key=lambda item: item[1]) if len(list(some)) == 2]
