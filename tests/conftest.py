@@ -239,6 +239,13 @@ def data_dir(tmp_path, monkeypatch):
     return folder
 
 
+def problems_of(registry, dataset) -> list[str]:
+    """What `medtasks dev validate` finds wrong with a dataset folder, in words."""
+    from medtasks_ext.runner.validate import RunFolder
+
+    return [problem for check in RunFolder(registry, dataset).checks() for problem in check.problems]
+
+
 def wait_for(condition: Callable[[], bool], process: subprocess.Popen) -> None:
     """Wait for what a process does, as long as the process lives: a busy machine takes its time."""
     while not condition():

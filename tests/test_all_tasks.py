@@ -3,7 +3,7 @@
 import pytest
 
 from medtasks_ext.registry import registry
-from medtasks_ext.runner.validate import validate_dataset
+from tests.conftest import problems_of
 
 TASKS = registry()
 
@@ -14,4 +14,4 @@ def test_every_task_file_can_be_read():
 
 @pytest.mark.parametrize("dataset", TASKS.datasets)
 def test_oracle_garbage_prompts_and_sample_rows(dataset):
-    assert validate_dataset(TASKS, TASKS.datasets[dataset]) == []
+    assert problems_of(TASKS, TASKS.datasets[dataset]) == []

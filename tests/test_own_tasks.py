@@ -21,7 +21,7 @@ from medtasks_ext.registry.strategies import LIKELIHOOD
 from medtasks_ext.registry.suites import no_suite
 from medtasks_ext.report.groups import group_scores, groups_of
 from medtasks_ext.results.published import published_entries
-from medtasks_ext.runner.validate import checks_of
+from medtasks_ext.runner.validate import RunFolder
 from tests.cli.test_new import first_facts
 from tests.conftest import ROOT, read_json, rewrite_answers, sample_rows, write_jsonl
 from tests.human.conftest import write as write_form
@@ -485,7 +485,9 @@ def test_every_kind_of_answers_is_scored_without_a_suites_word(own, kind):
     write(tasks, tasks.suites["own"], first_facts(no_suite(), "nuovo"), templates()[kind])
     forget()
     tasks = registry()
-    faults = {check.what for check in checks_of(tasks, tasks.datasets["own_nuovo"]) if check.problems}
+    faults = {
+        check.what for check in RunFolder(tasks, tasks.datasets["own_nuovo"]).checks() if check.problems
+    }
     assert faults == {"nothing is left to fill in"}
 
 

@@ -18,10 +18,7 @@ from medtasks_ext.registry.suites import SUITE_FILE
 from medtasks_ext.registry.tasks import TASK_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from medtasks_ext.data.declared import Check
-    from medtasks_ext.registry import Registry
+    from medtasks_ext.data.declared import Check, DeclaredFolder
 
 
 def validate(
@@ -41,7 +38,7 @@ def validate(
 
     Exit code 1: a folder has problems.
     """
-    from medtasks_ext.data.declared import suite_faults
+    from medtasks_ext.data.declared import DeclaredFolder, suite_faults
     from medtasks_ext.results.frames import axis_faults
 
     tasks = registry()
@@ -54,9 +51,9 @@ def validate(
         _say(f"✗ {reason}", "bold red")
     named = [name for name in names or [] if name not in suites]
     chosen = _chosen(named) if names else [*tasks.datasets.values(), *map(Dataset, tasks.broken)]
-    check, failed = _static if static else _running(), 0
+    folder, failed = DeclaredFolder if static else _running(), 0
     for dataset in chosen:
-        checks = check(tasks, dataset)
+        checks = folder(tasks, dataset).checks()
         wrong = any(check.problems for check in checks)
         failed += wrong
         _print(dataset, checks, every=wrong or len(chosen) == 1)
@@ -67,18 +64,12 @@ def validate(
     return 1 if failed or suites else 0
 
 
-def _static(tasks: Registry, dataset: Dataset) -> list[Check]:
-    from medtasks_ext.data.declared import DeclaredFolder
-
-    return DeclaredFolder(tasks, dataset).checks()
-
-
-def _running() -> Callable[[Registry, Dataset], list[Check]]:
+def _running() -> type[DeclaredFolder]:
     os.environ.setdefault("TQDM_DISABLE", "1")
-    from medtasks_ext.runner.validate import checks_of
+    from medtasks_ext.runner.validate import RunFolder
 
     logging.getLogger("lm_eval").setLevel(logging.ERROR)
-    return checks_of
+    return RunFolder
 
 
 def _print(dataset: Dataset, checks: list[Check], *, every: bool) -> None:

@@ -60,6 +60,17 @@ class Baseline(LM):
         return "\n".join(f"[{turn['role']}] {turn['content']}" for turn in chat_history)
 
 
+class Says(Baseline):
+    """Answers every document with one text, to the letter."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+    def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
+        return [self.text for _ in requests]
+
+
 @register_model("oracle")
 class Oracle(Baseline):
     """Answers with the gold: the ceiling of every metric."""

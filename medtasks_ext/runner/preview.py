@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.models.baselines import Baseline, Oracle
+from medtasks_ext.models.baselines import Oracle, Says
 from medtasks_ext.prompts.shots import after
 from medtasks_ext.registry.strategies import by_likelihood
 from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task, official_budget
@@ -15,24 +15,12 @@ from medtasks_ext.runner.prompts import rendered_prompt, takes_system_turn
 from medtasks_ext.runs.choice import Choice
 
 if TYPE_CHECKING:
-    from medtasks_ext.harness import LM, Instance, Task
+    from medtasks_ext.harness import LM, Task
     from medtasks_ext.prompts.documents import Document, LoadedRecord
     from medtasks_ext.registry import Registry
     from medtasks_ext.registry.yamlfile import Config
     from medtasks_ext.runner.chat import Chat
     from medtasks_ext.runs.records import Sample
-
-
-class _Says(Baseline):
-    """Responds with one text, to the letter."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.text = text
-
-    def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
-        """The text, for every request."""
-        return [self.text for _ in requests]
 
 
 @dataclass(frozen=True)
@@ -117,9 +105,9 @@ def preview(
             remedy=f"leave it out, or preview {dataset.id}",
         )
     given = {"gold answer": Oracle()} if document["target"] or document["gold"] is not None else {}
-    models: dict[str, LM] = {**given, "empty answer": _Says("")}
+    models: dict[str, LM] = {**given, "empty answer": Says("")}
     if response is not None:
-        models["your answer"] = _Says(response)
+        models["your answer"] = Says(response)
     seen = Preview(
         task=name,
         strategy=strategy,
@@ -135,13 +123,11 @@ def preview(
         judged=bool(dataset.blocks.get("judge")),
         official_budget=budget.words if not chosen and (budget := official_budget(dataset, strategy)) else "",
         trial=document.get("trial"),
-        answers=[]
-        if chosen
-        else [_answer(task, settings, place, title, model) for title, model in models.items()],
-        options=[f"{task.config.target_delimiter}{option}" for option in task.doc_to_choice(document)]
-        if chosen
-        else [],
     )
+    if chosen:
+        seen.options.extend(f"{task.config.target_delimiter}{one}" for one in task.doc_to_choice(document))
+    else:
+        seen.answers.extend(_answer(task, settings, place, title, model) for title, model in models.items())
     return _with_chat(seen, registry, settings, chat) if chat else seen
 
 
@@ -157,22 +143,18 @@ def _with_chat(seen: Preview, registry: Registry, settings: Settings, chat: Chat
     templated = replace(settings, apply_chat_template=True, system_role=system_turn)
     task = build_task(registry, seen.task, templated)
     document = task.eval_docs[seen.place]
+    own_text, prompt, fault = _last_turn(task, document), "", ""
     try:
         prompt = rendered_prompt(task, document, templated, chat.render)
     except MedtasksError:
         raise
     except Exception as error:  # templates refuse in their own ways
-        raise MedtasksError(
-            f"the template cannot be applied: {error}",
-            where=chat.name,
-            remedy="check that it is the template of an instruct model",
-        ) from None
-    if (own_text := _last_turn(task, document)).strip() not in prompt:
-        raise MedtasksError(
-            "the template leaves the user's turn out",
-            where=chat.name,
-            remedy="check that it is the template of an instruct model",
-        )
+        fault = f"the template cannot be applied: {error}"
+    if not fault and own_text.strip() not in prompt:
+        fault = "the template leaves the user's turn out"
+    if fault:
+        remedy = "check that it is the template of an instruct model"
+        raise MedtasksError(fault, where=chat.name, remedy=remedy)
     tokens = chat.count([prompt])[0] if chat.count else None
     return replace(
         seen,

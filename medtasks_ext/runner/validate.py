@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from functools import cached_property
+from collections.abc import Iterator
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.answers import AnswerFormat
 from medtasks_ext.data.check import Cause, causes_of
 from medtasks_ext.data.content import ContentCheck
-from medtasks_ext.data.declared import MIN_FEWSHOT, MIN_TEST, Check, DeclaredFolder, Step
+from medtasks_ext.data.declared import MIN_FEWSHOT, MIN_TEST, DeclaredFolder, Step
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.metrics.common import random_label
 from medtasks_ext.metrics.generation import tokeniser
-from medtasks_ext.models.baselines import Baseline, Oracle
+from medtasks_ext.models.baselines import Baseline, Oracle, Says
 from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.prompts.load import check_rows
-from medtasks_ext.registry import STRATEGIES, Dataset, Registry
+from medtasks_ext.registry import STRATEGIES, Registry
 from medtasks_ext.registry.tasks import TASK_FILE
 from medtasks_ext.results.document_scores import document_scores, score_statistic
 from medtasks_ext.rows.files import read_rows
@@ -32,18 +32,6 @@ GARBAGE = "◇◇◇"
 _ALIKE = 0.25
 
 
-class _Same(Baseline):
-    """Answers every document with one text, which no format could read."""
-
-    def __init__(self, text: str = GARBAGE) -> None:
-        super().__init__()
-        self.text = text
-
-    def answer(self, request: Instance, requests: list[Instance]) -> str:
-        """The same meaningless text for every document."""
-        return self.text
-
-
 class _Others(Baseline):
     """Answers each document with the gold answer of the next one that has another, if one has."""
 
@@ -56,23 +44,13 @@ class _Others(Baseline):
         return ""
 
 
-def validate_dataset(registry: Registry, dataset: Dataset) -> list[str]:
-    """What is wrong with a dataset folder, in words; empty when nothing is."""
-    return [problem for check in checks_of(registry, dataset) for problem in check.problems]
-
-
-def checks_of(registry: Registry, dataset: Dataset) -> list[Check]:
-    """What a dataset folder must satisfy, point by point, and what is wrong.
+class RunFolder(DeclaredFolder):
+    """One dataset folder, its tasks built and run.
 
     The task file, placeholders, the sample rows, and, through lm-eval itself in every
     strategy, that prompts render, that an oracle gets `oracle_max`, and that garbage gets what the
     suite's rule says. A task for judges has no score of its own: an oracle must get ROUGE-L 1 there.
     """
-    return _Folder(registry, dataset).checks()
-
-
-class _Folder(DeclaredFolder):
-    """One dataset folder under examination, its tasks built and run."""
 
     def steps(self) -> list[Step]:
         """What needs no model, and what does."""
@@ -81,7 +59,11 @@ class _Folder(DeclaredFolder):
             (f"sample rows: at least {MIN_FEWSHOT} few-shot and {MIN_TEST} test", self.samples, True),
             ("a wrong answer gets less than the right one", self.wrong_answers, False),
             *(
-                (f"{strategy}: prompts, a perfect answer, a meaningless one", self._runs(strategy), False)
+                (
+                    f"{strategy}: prompts, a perfect answer, a meaningless one",
+                    partial(self.runs, strategy),
+                    False,
+                )
                 for strategy in self._strategies()
             ),
         ]
@@ -162,9 +144,6 @@ class _Folder(DeclaredFolder):
 
     # ------------------------------------------------------------------ runs
 
-    def _runs(self, strategy: str) -> Callable[[], Iterator[str]]:
-        return lambda: self.runs(strategy)
-
     def runs(self, strategy: str) -> Iterator[str]:
         name, registry = self.dataset.task(strategy), self._own_registry
         documents = build_task(registry, name, Settings(data="sample", prompts="own")).eval_docs
@@ -208,7 +187,7 @@ class _Folder(DeclaredFolder):
                 f"{name}: an oracle, which answers with the gold, scores {perfect.get('score')};"
                 f" oracle_max says {expected} → mend prompt.target or `answer:`, or set oracle_max"
             )
-        nothing = _evaluated(self._own_registry, name, _Same()).metrics
+        nothing = _evaluated(self._own_registry, name, Says(GARBAGE)).metrics
         allowed = _garbage_score(documents, self._form)
         if not math.isclose(nothing["score"], allowed, abs_tol=1e-9):
             yield (
@@ -230,7 +209,7 @@ class _Folder(DeclaredFolder):
         if compared and not math.isclose(reached, 1, abs_tol=1e-9):
             yield f"{name}: an oracle gets rouge_l {reached} instead of 1 → mend prompt.target"
         for text in (GARBAGE, ""):
-            got = _evaluated(self._own_registry, name, _Same(text)).metrics["rouge_l"]
+            got = _evaluated(self._own_registry, name, Says(text)).metrics["rouge_l"]
             if got != 0:
                 yield f"{name}: the answer {text!r} gets rouge_l {got} instead of 0 → mend `answer:`"
 

@@ -11,7 +11,7 @@ from medtasks_ext.registry import Registry, forget, registry
 from medtasks_ext.registry.families import families
 from medtasks_ext.registry.new import PLACEHOLDER, template_of, templates, write
 from medtasks_ext.registry.suites import TERMS
-from medtasks_ext.runner.validate import checks_of
+from medtasks_ext.runner.validate import RunFolder
 from tests.conftest import declare_suites, write_jsonl
 
 ALL_KINDS = [
@@ -101,7 +101,9 @@ def of_every_day(suite: str, kind: str) -> bool:
 )
 def test_a_new_folder_lacks_nothing_but_what_a_person_must_write(everything, suite, kind):
     dataset = everything.datasets[f"{suite}_new_{kind}"]
-    problems = {check.what: check.problems for check in checks_of(everything, dataset) if check.problems}
+    problems = {
+        check.what: check.problems for check in RunFolder(everything, dataset).checks() if check.problems
+    }
     assert set(problems) == {"nothing is left to fill in"}
     (left,) = problems.values()
     assert sum(line.startswith(("task.yaml, line", "card.yaml, line")) for line in left) >= 7

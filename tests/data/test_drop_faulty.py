@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.conftest import read_json, write_jsonl
+from tests.conftest import problems_of, read_json, write_jsonl
 
 TASK = "medhelm_hospice_referral"
 CONTRADICTORY = ("adhd_behavior", "adhd_medeffects", "hospice_referral", "proxy_sender", "medconfinfo")
@@ -89,7 +89,6 @@ def test_validate_uses_the_checks_of_data_check(medtasks, tmp_path):
     import shutil
 
     from medtasks_ext.registry import registry
-    from medtasks_ext.runner.validate import validate_dataset
 
     tasks = registry()
     source = tasks.datasets["medhelm_live_medxpertqa"]
@@ -103,7 +102,7 @@ def test_validate_uses_the_checks_of_data_check(medtasks, tmp_path):
     write_jsonl(folder / "sample.jsonl", content)
     from medtasks_ext.registry import Dataset
 
-    problems = validate_dataset(tasks, Dataset(folder))
+    problems = problems_of(tasks, Dataset(folder))
     assert any("all gold answers are the same" in problem for problem in problems), problems
 
 

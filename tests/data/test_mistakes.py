@@ -7,7 +7,7 @@ from lm_eval.tasks import TaskManager
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Dataset, forget, registry
-from medtasks_ext.runner.validate import validate_dataset
+from tests.conftest import problems_of
 from tests.data.mistakes import CANARY, CHECK, MISTAKES, OWN, Mistake, local
 
 #: Those whose task file lm-eval cannot read.
@@ -101,5 +101,5 @@ def test_options_that_are_an_object_are_named(tasks_of, shown):
     task = folder / "task.yaml"
     text = task.read_text("utf-8").replace("options: answers | split_options", "options: answers")
     task.write_text(text.replace("options | lettered", shown), "utf-8")
-    found = validate_dataset(registry(), Dataset(folder))
+    found = problems_of(registry(), Dataset(folder))
     assert any("split_options" in problem for problem in found), found

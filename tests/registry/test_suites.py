@@ -17,7 +17,7 @@ from medtasks_ext.registry.metadata import TaskFacts
 from medtasks_ext.registry.suites import function
 from medtasks_ext.report.groups import group_scores, groups_of
 from medtasks_ext.results.published import published_entries
-from medtasks_ext.runner.validate import checks_of
+from medtasks_ext.runner.validate import RunFolder
 from tools.catalogue import pages
 
 TASKS = registry()
@@ -267,7 +267,7 @@ def test_a_value_that_the_suite_does_not_have_is_refused_by_build_and_validate(r
         built_files(tasks)
     assert f"{folder}/task.yaml: about." in str(error.value)
     assert message in str(error.value)
-    task_file, *_ = checks_of(tasks, next(item for item, reason in tasks._scan if reason))
+    task_file, *_ = RunFolder(tasks, next(item for item, reason in tasks._scan if reason)).checks()
     assert any(message in problem for problem in task_file.problems)
 
 

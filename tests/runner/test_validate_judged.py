@@ -8,8 +8,7 @@ import pytest
 
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.families import FOLDER
-from medtasks_ext.runner.validate import validate_dataset
-from tests.conftest import declare_suites
+from tests.conftest import declare_suites, problems_of
 
 NAME = "medhelm_mimic_rrs"
 #: What the family of billing codes says, stated in a task file.
@@ -44,7 +43,7 @@ def problems(tmp_path):
         copied = Registry(tmp_path)
         if NAME not in copied.datasets:  # its file cannot be used at all
             return list(copied.broken.values())
-        return validate_dataset(copied, copied.datasets[NAME])
+        return problems_of(copied, copied.datasets[NAME])
 
     return call
 
