@@ -8,12 +8,13 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.runner.preflight import REASONING_BUDGET
 
 if TYPE_CHECKING:
     from medtasks_ext.engines.records import Request
     from medtasks_ext.runner.tally import Tally, TaskTally
 
+#: What `model_configs` gives models that reason before they answer.
+REASONING_BUDGET = 16_384
 #: Answers that must have come before most of them mean anything, unless the task has fewer.
 ENOUGH = 20
 #: Tasks that are named one by one, of each kind.

@@ -58,18 +58,23 @@ def tokenizer_chat(name: str, template: str | None = None) -> Chat:
             where=f"--tokenizer {name}",
             remedy="leave it out: a base model gets the prompt without one; or add --chat-template FILE",
         )
+    return Chat(name, renderer_of(tokenizer, chat_template=template), counter_of(tokenizer))
+
+
+def renderer_of(tokenizer: Any, **switches: Any) -> Callable[..., str]:
+    """How a tokenizer lays turns out, as lm-eval's models have it do so; `switches` go to its template."""
 
     def render(turns: list[dict[str, str]], add_generation_prompt: bool = True) -> str:
         text: str = tokenizer.apply_chat_template(
             turns,
-            chat_template=template,
             tokenize=False,
             add_generation_prompt=add_generation_prompt,
             continue_final_message=not add_generation_prompt,
+            **switches,
         )
         return text
 
-    return Chat(name, render, counter_of(tokenizer))
+    return render
 
 
 def read_template(file: Path) -> tuple[str, dict[str, str]]:

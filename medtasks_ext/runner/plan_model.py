@@ -17,9 +17,9 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
 from medtasks_ext.registry.model_configs import bundled_configs, find_config
 from medtasks_ext.registry.yamlfile import Config, read_yaml
+from medtasks_ext.runner.chat import Counter, counter_of, renderer_of
 
 if TYPE_CHECKING:
-    from medtasks_ext.runner.chat import Counter
     from medtasks_ext.runner.prompts import ChatTemplate
 
 #: The folder of `model_configs` with a file for each open model of the papers.
@@ -166,8 +166,6 @@ class Tokenizer:
         Raises:
             MedtasksError: a folder without a tokenizer.
         """
-        from medtasks_ext.runner.chat import counter_of
-
         if model.provider:
             return cls(count_bytes, None, "a provider's tokenizer is not read here")
         tokenizer, why = _load_tokenizer(model)
@@ -183,18 +181,7 @@ class Tokenizer:
         # lm-eval's vllm model always sets this one, to None where nothing is said
         if "enable_thinking" in model.arguments or model.engine in VLLM_MODELS:
             switches["enable_thinking"] = model.arguments.get("enable_thinking")
-
-        def apply(turns: list[dict[str, str]], add_generation_prompt: bool = True) -> str:
-            text: str = self.loaded.apply_chat_template(
-                turns,
-                tokenize=False,
-                add_generation_prompt=add_generation_prompt,
-                continue_final_message=not add_generation_prompt,
-                **switches,
-            )
-            return text
-
-        return apply
+        return renderer_of(self.loaded, **switches)
 
 
 def count_bytes(texts: Sequence[str]) -> list[int]:

@@ -8,9 +8,9 @@ could be answered the run is refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from medtasks_ext.answers.reader.reply import reasoning_of, traces
 from medtasks_ext.engines.budget import Budget
@@ -20,11 +20,12 @@ from medtasks_ext.privacy import excerpt, public_rows, shows_text
 from medtasks_ext.prompts.counting import tokenizer_of
 from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.run.asker import Job
+from medtasks_ext.runner.alarms import REASONING_BUDGET
 from medtasks_ext.runner.asking import TaskAsker
 from medtasks_ext.runner.chat import Counter, counter_of
 from medtasks_ext.runner.evaluate import Reader, Settings
 from medtasks_ext.runner.prompts import rendered_prompt
-from medtasks_ext.runner.requests import AskedPrompt, RequestBuilder, readable, text_of
+from medtasks_ext.runner.requests import RequestBuilder, readable, text_of
 from medtasks_ext.runner.run import Run, loaded_record
 from medtasks_ext.runner.trouble import stopped
 
@@ -32,13 +33,10 @@ if TYPE_CHECKING:
     from medtasks_ext.engines.engine import Engine
     from medtasks_ext.harness import LM, Task
     from medtasks_ext.prompts.documents import Document
-    from medtasks_ext.run.outcomes import Outcomes
     from medtasks_ext.runner.charge import Charge
 
 #: Tokens that the answer may take here, if the budget is larger.
 ENOUGH = 1024
-#: What `model_configs` gives models that reason before they answer.
-REASONING_BUDGET = 16_384
 #: UTF-8 bytes of input that are tokenised; of more, documents are drawn evenly and counts scaled.
 COUNTED_BYTES = 20_000_000
 _SHOWN = 160  # characters of a response
@@ -72,7 +70,7 @@ class Preflight:
 
     def record(self) -> dict[str, Any]:
         """What a manifest keeps."""
-        return {key: value for key, value in asdict(self).items() if key in _RECORDED}
+        return {key: value for key, value in asdict(self).items() if key not in _OF_THIS_CALL}
 
     def summary(self) -> str:
         """One line: what was asked and what came back."""
@@ -92,10 +90,7 @@ class Preflight:
             return excerpt(text[-_SHOWN:], _SHOWN) if text and shows_text() else ""
 
 
-_RECORDED = frozenset(
-    {"task", "place", "limit", "budget", "prompt_tokens", "response_tokens", "stored", "reasons", "valid"}
-    | {"warnings"}
-)
+_OF_THIS_CALL = frozenset({"response", "public", "failed"})
 
 
 def check_chat_template(model: LM, settings: Settings) -> None:
@@ -176,8 +171,37 @@ def preflight(
     count = _counter(model)
     warnings = [*_without_template(model, settings), *_too_long(model, count, tasks, places, settings)]
     name = next(name for name in tasks if places[name])
-    first = _first_answer(run, model, engine, tasks[name], places[name][0], settings, count, charge, budget)
-    first.warnings = [*warnings, *first.warnings]
+    task, place = tasks[name], places[name][0]
+    builder = RequestBuilder(model, task, settings, run.manifest.identity.digest)
+    asked, most, row = builder.build(place), _budget(task), task.eval_docs[place]
+    # an endpoint may charge for each answer, and of options nothing is written
+    own = not isinstance(getattr(model, "base_url", None), str) and not asked.options
+    first = Preflight(name, place, limit=min(most, ENOUGH) if own else most, budget=most, warnings=warnings)
+    first.public = loaded_record(task)["origin"] != "local"
+    outcome: Outcome | None = run.answers.known([asked.key]).get(asked.key)
+    if outcome is not None:
+        first.limit = most
+    first.stored = first.limit == most
+    if outcome is None:
+        question = _FirstQuestion(engine, run.answers, charge, budget or Budget())
+        question.own, question.cut = first.stored, asked.cut
+        with public_rows(first.public):
+            outcome = question.outcome_of(builder.request(asked, row, first.limit))
+    if isinstance(outcome, Fault):
+        if outcome.kind.ends_all:
+            raise stopped(outcome)
+        first.failed = True  # the run will say it again
+        warnings.append(f"the first question was not answered: {outcome.reason.splitlines()[0]}")
+        return first
+    first.response = readable(outcome.text)
+    if outcome.usage is not None:
+        first.prompt_tokens, first.response_tokens = outcome.usage.prompt, outcome.usage.completion
+    elif count is not None:
+        (first.response_tokens,) = count([first.response])
+    if not asked.options:
+        _judge(first, asked.prompt if isinstance(asked.prompt, str) else "", outcome)
+        if not _is_cut(first, outcome):
+            first.valid = Reader(task).valid(row, first.response)
     return first
 
 
@@ -191,84 +215,29 @@ def _counter(model: LM) -> Counter | None:
 # ---------------------------------------------------------------------- the first answer
 
 
-def _first_answer(
-    run: Run,
-    model: LM,
-    engine: Engine,
-    task: Task,
-    place: int,
-    settings: Settings,
-    count: Counter | None,
-    charge: Charge | None,
-    budget: Budget | None,
-) -> Preflight:
-    builder = RequestBuilder(model, task, settings, run.manifest.identity.digest)
-    asked, most, row = builder.build(place), _budget(task), task.eval_docs[place]
-    # an endpoint may charge for each answer, and of options nothing is written
-    own = not isinstance(getattr(model, "base_url", None), str) and not asked.options
-    first = Preflight(task.task_name, place, limit=min(most, ENOUGH) if own else most, budget=most)
-    first.public = loaded_record(task)["origin"] != "local"
-    with public_rows(first.public):
-        outcome = _asked(run.answers, engine, builder, asked, row, first, charge, budget or Budget())
-    if isinstance(outcome, Fault):
-        if outcome.kind.ends_all:
-            raise stopped(outcome)
-        first.failed = True  # the run will say it again
-        first.warnings = [f"the first question was not answered: {outcome.reason.splitlines()[0]}"]
-        return first
-    first.response = readable(outcome.text)
-    if outcome.usage is not None:
-        first.prompt_tokens, first.response_tokens = outcome.usage.prompt, outcome.usage.completion
-    elif count is not None:
-        (first.response_tokens,) = count([first.response])
-    if asked.options:
-        return first
-    _judge(first, asked.prompt if isinstance(asked.prompt, str) else "", outcome)
-    if not _is_cut(first, outcome):
-        first.valid = Reader(task).valid(row, first.response)
-    return first
-
-
-def _asked(
-    answers: Outcomes,
-    engine: Engine,
-    builder: RequestBuilder,
-    asked: AskedPrompt,
-    row: Document,
-    checked: Preflight,
-    charge: Charge | None,
-    budget: Budget,
-) -> Outcome:
-    """The outcome, asked for unless an answer is stored; stored if the request is the run's own."""
-    if known := answers.known([asked.key]):
-        checked.stored, checked.limit = True, checked.budget
-        return known[asked.key]
-    request = builder.request(asked, row, checked.limit)
-    checked.stored = checked.limit == checked.budget
-    first = _FirstQuestion(engine, answers, charge, budget)
-    first.own, first.cut = checked.stored, asked.cut
-    first.add(Job(), [request])
-    first.serve()
-    answers.flush()
-    if first.outcome is None:
-        raise MedtasksError(
-            f"a question may cost {first.most(request) or 0:,.4f} USD, and the limit leaves less",
-            where="--max-cost",
-            remedy="raise it",
-        )
-    return first.outcome
-
-
 class _FirstQuestion(TaskAsker):
-    """Asks one question.
+    """Asks one question."""
 
-    Attributes:
-        own: whether the request is the run's own, so that its outcome is kept.
-        cut: what did not fit of its prompt.
-    """
-
-    own, cut = False, ""
+    own = False  # whether the request is the run's own
+    cut = ""  # what did not fit of its prompt
     outcome: Outcome | None = None
+
+    def outcome_of(self, request: Request) -> Outcome:
+        """What comes of it; kept as the run keeps it, if it is the run's own.
+
+        Raises:
+            MedtasksError: it may cost more than the limit leaves.
+        """
+        self.add(Job(), [request])
+        self.serve()
+        self.answers.flush()
+        if self.outcome is None:
+            raise MedtasksError(
+                f"a question may cost {self.most(request) or 0:,.4f} USD, and the limit leaves less",
+                where="--max-cost",
+                remedy="raise it",
+            )
+        return self.outcome
 
     def sending(self, request: Request, intent: float | None) -> None:
         """Put on record what it may cost."""
@@ -356,14 +325,13 @@ def _without_template(model: LM, settings: Settings) -> list[str]:
     ]
 
 
-@dataclass(frozen=True)
-class _Fit:
+class _Fit(NamedTuple):
     """How the prompts of one task fit the context: counts, scaled up where documents were drawn."""
 
     task: str
     n: int
-    without_shots: int
-    with_shots: int
+    without_shots: int  # that do not fit even then
+    with_shots: int  # that do not fit
     drawn: bool
 
 
@@ -387,32 +355,26 @@ def _too_long(
         for name, task in tasks.items()
         if places[name]
     ]
-    n, inputs_cut = sum(fit.n for fit in fits), sum(fit.without_shots for fit in fits)
-    shots_dropped = sum(fit.with_shots for fit in fits)
+    n = sum(fit.n for fit in fits)
     budget = max(_budget(task) for task in tasks.values())
     room = f"a context of {context:,} tokens less the answer budget of {budget:,}"
-    if inputs_cut == n:
+    if sum(fit.without_shots for fit in fits) == n:
         raise MedtasksError(
             f"none of the {n:,} prompts fits {room}",
             where="--model_args max_model_len",
             remedy="raise it, or lower --gen_kwargs max_gen_toks; --no-preflight runs and cuts every input",
         )
     about = "about " if any(fit.drawn for fit in fits) else ""
-    warnings = []
-    if inputs_cut:
-        most = max(fits, key=lambda fit: fit.without_shots)
-        warnings.append(
-            f"{about}{inputs_cut:,} of {n:,} prompts do not fit {room}, and will lose a part of their input "
-            f"(most: {most.task}, {most.without_shots:,} of {most.n:,})"
-        )
-    if shots_dropped > inputs_cut:
-        most = max(fits, key=lambda fit: fit.with_shots - fit.without_shots)
-        fewer = most.with_shots - most.without_shots
-        warnings.append(
-            f"{about}{shots_dropped - inputs_cut:,} of {n:,} prompts do not fit {room} with all their shots, "
-            f"and will carry fewer (most: {most.task}, {fewer:,} of {most.n:,})"
-        )
-    return warnings
+
+    def said(lost: Callable[[_Fit], int], what: str) -> list[str]:
+        n_lost, most = sum(map(lost, fits)), max(fits, key=lost)
+        worst = f"(most: {most.task}, {lost(most):,} of {most.n:,})"
+        return [f"{about}{n_lost:,} of {n:,} prompts do not fit {room}{what} {worst}"] if n_lost else []
+
+    return [
+        *said(lambda fit: fit.without_shots, ", and will lose a part of their input"),
+        *said(lambda fit: fit.with_shots - fit.without_shots, " with all their shots, and will carry fewer"),
+    ]
 
 
 def _budget(task: Task) -> int:
