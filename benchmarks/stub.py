@@ -93,7 +93,7 @@ def asked(n: int) -> dict[str, float]:
     class Count:
         n = half = 0.0
 
-        def answered(self, *_: Any) -> None:
+        def ended(self, *_: Any) -> None:
             self.n += 1
             if self.n == n // 2:
                 self.half = peak_gigabytes()
@@ -101,7 +101,7 @@ def asked(n: int) -> dict[str, float]:
         def ignored(self, *_: Any) -> None:
             pass
 
-        began = stored = faulted = finished = ignored
+        began = stored = finished = ignored
 
     class Unscored(Run):
         def places(self, task: Any, choice: Any = None) -> range:

@@ -21,14 +21,13 @@ from medtasks_ext.cli.live import (
     view,
 )
 from medtasks_ext.cli.words import counted, duration, say
-from medtasks_ext.engines.records import Fault
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from medtasks_ext.engines.budget import Budget
-    from medtasks_ext.engines.records import Answer, Outcome, Request
+    from medtasks_ext.engines.records import Outcome, Request
     from medtasks_ext.runner.alarms import Alarms
     from medtasks_ext.runner.tally import Tally, TaskTally
 
@@ -105,22 +104,12 @@ class Progress:
         with self._lock:
             self.tally.stored(task, n, unsure)
 
-    def answered(self, request: Request, answer: Answer) -> None:
-        with self._lock:
-            self.tally.answered(request, answer)
-        self._after(request)
-
-    def faulted(self, request: Request, fault: Fault) -> None:
-        with self._lock:
-            self.tally.faulted(request, fault)
-        self._after(request)
-
     def ended(self, request: Request, outcome: Outcome) -> None:
         """A request has its outcome."""
-        if isinstance(outcome, Fault):
-            self.faulted(request, outcome)
-        else:
-            self.answered(request, outcome)
+        with self._lock:
+            self.tally.ended(request, outcome)
+        if self._alarms and (line := self._alarms.look(self.tally.tasks[request.task], request)):
+            self.say(line)
 
     def finished(self, task: str, entry: TaskEntry) -> None:
         if entry.state is TaskState.DONE:
@@ -176,10 +165,6 @@ class Progress:
                 self._draw(self._live)
             else:
                 self.remind()
-
-    def _after(self, request: Request) -> None:
-        if self._alarms and (line := self._alarms.look(self.tally.tasks[request.task], request)):
-            self.say(line)
 
     # ------------------------------------------------------------------ words
 

@@ -59,11 +59,8 @@ class Watcher(Protocol):
             unsure: US dollars at most of requests that an earlier call sent and whose reply never came.
         """
 
-    def answered(self, request: Request, answer: Answer) -> None:
-        """A request was answered."""
-
-    def faulted(self, request: Request, fault: Fault) -> None:
-        """A request has no answer."""
+    def ended(self, request: Request, outcome: Outcome) -> None:
+        """A request has its outcome."""
 
     def finished(self, task: str, entry: TaskEntry) -> None:
         """A task is scored, or failed, or has faults."""
@@ -342,10 +339,7 @@ class RunAsker(TaskAsker):
         self.outcomes.flush()
         with self.showing:
             for request, outcome in fresh:
-                if isinstance(outcome, Answer):
-                    self._watcher.answered(request, outcome)
-                else:
-                    self._watcher.faulted(request, outcome)
+                self._watcher.ended(request, outcome)
             if fresh and self.met and not self.over and self._under_way and (why := self.met()):
                 self.trouble.wish = why
                 self.stop()

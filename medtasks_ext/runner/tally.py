@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from medtasks_ext.engines.records import CONTENT_FILTER, FaultKind
+from medtasks_ext.engines.records import CONTENT_FILTER, Fault, FaultKind
 
 if TYPE_CHECKING:
     from medtasks_ext.engines.budget import Budget
-    from medtasks_ext.engines.records import Answer, Fault, Request
+    from medtasks_ext.engines.records import Answer, Outcome, Request
     from medtasks_ext.runs.manifest import TaskEntry
 
 #: Answers of a task that are read whatever it takes; that are all read if there is time; the step after.
@@ -148,12 +148,21 @@ class Tally:
         self.tasks[task].stored += n
         self._unsure += unsure
 
-    def answered(self, request: Request, answer: Answer) -> None:
-        """Count an answer, and read it if it is one of the sample."""
+    def ended(self, request: Request, outcome: Outcome) -> None:
+        """Count an outcome; an answer is read if it is one of the sample."""
         self._moved()
         task = self._of(request.task)
-        task.answers += 1
+        if isinstance(outcome, Fault):
+            task.faults += 1
+            self.reasons[outcome.kind, outcome.reason] += 1
+        else:
+            task.answers += 1
+            self._count(task, outcome)
         task.asked = max(task.asked, task.done)
+        if not isinstance(outcome, Fault) and task.takes_sample():
+            self.read(request, outcome)
+
+    def _count(self, task: TaskTally, answer: Answer) -> None:
         if not answer.text or answer.text.isspace():
             task.empty += 1
             task.filtered += answer.finish == CONTENT_FILTER
@@ -164,16 +173,6 @@ class Tally:
         else:
             self.prompt_tokens += answer.usage.prompt
             self.completion_tokens += answer.usage.completion
-        if task.takes_sample():
-            self.read(request, answer)
-
-    def faulted(self, request: Request, fault: Fault) -> None:
-        """Count a request without an answer."""
-        self._moved()
-        task = self._of(request.task)
-        task.faults += 1
-        task.asked = max(task.asked, task.done)
-        self.reasons[fault.kind, fault.reason] += 1
 
     def _of(self, name: str) -> TaskTally:
         """The task of an outcome; one that nobody expected is one more that is asked."""

@@ -32,7 +32,7 @@ def request(task: str = MIE, budget: int = 512) -> Request:
 
 def answers(progress: Progress | Tally, n: int, task: str = MIE, answer: Answer | None = None) -> None:
     for _ in range(n):
-        progress.answered(request(task), answer or Answer("text"))
+        progress.ended(request(task), answer or Answer("text"))
 
 
 class Reader:
@@ -167,9 +167,9 @@ def test_what_it_costs_follows_from_counted_tokens_and_unknown_replies_are_the_m
     answers(tally, 4, answer=Answer("text", usage=Usage(100_000, 10_000), cost=0.35))
     budget.settle(2.0, spent=1.4)
     assert live.money_words(tally) == "1.40 USD in this call"
-    tally.faulted(request(), Fault(FaultKind.TIMEOUT, "no reply in 60 s", tries=3, maybe_paid=3))
+    tally.ended(request(), Fault(FaultKind.TIMEOUT, "no reply in 60 s", tries=3, maybe_paid=3))
     budget.settle(0.02, unsure=0.02)
-    tally.faulted(request(), Fault(FaultKind.REFUSED, "no"))
+    tally.ended(request(), Fault(FaultKind.REFUSED, "no"))
     tally.stored(MIE, 0, unsure=0.25)  # sent by an earlier call that was killed
     assert live.money_words(tally) == (
         "1.40 USD in this call, and up to 0.27 for requests whose reply never came"
@@ -183,10 +183,10 @@ def test_what_it_costs_follows_from_counted_tokens_and_unknown_replies_are_the_m
 def test_faults_are_counted_with_the_most_frequent_reason():
     tally = Tally({MIE: 100})
     assert live.fault_words(tally) == ""
-    tally.faulted(request(), Fault(FaultKind.TIMEOUT, "no reply in 60 s"))
+    tally.ended(request(), Fault(FaultKind.TIMEOUT, "no reply in 60 s"))
     assert live.fault_words(tally) == "1 request without an answer: no reply in 60 s"
     for _ in range(2):
-        tally.faulted(request(), Fault(FaultKind.BUSY, "HTTP 503\nand more"))
+        tally.ended(request(), Fault(FaultKind.BUSY, "HTTP 503\nand more"))
     assert live.fault_words(tally) == "3 requests without an answer, mostly (2): HTTP 503"
 
 
@@ -243,7 +243,7 @@ def test_a_long_task_is_heard_of_now_and_then_with_the_same_figures(clock, capsy
     tally = Tally({MIE: 10_000, COT: 10}, {MIE: Reader()}, budget)
     with Progress(tally) as progress:
         progress.began(MIE)
-        progress.faulted(request(), Fault(FaultKind.BUSY, "HTTP 503", maybe_paid=1))
+        progress.ended(request(), Fault(FaultKind.BUSY, "HTTP 503", maybe_paid=1))
         budget.settle(0.002, unsure=0.002)
         for minute in range(1, 61):
             clock.now = 60 * minute
@@ -336,7 +336,7 @@ def busy(clock, n_tasks: int = 20) -> Iterator[Tally]:
     for name in long[1:11]:
         answers(tally, 500, name, Answer("yes", usage=Usage(2000, 200)))
     tally.finished(long[0])
-    tally.faulted(request(long[2]), Fault(FaultKind.BUSY, "HTTP 503: " + "overloaded " * 30, maybe_paid=1))
+    tally.ended(request(long[2]), Fault(FaultKind.BUSY, "HTTP 503: " + "overloaded " * 30, maybe_paid=1))
     yield tally
 
 
@@ -442,7 +442,7 @@ def test_a_small_task_is_judged_when_all_its_answers_are_there(capsys):
     progress, _ = watched(MIE, asked=5)
     answers(progress, 4, answer=BAD)
     assert said(progress, capsys) == []
-    progress.faulted(request(), Fault(FaultKind.BUSY, "HTTP 503"))
+    progress.ended(request(), Fault(FaultKind.BUSY, "HTTP 503"))
     assert said(progress, capsys)[0].startswith(f"! {MIE}: 4 of 4 answers cannot be read")
 
 

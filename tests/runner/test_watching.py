@@ -13,6 +13,7 @@ from lm_eval.api.model import LM
 from lm_eval.api.registry import register_model
 
 from medtasks_ext.cli.progress import Progress
+from medtasks_ext.engines.records import Answer, Fault
 from medtasks_ext.models.baselines import Oracle
 from medtasks_ext.runner.alarms import STOP_AFTER
 from tests.conftest import sft_row
@@ -73,22 +74,25 @@ def test_what_was_answered_before_is_told_before_the_rest_is_asked(medtasks, mod
         told = getattr(Progress, name)
 
         def listening(self, *arguments):
-            heard.append((name, *(item for item in arguments if isinstance(item, str | int | float))))
+            outcomes = [type(item).__name__ for item in arguments if isinstance(item, Answer | Fault)]
+            heard.append(
+                (name, *outcomes, *(item for item in arguments if isinstance(item, str | int | float)))
+            )
             told(self, *arguments)
 
         monkeypatch.setattr(Progress, name, listening)
 
-    for name in ("began", "stored", "answered", "faulted", "finished"):
+    for name in ("began", "stored", "ended", "finished"):
         hear(name)
     model(good=12)
     assert medtasks(*RUN, "--model", "watched").code == 1
-    assert heard.count(("answered",)) == 12 and heard.count(("faulted",)) == N - 12
+    assert heard.count(("ended", "Answer")) == 12 and heard.count(("ended", "Fault")) == N - 12
     heard.clear()
     model(good=N)
     assert medtasks(*RUN, "--model", "watched").code == 0
-    assert heard.index(("stored", TASK, 12)) < heard.index(("answered",))
+    assert heard.index(("stored", TASK, 12)) < heard.index(("ended", "Answer"))
     assert [event for event in heard if event[0] == "began"] == [("began", TASK)]
-    assert heard.count(("answered",)) == N - 12 and heard[-1] == ("finished", TASK)
+    assert heard.count(("ended", "Answer")) == N - 12 and heard[-1] == ("finished", TASK)
     assert sum(event[2] for event in heard if event[0] == "stored") == 12
 
 

@@ -180,10 +180,9 @@ class LiveRun:
             self._priced = True
             self._budget.settle(0.0, spent=entry.cost)
         request = Request(row["key"], task, row["document"], "", {})
+        self.tally.ended(request, entry)
         if isinstance(entry, Fault):
-            self.tally.faulted(request, entry)
             return
-        self.tally.answered(request, entry)
         if self.tally.tasks[task].takes_sample() and task not in self._builder.failed:
             self._unread.setdefault(task, deque(maxlen=2 * READ_FIRST)).append((request, entry))
 
