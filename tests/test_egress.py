@@ -294,7 +294,8 @@ def test_run_refuses_then_goes_on_with_permission_and_notes_it(
     assert not model_server.asked and not sent(tmp_path / "r") and names.contacts == []
     done = medtasks.done(*command, "--allow-host", GPU)
     assert sent(tmp_path / "r") == {(GPU, "medhelm_qa", "allowed"), (GPU, "medhelm_gated", "allowed")}
-    assert Manifest.read(tmp_path / "r").allowed_hosts == [GPU]
+    manifest = Manifest.read(tmp_path / "r")
+    assert manifest.allowed_hosts == [GPU] and manifest.sent == {GPU: ["medhelm_gated"]}
     assert f"sent to {GPU} (allowed): text that is not open, of medhelm_gated" in done.err
 
 

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 from medtasks_ext.cli.tables import Line, console, print_rows, waits_for_judges
 from medtasks_ext.cli.words import counted, say, say_next
 from medtasks_ext.data.punkt import PUNKT_REMEDY, needs_punkt
-from medtasks_ext.egress import Permission
 from medtasks_ext.errors import some
 from medtasks_ext.registry.strategies import SUFFIX
 from medtasks_ext.report.axes import axis_titles
 from medtasks_ext.report.outline import OutlineBlock, outline
-from medtasks_ext.run.store import sent_in
+from medtasks_ext.run.store import closed_text_in
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import TaskState
 from medtasks_ext.runs.secrets import is_secret, without_secrets
@@ -169,12 +168,8 @@ def say_end(
 
 def say_sent(folder: Path) -> None:
     """Say which hosts other than this machine got text that is not open."""
-    found: dict[tuple[str, str], dict[str, None]] = {}
-    for row in sent_in(folder, RunFolder(folder).judgements):
-        if not row["open"] and row["way"] != Permission.LOOPBACK.value:
-            found.setdefault((row["host"], row["way"]), {})[row["dataset"]] = None
-    for (host, way), names in found.items():
-        say(f"sent to {host} ({way}): text that is not open, of {some(list(names))}")
+    for (host, way), names in closed_text_in(folder, RunFolder(folder).judgements).items():
+        say(f"sent to {host} ({way}): text that is not open, of {some(names)}")
 
 
 def _served(run: Run) -> str:

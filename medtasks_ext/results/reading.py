@@ -99,6 +99,7 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
     if state.changed:
         faults.append(Fault(str(folder), state.mark, RESTORE, skipped=False))
     served = [item.conditions.served or () for item in experiments.values()]
+    closed = (f"sent to {host}: text that is not open, of {some(to)}" for host, to in manifest.sent.items())
     other = served_note(manifest.identity.asked_name, served)
     return Entry(
         model=manifest.identity.model_name,
@@ -107,7 +108,7 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
         conditions=shared,
         experiments=experiments,
         folders=(folder,),
-        notes=(*manifest.notes, *filter(None, [state.mark, other, note_of_traces(read)])),
+        notes=(*manifest.notes, *filter(None, [state.mark, other, note_of_traces(read)]), *closed),
         manifest=record,
     )
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from medtasks_ext.atomic import cannot_write, check_regular, is_private, sync_folder
-from medtasks_ext.egress import AskedServer, Text
+from medtasks_ext.egress import AskedServer, Permission, Text
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Likelihood, Outcome, Usage
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.run.lock import FolderLock
@@ -358,6 +358,17 @@ class Follower:
 def sent_in(*folders: Path) -> list[Row]:
     """Which hosts got text of which datasets, in the order in which they did."""
     return [row for folder in folders for row in Follower(folder).rows("sent")]
+
+
+def closed_text_in(*folders: Path) -> dict[tuple[str, str], list[str]]:
+    """Host other than this machine, and why it may -> datasets whose text it got that is not open."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for row in sent_in(*folders):
+        names = found.setdefault((row["host"], row["way"]), [])
+        if not row["open"] and row["dataset"] not in names:
+            names.append(row["dataset"])
+    here = Permission.LOOPBACK.value
+    return {whom: names for whom, names in found.items() if names and whom[1] != here}
 
 
 class Unsettled(dict[tuple[str, str], list[float]]):

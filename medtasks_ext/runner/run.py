@@ -38,6 +38,7 @@ from medtasks_ext.results.resampled import save_resampled
 from medtasks_ext.results.rollup import Members, Row, roll_up_one
 from medtasks_ext.rows.missing import origin_of, where_it_goes
 from medtasks_ext.rows.sources import forced_origin
+from medtasks_ext.run.store import closed_text_in
 from medtasks_ext.runner.evaluate import (
     Settings,
     TaskResult,
@@ -452,6 +453,8 @@ class Run:
     def write_results(self) -> None:
         """`results.json`: all finished tasks in lm-eval's layout, and the groups asked for."""
         results = self.results()
+        self.manifest.sent = {host: names for (host, _), names in closed_text_in(self.folder).items()}
+        self.save()
         rows = self.rows(results, self._names_of_results())
         manifest = {key: value for key, value in self.manifest.record().items() if key not in MOVING}
         write_json(

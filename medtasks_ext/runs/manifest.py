@@ -159,6 +159,8 @@ class Manifest(_Record):
     sessions: list[Session] = Field(default_factory=list)
     #: that calls permitted to receive text that is not open
     allowed_hosts: list[str] = Field(default_factory=list)
+    #: host other than this machine -> datasets whose text, not open to everyone, it got
+    sent: dict[str, list[str]] = Field(default_factory=dict)
 
     @field_validator("tasks")
     @classmethod
