@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Protocol
 
 from tqdm import tqdm
 
@@ -19,6 +18,7 @@ from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Requ
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import what_happened
 from medtasks_ext.run.feed import Queue
+from medtasks_ext.run.store import Answers
 
 #: Seconds between two looks at what came.
 LOOK = 0.2
@@ -26,25 +26,6 @@ LOOK = 0.2
 WAITING = "waiting for the answers that are under way (once more: stop at once)"
 #: Requests that wait at most before nothing more is taken, in places of the engine.
 AHEAD = 4
-
-
-class Store(Protocol):
-    """Holds outcomes by the keys of their requests."""
-
-    def __contains__(self, key: str) -> bool:
-        """Whether it has an answer."""
-
-    def known(self, keys: Iterable[str]) -> Mapping[str, Answer]:
-        """Key -> answer, of those that have one."""
-
-    def put(self, key: str, outcome: Outcome, task: str, document: str) -> object:
-        """Keep an outcome."""
-
-    def flush(self) -> None:
-        """Bring everything to the disk."""
-
-    def check(self) -> None:
-        """Raise what keeps outcomes from the disk."""
 
 
 class Job:
@@ -78,7 +59,7 @@ class Asker:
         over: whether nothing more is asked.
     """
 
-    def __init__(self, engine: Engine, answers: Store, budget: Budget | None = None) -> None:
+    def __init__(self, engine: Engine, answers: Answers, budget: Budget | None = None) -> None:
         self.engine, self.answers, self.budget = engine, answers, budget or Budget()
         self.ended: Fault | BaseException | None = None
         self.over, self.signals = False, 0

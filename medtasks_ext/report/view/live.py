@@ -126,6 +126,7 @@ class LiveRun:
         self._unread: dict[str, deque[tuple[Request, Answer]]] = {}  # of the sample, until they can be read
         self._outcomes = Follower(folder)
         self._going: Iterator[Row] | None = None
+        self._answered = set[str]()  # keys, which documents of other tasks may share
         self.complete = False  # whether all that was there has been counted
         self._before(manifest)
 
@@ -164,11 +165,14 @@ class LiveRun:
 
     def _count(self, row: Row) -> None:
         at, task, kind = row["at"], row["task"], row["outcome"]
-        if at < self._since:
-            if kind in ("answer", "question") and task in self.tally.tasks:
+        shared = kind == "question" and row["key"] in self._answered
+        if kind == "answer":
+            self._answered.add(row["key"])
+        if shared or (kind == "answer" and at < self._since):
+            if task in self.tally.tasks:
                 self.tally.stored(task, 1)
             return
-        if kind not in ("answer", "fault"):
+        if at < self._since or kind not in ("answer", "fault"):
             return
         entry = outcome_of(row)
         if not self._moving:
