@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from medtasks_ext.egress import Text
 from medtasks_ext.engines.records import Prompt
 from medtasks_ext.run.store import key_of
 
@@ -15,10 +14,10 @@ def request_key(
     prompt: Prompt,
     asked: Mapping[str, Any] | Sequence[str],
     whose: tuple[str, str],
-    text: Text,
     *,
     draw: int = 0,
     reads_document: bool = False,
+    apart: str = "",
 ) -> str:
     """Identifies a request.
 
@@ -29,17 +28,17 @@ def request_key(
         identity: digest of the model and of what can change its responses.
         asked: settings of generation; or the options, where the model is asked how likely they are.
         whose: task and document.
-        text: which is asked for each dataset where it is not open, so that who got it is on record.
         draw: how often it was asked of this document before.
         reads_document: whether the model looks at the document, and not at the prompt.
+        apart: the dataset, where each is asked by itself, so that who got its text is on record.
     """
-    closed = [] if text.is_open else [text.dataset]
+    of = [apart] if apart else []
     if not isinstance(asked, Mapping):
-        own = [*closed, *(whose if reads_document else ())]
+        own = [*of, *(whose if reads_document else ())]
         return key_of(identity, ["loglikelihood", prompt, list(asked), *own])
     normal = normalised(asked)
     drawn = [*whose, draw] if reads_document or is_sampled(normal) else []
-    return key_of(identity, ["generate_until", prompt, normal, *closed, *drawn])
+    return key_of(identity, ["generate_until", prompt, normal, *of, *drawn])
 
 
 def normalised(settings: Mapping[str, Any]) -> dict[str, Any]:

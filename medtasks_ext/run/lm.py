@@ -177,8 +177,7 @@ class Remembering(LM):
     def _key(self, instance: Instance, asked: Mapping[str, Any] | Sequence[str], draw: int = 0) -> str:
         reads = isinstance(self.model, Baseline)
         prompt, whose = _prompt(instance.args[0]), _whose(instance)
-        text = text_of(instance)
-        return request_key(self._identity, prompt, asked, whose, text, draw=draw, reads_document=reads)
+        return request_key(self._identity, prompt, asked, whose, draw=draw, reads_document=reads)
 
     def _request(
         self,

@@ -133,5 +133,5 @@ class RequestBuilder:
 
     def _key(self, document: str, prompt: Prompt, asked: Mapping[str, Any] | Sequence[str]) -> str:
         whose = (self._task.task_name, document)
-        reads = self._reads_document
-        return request_key(self._identity, prompt, asked, whose, self._text, reads_document=reads)
+        reads, apart = self._reads_document, "" if self._text.is_open else self._text.dataset
+        return request_key(self._identity, prompt, asked, whose, reads_document=reads, apart=apart)
