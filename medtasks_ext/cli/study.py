@@ -285,26 +285,29 @@ def sample(
 
 
 def candidates(
-    file: Annotated[Path, typer.Argument(help="YAML file of the candidates.")],
+    file: Annotated[Path, typer.Argument(help="YAML file of a task and its candidates.")],
     out: Annotated[str, out_option("Folder for their tasks and rows.")] = "candidates",
 ) -> int:
     """Write candidate wordings of a prompt as tasks.
 
-    Each is asked the same rows of the few-shot pool, never test rows. Run them with several models, then
-    `medtasks prompts choose`.
+    Each is asked the same 100 rows of the few-shot pool, never test rows. Run them with several models
+    (ClinicBench: three wordings, three models), then `medtasks prompts choose`.
 
     Example: medtasks prompts candidates wordings.yaml -o candidates
     """
-    from medtasks_ext.studies.prompts import read_candidates, write_candidates
+    from medtasks_ext.registry.yamlfile import read_mapping
+    from medtasks_ext.studies.prompts import write_candidates
 
-    given, known, paper = read_candidates(file), registry(), study("prompts")
-    dataset = known.datasets.get(given["task"])
-    with private_files(dataset is not None and dataset.metadata.access != "open"):
-        plan = write_candidates(Path(out), given, known)
+    given, known = read_mapping(file) if file.is_file() else {}, registry()
+    task, prompts = str(given.get("task")), given.get("candidates")
+    if task not in known.datasets or len(given) > 2:
+        what = f"no dataset {task!r}" if given else "no such file"
+        what = "has keys beside task and candidates" if task in known.datasets else what
+        raise MedtasksError(what, where=file, remedy="docs/evaluate.md has a file of candidates")
+    dataset = known.datasets[task]
+    with private_files(dataset.metadata.access != "open"):
+        plan = write_candidates(Path(out), dataset, prompts, known)
     typer.echo(f"{len(plan['tasks'])} candidates on {plan['n']} rows of the few-shot pool's {plan['of']:,}")
-    typer.echo(
-        "ClinicBench's protocol: {candidates} candidates, {rows} rows, {models} models".format(**paper)
-    )
     where = shlex.quote(out)
     say_next(
         f"MEDTASKS_DATA_DIR={where}/data medtasks --tasks-dir {where}/tasks run "

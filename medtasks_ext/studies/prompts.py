@@ -6,9 +6,8 @@ helps to choose the prompt that it is asked in.
 
 from __future__ import annotations
 
-import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,6 @@ from medtasks_ext.atomic import write_text
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json, write_lines
 from medtasks_ext.registry.suites import TERMS, vocabulary
-from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.rows.faults import Faults
 from medtasks_ext.rows.fields import FieldReader
 from medtasks_ext.rows.sources import find_origin, load_rows
@@ -41,60 +39,41 @@ _AXES = ("task_type", "document_types", "specialties", "stage")
 _ABOUT = {*_AXES, "name", "summary", "language", "access", "url", "licence", "primary_metric"}
 
 
-def read_candidates(path: Path) -> dict[str, Any]:
-    """A file of `task`, `candidates: [{name, prompt}]`, and `rows`, `seed` where they are others."""
-    remedy = "docs/evaluate.md has a file of candidates"
-    if not path.is_file():
-        raise MedtasksError("no such file", where=path, remedy=remedy)
-    try:
-        given = {"rows": study("prompts")["rows"], "seed": SEED, **read_yaml(path)}
-        items = given.pop("candidates")
-        prompts = {str(item["name"]): dict(item.get("prompt") or {}) for item in items}
-        words = {json.dumps(prompt, sort_keys=True) for prompt in prompts.values()}
-        named = all(name.isascii() and name.isalnum() and name.islower() for name in prompts)
-        if 2 <= len(items) == len(prompts) == len(words) and named and int(given["rows"]) >= 1:
-            about = {"task": str(given["task"]), "rows": int(given["rows"]), "seed": given["seed"]}
-            return {**about, "prompts": prompts}
-    except (KeyError, TypeError, ValueError, AttributeError):
-        pass
-    what = "needs a task and two or more candidates, each with a name (a-z, 0-9) and words of its own"
-    raise MedtasksError(what, where=path, remedy=remedy)
-
-
-def write_candidates(folder: Path, given: Mapping[str, Any], registry: Registry) -> dict[str, Any]:
-    """Write a task for each candidate to `FOLDER/tasks`, rows of the pool for it to `FOLDER/data`."""
-    if given["task"] not in registry.datasets:
-        what = f"no dataset {given['task']!r}"
-        raise MedtasksError(what, where="task", remedy="`medtasks ls` lists the names")
-    dataset = registry.datasets[given["task"]]
-    pool = _pool(dataset)
-    chosen = random.Random(given["seed"]).sample(pool, min(given["rows"], len(pool)))
-    tasks = {name: f"{dataset.id}_{name}" for name in given["prompts"]}
-    config, shared = dataset.config, vocabulary()
+def write_candidates(folder: Path, dataset: Dataset, prompts: Any, registry: Registry) -> dict[str, Any]:
+    """Write a task for each prompt (name -> its keys) to `FOLDER/tasks`, its rows to `FOLDER/data`."""
+    if not (
+        isinstance(prompts, dict)
+        and all(isinstance(prompt, dict) for prompt in prompts.values())
+        and all(str(name).isalnum() and str(name).isascii() and name == name.lower() for name in prompts)
+        and len({str(prompt) for prompt in prompts.values()}) == len(prompts) >= 2
+    ):
+        what = "needs two or more, each with a name (a-z, 0-9) and words of its own"
+        raise MedtasksError(what, where="candidates", remedy="docs/evaluate.md has a file of candidates")
+    pool, wanted = _pool(dataset), study("prompts")["rows"]
+    chosen = random.Random(SEED).sample(pool, min(wanted, len(pool)))
+    tasks, config = {name: f"{dataset.id}_{name}" for name in prompts}, dataset.config
     about = {key: value for key, value in dataset.record.items() if key in _ABOUT}
+    content = {
+        "rows": {key: value for key, value in config["rows"].items() if key in _READ},
+        **{key: config[key] for key in ("answer", "judge", "generation_kwargs") if key in config},
+        "about": {**about, "citation": "none", "n_test": len(chosen)},
+        "metadata": {"version": "1-A"},
+    }
     for candidate, name in tasks.items():
-        content = {
-            "task": name,
-            "dataset": f"own/{name}",
-            "rows": {key: value for key, value in config["rows"].items() if key in _READ},
-            "prompt": {**config["prompt"], **given["prompts"][candidate]},
-            **{key: config[key] for key in ("answer", "judge", "generation_kwargs") if key in config},
-            "about": {**about, "citation": "none", "n_test": len(chosen)},
-            "metadata": {"version": "1-A"},
-        }
-        head = "class: !function medtasks_ext.task.MedicalTask\n"
-        _write(folder / "tasks" / name / "task.yaml", content, head)
+        prompt = {**config["prompt"], **prompts[candidate]}
+        task = {"task": name, "dataset": f"own/{name}", "prompt": prompt, **content}
+        _write(
+            folder / "tasks" / name / "task.yaml", task, "class: !function medtasks_ext.task.MedicalTask\n"
+        )
         rows = folder / "data" / "own" / name / "test.jsonl"
         rows.parent.mkdir(parents=True, exist_ok=True)
         write_lines(rows, chosen)
-    terms: dict[str, dict[str, str]] = {}
-    for axis in _AXES:  # values of shared axes that the suite alone has
-        for value in about[axis] if isinstance(about[axis], list) else [about[axis]]:
-            if value not in shared[TERMS[axis]]:
-                terms.setdefault(TERMS[axis], {})[value] = registry.titles[axis][value]
-    if terms:
-        _write(folder / "tasks" / "vocabulary.yaml", terms)
-    plan = {**given, "task": dataset.id, "tasks": tasks, "n": len(chosen), "of": len(pool)}
+    terms = dict[str, dict[str, str]]()
+    for axis in _AXES:  # values of shared axes that suites alone have
+        known = vocabulary()[TERMS[axis]]
+        terms[TERMS[axis]] = {key: said for key, said in registry.titles[axis].items() if key not in known}
+    _write(folder / "tasks" / "vocabulary.yaml", terms)
+    plan = {"task": dataset.id, "prompts": prompts, "tasks": tasks, "n": len(chosen), "of": len(pool)}
     write_json(folder / PLAN, plan)
     return plan
 
@@ -136,17 +115,11 @@ def select(folder: Path, entries: Sequence[Entry]) -> dict[str, Any]:
                 remedy = f"run {task} with this model to the end; judged tasks need `medtasks judge`"
                 raise MedtasksError(what, where=entry.label, remedy=remedy)
             scores.setdefault(name, {})[entry.label] = item.score
-    means = {name: fmean(of.values()) for name, of in scores.items()}
-    if not means:
+    if not scores:
         raise MedtasksError("no runs are named", remedy="run the candidates with each model first")
+    means = {name: fmean(of.values()) for name, of in scores.items()}
     best = [name for name, mean in means.items() if mean == max(means.values())]
     chosen = {"chosen": best[0], "tied": best[1:] and best, "prompt": plan["prompts"][best[0]]}
-    selection = {
-        "task": plan["task"],
-        **chosen,
-        "means": means,
-        "scores": scores,
-        "rows_of_the_pool": plan["n"],
-    }
-    write_json(folder / "selection.json", selection)
+    figures = {"means": means, "scores": scores, "rows_of_the_pool": plan["n"]}
+    write_json(folder / "selection.json", selection := {"task": plan["task"], **chosen, **figures})
     return selection

@@ -24,11 +24,11 @@ def row(name: str, number: int) -> dict:
 
 @pytest.fixture
 def rows(data_dir):
-    """Six test rows and twelve rows of a pool; one of the pool is a test row."""
+    """Six test rows and 112 rows of a pool; one of the pool is a test row."""
     folder = data_dir / "clinicbench" / "pubmedqa"
     test = [row("test", n) for n in range(6)]
     write_jsonl(folder / "test.jsonl", test)
-    write_jsonl(folder / "fewshot.jsonl", [*(row("pool", n) for n in range(12)), test[0]])
+    write_jsonl(folder / "fewshot.jsonl", [*(row("pool", n) for n in range(112)), test[0]])
     return folder
 
 
@@ -36,8 +36,8 @@ def rows(data_dir):
 def wordings(tmp_path):
     def write(**changes) -> str:
         content = {
-            "task": TASK, "rows": 8,
-            "candidates": [{"name": "own"}, {"name": "short", "prompt": SHORT}], **changes,
+            "task": TASK,
+            "candidates": {"own": {}, "short": SHORT}, **changes,
         }  # fmt: skip
         (tmp_path / "wordings.yaml").write_text(yaml.safe_dump(content))
         return "wordings.yaml"
@@ -77,15 +77,11 @@ def test_all_candidates_are_asked_the_same_rows_of_the_pool_and_no_test_row(
     medtasks, rows, wordings, tmp_path
 ):
     outcome = medtasks("prompts", "candidates", wordings(), "-o", "cand")
-    assert outcome.code == 0 and "2 candidates on 8 rows of the few-shot pool's 12" in outcome.out
-    assert "ClinicBench's protocol: 3 candidates, 100 rows, 3 models" in outcome.out
+    assert outcome.code == 0 and "2 candidates on 100 rows of the few-shot pool's 112" in outcome.out
     own, short = asked(tmp_path, "own"), asked(tmp_path, "short")
-    assert own == short and len(own) == 8 and all(item["pubid"].startswith("pool") for item in own)
+    assert own == short and len(own) == 100 and all(item["pubid"].startswith("pool") for item in own)
     task = (tmp_path / "cand" / "tasks" / f"{TASK}_short" / "task.yaml").read_text()
     assert SHORT["instruction"] in task and "download" not in task
-    assert medtasks("prompts", "candidates", wordings(seed=7), "-o", "other").code == 0
-    other = tmp_path / "other" / "data" / "own" / f"{TASK}_own" / "test.jsonl"
-    assert [json.loads(line) for line in other.read_text().splitlines()] != own
 
 
 def test_the_best_mean_over_models_is_chosen(medtasks, runs):
@@ -93,8 +89,8 @@ def test_the_best_mean_over_models_is_chosen(medtasks, runs):
     assert outcome.code == 0, outcome.text
     found = json.loads((runs / "cand" / "selection.json").read_text())
     assert found["chosen"] == "short" and found["prompt"] == SHORT and found["tied"] == []
-    assert found["means"] == {"own": pytest.approx((7 / 8 + 6 / 8) / 2), "short": 1}
-    assert found["scores"]["own"] == {"oracle": 7 / 8, "other": 6 / 8} and found["rows_of_the_pool"] == 8
+    assert found["means"] == {"own": pytest.approx((0.99 + 0.98) / 2), "short": 1}
+    assert found["scores"]["own"] == {"oracle": 0.99, "other": 0.98} and found["rows_of_the_pool"] == 100
     assert "chosen: short; these scores chose the prompt and are no results" in outcome.out
 
 
@@ -130,11 +126,12 @@ def test_without_a_pool_nothing_is_chosen_by_test_rows(medtasks, rows, wordings,
     ("changes", "message"),
     [
         ({"task": "clinicbench_nothing"}, "no dataset 'clinicbench_nothing'"),
-        ({"candidates": [{"name": "one"}]}, "two or more candidates"),
-        ({"candidates": [{"name": "one"}, {"name": "one"}]}, "two or more candidates"),
-        ({"candidates": [{"name": "one"}, {"name": "two"}]}, "words of its own"),
-        ({"candidates": [{"name": "One!"}, {"name": "two"}]}, "a name (a-z, 0-9)"),
-        ({"rows": 0}, "two or more candidates"),
+        ({"candidates": {"one": {}}}, "two or more"),
+        ({"candidates": ["one", "two"]}, "two or more"),
+        ({"candidates": {"one": {}, "two": {}}}, "words of its own"),
+        ({"candidates": {"One!": {}, "two": SHORT}}, "a name (a-z, 0-9)"),
+        ({"rows": 8}, "has keys beside task and candidates"),
+        ({"candidates": None}, "two or more"),
     ],
 )
 def test_a_wrong_file_gets_one_message(medtasks, rows, wordings, tmp_path, changes, message):
