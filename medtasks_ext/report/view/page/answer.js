@@ -41,7 +41,7 @@ function answerOf(head, column, response, view, whole) {
   const parts = () => [
     outcomeLine(head, column, response, view),
     responseBox(response, whole, column),
-    readingsTable(response),
+    readingsTable(response, column),
     response.items ? itemsOf(response) : null,
     response.judges.length ? judgesOf(response) : null,
     figuresOf(response),
@@ -112,12 +112,13 @@ function pieces(parts) {
 const LONG_TEXT = 20_000;
 const chunks = (content) => content.match(/[^]{1,4000}/g).map((part) => text("span", "chunk", part));
 
-function readingsTable({ readings }) {
+function readingsTable({ readings }, { label }) {
   if (!readings.length) return null;
   const given = (value, none) => (value === null ? text("td", "soft", none) : text("td", "value", shownValue(value)));
   return table({
     className: "readings",
     caption: "What was read, and the gold answer it is compared with",
+    region: `Readings of ${label}`, // several models may stand beside each other
     plain: true,
     rows: readings,
     columns: [
