@@ -25,8 +25,6 @@ from medtasks_ext.cli.words import names_in, say, say_changed, say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.registry import registry
-from medtasks_ext.registry.row_labels import LEVELS
-from medtasks_ext.seed import SEED
 from medtasks_ext.studies.said import study
 
 if TYPE_CHECKING:
@@ -172,18 +170,14 @@ def difficulty(
     say_changed(folders)
     known = registry()
     graded = grade(folders, known, known.leaves_of(names_in(tasks)))
-    written, rows = list[Path](), list[dict[str, Any]]()
-    for levels in graded:
-        written.append(Path(out) / f"{levels['task']}.json")
-        write_json(written[-1], levels)
-        counts = {str(name): levels["counts"].get(name, 0) for name in LEVELS}
-        rows.append({**levels, "questions": len(levels["questions"]), **counts})
+    files = [out_folder(out) / f"{levels['task']}.json" for levels in graded]
+    for file, levels in zip(files, graded, strict=True):
+        write_json(file, levels)
+    rows = [{**levels, "questions": len(levels["questions"]), **levels["counts"]} for levels in graded]
     sample = any(levels["origin"] == "sample" for levels in graded)
     show_tables(study("difficulty")["tables"], {"rows": rows}, sample=sample)
-    if len(folders) != (panel := study("difficulty")["panel"]):
-        typer.echo(f"the paper's panel has {panel} models; easy: all are right, medium: all but one")
-    typer.echo("\n".join(map(str, written)))
-    say_next(f"medtasks study sample {written[0]} --size 300 -o samples.json")
+    typer.echo("\n".join(map(str, files)))
+    say_next(f"medtasks study sample {files[0]} --size 300 -o samples.json")
     return 0
 
 
@@ -239,9 +233,9 @@ def sample(
     files: Annotated[list[Path], typer.Argument(metavar="LEVELS...", help="Files of `study difficulty`.")],
     size: Annotated[int, typer.Option("-n", "--size", min=1, help="Questions to draw from each.")],
     ratio: Annotated[str, typer.Option(help="HARD:MEDIUM:EASY.")] = "3:5:2",
-    by: Annotated[str | None, typer.Option(help="Strata: this column, e.g. department.")] = None,
-    rows: Annotated[Path | None, typer.Option(help="File with columns id and --by.")] = None,
-    seed: Annotated[int, typer.Option(help="Decides which questions are drawn.")] = SEED,
+    by: Annotated[
+        str | None, typer.Option(help="Strata: `department`, of the rows, or a file of `study departments`.")
+    ] = None,
     out: Annotated[Path, out_option("List for --samples; keeps other tasks.")] = Path("samples.json"),
 ) -> int:
     """Draw a sample with a mix of difficulty levels.
@@ -252,35 +246,28 @@ def sample(
 
     Exit code 1: the mix is not met.
     """
-    from medtasks_ext.rows.files import read_rows
     from medtasks_ext.studies.difficulty import read_levels
     from medtasks_ext.studies.sample import draw, parse_ratio, strata_of
 
     shares, lists = parse_ratio(ratio), read_json(out) if out.is_file() else {}
-    graded, reports, met, drawn = [read_levels(path) for path in files], {}, True, []
+    graded, drawn = [read_levels(path) for path in files], list[dict[str, Any]]()
     for levels in graded:
-        of, task = {row["id"]: row["level"] for row in levels["questions"]}, levels["task"]
-        strata = strata_of(levels, read_rows(rows) if rows else None, by) if by else dict.fromkeys(of, "")
-        ids, report = draw(of, strata, size, shares, seed)
+        of = {row["id"]: row["level"] for row in levels["questions"]}
+        strata = strata_of(levels, by) if by else None
+        ids, frame = draw(of, strata, size, shares)
         # in the order of the documents: lm-eval pairs the list with them one by one
-        chosen = [place for row in levels["questions"] if row["id"] in {*ids} for place in row["documents"]]
+        chosen = [place for row in levels["questions"] if row["id"] in ids for place in row["documents"]]
         lists.update(dict.fromkeys(levels["same_documents"], sorted(chosen)))
-        about = {"size": size, "ratio": ratio, "by": by, "seed": seed, "rows_hash": levels["rows_hash"]}
-        reports[task] = {**about, **report, "ids": ids}
-        short = [row for row in report["strata"] if by and row["drawn"] != row["wanted"]]
-        drawn += [{"task": task, "of": by, "name": row["stratum"], **row} for row in short]
-        drawn += [{"task": task, "of": "level", "name": row["level"], **row} for row in report["levels"]]
-        met &= all(row["drawn"] == row["wanted"] for row in report["levels"])
+        drawn += [{"task": levels["task"], **row} for row in frame]
+    met = all(row["drawn"] == row["wanted"] for row in drawn if row["of"] == "level")
     write_json(out, lists)
-    write_json(about_file := out.with_suffix(".report.json"), reports)
     synthetic = any(levels["origin"] == "sample" for levels in graded)
     show_tables(study("sample")["tables"], {"drawn": drawn}, sample=synthetic)
-    typer.echo(f"{out}: for --samples; {about_file}: what was aimed at and drawn")
+    typer.echo(f"{out}: for --samples")
     if not met:
         typer.echo("not met: the pool has too few of a level; other levels make up the size")
-    say_next(
-        f"medtasks run {','.join(reports)} --samples {out} --model vllm --model_args pretrained=ORG/MODEL"
-    )
+    names = ",".join(levels["task"] for levels in graded)
+    say_next(f"medtasks run {names} --samples {out} --model vllm --model_args pretrained=ORG/MODEL")
     return int(not met)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -80,13 +79,7 @@ def labelled(
         "questions": [{"id": name, DEPARTMENT: names} for name, names in named.items()],
         "missing": [case.document for case in task.cases if case.document not in named],
     }
-    known = departments()
-    said_of = [{known.whole_of[name] for name in names} for names in named.values()]
-    counts = Counter({whole: sum(whole in one for one in said_of) for whole in known.whole_of.values()})
-    row = {"task": task.name, "questions": len(task.cases), "labelled": len(named)}
-    row["without"] = counts.pop(known.none or "", 0)
-    frequent = ", ".join(f"{name} {n:,}" for name, n in counts.most_common(3) if n)
-    return labels, {**row, "frequent": frequent}
+    return labels, {"task": task.name, "questions": len(task.cases), "labelled": len(named)}
 
 
 def people_of(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +27,7 @@ SCHEMA = 1
 def level_of(values: Sequence[float], *, judged: bool) -> tuple[str, float]:
     """Level and value of a question that the panel's models answer with these scores, 0-1.
 
-    Right or wrong: 5 of 5 right is easy, 4 medium, fewer hard; of another panel all, all but one, fewer.
+    Right or wrong: all right is easy (the paper's panel has five models), all but one medium, fewer hard.
     Judged: by the mean, rounded, since sums of floats miss 0.7 by 1e-16.
     """
     rule = study("difficulty")
@@ -66,8 +65,8 @@ def _graded(name: str, runs: Sequence[RunResults], registry: Registry) -> dict[s
     questions = []
     for question, (places, _, department) in by_run[0].items():
         level, value = level_of([scores[question][1] for scores in by_run], judged=method == "judged")
-        row = {"id": question, "documents": places, "level": level, "value": value}
-        questions.append({**row, "department": department})
+        of = {"id": question, "documents": places, "department": department}
+        questions.append({**of, "level": level, "value": value})
     loaded = runs[0].tasks[name]["loaded"]
     # rows that are held out as shots are missing among the documents; where the source has a pool, none are
     pooled = loaded["n_fewshot"] > 0
@@ -81,7 +80,7 @@ def _graded(name: str, runs: Sequence[RunResults], registry: Registry) -> dict[s
         "origin": loaded["origin"],
         "same_documents": [name] if loaded["n_held_out"] else [dataset.task(item) for item in own],
         "questions": questions,
-        "counts": Counter(dict.fromkeys(LEVELS, 0)) + Counter(row["level"] for row in questions),
+        "counts": {level: sum(row["level"] == level for row in questions) for level in LEVELS},
     }
 
 

@@ -7,25 +7,25 @@ comes first, then the strata's shares of the pool, then as few swaps as possible
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import read_json
 from medtasks_ext.registry.row_labels import LEVELS
-from medtasks_ext.seed import random_rank
+from medtasks_ext.seed import SEED, random_rank
+from medtasks_ext.studies.departments import DEPARTMENT
 
 
 def parse_ratio(text: str) -> list[Fraction]:
     """`3:5:2` -> shares of hard, medium and easy."""
-    try:
-        parts = [Fraction(part.strip()) for part in text.split(":")]
-        if len(parts) == len(LEVELS) and min(parts) >= 0 and any(parts):
-            return parts
-    except (ValueError, ZeroDivisionError):
-        pass
+    if re.fullmatch(r"\d+:\d+:\d+", text) and any(parts := [Fraction(part) for part in text.split(":")]):
+        return parts
     raise MedtasksError(f"{text!r} is no ratio", where="--ratio", remedy="write HARD:MEDIUM:EASY: 3:5:2")
 
 
@@ -51,18 +51,22 @@ def feasible(n: int, ratio: Sequence[Fraction], pool: Sequence[int]) -> list[int
 
 
 def draw(
-    levels: Mapping[str, str], strata: Mapping[str, str], size: int, ratio: Sequence[Fraction], seed: int
-) -> tuple[list[str], dict[str, list[dict[str, Any]]]]:
-    """Ids of drawn questions, sorted; what was in the pool, wanted and drawn, by level and stratum.
+    levels: Mapping[str, str],
+    strata: Mapping[str, str] | None,
+    size: int,
+    ratio: Sequence[Fraction],
+    seed: int = SEED,
+) -> tuple[set[str], list[dict[str, Any]]]:
+    """Questions that are drawn; how many were in the pool, wanted and drawn, of each level and stratum.
 
-    Args:
-        levels, strata: question -> its level, its stratum.
+    `levels`, `strata`: question -> its level, its stratum.
     """
     from scipy.optimize import LinearConstraint, milp
 
-    names = sorted({strata[name] for name in levels})
+    of_one = strata or dict.fromkeys(levels, "")
+    names = sorted({of_one[name] for name in levels})
     order = sorted(levels, key=lambda name: random_rank(seed, name))
-    places = {name: (names.index(strata[name]), LEVELS.index(levels[name])) for name in order}
+    places = {name: (names.index(of_one[name]), LEVELS.index(levels[name])) for name in order}
     pool = np.zeros((len(names), len(LEVELS)), dtype=int)
     np.add.at(pool, tuple(zip(*places.values(), strict=True)), 1)
     enough = int(pool.sum(axis=0) @ [share > 0 for share in ratio])
@@ -82,31 +86,28 @@ def draw(
     bounds = (0, np.concatenate([first.ravel(), (pool - first).ravel(), np.full(s, np.inf)]))
     solved = milp(cost, constraints=limits, integrality=np.ones_like(cost), bounds=bounds)
     drawn = np.rint(solved.x[: 2 * s * k]).astype(int).reshape(2, s, k).sum(axis=0)
-    left, chosen = drawn.copy(), []
+    left, chosen = drawn.copy(), set[str]()
     for name, place in places.items():  # the first of each cell: swaps add what comes next in this order
         if left[place]:
             left[place] -= 1
-            chosen.append(name)
-
-    def table(name: str, values: Sequence[str], aim: list[int], axis: int) -> list[dict[str, Any]]:
-        parts = zip(values, pool.sum(axis).tolist(), aim, drawn.sum(axis).tolist(), strict=True)
-        return [dict(zip((name, "pool", "wanted", "drawn"), row, strict=True)) for row in parts]
-
-    of = {"levels": table("level", LEVELS, apportioned(size, ratio), 0)}
-    return sorted(chosen), {**of, "strata": table("stratum", names, coverage, 1)}
+            chosen.add(name)
+    frame, sides = [], [("level", LEVELS, apportioned(size, ratio)), (DEPARTMENT, names, coverage)]
+    for axis, (of, named, aim) in enumerate(sides if strata else sides[:1]):
+        figures = zip(named, pool.sum(axis).tolist(), aim, drawn.sum(axis).tolist(), strict=True)
+        frame += [{"of": of, "name": a, "pool": b, "wanted": c, "drawn": d} for a, b, c, d in figures]
+    return chosen, frame
 
 
-def strata_of(
-    levels: Mapping[str, Any], rows: Sequence[Mapping[str, Any]] | None, column: str
-) -> dict[str, str]:
-    """Question -> stratum: the first value of a column of rows with ids, or of the questions themselves."""
-    found = {}
-    for row in levels["questions"] if rows is None else rows:
-        values = row[column] if isinstance(row.get(column), list) else [row.get(column)]
-        found[str(row.get("id"))] = next((str(one) for one in values if one not in (None, "")), "(none)")
+def strata_of(levels: Mapping[str, Any], by: str) -> dict[str, str]:
+    """Question -> its first department: of the rows (`department`), or of a file of `study departments`."""
+    named = levels if by == DEPARTMENT else read_json(Path(by))
+    try:
+        found = {row["id"]: (row[DEPARTMENT] or ["(none)"])[0] for row in named["questions"]}
+    except (KeyError, TypeError):
+        found = {}
     missing = sum(row["id"] not in found for row in levels["questions"])
     if missing or set(found.values()) == {"(none)"}:
-        what = f"{missing} of its questions have no row" if missing else f"no {column} is known of it"
-        remedy = "name a file with the columns id and --by: --rows FILE"
+        what = f"{missing} of its questions have no row" if missing else "its rows name no departments"
+        remedy = "name a file of `medtasks study departments`: --by FILE"
         raise MedtasksError(what, where=levels["task"], remedy=remedy)
     return found

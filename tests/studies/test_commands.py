@@ -205,13 +205,21 @@ def levels(medtasks, exam, panel, tmp_path) -> Path:
     return tmp_path / "levels" / f"{TASK}.json"
 
 
+def drawn(outcome, of: str) -> dict[str, tuple[int, ...]]:
+    """Name -> questions in the pool, wanted and drawn, as the table says them."""
+    lines = [line.split() for line in outcome.out.splitlines() if TASK in line and line.split()[0] == TASK]
+    return {line[2]: tuple(map(int, line[3:])) for line in lines if line[1] == of}
+
+
 def test_the_list_is_taken_by_a_run_and_holds_all_trials(medtasks, levels, tmp_path):
     outcome = medtasks("study", "sample", levels, "-n", "8", "--ratio", "2:1:1")
     assert outcome.code == 0, outcome.text
     lists = json.loads((tmp_path / "samples.json").read_text())
     assert set(lists) == {TASK, f"{TASK}_cot", f"{TASK}_5shot"}
-    report = json.loads((tmp_path / "samples.report.json").read_text())[TASK]
-    assert [row["drawn"] for row in report["levels"]] == [4, 2, 2]
+    assert drawn(outcome, "level") == {"hard": (4, 4, 4), "medium": (4, 2, 2), "easy": (4, 2, 2)}
+    ids = {
+        row["id"] for row in json.loads(levels.read_text())["questions"] if row["documents"][0] in lists[TASK]
+    }
     for name in lists:
         done = medtasks(
             "run", "--model", "oracle", "--tasks", name, "--samples", "samples.json", "--output_path", name
@@ -219,28 +227,30 @@ def test_the_list_is_taken_by_a_run_and_holds_all_trials(medtasks, levels, tmp_p
         assert done.code == 0, done.text
         docs = [json.loads(line)["doc"] for line in (tmp_path / name / f"samples_{name}.jsonl").open()]
         asked = sorted((doc["item"], doc["trial"]) for doc in docs)
-        assert asked == sorted((item, trial) for item in report["ids"] for trial in range(3))
+        assert asked == sorted((item, trial) for item in ids for trial in range(3))
         assert json.loads((tmp_path / name / "tasks" / f"{name}.json").read_text())["metrics"]["score"] == 1
 
 
-def test_strata_of_another_file_keep_their_share_of_the_pool(medtasks, levels, tmp_path):
-    rows = [{"id": f"q{n}", "risk": ["high", "low"] if n < 4 else ""} for n in range(12)]
-    write_jsonl(tmp_path / "risk.jsonl", rows)
-    call = ("study", "sample", levels, "-n", "6", "--ratio", "1:1:1", "--by", "risk", "--rows", "risk.jsonl")
-    assert medtasks(*call).code == 0
-    strata = json.loads((tmp_path / "samples.report.json").read_text())[TASK]["strata"]
-    assert {row["stratum"]: (row["pool"], row["drawn"]) for row in strata} == {
-        "(none)": (8, 4),
-        "high": (4, 2),
-    }
+def test_strata_of_rows_and_of_labels_keep_their_share_of_the_pool(medtasks, levels, tmp_path):
+    labels = [{"id": f"q{n}", "department": ["Cardiology", "Oncology"] if n < 4 else []} for n in range(12)]
+    (tmp_path / "labels.json").write_text(json.dumps({"questions": labels}))
+    call = ("study", "sample", levels, "-n", "6", "--ratio", "1:1:1", "--by")
+    outcome = medtasks(*call, "labels.json")
+    assert outcome.code == 0
+    assert drawn(outcome, "department") == {"(none)": (8, 4, 4), "Cardiology": (4, 2, 2)}
+    refused = medtasks(*call, "department")
+    assert refused.code == 2 and "its rows name no departments" in refused.err
+    content = json.loads(levels.read_text())
+    levels.write_text(json.dumps({**content, "questions": [{**labels[int(row["id"][1:])], **{
+        name: row[name] for name in ("documents", "level")}} for row in content["questions"]]}))  # fmt: skip
+    assert drawn(medtasks(*call, "department"), "department") == drawn(outcome, "department")
 
 
 def test_a_mix_that_the_pool_has_not_is_drawn_as_far_as_it_goes_and_said(medtasks, levels, tmp_path):
     outcome = medtasks("study", "sample", levels, "-n", "10")
     assert outcome.code == 1
     assert "not met: the pool has too few of a level" in outcome.out
-    drawn = json.loads((tmp_path / "samples.report.json").read_text())[TASK]["levels"]
-    assert [row["drawn"] for row in drawn] == [4, 4, 2]
+    assert drawn(outcome, "level") == {"hard": (4, 3, 4), "medium": (4, 5, 4), "easy": (4, 2, 2)}
 
 
 def test_a_list_keeps_the_tasks_that_are_in_it(medtasks, levels, tmp_path):
@@ -254,13 +264,14 @@ def test_a_list_keeps_the_tasks_that_are_in_it(medtasks, levels, tmp_path):
     [
         (("-n", "13"), "--size: 13 questions cannot be drawn: the pool has 12"),
         (("-n", "5", "--ratio", "3:5"), "--ratio: '3:5' is no ratio"),
-        (("-n", "5", "--by", "colour"), "no colour is known of it"),
-        (("-n", "5", "--by", "risk", "--rows", "few.jsonl"), "11 of its questions have no row"),
-        (("-n", "5", "--by", "risk", "--rows", "none.jsonl"), "none.jsonl"),
+        (("-n", "5", "--by", "few.json"), "11 of its questions have no row"),
+        (("-n", "5", "--by", "samples.csv"), "12 of its questions have no row"),
+        (("-n", "5", "--by", "none.json"), "none.json"),
     ],
 )
 def test_what_cannot_be_drawn_is_one_message(medtasks, levels, tmp_path, arguments, message):
-    write_jsonl(tmp_path / "few.jsonl", [{"id": "q0", "risk": "high"}])
+    (tmp_path / "samples.csv").write_text("[]")
+    (tmp_path / "few.json").write_text('{"questions": [{"id": "q0", "department": []}]}')
     outcome = medtasks("study", "sample", levels, *arguments)
     assert outcome.code == 2 and message in outcome.err and "→" in outcome.err
     assert not (tmp_path / "samples.json").exists()
