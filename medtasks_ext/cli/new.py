@@ -24,8 +24,7 @@ _Map = typer.Option(
 
 
 def new(
-    id: Annotated[str | None, typer.Option(help="DATASET, or SUITE_DATASET.")] = None,
-    suite: Annotated[str | None, typer.Option(help="Suite that the dataset joins.")] = None,
+    id: Annotated[str | None, typer.Option(help="SUITE_DATASET.")] = None,
     kind: Annotated[str | None, typer.Option(help="Answer kind (docs/keys.md).")] = None,
     language: Annotated[str | None, typer.Option(help="Of the documents: en, zh, …")] = None,
     task_type: Annotated[str | None, typer.Option(help="What is done with a document.")] = None,
@@ -56,7 +55,7 @@ def new(
         "specialties": names_in(specialties) or [""],
         "access": access or "", "axes": pairs(axis, "--axis", "NAME=VALUE"),
     }  # fmt: skip
-    joined = suite_of(tasks, said["id"], suite)
+    joined = suite_of(tasks, said["id"])
     template = template_of(joined, kind)
     named = {ours: names_in(theirs) for ours, theirs in pairs(columns, "--map", "OURS=THEIRS").items()}
     if absent := [name for names in named.values() for name in names if rows and name not in rows[0]]:

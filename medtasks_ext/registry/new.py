@@ -7,6 +7,7 @@ import re
 import shutil
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ PLACEHOLDER = "TODO:"
 _ID = re.compile(r"[a-z0-9]+(_[a-z0-9]+)*")
 _OWN = (
     "work in a clone of the repository, or in a folder of your own: mkdir my_tasks; "
-    f"export MEDTASKS_TASKS=my_tasks; and add --suite {NO_SUITE}"
+    f"export MEDTASKS_TASKS=my_tasks; and --id {NO_SUITE}_NAME"
 )
 _TEMPLATES = Path(__file__).with_name("templates")
 #: What a task file begins with, for answers of one kind, and one way to score them: `kind`; `about`, what an
@@ -88,18 +89,15 @@ def of_columns(template: Template, named: Mapping[str, Sequence[str]]) -> Templa
     return {**template, "block": f"{written}\nprompt:{rest}", "rows": rows}
 
 
-def suite_of(tasks: Registry, name: str, named: str | None) -> Suite:
-    """The suite that the name of a dataset begins with, else the one that is named."""
-    if NO_SUITE in (named, name.partition("_")[0]):
+def suite_of(tasks: Registry, name: str) -> Suite:
+    """The suite that the name of a dataset begins with."""
+    if name.startswith(f"{NO_SUITE}_"):
         _home(tasks)
-    begun = max((suite for suite in tasks.suites if name.startswith(f"{suite}_")), key=len, default=None)
-    if begun and named and begun != named:
-        what = f"{name!r} begins with {begun}_"
-        raise MedtasksError(what, where=f"--suite {named}", remedy="leave one out")
-    if (suite := begun or named) in tasks.suites:
+    suite = max((suite for suite in tasks.suites if name.startswith(f"{suite}_")), key=len, default=None)
+    if suite:
         return tasks.suites[suite]
-    what = f"no suite {suite!r}{near(suite, tasks.suites)}" if suite else "a dataset needs a suite"
-    raise MedtasksError(what, where="--suite", remedy=f"name one of: {', '.join(tasks.suites)}")
+    what = f"{name!r} begins with no suite{near(name.partition('_')[0], tasks.suites)}"
+    raise MedtasksError(what, where="--id", remedy=f"SUITE_NAME, of one of: {', '.join(tasks.suites)}")
 
 
 # ---------------------------------------------------------------------- the files
@@ -139,7 +137,7 @@ def write(tasks: Registry, suite: Suite, said: Mapping[str, Any], template: Temp
 
 
 def _home(tasks: Registry) -> Path:
-    where = f"--suite {NO_SUITE}"
+    where = f"--id {NO_SUITE}_NAME"
     if not (folders := writable(tasks.own)):
         raise MedtasksError("no folder of your own is named", where=where, remedy=_OWN)
     for folder in folders:
@@ -156,20 +154,18 @@ def _check_name(tasks: Registry, task: str, name: str, folder: Path) -> None:
         raise MedtasksError(f"{name!r} is no name of a dataset", where="--id", remedy=remedy)
     if folder.exists():
         raise MedtasksError("there is such a folder", where=folder, remedy="choose another --id, or edit it")
-    for whole in (task + suffix for suffix in SUFFIX.values()):
-        for what, names in (("task", tasks.tasks), ("group", tasks.groups)):
-            if whole in names:
-                what = f"{whole!r} is the name of a {what}"
-                raise MedtasksError(what, where="--id", remedy="choose another name")
+    taken = [whole for suffix in SUFFIX.values() if (whole := task + suffix) in {*tasks.tasks, *tasks.groups}]
+    if taken:
+        what = f"{taken[0]!r} is the name of a task or group"
+        raise MedtasksError(what, where="--id", remedy="choose another name")
 
 
 def _files(suite: Suite, name: str, template: Template, said: Mapping[str, Any]) -> dict[str, str]:
     made = Environment(loader=FileSystemLoader(_TEMPLATES), trim_blocks=True, keep_trailing_newline=True)
-    made.filters["scalar"] = _scalar
-    language, rows = said["language"], template["rows"]
+    language = said["language"]
     facts = {
-        **{"suite": suite, "name": name, "said": said, "axes": said["axes"]},
-        **{"block": template["block"], "oracle_max": template.get("oracle_max"), "task_class": TASK_CLASS},
+        **template,
+        **{"suite": suite, "name": name, "said": said, "task_class": TASK_CLASS},
         # places for strategy lines where those of the suite would be in English
         "has_lines": language == "en" or bool({language, "en"} & suite.strategy_lines.keys()),
         "is_open": template["kind"] in OPEN_KINDS,
@@ -178,13 +174,8 @@ def _files(suite: Suite, name: str, template: Template, said: Mapping[str, Any])
         file: made.get_template(f"{Path(file).stem}.jinja").render(facts) for file in (TASK_FILE, CARD_FILE)
     }
     lines = []
-    for number in range(11):  # five examples, six rows to ask
-        split, place = ("fewshot", number) if number < 5 else ("test", number - 5)
-        row = {"_split": split, "id": f"{split[0]}{place + 1}", **rows[number % len(rows)]}
-        lines.append(json.dumps(row, ensure_ascii=False).replace("{n}", str(number + 1)) + "\n")
+    for number, row in zip(range(1, 12), cycle(template["rows"]), strict=False):
+        split = "fewshot" if number < 6 else "test"  # five examples, six rows to ask
+        line = json.dumps({"_split": split, "id": f"{split[0]}{number}", **row}, ensure_ascii=False)
+        lines.append(line.replace("{n}", str(number)) + "\n")
     return {**files, "sample.jsonl": "".join(lines)}
-
-
-def _scalar(value: Any) -> str:
-    text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=1_000, sort_keys=False)
-    return text.removesuffix("\n").removesuffix("\n...")

@@ -35,8 +35,7 @@ def first_facts(suite, name: str) -> dict:
 
 
 FLAGS = {
-    "id": "falls_clinic",
-    "suite": "medhelm",
+    "id": "medhelm_falls_clinic",
     "kind": "exact_letter",
     "language": "en",
     "task-type": "text_classification",
@@ -171,13 +170,12 @@ def test_languages_that_yaml_reads_as_something_else_are_quoted(medtasks, tree):
         ({"specialties": "general,cardio"}, "(did you mean cardiology?): general, cardiology"),
         ({"category": "admin"}, "'admin' is no value of category: clinical_decision_support"),
         ({"subcategory": "planning_treatments"}, "scheduling_resources_and_staff"),
-        ({"suite": "medhlm"}, "did you mean medhelm?"),
-        ({"suite": "", "id": "falls"}, "a dataset needs a suite"),
-        ({"suite": "bridge", "id": "medhelm_falls"}, "begins with medhelm_"),
-        ({"id": "Falls-Clinic"}, "use lower-case letters"),
-        ({"id": "falls_cot"}, "use lower-case letters"),
-        ({"id": "hospice_referral"}, "there is such a folder"),
-        ({"id": "admin"}, "'medhelm_admin' is the name of a group"),
+        ({"id": "medhlm_falls"}, "did you mean medhelm?"),
+        ({"id": "falls"}, "'falls' begins with no suite"),
+        ({"id": "medhelm_Falls-Clinic"}, "use lower-case letters"),
+        ({"id": "medhelm_falls_cot"}, "use lower-case letters"),
+        ({"id": "medhelm_hospice_referral"}, "there is such a folder"),
+        ({"id": "medhelm_admin"}, "'medhelm_admin' is the name of a task or group"),
         ({"dimension": "medru"}, "dimension"),
         ({"stage": ""}, "vocabulary of stages: triage_and_referral, initial_assessment"),
     ],
@@ -222,11 +220,11 @@ def test_the_tasks_of_an_installed_package_are_left_alone(medtasks, tmp_path, mo
     monkeypatch.setattr(module, "PACKAGE", tmp_path / "medtasks_ext")
     outcome = medtasks("new", *as_arguments(FLAGS))
     assert outcome.code == 2
-    assert "export MEDTASKS_TASKS=my_tasks" in outcome.err and "--suite own" in outcome.err
+    assert "export MEDTASKS_TASKS=my_tasks" in outcome.err and "--id own_NAME" in outcome.err
 
 
 OWN = (
-    "new", "--from", "rows.jsonl", "--suite", "own", "--id", "mine", "--access", "private", "--language",
+    "new", "--from", "rows.jsonl", "--id", "own_mine", "--access", "private", "--language",
     "it", "--task-type", "text_classification", "--document-types", "general_ehr_note", "--specialties",
     "general", "--stage", "research",
 )  # fmt: skip
