@@ -512,7 +512,7 @@ def test_a_key_that_is_refused_is_named_but_not_shown(run, jury, medtasks, serve
     [
         (("run", "--jury", "nobody"), "bundled: healthbench, healthbench_professional, local, medhelm"),
         (("nowhere", "--jury", "local"), "no such file"),
-        (("run", "--jury", "local", "--tasks", "medhelm_nn"), "no task, group or tag"),
+        (("run", "--jury", "local", "--tasks", "medhelm_nn"), "no task or group"),
         (("run", "--jury", "local", "--tasks", "medhelm_note"), "judged here: medhelm_qa"),
         (("run", "--jury", "local", "--ratings", "none.csv"), "no such file"),
         (("run",), "--jury"),

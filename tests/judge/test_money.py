@@ -155,12 +155,28 @@ def test_answers_of_a_call_that_knew_no_price_count_under_a_limit(medtasks, serv
     if not kept:
         (tmp_path / "run/samples_medhelm_medqa.jsonl").unlink()
     server.asked.clear()
-    # two answers cost 3 USD each; one request more may cost more than the 1 USD that is left
+    # two answers cost 3 USD each, also where their prompts are built anew; one request more may cost more
+    # than the 1 USD that is left
     done = medtasks(*flags, "--config", priced, "--limit", 4, "--max-cost", 7)
-    if kept:
-        assert done.code == 1 and "--max-cost is reached" in done.err and not server.asked, done.text
-    else:
-        assert "2 answers of earlier calls have no recorded cost" in done.err, done.text
+    assert done.code == 1 and "--max-cost is reached" in done.err and not server.asked, done.text
+    assert "no recorded cost" not in done.err
+
+
+def test_what_nobody_can_price_any_more_is_said(medtasks, server, tmp_path):
+    server.script = lambda asked, seen: Reply("A", usage={"prompt_tokens": 300, "completion_tokens": 2})
+    model = {"model": "local-chat-completions", "model_args": {
+        "model": "m", "base_url": f"{server.url}/chat/completions", "num_concurrent": 1}}  # fmt: skip
+    (tmp_path / "plain.yaml").write_text(yaml.safe_dump(model))
+    model["metadata"] = {"price": {"input": 1e-6, "output": 0}}
+    (tmp_path / "priced.yaml").write_text(yaml.safe_dump(model))
+    flags = ("--data", "sample", "--apply_chat_template", "--no-preflight", "--output_path", "run")
+    assert (
+        medtasks("run", "--tasks", "medhelm_medqa", *flags, "--config", "plain.yaml", "--limit", 2).code == 0
+    )
+    (tmp_path / "run/samples_medhelm_medqa.jsonl").unlink()
+    priced = ("--config", "priced.yaml", "--limit", 1, "--max-cost", 7)
+    done = medtasks("run", "--tasks", "medhelm_pubmedqa", *flags, *priced)
+    assert done.code == 0 and "2 answers of earlier calls have no recorded cost" in done.err, done.text
 
 
 @pytest.mark.parametrize(

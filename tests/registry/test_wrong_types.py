@@ -126,7 +126,7 @@ def fault(outcome: Any, place: Place) -> str:
         return f"code {outcome.code}: {said[-300:]}"
     if outcome.code == 2 and not any(name in said for name in (*FILES, "sample.jsonl", "own/mine")):
         return f"no file is named: {said[-300:]}"
-    if f"no task, group or tag named '{NAME}'" in said:
+    if f"no task or group named '{NAME}'" in said:
         return f"not named: {said[-300:]}"
     return ""
 

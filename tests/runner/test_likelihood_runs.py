@@ -128,7 +128,7 @@ def test_generated_answers_and_likelihoods_share_a_run_and_stand_apart(medtasks,
     [
         ("bridge_mediqa_2023_sum_b", "cannot be listed"),
         ("bridge_mednli_5shot", "leave the suffix out"),
-        ("bridge_mednlo", "no task, group or tag"),
+        ("bridge_mednlo", "no task or group"),
     ],
 )
 def test_what_cannot_be_asked_by_likelihood_is_one_message(medtasks, tasks, words):
