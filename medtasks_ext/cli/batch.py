@@ -30,7 +30,7 @@ which `vllm run-batch`, Ray Data and most providers take; `medtasks batch in` ta
 the flags and --config files of `medtasks run`. No server is asked, so no key is needed. Besides lm-eval's
 flags:
 
-  -o FILE             requests.jsonl by default
+  -o FILE             requests.jsonl by default; FILE-2 and on hold what is over 50,000 requests or 200 MB
   --strict            stop if the data of any task is missing
   --data ORIGIN, --drop-faulty  as for `medtasks run`
   --allow-host HOST   write gated or private text for a provider at this host, too
@@ -65,28 +65,27 @@ def out(context: typer.Context) -> int:
         raise MedtasksError(
             "no model is named, and every request names it", where="--model_args", remedy="add model=NAME"
         )
-    if (file := Path(own.o)).is_dir():
-        raise MedtasksError("is a folder", where=file, remedy="name a file")
+    if (file := Path(own.o)).exists():
+        raise MedtasksError("is there already", where=file, remedy="name another file: -o FILE")
     wanted = build_request(own, config)
     check_conversations(config, wanted.settings)
-    run = Run(output_folder(config), wanted.registry)
+    run, files = Run(output_folder(config), wanted.registry), dict[Path, int]()
     with working_in(run.folder, "medtasks batch out", private=wanted.private) as run.answers:
-        if not (waiting := open_run(run, wanted, config)):
-            say("nothing is left to ask")
-            return finish(run, len(wanted.missing))
-        model = create_model(config, asked=False).lm
-        waiting, settings = fitted(run, model, waiting, wanted)
-        for server in addresses(config.model_args.get("base_url") or getattr(model, "base_url", None))[:1]:
-            wanted.egress.check(server, [text_of(task) for task in waiting.values()])
-        written, tally = write_requests(run, model, waiting, settings, file)
-        code = 1 if tally.reasons or wanted.missing else 0
-        if not written:
-            file.unlink()
+        if waiting := open_run(run, wanted, config):
+            model = create_model(config, asked=False).lm
+            waiting, settings = fitted(run, model, waiting, wanted)
+            for server in addresses(config.model_args.get("base_url") or getattr(model, "base_url", None))[
+                :1
+            ]:
+                wanted.egress.check(server, [text_of(task) for task in waiting.values()])
+            files, tally = write_requests(run, model, waiting, settings, file)
+            for (_, reason), n in tally.reasons.items():
+                say(f"✗ {counted(n, 'request')} cannot be put: {reason}")
+        code = int(bool(wanted.missing or (waiting and tally.reasons)))
+        if not files:
             say("nothing is left to ask")
             return finish(run, len(wanted.missing)) or code
-    for (_, reason), n in tally.reasons.items():
-        say(f"✗ {counted(n, 'request')} cannot be put: {reason}")
-    typer.echo(f"{file}: {counted(written, 'request')} to {model.model}")
+    typer.echo("\n".join(f"{path}: {counted(n, 'request')} to {model.model}" for path, n in files.items()))
     typer.echo(f"next: medtasks batch in {shlex.quote(str(run.folder))} RESULTS.jsonl")
     return code
 

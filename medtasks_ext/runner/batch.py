@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 from medtasks_ext.atomic import atomic_file, check_regular
 from medtasks_ext.engines.api import after_thinking, payload, prepared, reader_of
@@ -27,7 +28,7 @@ from medtasks_ext.engines.replies import (
     text_answer,
 )
 from medtasks_ext.errors import MedtasksError, some
-from medtasks_ext.jsonfile import Json, JsonError, parse_json
+from medtasks_ext.jsonfile import JsonError, parse_json
 from medtasks_ext.runner.asking import RunAsker
 from medtasks_ext.runner.evaluate import Settings
 from medtasks_ext.runner.run import Run
@@ -37,6 +38,8 @@ from medtasks_ext.runs.manifest import TaskEntry, TaskState
 if TYPE_CHECKING:
     from medtasks_ext.harness import Task, TemplateAPI
 
+#: Requests and bytes of a file at most, as OpenAI's batch interface takes them.
+MOST_REQUESTS, MOST_BYTES = 50_000, 200_000_000
 _URLS: Mapping[Reader, str] = {chat_answer: "/v1/chat/completions", text_answer: "/v1/completions"}
 _ASKED = Server("the server of the batch", "the model of the batch", "the key of the batch")
 
@@ -63,8 +66,10 @@ class _Writer(Engine):
 
     window, sends = 1024, False
 
-    def __init__(self, file: IO[bytes], url: str, lm: TemplateAPI) -> None:
-        self._file, self._url, self._lm, self.written = file, url, lm, 0
+    def __init__(self, path: Path, files: ExitStack, url: str, lm: TemplateAPI) -> None:
+        self._path, self._files, self._url, self._lm = path, files, url, lm
+        self.written: dict[Path, int] = {}  # file -> its requests
+        self._file: IO[bytes]  # the last of them
 
     def prepare(self, request: Request) -> Request | Fault:
         return prepared(self._lm, request)
@@ -77,73 +82,54 @@ class _Writer(Engine):
                 continue
             body = payload(self._lm, request)
             line = {"custom_id": request.key, "method": "POST", "url": self._url, "body": body}
-            self._file.write(json.dumps(line, ensure_ascii=False).encode(errors="replace") + b"\n")
-            self.written += 1
+            self._write(json.dumps(line, ensure_ascii=False).encode(errors="replace") + b"\n")
             self.later(request)
+
+    def _write(self, line: bytes) -> None:
+        path = next(reversed(self.written), None)
+        if path is None or self.written[path] == MOST_REQUESTS or self._file.tell() + len(line) > MOST_BYTES:
+            path = self._path.with_stem(f"{self._path.stem}-{len(self.written) + 1}") if path else self._path
+            if path.exists():
+                raise MedtasksError("is there already", where=path, remedy="name another file: -o FILE")
+            self._file = self._files.enter_context(atomic_file(path))
+            self.written[path] = 0
+        self._file.write(line)
+        self.written[path] += 1
 
 
 def write_requests(
-    run: Run, lm: TemplateAPI, tasks: Mapping[str, Task], settings: Settings, file: Path
-) -> tuple[int, Tally]:
-    """Write the requests of all documents that have no answer yet; what cannot be put is counted."""
+    run: Run, lm: TemplateAPI, tasks: Mapping[str, Task], settings: Settings, path: Path
+) -> tuple[dict[Path, int], Tally]:
+    """Write the requests of all documents that have no answer yet: file -> how many; what cannot be put."""
     url, _ = interface_of(run.manifest.identity.model["model"])
     tally = Tally({name: len(run.places(task)) for name, task in tasks.items()})
-    with atomic_file(file) as lines:
-        engine = _Writer(lines, url, lm)
-        RunAsker(run, lm, engine, tasks, settings, tally).go()  # notes the questions before the file is there
+    with ExitStack() as files:
+        engine = _Writer(path, files, url, lm)
+        RunAsker(run, lm, engine, tasks, settings, tally).go()  # notes the questions before files are there
     return engine.written, tally
 
 
-def _results_in(path: Path, read: Reader) -> Iterator[tuple[str, Outcome] | str]:
-    """Id of a request and its outcome, or what is wrong with a line; status 200 is read as an answer."""
-    check_regular(path)
-    if not path.is_file():
-        raise MedtasksError("no such file", where=path, remedy="name a file of results")
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
-            try:
-                record = parse_json(line)
-            except JsonError:
-                yield f"line {number} is no JSON"
-                continue
-            if not isinstance(record, dict) or not isinstance(record.get("custom_id"), str):
-                yield f"line {number} has no custom_id"
-            elif "body" in record:
-                raise MedtasksError(
-                    "holds requests", where=path, remedy="give the file of results that was made of it"
-                )
-            elif (outcome := _outcome(record, read)) is None:
-                yield f"line {number} does not say what became of the request"
-            else:
-                yield record["custom_id"], outcome
-
-
-def _outcome(record: Json, read: Reader) -> Outcome | None:
-    response, error = record.get("response"), record.get("error")
-    if not isinstance(response, dict):
-        if not error:
-            return None
-        return Fault(FaultKind.ENGINE, f"the batch failed{error_message(_as_body(error), quote=False)}")
-    status = response.get("status_code", 200)
-    if type(status) is not int:
-        return None
-    if error or not 200 <= status < 300:
-        body = response.get("body") or _as_body(error)
-        if is_filtered(status, body):
-            return read(FILTERED, False)
-        return status_fault(status, body, _ASKED, quote=False)
-    outcome = read(response.get("body"), False)
+def _result(path: Path, line: bytes, read: Reader) -> tuple[str, Outcome]:
+    """Id of a request and its outcome; status 200 is read as an answer."""
+    record = parse_json(line)
+    if "body" in record:
+        remedy = "give the file of results that was made of it"
+        raise MedtasksError("holds requests", where=path, remedy=remedy)
+    key, response, error = record["custom_id"], record.get("response"), record.get("error")
+    # servers give the error as an object, the reply around it, or a text
+    said = error if isinstance(error, dict) and "error" in error else {"error": error}
+    if not response and error:
+        return key, Fault(FaultKind.ENGINE, f"the batch failed{error_message(said, quote=False)}")
+    status, body = response.get("status_code", 200), response.get("body")
+    if not error and 200 <= status < 300:
+        outcome = read(body, False)
+    elif is_filtered(status, body or said):
+        outcome = read(FILTERED, False)
+    else:
+        return key, status_fault(status, body or said, _ASKED, quote=False)
     name = response.get("request_id")
-    if isinstance(outcome, Answer) and isinstance(name, str):
-        return replace(outcome, request_id=name)
-    return outcome
-
-
-def _as_body(error: Any) -> Json:
-    """An error as a server's reply has it: servers give the object, the reply around it, or a text."""
-    return error if isinstance(error, dict) and "error" in error else {"error": error}
+    has_name = isinstance(outcome, Answer) and isinstance(name, str)
+    return key, replace(outcome, request_id=name) if has_name else outcome
 
 
 def take_results(run: Run, paths: Iterable[Path], say: Callable[[str], None]) -> bool:
@@ -151,36 +137,48 @@ def take_results(run: Run, paths: Iterable[Path], say: Callable[[str], None]) ->
     model = run.manifest.identity.model
     _, read = interface_of(model["model"])
     thinking = model["model_args"].get("think_end_token") if read is chat_answer else None
-    answers, sound, taken = run.answers, True, Counter[str]()
+    answers, sound, seen, taken = run.answers, True, set[str](), Counter[str]()
     waiting = [name for name in run.manifest.tasks if name in answers.asked and not run.is_done(name)]
-    asked = {name: {item.key: document for document, item in answers.asked[name].items()} for name in waiting}
-    whose = {key: name for name, keys in asked.items() for key in keys}
+    asked = {
+        item.key: (name, document, item.cut)
+        for name in waiting
+        for document, item in answers.asked[name].items()
+    }
     try:
         for path in paths:
-            new, there, unknown, broken = 0, 0, list[str](), list[str]()
-            for item in _results_in(path, read):
-                if isinstance(item, str):
-                    broken.append(item)
-                    continue
-                key, outcome = item
-                if key in answers or answers.faults.get(key) == outcome:
-                    there += 1
-                elif (name := whose.get(key)) is None:
-                    unknown.append(key)
-                else:
+            check_regular(path)
+            if not path.is_file():
+                raise MedtasksError("no such file", where=path, remedy="name a file of results")
+            counts, refused = Counter[bool](), dict[str, list[str]]()
+            with path.open("rb") as lines:
+                for number, line in enumerate(lines, start=1):
+                    if not line.strip():
+                        continue
+                    try:
+                        key, outcome = _result(path, line, read)
+                        known = key in answers or answers.faults.get(key) == outcome
+                    except (JsonError, KeyError, TypeError, ValueError, AttributeError):
+                        refused.setdefault("lines without a result", []).append(f"line {number}")
+                        continue
+                    if (twice := key in seen and isinstance(outcome, Answer)) or not (known or key in asked):
+                        what = "answers that came twice" if twice else "results of other requests"
+                        refused.setdefault(what, []).append(key)
+                        continue
+                    seen |= {key} if isinstance(outcome, Answer) else set()
+                    counts[known] += 1
+                    if known:
+                        continue
+                    name, document, cut = asked[key]
                     if isinstance(outcome, Answer):
                         outcome = replace(outcome, text=after_thinking(outcome.text, thinking))
                         taken[name] += 1
-                    document = asked[name][key]
-                    answers.put(key, outcome, name, document, {"cut": answers.asked[name][document].cut})
-                    new += 1
-            say(f"{path}: {new:,} new results, {there:,} stored before")
-            for what, lines in (("results of other requests", unknown), ("lines without a result", broken)):
-                if lines:
-                    sound = False
-                    say(f"✗ {path}: {len(lines):,} {what}: {some(lines)}")
+                    answers.put(key, outcome, name, document, {"cut": cut})
+            say(f"{path}: {counts[False]:,} new results, {counts[True]:,} stored before")
+            for what, of in refused.items():
+                sound = False
+                say(f"✗ {path}: {len(of):,} {what}: {some(of)}")
     finally:
-        entries = {name: _entry(run, asked[name], taken[name]) for name in waiting}
+        entries = {name: _entry(run, name, taken[name]) for name in waiting}
         for name, entry in entries.items():
             run.note(name, entry)
         run.save()
@@ -190,9 +188,9 @@ def take_results(run: Run, paths: Iterable[Path], say: Callable[[str], None]) ->
     return sound
 
 
-def _entry(run: Run, keys: Iterable[str], generated: int) -> TaskEntry:
+def _entry(run: Run, name: str, generated: int) -> TaskEntry:
     """What a task's outcomes make of it."""
-    left = [key for key in keys if key not in run.answers]
+    left = [item.key for item in run.answers.asked[name].values() if item.key not in run.answers]
     faults = [run.answers.faults[key] for key in left if key in run.answers.faults]
     state = TaskState.INCOMPLETE if left else TaskState.ANSWERED
     reasons = Counter(fault.in_words for fault in faults).most_common(1)

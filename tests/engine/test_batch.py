@@ -90,9 +90,9 @@ def answered(call, tiny, folder, written) -> str:
     """The results of what did not fit."""
     faults = [record["kind"] for record in stored(folder / "run") if record["outcome"] == "fault"]
     assert set(faults) == {"too_long"}
-    call(*REQUESTS)
-    assert len(lines(folder / "requests.jsonl")) == len(faults)
-    return run_batch(call, tiny, "requests.jsonl", 16384)
+    call(*REQUESTS, "-o", "rest.jsonl")
+    assert len(lines(folder / "rest.jsonl")) == len(faults)
+    return run_batch(call, tiny, "rest.jsonl", 16384)
 
 
 def test_what_did_not_fit_is_asked_in_a_second_file_and_the_run_is_scored(call, folder, written, answered):
@@ -105,7 +105,7 @@ def test_what_did_not_fit_is_asked_in_a_second_file_and_the_run_is_scored(call, 
         assert 0 < record["usage"]["completion"] <= LONGEST_ANSWER < record["usage"]["prompt"]
     scored = json.loads((folder / "run" / "results.json").read_text())["results"]
     assert set(scored) == set(TASKS)
-    assert "nothing is left to ask" in call(*REQUESTS)
+    assert "nothing is left to ask" in call(*REQUESTS, "-o", "none.jsonl")
 
 
 @pytest.mark.nightly
@@ -122,7 +122,7 @@ def test_the_program_of_the_page_asks_a_server_through_a_ray_cluster(call, tiny,
         call(sys.executable, program, f"{name}.jsonl", f"{name}.results.jsonl", server)
         said = call("medtasks", "batch", "in", name, f"{name}.results.jsonl")
         written = lines(folder / f"{name}.jsonl")
-        assert f"{name}.results.jsonl: {len(written)} new answers\n" in said
+        assert f"{name}.results.jsonl: {len(written)} new results" in said
         answers = stored(folder / name)
         assert {record["key"] for record in answers} == {line["custom_id"] for line in written}
         assert all(record["usage"]["completion"] > 0 for record in answers)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from medtasks_ext.run.store import Answers
+from medtasks_ext.runner import batch
 from tests.conftest import outcomes
 from tests.judge.server import Server
 from tests.runner.batch_provider import (
@@ -103,7 +104,10 @@ def test_no_server_is_asked_and_no_key_is_needed(medtasks, monkeypatch):
     closed = "model=m,base_url=http://127.0.0.1:9/v1/chat/completions"
     outcome = medtasks("batch", "out", *ASKED, *NAMED, "--model_args", closed, "--output_path", "a")
     assert outcome.code == 0, outcome.text
-    assert medtasks("batch", "out", *ASKED, "--config", "openai", "--output_path", "b").code == 0
+    assert (
+        medtasks("batch", "out", *ASKED, "--config", "openai", "--output_path", "b", "-o", "b.jsonl").code
+        == 0
+    )
 
 
 @pytest.mark.parametrize(
@@ -114,7 +118,7 @@ def test_no_server_is_asked_and_no_key_is_needed(medtasks, monkeypatch):
         (("--model", "nobody"), "nobody is not asked in batches"),
         (("--model", "local-chat-completions"), "no model is named"),
         ((*NAMED, "--use_cache", "x"), "--use_cache is not for `medtasks batch out`"),
-        ((*NAMED, "-o", "."), "is a folder"),
+        ((*NAMED, "-o", "."), "is there already"),
     ],
 )
 def test_what_cannot_be_written_is_said_before_anything_is(medtasks, tmp_path, more, message):
@@ -129,10 +133,31 @@ def test_a_model_of_conversations_needs_some(medtasks):
 
 
 def test_a_folder_that_waits_for_results_takes_no_other_settings(written, medtasks, tmp_path):
-    for command in ("batch out", "run"):
-        outcome = medtasks(*command.split(), *FLAGS, "--gen_kwargs", "temperature=1")
+    for command, more in (("batch out", ("-o", "other.jsonl")), ("run", ())):
+        outcome = medtasks(*command.split(), *FLAGS, "--gen_kwargs", "temperature=1", *more)
         assert outcome.code == 2 and "this folder holds a run with other settings" in outcome.err
     assert len(request_lines(tmp_path / "requests.jsonl")) == 52
+
+
+def test_a_file_is_never_overwritten_and_holds_no_more_than_a_provider_takes(medtasks, tmp_path, monkeypatch):
+    monkeypatch.setattr(batch, "MOST_REQUESTS", 20)
+    outcome = medtasks("batch", "out", *FLAGS)
+    assert outcome.code == 0 and "requests-3.jsonl: 12 requests to m" in outcome.out
+    names = ("requests.jsonl", "requests-2.jsonl", "requests-3.jsonl")
+    lines = [line for name in names for line in request_lines(tmp_path / name)]
+    assert len(lines) == 52 == len({line["custom_id"] for line in lines})
+    before = {name: (tmp_path / name).read_bytes() for name in names}
+    assert "requests.jsonl: is there already" in medtasks("batch", "out", *FLAGS).err
+    (tmp_path / "some-2.jsonl").write_text("mine")
+    outcome = medtasks("batch", "out", *FLAGS, "-o", "some.jsonl")
+    assert outcome.code == 2 and "some-2.jsonl: is there already" in outcome.err
+    assert (tmp_path / "some-2.jsonl").read_text() == "mine" and not (tmp_path / "some.jsonl").exists()
+    assert {name: (tmp_path / name).read_bytes() for name in names} == before
+    monkeypatch.setattr(batch, "MOST_BYTES", 10_000)
+    assert medtasks("batch", "out", *FLAGS, "-o", "small.jsonl").code == 0
+    files = list(tmp_path.glob("small*.jsonl"))
+    assert sum(len(request_lines(file)) for file in files) == 52 and len(files) > 3
+    assert all(file.stat().st_size <= 10_000 for file in files)
 
 
 # ---------------------------------------------------------------------- there and back
@@ -158,7 +183,8 @@ def test_results_in_any_order_and_several_files_give_what_an_unbroken_run_gives(
     )
     # hashed, and nothing left to ask
     assert medtasks("rescore", "run").code == 0
-    again = medtasks("batch", "out", *FLAGS)
+    again = medtasks("batch", "out", *FLAGS, "-o", "again.jsonl")
+    assert not (tmp_path / "again.jsonl").exists()
     assert again.code == 0 and "nothing is left to ask" in again.err and again.out == outcome.out
 
 
@@ -241,15 +267,20 @@ def test_a_run_and_files_share_a_folder(results, model, written, medtasks, tmp_p
 def test_lines_of_any_kind_are_named_and_faults_are_asked_again(results, written, medtasks, tmp_path):
     faults = [expired(written[0]), refused(written[1], 500, message="try later")]
     foreign = {**results[2], "custom_id": "0" * 32}
-    lines = [*map(json.dumps, [*faults, foreign, *results[2:]]), '{"custom_id": "cut', "[]", "{}"]
+    twice = {**results[3], "response": {**results[3]["response"], "body": results[4]["response"]["body"]}}
+    lines = [*map(json.dumps, [*faults, foreign, *results[2:], twice]), '{"custom_id": "cut', "[]", "{}"]
     (tmp_path / "results.jsonl").write_text("\n".join(lines))
     outcome = medtasks("batch", "in", "run", "results.jsonl")
     assert outcome.code == 1 and "results.jsonl: 52 new results" in outcome.err
+    assert "1 answers that came twice" in outcome.err
     assert "1 results of other requests" in outcome.err and "3 lines without a result" in outcome.err
     assert len(keys(tmp_path / "run")) == 50 and len(keys(tmp_path / "run", "fault")) == 2
     assert medtasks("batch", "out", *FLAGS, "-o", "again.jsonl").code == 0
     assert request_lines(tmp_path / "again.jsonl") == written[:2]
-    assert medtasks("batch", "in", "run", write_lines(tmp_path / "rest.jsonl", results[:2])).code == 0
+    # a request that failed was asked again: both files may be given
+    rest = write_lines(tmp_path / "rest.jsonl", results[:2])
+    both = medtasks("batch", "in", "run", write_lines(tmp_path / "faults.jsonl", faults), rest)
+    assert both.code == 0, both.text
     assert {entry["state"] for entry in state(tmp_path / "run").values()} == {"done"}
 
 
