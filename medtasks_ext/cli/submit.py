@@ -56,10 +56,8 @@ def submit(
         made, notes = write(Path(folders[0]), Path(out), registry(), facts)
         for note in notes:
             say(note)
-        typer.echo(
-            f"{out}: {counted(len(made.verdicts), 'task')}; no text, no ids, but in answers to open data"
-        )
-        typer.echo(f"trust: {levels_words(made.verdicts.values())}")
+        what = f"{counted(len(made.verdicts), 'task')}; no text, no ids, but in answers to open data"
+        typer.echo(f"{out}: {what}\ntrust: {levels_words(made.verdicts.values())}")
         say_next("read submission.json, commit the folder, open a pull request (docs/compare.md)")
         return 0
     code = 0
@@ -72,6 +70,4 @@ def submit(
             typer.echo(f"✓ {folder}: {levels_words(checked.verdicts.values())}")
             for reason in sorted({words for words in checked.verdicts.values() if ":" in words}):
                 typer.echo(f"  {reason}")
-    if not code:
-        say_next("commit the folder, open a pull request (docs/compare.md)")
     return code

@@ -114,11 +114,10 @@ def _answers(entry: Entry, tasks: Registry) -> Iterator[tuple[str, Sequence[Fina
         samples = {document_key(sample["doc"]): sample for sample in item.read_samples()}
         given = {key: final_answer(str(sample["resps"][0][0])) for key, sample in samples.items()}
         try:
-            here = {
-                document_key(one["doc"]): one for one in check.rebuilt(name, item.conditions, given, tasks)
-            }
+            made = check.rebuilt(name, item.conditions, given, tasks)
         except (MedtasksError, check.OtherDocumentsError):
             continue
+        here = {document_key(one["doc"]): one for one in made}
         sent = {key: "".join(text for _, text in _turns(one)) for key, one in samples.items()}
         otherwise = sum(any(text.strip() not in sent[key] for _, text in _turns(here[key])) for key in here)
         if otherwise <= sum(item.conditions.cut.get(key, 0) for key in ("inputs_cut", "shots_dropped")):
