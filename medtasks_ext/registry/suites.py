@@ -389,7 +389,8 @@ class Suite(Strict):
         for name, axis in self.axes.items():
             known = axis.known(given.get(axis.within) if axis.within else None)
             if name not in given:
-                yield f"{name}: missing key (an axis of {self.where})"
+                values = f": one of {', '.join(known)}" if known else ""
+                yield f"{name}: missing key (an axis of {self.where}){values}"
             elif given[name] not in known and known:  # nothing is known within a value that is wrong itself
                 yield (
                     f"{name}: {given[name]!r} is no value of {name}{near(given[name], known)}: "

@@ -19,7 +19,7 @@ from medtasks_ext.registry.metadata import Card, Metadata, TaskFacts
 from medtasks_ext.registry.tasks import TASK_KEYS
 from medtasks_ext.registry.yamlfile import read_mapping
 from medtasks_ext.rows.json_schema import card_schema, schema_text, task_schema
-from medtasks_ext.runner.validate import checks_of
+from medtasks_ext.runner.validate import RunFolder
 from medtasks_ext.task import OTHER_ROWS, OWN_KEYS
 from tests.conftest import declare_suites
 
@@ -128,7 +128,7 @@ def refused(root: Path, config: dict, card: dict | None = None) -> str:
     (folder / "card.yaml").unlink(missing_ok=True)
     if card is not None:
         (folder / "card.yaml").write_text(yaml.safe_dump(card), encoding="utf-8")
-    task_file, *_ = checks_of(Registry(root), Dataset(folder))
+    task_file, *_ = RunFolder(Registry(root), Dataset(folder)).checks()
     return "\n".join(task_file.problems)
 
 

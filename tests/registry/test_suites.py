@@ -163,7 +163,9 @@ def test_a_dataset_of_a_fifth_suite_is_started_with_its_axes(root, medtasks):
     }  # fmt: skip
     arguments = [part for name, value in given.items() for part in (f"--{name}", value)]
     outcome = medtasks("new", *arguments)
-    assert outcome.code == 2 and "ward: missing key (an axis of ward/suite.yaml)" in outcome.err
+    assert (
+        outcome.code == 2 and "ward: missing key (an axis of ward/suite.yaml): one of icu, er" in outcome.err
+    )
     outcome = medtasks("new", *arguments, "--axis", "ward=er", "--axis", "bed=monitored")
     assert outcome.code == 2 and "axes: bed: 'monitored' is no value of bed: waiting" in outcome.err
     medtasks.done("new", *arguments, "--axis", "ward=er", "--axis", "bed=waiting")
