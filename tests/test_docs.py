@@ -371,7 +371,7 @@ def test_a_file_of_a_run_stands_on_a_page():
     page = (ROOT / "docs" / "read_results.md").read_text(encoding="utf-8")
     part = page.partition("## What a run's folder holds")[2]
     files = re.findall(r"^RUN/([a-z_.]+)", runs.__doc__, flags=re.MULTILINE)
-    assert len({*files}) > 8
+    assert len({*files}) == 8
     assert [name for name in files if name.rstrip("_") not in part.lower()] == []
 
 
@@ -443,7 +443,7 @@ QUESTIONS = {
         "--language it",
     ),
     "How do I ask a task in other words?": ("docs/add_a_dataset.md#a-variant-of-a-task", "include"),
-    "What left my machine?": ("docs/safety.md#where-text-may-go", "sent.jsonl"),
+    "What left my machine?": ("docs/safety.md#where-text-may-go", "answers.jsonl"),
     "What do I tell the data protection officer?": (
         "docs/safety.md#for-a-data-protection-officer",
         "How are they deleted?",

@@ -49,8 +49,10 @@ def normalised(settings: Mapping[str, Any]) -> dict[str, Any]:
     """
     found = {name: _value(value) for name, value in settings.items() if name != "seed"}
     if "until" in found:
-        until = settings["until"]
-        found["until"] = sorted({until} if isinstance(until, str) else {str(text) for text in until or ()})
+        until = settings["until"] or ()
+        found["until"] = sorted(
+            {str(text) for text in (until if isinstance(until, list | tuple) else [until])}
+        )
     if not found.get("temperature"):
         found = {name: value for name, value in found.items() if name not in ("temperature", "do_sample")} | (
             {"do_sample": True} if found.get("do_sample") and found.get("temperature") is None else {}

@@ -73,7 +73,7 @@ def _page(key: Mapping[str, Any], form: str, rows: Mapping[str, Any]) -> str:
 
 
 def read_key(path: Path) -> dict[str, Any]:
-    key = read_json(path) if path.is_file() else None
+    key = read_json(path)
     if not isinstance(key, dict) or key.get("kind") not in EXPERTS or not {"export", "forms"} <= set(key):
         remedy = "use the key.json that `medtasks human export` wrote"
         raise MedtasksError("is not the key of an export", where=path, remedy=remedy)
