@@ -14,7 +14,6 @@ from medtasks_ext.cli.studies import show_tables
 from medtasks_ext.cli.words import names_in, say, say_changed, say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
-from medtasks_ext.seed import SEED
 
 PANEL = "Judges"
 app = command_app()
@@ -45,7 +44,6 @@ def export(
     tasks: Annotated[str | None, typer.Option(help="What of the runs: tasks or groups.")] = None,
     documents: Annotated[int, typer.Option("-n", "--documents", min=1, help="Documents per task.")] = 100,
     experts: Annotated[int | None, typer.Option(min=1, max=99, help="By default as in the paper.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the draw, the orders and the sides.")] = SEED,
 ) -> None:
     """Write the forms of experts.
 
@@ -54,12 +52,13 @@ def export(
     Example: medtasks human export runs/MODEL runs/GPT4 --tasks clinicbench_patient_education -o forms
     """
     quiet()
-    from medtasks_ext.studies.forms.export import EXPERTS, KINDS, Wanted
+    from medtasks_ext.studies.forms.export import KINDS, Wanted
     from medtasks_ext.studies.forms.sheet import write_forms
+    from medtasks_ext.studies.said import study
 
     if kind not in KINDS:
         raise MedtasksError(f"no kind {kind!r}", where="--kind", remedy=f"use {', '.join(KINDS)}")
-    of_runs, n = kind in ("pairwise", "likert"), experts or EXPERTS[kind]
+    of_runs, n = kind in ("pairwise", "likert"), experts or study(f"forms/kinds/{kind}")["experts"]
     if of_runs != bool(tasks) or (kind in ("points", "survey") and len(sources) > 1):
         what = "--tasks names what of runs is shown" if of_runs or tasks else "takes one source"
         remedy = "`medtasks human export --help` says what each kind takes"
@@ -67,7 +66,7 @@ def export(
     names = registry().leaves_of(names_in(",".join(sources) if kind == "review" else tasks))
     if of_runs:
         say_changed(map(Path, sources))
-    made = KINDS[kind](Wanted(sources, names, registry(), documents, n, seed))
+    made = KINDS[kind](Wanted(sources, names, registry(), documents, n))
     with private_files(True):  # forms quote answers and rows, and the key undoes the blinding
         *pages, key = write_forms(made, kind, Path(out))
     typer.echo("\n".join(f"wrote {path}" for path in pages))

@@ -19,6 +19,7 @@ from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.prompts.load import load_documents
 from medtasks_ext.runner.run import Run
+from medtasks_ext.seed import SEED
 from medtasks_ext.studies.judge_data import read_cases
 from medtasks_ext.studies.said import study
 
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
 
 Item = dict[str, Any]
-#: Experts of a kind, by default. ClinicBench: three; MedHELM and MLB: two for each answer or item.
-EXPERTS = {"pairwise": 3, "points": 1, "likert": 2, "review": 2, "survey": 1}
 
 
 class Wanted(NamedTuple):
@@ -36,7 +35,6 @@ class Wanted(NamedTuple):
     registry: Registry
     n: int  # documents of a task
     experts: int
-    seed: int
 
 
 def clean(text: str) -> str:
@@ -53,7 +51,7 @@ def _shuffled(pages: Sequence[Any], wanted: Wanted) -> dict[str, tuple[list[Any]
     """Expert -> the pages in an order of that expert alone, and the chance that goes on from there."""
     drawn = {}
     for number in range(1, wanted.experts + 1):
-        order, chance = list(pages), Random(f"{wanted.seed} expert {number}")
+        order, chance = list(pages), Random(f"{SEED} expert {number}")
         chance.shuffle(order)
         drawn[f"expert_{number}"] = order, chance
     return drawn
@@ -66,7 +64,7 @@ def _forms(pages: Sequence[list[Item]], wanted: Wanted, last: Sequence[Item] = (
 
 def _drawn(names: Iterable[str], wanted: Wanted, task: str) -> list[str]:
     known = sorted(names)
-    return sorted(Random(f"{wanted.seed} {task}").sample(known, min(wanted.n, len(known))))
+    return sorted(Random(f"{SEED} {task}").sample(known, min(wanted.n, len(known))))
 
 
 def _language(wanted: Wanted, tasks: Iterable[str]) -> str:
@@ -158,14 +156,10 @@ def likert(wanted: Wanted) -> Item:
             about = {"task": name, "unit": f"{run.folder}\t{case.document}", "response": response_hash(case)}
             texts = {"question": clean(case.texts["question"]), "answer": clean(case.texts["response"])}
             pages.append([])
+            page = {"page": f"{name} {about['unit']}", "texts": texts, "options": {one: one for one in scale}}
             for axis, question in rubric.judging.axes.items():
-                row = {
-                    "page": f"{name} {about['unit']}",
-                    "about": {**about, "criterion": axis},
-                    "texts": texts,
-                }
                 asks = {"label": axis.capitalize(), "help": f"{' '.join(question.split())}\n{words}"}
-                pages[-1].append({**row, **asks, "options": dict(zip(scale, scale, strict=True))})
+                pages[-1].append({**page, **asks, "about": {**about, "criterion": axis}})
     if not pages:
         raise MedtasksError("no answers to rate", where="--tasks", remedy="every answer is empty")
     return {**_record(wanted, counts, synthetic, runs), **_forms(pages, wanted)}
@@ -190,9 +184,8 @@ def review(wanted: Wanted) -> Item:
     for task in wanted.tasks:
         rows: dict[str, Any] = {}
         for document in load_documents(wanted.registry.tasks[task][0], cot=False)["test"]:
-            rows.setdefault(
-                str(document.get("item", document["id"])), document
-            )  # of several orders the first
+            name = str(document.get("item", document["id"]))
+            rows.setdefault(name, document)  # of several orders the first
         drawn += [(task, name, rows[name]) for name in _drawn(rows, wanted, task)]
     counts = {task: {"documents": sum(name == task for name, *_ in drawn)} for task in wanted.tasks}
     synthetic = any(document["data"] == "sample" for *_, document in drawn)
@@ -234,10 +227,8 @@ def survey(wanted: Wanted) -> Item:
 
     categories = {category: titles[category] for category in axis.parts}
     pages = [[row("assignment", key, label=axis.titles[key], options=categories)] for key in intended]
-    whole = {"taxonomy": "\n\n".join(tree)}
-    last = [
-        row(one["id"], texts=whole, **_asked(one, "en")) for one in study("forms/kinds/survey")["prompts"]
-    ]
+    asked, whole = study("forms/kinds/survey")["prompts"], {"taxonomy": "\n\n".join(tree)}
+    last = [row(one["id"], texts=whole, **_asked(one, "en")) for one in asked]
     forms = _forms(pages, wanted, last)
     return {"language": "en", "notices": [], "suite": name, "intended": intended, **forms}
 

@@ -13,7 +13,7 @@ from medtasks_ext.csvfile import read_sheet
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.offline_page import offline_page
-from medtasks_ext.studies.forms.export import EXPERTS
+from medtasks_ext.studies.forms.export import KINDS
 from medtasks_ext.studies.said import study
 
 KEY_FILE = "key.json"
@@ -38,11 +38,8 @@ def write_forms(export: Mapping[str, Any], kind: str, folder: Path) -> list[Path
 
 def _page(key: Mapping[str, Any], form: str, rows: Mapping[str, Any]) -> str:
     """The page of one form; `page/page.js` says what its data is."""
-    language, kind, page = (
-        key["language"],
-        study(f"forms/kinds/{key['kind']}"),
-        Path(__file__).with_name("page"),
-    )
+    language, page = key["language"], Path(__file__).with_name("page")
+    kind = study(f"forms/kinds/{key['kind']}")
     words = {name: said[language] for name, said in study("forms/page/words").items()}
     pages = []
     for _, group in groupby(rows.items(), key=lambda row: row[1]["page"]):
@@ -74,7 +71,7 @@ def _page(key: Mapping[str, Any], form: str, rows: Mapping[str, Any]) -> str:
 
 def read_key(path: Path) -> dict[str, Any]:
     key = read_json(path)
-    if not isinstance(key, dict) or key.get("kind") not in EXPERTS or not {"export", "forms"} <= set(key):
+    if not isinstance(key, dict) or key.get("kind") not in KINDS or not {"export", "forms"} <= set(key):
         remedy = "use the key.json that `medtasks human export` wrote"
         raise MedtasksError("is not the key of an export", where=path, remedy=remedy)
     return key
