@@ -172,8 +172,7 @@ def _brought_lines(done: Brought) -> list[str]:
         lines.append(
             f"left out: {counted(len(places), 'record')}, each of which {why} (record {ranges(places)})"
         )
-    lines += [f"wrote {path}: {counted(n, 'row')}" for path, n in done.written.items()]
-    return lines + [f"proposal: {item}" for item in done.proposals]
+    return lines + [f"wrote {path}: {counted(n, 'row')}" for path, n in done.written.items()]
 
 
 # ---------------------------------------------------------------------- status

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -27,7 +26,6 @@ from medtasks_ext.seed import SEED
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
 
-_SPLITS = ("split", "set", "part", "fold", "teilmenge")
 #: Different gold answers, above which examples are drawn without regard to them.
 _CLASSES = 20
 
@@ -58,7 +56,6 @@ class Brought:
     not_read: dict[str, str]  # sheet -> why it was not read
     left_out: dict[str, list[str]]  # reason -> records that are in no row file
     n_mended: int  # cells whose text was encoded twice
-    proposals: list[str]  # what the user may want besides, in words
 
 
 def bring(file: Path, dataset: Dataset, root: Path, options: ImportOptions) -> Brought:
@@ -98,7 +95,6 @@ def bring(file: Path, dataset: Dataset, root: Path, options: ImportOptions) -> B
         not_read,
         left_out,
         sum(table.n_mended for table in taken),
-        _proposals(made, dataset, folder, options),
     )
 
 
@@ -281,24 +277,3 @@ def _examples(rows: list[Row], dataset: Dataset, n: int, file: Path) -> tuple[li
 def _gold(row: Row, dataset: Dataset) -> str:
     names = meta.find_undeclared_variables(parsed(dataset.blocks["prompt"].get("target", "")))
     return json.dumps([row.get(name) for name in sorted(names)], ensure_ascii=False, default=str)
-
-
-# ---------------------------------------------------------------------- what a user should know
-
-
-def _proposals(rows: Sequence[Row], dataset: Dataset, folder: Path, wanted: ImportOptions) -> list[str]:
-    found = []
-    for name in rows[0]:
-        values = Counter(str(row.get(name)) for row in rows)
-        if name.strip().strip("_").casefold() in _SPLITS and 1 < len(values) <= 5 and name not in wanted.only:
-            parts = ", ".join(f"{value} {n:,}" for value, n in values.most_common())
-            found.append(f"column {name} says the part ({parts}): --only {name}=VALUE takes one")
-    has_pool = row_file(folder, "fewshot") is not None
-    if wanted.split == "test" and not has_pool and len(rows) > 2 * (n := 5):
-        kinds = len({_gold(row, dataset) for row in rows})
-        each = ", of each gold answer in turn" if kinds <= _CLASSES else ""
-        found.append(
-            f"no examples are there: --shots {n} makes {n} of the {len(rows):,} rows examples{each}, and"
-            f" asks the other {len(rows) - n:,}"
-        )
-    return found
