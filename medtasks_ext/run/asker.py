@@ -153,12 +153,20 @@ class Asker:
 
         Raises:
             MedtasksError: some have no answer, or outcomes do not reach the disk.
+            KeyboardInterrupt: the user wants to stop.
         """
-        with tqdm(total=job.left, desc="requests", disable=quiet) as bar:
-            while not job.over.wait(LOOK):
+        # an error out of a signal's handler may strike where Python swallows it: in a destructor, say
+        stopped = threading.Event()
+        with (
+            signals_call(stopped.set),
+            tqdm(total=job.left, desc="requests", disable=quiet) as bar,
+        ):
+            while not (job.over.wait(LOOK) or stopped.is_set()):
                 self.answers.check()
                 bar.update(bar.total - job.left - bar.n)
-            bar.update(bar.total - bar.n)
+            bar.update(bar.total - job.left - bar.n)
+        if stopped.is_set():
+            raise KeyboardInterrupt
         self.answers.flush()
         if not (job.faults or job.unasked):
             return self.answers.known(job.keys)
