@@ -330,8 +330,8 @@ def test_run_trusts_a_configured_network(tasks, model_server, medtasks, tmp_path
 
 
 def test_files_for_a_provider_obey_the_same_rule(tasks, names, medtasks, tmp_path):
-    command = ("batch", "out", "--tasks", "medhelm_gated", "--model", "openai-chat-completions",
-               "--model_args", "model=m", "--apply_chat_template", "-o", "q.jsonl")  # fmt: skip
+    command = ("run", "--tasks", "medhelm_gated", "--model", "openai-chat-completions",
+               "--model_args", "model=m", "--apply_chat_template", "--to-batch", "q.jsonl")  # fmt: skip
     done = medtasks(*command)
     assert done.code == 2 and "--allow-host api.openai.com" in done.err
     assert not (tmp_path / "q.jsonl").exists()

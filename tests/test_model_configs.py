@@ -248,7 +248,7 @@ def test_a_served_model_is_served_under_its_name_with_its_context():
 
 @pytest.mark.parametrize("page", ["docs/evaluate.md", "model_configs/README.md"])
 def test_the_examples_of_the_pages_name_files_that_exist(page):
-    names = re.findall(r"medtasks (?:run|batch out) --config (\S+)", (ROOT / page).read_text())
+    names = re.findall(r"medtasks run --config (\S+)", (ROOT / page).read_text())
     bundled = {name for name in names if not name.startswith("my")}
     assert bundled and bundled <= set(FILES)
 

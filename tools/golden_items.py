@@ -308,7 +308,7 @@ def make_files(recorder: Recorder) -> None:
     )
     model = ("--model", "local-chat-completions", "--model_args", "model=served", "--output_path", "filed")
     recorder.call(
-        "made.filed-out", "batch out", *model, *flags, "-o filed.jsonl", made=True, keep=("filed.jsonl",)
+        "made.filed-out", "run", *model, *flags, "--to-batch filed.jsonl", made=True, keep=("filed.jsonl",)
     )
     wanted = read_lines(recorder.runs / "filed.jsonl") if (recorder.runs / "filed.jsonl").exists() else []
     answered = [answer(recorder, line) for line in wanted]
@@ -316,17 +316,18 @@ def make_files(recorder: Recorder) -> None:
         failed = {"status_code": 500, "body": {"error": {"message": "later"}}}
         lines(recorder.runs / "filed-1.jsonl", [*answered[2:], {**answered[0], "response": failed}])
         lines(recorder.runs / "filed-2.jsonl", answered[:2])
-    recorder.call("made.filed-in-part", "batch in", "filed filed-1.jsonl", made=True)
+    recorder.call("made.filed-in-part", "run", *model, *flags, "--from-batch filed-1.jsonl", made=True)
     recorder.call(
         "made.filed-out-again",
-        "batch out",
+        "run",
         *model,
         *flags,
-        "-o filed-rest.jsonl",
+        "--to-batch filed-rest.jsonl",
         made=True,
         keep=("filed-rest.jsonl",),
     )
-    recorder.call("made.filed-in", "batch in", "filed filed-1.jsonl filed-2.jsonl", made=True)
+    results = "--from-batch filed-1.jsonl filed-2.jsonl"
+    recorder.call("made.filed-in", "run", *model, *flags, results, made=True)
 
 
 def answer(recorder: Recorder, line: dict[str, Any]) -> dict[str, Any]:

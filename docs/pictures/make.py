@@ -73,15 +73,13 @@ def make_run(folder: Path, model: str, right: float, targets: dict[tuple[str, st
     """A run of an imagined model, through the files of a batch."""
     draw = random.Random(model)
     run, asked, answered = folder / model, folder / f"{model}.jsonl", folder / f"{model}.answers.jsonl"
-    medtasks(
-        "batch", "out", *TASKS, "--model", "local-chat-completions", "--model_args", f"model={model}",
-        "--apply_chat_template", "--data", "sample", "--output_path", str(run), "-o", str(asked),
+    flags = (
+        "run", *TASKS, "--model", "local-chat-completions", "--model_args", f"model={model}",
+        "--apply_chat_template", "--data", "sample", "--output_path", str(run),
     )  # fmt: skip
-    documents = {
-        record["key"]: (path.stem, record["document"])
-        for path in (run / "prompts").glob("*.jsonl")
-        for record in map(json.loads, path.read_text(encoding="utf-8").splitlines())
-    }
+    medtasks(*flags, "--to-batch", str(asked))
+    rows = map(json.loads, (run / "answers.jsonl").read_text(encoding="utf-8").splitlines())
+    documents = {row["key"]: (row["task"], row["document"]) for row in rows if row["outcome"] == "question"}
     lines = []
     for line in asked.read_text(encoding="utf-8").splitlines():
         key = json.loads(line)["custom_id"]
@@ -102,7 +100,7 @@ def make_run(folder: Path, model: str, right: float, targets: dict[tuple[str, st
             json.dumps({"custom_id": key, "response": {"status_code": 200, "body": body}, "error": None})
         )
     answered.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    medtasks("batch", "in", str(run), str(answered))
+    medtasks(*flags, "--from-batch", str(answered))
     return run
 
 

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 #: Datasets without data that are listed whole, and of longer lists.
 _WHOLE, _FIRST = 5, 3
-#: Commands with an -o of their own, which is no short form of --output_path.
-_OWN_O = frozenset({"batch out"})
 
 
 def quiet() -> None:
@@ -95,8 +93,6 @@ def lm_eval_config(
     for action in lm_eval_run._parser._actions:
         if action.dest in refused:
             action.help = argparse.SUPPRESS
-        if command in _OWN_O:
-            action.option_strings = [name for name in action.option_strings if name != "-o"]
     namespace, unknown = parser.parse_known_args(["run", *_readable(arguments)])
     remedy = f"`medtasks {command} --help` lists the flags"
     if flags := [word for word in unknown if word.startswith("-")]:

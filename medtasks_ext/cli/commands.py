@@ -18,7 +18,7 @@ from medtasks_ext.hooks import COMMANDS, Hook, hooks
 
 #: Panel of `medtasks --help` -> the core's own commands.
 _PANELS: Mapping[str, tuple[str, ...]] = {
-    "Evaluate": ("ls", "plan", "preview", "run", "lm_eval", "batch", "rescore"),
+    "Evaluate": ("ls", "plan", "preview", "run", "lm_eval", "rescore"),
     "Results": ("report", "view", "compare", "card"),
     "Leaderboard": (),
     "Judges": ("judge",),
@@ -28,14 +28,11 @@ _PANELS: Mapping[str, tuple[str, ...]] = {
 }
 #: The core's groups of commands, and what their help says.
 _GROUPS = {
-    "batch": "Answer a run's requests by a batch API.",
     "judge": "Let juries of models rate answers, and check the juries.",
     "dev": "Check task files, and build tasks, pages and locks.",
 }
 #: Command of a group -> the module below `cli` that declares it.
 _PARTS = {
-    "batch out": "batch:out",
-    "batch in": "batch:into",
     "judge run": "judge:judge",
     "dev validate": "validate:validate",
     "dev lock": "lock:lock",

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -32,7 +33,7 @@ from medtasks_ext.cli.prompts import say_wording
 from medtasks_ext.cli.reasons import context_of, reasons, say_budget
 from medtasks_ext.cli.stated_error import add_error_flags, stated_error
 from medtasks_ext.cli.tables import waits_for_judges
-from medtasks_ext.cli.words import counted, say
+from medtasks_ext.cli.words import counted, say, say_next
 from medtasks_ext.collector import collector_paused, collector_sparing
 from medtasks_ext.egress import Egress
 from medtasks_ext.engines.budget import budget_of
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.prices import Price
     from medtasks_ext.runner.alarms import StopRule
+    from medtasks_ext.runner.batch import BatchFiles
     from medtasks_ext.runner.drawing import Design
     from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runner.run import Run
@@ -84,6 +86,9 @@ counts what a run asks. Besides lm-eval's flags:
   --allow-field NAME  under --max-cost, send this field of gen_kwargs, too; repeatable
   --error POINTS      ask only as many documents as are needed to know the score of each name in --tasks
                       within plus or minus so many points (95 %); the same command without it asks the rest
+  --to-batch FILE     ask nobody: write the requests that have no answer to this file in OpenAI's batch
+                      format, which `vllm run-batch`, Ray Data and most providers take
+  --from-batch FILE … the same command takes the answers from files of results and errors, in any order
   --prompts WORDS     prompt wording: official (the suite's own), own (ours), or auto: official where
                       they are available; tasks asked in ours are named
 
@@ -144,6 +149,7 @@ def run_command(arguments: list[str]) -> int:
     own, config = _parse(arguments)
     check_model_type(config.model)
     check_one_process()
+    files = _batch_files(own, config)
     price = price_of(config.metadata, "--config")
     check_limit(own.max_cost, price)
     check_fields(own, config)
@@ -169,10 +175,36 @@ def run_command(arguments: list[str]) -> int:
         waiting = open_run(run, wanted, config)
         cause = None
         if waiting:
-            cause = _execute(run, waiting, wanted, config, own, price)
+            cause = _execute(run, waiting, wanted, config, own, price, files)
+        for line in files.summary(run.answers) if files else ():
+            say(line)
+        faults = any(entry.faults for entry in run.manifest.tasks.values())
+        if files and files.path and files.n and not faults:
+            say_next("have them answered; --from-batch RESULTS in place of --to-batch takes the answers")
+            return int(bool(wanted.missing))
         _print_scores(run)
+        if files:
+            how = "--to-batch FILE in place of --from-batch writes it again"
+            return say_end(run, len(wanted.missing), again=None, cause=cause, how=how)
         again = _without_rules(arguments) if cause else arguments
         return say_end(run, len(wanted.missing), again=again, cause=cause)
+
+
+def _batch_files(own: argparse.Namespace, config: EvaluatorConfig) -> BatchFiles | None:
+    if not (own.to_batch or own.from_batch):
+        return None
+    from medtasks_ext.runner.batch import BatchFiles
+
+    others = {"--from-batch": own.from_batch and own.to_batch, "--max-cost": own.max_cost is not None}
+    others["--ask likelihood"] = own.ask == LIKELIHOOD
+    if apart := [name for name, given in others.items() if given]:
+        where = "--to-batch" if own.to_batch else "--from-batch"
+        raise MedtasksError(f"is not for {apart[0]}", where=where, remedy="leave one of them out")
+    files = BatchFiles(config.model, own.to_batch, own.from_batch)
+    if not (config.model_args.get("model") or config.model_args.get("pretrained")):
+        what = "no model is named, and every request names it"
+        raise MedtasksError(what, where="--model_args", remedy="add model=NAME")
+    return files
 
 
 def _without_rules(arguments: list[str]) -> list[str]:
@@ -372,6 +404,7 @@ def _execute(
     config: EvaluatorConfig,
     own: argparse.Namespace,
     price: Price | None,
+    files: BatchFiles | None,
 ) -> MedtasksError | None:
     from medtasks_ext.cli.progress import say_unpriced
     from medtasks_ext.runner.preflight import check_budget
@@ -383,15 +416,19 @@ def _execute(
     if not is_server(config.model):  # before a model is loaded, which takes minutes
         check_budget(context_of(config), waiting)
     check_address(config, wanted.egress, (text_of(task) for task in waiting.values()))
-    loaded = create_model(config)
+    loaded = create_model(config, asked=not files)
     model = loaded.lm
     waiting, settings = fitted(run, model, waiting, wanted)
     places = {name: run.places(task) for name, task in waiting.items()}
     public = {name: loaded_record(task)["origin"] != "local" for name, task in waiting.items()}
-    engine = loaded.engine(
-        quotes=lambda request: public[request.task] or shows_text(),
-        say=say,
-        egress=wanted.egress.recording(run.answers.sent),
+    engine = (
+        files.of(model)
+        if files
+        else loaded.engine(
+            quotes=lambda request: public[request.task] or shows_text(),
+            say=say,
+            egress=wanted.egress.recording(run.answers.sent),
+        )
     )
     engine.check(text_of(task) for name, task in waiting.items() if places[name])
     limit = own.max_cost
@@ -406,7 +443,7 @@ def _execute(
     budget = budget_of(limit, *paid(limit, charge, run.answers, sent))
     say_unpriced(budget)
     ready = _Ready(run, model, engine, waiting, settings, charge, budget)
-    if not own.no_preflight and any(places.values()) and not _is_built_in(model):
+    if not (own.no_preflight or files or _is_built_in(model)) and any(places.values()):
         _preflight(ready, places)
     if wanted.design is None:
         return _ask(ready, own.stop_if)
@@ -584,6 +621,8 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
     own_parser.add_argument("--no-preflight", action="store_true")
     own_parser.add_argument("--drop-faulty", action="store_true")
     add_error_flags(own_parser)
+    own_parser.add_argument("--to-batch", type=Path)
+    own_parser.add_argument("--from-batch", nargs="+", type=Path, default=[])
     own_parser.add_argument("--stop-if", action="append", default=[], type=StopRule.parse)
     own, rest = own_parser.parse_known_args(arguments)
     example = "--tasks bridge_zh --model vllm --model_args pretrained=ORG/MODEL"

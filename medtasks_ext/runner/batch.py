@@ -1,4 +1,4 @@
-"""A run's requests as a file in OpenAI's batch format, and the results taken back.
+"""A model that is asked in files: requests in OpenAI's batch format out, results in.
 
 {"custom_id": …, "method": "POST", "url": …, "body": …}  gives  {"custom_id": …, "response": …, "error": …}
 """
@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from medtasks_ext.atomic import atomic_file, check_regular
 from medtasks_ext.engines.api import after_thinking, payload, prepared, reader_of
@@ -27,25 +27,77 @@ from medtasks_ext.engines.replies import (
     status_fault,
     text_answer,
 )
-from medtasks_ext.errors import MedtasksError, some
+from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import JsonError, parse_json
-from medtasks_ext.runner.asking import RunAsker
-from medtasks_ext.runner.evaluate import Settings
-from medtasks_ext.runner.run import Run
-from medtasks_ext.runner.tally import Tally
-from medtasks_ext.runs.manifest import TaskEntry, TaskState
 
 if TYPE_CHECKING:
-    from medtasks_ext.harness import Task, TemplateAPI
+    from medtasks_ext.harness import TemplateAPI
+    from medtasks_ext.run.store import Answers
 
-#: Requests and bytes of a file at most, as OpenAI's batch interface takes them.
-MOST_REQUESTS, MOST_BYTES = 50_000, 200_000_000
 _URLS: Mapping[Reader, str] = {chat_answer: "/v1/chat/completions", text_answer: "/v1/completions"}
 _ASKED = Server("the server of the batch", "the model of the batch", "the key of the batch")
 
 
-def interface_of(model: str) -> tuple[str, Reader]:
-    """Address of each request to a type of model in a batch, and what reads the reply."""
+class BatchFiles(Engine):
+    """Takes answers from files of results; where none are given, writes requests in place of sending them.
+
+    Attributes:
+        path: the file of requests.
+        n: requests that were taken, or written.
+    """
+
+    window, sends = 1024, False
+
+    def __init__(self, model: str, path: Path | None, results: Sequence[Path]) -> None:
+        if path and path.exists():
+            raise MedtasksError("is there already", where=path, remedy="name another file: --to-batch FILE")
+        self.path, self.n, self._read = path, 0, _reader(model)
+        self._results, self.others = _results(results, self._read)
+
+    def of(self, lm: TemplateAPI) -> BatchFiles:
+        """The same, for requests of a model."""
+        self._lm = lm
+        return self
+
+    def prepare(self, request: Request) -> Request | Fault:
+        return prepared(self._lm, request)
+
+    def run(self, feed: Feed, done: Done) -> None:
+        thinking = getattr(self._lm, "think_end_token", None) if self._read is chat_answer else None
+        with ExitStack() as files:
+            file: IO[bytes] | None = None
+            while not feed.over:
+                if (request := feed.take()) is None:
+                    feed.wait(WAIT_SECONDS)
+                elif answer := self._results.get(request.key):
+                    self.n += 1
+                    done(request, replace(answer, text=after_thinking(answer.text, thinking)))
+                else:
+                    if self.path:
+                        self.n += 1
+                        file = file or files.enter_context(atomic_file(self.path))
+                        file.write(self._line(request))
+                    self.later(request)
+
+    def _line(self, request: Request) -> bytes:
+        """Half of a surrogate pair, which files may not hold, becomes `?`."""
+        about = {"custom_id": request.key, "method": "POST", "url": _URLS[self._read]}
+        line = json.dumps({**about, "body": payload(self._lm, request)}, ensure_ascii=False)
+        return line.encode(errors="replace") + b"\n"
+
+    def summary(self, known: Answers) -> Iterator[str]:
+        """What was written, or taken of results; `known`: the answers that are there now."""
+        if self.path:
+            yield f"{self.path}: {self.n:,} requests" if self.n else "nothing is left to ask"
+            return
+        strange = sum(key not in known for key in self._results)
+        yield f"{self.n:,} of {len(self._results):,} answers are new"
+        for reason, n in {"answers to other requests": strange, **self.others}.items():
+            if n:
+                yield f"✗ {n:,} results: {reason}"
+
+
+def _reader(model: str) -> Reader:
     from medtasks_ext.harness import get_model
 
     try:
@@ -53,150 +105,46 @@ def interface_of(model: str) -> tuple[str, Reader]:
     except (KeyError, ValueError, ImportError):
         read = None
     if read is None or read not in _URLS:
-        raise MedtasksError(
-            f"{model} is not asked in batches",
-            where="--model",
-            remedy="use local-chat-completions (also of vLLM), local-completions or openai-chat-completions",
-        )
-    return _URLS[read], read
+        remedy = "use local-chat-completions (also of vLLM), local-completions or openai-chat-completions"
+        raise MedtasksError(f"{model} is not asked in batches", where="--model", remedy=remedy)
+    return read
 
 
-class _Writer(Engine):
-    """Writes requests in place of sending them; their outcomes come later, in files of results."""
-
-    window, sends = 1024, False
-
-    def __init__(self, path: Path, files: ExitStack, url: str, lm: TemplateAPI) -> None:
-        self._path, self._files, self._url, self._lm = path, files, url, lm
-        self.written: dict[Path, int] = {}  # file -> its requests
-        self._file: IO[bytes]  # the last of them
-
-    def prepare(self, request: Request) -> Request | Fault:
-        return prepared(self._lm, request)
-
-    def run(self, feed: Feed, done: Done) -> None:
-        """Half of a surrogate pair, which files may not hold, becomes `?`."""
-        while not feed.over:
-            if (request := feed.take()) is None:
-                feed.wait(WAIT_SECONDS)
-                continue
-            body = payload(self._lm, request)
-            line = {"custom_id": request.key, "method": "POST", "url": self._url, "body": body}
-            self._write(json.dumps(line, ensure_ascii=False).encode(errors="replace") + b"\n")
-            self.later(request)
-
-    def _write(self, line: bytes) -> None:
-        path = next(reversed(self.written), None)
-        if path is None or self.written[path] == MOST_REQUESTS or self._file.tell() + len(line) > MOST_BYTES:
-            path = self._path.with_stem(f"{self._path.stem}-{len(self.written) + 1}") if path else self._path
-            if path.exists():
-                raise MedtasksError("is there already", where=path, remedy="name another file: -o FILE")
-            self._file = self._files.enter_context(atomic_file(path))
-            self.written[path] = 0
-        self._file.write(line)
-        self.written[path] += 1
+def _results(paths: Iterable[Path], read: Reader) -> tuple[dict[str, Answer], Counter[str]]:
+    """Id of a request -> its first answer; why lines hold none -> how many."""
+    found, others = dict[str, Answer](), Counter[str]()
+    for path in paths:
+        check_regular(path)
+        if not path.is_file():
+            raise MedtasksError("no such file", where=path, remedy="name a file of results")
+        with path.open("rb") as lines:
+            for line in filter(bytes.strip, lines):
+                try:
+                    record = parse_json(line)
+                    key, outcome = record["custom_id"], _outcome(record, read)
+                except (JsonError, KeyError, TypeError, ValueError, AttributeError):
+                    others["lines without a result"] += 1
+                    continue
+                if isinstance(outcome, Fault):
+                    others[outcome.in_words] += 1
+                elif found.setdefault(key, outcome) is not outcome:
+                    others["answers that came twice"] += 1
+    return found, others
 
 
-def write_requests(
-    run: Run, lm: TemplateAPI, tasks: Mapping[str, Task], settings: Settings, path: Path
-) -> tuple[dict[Path, int], Tally]:
-    """Write the requests of all documents that have no answer yet: file -> how many; what cannot be put."""
-    url, _ = interface_of(run.manifest.identity.model["model"])
-    tally = Tally({name: len(run.places(task)) for name, task in tasks.items()})
-    with ExitStack() as files:
-        engine = _Writer(path, files, url, lm)
-        RunAsker(run, lm, engine, tasks, settings, tally).go()  # notes the questions before files are there
-    return engine.written, tally
-
-
-def _result(path: Path, line: bytes, read: Reader) -> tuple[str, Outcome]:
-    """Id of a request and its outcome; status 200 is read as an answer."""
-    record = parse_json(line)
-    if "body" in record:
-        remedy = "give the file of results that was made of it"
-        raise MedtasksError("holds requests", where=path, remedy=remedy)
-    key, response, error = record["custom_id"], record.get("response"), record.get("error")
+def _outcome(record: Mapping[str, Any], read: Reader) -> Outcome:
+    response: Any = record.get("response")
+    error = record.get("error")
     # servers give the error as an object, the reply around it, or a text
     said = error if isinstance(error, dict) and "error" in error else {"error": error}
     if not response and error:
-        return key, Fault(FaultKind.ENGINE, f"the batch failed{error_message(said, quote=False)}")
+        return Fault(FaultKind.ENGINE, f"the batch failed{error_message(said, quote=False)}")
     status, body = response.get("status_code", 200), response.get("body")
     if not error and 200 <= status < 300:
         outcome = read(body, False)
     elif is_filtered(status, body or said):
         outcome = read(FILTERED, False)
     else:
-        return key, status_fault(status, body or said, _ASKED, quote=False)
+        return status_fault(status, body or said, _ASKED, quote=False)
     name = response.get("request_id")
-    has_name = isinstance(outcome, Answer) and isinstance(name, str)
-    return key, replace(outcome, request_id=name) if has_name else outcome
-
-
-def take_results(run: Run, paths: Iterable[Path], say: Callable[[str], None]) -> bool:
-    """Store results, each once, and score what is complete; whether every line was a result of this run."""
-    model = run.manifest.identity.model
-    _, read = interface_of(model["model"])
-    thinking = model["model_args"].get("think_end_token") if read is chat_answer else None
-    answers, sound, seen, taken = run.answers, True, set[str](), Counter[str]()
-    waiting = [name for name in run.manifest.tasks if name in answers.asked and not run.is_done(name)]
-    asked = {
-        item.key: (name, document, item.cut)
-        for name in waiting
-        for document, item in answers.asked[name].items()
-    }
-    try:
-        for path in paths:
-            check_regular(path)
-            if not path.is_file():
-                raise MedtasksError("no such file", where=path, remedy="name a file of results")
-            counts, refused = Counter[bool](), dict[str, list[str]]()
-            with path.open("rb") as lines:
-                for number, line in enumerate(lines, start=1):
-                    if not line.strip():
-                        continue
-                    try:
-                        key, outcome = _result(path, line, read)
-                        known = key in answers or answers.faults.get(key) == outcome
-                    except (JsonError, KeyError, TypeError, ValueError, AttributeError):
-                        refused.setdefault("lines without a result", []).append(f"line {number}")
-                        continue
-                    if (twice := key in seen and isinstance(outcome, Answer)) or not (known or key in asked):
-                        what = "answers that came twice" if twice else "results of other requests"
-                        refused.setdefault(what, []).append(key)
-                        continue
-                    seen |= {key} if isinstance(outcome, Answer) else set()
-                    counts[known] += 1
-                    if known:
-                        continue
-                    name, document, cut = asked[key]
-                    if isinstance(outcome, Answer):
-                        outcome = replace(outcome, text=after_thinking(outcome.text, thinking))
-                        taken[name] += 1
-                    answers.put(key, outcome, name, document, {"cut": cut})
-            say(f"{path}: {counts[False]:,} new results, {counts[True]:,} stored before")
-            for what, of in refused.items():
-                sound = False
-                say(f"✗ {path}: {len(of):,} {what}: {some(of)}")
-    finally:
-        entries = {name: _entry(run, name, taken[name]) for name in waiting}
-        for name, entry in entries.items():
-            run.note(name, entry)
-        run.save()
-    for name, entry in entries.items():
-        if entry.state is TaskState.ANSWERED:
-            run.note_result(name, run.rescored(name), lambda name, what: say(f"{name}: {what}"))
-    return sound
-
-
-def _entry(run: Run, name: str, generated: int) -> TaskEntry:
-    """What a task's outcomes make of it."""
-    left = [item.key for item in run.answers.asked[name].values() if item.key not in run.answers]
-    faults = [run.answers.faults[key] for key in left if key in run.answers.faults]
-    state = TaskState.INCOMPLETE if left else TaskState.ANSWERED
-    reasons = Counter(fault.in_words for fault in faults).most_common(1)
-    return TaskEntry(
-        state=TaskState.WAITING if len(left) > len(faults) else state,
-        generated=generated,
-        faults=dict(Counter(fault.kind.value for fault in faults)),
-        reason=reasons[0][0] if reasons else "",
-    )
+    return replace(outcome, request_id=name) if isinstance(name, str) else outcome

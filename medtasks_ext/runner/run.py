@@ -363,9 +363,12 @@ class Run:
         for name, entry in list(self.manifest.tasks.items()):
             if entry.state not in again or self.registry.asked(name) is None:
                 continue
-            self.note_result(name, self.rescored(name), report)
+            after = self._rescored(name)
+            self.note_end(name, after)
+            self.save()
+            report(name, "done" if after.state is TaskState.DONE else f"failed: {after.error}")
 
-    def rescored(self, name: str) -> TaskEntry:
+    def _rescored(self, name: str) -> TaskEntry:
         """Compute the metrics of a task from what is stored; its new state. The manifest is not written."""
         from medtasks_ext.runner.stored import StoredLM  # with lm-eval: reading a run does without
 
@@ -437,12 +440,6 @@ class Run:
     def note_end(self, task: str, entry: TaskEntry) -> None:
         """Put what became of a task with all its answers into the manifest."""
         self.note(task, entry, "generated", "seconds")
-
-    def note_result(self, task: str, entry: TaskEntry, report: Callable[[str, str], None]) -> None:
-        """Put what became of a task into the manifest."""
-        self.note_end(task, entry)
-        self.save()
-        report(task, "done" if entry.state is TaskState.DONE else f"failed: {entry.error}")
 
     # ------------------------------------------------------------------ results
 

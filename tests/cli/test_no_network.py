@@ -101,7 +101,7 @@ def test_the_watcher_sees_a_download(watched, tmp_path):
 def test_no_command_opens_a_connection_unless_it_must(watched, local_data, tmp_path):
     # a task each with events, SQL in a child process, judges, ROUGE, BLEU and options
     tasks = "bridge_mie,medhelm_ehrsql,medhelm_aci_bench,bridge_mediqa_2023_sum_b,mlb_cmexam"
-    files = "batch out --config openai --tasks bridge_chip_ctc --output_path for_files"
+    files = "run --config openai --tasks bridge_chip_ctc --output_path for_files --to-batch requests.jsonl"
     commands = [
         ["ls"],
         ["data", "status"],

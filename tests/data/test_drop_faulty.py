@@ -127,7 +127,17 @@ def test_gold_for_a_part_of_the_rows_is_a_fault_of_the_others(medtasks, data_dir
 
 def test_batch_files_leave_out_the_same_rows(medtasks, data_dir, tmp_path):
     put(data_dir, "hospice_referral", rows(12, r1={"label": "maybe"}))
-    call = ("batch", "out", "--config", "openai", "--tasks", TASK, "--output_path", tmp_path / "out")
+    call = (
+        "run",
+        "--to-batch",
+        "requests.jsonl",
+        "--config",
+        "openai",
+        "--tasks",
+        TASK,
+        "--output_path",
+        tmp_path / "out",
+    )
     refused = medtasks(*call, "--allow-host", "api.openai.com")
     assert refused.code != 0 and "label" in refused.err
     medtasks.done(*call, "--allow-host", "api.openai.com", "--drop-faulty")

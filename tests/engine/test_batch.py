@@ -56,10 +56,10 @@ def run_batch(call: Call, model: Path, file: str, context: int) -> str:
 
 
 def stored(folder: Path) -> list[dict]:
-    return outcomes(folder, "", "answer", "fault")
+    return outcomes(folder, "", "answer")
 
 
-REQUESTS = ("medtasks", "batch", "out", "--tasks", ",".join(TASKS), *CHAT, *FLAGS)
+ASKED = ("medtasks", "run", "--tasks", ",".join(TASKS), *CHAT, *FLAGS)
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def written(call, tiny, folder) -> list[dict]:
     """The requests of a run, of which those that fit into a short context have their answers."""
     from transformers import AutoTokenizer
 
-    call(*REQUESTS)
+    call(*ASKED, "--to-batch", "requests.jsonl")
     written = lines(folder / "requests.jsonl")
     tokenizer = AutoTokenizer.from_pretrained(tiny)
     template = {"add_generation_prompt": True, "return_dict": False}
@@ -77,35 +77,34 @@ def written(call, tiny, folder) -> list[dict]:
     context = sizes[len(sizes) // 2] + LONGEST_ANSWER
     room = [context - size for size in sizes]
     results = run_batch(call, tiny, "requests.jsonl", context)
-    said = call("medtasks", "batch", "in", "run", results, code=1)
+    said = call(*ASKED, "--from-batch", results, code=1)
     # versions differ in whether an answer that has less room than its budget is refused or cut
     fit = sum(item["response"]["status_code"] == 200 for item in lines(folder / results))
     assert sum(left >= LONGEST_ANSWER for left in room) <= fit <= sum(left > 0 for left in room)
-    assert f"{len(written)} new results" in said and 0 < fit < len(written)
+    assert f"{fit} of {fit} answers are new" in said and 0 < fit < len(written)
+    assert f"{len(written) - fit} results: prompt and answer do not fit the model's context" in said
     return written
 
 
 @pytest.fixture(scope="module")
 def answered(call, tiny, folder, written) -> str:
     """The results of what did not fit."""
-    faults = [record["kind"] for record in stored(folder / "run") if record["outcome"] == "fault"]
-    assert set(faults) == {"too_long"}
-    call(*REQUESTS, "-o", "rest.jsonl")
-    assert len(lines(folder / "rest.jsonl")) == len(faults)
+    call(*ASKED, "--to-batch", "rest.jsonl")
+    assert len(lines(folder / "rest.jsonl")) == len(written) - len(stored(folder / "run"))
     return run_batch(call, tiny, "rest.jsonl", 16384)
 
 
 def test_what_did_not_fit_is_asked_in_a_second_file_and_the_run_is_scored(call, folder, written, answered):
-    faults = sum(record["outcome"] == "fault" for record in stored(folder / "run"))
-    assert f"{faults} new results" in call("medtasks", "batch", "in", "run", answered)
-    answers = [record for record in stored(folder / "run") if record["outcome"] == "answer"]
+    left = len(written) - len(stored(folder / "run"))
+    assert f"{left} of {left} answers are new" in call(*ASKED, "--from-batch", answered)
+    answers = stored(folder / "run")
     assert {record["key"] for record in answers} == {line["custom_id"] for line in written}
     for record in answers:
         assert record["model"] == "tiny" and record["request_id"] and record["finish"] in ("length", "stop")
         assert 0 < record["usage"]["completion"] <= LONGEST_ANSWER < record["usage"]["prompt"]
     scored = json.loads((folder / "run" / "results.json").read_text())["results"]
     assert set(scored) == set(TASKS)
-    assert "nothing is left to ask" in call(*REQUESTS, "-o", "none.jsonl")
+    assert "nothing is left to ask" in call(*ASKED, "--to-batch", "none.jsonl")
 
 
 @pytest.mark.nightly
@@ -118,11 +117,12 @@ def test_the_program_of_the_page_asks_a_server_through_a_ray_cluster(call, tiny,
     }
     for name, kind in kinds.items():
         flags = (*FLAGS[:-1], name)
-        call("medtasks", "batch", "out", "--tasks", ",".join(TASKS), *kind, *flags, "-o", f"{name}.jsonl")
+        asked = ("medtasks", "run", "--tasks", ",".join(TASKS), *kind, *flags)
+        call(*asked, "--to-batch", f"{name}.jsonl")
         call(sys.executable, program, f"{name}.jsonl", f"{name}.results.jsonl", server)
-        said = call("medtasks", "batch", "in", name, f"{name}.results.jsonl")
+        said = call(*asked, "--from-batch", f"{name}.results.jsonl")
         written = lines(folder / f"{name}.jsonl")
-        assert f"{name}.results.jsonl: {len(written)} new results" in said
+        assert f"{len(written)} of {len(written)} answers are new" in said
         answers = stored(folder / name)
         assert {record["key"] for record in answers} == {line["custom_id"] for line in written}
         assert all(record["usage"]["completion"] > 0 for record in answers)

@@ -167,8 +167,8 @@ def test_batch_files_give_answers_of_the_same_form(way, run, real_model, environ
         return done.stdout + done.stderr
 
     model = ("--model", "local-chat-completions", "--model_args", f"model={NAME}")
-    call(*MEDTASKS, "batch", "out", "--tasks", ",".join(TASKS), *model, *CHAT, "--output_path", "run",
-         "-o", "requests.jsonl")  # fmt: skip
+    asked = (*MEDTASKS, "run", "--tasks", ",".join(TASKS), *model, *CHAT, "--output_path", "run")
+    call(*asked, "--to-batch", "requests.jsonl")
     if way == "ray":
         pytest.importorskip("ray", reason="make_engine_env.sh installs it")
         with served(real_model, NAME, context=4096) as address:
@@ -178,8 +178,8 @@ def test_batch_files_give_answers_of_the_same_form(way, run, real_model, environ
         files = ("-i", "requests.jsonl", "-o", "results.jsonl")
         call("vllm", "run-batch", *files, "--model", real_model, "--served-model-name", NAME,
              "--dtype", "float32", "--enforce-eager", "--max-model-len", 4096)  # fmt: skip
-    said = call(*MEDTASKS, "batch", "in", "run", "results.jsonl")
-    assert f"{LIMIT * len(TASKS)} new answers" in said
+    said = call(*asked, "--from-batch", "results.jsonl")
+    assert f"{LIMIT * len(TASKS)} of {LIMIT * len(TASKS)} answers are new" in said
     check_form(tmp_path, run[0])
     assert cut(tmp_path, LONG) > LIMIT / 2
     valid = [results(tmp_path)["results"][task]["valid,answer"] for task in TASKS]

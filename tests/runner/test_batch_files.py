@@ -1,4 +1,4 @@
-"""`medtasks batch out` and `medtasks batch in`: a run whose answers come back in files."""
+"""`medtasks run --to-batch` and `--from-batch`: a run whose answers come back in files."""
 
 import json
 import random
@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from medtasks_ext.run.store import Answers
-from medtasks_ext.runner import batch
 from tests.conftest import outcomes
 from tests.judge.server import Server
 from tests.runner.batch_provider import (
@@ -36,7 +35,7 @@ def asks(server: Server, *more: str) -> tuple[str, ...]:
 @pytest.fixture
 def written(medtasks, tmp_path):
     """The requests of two tasks, in a file."""
-    outcome = medtasks("batch", "out", *FLAGS, "-o", "requests.jsonl")
+    outcome = medtasks("run", *FLAGS, "--to-batch", "requests.jsonl")
     assert outcome.code == 0, outcome.text
     return request_lines(tmp_path / "requests.jsonl")
 
@@ -102,12 +101,9 @@ def test_the_bodies_are_those_that_a_run_sends(written, model, medtasks):
 def test_no_server_is_asked_and_no_key_is_needed(medtasks, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     closed = "model=m,base_url=http://127.0.0.1:9/v1/chat/completions"
-    outcome = medtasks("batch", "out", *ASKED, *NAMED, "--model_args", closed, "--output_path", "a")
-    assert outcome.code == 0, outcome.text
-    assert (
-        medtasks("batch", "out", *ASKED, "--config", "openai", "--output_path", "b", "-o", "b.jsonl").code
-        == 0
-    )
+    for name, named in {"a": (*NAMED, "--model_args", closed), "b": ("--config", "openai")}.items():
+        outcome = medtasks("run", *ASKED, *named, "--output_path", name, "--to-batch", f"{name}.jsonl")
+        assert outcome.code == 0, outcome.text
 
 
 @pytest.mark.parametrize(
@@ -115,49 +111,37 @@ def test_no_server_is_asked_and_no_key_is_needed(medtasks, monkeypatch):
     [
         (("--model", "oracle"), "oracle is not asked in batches"),
         (("--model", "vllm"), "vllm is not asked in batches"),
-        (("--model", "nobody"), "nobody is not asked in batches"),
+        (("--model", "nobody"), "unknown model type 'nobody'"),
         (("--model", "local-chat-completions"), "no model is named"),
-        ((*NAMED, "--use_cache", "x"), "--use_cache is not for `medtasks batch out`"),
-        ((*NAMED, "-o", "."), "is there already"),
+        ((*NAMED, "--max-cost", "1"), "is not for --max-cost"),
+        ((*NAMED, "--ask", "likelihood"), "is not for --ask likelihood"),
+        ((*NAMED, "--from-batch", "results.jsonl"), "is not for --from-batch"),
+        ((*NAMED, "--to-batch", "."), "is there already"),
     ],
 )
 def test_what_cannot_be_written_is_said_before_anything_is(medtasks, tmp_path, more, message):
-    outcome = medtasks("batch", "out", *ASKED, *more, "--output_path", "run")
+    outcome = medtasks("run", *ASKED, "--to-batch", "out.jsonl", *more, "--output_path", "run")
     assert outcome.code == 2 and message in outcome.err, outcome.text
     assert not list(tmp_path.glob("*.jsonl"))
 
 
 def test_a_model_of_conversations_needs_some(medtasks):
-    outcome = medtasks("batch", "out", "--tasks", TASKS[0], "--data", "sample", *NAMED)
+    outcome = medtasks("run", "--tasks", TASKS[0], "--data", "sample", *NAMED, "--to-batch", "out.jsonl")
     assert outcome.code == 2 and "add --apply_chat_template" in outcome.err
 
 
 def test_a_folder_that_waits_for_results_takes_no_other_settings(written, medtasks, tmp_path):
-    for command, more in (("batch out", ("-o", "other.jsonl")), ("run", ())):
-        outcome = medtasks(*command.split(), *FLAGS, "--gen_kwargs", "temperature=1", *more)
+    for more in (("--to-batch", "other.jsonl"), ()):
+        outcome = medtasks("run", *FLAGS, "--gen_kwargs", "temperature=1", *more)
         assert outcome.code == 2 and "this folder holds a run with other settings" in outcome.err
     assert len(request_lines(tmp_path / "requests.jsonl")) == 52
 
 
-def test_a_file_is_never_overwritten_and_holds_no_more_than_a_provider_takes(medtasks, tmp_path, monkeypatch):
-    monkeypatch.setattr(batch, "MOST_REQUESTS", 20)
-    outcome = medtasks("batch", "out", *FLAGS)
-    assert outcome.code == 0 and "requests-3.jsonl: 12 requests to m" in outcome.out
-    names = ("requests.jsonl", "requests-2.jsonl", "requests-3.jsonl")
-    lines = [line for name in names for line in request_lines(tmp_path / name)]
-    assert len(lines) == 52 == len({line["custom_id"] for line in lines})
-    before = {name: (tmp_path / name).read_bytes() for name in names}
-    assert "requests.jsonl: is there already" in medtasks("batch", "out", *FLAGS).err
-    (tmp_path / "some-2.jsonl").write_text("mine")
-    outcome = medtasks("batch", "out", *FLAGS, "-o", "some.jsonl")
-    assert outcome.code == 2 and "some-2.jsonl: is there already" in outcome.err
-    assert (tmp_path / "some-2.jsonl").read_text() == "mine" and not (tmp_path / "some.jsonl").exists()
-    assert {name: (tmp_path / name).read_bytes() for name in names} == before
-    monkeypatch.setattr(batch, "MOST_BYTES", 10_000)
-    assert medtasks("batch", "out", *FLAGS, "-o", "small.jsonl").code == 0
-    files = list(tmp_path.glob("small*.jsonl"))
-    assert sum(len(request_lines(file)) for file in files) == 52 and len(files) > 3
-    assert all(file.stat().st_size <= 10_000 for file in files)
+def test_a_file_is_never_overwritten(written, medtasks, tmp_path):
+    before = (tmp_path / "requests.jsonl").read_bytes()
+    outcome = medtasks("run", *FLAGS, "--to-batch", "requests.jsonl")
+    assert outcome.code == 2 and "requests.jsonl: is there already" in outcome.err
+    assert (tmp_path / "requests.jsonl").read_bytes() == before
 
 
 # ---------------------------------------------------------------------- there and back
@@ -168,9 +152,9 @@ def test_results_in_any_order_and_several_files_give_what_an_unbroken_run_gives(
 ):
     random.Random(1).shuffle(results)
     files = [write_lines(tmp_path / f"results-{n}.jsonl", results[n::3]) for n in range(3)]
-    outcome = medtasks("batch", "in", "run", *files)
+    outcome = medtasks("run", *FLAGS, "--from-batch", *files)
     assert outcome.code == 0, outcome.text
-    assert "results-0.jsonl: 18 new results" in outcome.err
+    assert "52 of 52 answers are new" in outcome.err
     with Server(model.script) as server:
         unbroken = medtasks("run", *ASKED, *asks(server), "--output_path", "unbroken")
     assert unbroken.code == 0 and unbroken.out == outcome.out
@@ -183,7 +167,7 @@ def test_results_in_any_order_and_several_files_give_what_an_unbroken_run_gives(
     )
     # hashed, and nothing left to ask
     assert medtasks("rescore", "run").code == 0
-    again = medtasks("batch", "out", *FLAGS, "-o", "again.jsonl")
+    again = medtasks("run", *FLAGS, "--to-batch", "again.jsonl")
     assert not (tmp_path / "again.jsonl").exists()
     assert again.code == 0 and "nothing is left to ask" in again.err and again.out == outcome.out
 
@@ -192,7 +176,7 @@ def test_an_answer_is_kept_with_what_the_provider_says_of_it(results, medtasks, 
     body = results[0]["response"]["body"]
     body["choices"][0]["finish_reason"] = "length"
     body["usage"]["completion_tokens_details"] = {"reasoning_tokens": 3}
-    medtasks("batch", "in", "run", write_lines(tmp_path / "results.jsonl", results))
+    medtasks("run", *FLAGS, "--from-batch", write_lines(tmp_path / "results.jsonl", results))
     record = next(
         item for item in outcomes(tmp_path / "run") if item["key"] == results[0]["custom_id"]
     )  # fmt: skip
@@ -205,18 +189,18 @@ def test_an_answer_is_kept_with_what_the_provider_says_of_it(results, medtasks, 
 
 def test_what_is_missing_is_named_and_written_again(results, written, medtasks, tmp_path):
     some = write_lines(tmp_path / "some.jsonl", results[:20])
-    outcome = medtasks("batch", "in", "run", some)
+    outcome = medtasks("run", *FLAGS, "--from-batch", some)
     assert outcome.code == 1
-    assert "the same `medtasks batch out` command writes them again" in outcome.err
-    again = medtasks("batch", "out", *FLAGS, "-o", "again.jsonl")
+    assert "--to-batch FILE in place of --from-batch writes it again" in outcome.err
+    again = medtasks("run", *FLAGS, "--to-batch", "again.jsonl")
     assert again.code == 0
     rest = request_lines(tmp_path / "again.jsonl")
     assert rest == written[20:]
     write_lines(tmp_path / "rest.jsonl", results[20:])
-    assert medtasks("batch", "in", "run", "rest.jsonl").code == 0
+    assert medtasks("run", *FLAGS, "--from-batch", "rest.jsonl").code == 0
     assert len(keys(tmp_path / "run")) == 52 == len(set(keys(tmp_path / "run")))
-    once_more = medtasks("batch", "in", "run", some, "rest.jsonl")
-    assert once_more.code == 0 and "some.jsonl: 0 new results, 20 stored before" in once_more.err
+    once_more = medtasks("run", *FLAGS, "--from-batch", some, "rest.jsonl")
+    assert once_more.code == 0 and "0 of 52 answers are new" in once_more.err
 
 
 def test_taking_results_can_be_broken_off_anywhere(results, medtasks, tmp_path, monkeypatch):
@@ -229,17 +213,19 @@ def test_taking_results_can_be_broken_off_anywhere(results, medtasks, tmp_path, 
         return put(self, *arguments, **named)
 
     monkeypatch.setattr(Answers, "put", until_interrupted)
-    assert medtasks("batch", "in", "run", "results.jsonl").code == 130
+    assert medtasks("run", *FLAGS, "--from-batch", "results.jsonl").code == 130
     assert len(keys(tmp_path / "run")) == 30
     monkeypatch.setattr(Answers, "put", put)
-    outcome = medtasks("batch", "in", "run", "results.jsonl")
-    assert outcome.code == 0 and "22 new results, 30 stored before" in outcome.err
+    outcome = medtasks("run", *FLAGS, "--from-batch", "results.jsonl")
+    assert outcome.code == 0 and "22 of 52 answers are new" in outcome.err
     assert len(keys(tmp_path / "run")) == 52
 
 
 def test_a_run_and_files_share_a_folder(results, model, written, medtasks, tmp_path):
     """Some answers come from files, some from a server that goes away, the rest from files again."""
-    assert medtasks("batch", "in", "run", write_lines(tmp_path / "first.jsonl", results[:10])).code == 1
+    assert (
+        medtasks("run", *FLAGS, "--from-batch", write_lines(tmp_path / "first.jsonl", results[:10])).code == 1
+    )
     known = {conversation(line["body"]) for line in written[:10]}
     served = []
 
@@ -253,11 +239,11 @@ def test_a_run_and_files_share_a_folder(results, model, written, medtasks, tmp_p
     assert outcome.code == 1 and not known & set(served)
     answered_now = len(keys(tmp_path / "run"))
     assert answered_now >= 10
-    medtasks("batch", "out", *FLAGS, "-o", "rest.jsonl")
+    medtasks("run", *FLAGS, "--to-batch", "rest.jsonl")
     rest = {line["custom_id"] for line in request_lines(tmp_path / "rest.jsonl")}
     assert rest == {line["custom_id"] for line in written} - set(keys(tmp_path / "run"))
     last = [line for line in results if line["custom_id"] in rest]
-    assert medtasks("batch", "in", "run", write_lines(tmp_path / "last.jsonl", last)).code == 0
+    assert medtasks("run", *FLAGS, "--from-batch", write_lines(tmp_path / "last.jsonl", last)).code == 0
     assert len(keys(tmp_path / "run")) == 52 == len(set(keys(tmp_path / "run")))
 
 
@@ -270,22 +256,29 @@ def test_lines_of_any_kind_are_named_and_faults_are_asked_again(results, written
     twice = {**results[3], "response": {**results[3]["response"], "body": results[4]["response"]["body"]}}
     lines = [*map(json.dumps, [*faults, foreign, *results[2:], twice]), '{"custom_id": "cut', "[]", "{}"]
     (tmp_path / "results.jsonl").write_text("\n".join(lines))
-    outcome = medtasks("batch", "in", "run", "results.jsonl")
-    assert outcome.code == 1 and "results.jsonl: 52 new results" in outcome.err
-    assert "1 answers that came twice" in outcome.err
-    assert "1 results of other requests" in outcome.err and "3 lines without a result" in outcome.err
-    assert len(keys(tmp_path / "run")) == 50 and len(keys(tmp_path / "run", "fault")) == 2
-    assert medtasks("batch", "out", *FLAGS, "-o", "again.jsonl").code == 0
+    outcome = medtasks("run", *FLAGS, "--from-batch", "results.jsonl")
+    assert outcome.code == 1 and "50 of 51 answers are new" in outcome.err
+    for line in (
+        "1 results: the batch failed, batch_expired",
+        "1 results: HTTP 500",
+        "1 results: answers that came twice",
+        "1 results: answers to other requests",
+        "3 results: lines without a result",
+    ):
+        assert line in outcome.err
+    assert len(keys(tmp_path / "run")) == 50
+    assert medtasks("run", *FLAGS, "--to-batch", "again.jsonl").code == 0
     assert request_lines(tmp_path / "again.jsonl") == written[:2]
     # a request that failed was asked again: both files may be given
     rest = write_lines(tmp_path / "rest.jsonl", results[:2])
-    both = medtasks("batch", "in", "run", write_lines(tmp_path / "faults.jsonl", faults), rest)
+    both = medtasks("run", *FLAGS, "--from-batch", write_lines(tmp_path / "faults.jsonl", faults), rest)
     assert both.code == 0, both.text
     assert {entry["state"] for entry in state(tmp_path / "run").values()} == {"done"}
 
 
 def test_a_file_of_requests_is_no_file_of_results(written, medtasks):
-    outcome = medtasks("batch", "in", "run", "requests.jsonl")
-    assert outcome.code == 2 and "requests.jsonl: holds requests" in outcome.err
-    gone = medtasks("batch", "in", "run", "nowhere.jsonl")
+    outcome = medtasks("run", *FLAGS, "--from-batch", "requests.jsonl")
+    assert outcome.code == 1 and "52 results: lines without a result" in outcome.err
+    assert "not asked to the end" in outcome.err
+    gone = medtasks("run", *FLAGS, "--from-batch", "nowhere.jsonl")
     assert gone.code == 2 and "nowhere.jsonl: no such file" in gone.err

@@ -203,7 +203,7 @@ CHAT += ("--model_args", "model=m", *HERE)
 def provider(medtasks, chip_ctc):
     """Answers lines of requests, as a file of results."""
     medtasks("run", "--model", "oracle", *CHAT[:5], "--output_path", "oracle")
-    medtasks("batch", "out", *CHAT[:-1], "all", "-o", "all.jsonl")
+    medtasks("run", *CHAT[:-1], "all", "--to-batch", "all.jsonl")
     model = Model(Path("oracle"), Path("all"), Path("all.jsonl"))
 
     def answers(requests: str) -> Path:
@@ -216,15 +216,15 @@ def provider(medtasks, chip_ctc):
 
 
 def test_a_batch_asks_what_a_smaller_choice_left(medtasks, provider):
-    assert medtasks("batch", "out", *CHAT, "--limit", 3, "-o", "first.jsonl").code == 0
+    assert medtasks("run", *CHAT, "--limit", 3, "--to-batch", "first.jsonl").code == 0
     assert len(request_lines(Path("first.jsonl"))) == 3
-    assert medtasks("batch", "in", "run", provider("first.jsonl")).code == 0
+    assert medtasks("run", *CHAT, "--limit", 3, "--from-batch", provider("first.jsonl")).code == 0
     assert n_of("run") == (3, 3, 3)
-    outcome = medtasks("batch", "out", *CHAT, "-o", "rest.jsonl")
+    outcome = medtasks("run", *CHAT, "--to-batch", "rest.jsonl")
     assert outcome.code == 0 and "3 of 8 documents have an answer" in outcome.err
     assert len(request_lines(Path("rest.jsonl"))) == 5
-    assert medtasks("batch", "in", "run", provider("rest.jsonl")).code == 0
-    assert medtasks("batch", "in", "all", provider("all.jsonl")).code == 0
+    assert medtasks("run", *CHAT, "--from-batch", provider("rest.jsonl")).code == 0
+    assert medtasks("run", *CHAT[:-1], "all", "--from-batch", provider("all.jsonl")).code == 0
     assert n_of("run") == (8, 8, 8) and results("run")["task"] == results("all")["task"]
-    again = medtasks("batch", "out", *CHAT, "--limit", 2, "-o", "none.jsonl")
+    again = medtasks("run", *CHAT, "--limit", 2, "--to-batch", "none.jsonl")
     assert again.code == 0 and "nothing is left to ask" in again.err and n_of("run") == (2, 2, 2)

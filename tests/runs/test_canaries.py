@@ -108,7 +108,7 @@ def test_no_command_writes_or_prints_a_secret(
         ),
         ("run", "--tasks", f"{JUDGED},{TASK}", *flags, *rows, "--output_path", "judged"),
         ("run", "--tasks", TASK, *flags, "--model_args", "model=x,nonsense=1", "--output_path", "bad"),
-        ("batch", "out", "--tasks", TASK, *flags, "--output_path", "asked", "-o", "asked.jsonl"),
+        ("run", "--tasks", TASK, *flags, "--output_path", "asked", "--to-batch", "asked.jsonl"),
         ("judge", "judged", "--jury", "jury.yaml", "--dry-run"),
         ("judge", "judged", "--jury", "jury.yaml"),
         ("rescore", "run"),
@@ -129,8 +129,8 @@ def test_no_command_writes_or_prints_a_secret(
         done_well |= {*command[:2]} if done.code == 0 else set()
         assert "canary-" not in done.text, (command, done.text)
         assert not leaks(tmp_path), command
-    wanted = {"preview", "run", "out", "judge", "rescore", "report", "card"}
-    assert done_well >= wanted | {"export", "difficulty"}
+    wanted = {"preview", "run", "judge", "rescore", "report", "card"}
+    assert done_well >= wanted | {"export", "difficulty"} and (tmp_path / "asked.jsonl").is_file()
     assert b"canary-" in b"".join(str(asked.headers).encode() for asked in model_server.asked)
     stored = (tmp_path / "run/answers.jsonl").read_text()
     assert MARK in stored

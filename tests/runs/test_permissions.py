@@ -77,8 +77,8 @@ def test_synthetic_rows_are_open(medtasks, tmp_path):
 
 def test_files_of_requests_with_private_texts_are_their_owners_alone(medtasks, hospice, tmp_path):
     flags = ("--model", "local-chat-completions", "--model_args", "model=m", "--apply_chat_template")
-    out = ("--output_path", "run", "-o", "asked.jsonl", "--allow-host", "*")
-    made = medtasks("batch", "out", "--tasks", PRIVATE, *flags, *out[:4])
+    out = ("--output_path", "run", "--to-batch", "asked.jsonl")
+    made = medtasks("run", "--tasks", PRIVATE, *flags, *out)
     assert made.code == 0, made.text
     assert stat.S_IMODE((tmp_path / "asked.jsonl").stat().st_mode) == 0o600 and are_private(tmp_path / "run")
 
