@@ -528,7 +528,7 @@ def make_labels(recorder: Recorder) -> None:
     recorder.call(
         "made.drawn",
         "sample",
-        "levels/mlb_cmexam.json --size 2 --ratio 1:0:1 -o drawn.json",
+        "levels/mlb_cmexam.json --size 2 -o drawn.json",
         made=True,
         keep=("drawn.json",),
     )

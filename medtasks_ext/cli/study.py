@@ -184,7 +184,6 @@ def difficulty(
 @asks_jury("Jury file with one model, which labels.")
 def departments(
     tasks: Annotated[str, typer.Option(help="Whose questions: tasks or groups.")],
-    sample: Annotated[Path | None, typer.Option(help="People's labels: task, id, department.")] = None,
     data: Origin = None,
     out: Annotated[str, out_option("Folder for TASK.json.")] = "departments",
     *,
@@ -192,8 +191,7 @@ def departments(
 ) -> int:
     """Label questions with clinical departments by a model.
 
-    Up to three of a two-tier list, or none, as MLB does; with the agreement with people where rows or a file
-    name departments. Resumable.
+    Up to three of a two-tier list, or none, as MLB does. Resumable.
 
     Example: medtasks study departments --tasks mlb --jury labeller.yaml -o departments
 
@@ -206,25 +204,20 @@ def departments(
         where = f"--jury {asking.name}"
         raise MedtasksError("has several models", where=where, remedy="name one: it labels alone")
     documents, _ = _documents(registry().leaves_of(names_in(tasks)), data)
-    people, rubric = label.people_of(documents, sample), label.DepartmentRubric()
-    if strangers := {task for task, _ in people} - documents.keys():
-        what = f"{min(strangers)} is not labelled"
-        raise MedtasksError(what, where=f"--sample {sample}", remedy="name it with --tasks")
+    rubric = label.DepartmentRubric()
     cases = [label.texts_to_label(name, items, rubric) for name, items in documents.items()]
     asked = ask_jury(asking, cases, Path(out), "medtasks study departments", "labels of questions")
     if asked is None:
         return 0
-    named: dict[tuple[str, str], list[str]] = {}
     rows, missing = [], 0
     for task in cases:
-        labels, row = label.labelled(task, asked[0], documents[task.name][0].loaded.record)
+        labels = label.labelled(task, asked[0], documents[task.name][0].loaded.record)
         write_json(out_folder(out) / f"{task.name}.json", labels)
-        named |= {(task.name, item["id"]): item["department"] for item in labels["questions"]}
-        rows.append(row)
+        n = {"questions": len(task.cases), "labelled": len(labels["questions"])}
+        rows.append({"task": task.name, **n})
         missing += len(labels["missing"])
-    tables = {"tasks": rows, "agreed": label.agreement(people, named)}
     synthetic = any(case.synthetic for task in cases for case in task.cases)
-    show_tables(study("departments")["tables"], tables, sample=synthetic)
+    show_tables(study("departments")["tables"], {"tasks": rows}, sample=synthetic)
     say_next(f"medtasks report RUN --by {out}")
     return end_study(asked[1], missing, "labels of questions")
 
@@ -232,7 +225,6 @@ def departments(
 def sample(
     files: Annotated[list[Path], typer.Argument(metavar="LEVELS...", help="Files of `study difficulty`.")],
     size: Annotated[int, typer.Option("-n", "--size", min=1, help="Questions to draw from each.")],
-    ratio: Annotated[str, typer.Option(help="HARD:MEDIUM:EASY.")] = "3:5:2",
     by: Annotated[
         str | None, typer.Option(help="Strata: `department`, of the rows, or a file of `study departments`.")
     ] = None,
@@ -240,21 +232,21 @@ def sample(
 ) -> int:
     """Draw a sample with a mix of difficulty levels.
 
-    Stratified, as MLB does.
+    Hard, medium and easy 3:5:2, stratified, as MLB does.
 
     Example: medtasks study sample difficulty/mlb_maguidance.json --size 300 --by department -o samples.json
 
     Exit code 1: the mix is not met.
     """
     from medtasks_ext.studies.difficulty import read_levels
-    from medtasks_ext.studies.sample import draw, parse_ratio, strata_of
+    from medtasks_ext.studies.sample import draw, strata_of
 
-    shares, lists = parse_ratio(ratio), read_json(out) if out.is_file() else {}
+    lists = read_json(out) if out.is_file() else {}
     graded, drawn = [read_levels(path) for path in files], list[dict[str, Any]]()
     for levels in graded:
         of = {row["id"]: row["level"] for row in levels["questions"]}
         strata = strata_of(levels, by) if by else None
-        ids, frame = draw(of, strata, size, shares)
+        ids, frame = draw(of, strata, size)
         # in the order of the documents: lm-eval pairs the list with them one by one
         chosen = [place for row in levels["questions"] if row["id"] in ids for place in row["documents"]]
         lists.update(dict.fromkeys(levels["same_documents"], sorted(chosen)))
@@ -271,64 +263,45 @@ def sample(
     return int(not met)
 
 
-def candidates(
-    file: Annotated[Path, typer.Argument(help="YAML file of a task and its candidates.")],
-    out: Annotated[str, out_option("Folder for their tasks and rows.")] = "candidates",
-) -> int:
-    """Write candidate wordings of a prompt as tasks.
-
-    Each is asked the same 100 rows of the few-shot pool, never test rows. Run them with several models
-    (ClinicBench: three wordings, three models), then `medtasks prompts choose`.
-
-    Example: medtasks prompts candidates wordings.yaml -o candidates
-    """
-    from medtasks_ext.registry.yamlfile import read_mapping
-    from medtasks_ext.studies.prompts import write_candidates
-
-    given, known = read_mapping(file) if file.is_file() else {}, registry()
-    task, prompts = str(given.get("task")), given.get("candidates")
-    if task not in known.datasets or len(given) > 2:
-        what = f"no dataset {task!r}" if given else "no such file"
-        what = "has keys beside task and candidates" if task in known.datasets else what
-        raise MedtasksError(what, where=file, remedy="docs/evaluate.md has a file of candidates")
-    dataset = known.datasets[task]
-    with private_files(dataset.metadata.access != "open"):
-        plan = write_candidates(Path(out), dataset, prompts, known)
-    typer.echo(f"{len(plan['tasks'])} candidates on {plan['n']} rows of the few-shot pool's {plan['of']:,}")
-    where = shlex.quote(out)
-    say_next(
-        f"MEDTASKS_DATA_DIR={where}/data medtasks --tasks-dir {where}/tasks run "
-        f"--tasks {','.join(plan['tasks'].values())} --output_path {where}/runs/MODEL --config MODEL",
-        f"medtasks prompts choose {where} {where}/runs/*",
-    )
-    return 0
-
-
 def choose(
-    folder: Annotated[Path, typer.Argument(help="What `medtasks prompts candidates` wrote.")],
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Their runs, one a model.")],
+    file: Annotated[Path, typer.Argument(help="YAML file of a task and its wordings.")],
+    out: Annotated[Path, out_option("Folder for their rows and runs.")] = Path("wordings"),
 ) -> int:
-    """Choose the wording with the best mean over models.
+    """Choose among wordings of a prompt.
 
-    Example: medtasks prompts choose candidates candidates/runs/*
+    First it writes 100 rows of the few-shot pool, never test rows, for each wording. Run them with several
+    models (ClinicBench: three wordings, three models); the same command then names the best mean.
+
+    Example: medtasks prompts choose wordings.yaml -o wordings
     """
     quiet()
-    from medtasks_ext.registry.folders import add_own_folders
-    from medtasks_ext.results.entries import read_results
-    from medtasks_ext.studies.prompts import PLAN, select
+    from medtasks_ext.registry.yamlfile import read_mapping
+    from medtasks_ext.studies.prompts import choose, write_wordings
 
-    if not (folder / PLAN).is_file():
-        raise MedtasksError(f"holds no {PLAN}", where=folder, remedy="`prompts candidates` writes it")
-    add_own_folders([str(folder / "tasks")])
-    results = read_results(runs, registry())
-    for fault in results.faults:
-        say(str(fault))
-    found = select(folder, results.entries)
-    of = {name: {"mean": mean, **found["scores"][name]} for name, mean in found["means"].items()}
-    rows = [{"candidate": name, "model": one, "score": of[name][one]} for name in of for one in of[name]]
-    sample = any(entry.sample for entry in results.entries)
-    show_tables(study("prompts")["tables"], {**found, "rows": rows}, sample=sample)
+    given, known = read_mapping(file), registry()
+    task, wordings = str(given.get("task")), given.get("wordings")
+    if (
+        task not in known.datasets
+        or not (isinstance(wordings, dict) and len(set(map(str, wordings.values()))) == len(wordings) >= 2)
+        or not all(isinstance(text, str) and str(name).isalnum() for name, text in wordings.items())
+    ):
+        what = "names no dataset as `task`, or no two `wordings`, each with a name and a text of its own"
+        raise MedtasksError(what, where=file, remedy="docs/evaluate.md has such a file")
+    if not out.exists():
+        with private_files(known.datasets[task].metadata.access != "open"):
+            n, of = write_wordings(out, known.datasets[task], wordings)
+        typer.echo(f"{len(wordings)} wordings on {n} rows of the few-shot pool's {of:,}")
+        place, model = f"{shlex.quote(str(out))}/WORDING", "--config MODEL --output_path"
+        say_next(
+            f"MEDTASKS_DATA_DIR={place} medtasks run --tasks {task} {model} {place}/runs/MODEL",
+            "the same command chooses",
+        )
+        return 0
+    found = choose(out, task, wordings, known)
+    rows = [{"wording": name, "model": one, "score": score} for name, of in found["scores"].items()
+            for one, score in {"mean": found["means"][name], **of}.items()]  # fmt: skip
+    show_tables(study("prompts")["tables"], {**found, "rows": rows}, sample=found["SAMPLE_DATA"])
     if found["tied"]:
         typer.echo(f"equal means: {', '.join(found['tied'])}; the first of the file is chosen")
-    typer.echo(f"results: {folder}/selection.json")
+    typer.echo(f"results: {out}/selection.json")
     return 0

@@ -1,26 +1,21 @@
-"""Departments of documents, named by a model, and how far people agree (MLB, section 3.3.2)."""
+"""Departments of documents, named by a model (MLB, section 3.3.2)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.cases import Case, JudgedTask
 from medtasks_ext.judge.protocol import Rubric
 from medtasks_ext.judge.reply import UnreadableError, Verdict
 from medtasks_ext.registry import registry
-from medtasks_ext.rows.files import read_rows
-from medtasks_ext.studies.judge_eval import OF_COUNTS, measured
 from medtasks_ext.studies.said import Said, rubric_of
 
 if TYPE_CHECKING:
     from medtasks_ext.prompts.documents import Document
     from medtasks_ext.registry.row_labels import RowLabel
 
-DEPARTMENT, NOTHING, SCHEMA = "department", "none", 1
+DEPARTMENT, NOTHING = "department", "none"
 PLACES = ("first", "second", "third")
 
 
@@ -61,17 +56,14 @@ def texts_to_label(name: str, documents: Sequence[Document], rubric: Rubric) -> 
     return task
 
 
-def labelled(
-    task: JudgedTask, said: Said, loaded: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What the model has said of the questions of a task so far, as files hold it; the task's line."""
+def labelled(task: JudgedTask, said: Said, loaded: Mapping[str, Any]) -> dict[str, Any]:
+    """What the model has said of the questions of a task so far, as files hold it."""
     values, named = task.rubric.protocol.verdict[DEPARTMENT], dict[str, list[str]]()
     for case in task.cases:
         for ratings in said[task.name, case.document].values():
             chosen = [str(values[int(ratings[place])]) for place in PLACES]
             named[case.document] = [name for name in chosen if name != NOTHING]
-    labels = {
-        "schema": SCHEMA,
+    return {
         "labels": DEPARTMENT,
         "task": task.name,
         "prompt_version": task.rubric.version,
@@ -79,44 +71,3 @@ def labelled(
         "questions": [{"id": name, DEPARTMENT: names} for name, names in named.items()],
         "missing": [case.document for case in task.cases if case.document not in named],
     }
-    return labels, {"task": task.name, "questions": len(task.cases), "labelled": len(named)}
-
-
-def people_of(
-    documents: Mapping[str, Iterable[Document]], file: Path | None
-) -> dict[tuple[str, str], list[str]]:
-    """(task, id) -> departments that people named: in rows, and in a file with task, id and department.
-
-    Several departments are a list, or joined by `;`.
-    """
-    of_rows = [(task, item) for task, items in documents.items() for item in items if item.get(DEPARTMENT)]
-    people = {(task, str(item["id"])): list(item[DEPARTMENT]) for task, item in of_rows}
-    for number, row in enumerate(read_rows(file) if file else (), start=1):
-        try:
-            names = row[DEPARTMENT].split(";") if isinstance(row[DEPARTMENT], str) else row[DEPARTMENT]
-            people[str(row["task"]), str(row["id"])] = departments().read(names)
-        except (KeyError, ValueError) as error:
-            what = f"no column {error}" if isinstance(error, KeyError) else str(error)
-            remedy = "the columns are task, id and department, of those in mlb/suite.yaml"
-            raise MedtasksError(f"row {number}: {what}", where=str(file), remedy=remedy) from None
-    return people
-
-
-def agreement(
-    people: Mapping[tuple[str, str], Sequence[str]], model: Mapping[tuple[str, str], Sequence[str]]
-) -> list[dict[str, Any]]:
-    """How far two name the same departments of questions that both have; `people` count as right.
-
-    Precision, recall, F1 and kappa are of all decisions, question by department; exact: the same set.
-    """
-    whole, found = departments().whole_of, []
-    measures: dict[str, Any] = {"exact": lambda sums: sums[..., 4] / sums[..., 5]}
-    for name in ("precision", "recall", "F1", "kappa"):
-        measures[name] = partial(lambda value, sums: value(sums[..., :4]), OF_COUNTS[name])
-    for kind, of in (("secondary", {name: name for name in whole}), ("primary", whole)):
-        n, item, rows = len({*of.values()}), f"{kind} departments", []
-        for key in sorted(people.keys() & model.keys()):
-            a, b = ({of[name] for name in side[key]} for side in (people, model))
-            rows.append((len(a & b), len(b - a), len(a - b), n - len(a | b), a == b, 1))
-        found += [{"item": item, **row} for row in measured(rows, range(len(rows)), measures)] if rows else []
-    return found

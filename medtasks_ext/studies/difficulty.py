@@ -21,8 +21,6 @@ from medtasks_ext.studies.said import study
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
 
-SCHEMA = 1
-
 
 def level_of(values: Sequence[float], *, judged: bool) -> tuple[str, float]:
     """Level and value of a question that the panel's models answer with these scores, 0-1.
@@ -72,7 +70,6 @@ def _graded(name: str, runs: Sequence[RunResults], registry: Registry) -> dict[s
     pooled = loaded["n_fewshot"] > 0
     own = (item for item in dataset.strategies if pooled or item != "five_shot" or item == strategy)
     return {
-        "schema": SCHEMA,
         "task": name,
         "method": method,
         "panel": [{"run": str(run.folder), "model": run.model} for run in runs],
@@ -122,7 +119,7 @@ def _scored(
 def read_levels(path: Path) -> dict[str, Any]:
     """What `medtasks study difficulty` wrote."""
     content = read_json(path) if path.is_file() else None
-    if isinstance(content, dict) and content.get("schema") == SCHEMA and content.get("questions"):
+    if isinstance(content, dict) and content.get("questions"):
         return content
     remedy = "`medtasks study difficulty RUN...` writes them"
     raise MedtasksError("is no file of difficulty levels", where=path, remedy=remedy)

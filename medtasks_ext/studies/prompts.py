@@ -1,4 +1,4 @@
-"""Which of several wordings is asked: candidates on rows of the few-shot pool, the best mean over models.
+"""Which of several wordings is asked: each on the same rows of the few-shot pool, the best mean over models.
 
 ClinicBench (section 3.1) does not say of which rows. Here they are of the few-shot pool, so that no test row
 helps to choose the prompt that it is asked in.
@@ -7,80 +7,44 @@ helps to choose the prompt that it is asked in.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from medtasks_ext.atomic import write_text
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.jsonfile import read_json, write_json, write_lines
-from medtasks_ext.registry.suites import TERMS, vocabulary
+from medtasks_ext.jsonfile import write_json, write_lines
+from medtasks_ext.results.entries import read_results
 from medtasks_ext.rows.faults import Faults
 from medtasks_ext.rows.fields import FieldReader
 from medtasks_ext.rows.sources import find_origin, load_rows
-from medtasks_ext.rows.spec import RowSchema, dataset_spec
+from medtasks_ext.rows.spec import dataset_spec
 from medtasks_ext.seed import SEED
 from medtasks_ext.studies.said import study
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset, Registry
-    from medtasks_ext.results.experiments import Entry
     from medtasks_ext.rows.row import Row
 
-PLAN = "candidates.json"
-#: What of `rows` says how rows become fields; the rest says where they come from.
-_READ = {*RowSchema.model_fields, "schemas", "identity", "cluster", "skip_blank"}
-_READ |= {"runs", "option_trials", "cut"}
-#: What of `about` a dataset of no suite may say: facts, and values of axes, some of the suite's vocabulary.
-_AXES = ("task_type", "document_types", "specialties", "stage")
-_ABOUT = {*_AXES, "name", "summary", "language", "access", "url", "licence", "primary_metric"}
 
+def write_wordings(folder: Path, dataset: Dataset, wordings: Mapping[str, str]) -> tuple[int, int]:
+    """Write `FOLDER/NAME` for each wording: data as MEDTASKS_DATA_DIR holds it; rows, and those of the pool.
 
-def write_candidates(folder: Path, dataset: Dataset, prompts: Any, registry: Registry) -> dict[str, Any]:
-    """Write a task for each prompt (name -> its keys) to `FOLDER/tasks`, its rows to `FOLDER/data`."""
-    if not (
-        isinstance(prompts, dict)
-        and all(isinstance(prompt, dict) for prompt in prompts.values())
-        and all(str(name).isalnum() and str(name).isascii() and name == name.lower() for name in prompts)
-        and len({str(prompt) for prompt in prompts.values()}) == len(prompts) >= 2
-    ):
-        what = "needs two or more, each with a name (a-z, 0-9) and words of its own"
-        raise MedtasksError(what, where="candidates", remedy="docs/evaluate.md has a file of candidates")
+    An empty wording is that of the task.
+    """
     pool, wanted = _pool(dataset), study("prompts")["rows"]
-    chosen = random.Random(SEED).sample(pool, min(wanted, len(pool)))
-    tasks, config = {name: f"{dataset.id}_{name}" for name in prompts}, dataset.config
-    about = {key: value for key, value in dataset.record.items() if key in _ABOUT}
-    content = {
-        "rows": {key: value for key, value in config["rows"].items() if key in _READ},
-        **{key: config[key] for key in ("answer", "judge", "generation_kwargs") if key in config},
-        "about": {**about, "citation": "none", "n_test": len(chosen)},
-        "metadata": {"version": "1-A"},
-    }
-    for candidate, name in tasks.items():
-        prompt = {**config["prompt"], **prompts[candidate]}
-        task = {"task": name, "dataset": f"own/{name}", "prompt": prompt, **content}
-        _write(
-            folder / "tasks" / name / "task.yaml", task, "class: !function medtasks_ext.task.MedicalTask\n"
-        )
-        rows = folder / "data" / "own" / name / "test.jsonl"
-        rows.parent.mkdir(parents=True, exist_ok=True)
-        write_lines(rows, chosen)
-    terms = dict[str, dict[str, str]]()
-    for axis in _AXES:  # values of shared axes that suites alone have
-        known = vocabulary()[TERMS[axis]]
-        terms[TERMS[axis]] = {key: said for key, said in registry.titles[axis].items() if key not in known}
-    _write(folder / "tasks" / "vocabulary.yaml", terms)
-    plan = {"task": dataset.id, "prompts": prompts, "tasks": tasks, "n": len(chosen), "of": len(pool)}
-    write_json(folder / PLAN, plan)
-    return plan
-
-
-def _write(path: Path, content: Any, head: str = "") -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, head + yaml.safe_dump(content, allow_unicode=True, sort_keys=False, width=1000))
+    chosen = random.Random(SEED).sample(pool, min(wanted + 5, len(pool)))
+    asked, shots = chosen[:wanted], chosen[wanted:]  # without these, rows that are asked would serve as shots
+    for name, wording in wordings.items():
+        place = folder / name / dataset.metadata.suite / dataset.folder.name
+        place.mkdir(parents=True)
+        write_lines(place / "test.jsonl", asked)
+        if shots:
+            write_lines(place / "fewshot.jsonl", shots)
+        if wording:
+            write_text(place / "instruction.txt", wording)
+    return len(asked), len(pool)
 
 
 def _pool(dataset: Dataset) -> list[Row]:
@@ -103,23 +67,29 @@ def _pool(dataset: Dataset) -> list[Row]:
     raise MedtasksError(what, where=dataset.id, remedy="put such rows into fewshot.jsonl beside test.jsonl")
 
 
-def select(folder: Path, entries: Sequence[Entry]) -> dict[str, Any]:
-    """Choose the candidate with the best mean over models, each asked all candidates on all rows."""
-    plan, scores = read_json(folder / PLAN), dict[str, dict[str, float]]()
-    for name, task in plan["tasks"].items():
-        for entry in entries:
+def choose(folder: Path, task: str, wordings: Mapping[str, str], known: Registry) -> dict[str, Any]:
+    """The wording with the best mean over models, each asked all wordings on all rows; `selection.json`."""
+    scores, sample = dict[str, dict[str, float]](), False
+    for name in wordings:
+        runs = folder / name / "runs"
+        for entry in read_results([runs], known).entries if runs.is_dir() else ():
             item = entry.experiments.get(task)
-            whole = item and item.n >= (item.conditions.n_here or 0) and item.covered >= 1
-            if item is None or item.score is None or not whole:
-                what = f"has no score of candidate {name} on all rows"
-                remedy = f"run {task} with this model to the end; judged tasks need `medtasks judge`"
-                raise MedtasksError(what, where=entry.label, remedy=remedy)
-            scores.setdefault(name, {})[entry.label] = item.score
-    if not scores:
-        raise MedtasksError("no runs are named", remedy="run the candidates with each model first")
-    means = {name: fmean(of.values()) for name, of in scores.items()}
+            if (
+                item
+                and item.score is not None
+                and item.covered >= 1
+                and item.n >= (item.conditions.n_here or 0)
+            ):
+                scores.setdefault(name, {})[entry.label] = item.score
+                sample |= entry.sample
+    models = {model for of in scores.values() for model in of}
+    for name in wordings:
+        if not models or (missing := models - scores.get(name, {}).keys()):
+            what = f"has no score of {min(missing) if models else 'any model'} on all rows"
+            remedy = f"run {task} to the end with this wording; judged tasks need `medtasks judge`"
+            raise MedtasksError(what, where=folder / name / "runs", remedy=remedy)
+    means = {name: fmean(scores[name].values()) for name in wordings}
     best = [name for name, mean in means.items() if mean == max(means.values())]
-    chosen = {"chosen": best[0], "tied": best[1:] and best, "prompt": plan["prompts"][best[0]]}
-    figures = {"means": means, "scores": scores, "rows_of_the_pool": plan["n"]}
-    write_json(folder / "selection.json", selection := {"task": plan["task"], **chosen, **figures})
-    return selection
+    found = {"task": task, "chosen": best[0], "tied": best[1:] and best, "means": means, "scores": scores}
+    write_json(folder / "selection.json", {**found, "prompt": wordings[best[0]], "SAMPLE_DATA": sample})
+    return {**found, "SAMPLE_DATA": sample}

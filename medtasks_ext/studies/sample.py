@@ -7,7 +7,6 @@ comes first, then the strata's shares of the pool, then as few swaps as possible
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -20,16 +19,13 @@ from medtasks_ext.jsonfile import read_json
 from medtasks_ext.registry.row_labels import LEVELS
 from medtasks_ext.seed import SEED, random_rank
 from medtasks_ext.studies.departments import DEPARTMENT
+from medtasks_ext.studies.said import study
+
+#: Shares of hard, medium and easy.
+RATIO: Sequence[int] = study("sample")["ratio"]
 
 
-def parse_ratio(text: str) -> list[Fraction]:
-    """`3:5:2` -> shares of hard, medium and easy."""
-    if re.fullmatch(r"\d+:\d+:\d+", text) and any(parts := [Fraction(part) for part in text.split(":")]):
-        return parts
-    raise MedtasksError(f"{text!r} is no ratio", where="--ratio", remedy="write HARD:MEDIUM:EASY: 3:5:2")
-
-
-def apportioned(n: int, weights: Sequence[int | Fraction]) -> list[int]:
+def apportioned(n: int, weights: Sequence[int]) -> list[int]:
     """n split in proportion to weights by the largest remainder; equal remainders go in their order."""
     shares = [Fraction(n * weight) / sum(weights) for weight in weights]
     parts = [int(share) for share in shares]
@@ -39,11 +35,11 @@ def apportioned(n: int, weights: Sequence[int | Fraction]) -> list[int]:
     return parts
 
 
-def feasible(n: int, ratio: Sequence[Fraction], pool: Sequence[int]) -> list[int]:
+def feasible(n: int, pool: Sequence[int]) -> list[int]:
     """Numbers of each level that come closest to the ratio; one that is short gives all that it has."""
     fixed: dict[int, int] = {}
     while True:
-        weights = [0 if place in fixed else weight for place, weight in enumerate(ratio)]
+        weights = [0 if place in fixed else weight for place, weight in enumerate(RATIO)]
         parts = apportioned(n - sum(fixed.values()), weights)
         if not (short := {place: pool[place] for place, part in enumerate(parts) if part > pool[place]}):
             return [fixed.get(place, part) for place, part in enumerate(parts)]
@@ -51,11 +47,7 @@ def feasible(n: int, ratio: Sequence[Fraction], pool: Sequence[int]) -> list[int
 
 
 def draw(
-    levels: Mapping[str, str],
-    strata: Mapping[str, str] | None,
-    size: int,
-    ratio: Sequence[Fraction],
-    seed: int = SEED,
+    levels: Mapping[str, str], strata: Mapping[str, str] | None, size: int
 ) -> tuple[set[str], list[dict[str, Any]]]:
     """Questions that are drawn; how many were in the pool, wanted and drawn, of each level and stratum.
 
@@ -65,14 +57,13 @@ def draw(
 
     of_one = strata or dict.fromkeys(levels, "")
     names = sorted({of_one[name] for name in levels})
-    order = sorted(levels, key=lambda name: random_rank(seed, name))
+    order = sorted(levels, key=lambda name: random_rank(SEED, name))
     places = {name: (names.index(of_one[name]), LEVELS.index(levels[name])) for name in order}
     pool = np.zeros((len(names), len(LEVELS)), dtype=int)
     np.add.at(pool, tuple(zip(*places.values(), strict=True)), 1)
-    enough = int(pool.sum(axis=0) @ [share > 0 for share in ratio])
-    if not 0 < size <= enough:
-        what = f"{size} questions cannot be drawn: the pool has {enough} at the levels of the ratio"
-        raise MedtasksError(what, where="--size", remedy=f"ask for 1 to {enough}, or change --ratio")
+    if size > len(levels):
+        what = f"{size} questions cannot be drawn: the pool has {len(levels)}"
+        raise MedtasksError(what, where="--size", remedy="ask for fewer")
     coverage, first = apportioned(size, pool.sum(axis=1).tolist()), np.zeros_like(pool)
     for stratum, level in places.values():
         first[stratum, level] += first[stratum].sum() < coverage[stratum]
@@ -80,7 +71,7 @@ def draw(
     s, k = pool.shape
     of_level, of_stratum = np.kron(np.ones(s), np.eye(k)), np.kron(np.eye(s), np.ones(k))
     sums = np.block([[of_level, of_level, np.zeros((k, s))], [of_stratum, of_stratum, -np.eye(s)]])
-    wanted = feasible(size, ratio, pool.sum(axis=0).tolist())
+    wanted = feasible(size, pool.sum(axis=0).tolist())
     limits = LinearConstraint(sums, [*wanted, *[-np.inf] * s], [*wanted, *coverage])
     cost = np.repeat([-1.0, 0.0, size + 1.0], [s * k, s * k, s])  # coverage outweighs all swaps
     bounds = (0, np.concatenate([first.ravel(), (pool - first).ravel(), np.full(s, np.inf)]))
@@ -91,7 +82,7 @@ def draw(
         if left[place]:
             left[place] -= 1
             chosen.add(name)
-    frame, sides = [], [("level", LEVELS, apportioned(size, ratio)), (DEPARTMENT, names, coverage)]
+    frame, sides = [], [("level", LEVELS, apportioned(size, RATIO)), (DEPARTMENT, names, coverage)]
     for axis, (of, named, aim) in enumerate(sides if strata else sides[:1]):
         figures = zip(named, pool.sum(axis).tolist(), aim, drawn.sum(axis).tolist(), strict=True)
         frame += [{"of": of, "name": a, "pool": b, "wanted": c, "drawn": d} for a, b, c, d in figures]

@@ -70,8 +70,7 @@ GIVEN = {
     "new --from": ("new", "--id", "own_wards", "--from", "pipe.csv"),
     "data import": ("data", "import", "pipe.csv", "--task", TASK),
     "prompts fetch --from": ("prompts", "fetch", "--from", "artefacts"),
-    "prompts candidates": ("prompts", "candidates", "pipe", "-o", "candidates"),
-    "prompts choose": ("prompts", "choose", "chosen", "run"),
+    "prompts choose": ("prompts", "choose", "pipe"),
     "judge run --jury": ("judge", "run", "run", "--jury", "pipe"),
     "judge eval": ("judge", "eval", "pipe", "--judge", "pipe"),
     "judge data": ("judge", "data", "pipe"),
@@ -79,7 +78,10 @@ GIVEN = {
     "human ingest --key": ("human", "ingest", "form.csv", "--key", "pipe", "-o", "ingested"),
     "submit --check": ("submit", "--check", "org/model/2026-11-01"),
 }  # fmt: skip
-SAID = "is no plain file|is no file|no such file|not found|holds no|no contamination.json|no configuration"
+SAID = (
+    "is no plain file|is no file|: no file|no such file|not found|holds no|no contamination.json|"
+    "no configuration"
+)
 
 
 @pytest.mark.parametrize("given", GIVEN)
@@ -88,7 +90,7 @@ def test_a_pipe_that_a_call_names_is_never_waited_for(medtasks, chip_ctc, tmp_pa
     artefacts = {item.file for suite in suites().values() if suite.official
                  for item in suite.official.artefacts.values()} - {""}  # fmt: skip
     for place in (
-        "pipe", "pipe.json", "pipe.csv", "chosen/candidates.yaml", "chosen/candidates.json",
+        "pipe", "pipe.json", "pipe.csv",
         "org/model/2026-11-01/submission.json",
         "org/model/2026-11-01/documents.parquet",
         *(f"artefacts/{name}" for name in artefacts),

@@ -212,11 +212,11 @@ def drawn(outcome, of: str) -> dict[str, tuple[int, ...]]:
 
 
 def test_the_list_is_taken_by_a_run_and_holds_all_trials(medtasks, levels, tmp_path):
-    outcome = medtasks("study", "sample", levels, "-n", "8", "--ratio", "2:1:1")
+    outcome = medtasks("study", "sample", levels, "-n", "8")
     assert outcome.code == 0, outcome.text
     lists = json.loads((tmp_path / "samples.json").read_text())
     assert set(lists) == {TASK, f"{TASK}_cot", f"{TASK}_5shot"}
-    assert drawn(outcome, "level") == {"hard": (4, 4, 4), "medium": (4, 2, 2), "easy": (4, 2, 2)}
+    assert drawn(outcome, "level") == {"hard": (4, 2, 2), "medium": (4, 4, 4), "easy": (4, 2, 2)}
     ids = {
         row["id"] for row in json.loads(levels.read_text())["questions"] if row["documents"][0] in lists[TASK]
     }
@@ -234,7 +234,7 @@ def test_the_list_is_taken_by_a_run_and_holds_all_trials(medtasks, levels, tmp_p
 def test_strata_of_rows_and_of_labels_keep_their_share_of_the_pool(medtasks, levels, tmp_path):
     labels = [{"id": f"q{n}", "department": ["Cardiology", "Oncology"] if n < 4 else []} for n in range(12)]
     (tmp_path / "labels.json").write_text(json.dumps({"questions": labels}))
-    call = ("study", "sample", levels, "-n", "6", "--ratio", "1:1:1", "--by")
+    call = ("study", "sample", levels, "-n", "6", "--by")
     outcome = medtasks(*call, "labels.json")
     assert outcome.code == 0
     assert drawn(outcome, "department") == {"(none)": (8, 4, 4), "Cardiology": (4, 2, 2)}
@@ -263,7 +263,6 @@ def test_a_list_keeps_the_tasks_that_are_in_it(medtasks, levels, tmp_path):
     ("arguments", "message"),
     [
         (("-n", "13"), "--size: 13 questions cannot be drawn: the pool has 12"),
-        (("-n", "5", "--ratio", "3:5"), "--ratio: '3:5' is no ratio"),
         (("-n", "5", "--by", "few.json"), "11 of its questions have no row"),
         (("-n", "5", "--by", "samples.csv"), "12 of its questions have no row"),
         (("-n", "5", "--by", "none.json"), "none.json"),
@@ -277,7 +276,7 @@ def test_what_cannot_be_drawn_is_one_message(medtasks, levels, tmp_path, argumen
     assert not (tmp_path / "samples.json").exists()
 
 
-@pytest.mark.parametrize("content", ["{}", "[1]", '{"schema": 1, "questions": []}', "oops"])
+@pytest.mark.parametrize("content", ["{}", "[1]", '{"questions": []}', "oops"])
 def test_a_file_that_holds_no_levels_is_refused(medtasks, tmp_path, content):
     (tmp_path / "levels.json").write_text(content)
     outcome = medtasks("study", "sample", "levels.json", "-n", "5")

@@ -1,4 +1,4 @@
-"""`medtasks study departments`: what replies become, agreement with people."""
+"""`medtasks study departments`: what replies become."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ import json
 
 import pytest
 import yaml
-from sklearn.metrics import cohen_kappa_score, precision_recall_fscore_support
-from sklearn.preprocessing import MultiLabelBinarizer
 
 from medtasks_ext.engines import servers
 from medtasks_ext.prompts import load
-from medtasks_ext.studies.departments import agreement, departments
 from tests.conftest import write_jsonl
 from tests.judge.server import Reply, Server, coded
 
@@ -146,15 +143,6 @@ def test_text_that_is_not_open_stays_here_unless_a_host_is_allowed(medtasks, row
     [
         (("--tasks", TASK, "--jury", "two.yaml"), "has several models"),
         (("--tasks", "mlb_nothing", "--jury", "one.yaml"), "mlb_nothing"),
-        (
-            ("--tasks", TASK, "--jury", "one.yaml", "--sample", "people.csv"),
-            "row 1: 'Hearts' is no",
-        ),
-        (("--tasks", TASK, "--jury", "one.yaml", "--sample", "bare.csv"), "row 1: no column 'department'"),
-        (
-            ("--tasks", TASK, "--jury", "one.yaml", "--sample", "other.csv"),
-            "mlb_mareport is not labelled",
-        ),
     ],
 )
 def test_bad_input_gets_one_message_and_nobody_is_asked(
@@ -163,53 +151,6 @@ def test_bad_input_gets_one_message_and_nobody_is_asked(
     rows(2)
     for name, names in (("two", ("a", "b")), ("one", ("a",))):
         (tmp_path / jury(*names)).rename(tmp_path / f"{name}.yaml")
-    (tmp_path / "people.csv").write_text(f"task,id,department\n{TASK},q0,Hearts\n")
-    (tmp_path / "bare.csv").write_text(f"task,id\n{TASK},q0\n")
-    (tmp_path / "other.csv").write_text("task,id,department\nmlb_mareport,q0,Cardiology\n")
     outcome = medtasks("study", "departments", *arguments)
     assert outcome.code == 2 and message in outcome.err and outcome.err.count("medtasks: ") == 1
     assert not outcome.out and not server.asked
-
-
-# ---------------------------------------------------------------------- agreement
-
-
-def test_agreement_is_that_of_independent_code():
-    people = {("t", str(n)): names for n, names in enumerate((["Cardiology"], ["Cardiology", "Oncology"],
-              ["Neonatology"], ["No Department"], ["Neurology"]))}  # fmt: skip
-    model = {("t", str(n)): names for n, names in enumerate((["Nephrology"], ["Oncology", "Cardiology"],
-             ["Neonatology", "Pediatric Urology"], ["No Department"], ["Cardiology"]))}  # fmt: skip
-    model[("t", "9")] = ["Oncology"]  # nobody labelled it
-    found = agreement(people, model)
-    binarizer = MultiLabelBinarizer(classes=[*departments().whole_of])
-    truth, given = (binarizer.fit_transform([side[key] for key in people]) for side in (people, model))
-    precision, recall, f1, _ = precision_recall_fscore_support(truth, given, average="micro")
-    kinds = ("secondary departments", "primary departments")
-    values, whole = ({row["measure"]: row["value"] for row in found if row["item"] == kind} for kind in kinds)
-    assert values == pytest.approx(
-        {
-            "exact": 2 / 5, "precision": precision, "recall": recall, "F1": f1,
-            "kappa": cohen_kappa_score(truth.ravel(), given.ravel()),
-        }
-    )  # fmt: skip
-    # Nephrology, Neurology and Cardiology share a primary department
-    assert whole["recall"] == 1 and whole["exact"] >= values["exact"]
-    (own,) = (row for row in found if (row["measure"], row["item"]) == ("F1", kinds[0]))
-    assert own["low"] <= f1 <= own["high"]
-
-
-def test_agreement_with_rows_and_with_a_file_is_printed(medtasks, rows, jury, server, tmp_path):
-    rows()
-    printed = " ".join(
-        medtasks("study", "departments", "--tasks", TASK, "--jury", jury("labeller")).out.split()
-    )
-    assert "agreement with people" in printed and "exact 0.8750" in printed
-    people = [(f"q{n}", "Nephrology" if n == 0 else "Oncology;Cardiology") for n in range(2)]
-    lines = "".join(f"{TASK},{name},{named}\n" for name, named in people)
-    (tmp_path / "people.csv").write_text("task,id,department\n" + lines)
-    rows(named=False)
-    command = ("study", "departments", "--tasks", TASK, "--jury", jury("labeller"), "--sample", "people.csv")
-    printed = " ".join(medtasks(*command).out.split())
-    assert "agreement with people" in printed and "exact 1.0000" in printed
-    silent = medtasks("study", "departments", "--tasks", TASK, "--jury", jury("labeller")).out
-    assert "no agreement: neither rows nor --sample name departments" in silent

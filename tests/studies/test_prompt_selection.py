@@ -1,4 +1,4 @@
-"""`medtasks prompts candidates` and `choose`: which wording is asked, by rows of the few-shot pool alone."""
+"""`medtasks prompts choose`: which wording is asked, by rows of the few-shot pool alone."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from medtasks_ext.registry import forget
+from medtasks_ext.prompts import load
 from tests.conftest import rewrite_answers, write_jsonl
 
 TASK = "clinicbench_pubmedqa"
-SHORT = {"instruction": "Answer from the abstract with yes, no or maybe. {{ strategy }}"}
+SHORT = "Answer from the abstract with yes, no or maybe. {{ strategy }}"
+CALL = ("prompts", "choose", "wordings.yaml")
 
 
 def row(name: str, number: int) -> dict:
@@ -34,112 +35,107 @@ def rows(data_dir):
 
 @pytest.fixture
 def wordings(tmp_path):
-    def write(**changes) -> str:
-        content = {
-            "task": TASK,
-            "candidates": {"own": {}, "short": SHORT}, **changes,
-        }  # fmt: skip
+    def write(**changes) -> None:
+        content = {"task": TASK, "wordings": {"now": "", "short": SHORT}, **changes}
         (tmp_path / "wordings.yaml").write_text(yaml.safe_dump(content))
-        return "wordings.yaml"
 
-    yield write
-    forget()
+    write()
+    return write
 
 
-def asked(tmp_path, name: str) -> list[dict]:
-    file = tmp_path / "cand" / "data" / "own" / f"{TASK}_{name}" / "test.jsonl"
-    return [json.loads(line) for line in file.read_text().splitlines()]
+def place(name: str) -> Path:
+    return Path("wordings", name, "clinicbench", "pubmedqa")
+
+
+def asked(name: str) -> list[dict]:
+    return [json.loads(line) for line in (place(name) / "test.jsonl").read_text().splitlines()]
 
 
 @pytest.fixture
 def runs(medtasks, rows, wordings, tmp_path, monkeypatch):
-    """Two models that answered both candidates: the first is wrong once in `own`, the second twice."""
-    assert medtasks("prompts", "candidates", wordings(), "-o", "cand").code == 0
-    monkeypatch.setenv("MEDTASKS_DATA_DIR", str(tmp_path / "cand" / "data"))
-    monkeypatch.setenv("MEDTASKS_TASKS", str(tmp_path / "cand" / "tasks"))
-    forget()
-    names = f"{TASK}_own,{TASK}_short"
-    done = medtasks("run", "--model", "oracle", "--tasks", names, "--output_path", "a")
-    assert done.code == 0, done.text
-    shutil.copytree(tmp_path / "a", tmp_path / "b")
-    manifest = tmp_path / "b" / "run.json"
-    manifest.write_text(manifest.read_text().replace('"oracle"', '"other"'))
-    ids = [item["pubid"] for item in asked(tmp_path, "own")]
-    for folder, wrong in (("a", 1), ("b", 2)):
-        rewrite_answers(tmp_path / folder, f"{TASK}_own", dict.fromkeys(ids[:wrong], "no"))
-        assert medtasks("rescore", folder).code == 0
-    monkeypatch.delenv("MEDTASKS_TASKS")
-    forget()
-    return tmp_path
+    """Two models that answered in both wordings: the first is wrong once in `now`, the second twice."""
+    assert medtasks(*CALL).code == 0
+    ids = [item["pubid"] for item in asked("now")]
+    for name in ("now", "short"):
+        monkeypatch.setenv("MEDTASKS_DATA_DIR", str(tmp_path / "wordings" / name))
+        load._build.cache_clear()
+        one, other = (tmp_path / "wordings" / name / "runs" / model for model in "ab")
+        done = medtasks("run", "--model", "oracle", "--tasks", TASK, "--output_path", one)
+        assert done.code == 0, done.text
+        shutil.copytree(one, other)
+        manifest = other / "run.json"
+        manifest.write_text(manifest.read_text().replace('"oracle"', '"other"'))
+        for folder, wrong in ((one, 1), (other, 2)):
+            rewrite_answers(folder, TASK, dict.fromkeys(ids[:wrong] if name == "now" else [], "no"))
+            assert medtasks("rescore", folder).code == 0
+    return tmp_path / "wordings"
 
 
-def test_all_candidates_are_asked_the_same_rows_of_the_pool_and_no_test_row(
-    medtasks, rows, wordings, tmp_path
-):
-    outcome = medtasks("prompts", "candidates", wordings(), "-o", "cand")
-    assert outcome.code == 0 and "2 candidates on 100 rows of the few-shot pool's 112" in outcome.out
-    own, short = asked(tmp_path, "own"), asked(tmp_path, "short")
-    assert own == short and len(own) == 100 and all(item["pubid"].startswith("pool") for item in own)
-    task = (tmp_path / "cand" / "tasks" / f"{TASK}_short" / "task.yaml").read_text()
-    assert SHORT["instruction"] in task and "download" not in task
+def test_all_wordings_are_asked_the_same_rows_of_the_pool_and_no_test_row(medtasks, rows, wordings):
+    outcome = medtasks(*CALL)
+    assert outcome.code == 0 and "2 wordings on 100 rows of the few-shot pool's 112" in outcome.out
+    assert f"MEDTASKS_DATA_DIR=wordings/WORDING medtasks run --tasks {TASK}" in outcome.err
+    assert asked("now") == asked("short") and len(asked("now")) == 100
+    assert all(item["pubid"].startswith("pool") for item in asked("now"))
+    assert (place("short") / "instruction.txt").read_text() == SHORT
+    assert not (place("now") / "instruction.txt").exists()
 
 
-def test_the_best_mean_over_models_is_chosen(medtasks, runs):
-    outcome = medtasks("prompts", "choose", "cand", "a", "b")
+def test_the_best_mean_over_models_is_chosen_of_what_was_asked_in_these_words(medtasks, runs):
+    prompts = [json.loads(path.open().readline())["arguments"][0][0] for name in ("short", "now")
+               for path in [runs / name / "runs" / "a" / f"samples_{TASK}.jsonl"]]  # fmt: skip
+    assert ["Answer from the abstract" in str(prompt) for prompt in prompts] == [True, False]
+    outcome = medtasks(*CALL)
     assert outcome.code == 0, outcome.text
-    found = json.loads((runs / "cand" / "selection.json").read_text())
+    found = json.loads((runs / "selection.json").read_text())
     assert found["chosen"] == "short" and found["prompt"] == SHORT and found["tied"] == []
-    assert found["means"] == {"own": pytest.approx((0.99 + 0.98) / 2), "short": 1}
-    assert found["scores"]["own"] == {"oracle": 0.99, "other": 0.98} and found["rows_of_the_pool"] == 100
+    assert found["means"] == {"now": pytest.approx((0.99 + 0.98) / 2), "short": 1}
+    assert found["scores"]["now"] == {"oracle": 0.99, "other": 0.98}
+    printed = " ".join(outcome.out.split())
+    assert "now 0.9850 0.9900 0.9800" in printed and "short 1.0000 1.0000 1.0000" in printed
     assert "chosen: short; these scores chose the prompt and are no results" in outcome.out
 
 
 def test_equal_means_are_said_and_the_first_is_chosen(medtasks, runs):
-    for folder in ("a", "b"):
-        stored = runs / folder / "tasks" / f"{TASK}_own.json"
-        content = json.loads(stored.read_text())
-        best = json.loads(stored.with_name(f"{TASK}_short.json").read_text())
-        same = {name: best[name] for name in ("metrics", "intervals")}
-        stored.write_text(json.dumps({**content, **same}))
-    outcome = medtasks("prompts", "choose", "cand", "a", "b")
-    assert "equal means: own, short; the first of the file is chosen" in outcome.out
-    assert json.loads((runs / "cand" / "selection.json").read_text())["chosen"] == "own"
+    shutil.rmtree(runs / "now" / "runs")
+    shutil.copytree(runs / "short" / "runs", runs / "now" / "runs")
+    outcome = medtasks(*CALL)
+    assert "equal means: now, short; the first of the file is chosen" in outcome.out
+    assert json.loads((runs / "selection.json").read_text())["chosen"] == "now"
 
 
-def test_a_model_that_lacks_a_candidate_chooses_nothing(medtasks, runs):
-    manifest = json.loads((runs / "b" / "run.json").read_text())
-    manifest["tasks"][f"{TASK}_short"]["state"] = "waiting"
-    (runs / "b" / "run.json").write_text(json.dumps(manifest))
-    outcome = medtasks("prompts", "choose", "cand", "a", "b")
-    assert outcome.code == 2 and "has no score of candidate short" in outcome.err and not outcome.out
-    assert not (runs / "cand" / "selection.json").exists()
+def test_a_model_that_lacks_a_wording_chooses_nothing(medtasks, runs):
+    shutil.rmtree(runs / "short" / "runs" / "b")
+    outcome = medtasks(*CALL)
+    assert outcome.code == 2 and "wordings/short/runs: has no score of other on all rows" in outcome.err
+    assert not outcome.out and not (runs / "selection.json").exists()
+    for name in ("now", "short"):
+        shutil.rmtree(runs / name / "runs")
+    assert "has no score of any model on all rows" in medtasks(*CALL).err
 
 
 def test_without_a_pool_nothing_is_chosen_by_test_rows(medtasks, rows, wordings, tmp_path):
     (rows / "fewshot.jsonl").unlink()
-    outcome = medtasks("prompts", "candidates", wordings(), "-o", "cand")
+    outcome = medtasks(*CALL)
     assert outcome.code == 2 and "has no few-shot pool" in outcome.err and not outcome.out
-    assert not (tmp_path / "cand").exists()
+    assert not (tmp_path / "wordings").exists()
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    "changes",
     [
-        ({"task": "clinicbench_nothing"}, "no dataset 'clinicbench_nothing'"),
-        ({"candidates": {"one": {}}}, "two or more"),
-        ({"candidates": ["one", "two"]}, "two or more"),
-        ({"candidates": {"one": {}, "two": {}}}, "words of its own"),
-        ({"candidates": {"One!": {}, "two": SHORT}}, "a name (a-z, 0-9)"),
-        ({"rows": 8}, "has keys beside task and candidates"),
-        ({"candidates": None}, "two or more"),
+        {"task": "clinicbench_nothing"},
+        {"wordings": {"one": ""}},
+        {"wordings": ["one", "two"]},
+        {"wordings": {"one": "", "two": ""}},
+        {"wordings": {"one": "", "two": {}}},
+        {"wordings": {"../one": "", "two": SHORT}},
+        {"wordings": None},
     ],
 )
-def test_a_wrong_file_gets_one_message(medtasks, rows, wordings, tmp_path, changes, message):
-    outcome = medtasks("prompts", "candidates", wordings(**changes), "-o", "cand")
-    assert outcome.code == 2 and message in outcome.err and outcome.err.count("medtasks: ") == 1
-    assert not outcome.out and not Path(tmp_path / "cand" / "candidates.json").exists()
-
-
-def test_a_folder_without_candidates_is_refused(medtasks, rows, tmp_path):
-    outcome = medtasks("prompts", "choose", ".", "a")
-    assert outcome.code == 2 and "candidates.json" in outcome.err
+def test_a_wrong_file_gets_one_message(medtasks, rows, wordings, tmp_path, changes):
+    wordings(**changes)
+    outcome = medtasks(*CALL)
+    assert outcome.code == 2 and "wordings.yaml: names no dataset as `task`" in outcome.err
+    assert not outcome.out and not (tmp_path / "wordings").exists()
+    assert "nowhere.yaml" in medtasks("prompts", "choose", "nowhere.yaml").err
