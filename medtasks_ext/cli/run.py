@@ -155,6 +155,7 @@ def run_command(arguments: list[str]) -> int:
     check_fields(own, config)
 
     from medtasks_ext.run.outcomes import working_in
+    from medtasks_ext.runner.batch import check_out
     from medtasks_ext.runner.run import Run
 
     error = stated_error(own, config)
@@ -173,18 +174,20 @@ def run_command(arguments: list[str]) -> int:
         run.answers = held.enter_context(working_in(run.folder, "medtasks run", private=wanted.private))
         say_damaged(run)
         waiting = open_run(run, wanted, config)
+        if waiting and not own.from_batch:
+            check_out(run.answers.out)
         cause = None
         if waiting:
             cause = _execute(run, waiting, wanted, config, own, price, files)
         for line in files.summary(run.answers) if files else ():
             say(line)
         faults = any(entry.faults for entry in run.manifest.tasks.values())
-        if files and files.path and files.n and not faults:
+        if files and files.written and not faults:
             say_next("have them answered; --from-batch RESULTS in place of --to-batch takes the answers")
             return int(bool(wanted.missing))
         _print_scores(run)
         if files:
-            how = "--to-batch FILE in place of --from-batch writes it again"
+            how = "--to-batch FILE in place of --from-batch writes it again; remove the former first"
             return say_end(run, len(wanted.missing), again=None, cause=cause, how=how)
         again = _without_rules(arguments) if cause else arguments
         return say_end(run, len(wanted.missing), again=again, cause=cause)

@@ -45,6 +45,7 @@ class Engine(ABC):
     local: bool = True
     keeps_prefixes: bool = False  # whether it keeps the beginnings of prompts that it has read
     sends: bool = True  # False for one that only notes what is asked, which costs nothing yet
+    file: str = ""  # in which it notes that
     addresses: Sequence[str] = ()  # of the servers that get the prompts
     egress: Egress | None = None  # which servers may receive which text; None for the environment's policy
     ended: Fault | None = None  # why the last run ended before its feed did; None if it did not

@@ -29,12 +29,14 @@ class Outcomes(Answers):
     Attributes:
         asked: task -> document -> its last question that was answered, or went into a file of a batch.
         faults: key of a request without an answer -> its last fault.
+        out: key of a request that went into a file of a batch, and did not come back -> the file.
         unsettled: what calls that were killed may have spent.
     """
 
     def __init__(self, folder: Path, *, write: bool = True, command: str = "another process") -> None:
         self.asked: dict[str, dict[str, Asked]] = {}
         self.faults: dict[str, Fault] = {}
+        self.out: dict[str, str] = {}
         self.unsettled = Unsettled()
         super().__init__(folder, write=write, command=command, see=self._take_note)
 
@@ -42,6 +44,10 @@ class Outcomes(Answers):
         key, kind = row["key"], row["outcome"]
         if kind in ("answer", "question"):
             self.asked.setdefault(row["task"], {})[row["document"]] = Asked(key, row.get("cut", ""))
+        if kind in ("answer", "fault"):
+            self.out.pop(key, None)
+        elif row.get("out"):
+            self.out[key] = row["out"]
         if kind == "answer":
             self.faults.pop(key, None)
         elif kind == "fault":

@@ -52,6 +52,7 @@ class Question:
     """What a document is asked, where the outcome stands under another document, or comes later."""
 
     cut: str = ""  # of the prompt, as `AskedPrompt.cut`
+    out: str = ""  # the file of a batch that holds the request
 
 
 @dataclass(frozen=True, slots=True)

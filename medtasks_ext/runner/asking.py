@@ -459,8 +459,10 @@ class _TaskLM(StoredLM):
             mine = outcomes.asked.get(work.name, {})
             for item in work.asked.values():
                 stands = item.key in outcomes or not self.asker.engine.sends
-                if stands and (item.document not in mine or mine[item.document].key != item.key):
-                    outcomes.put(item.key, Question(item.cut), work.name, item.document)
+                noted = item.document in mine and mine[item.document].key == item.key
+                out = "" if item.key in outcomes else self.asker.engine.file
+                if stands and (not noted or (out and out != outcomes.out.get(item.key))):
+                    outcomes.put(item.key, Question(item.cut, out), work.name, item.document)
             answered = sum(item.key in outcomes for item in work.asked.values())
             self._already = answered - work.known - work.generated  # asked for another task meanwhile
             self._tell_known()

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from medtasks_ext.harness import TemplateAPI
     from medtasks_ext.run.store import Answers
 
+#: Requests and bytes of a file at most, as OpenAI's batch interface takes them.
+MOST_REQUESTS, MOST_BYTES = 50_000, 200_000_000
 _URLS: Mapping[Reader, str] = {chat_answer: "/v1/chat/completions", text_answer: "/v1/completions"}
 _ASKED = Server("the server of the batch", "the model of the batch", "the key of the batch")
 
@@ -42,17 +44,18 @@ class BatchFiles(Engine):
     """Takes answers from files of results; where none are given, writes requests in place of sending them.
 
     Attributes:
-        path: the file of requests.
-        n: requests that were taken, or written.
+        path: the file of requests; what is over the limits of a batch goes into others beside it.
+        n: answers that were taken.
+        written: file of requests -> how many it holds.
     """
 
     window, sends = 1024, False
 
     def __init__(self, model: str, path: Path | None, results: Sequence[Path]) -> None:
-        if path and path.exists():
-            raise MedtasksError("is there already", where=path, remedy="name another file: --to-batch FILE")
-        self.path, self.n, self._read = path, 0, _reader(model)
-        self._results, self.others = _results(results, self._read)
+        self.path, self.n, self.written = path and _free(path), 0, dict[Path, int]()
+        self._read, self._faults = _reader(model), dict[str, Fault]()
+        self.file = str(path.resolve()) if path else ""
+        self._results, self.others = _results(results, self._read, self._faults)
 
     def of(self, lm: TemplateAPI) -> BatchFiles:
         """The same, for requests of a model."""
@@ -72,12 +75,26 @@ class BatchFiles(Engine):
                 elif answer := self._results.get(request.key):
                     self.n += 1
                     done(request, replace(answer, text=after_thinking(answer.text, thinking)))
-                else:
-                    if self.path:
-                        self.n += 1
-                        file = file or files.enter_context(atomic_file(self.path))
-                        file.write(self._line(request))
+                elif self.path:
+                    line = self._line(request)
+                    if file is None or self._full(file.tell() + len(line)):
+                        file = files.enter_context(atomic_file(self._next_file(self.path)))
+                    file.write(line)
+                    self.written[next(reversed(self.written))] += 1
                     self.later(request)
+                elif fault := self._faults.get(request.key):
+                    done(request, fault)
+                else:
+                    self.later(request)
+
+    def _full(self, size: int) -> bool:
+        return size > MOST_BYTES or self.written[next(reversed(self.written))] == MOST_REQUESTS
+
+    def _next_file(self, path: Path) -> Path:
+        if self.written:
+            path = _free(path.with_stem(f"{path.stem}-{len(self.written) + 1}"))
+        self.written[path] = 0
+        return path
 
     def _line(self, request: Request) -> bytes:
         """Half of a surrogate pair, which files may not hold, becomes `?`."""
@@ -88,13 +105,34 @@ class BatchFiles(Engine):
     def summary(self, known: Answers) -> Iterator[str]:
         """What was written, or taken of results; `known`: the answers that are there now."""
         if self.path:
-            yield f"{self.path}: {self.n:,} requests" if self.n else "nothing is left to ask"
+            yield from (f"{path}: {n:,} requests" for path, n in self.written.items())
+            if not self.written:
+                yield "nothing is left to ask"
             return
         strange = sum(key not in known for key in self._results)
         yield f"{self.n:,} of {len(self._results):,} answers are new"
         for reason, n in {"answers to other requests": strange, **self.others}.items():
             if n:
                 yield f"✗ {n:,} results: {reason}"
+
+
+def _free(path: Path) -> Path:
+    if path.exists():
+        raise MedtasksError("is there already", where=path, remedy="name another file: --to-batch FILE")
+    return path
+
+
+def check_out(out: Mapping[str, str]) -> None:
+    """Refuse to ask what waits in a file of a batch, and would be paid for twice.
+
+    Args:
+        out: as `Outcomes.out`.
+    """
+    for file, n in Counter(out.values()).items():
+        if (path := Path(file)).is_file():
+            what = f"holds {n:,} requests of this run whose results were not taken"
+            how = "--from-batch RESULTS takes them; remove the file to have the requests asked again"
+            raise MedtasksError(what, where=path, remedy=how)
 
 
 def _reader(model: str) -> Reader:
@@ -110,8 +148,10 @@ def _reader(model: str) -> Reader:
     return read
 
 
-def _results(paths: Iterable[Path], read: Reader) -> tuple[dict[str, Answer], Counter[str]]:
-    """Id of a request -> its first answer; why lines hold none -> how many."""
+def _results(
+    paths: Iterable[Path], read: Reader, faults: dict[str, Fault]
+) -> tuple[dict[str, Answer], Counter[str]]:
+    """Id of a request -> its first answer; why lines hold none -> how many. `faults` gets those by id."""
     found, others = dict[str, Answer](), Counter[str]()
     for path in paths:
         check_regular(path)
@@ -127,6 +167,7 @@ def _results(paths: Iterable[Path], read: Reader) -> tuple[dict[str, Answer], Co
                     continue
                 if isinstance(outcome, Fault):
                     others[outcome.in_words] += 1
+                    faults[key] = outcome
                 elif found.setdefault(key, outcome) is not outcome:
                     others["answers that came twice"] += 1
     return found, others

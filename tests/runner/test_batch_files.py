@@ -144,6 +144,19 @@ def test_a_file_is_never_overwritten(written, medtasks, tmp_path):
     assert (tmp_path / "requests.jsonl").read_bytes() == before
 
 
+def test_a_file_keeps_to_the_limits_of_a_batch(medtasks, tmp_path, monkeypatch):
+    monkeypatch.setattr("medtasks_ext.runner.batch.MOST_REQUESTS", 20)
+    outcome = medtasks("run", *FLAGS, "--to-batch", "out.jsonl")
+    assert outcome.code == 0, outcome.text
+    files = [f"out{end}.jsonl" for end in ("", "-2", "-3")]
+    assert [len(request_lines(tmp_path / name)) for name in files] == [20, 20, 12]
+    assert all(f"{name}: " in outcome.err for name in files)
+    monkeypatch.setattr("medtasks_ext.runner.batch.MOST_BYTES", 20_000)
+    outcome = medtasks("run", *FLAGS, "--output_path", "small", "--to-batch", "small.jsonl")
+    assert outcome.code == 0 and len(list(tmp_path.glob("small*.jsonl"))) > 3
+    assert all(path.stat().st_size <= 20_000 for path in tmp_path.glob("small*.jsonl"))
+
+
 # ---------------------------------------------------------------------- there and back
 
 
@@ -192,6 +205,10 @@ def test_what_is_missing_is_named_and_written_again(results, written, medtasks, 
     outcome = medtasks("run", *FLAGS, "--from-batch", some)
     assert outcome.code == 1
     assert "--to-batch FILE in place of --from-batch writes it again" in outcome.err
+    for more in (("--to-batch", "again.jsonl"), ("--model_args", "model=m,base_url=http://127.0.0.1:9/v1")):
+        refused = medtasks("run", *FLAGS, *more)  # it would be paid for twice
+        assert refused.code == 2 and "requests.jsonl: holds 32 requests of this run" in refused.err
+    (tmp_path / "requests.jsonl").unlink()
     again = medtasks("run", *FLAGS, "--to-batch", "again.jsonl")
     assert again.code == 0
     rest = request_lines(tmp_path / "again.jsonl")
@@ -234,6 +251,7 @@ def test_a_run_and_files_share_a_folder(results, model, written, medtasks, tmp_p
         reply = model.script(asked, seen)
         return reply if len(served) <= 10 else type(reply)(status=400)
 
+    (tmp_path / "requests.jsonl").unlink()
     with Server(fails_half_way) as server:
         outcome = medtasks("run", *ASKED, *asks(server, "max_retries=1"), "--output_path", "run")
     assert outcome.code == 1 and not known & set(served)
