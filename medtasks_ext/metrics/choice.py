@@ -1,21 +1,13 @@
-"""HELM's exact match on an option letter, and its relaxed kin (HELM, `evaluate_reference_metrics`).
-
-MedHELM (Methods; HELM, `evaluate_reference_metrics`): `exact_match` (the score) is right if the first token
-of the reply is exactly one letter whose option has the gold's text. The quasi and prefix metrics compare the
-mapped texts as HELM does, so they are 0 where the answer is no letter.
-"""
+"""HELM's exact match on an option letter, and its relaxed kin (HELM, `evaluate_reference_metrics`)."""
 
 from __future__ import annotations
 
 import re
 import string
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from medtasks_ext.metrics.common import Document, Metrics, metrics_of
+from medtasks_ext.metrics.common import Document, Metrics, scorer
 from medtasks_ext.stats.runs import in_run
-
-if TYPE_CHECKING:
-    from medtasks_ext.answers.formats import Parsed
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -36,17 +28,14 @@ def exact_matches(reply: str, gold: str) -> dict[str, float]:
     }
 
 
-def process_results(document: Document, results: list[Parsed]) -> Metrics:
+@scorer
+def process_results(document: Document, gold: Any, answer: Any) -> Metrics:
     """`exact_match` is the score: the answer is one option letter, and the right one.
 
     As in HELM the letter is mapped to its option text and texts are compared; an answer that is no
     letter maps to nothing and is wrong on all four HELM metrics. Where there are no options the
     answer itself is compared.
     """
-    return metrics_of(document, results[0], _matches)
-
-
-def _matches(document: Document, gold: Any, answer: Any) -> Metrics:
     chosen = answer or ""
     if "options" in document:
         texts = dict(zip(string.ascii_uppercase, document["options"], strict=False))

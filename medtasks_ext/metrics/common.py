@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from medtasks_ext.seed import SEED
@@ -16,16 +17,18 @@ if TYPE_CHECKING:
 Document: TypeAlias = dict[str, Any]
 #: metric -> the statistics of one document, which its aggregation pools
 Metrics: TypeAlias = "dict[str, float | tuple[Any, ...] | list[Any]]"
+#: (document, gold, answer) -> its metrics; None stands for an answer that cannot be read
+Score: TypeAlias = Callable[[Document, Any, Any], Metrics]
 
 
 def metrics_of(
     document: Document,
     parsed: Parsed,
-    statistics: Callable[[Document, Any, Any], Metrics],
+    statistics: Score,
     *,
     counted: Callable[[Document, Parsed], Any] | None = None,
 ) -> Metrics:
-    """The metrics of one document; `statistics` gets None for an answer that cannot be read.
+    """The metrics of one document; `statistics` is not asked where there is no gold.
 
     `counted`: the answer that the suite counts where it is another than what was read.
     """
@@ -33,6 +36,16 @@ def metrics_of(
         return result(document, parsed)
     answer = counted(document, parsed) if counted else parsed["answer"]
     return result(document, parsed, statistics(document, document["gold"], answer))
+
+
+def scorer(score: Score) -> Callable[[Document, list[Parsed]], Metrics]:
+    """`process_results` of a task, by what it gives to a gold and an answer."""
+
+    @wraps(score)
+    def process_results(document: Document, results: list[Parsed]) -> Metrics:
+        return metrics_of(document, results[0], score)
+
+    return process_results
 
 
 def result(document: Document, parsed: Parsed, metrics: Metrics | None = None) -> Metrics:

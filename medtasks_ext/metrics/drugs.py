@@ -13,15 +13,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from medtasks_ext.answers.lists import pieces_of
-from medtasks_ext.metrics.common import Document, Metrics, metrics_of
-
-if TYPE_CHECKING:
-    from medtasks_ext.answers.formats import Parsed
+from medtasks_ext.metrics.common import Document, Metrics, scorer
 
 _DOSE = re.compile(
     r"(?<![\w.,])\d[\d.,]*(?:\s?[-–]\s?\d[\d.,]*)?\s?(?:(?:mg|mcg|µg|μg|ug|g|kg|ml|l|iu|units?|meq|mmol)\b|%)"
@@ -39,15 +36,12 @@ _BRAND = re.compile(r"(.*\S)\s*\(([^()]*)\)\s*")
 _NO_WORD = re.compile(r"[\W_]+")
 
 
-def process_results(document: Document, results: list[Parsed]) -> Metrics:
+@scorer
+def process_results(document: Document, gold: Any, answer: Any) -> Metrics:
     """`micro_f1` (the score) takes equal names, `micro_f1_substring` names of which one is in the other.
 
     An answer that cannot be read recommends nothing.
     """
-    return metrics_of(document, results[0], _statistics)
-
-
-def _statistics(document: Document, gold: Any, answer: Any) -> Metrics:
     drugs = [aliases(drug) for drug in gold]
     named = recommended(answer or [], gold)
     counts = matched(named, drugs, lambda name, names: name in names)
@@ -131,18 +125,14 @@ def matched(
     Each gold drug is matched once. A second name of a gold drug is neither right nor wrong; a name of
     none is a false positive.
     """
-    fits = np.array([[same(name, names) for names in drugs] for name in named], dtype=bool)
-    fits = fits.reshape(len(named), len(drugs))
-    fits = fits[fits.any(axis=1)]
-    tp = _most_pairs(fits)
-    return tp, len(named) - len(fits), len(drugs) - tp
-
-
-def _most_pairs(fits: np.ndarray) -> int:
-    """Size of a maximum matching of rows and columns."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import maximum_bipartite_matching
 
-    if not fits.size:
-        return 0
-    return int((maximum_bipartite_matching(csr_array(fits), perm_type="column") >= 0).sum())
+    fits = np.array([[same(name, names) for names in drugs] for name in named], dtype=bool)
+    fits = fits.reshape(len(named), len(drugs))
+    fits = fits[fits.any(axis=1)]
+    tp = 0
+    if fits.size:
+        pairs = maximum_bipartite_matching(csr_array(fits), perm_type="column")
+        tp = int((pairs >= 0).sum())
+    return tp, len(named) - len(fits), len(drugs) - tp

@@ -11,15 +11,11 @@ from __future__ import annotations
 import logging
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from medtasks_ext.answers.sql import GoldQuery, Statement
-from medtasks_ext.metrics.common import Document, Metrics, metrics_of
+from medtasks_ext.metrics.common import Document, Metrics, scorer
 from medtasks_ext.metrics.sql_sandbox import QueryResult, SqlSandbox
 from medtasks_ext.privacy import excerpt, shows_text
-
-if TYPE_CHECKING:
-    from medtasks_ext.answers.formats import Parsed
 
 log = logging.getLogger(__name__)
 
@@ -29,20 +25,9 @@ _UNREADABLE = Statement(empty=False, sql="unreadable")
 _NOTHING = QueryResult(None, "no statement")
 
 
-def process_results(document: Document, results: list[Parsed]) -> Metrics:
-    """HELM's metrics of one document.
-
-    `ehr_sql_not_decided` is 1 where processes failed twice over one of the queries, which says nothing about
-    the answer. It counts as wrong.
-
-    `ehr_sql_execution_accuracy` (the score) is 1 when both results have rows and their sets of rows
-    are equal, or when the reply is blank and the gold has neither rows nor slot values. Precision
-    and recall of answerable questions are HELM's indicators, averaged over all documents.
-    """
-    return metrics_of(document, results[0], _statistics)
-
-
-def _statistics(document: Document, gold: GoldQuery, answer: Statement | None) -> Metrics:
+@scorer
+def process_results(document: Document, gold: GoldQuery, answer: Statement | None) -> Metrics:
+    """As HELM's; precision and recall of answerable questions are indicators, averaged over all documents."""
     answer = answer or _UNREADABLE
     gold_sql, sql = gold["query"], answer["sql"]
     database = _database(document.loaded.database_file)  # type: ignore[attr-defined]

@@ -13,17 +13,14 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import regex
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics.bleu import sentence_bleu
-from medtasks_ext.metrics.common import Document, Metrics, metrics_of, ratio
+from medtasks_ext.metrics.common import Document, Metrics, ratio, scorer
 from medtasks_ext.stats.statistic import Array, Statistic, share, value_and_one
-
-if TYPE_CHECKING:
-    from medtasks_ext.answers.formats import Parsed
 
 log = logging.getLogger(__name__)
 
@@ -43,17 +40,14 @@ _WORD = regex.compile(r"[\p{L}\p{M}\p{N}]+")
 _BERTSCORE_LANGUAGE = {"en": "en", "zh": "zh"}
 
 
-def process_results(document: Document, results: list[Parsed]) -> Metrics:
+@scorer
+def process_results(document: Document, references: Any, answer: Any) -> Metrics:
     """Scores of one text on 0-1; an invalid (empty) answer scores 0 on every metric.
 
     `rouge_avg` is the score. `bleu_4` is not capped at 1: the official smoothing gives an
     identical text of five tokens or more 1.1167. A metric whose tokeniser is not at hand is
     left out.
     """
-    return metrics_of(document, results[0], _of_text)
-
-
-def _of_text(document: Document, references: Any, answer: Any) -> Metrics:
     language = document.loaded.record["language"]  # type: ignore[attr-defined]
     text = answer or ""
     metrics: Metrics = {}
@@ -66,15 +60,12 @@ def _of_text(document: Document, references: Any, answer: Any) -> Metrics:
     return metrics
 
 
-def process_passages(document: Document, results: list[Parsed]) -> Metrics:
+@scorer
+def process_passages(document: Document, gold: Any, answer: Any) -> Metrics:
     """The same scores for answers with a passage per question (CAS-evidence): the mean over questions.
 
     A missing passage scores 0.
     """
-    return metrics_of(document, results[0], _of_passages)
-
-
-def _of_passages(document: Document, gold: Any, answer: Any) -> Metrics:
     language = document.loaded.record["language"]  # type: ignore[attr-defined]
     passages = answer or [""] * len(gold)
     pairs = list(zip(passages, gold, strict=True))

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from medtasks_ext.metrics.common import Document, Metrics, metrics_of, micro_f1, set_counts
+from medtasks_ext.metrics.common import Document, Metrics, micro_f1, scorer, set_counts
 from medtasks_ext.metrics.multi_label import f1_macro
-
-if TYPE_CHECKING:
-    from medtasks_ext.answers.formats import Parsed
 
 __all__ = ["f1_macro", "micro_f1", "process_results"]
 
 
-def process_results(document: Document, results: list[Parsed]) -> Metrics:
+@scorer
+def process_results(document: Document, gold: Any, answer: Any) -> Metrics:
     """Counts of (document, label) pairs, pooled over documents and labels.
 
     `example_f1` is the F1 of each document's two sets, 1 where both are empty, averaged over documents;
     `acc` the share of documents whose set is exactly right. An answer that cannot be read predicts no
     label, and is not right even where there is none.
     """
-    return metrics_of(document, results[0], _statistics)
-
-
-def _statistics(document: Document, gold: Any, answer: Any) -> Metrics:
     predicted = answer or []
     counts = set_counts(set(gold), set(predicted))
     right = float(answer is not None and counts[1] == counts[2] == 0)

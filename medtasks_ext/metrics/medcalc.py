@@ -9,26 +9,18 @@ and reads gestational ages as the questions write them, `(4 weeks, 3 days)`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from medtasks_ext.answers.medcalc import CATEGORIES, HELM_CATEGORIES, loose_value, value
 from medtasks_ext.metrics.choice import exact_matches
-from medtasks_ext.metrics.common import Document, Metrics, metrics_of
-
-if TYPE_CHECKING:
-    from medtasks_ext.answers.formats import Parsed
+from medtasks_ext.metrics.common import Document, Metrics, scorer
 
 _COMPARED_AS_TEXT = ("risk", "severity", "diagnosis")
 _BY_CATEGORY = tuple(f"accuracy_{name}" for name in dict.fromkeys(CATEGORIES.values()))
 
 
-def process_results(document: Document, results: list[Parsed]) -> Metrics:
-    """`medcalc_bench_accuracy` is the score; `accuracy_CATEGORY` is the share within the limits of a
-    category."""
-    return metrics_of(document, results[0], _statistics)
-
-
-def _statistics(document: Document, gold: Mapping[str, Any], answer: str | None) -> Metrics:
+@scorer
+def process_results(document: Document, gold: Mapping[str, Any], answer: str | None) -> Metrics:
     reply = answer or ""
     within, category = float(limits_hit(reply, gold)), f"accuracy_{CATEGORIES[gold['category']]}"
     return {
@@ -39,11 +31,7 @@ def _statistics(document: Document, gold: Mapping[str, Any], answer: str | None)
 
 
 def official_hit(reply: str, gold: Mapping[str, Any]) -> bool:
-    """Whether HELM counts the stripped reply.
-
-    Risk, severity and diagnosis: it is the gold's text. Physical, dosage conversion and date: its
-    value lies between the limits. No other category is known, `lab test` and `dosage` among them.
-    """
+    """Whether HELM counts the stripped reply. It does not know `lab test` and `dosage`, among others."""
     if gold["category"] not in HELM_CATEGORIES:
         return False
     if gold["category"] in _COMPARED_AS_TEXT:

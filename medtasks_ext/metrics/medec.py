@@ -1,37 +1,25 @@
-"""MEDEC: is there an error, in which sentence, and how well is it corrected (HELM, `medec_metrics`).
-
-`medec_error_flag_accuracy` (the score): a reply other than `CORRECT` reports an error, an unreadable one
-too.
-`correction_rouge*` compare corrected sentences over the notes with an error; no correction scores 0.
-"""
+"""MEDEC: is there an error, in which sentence, and how well is it corrected (HELM, `medec_metrics`)."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from medtasks_ext.metrics.common import Document, Metrics, metrics_of
+from medtasks_ext.metrics.common import Document, Metrics, scorer
 from medtasks_ext.metrics.generation import rouge_scores
 
-if TYPE_CHECKING:
-    from medtasks_ext.answers.formats import Parsed
+#: what a reply that says nothing else counts as: the report of an error somewhere
+_UNREADABLE = {"flag": 1, "sentence": None, "correction": ""}
 
 
-def process_results(document: Document, results: list[Parsed]) -> Metrics:
+@scorer
+def process_results(document: Document, gold: Any, answer: Any) -> Metrics:
     """`medec_error_flag_accuracy` is the score: whether the reply is right that there is an error, or none.
 
     `medec_error_sentence_accuracy` is HELM's. It reads the sentence's number from the whole gold
     text, where there is none, so notes with an error never score. `correction_…` compares the corrected
     sentences over the notes with an error; a reply without correction scores 0.
     """
-    return metrics_of(document, results[0], _statistics)
-
-
-#: what a reply that says nothing else counts as: the report of an error somewhere
-_UNREADABLE = {"flag": 1, "sentence": None, "correction": ""}
-
-
-def _statistics(document: Document, gold: Any, answer: Any) -> Metrics:
     answer = answer or _UNREADABLE
     flag = answer["flag"] == gold["flag"]
     official = answer["sentence"] is not None and answer["sentence"] == gold["official_sentence"]

@@ -12,15 +12,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from medtasks_ext.metrics.common import Document, Metrics, metrics_of
+from medtasks_ext.metrics.common import Document, Metrics, scorer
 from medtasks_ext.stats.statistic import Array, Statistic, as_they_are, ratios, share
-
-if TYPE_CHECKING:
-    from medtasks_ext.answers.formats import Parsed
 
 TRIALS = 3
 #: (question id, trial, correct, chosen option texts)
@@ -31,12 +28,9 @@ Places = tuple[list[int], list[int], int]
 _PLACES = "abcde"
 
 
-def process_results(document: Document, results: list[Parsed]) -> Metrics:
+@scorer
+def process_results(document: Document, gold: Any, answer: Any) -> Metrics:
     """One trial of a question. Right means that the chosen set of option texts is the gold set."""
-    return metrics_of(document, results[0], _statistics)
-
-
-def _statistics(document: Document, gold: Any, answer: Any) -> Metrics:
     correct, chosen = float(answer == gold), answer or []
     trial = (document["item"], document["trial"], correct, chosen)
     options = document["options"]

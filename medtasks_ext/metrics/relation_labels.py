@@ -1,33 +1,23 @@
-"""Micro-F1 of relation labels without the class for no relation (ClinicBench, Section 4).
-
-`micro_f1` (the score) leaves the class for no relation out; in `acc` that class counts, and an unreadable
-answer is wrong.
-"""
+"""Micro-F1 of relation labels without the class for no relation (ClinicBench, Section 4)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from medtasks_ext.answers.choices import NEGATIVE
-from medtasks_ext.metrics.common import Document, Metrics, metrics_of, micro_f1, set_counts
+from medtasks_ext.metrics.common import Document, Metrics, micro_f1, scorer, set_counts
 from medtasks_ext.metrics.single_label import f1_macro
-
-if TYPE_CHECKING:
-    from medtasks_ext.answers.formats import Parsed
 
 __all__ = ["f1_macro", "micro_f1", "process_results"]
 
 
-def process_results(document: Document, results: list[Parsed]) -> Metrics:
+@scorer
+def process_results(document: Document, gold: Any, answer: Any) -> Metrics:
     """Counts over the classes that are a relation; a wrong one costs a false positive and a false negative.
 
     `acc` is micro-F1 over all classes, the one for no relation included; `macro_f1` is the mean F1 over all
     of them. An answer that cannot be read predicts nothing, and is wrong for these two.
     """
-    return metrics_of(document, results[0], _statistics)
-
-
-def _statistics(document: Document, gold: Any, answer: Any) -> Metrics:
     predicted = answer or ""
     counts = set_counts({gold} - NEGATIVE, {predicted} - NEGATIVE - {""})
     return {

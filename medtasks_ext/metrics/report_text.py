@@ -6,29 +6,23 @@ scoring script used pycocoevalcap, whose ROUGE-L is another: `rougeL_coco`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from medtasks_ext.metrics.common import Document, Metrics, metrics_of, ratio
+from medtasks_ext.metrics.common import Document, Metrics, ratio, scorer
 from medtasks_ext.metrics.generation import bleu_4, rouge_scorer, rouge_scores
-
-if TYPE_CHECKING:
-    from medtasks_ext.answers.formats import Parsed
 
 _ROUGE = ("rougeL", "rouge1", "rouge2")
 #: recall counts more than precision (MS-COCO's captions)
 _BETA = 1.2
 
 
-def process_results(document: Document, results: list[Parsed]) -> Metrics:
+@scorer
+def process_results(document: Document, reference: Any, answer: Any) -> Metrics:
     """Scores of one text on 0-1; an empty answer gets 0. `output_words` is its length.
 
     Texts are tokenised plainly (`generation.tokeniser`). `bleu_4` (that of BRIDGE, not capped at 1) is left
     out of English where NLTK's Punkt data is not installed.
     """
-    return metrics_of(document, results[0], _statistics)
-
-
-def _statistics(document: Document, reference: Any, answer: Any) -> Metrics:
     text = _well_formed(answer or "")
     reference = _well_formed(reference)
     language = document.loaded.record["language"]  # type: ignore[attr-defined]

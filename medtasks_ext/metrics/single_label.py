@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from medtasks_ext.metrics.common import metrics_of, random_label
+from medtasks_ext.metrics.common import metrics_of, random_label, scorer
 from medtasks_ext.stats.statistic import Statistic, by_label, label_counts, macro_f1, pooled_f1
 
 if TYPE_CHECKING:
@@ -32,19 +32,15 @@ def process_results(document: Document, results: list[Parsed]) -> Metrics:
     return metrics_of(document, results[0], _with_micro, counted=counted)
 
 
-def process_results_invalid_is_wrong(document: Document, results: list[Parsed]) -> Metrics:
-    """An answer that cannot be read counts as wrong."""
-    return metrics_of(document, results[0], _statistics)
-
-
-def _statistics(document: Document, gold: str, answer: str | None) -> Metrics:
+@scorer
+def process_results_invalid_is_wrong(document: Document, gold: str, answer: str | None) -> Metrics:
     right = float(answer == gold)
     return {"score": right, "acc": right, "f1_macro": (gold, answer or "")}
 
 
-def _with_micro(document: Document, gold: str, answer: str | None) -> Metrics:
-    metrics = _statistics(document, gold, answer)
-    return {**metrics, "f1_micro": metrics["f1_macro"]}
+def _with_micro(document: Document, gold: str, answer: str) -> Metrics:
+    right, pair = float(answer == gold), (gold, answer or "")
+    return {"score": right, "acc": right, "f1_macro": pair, "f1_micro": pair}
 
 
 def _counts(pairs: Sequence[Pair]) -> Matrix:

@@ -9,23 +9,20 @@ all; `micro_f1_with_types` (CMeIE) also compares the types of subject and object
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from medtasks_ext.metrics.common import (
     Document,
     Metrics,
-    metrics_of,
     micro_f1,
     micro_precision,
     micro_recall,
+    scorer,
     set_counts,
 )
 from medtasks_ext.stats.statistic import Array, Statistic, by_label, f1_scores, macro_f1
-
-if TYPE_CHECKING:
-    from medtasks_ext.answers.formats import Parsed
 
 __all__ = [
     "attribute_micro_f1",
@@ -40,17 +37,14 @@ __all__ = [
 Counts = tuple[int, int, int]
 
 
-def process_results(document: Document, results: list[Parsed]) -> Metrics:
-    """Counts of exactly equal tuples, sets per document; an unreadable answer predicts nothing.
+@scorer
+def process_results(document: Document, gold: Any, answer: Any) -> Metrics:
+    """Counts of exactly equal tuples.
 
     Beside the score, where the answer format has them: tuples with their types, attributes as
     (entity, value) statements, and tuples class by class. A class that the format does not know is a
     false positive of the score and belongs to no class.
     """
-    return metrics_of(document, results[0], _statistics)
-
-
-def _statistics(document: Document, gold: Any, answer: Any) -> Metrics:
     answer = answer or {}
     counts = _counts(gold, answer, "tuples")
     metrics: Metrics = dict.fromkeys(("score", "micro_f1", "micro_precision", "micro_recall"), counts)
