@@ -49,8 +49,7 @@ def data_template(
 ) -> int:
     """Write the columns of a dataset and two example rows.
 
-    Types and allowed values of columns stand in a README; in Excel, cells offer the values.
-    Nothing is written where rows are looked for.
+    Types and allowed values of columns stand in a README. Nothing is written where rows are looked for.
 
     Example: medtasks data template medhelm_clear -o /data/medtasks --format xlsx
     """
@@ -96,14 +95,9 @@ def data_import(
             "--map-value", metavar="COLUMN:THEIRS=OURS", help="A value of the file and the dataset's for it."
         ),
     ] = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option("--only", metavar="COLUMN=VALUE", help="Take the rows alone that have this value."),
-    ] = None,
     sheets: Annotated[
         list[str] | None, typer.Option("--sheet", help="A sheet of a workbook; by default all that fit.")
     ] = None,
-    shots: Annotated[int, typer.Option("--shots", min=0, help="Rows that become examples.")] = 0,
     encoding: Annotated[
         str | None, typer.Option("--encoding", help="Of a text file that is not UTF-8, such as cp1252.")
     ] = None,
@@ -131,9 +125,7 @@ def data_import(
         split,
         pairs(columns, "--map", "OURS=THEIRS"),
         _values(values),
-        pairs(only, "--only", "COLUMN=VALUE"),
         sheets or (),
-        shots,
         encoding,
     )
     leaf = next(leaf for members in registry().resolve([task]).values() for leaf in members)
@@ -172,7 +164,7 @@ def _brought_lines(done: Brought) -> list[str]:
         lines.append(
             f"left out: {counted(len(places), 'record')}, each of which {why} (record {ranges(places)})"
         )
-    return lines + [f"wrote {path}: {counted(n, 'row')}" for path, n in done.written.items()]
+    return [*lines, f"wrote {done.path}: {counted(done.n, 'row')}"]
 
 
 # ---------------------------------------------------------------------- status
@@ -420,9 +412,7 @@ def _print_check(report: FolderReport) -> None:
         typer.echo(f"✗ {path}: missing, or not as it was fetched")
     for stray in report.strays:
         meant = f"; did you mean {stray.meant}?" if stray.meant else ""
-        typer.echo(
-            f"? {stray.path}: not read: {stray.why}{meant}" + (f" → {stray.remedy}" if stray.remedy else "")
-        )
+        typer.echo(f"? {stray.path}: not read: {stray.why}{meant}")
     if report.absent:
         rest = len(report.absent) - _SHOWN
         more = f" and {rest} others (`medtasks data status` lists them)" if rest > 0 else ""

@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jinja2 import meta
-
 from medtasks_ext.atomic import atomic_file, check_regular, private_files
 from medtasks_ext.data.export import PlacedRow, Table, joined, tables_of
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.rows.authors import authors_of
-from medtasks_ext.rows.expressions import parsed
 from medtasks_ext.rows.files import SUFFIXES
 from medtasks_ext.rows.missing import source_of
 from medtasks_ext.rows.places import row_file
 from medtasks_ext.rows.row import Row
-from medtasks_ext.seed import SEED
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
-
-#: Different gold answers, above which examples are drawn without regard to them.
-_CLASSES = 20
 
 
 @dataclass(frozen=True)
@@ -39,10 +31,7 @@ class ImportOptions:
     columns: Mapping[str, str] = field(default_factory=dict)
     # column of the dataset -> value in the file -> value of the dataset
     values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    # column of the file -> value of the rows that are taken
-    only: Mapping[str, str] = field(default_factory=dict)
     sheets: Sequence[str] = ()  # that are read; none: all that fit
-    shots: int = 0  # rows that become examples
     encoding: str | None = None  # of a text file that is not UTF-8
 
 
@@ -50,7 +39,8 @@ class ImportOptions:
 class Brought:
     """What became of a file."""
 
-    written: dict[Path, int]  # row file -> rows in it
+    path: Path  # the row file
+    n: int  # rows in it
     columns: dict[str, str]  # column of the dataset -> column of the file that it was made of
     sheets: dict[str, int]  # sheet -> rows that were taken from it, where the file has several
     not_read: dict[str, str]  # sheet -> why it was not read
@@ -64,9 +54,8 @@ def bring(file: Path, dataset: Dataset, root: Path, options: ImportOptions) -> B
         what = f"a file {file.suffix or 'without suffix'} cannot be read"
         raise MedtasksError(what, where=file, remedy=f"export it as one of: {', '.join(SUFFIXES)}")
     folder = root / dataset.metadata.suite / dataset.folder.name
-    for split in [options.split, *(["fewshot"] if options.shots else [])]:
-        if (there := row_file(folder, split)) and there.stat().st_size:
-            raise MedtasksError("is there already", where=there, remedy="move it away first")
+    if (there := row_file(folder, options.split)) and there.stat().st_size:
+        raise MedtasksError("is there already", where=there, remedy="move it away first")
     names = _Names(dataset, file, options.columns)
     tables = tables_of(file, _content(file, options.encoding), names.known)
     taken, columns, not_read = _fitting(tables, names, options.sheets, file)
@@ -74,22 +63,16 @@ def bring(file: Path, dataset: Dataset, root: Path, options: ImportOptions) -> B
     if not rows:
         raise MedtasksError("holds no rows", where=file, remedy="name the complete file")
     left_out = joined(taken)
-    rows = _only(rows, options.only, left_out, file)
     rows = _without_remarks(rows, names.needed(columns), left_out)
     made = [_named(row.cells, columns) for row in rows]
     _map_values(made, options.values, file)
-    test, shots = _examples(made, dataset, options.shots, file)
-    written = {}
-    with private_files(dataset.metadata.access != "open"):
-        for split, part in ((options.split, test), ("fewshot", shots)):
-            if part:
-                path = folder / f"{split}.jsonl"
-                with atomic_file(path) as out:
-                    for row in part:
-                        out.write(json.dumps(row, ensure_ascii=False, default=str).encode() + b"\n")
-                written[path] = len(part)
+    path = folder / f"{options.split}.jsonl"
+    with private_files(dataset.metadata.access != "open"), atomic_file(path) as out:
+        for row in made:
+            out.write(json.dumps(row, ensure_ascii=False, default=str).encode() + b"\n")
     return Brought(
-        written,
+        path,
+        len(made),
         columns,
         {table.sheet: len(table.rows) for table in taken if table.sheet},
         not_read,
@@ -205,35 +188,15 @@ def _named(row: Row, columns: Mapping[str, str]) -> Row:
 # ---------------------------------------------------------------------- rows
 
 
-def _only(
-    rows: list[PlacedRow], only: Mapping[str, str], left_out: dict[str, list[str]], file: Path
-) -> list[PlacedRow]:
-    for name, value in only.items():
-        if name not in rows[0].cells:
-            raise MedtasksError(f"--only names no column {name}", where=file, remedy="see its header")
-        takes = [str(row.cells.get(name) or "").strip() == value for row in rows]
-        if not any(takes):
-            what = f"no row has the value that --only gives for {name}"
-            raise MedtasksError(what, where=file, remedy="write it as it stands there")
-        rows = _taken(rows, takes, f"has another {name}", left_out)
-    return rows
-
-
 def _without_remarks(
     rows: list[PlacedRow], needed: Sequence[str], left_out: dict[str, list[str]]
 ) -> list[PlacedRow]:
     """The rows that hold something in a column that is needed: others are sums and remarks."""
-    takes = [any(row.cells.get(name) not in (None, "") for name in needed) for row in rows]
-    return _taken(rows, takes, "holds nothing in the columns that are needed", left_out)
-
-
-def _taken(
-    rows: list[PlacedRow], takes: Sequence[bool], why: str, left_out: dict[str, list[str]]
-) -> list[PlacedRow]:
-    for row, takes_it in zip(rows, takes, strict=True):
-        if not takes_it:
-            left_out.setdefault(why, []).append(row.place)
-    return [row for row, takes_it in zip(rows, takes, strict=True) if takes_it]
+    bare = [all(row.cells.get(name) in (None, "") for name in needed) for row in rows]
+    if any(bare):
+        places = [row.place for row, is_bare in zip(rows, bare, strict=True) if is_bare]
+        left_out["holds nothing in the columns that are needed"] = places
+    return [row for row, is_bare in zip(rows, bare, strict=True) if not is_bare]
 
 
 def _map_values(rows: Sequence[Row], values: Mapping[str, Mapping[str, str]], file: Path) -> None:
@@ -251,29 +214,3 @@ def _map_values(rows: Sequence[Row], values: Mapping[str, Mapping[str, str]], fi
             what = f"no row has the value {unused[0]!r} in column {name}"
             remedy = "write --map-value COLUMN:THEIRS=OURS with the value as it stands in the file"
             raise MedtasksError(what, where=file, remedy=remedy)
-
-
-def _examples(rows: list[Row], dataset: Dataset, n: int, file: Path) -> tuple[list[Row], list[Row]]:
-    """Test rows and examples: drawn by chance, of each gold answer in turn where these are few."""
-    if not n:
-        return rows, []
-    if len(rows) <= n:
-        what = f"has {len(rows)} rows, and --shots takes {n}"
-        raise MedtasksError(what, where=file, remedy="take fewer of them as examples")
-    places = [*range(len(rows))]
-    random.Random(SEED).shuffle(places)
-    classes: dict[str, list[int]] = {}
-    for place in places:
-        classes.setdefault(_gold(rows[place], dataset), []).append(place)
-    if len(classes) > _CLASSES:
-        classes = {"": places}
-    turns = (group[turn] for turn in range(len(rows)) for group in classes.values() if turn < len(group))
-    shown = {place for place, _ in zip(turns, range(n), strict=False)}
-    return [row for place, row in enumerate(rows) if place not in shown], [
-        rows[place] for place in sorted(shown)
-    ]
-
-
-def _gold(row: Row, dataset: Dataset) -> str:
-    names = meta.find_undeclared_variables(parsed(dataset.blocks["prompt"].get("target", "")))
-    return json.dumps([row.get(name) for name in sorted(names)], ensure_ascii=False, default=str)

@@ -123,7 +123,7 @@ class FolderReport:
             "valid": self.valid,
             "datasets": [item.record() for item in self.checked],
             "not_there": self.absent,
-            "not_read": [{"path": s.path, "why": s.why, "meant": s.meant} for s in self.strays],
+            "not_read": [stray._asdict() for stray in self.strays],
             "fetched": {"files": self.n_fetched, "damaged": self.damaged},
         }
 
@@ -147,7 +147,7 @@ def check_folder(folder: Path, registry: Registry, watch: Watch | None = None) -
                 report.checked.append(_checked(dataset, folder, files, watch))
             else:
                 report.absent.append(dataset.id)
-    report.strays = find_strays(folder, registry, read)
+    report.strays = list(find_strays(folder, registry, read))
     if (folder / FETCHED / MANIFEST).is_file():
         report.n_fetched, report.damaged = damaged_files(folder)
     return report

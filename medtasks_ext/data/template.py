@@ -13,8 +13,7 @@ from medtasks_ext.csvfile import csv_text
 from medtasks_ext.markdown import table
 from medtasks_ext.registry import Dataset
 from medtasks_ext.rows.authors import authors_of
-from medtasks_ext.rows.cells import NOTES
-from medtasks_ext.rows.columns import TYPES, Column
+from medtasks_ext.rows.columns import Column
 from medtasks_ext.rows.fields import columns_of
 from medtasks_ext.rows.files import read_rows
 from medtasks_ext.rows.sources import SPLIT_KEY
@@ -58,7 +57,7 @@ def write_template(dataset: Dataset, root: Path, form: Form = "jsonl") -> Templa
     rows = [{name: row.get(name) for name in columns} for row in examples]
     files = {
         "README.md": _readme(dataset, spec, columns, form).encode(),
-        f"example.{form}": _WRITERS[form](rows, columns),
+        f"example.{form}": _WRITERS[form](rows),
     }
     for name, content in files.items():
         with atomic_file(folder / name, remedy="choose another folder: -o DIR") as file:
@@ -87,7 +86,7 @@ def _examples(dataset: Dataset) -> list[Row]:
     return [{key: value for key, value in row.items() if key != SPLIT_KEY} for row in rows[:_EXAMPLES]]
 
 
-def _as_jsonl(rows: list[Row], columns: _Columns) -> bytes:
+def _as_jsonl(rows: list[Row]) -> bytes:
     given = ({name: value for name, value in row.items() if value is not None} for row in rows)
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in given).encode()
 
@@ -100,31 +99,25 @@ def _cells(row: Row) -> list[str]:
     ]
 
 
-def _as_csv(rows: list[Row], columns: _Columns) -> bytes:
-    text = csv_text([list(columns), *map(_cells, rows)])
+def _as_csv(rows: list[Row]) -> bytes:
+    text = csv_text([list(rows[0]), *map(_cells, rows)])
     return text.encode("utf-8-sig")  # with the mark by which Excel knows UTF-8
 
 
-def _as_xlsx(rows: list[Row], columns: _Columns) -> bytes:
-    """A sheet for rows, and a sheet that says what columns hold."""
+def _as_xlsx(rows: list[Row]) -> bytes:
     from openpyxl import Workbook
 
     book, content = Workbook(), io.BytesIO()
-    sheet, notes = book.worksheets[0], book.create_sheet(NOTES)
-    sheet.title = "rows"
-    for record in [list(columns), *map(_cells, rows)]:
+    sheet = book.worksheets[0]
+    for record in [list(rows[0]), *map(_cells, rows)]:
         sheet.append(record)
     for cell in (cell for line in sheet.iter_rows() for cell in line):
         cell.data_type = "s"  # a text that begins with = is no formula
-    notes.append(["column", "type", "what it holds", "needed", "values"])
-    for name, (column, meaning, is_needed) in columns.items():
-        values = ["true", "false"] if column.type == "boolean" else list(map(str, column.values or ()))
-        notes.append([name, TYPES[column.type], meaning, "yes" if is_needed else "no", *values])
     book.save(content)
     return content.getvalue()
 
 
-_WRITERS: dict[Form, Callable[[list[Row], _Columns], bytes]] = {
+_WRITERS: dict[Form, Callable[[list[Row]], bytes]] = {
     "jsonl": _as_jsonl,
     "csv": _as_csv,
     "xlsx": _as_xlsx,

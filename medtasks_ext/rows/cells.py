@@ -172,16 +172,12 @@ def sheets_of(content: bytes, where: str) -> dict[str, list[list[str]]]:
         sheets = {
             name: sheet
             for name in book.sheet_names
-            if name != NOTES and (sheet := book.get_sheet_by_name(name).to_python(skip_empty_area=False))
+            if (sheet := book.get_sheet_by_name(name).to_python(skip_empty_area=False))
         }
     except Exception:  # the library has an error for each format, and Rust's panics besides
         what = "is no Excel workbook that can be read"
         raise MedtasksError(what, where=where, remedy="save it as .xlsx or .csv, unencrypted") from None
     return {name: [[_cell(value) for value in record] for record in sheet] for name, sheet in sheets.items()}
-
-
-#: The sheet of a template that says what columns hold.
-NOTES = "columns"
 
 
 def _cell(value: Any) -> str:

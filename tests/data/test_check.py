@@ -233,8 +233,8 @@ def test_other_files_are_named_and_do_no_harm(medtasks, chip_ctc):
     write_jsonl(chip_ctc / "bridge" / "chip_ctc" / "test.jsonl", [{"a": 1}])
     outcome = medtasks.done("data", "check", chip_ctc)
     assert [line for line in outcome.out.splitlines() if line.startswith("?")] == [
-        "? bridge/chip-ctc.SFT.json: not read: other files of the dataset come first",
-        "? bridge/chip_ctc/test.jsonl: not read: other files of the dataset come first",
+        "? bridge/chip-ctc.SFT.json: not read: other files come first, or the test rows are missing",
+        "? bridge/chip_ctc/test.jsonl: not read: other files come first, or the test rows are missing",
         "? protocol.pdf: not read: unknown name",
     ]
 
@@ -246,12 +246,11 @@ def test_why_a_known_name_is_not_read_is_said(medtasks, chip_ctc):
     source.write_text("a")
     example = write_jsonl(chip_ctc / "bridge" / "example" / "MIE.example.json", [{"a": 1}])
     lines = medtasks("data", "check", chip_ctc).out.splitlines()
-    alone = "not read: there are no test rows for these few-shot rows"
+    alone = "not read: other files come first, or the test rows are missing"
     assert [line for line in lines if line.startswith("?")] == [
         f"? bridge/example/{example.name}: {alone}",
         f"? medhelm/hospice_referral/fewshot.jsonl: {alone}",
-        "? medhelm/hospice_referral/original: not read: no rows are made from a source here;"
-        " they go to medhelm/hospice_referral/test.jsonl",
+        "? medhelm/hospice_referral/original: not read: rows are called test or fewshot",
     ]
 
 

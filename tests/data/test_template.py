@@ -55,16 +55,6 @@ def test_the_readme_says_types_and_values(medtasks, tmp_path):
     assert "(optional) |" in text
 
 
-def test_a_workbook_names_the_values_that_a_cell_may_hold(medtasks, tmp_path):
-    from openpyxl import load_workbook
-
-    book = load_workbook(filled(medtasks, tmp_path, "medhelm_ehrshot", "xlsx") / "example.xlsx")
-    notes = {
-        row[0]: [value for value in row[4:] if value] for row in book["columns"].iter_rows(values_only=True)
-    }
-    assert notes["boolean_value"] == ["true", "false"] and len(notes["subject"]) == 3
-
-
 def test_rows_that_are_downloaded_are_said_to_be(medtasks, tmp_path):
     outcome = medtasks("data", "template", "clinicbench_pubmedqa", "medhelm_clear", "-o", "own")
     assert outcome.out.count("these rows are downloaded; yours would replace them") == 1
