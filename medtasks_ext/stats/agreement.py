@@ -46,10 +46,9 @@ def icc_3k(ratings: Sequence[Sequence[float]] | Array) -> Coefficient:
     lower limit can be negative; the paper prints 0 then. `ratings`: instances x raters, no gaps.
     """
     table = np.asarray(ratings, dtype=float)
-    n = len(table)
-    if table.ndim != 2 or n < 2 or table.shape[1] < 2:
+    n, k = len(table), table.shape[1] if table.ndim == 2 else 0
+    if n < 2 or k < 2:
         return Coefficient(None, n=n)
-    k = table.shape[1]
     cases, raters = table.mean(axis=1, keepdims=True), table.mean(axis=0)
     ms_cases = k * float(((cases - table.mean()) ** 2).sum()) / (n - 1)
     ms_error = float(((table - cases - raters + table.mean()) ** 2).sum()) / ((n - 1) * (k - 1))
@@ -66,12 +65,9 @@ def icc_3k_interval(icc: float, n: int, k: int) -> tuple[float, float]:
     """The 95 % interval of an ICC(3,k) of n instances and k raters, from the value alone."""
     from scipy.stats import f
 
-    ratio, cases, errors = 1 / (1 - icc), n - 1, (n - 1) * (k - 1)
-    upper = (1 + LEVEL) / 2
-    return (
-        1 - float(f.ppf(upper, cases, errors)) / ratio,
-        1 - 1 / (ratio * float(f.ppf(upper, errors, cases))),
-    )
+    ratio, cases, errors, upper = 1 / (1 - icc), n - 1, (n - 1) * (k - 1), (1 + LEVEL) / 2
+    low, high = f.ppf(upper, cases, errors), f.ppf(upper, errors, cases)
+    return 1 - float(low) / ratio, 1 - 1 / (ratio * float(high))
 
 
 class Correlation(NamedTuple):
@@ -120,16 +116,11 @@ def kappa(
     if not one:
         return None
     place = {value: index for index, value in enumerate(scale)}
+    places = ([place[item] for item in side] for side in (one, other))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # undefined where both raters give one and the same value
-        value = float(
-            cohen_kappa_score(
-                [place[item] for item in one],
-                [place[item] for item in other],
-                labels=range(len(scale)),
-                weights="quadratic" if quadratic else None,
-            )
-        )
+        weights = "quadratic" if quadratic else None
+        value = float(cohen_kappa_score(*places, labels=range(len(scale)), weights=weights))
     return None if math.isnan(value) else value
 
 
@@ -179,16 +170,8 @@ def kappas(votes: Mapping[str, Mapping[str, int]], scale: Sequence[int]) -> list
     for one, other in combinations(experts, 2):
         both = sorted(set(votes[one]) & set(votes[other]))
         first, second = ([votes[expert][subject] for subject in both] for expert in (one, other))
-        equal = sum(a == b for a, b in zip(first, second, strict=True))
-        figures.append(
-            Kappa(
-                "cohen_kappa",
-                (one, other),
-                kappa(first, second, scale),
-                equal / len(both) if both else None,
-                len(both),
-            )
-        )
+        equal = sum(a == b for a, b in zip(first, second, strict=True)) / len(both) if both else None
+        figures.append(Kappa("cohen_kappa", (one, other), kappa(first, second, scale), equal, len(both)))
     return figures
 
 
@@ -215,22 +198,14 @@ def group_agreement(
     one: Mapping[str, Mapping[str, float]], other: Mapping[str, Mapping[str, float]]
 ) -> Coefficient:
     """ICC(3,2) of two groups' mean z-scores over the instances that both rated (equation 2)."""
-    shared = {instance for rater in one.values() for instance in rater} & {
-        instance for rater in other.values() for instance in rater
-    }
-    means = [
-        mean_by_instance(
-            z_by_rater(
-                {
-                    rater: {instance: value for instance, value in by_instance.items() if instance in shared}
-                    for rater, by_instance in group.items()
-                }
-            )
-        )
-        for group in (one, other)
-    ]
-    both = sorted(set(means[0]) & set(means[1]))
-    return icc_3k([[means[0][instance], means[1][instance]] for instance in both])
+    shared = set[str]().union(*one.values()) & set[str]().union(*other.values())
+
+    def means(group: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+        kept = {rater: {name: of[name] for name in of if name in shared} for rater, of in group.items()}
+        return mean_by_instance(z_by_rater(kept))
+
+    first, second = means(one), means(other)
+    return icc_3k([[first[instance], second[instance]] for instance in sorted(first.keys() & second.keys())])
 
 
 def at_least_zero(estimate: Coefficient) -> Coefficient:

@@ -28,14 +28,7 @@ from threadpoolctl import ThreadpoolController
 
 from medtasks_ext.seed import SEED
 from medtasks_ext.stats.counts import Counts, counts_of, question_of, unit_of
-from medtasks_ext.stats.intervals import (
-    HOLDING,
-    LEVEL,
-    Estimated,
-    Interval,
-    intervals_of,
-    is_mean,
-)
+from medtasks_ext.stats.intervals import HOLDING, LEVEL, Estimated, Interval, intervals_of, is_mean
 
 if TYPE_CHECKING:
     from typing_extensions import NotRequired
@@ -53,31 +46,18 @@ _KEPT = 500  # units; the weights of so many take half a megabyte, and are kept
 
 @dataclass(frozen=True)
 class Resampled:
-    """One metric on each resample.
+    """One metric on each resample."""
 
-    Attributes:
-        values: (resamples,).
-        published: the same as the suite's own bootstrap takes it; equal for most metrics.
-    """
-
-    values: Array
-    published: Array
+    values: Array  # (resamples,)
+    published: Array  # the same as the suite's own bootstrap takes it; equal for most metrics
 
 
 def resampling_weights(dataset: str, n: int, resamples: int = RESAMPLES, seed: int = SEED) -> Array:
     """How often each of n units is drawn in each resample: exact multinomial weights.
 
-    They depend on the arguments alone, so all models and strategies of a dataset are resampled alike
-    and can be compared in pairs; those of two datasets are independent.
-
-    Args:
-        dataset: id of the dataset, which is the same for all strategies.
-        n: units.
-        resamples: rows.
-        seed: of the generator.
-
-    Returns:
-        (resamples, n), uint8, read-only; each row sums to n. (No unit is ever drawn 256 times.)
+    (resamples, n), uint8, read-only; each row sums to n. (No unit is ever drawn 256 times.) They depend on
+    the arguments alone, so all models and strategies of a dataset are resampled alike and can be compared in
+    pairs; those of two datasets are independent. `dataset`: its id, the same for all strategies.
     """
     if n <= _KEPT:  # a report resamples some documents of one dataset for every model
         return _kept_weights(dataset, n, resamples, seed)
@@ -101,15 +81,10 @@ _kept_weights = lru_cache(maxsize=128)(_weights)
 
 
 def resampled_sums(matrices: Sequence[Matrix], weights: Array) -> list[Array]:
-    """Column sums of each matrix under each row of weights, exact for whole numbers.
+    """Column sums of each matrix, (n, k), under each row of weights: (resamples, k), exact for whole numbers.
 
-    Args:
-        matrices: each (n, k), dense or sparse; k may differ. Those of all models of a task can be given
-            together: the dense ones are one product, in single precision if they are.
-        weights: (resamples, n).
-
-    Returns:
-        For each matrix (resamples, k).
+    `matrices`: dense or sparse; k may differ. Those of all models of a task can be given together: the dense
+    ones are one product, in single precision if they are. `weights`: (resamples, n).
     """
     dense = [matrix for matrix in matrices if isinstance(matrix, np.ndarray)]
     sparse = [matrix.T.tocsr() for matrix in matrices if not isinstance(matrix, np.ndarray)]
@@ -150,10 +125,7 @@ def single_threaded() -> Iterator[None]:
 
 
 def resample(counts: Iterable[Counts], dataset: str) -> dict[str, Resampled]:
-    """Every metric on every resample.
-
-    Metrics over fewer than two units are left out: nothing can be resampled.
-    """
+    """Every metric on every resample; those over fewer than two units are left out."""
     values = {}
     usable = [item for item in counts if item.n_units > 1]
     for n in sorted({item.n_units for item in usable}):
@@ -208,19 +180,16 @@ def task_intervals(
 ) -> tuple[dict[str, IntervalRecord], Array | None]:
     """The intervals of one task as results record them, and its score on each resample.
 
-    Args:
-        samples: lm-eval's records of the documents.
-        aggregations: metric -> aggregation.
-        dataset: id of the dataset.
-        of_paper: gives the paper's own interval of a metric on the resamples, (resamples,), to stand beside
-            ours.
-
-    Returns:
-        Metric -> its interval. The score on the resamples is None where there are fewer than two units, or
-        without gold.
+    The latter is None where there are fewer than two units, or without gold. `samples`: lm-eval's records of
+    the documents. `of_paper`: gives the paper's own interval of a metric on the resamples, to stand beside
+    ours.
     """
+
+    def is_resampled(item: Counts) -> bool:
+        return any(name == "score" or not is_mean(known.value) for name, known in item.statistics.items())
+
     counts = counts_of(samples, aggregations)
-    wanted = counts if of_paper else [item for item in counts if _is_resampled(item)]
+    wanted = counts if of_paper else [item for item in counts if is_resampled(item)]
     resampled = resample(wanted, dataset)
     n_units = len(set(map(unit_of, samples)))
     clusters = n_units if n_units < len(set(map(question_of, samples))) else None
@@ -242,19 +211,8 @@ def task_intervals(
     return records, resampled["score"].values if "score" in resampled else None
 
 
-def _is_resampled(counts: Counts) -> bool:
-    return any(
-        name == "score" or not is_mean(statistic.value) for name, statistic in counts.statistics.items()
-    )
-
-
 def score_interval(counts: Counts, dataset: str) -> Interval | None:
-    """The interval of one score alone; None for fewer than two units.
-
-    Args:
-        counts: with `score` as its statistic.
-        dataset: id of the dataset.
-    """
+    """The interval of one score alone, the `score` of `counts`; None for fewer than two units."""
     means = is_mean(counts.statistics["score"].value)
     draws = {} if means else {name: item.values for name, item in resample([counts], dataset).items()}
     estimated = intervals_of(counts, draws).get("score")
@@ -262,22 +220,17 @@ def score_interval(counts: Counts, dataset: str) -> Interval | None:
 
 
 def interval_record(intervals: Estimated | None, clusters: int | None = None) -> IntervalRecord:
-    """An interval, or that there is none, as results record it.
-
-    Args:
-        intervals: interval of a metric.
-        clusters: how many there are, if documents are in clusters.
-    """
+    """An interval, or that there is none, as results record it; `clusters`: how many there are, if any."""
     drawn = "documents" if clusters is None else "clusters"
-    record: IntervalRecord = {
-        "interval_low": intervals.interval.low if intervals else None,
-        "interval_high": intervals.interval.high if intervals else None,
-        "interval_method": intervals.method
-        if intervals
-        else f"none: fewer than two {drawn}, or all of them alike",
-    }
-    if intervals and intervals.interval.rough:
-        record["rough"] = True
+    none = f"none: fewer than two {drawn}, or all of them alike"
+    record: IntervalRecord = {"interval_low": None, "interval_high": None, "interval_method": none}
+    if intervals:
+        found = intervals.interval
+        record = {
+            "interval_low": found.low, "interval_high": found.high, "interval_method": intervals.method,
+        }  # fmt: skip
+        if found.rough:
+            record["rough"] = True
     if clusters is not None:
         record["clusters"] = clusters
     return record

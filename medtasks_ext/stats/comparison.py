@@ -54,38 +54,23 @@ _DIGITS = 12  # scores that differ in later ones are equal: it is rounding
 
 @dataclass(frozen=True)
 class Comparison:
-    """The first model minus the second.
+    """The first model minus the second."""
 
-    Attributes:
-        difference: of the scores on all documents.
-        interval: of 95 %; it holds 0 where p is 0.05 or more, and only there.
-        p_value: two-sided.
-        method: where the p-value is from.
-        detectable: the smallest true difference that would be found with 80 % power.
-    """
-
-    difference: float
-    interval: Interval
-    p_value: float
-    method: str
-    detectable: float
+    difference: float  # of the scores on all documents
+    interval: Interval  # of 95 %; it holds 0 where p is 0.05 or more, and only there
+    p_value: float  # two-sided
+    method: str  # where the p-value is from
+    detectable: float  # the smallest true difference that would be found with 80 % power
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """All pairs of models; each matrix is (models, models), and row minus column.
+    """All pairs of models; each matrix is (models, models), and row minus column."""
 
-    Attributes:
-        difference: of the scores on all documents.
-        low: lower ends of the 95 % intervals.
-        high: upper ends.
-        p_value: two-sided; 1 on the diagonal.
-    """
-
-    difference: Array
-    low: Array
-    high: Array
-    p_value: Array
+    difference: Array  # of the scores on all documents
+    low: Array  # lower ends of the 95 % intervals
+    high: Array  # upper ends
+    p_value: Array  # two-sided; 1 on the diagonal
 
 
 # ---------------------------------------------------------------------- on shared resamples
@@ -97,7 +82,7 @@ def smallest_p_value(resamples: int) -> float:
 
 
 def bootstrap_p_value(differences: ArrayLike) -> Array:
-    """Two-sided p-values of resampled differences: how far the percentile interval is from holding 0.
+    """Two-sided p-values, (...), of differences, (..., resamples): how far their interval is from holding 0.
 
     Twice the share of resamples on the rarer side of 0, where those at 0 count for both sides, and the
     observed data count as one more resample, so that p is never 0 (Efron and Tibshirani, An Introduction
@@ -107,12 +92,6 @@ def bootstrap_p_value(differences: ArrayLike) -> Array:
     Where all resamples lie on one side, their count says no more than p < `smallest_p_value`, too coarse to
     be adjusted for many comparisons. The normal distribution with the resamples' mean and standard
     deviation then says how far 0 is out in the tail (the book's section 12.4).
-
-    Args:
-        differences: (..., resamples).
-
-    Returns:
-        (...), above 0, at most 1.
     """
     differences = np.asarray(differences, dtype=float)
     resamples = differences.shape[-1]
@@ -120,28 +99,20 @@ def bootstrap_p_value(differences: ArrayLike) -> Array:
     p_values: Array = np.minimum(1.0, smallest_p_value(resamples) * (1 + rarer))
     if resamples < FEWEST_FOR_TAIL or rarer.all():
         return p_values
-    with_tail: Array = np.where(rarer == 0, np.minimum(p_values, _normal_tail(differences)), p_values)
-    return with_tail
-
-
-def _normal_tail(differences: Array) -> Array:
-    """Two-sided p-values of 0 under the normal distribution of the resamples; 1 where they do not vary."""
     from scipy.special import erfc
 
     centre, spread = np.abs(differences.mean(axis=-1)), differences.std(axis=-1, ddof=1)
+    # where they do not vary, the tail is 1
     z = np.divide(centre, spread, out=np.zeros(np.shape(centre)), where=spread > EQUAL)
-    tail: Array = np.maximum(erfc(z / np.sqrt(2)), LEAST_P_VALUE)
-    return tail
+    tail = np.maximum(erfc(z / np.sqrt(2)), LEAST_P_VALUE)
+    return np.asarray(np.where(rarer == 0, np.minimum(p_values, tail), p_values))
 
 
 def least_half(tasks: Iterable[tuple[float, int]]) -> float:
     """Half of the width that the interval of a difference has at least.
 
-    It is that of one document more in each task whose scores differ as far as can be. Without it two models
-    with the same answers would differ by nothing, for sure.
-
-    Args:
-        tasks: (weight in the score, documents) of each.
+    It is that of one document more in each task, (weight in the score, documents), whose scores differ as far
+    as can be. Without it two models with the same answers would differ by nothing, for sure.
     """
     return Z * sqrt(sum(weight**2 / (n * (n + 1)) for weight, n in tasks if n))
 
@@ -166,13 +137,7 @@ def _student(units: int) -> float:
 
 
 def agreed(low: ArrayLike, high: ArrayLike, p_value: ArrayLike) -> tuple[Array, Array, Array]:
-    """Intervals and p-values that say the same of 0: the one that claims less decides.
-
-    Args:
-        low: lower ends, (...).
-        high: upper ends, (...).
-        p_value: (...).
-    """
+    """Intervals and p-values, (...) each, that say the same of 0: the one that claims less decides."""
     low, high, p_value = (np.asarray(values, dtype=float) for values in (low, high, p_value))
     apart, told = (low > 0) | (high < 0), p_value < ALPHA
     reach = apart & ~told
@@ -196,35 +161,23 @@ def compare_resamples(
 ) -> Comparison:
     """Compare two models by a score of any kind: of a task, or of a group.
 
-    Args:
-        scores: of both models, 0-1, on all documents.
-        resampled: the same on each resample, (resamples,) each, drawn alike for both.
-        least: `least_half` of its tasks; no end goes beyond 1 for that.
-        units: documents, or clusters of them; of few, the interval is wider.
-
-    Raises:
-        ValueError: they are not of one length, or not finite.
+    `scores`: of both models, 0-1, on all documents. `resampled`: the same on each resample, drawn alike for
+    both; ValueError if not of one length, or not finite. `least`: `least_half` of its tasks; no end goes
+    beyond 1 for that. `units`: documents, or clusters of them; of few, the interval is wider.
     """
     first, second = paired(*resampled)
     differences, difference = first - second, float(scores[0] - scores[1])
     low, high = _ends(np.asarray(difference), differences, least, units)
     interval, p_value = _agreed(Interval(float(low), float(high)), float(bootstrap_p_value(differences)))
-    return Comparison(
-        difference,
-        interval,
-        p_value,
-        BOOTSTRAP,
-        detectable_difference(float(np.std(differences, ddof=1))),
-    )
+    detectable = detectable_difference(float(np.std(differences, ddof=1)))
+    return Comparison(difference, interval, p_value, BOOTSTRAP, detectable)
 
 
 def detectable_difference(standard_error: float) -> float:
     """The smallest true difference that a two-sided test at 5 % finds with 80 % power.
 
-    MedHELM's definition (Nature Medicine 2026, Methods).
-
-    Args:
-        standard_error: of the difference, such as its standard deviation over resamples.
+    MedHELM's definition (Nature Medicine 2026, Methods). `standard_error`: of the difference, such as its
+    standard deviation over resamples.
     """
     return (Z_ALPHA + Z_BETA) * standard_error
 
@@ -232,14 +185,9 @@ def detectable_difference(standard_error: float) -> float:
 def all_pairs(scores: ArrayLike, resampled: ArrayLike, least: float = 0.0, units: int | None = None) -> Pairs:
     """Compare all pairs of models as `compare_resamples` does, a row of pairs at a time.
 
-    Args:
-        scores: (models,), on all documents.
-        resampled: (models, resamples), drawn alike for all.
-        least: `least_half` of the tasks.
-        units: documents of all of them.
-
-    Raises:
-        ValueError: shapes do not fit, or a value is not finite.
+    `scores`: (models,), on all documents. `resampled`: (models, resamples), drawn alike for all. `least`:
+    `least_half` of the tasks. `units`: documents of all of them. ValueError: shapes do not fit, or a value is
+    not finite.
     """
     scores, resampled = np.asarray(scores, dtype=float), np.asarray(resampled, dtype=float)
     if resampled.ndim != 2 or scores.shape != resampled.shape[:1]:
@@ -268,15 +216,9 @@ def compare(
     """Compare two models on a task or group.
 
     Interval and p-value are those of `permutation.document_test`, or of the resamples where it has none.
-
-    Args:
-        parts: the tasks with both models' counts on the documents that both were asked.
-        documents: of all tasks.
-        resampled: the score of both on each resample, (resamples,) each.
-        metric: which one.
-
-    Raises:
-        ValueError: a task's counts have different or fewer than two units, or the resamples do not fit.
+    `parts`: the tasks with both models' counts on the documents that both were asked. `documents`: of all
+    tasks. `resampled`: the score of both on each resample, (resamples,) each. ValueError: a task's counts
+    have different or fewer than two units, or the resamples do not fit.
     """
     if any(part.first.n_units != part.second.n_units or part.first.n_units < 2 for part in parts):
         raise ValueError("both models need the same documents, at least two")
@@ -299,16 +241,8 @@ def compare(
 def holm(p_values: ArrayLike) -> Array:
     """Holm's step-down adjustment (Scand. J. Statist. 1979): below alpha, no finding is false but with alpha.
 
-    It holds for tests that depend on each other, too, as those on shared documents do.
-
-    Args:
-        p_values: (m,), one family.
-
-    Returns:
-        (m,) adjusted p-values in the same order.
-
-    Raises:
-        ValueError: it is no list of p-values.
+    It holds for tests that depend on each other, too, as those on shared documents do. The adjusted p-values
+    of one family stand in the same order; ValueError: it is no list of p-values.
     """
     p_values = _checked(p_values)
     order, left = np.argsort(p_values, kind="stable"), len(p_values) - np.arange(len(p_values))
@@ -320,17 +254,8 @@ def holm(p_values: ArrayLike) -> Array:
 def benjamini_hochberg(p_values: ArrayLike) -> Array:
     """Benjamini and Hochberg's step-up adjustment (J. R. Statist. Soc. B 1995).
 
-    Of the findings below alpha, a share of alpha is false on average. As `false_discovery_control` of
-    `scipy.stats` has it, whose import takes longer than all tests of a report.
-
-    Args:
-        p_values: (m,), one family.
-
-    Returns:
-        (m,) adjusted p-values in the same order.
-
-    Raises:
-        ValueError: it is no list of p-values.
+    Of the findings below alpha, a share of alpha is false on average; else as `holm`. As
+    `false_discovery_control` of `scipy.stats` has it, whose import takes longer than all tests of a report.
     """
     p = _checked(p_values)
     order = np.argsort(p)
@@ -366,12 +291,7 @@ def ranks(scores: ArrayLike) -> Array:
     """Ranks in each column, 1 for the highest score, ties with their mean rank.
 
     As `scipy.stats.rankdata` gives them; the import of `scipy.stats` takes longer than all ranks of a report.
-
-    Args:
-        scores: (models,) or (models, resamples).
-
-    Raises:
-        ValueError: a score is not finite.
+    `scores`: (models,) or (models, resamples). ValueError: a score is not finite.
     """
     scores = np.asarray(scores, dtype=float)
     if not np.isfinite(scores).all():
@@ -391,16 +311,9 @@ def ranks(scores: ArrayLike) -> Array:
 
 
 def ranking(scores: ArrayLike, resampled: ArrayLike) -> Ranking:
-    """Rank models by their score, and again on every resample.
+    """Rank models by their score, and again on every resample, (models, resamples), drawn alike for all.
 
-    Interval ends are ranks that occurred: quantiles are rounded outwards.
-
-    Args:
-        scores: (models,), on all documents.
-        resampled: (models, resamples), drawn alike for all.
-
-    Raises:
-        ValueError: a score is not finite.
+    Interval ends are ranks that occurred: quantiles are rounded outwards. ValueError: a score is not finite.
     """
     again = ranks(resampled)
     low = np.quantile(again, (1 - LEVEL) / 2, axis=1, method="lower")
@@ -412,9 +325,7 @@ def ranking(scores: ArrayLike, resampled: ArrayLike) -> Ranking:
 def win_shares(scores: ArrayLike, *, tie: float = 0.5) -> Array:
     """The share of the tasks that the row wins against the column, (models, models).
 
-    Args:
-        scores: (models, tasks).
-        tie: how much of a win a tie is.
+    `scores`: (models, tasks). `tie`: how much of a win a tie is.
     """
     scores = np.asarray(scores, dtype=float)
     lead = scores[:, None, :] - scores[None, :, :]

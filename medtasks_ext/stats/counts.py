@@ -93,7 +93,13 @@ def counts_of(
 
 def by_unit(matrix: Matrix, units: Sequence[Hashable] | Array) -> Matrix:
     """(n, k) -> (n_units, k): rows of the same unit summed, units in the order of their first row."""
-    n_units, rows = _numbered(units)
+    if isinstance(units, np.ndarray):
+        _, first, places = np.unique(units, return_index=True, return_inverse=True)
+        n_units, rows = len(first), np.argsort(np.argsort(first))[places]
+    else:
+        number: dict[Hashable, int] = {}
+        rows = np.array([number.setdefault(unit, len(number)) for unit in units], dtype=int)
+        n_units = len(number)
     if n_units == len(rows):
         return matrix
     if isinstance(matrix, np.ndarray) and 0 < matrix.shape[1] <= _NARROW:
@@ -103,12 +109,3 @@ def by_unit(matrix: Matrix, units: Sequence[Hashable] | Array) -> Matrix:
 
     member = csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=(n_units, len(rows)))
     return member @ matrix
-
-
-def _numbered(units: Sequence[Hashable] | Array) -> tuple[int, Array]:
-    if isinstance(units, np.ndarray):
-        _, first, rows = np.unique(units, return_index=True, return_inverse=True)
-        return len(first), np.argsort(np.argsort(first))[rows]
-    place: dict[Hashable, int] = {}
-    rows = np.array([place.setdefault(unit, len(place)) for unit in units], dtype=int)
-    return len(place), rows

@@ -71,8 +71,11 @@ def document_test(parts: Sequence[Part], documents: int, metric: str = "score") 
       nothing to swap.
     """
     points = [_points(part, metric) for part in parts]
-    if len(parts) == 1 and points[0] is not None and _is_right_or_wrong(points[0]):
-        return _mcnemar(points[0].first - points[0].second, points[0].counted)
+    if len(parts) == 1 and (only := points[0]) and np.isin([only.first, only.second], (0, 1)).all():
+        differences = only.first - only.second
+        won, lost = int((differences > 0).sum()), int((differences < 0).sum())
+        interval = matched_difference(won, lost, only.counted)
+        return PairedTest(mid_p(won, lost), MCNEMAR, len(differences), interval)
     if documents > MOST_DOCUMENTS:
         return None
     known = [item for item in points if item is not None]
@@ -80,13 +83,9 @@ def document_test(parts: Sequence[Part], documents: int, metric: str = "score") 
         aligned = [part if item else _aligned(part, metric) for part, item in zip(parts, points, strict=True)]
         both = [part for part in aligned if part is not None]
         return _swaps(both, metric) if len(both) == len(parts) else None
+    of_points = zip(parts, known, strict=True)
     return _sign_flips(
-        np.concatenate(
-            [
-                part.weight * (item.first - item.second) / item.counted
-                for part, item in zip(parts, known, strict=True)
-            ]
-        )
+        np.concatenate([part.weight * (x.first - x.second) / x.counted for part, x in of_points])
     )
 
 
@@ -142,15 +141,6 @@ def _over(labels: Sequence[Hashable], counts: Counts) -> Array:
 def _dense(counts: Counts) -> Array:
     matrix = counts.matrix
     return matrix if isinstance(matrix, np.ndarray) else np.asarray(matrix.todense())
-
-
-def _is_right_or_wrong(points: _Points) -> bool:
-    return bool(np.isin([points.first, points.second], (0, 1)).all())
-
-
-def _mcnemar(differences: Array, counted: int) -> PairedTest:
-    won, lost = int((differences > 0).sum()), int((differences < 0).sum())
-    return PairedTest(mid_p(won, lost), MCNEMAR, len(differences), matched_difference(won, lost, counted))
 
 
 def mid_p(won: int, lost: int) -> float:
