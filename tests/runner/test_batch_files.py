@@ -294,6 +294,15 @@ def test_lines_of_any_kind_are_named_and_faults_are_asked_again(results, written
     assert {entry["state"] for entry in state(tmp_path / "run").values()} == {"done"}
 
 
+def test_faults_that_come_first_keep_no_answer_away(results, written, medtasks, tmp_path):
+    faults = [refused(line, 500, message="try later") for line in written[:40]]
+    outcome = medtasks(
+        "run", *FLAGS, "--from-batch", write_lines(tmp_path / "r.jsonl", faults + results[40:])
+    )
+    assert outcome.code == 1 and "12 of 12 answers are new" in outcome.err
+    assert "stopped" not in outcome.err and len(keys(tmp_path / "run")) == 12
+
+
 def test_a_file_of_requests_is_no_file_of_results(written, medtasks):
     outcome = medtasks("run", *FLAGS, "--from-batch", "requests.jsonl")
     assert outcome.code == 1 and "52 results: lines without a result" in outcome.err
