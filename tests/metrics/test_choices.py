@@ -135,40 +135,36 @@ def positions(trials: list[tuple[str, str]], sizes: dict[str, int] | None = None
     return {name: getattr(permutation, name)(got[name]) for name in names}
 
 
-def test_a_model_that_always_says_a_is_biased_and_right_where_a_is():
-    got = positions([(letter, "A") for letter in "ABCDE"] * 3)
-    assert got["chosen_a"] == 1 and got["chosen_b"] == 0
-    assert got["accuracy_gold_a"] == 1 and got["accuracy_gold_e"] == 0
-    assert got["position_bias"] == got["position_bias_uniform"] == pytest.approx(0.8)
+ALWAYS_A = [(letter, "A") for letter in "ABCDE"] * 3
+ALWAYS_RIGHT = [("A", "A"), ("A", "A"), ("A", "A"), ("BC", "BC")]
+UNREADABLE = [("A", "A"), ("E", ""), ("E", "E")]
+BIASES = ("position_bias", "position_bias_uniform")
 
 
-def test_a_model_that_is_always_right_has_no_bias_whatever_the_right_letters_are():
-    got = positions([("A", "A"), ("A", "A"), ("A", "A"), ("BC", "BC")])
-    assert got["position_bias"] == 0
-    assert got["position_bias_uniform"] == pytest.approx(((0.6 - 0.2) + (0.2 - 0.2) * 2 + 0.2 * 2) / 2)
-    assert got["chosen_a"] == pytest.approx(0.6) and got["chosen_c"] == pytest.approx(0.2)
-    assert [got[f"accuracy_gold_{letter}"] for letter in LETTERS] == [1, 1, 1, 0, 0]
+@pytest.mark.parametrize(
+    ("trials", "sizes", "expected"),
+    [
+        (ALWAYS_A, {}, {"chosen_a": 1, "chosen_b": 0, "accuracy_gold_a": 1, "accuracy_gold_e": 0}),
+        (ALWAYS_A, {}, dict.fromkeys(BIASES, 0.8)),
+        # no bias, whatever the right letters are
+        (ALWAYS_RIGHT, {}, {"position_bias": 0, "chosen_a": 0.6, "chosen_c": 0.2}),
+        (ALWAYS_RIGHT, {}, {"position_bias_uniform": ((0.6 - 0.2) + (0.2 - 0.2) * 2 + 0.2 * 2) / 2}),
+        (ALWAYS_RIGHT, {}, {f"accuracy_gold_{letter}": float(letter in "abc") for letter in LETTERS}),
+        # errors that cancel out are no bias
+        ([("A", "B"), ("B", "A")], {}, {"position_bias": 0, "accuracy_gold_a": 0, "accuracy_gold_b": 0}),
+        # unreadable answers choose nothing, and are wrong where their answer is
+        (UNREADABLE, {}, {"chosen_e": 0.5, "position_bias": 0, "accuracy_gold_e": 0.5}),
+        # expected by chance: A 1/2 + 1/4, B the same, C and D 1/4 each, of 2
+        ([("A", "A"), ("B", "B")], {"A": 2, "B": 4}, {"position_bias_uniform": (0.125 * 2 + 0.125 * 2) / 2}),
+        # several right options are one set
+        ([("AB", "A"), ("AB", "BA")], {},
+         {"accuracy_gold_a": 0.5, "accuracy_gold_b": 0.5, "chosen_a": 2 / 3}),
+    ],
+)  # fmt: skip
+def test_positions_that_a_model_prefers(trials, sizes, expected):
+    got = positions(trials, sizes)
+    assert {name: got[name] for name in expected} == pytest.approx(expected)
 
 
-def test_errors_that_cancel_out_are_no_bias():
-    got = positions([("A", "B"), ("B", "A")])
-    assert got["position_bias"] == 0 and got["accuracy_gold_a"] == got["accuracy_gold_b"] == 0
-
-
-def test_unreadable_answers_choose_nothing_and_are_wrong_where_their_answer_is():
-    got = positions([("A", "A"), ("E", ""), ("E", "E")])
-    assert got["chosen_e"] == pytest.approx(0.5) and got["position_bias"] == 0
-    assert got["accuracy_gold_e"] == pytest.approx(0.5)
+def test_an_unreadable_answer_alone_has_no_position():
     assert set(positions([("A", "")]).values()) == {0.0}
-
-
-def test_questions_with_fewer_options_have_their_own_uniform_choice():
-    got = positions([("A", "A"), ("B", "B")], sizes={"A": 2, "B": 4})
-    # expected by chance: A 1/2 + 1/4, B the same, C and D 1/4 each, of 2
-    assert got["position_bias_uniform"] == pytest.approx((0.125 * 2 + 0.125 * 2) / 2)
-
-
-def test_several_right_options_are_one_set():
-    got = positions([("AB", "A"), ("AB", "BA")])
-    assert got["accuracy_gold_a"] == got["accuracy_gold_b"] == pytest.approx(0.5)
-    assert got["chosen_a"] == pytest.approx(2 / 3)

@@ -7,7 +7,21 @@ from collections import Counter
 
 import pytest
 
-from medtasks_ext.metrics import choice, codes, events, generation, multi_label, permutation, single_label
+from medtasks_ext.metrics import (
+    choice,
+    codes,
+    drugs,
+    entities,
+    events,
+    generation,
+    label_sets,
+    multi_label,
+    open_ended,
+    permutation,
+    relation_labels,
+    report_text,
+    single_label,
+)
 from medtasks_ext.metrics.common import random_label
 from tests.conftest import ROOT
 from tests.metrics.build import INVALID, columns, documents, parsed
@@ -62,7 +76,15 @@ METRICS = [
     (generation.process_passages, ["a"], {}),
     (choice.process_results, "A", {"options": ["yes", "no"]}),
     (permutation.process_results, ["yes"], {"options": ["yes", "no"], "item": "1", "trial": 0}),
+    (drugs.process_results, ["Aspirin"], {}),
+    (entities.process_results, ["rash"], {}),
+    (relation_labels.process_results, "effect", {}),
+    (label_sets.process_results, ["death"], {}),
+    (report_text.process_results, "Normal chest.", {}),
+    (open_ended.process_results, "rest", {}),
 ]
+#: whose score judges give
+JUDGED = (open_ended.process_results,)
 NAMES = [f"{process.__module__.rpartition('.')[2]}.{process.__name__}" for process, _, _ in METRICS]
 
 
@@ -85,5 +107,5 @@ def test_sample_rows_are_marked_and_others_are_not(process, answer, fields):
     sample = process(document, [read])
     assert "SAMPLE_DATA" not in real
     assert sample == {**real, "SAMPLE_DATA": 1}
-    assert real["scored"] == 1
-    assert "score" in real
+    assert real["scored"] == float(process not in JUDGED)
+    assert ("score" in real) == (process not in JUDGED)

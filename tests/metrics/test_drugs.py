@@ -164,10 +164,3 @@ def test_counts_add_up_whatever_is_answered(reply, gold):
         tp, fp, fn = counts(reply, gold, metric)
         assert tp + fn == len(gold)
         assert min(tp, fp, fn) >= 0
-
-
-def test_without_gold_nothing_is_scored():
-    [document] = documents([None])
-    got = drugs.process_results(document, [INVALID])
-    assert "score" not in got
-    assert got["scored"] == 0

@@ -18,7 +18,7 @@ from medtasks_ext.metrics import ehrsql
 from medtasks_ext.metrics.sql_sandbox import QueryResult, SqlSandbox
 from medtasks_ext.models.baselines import Oracle
 from medtasks_ext.prompts import load_documents
-from medtasks_ext.registry import STRATEGIES, registry
+from medtasks_ext.registry import registry
 from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
 from tests.conftest import read_json, write_jsonl
 from tests.metrics.build import documents
@@ -226,13 +226,6 @@ def metrics(strategy: str, data: str) -> dict[str, float]:
     settings = Settings(data=data)
     outcome = evaluate_task(Oracle(), build_task(TASKS, DATASET.task(strategy), settings), settings)
     return outcome.metrics
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_gold_queries_are_right(strategy):
-    got = metrics(strategy, "sample")
-    assert got["score"] == 1
-    assert 0 < got["ehr_sql_precision_answerable"] == got["ehr_sql_recall_answerable"] < 1
 
 
 REAL_ROWS = os.environ.get("MEDTASKS_REAL_ROWS", "")

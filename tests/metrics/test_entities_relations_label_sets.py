@@ -97,9 +97,3 @@ def test_label_sets_by_hand():
     assert label_sets.micro_f1(got["score"]) == pytest.approx(2 / 5)
     assert got["example_f1"] == [pytest.approx(1 / 2), 1, 0, 0]
     assert got["acc"] == [0, 1, 0, 0]
-
-
-@pytest.mark.parametrize("module", [entities, relation_labels, label_sets])
-def test_without_gold_there_is_no_score(module):
-    got = columns(module.process_results, documents([None]), [INVALID])
-    assert set(got) == {"valid", "unclosed_reasoning", "scored"} and got["scored"] == [0]

@@ -58,13 +58,6 @@ def test_an_empty_answer_gets_0_and_half_a_character_does_no_harm():
     assert results("rest \ud83d", "rest")["rouge_1"] == [1]
 
 
-def test_without_reference_only_validity_is_reported():
-    [document] = documents([None], language="en")
-    parsed = {"answer": "rest", "valid": True, "unclosed_reasoning": False}
-    got = open_ended.process_results(document, [parsed])
-    assert got == {"valid": 1, "unclosed_reasoning": 0, "scored": 0}
-
-
 def test_of_a_benchmark_in_runs_each_value_carries_its_run():
     assert results("rest", "rest", run="icliniq")["rouge_l"] == [("icliniq", 1)]
 

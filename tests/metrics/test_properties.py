@@ -117,25 +117,19 @@ def test_corpus_metrics_lie_within_0_and_1_and_do_not_depend_on_the_order_of_doc
         assert task.corpus(shuffled) == pytest.approx(corpus, abs=1e-12)
 
 
-@pytest.mark.parametrize("name", TASKS)
-def test_an_unclosed_trace_is_counted(name):
-    task = Task(name, n=3)
-    results = task.results(["<think>so", "<think>so</think>A", "A"])
-    assert [result["unclosed_reasoning"] for result in results] == [1, 0, 0]
+#: responses of one run, and which have a trace without its end. A template that opened the trace is known by
+#: the end of others; a stray end in one of many makes no traces of the others.
+TRACES = [
+    (["<think>so", "<think>so</think>A", "A"], [1, 0, 0]),
+    (["so</think>A", "so and so", "</think>A", " ", "so</think><think>so"], [0, 1, 0, 0, 1]),
+    (["<think>so</think>A", "so and so", "A", " ", "<think>so"], [0, 0, 0, 0, 1]),
+    (["A</think>", *["A"] * 19], [0] * 20),
+    (["A</think>"] * 2 + ["A"] * 18, [0] * 2 + [1] * 18),
+]
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_a_trace_that_the_chat_template_opened_is_known_by_the_end_of_others(name):
-    task = Task(name, n=5)
-    results = task.results(["so</think>A", "so and so", "</think>A", " ", "so</think><think>so"])
-    assert [result["unclosed_reasoning"] for result in results] == [0, 1, 0, 0, 1]
-    results = task.results(["<think>so</think>A", "so and so", "A", " ", "<think>so"])
-    assert [result["unclosed_reasoning"] for result in results] == [0, 0, 0, 0, 1]
-
-
-@pytest.mark.parametrize("name", TASKS)
-def test_a_stray_end_in_one_response_makes_no_traces_of_the_others(name):
-    task = Task(name, n=20)
-    for stray, unclosed in ((1, 0), (2, 1)):
-        results = task.results([*["A</think>"] * stray, *["A"] * (20 - stray)])
-        assert [result["unclosed_reasoning"] for result in results] == [0] * stray + [unclosed] * (20 - stray)
+def test_unclosed_traces_are_counted(name):
+    for texts, unclosed in TRACES:
+        results = Task(name, n=len(texts)).results(texts)
+        assert [result["unclosed_reasoning"] for result in results] == unclosed

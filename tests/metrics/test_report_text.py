@@ -71,8 +71,3 @@ def test_an_empty_answer_scores_nothing():
     got = columns(report_text.process_results, documents(["Normal chest."], language="en"), [INVALID])
     for name in ("score", "rougeL", "rouge1", "rouge2", "rougeL_coco", "output_words", "valid"):
         assert got[name] == [0.0]
-
-
-def test_without_a_reference_nothing_is_scored():
-    [document] = documents([None], language="en")
-    assert "score" not in report_text.process_results(document, [INVALID])

@@ -152,14 +152,6 @@ def test_nothing_beyond_the_rows_can_be_reached(sandbox, folder, attack):
     assert sandbox.run(["SELECT word FROM t WHERE number = 1"])[0].rows == {("public",)}
 
 
-def test_all_attacks_at_once_leave_the_workers_alive(sandbox, folder):
-    before = state(folder)
-    queries = [sql.format(folder=folder) for sql in OUTSIDE.values()] * 2
-    assert all(outcome.rows is None for outcome in sandbox.run(queries))
-    assert [outcome.rows for outcome in sandbox.run(["SELECT 7"] * 5)] == [{(7,)}] * 5
-    assert state(folder) == before
-
-
 ENDLESS = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) "
 NUMBERS = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r LIMIT {}) "
 

@@ -6,7 +6,7 @@ import unicodedata
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import f1_score
+from sklearn.metrics import precision_recall_fscore_support
 
 from medtasks_ext.answers import answer_format
 from medtasks_ext.answers.filter import ParseAnswer
@@ -47,27 +47,6 @@ def entities(*pairs: tuple[str, str]) -> str:
 
 def rounded(values: dict[str, float]) -> dict[str, float]:
     return {name: round(value, 6) for name, value in values.items()}
-
-
-def test_counts_are_pooled_over_documents_and_classes():
-    got = scores(
-        CMEEE,
-        [(entities(("肺炎", "dis"), ("咳嗽", "sym"), ("肺", "bod")),
-         entities(("肺炎", "dis"), ("咳嗽", "dis"))), (entities(("头痛", "sym")),
-         entities(("头痛", "sym"), ("头", "bod"), ("恶心", "sym")))],
-    )  # fmt: skip
-    # tp 肺炎, 头痛; fp 咳嗽 as disease, 头, 恶心; fn 咳嗽, 肺
-    assert got["micro_precision"] == pytest.approx(2 / 5)
-    assert got["micro_recall"] == pytest.approx(2 / 4)
-    assert got["micro_f1"] == got["score"] == pytest.approx(4 / 9)
-    # dis: tp 1, fp 1; sym: tp 1, fp 1, fn 1; bod: fp 1, fn 1
-    assert got["f1_macro"] == pytest.approx((2 / 3 + 2 / 4 + 0) / 3)
-
-
-def test_repeats_neither_help_nor_harm():
-    gold = entities(("a", "dis"), ("b", "sym"))
-    once, often = (scores(CMEEE, [(gold, entities(*[("a", "dis")] * n))]) for n in (1, 500))
-    assert once == often and once["micro_precision"] == 1 and once["micro_recall"] == 0.5
 
 
 def test_an_invented_type_is_a_false_positive_and_no_class():
@@ -139,6 +118,10 @@ def folded(name: str) -> str:
     return unicodedata.normalize("NFKC", name).lower()
 
 
+def binary(gold: list[int], found: list[int]) -> tuple[float, ...]:
+    return precision_recall_fscore_support(gold, found, average="binary", zero_division=0)[:3]
+
+
 @given(st.lists(st.tuples(ENTITIES, ENTITIES), min_size=1, max_size=8))
 def test_metrics_are_those_of_scikit_learn_on_all_possible_tuples(rows):
     got = scores(CMEEE, [(entities(*gold), entities(*answer)) for gold, answer in rows])
@@ -149,14 +132,13 @@ def test_metrics_are_those_of_scikit_learn_on_all_possible_tuples(rows):
             places.append((number, item))
             gold_marks.append(int(item in wanted))
             answer_marks.append(int(item in given_))
-    assert got["score"] == pytest.approx(
-        f1_score(gold_marks, answer_marks, zero_division=0) if places else 0.0, abs=1e-12
-    )
+    wanted = binary(gold_marks, answer_marks) if places else (0.0, 0.0, 0.0)
+    found = [got[f"micro_{name}"] for name in ("precision", "recall", "f1")]
+    assert found == pytest.approx(wanted, abs=1e-12) and got["score"] == got["micro_f1"]
     by_class = []
     for kind in sorted({item[1] for (_, item), mark in zip(places, gold_marks, strict=True) if mark}):
         chosen = [i for i, (_, item) in enumerate(places) if item[1] == kind]
-        sides = ([marks[i] for i in chosen] for marks in (gold_marks, answer_marks))
-        by_class.append(f1_score(*sides, zero_division=0))
+        by_class.append(binary(*([marks[i] for i in chosen] for marks in (gold_marks, answer_marks)))[2])
     assert got["f1_macro"] == pytest.approx(sum(by_class) / len(by_class) if by_class else 0.0, abs=1e-12)
 
 
@@ -172,10 +154,10 @@ def test_the_order_of_entities_and_keys_and_the_width_of_letters_do_not_matter(f
 
 
 HOSTILE = [
-    "[" * 100_000, "[{" * 50_000, '[{"entity":' * 9_000, '[{"entity": "a", "type": "dis"}, ' * 3_000,
-    '{"entity": "a", "type": "dis"}\n' * 3_000, "主体词：" * 25_000,
-    "主体词：a；发生状态：；描述词：" * 5_000, "；" * 100_000, "#" * 100_000, " " * 100_000 + "答案：",
-    "答案：" * 30_000, '[{"entity": ' + "9" * 100_000 + ', "type": "dis"}]',
+    "[" * 20_000, "[{" * 10_000, '[{"entity":' * 2_000, '[{"entity": "a", "type": "dis"}, ' * 600,
+    '{"entity": "a", "type": "dis"}\n' * 600, "主体词：" * 5_000,
+    "主体词：a；发生状态：；描述词：" * 1_000, "；" * 20_000, "#" * 20_000, " " * 20_000 + "答案：",
+    "答案：" * 6_000, '[{"entity": ' + "9" * 20_000 + ', "type": "dis"}]',
     '[{"entity": 1e999, "type": NaN, "name": true}]', '[{"name": {"name": [{"name": "a"}]}, "entity": null}]',
     '[{"entity": "\\ud83d", "type": "dis", "name": "\\ud83d", "subject": "\\ud83d"}]', '[null, 1, "a"]',
     "\x00\ud83d",
@@ -187,24 +169,9 @@ def test_no_hostile_answer_is_right_or_fails(name):
     docs = load_documents(TASKS[name], cot=False, origin="sample")["test"]
     reader = ParseAnswer(answer=TASKS[name].blocks["answer"])
     for text in HOSTILE:
-        results = [
-            tuples.process_results(doc, [answer])
-            for doc, answer in zip(docs[:2], reader.apply([[text]] * 2, docs[:2]), strict=True)
-        ]
-        json.dumps(results)
-        assert tuples.micro_f1([result["score"] for result in results]) == 0
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_gold_answers_are_right_and_those_of_other_documents_are_not(name):
-    docs = load_documents(TASKS[name], cot=False, origin="sample")["test"]
-    reader = ParseAnswer(answer=TASKS[name].blocks["answer"])
-    for shift, expected in ((0, 1.0), (1, 0.3)):
-        texts = [docs[(place + shift) % len(docs)]["target"] for place in range(len(docs))]
-        answers = reader.apply([[text] for text in texts], docs)
-        results = [tuples.process_results(doc, [answer]) for doc, answer in zip(docs, answers, strict=True)]
-        score = tuples.micro_f1([result["score"] for result in results])
-        assert score == 1 if expected == 1 else score < expected
+        result = tuples.process_results(docs[0], reader.apply([[text]], docs[:1]))
+        json.dumps(result)
+        assert tuples.micro_f1([result["score"]]) == 0
 
 
 def test_an_answer_block_names_its_own_fields():
