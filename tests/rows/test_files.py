@@ -1,12 +1,13 @@
-"""Row files of other shapes: XML, text files in an archive, rows that are named by their file."""
+"""Row files of other shapes: XML, text files in an archive, rows named by their file, hostile archives."""
 
 import zipfile
 
 import pytest
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.rows import sources
+from medtasks_ext.rows import files, sources
 from medtasks_ext.rows.files import read_rows
+from medtasks_ext.rows.originals import files_below
 from medtasks_ext.rows.remote import RemoteFile
 from medtasks_ext.rows.spec import Download, Source
 from tests.conftest import write_jsonl
@@ -81,3 +82,24 @@ def test_downloaded_rows_know_the_file_that_they_come_from(tmp_path, monkeypatch
     download = Download(repo="owner/set", revision="1", test=["one/test.jsonl", "two/test.jsonl"])
     rows = sources._downloaded(Source(official_name="x", download=download), download).test
     assert rows == [{"text": "one", "_file": "one/test.jsonl"}, {"text": "two", "_file": "two/test.jsonl"}]
+
+
+def test_a_member_that_unpacks_to_a_thousand_times_its_size_is_refused(tmp_path):
+    path = tmp_path / "source.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        archive.writestr("rows.jsonl", b"0" * (4 << 20))
+    for read in (lambda: read_rows(path, "rows.jsonl"), lambda: files_below([path])):
+        with pytest.raises(MedtasksError, match="more than 1,000 times its size"):
+            read()
+
+
+@pytest.mark.parametrize(("limit", "value", "why"), [("_MEMBERS", 2, "3 members"), ("_BYTES", 5, "unpacked")])
+def test_too_many_members_and_too_many_bytes_are_refused(tmp_path, monkeypatch, limit, value, why):
+    path = tmp_path / "source.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for number in range(3):
+            archive.writestr(f"{number}.txt", "text")
+    assert len(files_below([path])) == 3
+    monkeypatch.setattr(files, limit, value)
+    with pytest.raises(MedtasksError, match=why):
+        files_below([path])
