@@ -92,20 +92,28 @@ class Checkout:
         assert done.returncode == 0, f"{script}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 
-    def follow(self, *renamed: tuple[str, str]) -> str:
-        """Do what the page says, for a dataset of another name where wished; what was printed."""
+    def follow(self) -> str:
+        """Do what the page says; what was printed."""
         printed = ""
         for step in steps()[0]:
-            content, name = step.content, step.file
-            for old, new in renamed:
-                content, name = content.replace(old, new), name and name.replace(old, new)
-            if name is None:
-                printed += self.run(content)
+            if step.file is None:
+                printed += self.run(step.content)
             else:
-                file = self.tree / name
-                assert file.parent.is_dir(), f"{name}: no earlier step made its folder"
-                file.write_text(content, encoding="utf-8")
+                file = self.tree / step.file
+                assert file.parent.is_dir(), f"{step.file}: no earlier step made its folder"
+                file.write_text(step.content, encoding="utf-8")
         return printed
+
+    def write_files(self, *renamed: tuple[str, str]) -> None:
+        """The files of the page for a dataset of another name; of its commands the one that writes."""
+        for step in steps()[0]:
+            if step.file is not None:
+                content, name = step.content, step.file
+                for old, new in renamed:
+                    content, name = content.replace(old, new), name.replace(old, new)
+                (self.tree / name).parent.mkdir(exist_ok=True)
+                (self.tree / name).write_text(content, encoding="utf-8")
+        self.run("medtasks dev lock medhelm_sleep_clinic")
 
 
 @pytest.fixture(scope="module")
@@ -215,7 +223,7 @@ def test_branches_that_follow_the_page_or_the_wizard_merge(copy, tmp_path):
     )  # fmt: skip
     for branch, write in (
         ("falls", None),  # as the page was followed
-        ("sleep", lambda: checkout.follow(*sleep)),
+        ("sleep", lambda: checkout.write_files(*sleep)),
         ("vaccines", lambda: by_the_wizard(checkout)),
     ):
         if write:
