@@ -258,6 +258,8 @@ WHOLE["about"] = dict(Dataset(MEDNLI).record)
         ({"dataset_path": "json"}, "dataset_path: unknown key", "tasks/README.md lists the keys"),
         ({"prompt": {"input": "x"}}, "prompt.instruction: missing key", "CONTRIBUTING.md shows"),
         ({"prompt": {"instruction": "x"}}, "prompt: place {{ strategy }}", "CONTRIBUTING.md shows"),
+        ({"prompt": {**CHANGED, "cued": "x"}}, "prompt.cued: unknown key", "CONTRIBUTING.md shows"),
+        ({"answer": {**WHOLE["answer"], "prefx": "x"}}, "prefx", "docs/keys.md"),
         ({"prompt": "x"}, "prompt: should be a mapping of keys", "CONTRIBUTING.md shows"),
         ({"metadata": {}}, "metadata.version: missing key", "write N-X"),
         ({"metadata": {"versoin": "1-A"}}, "metadata.version: missing key", "write N-X"),
@@ -280,6 +282,12 @@ def test_a_wrong_key_is_refused_with_file_key_and_remedy(mine, said, key, remedy
     assert key in error.value.what
     assert str(error.value.where) == str(path)
     assert remedy in error.value.remedy
+
+
+def test_a_name_that_a_prompt_does_not_know_is_answered_with_the_nearest(mine):
+    path = mine(prompt={**CHANGED, "cue": "{{ answer_formt.labels }}"})
+    with pytest.raises(MedtasksError, match=r"'answer_formt' \(did you mean answer_format\?\).*\n  →"):
+        built(path)
 
 
 def test_rows_may_be_left_out_where_the_suite_says_where_they_are_and_nowhere_else(mine, chip_ctc):

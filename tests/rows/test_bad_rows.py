@@ -1,14 +1,13 @@
-"""Rows and task files that are not as they should be: one message with place and remedy."""
+"""Rows that are not as they should be: one message with place and remedy."""
 
 import json
-import shutil
 
 import pytest
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import Dataset, registry
-from tests.conftest import declare_suites, edited_json, read_json, sft_row, write_jsonl
+from tests.conftest import edited_json, read_json, sft_row, write_jsonl
 
 TASKS = registry().datasets
 CHIP_CTC = TASKS["bridge_chip_ctc"].folder
@@ -50,41 +49,6 @@ def test_too_few_rows_to_hold_any_out(data_dir):
     rows = [{"prompt": "Q", "context": str(i), "label": "A"} for i in range(4)]
     write_jsonl(data_dir / "medhelm" / "hospice_referral" / "test.jsonl", rows)
     assert "4 test rows are too few" in str(fails(HOSPICE, shots=5))
-
-
-@pytest.fixture
-def own_folder(tmp_path):
-    root = tmp_path / "tasks"
-    shutil.copytree(CHIP_CTC, root / "bridge" / "chip_ctc")
-    declare_suites(root)
-    return root
-
-
-def replace(root, old, new, file="task.yaml"):
-    path = root / "bridge" / "chip_ctc" / file
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new, 1))
-    return path
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("  instruction: |-", "  instruction_rol: system\n  instruction: |-",
-         "prompt.instruction_rol: unknown key"),
-        ("    {{ strategy }}\n", "", "place {{ strategy }}"),
-        ("answer_format.labels", "answer_formt.labels", "'answer_formt' (did you mean answer_format?)"),
-        ("{{ answer_format", "{% answer_format", "prompt.instruction: no valid Jinja ("),
-        ("kind: label", "kind: bridge_lable", "bridge_lable"),
-        ("prefix: clinical trial criterion\n", "prefx: clinical trial criterion\n", "prefix"),
-    ],
-)  # fmt: skip
-def test_a_dataset_block_that_cannot_be_used_is_named_with_key_and_remedy(own_folder, old, new, message):
-    replace(own_folder, old, new)
-    with pytest.raises(MedtasksError) as error:
-        load_documents(Dataset(own_folder / "bridge" / "chip_ctc"), cot=False, origin="sample")
-    assert message in str(error.value) and "→" in str(error.value)
 
 
 def test_a_value_of_gold_outside_a_closed_list_is_named(data_dir):
