@@ -153,7 +153,7 @@ site: $(STAMP)
 
 # The leaderboard of published and submitted models, beside the documentation.
 leaderboard: $(STAMP)
-	$(BIN)/medtasks site -o build/site/leaderboard
+	$(BIN)/medtasks dev site -o build/site/leaderboard
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run_all.py

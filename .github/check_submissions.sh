@@ -14,6 +14,6 @@ for name in stray:
     print(f"{ascii(name)}: is no file of a submission (results/submissions/ORG/MODEL/DATE/FILE)")
 folders = sorted({"/".join(parts[:5]) for parts in names if len(parts) in (6, 7)})
 here = [folder for folder in folders if os.path.lexists(folder)]
-code = subprocess.run(["medtasks", "submit", "--check", "--", *here]).returncode if here else 0
+code = subprocess.run(["medtasks", "rescore", "--check", "--", *here]).returncode if here else 0
 sys.exit(1 if stray else code)
 '

@@ -71,7 +71,7 @@ def run(quick: bool) -> Iterator[Row]:
         stored = Path(folder) / "run" / "judgements" / "answers.jsonl"
         arguments = ("--jury", str(jury), "--prompts", "own")
         process = subprocess.Popen(
-            [sys.executable, "-m", "medtasks_ext", "judge", "run", f"{folder}/run", *arguments],
+            [sys.executable, "-m", "medtasks_ext", "judge", f"{folder}/run", *arguments],
             cwd=ROOT, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         while not stored.is_file() or stored.read_bytes().count(b"\n") < n:

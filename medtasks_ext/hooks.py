@@ -16,7 +16,7 @@ from typing import Any
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import what_happened
 
-#: Commands and commands of groups (`judge gold`): functions, or Typer apps; a group by itself: a module.
+#: Commands and commands of groups (`study gold`): functions, or Typer apps; a group by itself: a module.
 COMMANDS = "medtasks.commands"
 #: Packages whose folder holds suites and datasets, as a folder in MEDTASKS_TASKS does.
 SUITES = "medtasks.suites"

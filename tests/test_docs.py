@@ -17,7 +17,6 @@ import yaml
 from medtasks_ext import __version__, hooks, runs
 from medtasks_ext.answers.formats import any_format
 from medtasks_ext.batching import asks_one_by_one
-from medtasks_ext.cli.commands import DEFAULTS
 from medtasks_ext.metrics.glossary import meanings
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.citations import PACKAGE, citations
@@ -135,8 +134,6 @@ def command_of(words: list[str]) -> str:
     for length in (3, 2):
         if (name := " ".join(words[:length])) in COMMANDS:
             return name
-    if len(words) > 2 and words[1] in DEFAULTS and words[2] not in ("--help", "COMMAND"):
-        return f"medtasks {words[1]} {DEFAULTS[words[1]]}"
     groups = {name.rsplit(" ", 1)[0] for name in COMMANDS if name.count(" ") == 2}
     if " ".join(words[:2]) in groups or words[1:2] in ([], ["--version"], ["--help"], ["COMMAND"]):
         return ""
@@ -326,11 +323,7 @@ def test_every_command_stands_on_a_page_of_words():
         for page, name in zip(PAGES, NAMES, strict=True)
         if name not in REFERENCE and not NOT_COUNTED.search(name)
     )
-    called = {  # a group may be called without the name of its first command
-        name: name.rpartition(" ")[0] if DEFAULTS.get(name.split()[1]) == name.split()[-1] else name
-        for name in COMMANDS
-    }
-    assert [name for name, short in called.items() if not re.search(rf"{short}(?![\w-])", pages)] == []
+    assert [name for name in COMMANDS if not re.search(rf"{name}(?![\w-])", pages)] == []
 
 
 @pytest.mark.parametrize("name", COMMANDS)

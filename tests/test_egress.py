@@ -353,7 +353,7 @@ def far_jury(tmp_path, server):
 
 
 def test_judge_refuses_then_goes_on_with_the_permission_and_notes_it(names, run, far_jury, server, medtasks):
-    folder, command = run("qa", "gated"), ("judge", "run", "--jury", far_jury())
+    folder, command = run("qa", "gated"), ("judge", "--jury", far_jury())
     assert "warning: " in (dry := medtasks(*command, "--dry-run")).err and dry.code == 0
     names.contacts.clear()
     done = medtasks(*command)
@@ -367,8 +367,8 @@ def test_judge_refuses_then_goes_on_with_the_permission_and_notes_it(names, run,
 def test_judge_trusts_a_configured_host_and_no_other(names, run, far_jury, medtasks, monkeypatch):
     monkeypatch.setenv(TRUSTED_HOSTS, GPU)
     folder = run("gated")
-    assert medtasks("judge", "run", "--jury", far_jury(OUTSIDE)).code == 2
-    assert medtasks("judge", "run", "--jury", far_jury()).code == 0
+    assert medtasks("judge", "--jury", far_jury(OUTSIDE)).code == 2
+    assert medtasks("judge", "--jury", far_jury()).code == 0
     assert sent(folder) == {(GPU, "medhelm_gated", "trusted")}
 
 

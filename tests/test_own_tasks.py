@@ -184,7 +184,7 @@ def test_the_suites_own_figure_is_the_mean_over_its_axis(medtasks, run, jury, se
 
     assert groups()["wards"]["score,answer"] == pytest.approx((greek + italian) / 2)
     assert (groups()["wards"]["n_scored"], groups()["wards"]["n_tasks"]) == (2, 3)
-    medtasks.done("judge", "run", "--jury", jury)
+    medtasks.done("judge", "--jury", jury)
     assert {asked.axes[1] for asked in server.asked} == {"safety"} and len(server.asked) == 3 * 6
     assert "Czy doksycyklinę można popijać mlekiem?" in {asked.texts["question"] for asked in server.asked}
     found = groups()
@@ -252,9 +252,9 @@ def test_published_scores_of_built_in_suites_stay_as_they_are(own):
 
 @pytest.mark.parametrize("suite", ["wards", "own"])
 def test_a_suite_without_leaderboard_or_published_table_is_refused(medtasks, own, suite):
-    outcome = medtasks("export", suite, "run")
+    outcome = medtasks("card", "run", "--layout", suite, "-o", "out")
     assert outcome.code == 2 and f"no leaderboard layout for '{suite}'" in outcome.err
-    outcome = medtasks("reproduce", suite)
+    outcome = medtasks("study", "reproduce", suite)
     assert outcome.code == 2 and "no table or figure is called so" in outcome.err
 
 
@@ -273,10 +273,10 @@ def test_the_lock_is_of_built_in_tasks(medtasks, own):
 
 @pytest.fixture
 def manager(medtasks, own, tmp_path) -> TaskManager:
-    """lm-eval's own index over the built-in tasks and what `medtasks dev path` prints."""
+    """lm-eval's own index over the built-in tasks and what `medtasks dev build` prints."""
     built_in = tmp_path / "built_in"
     build(Registry(tasks_folder()), built_in)
-    outcome = medtasks.done("dev", "path")
+    outcome = medtasks.done("dev", "build")
     return TaskManager(
         include_defaults=False, include_path=[str(built_in), outcome.out.strip()], metadata={"data": "sample"}
     )
@@ -301,14 +301,15 @@ def test_lm_eval_finds_the_same_groups(manager):
 
 
 def test_a_folder_for_lm_eval_follows_the_files(medtasks, own):
-    folder = Path(medtasks("dev", "path").out.strip())
+    folder = Path(medtasks("dev", "build").out.strip())
     assert (folder / "wards" / "epeigon" / "cot.yaml").is_file()
     assert (folder / "own" / ALONE / "task.yaml").is_file()
     assert not (folder / "bridge").exists()
-    assert medtasks("dev", "path", f"{GREEK}_cot").out.strip() == str(own / "wards" / "epeigon" / "task.yaml")
+    [listed] = json.loads(medtasks("ls", f"{GREEK}_cot", "--json").out)
+    assert listed["file"] == str(own / "wards" / "epeigon" / "task.yaml")
     shutil.rmtree(own / ALONE)
     forget()
-    assert Path(medtasks("dev", "path").out.strip()) == folder
+    assert Path(medtasks("dev", "build").out.strip()) == folder
     assert not (folder / "own" / ALONE / "task.yaml").exists()
 
 
@@ -369,7 +370,7 @@ def test_a_fault_is_one_message_with_file_and_remedy(medtasks, tasks_of, own, tm
     spoil(own)
     tasks_of("bridge/mie")
     asked = ("run", "--model", "oracle", "--tasks", "wards", "--data", "sample", "-o", "run")
-    for command in (("dev", "path"), asked):
+    for command in (("dev", "build"), asked):
         outcome = medtasks(*command)
         assert outcome.code == 2, outcome.text
         first, *rest = outcome.err.splitlines()
@@ -423,8 +424,8 @@ def test_the_page_shows_commands_that_do_what_it_says(medtasks, data_dir, tmp_pa
         outcome = medtasks.done(*shlex.split(line, comments=True)[1:])
         forget()
     assert registry().leaves("wards") == ["wards_triage"] == registry().leaves("wards_emergency")
-    assert '--include_path "$(medtasks dev path)"' in lm_eval
-    folder = medtasks("dev", "path").out.strip()
+    assert '--include_path "$(medtasks dev build)"' in lm_eval
+    folder = medtasks("dev", "build").out.strip()
     manager = TaskManager(include_defaults=False, include_path=folder, metadata={"data": "sample"})
     names = re.search(r"--tasks (\S+)", lm_eval)[1].split(",")
     assert set(manager.load(names)["tasks"]) == {"own_cadute", "wards_triage"}

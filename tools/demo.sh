@@ -15,15 +15,13 @@ export OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
 
 step() { printf '\n== %s ==\n' "$*"; }
 
-step "a real model"
-if ! "$BIN/medtasks" model demo -o "$MODEL"; then
+step "$NAME answers; the rows are invented, and no score here is a result"
+"$BIN/medtasks" run "${ASK[@]}" --config demo --model_args "pretrained=$MODEL,dtype=float32" --device cpu \
+  --batch_size 8 --gen_kwargs max_gen_toks=32 --output_path "$OUT/$NAME" || {
+  [ ! -d "$MODEL" ] || exit 1
   echo "the model cannot be had here: stand-ins in its place"
   exec "${MAKE:-make}" --no-print-directory stand-ins
-fi
-
-step "$NAME answers; the rows are invented, and no score here is a result"
-"$BIN/medtasks" run "${ASK[@]}" --model hf --model_args "pretrained=$MODEL,dtype=float32" --device cpu \
-  --batch_size 8 --apply_chat_template --gen_kwargs max_gen_toks=32 --output_path "$OUT/$NAME"
+}
 
 step "one of its answers, read and scored"
 "$BIN/medtasks" view "$OUT/$NAME" medhelm_medmcqa 0
@@ -55,7 +53,7 @@ for second in $(seq 60); do
   sleep 1
 done
 # exit code 1: judgements are missing
-"$BIN/medtasks" judge run "$OUT/$NAME" --jury "$OUT/toy_jury.yaml" --prompts own || {
+"$BIN/medtasks" judge "$OUT/$NAME" --jury "$OUT/toy_jury.yaml" --prompts own || {
   [ $? -eq 1 ]
   echo "as expected of the toy: a real judge writes JSON, and vLLM's server holds it to the form (docs/judges.md)"
 }

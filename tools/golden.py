@@ -35,17 +35,18 @@ from golden_words import Words
 
 #: name of an act -> its words, where these are others.
 WORDS = {
-    "judge": ("judge", "run"),
-    "gold": ("judge", "gold"),
+    "gold": ("study", "gold"),
     "show": ("view",),
-    "check": ("submit", "--check"),
+    "check": ("rescore", "--check"),
     "contamination": ("study", "contamination"),
     "difficulty": ("study", "difficulty"),
     "departments": ("study", "departments"),
     "sample": ("study", "sample"),
     "validate": ("dev", "validate"),
     "lock": ("dev", "lock"),
-    "path": ("dev", "path"),
+    "path": ("dev", "build"),
+    "site": ("dev", "site"),
+    "reproduce": ("study", "reproduce"),
 }
 SECONDS = 240  # that a command may take
 CHECKOUTS = "checkouts.txt"

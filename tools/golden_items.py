@@ -426,15 +426,15 @@ def make_judged(recorder: Recorder) -> None:
     recorder.asked("gold", made=True)
     recorder.call(
         "made.cases",
-        "judge data",
-        "cases.jsonl --test-share 0.25 -o judge-data",
+        "study judge",
+        "cases.jsonl -o judge-data",
         made=True,
         keep=("judge-data",),
     )
     file = jury(recorder, "points", *JUDGES)
     recorder.call(
         "made.points",
-        "judge eval",
+        "study judge",
         "cases.jsonl --jury",
         file,
         "-o judge-eval",
@@ -456,7 +456,7 @@ def make_people(recorder: Recorder) -> None:
         env = {**OWN, "MEDTASKS_DATA": "sample"} if kind == "review" else OWN
         recorder.call(
             f"made.{folder}",
-            "human export",
+            "study forms",
             *given,
             "--kind",
             kind,
@@ -469,7 +469,7 @@ def make_people(recorder: Recorder) -> None:
         files = fill(recorder.runs / folder)
         recorder.call(
             f"made.filled-{kind}",
-            "human ingest",
+            "study votes",
             *(f"{folder}/{file.name}" for file in files),
             "--key",
             f"{folder}/key.json",
@@ -510,8 +510,8 @@ def make_submitted(recorder: Recorder) -> None:
     )
     recorder.call(
         "made.submission",
-        "submit",
-        "local -o",
+        "card",
+        "local --layout medtasks -o",
         SUBMITTED,
         "--about parameters_b=8 --about access=open",
         env=OWN,
@@ -630,7 +630,7 @@ def read_publications(recorder: Recorder) -> None:
     call("public.card", "card", "served -o {out}")
     call("public.card-local", "card", "local -o {out} --parts", env=OWN)
     call("public.card-judged", "card", "own-served -o {out} --parts", env=OWN)
-    call("public.layout", "export", "bridge random -o {out} --own-words")
+    call("public.layout", "card", "random --layout bridge -o {out} --own-words")
     call("public.checked", "check", SUBMITTED)
     call("public.site", "site", "--submissions submissions -o {out} --no-published")
     call("public.site-all", "site", "--submissions submissions -o", recorder.out / "scratch" / "site")
@@ -685,7 +685,6 @@ def read_tasks(recorder: Recorder) -> None:
         recorder.keep("contribute.dataset", recorder.scratch / "new", "files")
     call("contribute.valid", "validate", "golden_qa medhelm_medqa", env=OWN)
     call("contribute.locked", "lock", "--check medhelm_medqa bridge_mednli")
-    call("contribute.place", "path", "medhelm_medqa")
     call("help.all", "", "--help")
     call("help.unknown", "no-such-command")
 

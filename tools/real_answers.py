@@ -2,7 +2,7 @@
 
     python tools/real_answers.py OUT [--limit N] [--engine vllm|hf] [--model DIR]
 
-The rows are invented and the model is small (`medtasks model demo`): no score of these runs is a result. What
+The rows are invented and the model is small (`--config demo`): no score of these runs is a result. What
 is real are the answers: followed in part, cut, repeated, empty, in another language than was asked for. Each
 pass is a run in OUT/runs; the same command goes on with one that was interrupted. OUT/store holds a record of
 each document; `python -m tests.answers.real OUT` keeps the answers for the tests of readers.

@@ -124,7 +124,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         medtasks("report", "--published", "all", "-o", str(folder / "report"))
-        medtasks("site", "-o", str(folder / "site"))
+        medtasks("dev", "site", "-o", str(folder / "site"))
         write_bundle(folder / "pages", Viewer(make_runs(folder), registry()))
         browser = Chromium(folder / "profile", folder)
         browser.screen(*SIZE)

@@ -10,7 +10,7 @@ from medtasks_ext.studies.figures.picture import drawn
 from medtasks_ext.studies.figures.spec import figures_of_suites
 from medtasks_ext.studies.figures.statistics import Data, cells_of
 
-#: file -> suite, block of `medtasks reproduce`, and which of its pictures
+#: file -> suite, block of `medtasks study reproduce`, and which of its pictures
 PICTURES = {
     "size": ("bridge", "fig3b", "size"),
     "win_rates": ("medhelm", "table1", ""),

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from medtasks_ext.batching import BATCHING_MODELS
-from medtasks_ext.cli.model import keep_key
+from medtasks_ext.cli.model import keep_key, make_demo
 from medtasks_ext.cli.words import counted, names_in, near_options, say
 from medtasks_ext.egress import addresses
 from medtasks_ext.errors import MedtasksError, some
@@ -121,6 +121,7 @@ def lm_eval_config(
         if getattr(config, name, None) if in_files else name in given:
             raise MedtasksError(f"--{name} is not for `medtasks {command}`: {why}", remedy="leave it out")
     price_of(config.metadata, "--config")  # a price that is none is said before anything is done
+    make_demo(config)
     return config
 
 
@@ -207,7 +208,7 @@ def requested_tasks(
 
     `likelihood`: whether all are asked by likelihood; None where nothing can be asked so.
     """
-    # what `medtasks dev path` prints is built from tasks that are known here
+    # what `medtasks dev build` prints is built from tasks that are known here
     if config.include_path and Path(config.include_path).resolve() != built_folder().resolve():
         add_own_folders([str(config.include_path)])
     tasks = registry()

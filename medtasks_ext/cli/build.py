@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from medtasks_ext.cli.words import say_next
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.cli.words import say
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.build import build as build_folder
 from medtasks_ext.registry.build import check_names
@@ -20,11 +19,12 @@ SCHEMA, CARD_SCHEMA = "schema.json", "card_schema.json"
 def build(
     check: Annotated[bool, typer.Option("--check", help="Read all task files and write nothing.")] = False,
 ) -> int:
-    """Build what follows from task files.
+    """Build the tasks for lm_eval, and print their folder.
 
-    Variants and groups for lm-eval, and the schemas for editors.
+    Variants and groups, and in a checkout the schemas for editors. The folder is for --include_path.
 
-    Example: medtasks dev build
+    Example: lm_eval --include_path "$(medtasks dev build)" --tasks bridge_mie --model vllm --model_args
+    pretrained=ORG/MODEL --batch_size auto
     """
     from medtasks_ext.rows.json_schema import card_schema, schema_text, task_schema
 
@@ -33,10 +33,9 @@ def build(
     if check:
         return 0
     folder = built_folder()
-    if folder == INSTALLED:
-        raise MedtasksError(
-            "an installed package was built already", where=folder, remedy="build in a checkout, or own tasks"
-        )
+    typer.echo(folder)
+    if folder == INSTALLED:  # built when the package was made
+        return 0
     changed = build_folder(tasks, folder)
     files = {
         folder.with_name(SCHEMA): schema_text(task_schema()),
@@ -47,7 +46,6 @@ def build(
         path.write_text(text, encoding="utf-8")
     n_groups = len(list(folder.glob("groups/*.yaml")))
     names = f"{len(list(folder.rglob('*.yaml'))) - n_groups} tasks, {n_groups} groups"
-    typer.echo(f"{folder}: {names} for lm-eval ({len(changed)} files changed)")
-    typer.echo(f"{folder.with_name(SCHEMA)}, {CARD_SCHEMA}: for editors")
-    say_next("medtasks ls")
+    say(f"{names} for lm-eval ({len(changed)} files changed)")
+    say(f"{folder.with_name(SCHEMA)}, {CARD_SCHEMA}: for editors")
     return 0

@@ -11,6 +11,7 @@ import typer
 from medtasks_ext.atomic import write_text
 from medtasks_ext.cli.app import out_option
 from medtasks_ext.cli.arguments import out_folder
+from medtasks_ext.cli.layouts import write_layout
 from medtasks_ext.cli.words import say, say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
@@ -30,6 +31,25 @@ def card(
         bool,
         typer.Option("--parts", help="Keep scores over a part of the rows or judgements; the card says so."),
     ] = False,
+    layout: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="In place of the card, what a leaderboard takes: bridge, or medtasks, a submission.",
+        ),
+    ] = None,
+    own_words: Annotated[
+        bool,
+        typer.Option("--own-words", help="With --layout bridge: tasks asked in other words, too, marked so."),
+    ] = False,
+    about: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="With --layout medtasks, a fact of the model for filters: parameters_b, access, domain, "
+            "reasoning, release_date, license, hub_id; repeatable.",
+        ),
+    ] = None,
 ) -> int:
     """Write the evaluation section of a model card.
 
@@ -37,8 +57,17 @@ def card(
     has all details. Beside them: a model-index of every task, .eval_results for the hub, an Every-Eval-Ever
     record, and a manifest to repeat the run.
 
+    With --layout bridge: the folder that BRIDGE's leaderboard takes. What it does not take is left out and
+    named: rebuilt or synthetic rows, a part of the rows, other words, other numbers of examples, sampled
+    answers. With --layout medtasks: a submission to the leaderboard of medtasks, of scores, conditions, and
+    final answers to open data with the ids of their rows; no other text, no other id.
+
     Example: medtasks card runs/MODEL -o card
+
+    Example: medtasks card runs/MODEL -o results/submissions/ORG/MODEL/DATE --layout medtasks
     """
+    if layout:
+        return write_layout(layout, folders, Path(out), about or (), own_words=own_words)
     from medtasks_ext.registry.citations import references
     from medtasks_ext.report.card.facts import complete_tasks
     from medtasks_ext.report.card.hub import eval_results, model_index, tasks_index
@@ -100,16 +129,16 @@ def card(
     for name in names:
         typer.echo(folder / name)
     if not entry.sample and len(folders) == 1:
-        say_next(f"medtasks submit {shlex.quote(folders[0])} -o results/submissions/ORG/MODEL/DATE")
+        say_next(
+            f"medtasks card {shlex.quote(folders[0])} --layout medtasks -o results/submissions/ORG/MODEL/DATE"
+        )
     return 0
 
 
 def _only(entries: list[Entry]) -> Entry:
     scored = [item for item in entries if any(task.score is not None for task in item.experiments.values())]
     if not scored:
-        raise MedtasksError(
-            "no task has a score", remedy="`medtasks rescore RUN`, or `medtasks judge run RUN`"
-        )
+        raise MedtasksError("no task has a score", remedy="`medtasks rescore RUN`, or `medtasks judge RUN`")
     if len(scored) > 1:
         labels = "; ".join(item.label for item in scored)
         raise MedtasksError(

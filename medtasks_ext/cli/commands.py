@@ -16,51 +16,83 @@ from typer.core import TyperGroup
 from medtasks_ext.cli.app import command_of
 from medtasks_ext.hooks import COMMANDS, Hook, hooks
 
-#: Panel of `medtasks --help` -> the core's own commands.
-_PANELS: Mapping[str, tuple[str, ...]] = {
-    "Evaluate": ("ls", "plan", "preview", "run", "lm_eval", "rescore"),
-    "Results": ("report", "view", "compare", "card"),
-    "Leaderboard": (),
-    "Judges": ("judge",),
-    "Data": ("data", "prompts"),
-    "Studies": (),
-    "Contribute": ("new", "dev"),
+#: Panel of `medtasks --help` -> its commands -> the module below `cli`, and the function there, that each is.
+_PANELS: Mapping[str, Mapping[str, str]] = {
+    "Evaluate": {
+        "ls": "ls:ls",
+        "plan": "plan:plan",
+        "preview": "preview:preview",
+        "run": "run:run",
+        "lm_eval": "lm_eval:lm_eval",
+        "rescore": "rescore:rescore",
+        "judge": "judge:judge",
+    },
+    "Results": {
+        "report": "report:report",
+        "view": "view:view",
+        "compare": "compare:compare",
+        "card": "card:card",
+    },
+    "Data": {
+        "data status": "data:data_status",
+        "data where": "data:data_where",
+        "data fetch": "data_fetch:data_fetch",
+        "data template": "data:data_template",
+        "data import": "data:data_import",
+        "data check": "data:data_check",
+        "data pin": "data:data_pin",
+        "prompts fetch": "prompts:fetch",
+        "prompts status": "prompts:status",
+        "prompts diff": "prompts:diff",
+        "prompts verify": "prompts:verify",
+    },
+    "Contribute": {
+        "new": "new:new",
+        "dev validate": "validate:validate",
+        "dev lock": "lock:lock",
+        "dev build": "build:build",
+        "dev site": "site:site",
+    },
+    "Studies": {
+        "study contamination": "study:contamination",
+        "study departments": "study:departments",
+        "study difficulty": "study:difficulty",
+        "study sample": "study:sample",
+        "study prompts": "study:choose",
+        "study forms": "human:export",
+        "study votes": "human:ingest",
+        "study gold": "judge_studies:gold",
+        "study judge": "judge_studies:judge_models",
+        "study reproduce": "reproduce:reproduce",
+    },
 }
-#: The core's groups of commands, and what their help says.
+#: Groups of commands, and what their help says.
 _GROUPS = {
-    "judge": "Let juries of models rate answers, and check the juries.",
-    "dev": "Check task files, and build tasks, pages and locks.",
+    "data": "List, check, download and import data.",
+    "prompts": "The suites' own words, read from what they released.",
+    "dev": "Check task files, and build tasks, locks and the leaderboard.",
+    "study": "Contamination, samples, experts' forms, judges, papers' tables.",
 }
-#: Command of a group -> the module below `cli` that declares it.
-_PARTS = {
-    "judge run": "judge:judge",
-    "dev validate": "validate:validate",
-    "dev lock": "lock:lock",
-    "dev build": "build:build",
-    "dev path": "path:path",
-}
-_APPS = ("data", "prompts")
-#: The command of a group that other words than its commands' belong to: `judge RUN` is `judge run RUN`.
-DEFAULTS = {"judge": "run"}
-#: The core's commands whose next call goes on where an interrupted one ended, and long ones that begin again.
-#: A module of a package says it by `AFTER_INTERRUPT = "goes on"` or `"begins again"`.
+#: The commands whose next call goes on where an interrupted one ended, and long ones that begin again.
 _AFTER_INTERRUPT = {
-    **dict.fromkeys(("run", "judge run", "data fetch", "prompts fetch"), "goes on"),
-    **dict.fromkeys(("report", "rescore", "data check"), "begins again"),
+    **dict.fromkeys(("run", "judge", "data fetch", "prompts fetch"), "goes on"),
+    **dict.fromkeys(
+        (f"study {name}" for name in ("contamination", "departments", "gold", "judge")), "goes on"
+    ),
+    **dict.fromkeys(("report", "rescore", "data check", "card", "dev site"), "begins again"),
 }
 
 
 @lru_cache(maxsize=1)
 def declared() -> dict[str, Hook]:
     """Full name of a command or group -> where it is declared. No package replaces a command of the core."""
-    own = {name: f"{name}:{'app' if name in _APPS else name}" for names in _PANELS.values() for name in names}
-    own = {name: place for name, place in own.items() if name not in _GROUPS} | _PARTS
+    own = {name: place for commands in _PANELS.values() for name, place in commands.items()}
     found = {
         name: Hook(COMMANDS, name, f"medtasks_ext.cli.{place}", "medtasks") for name, place in own.items()
     }
     for hook in hooks(COMMANDS):
-        if hook.name not in found and hook.name not in _GROUPS:
-            found[hook.name] = hook
+        if hook.package != "medtasks" and hook.name not in _GROUPS:  # those of the core stand above
+            found.setdefault(hook.name, hook)
     return found
 
 
@@ -70,26 +102,26 @@ def panels() -> dict[str, tuple[str, ...]]:
 
     The module of a package's command names its panel by `PANEL = "…"`; without that it is the package's name.
     """
-    found = {panel: list(names) for panel, names in _PANELS.items()}
+    found = {panel: list(dict.fromkeys(map(_first, commands))) for panel, commands in _PANELS.items()}
     own = {name for names in found.values() for name in names}
     for name, hook in declared().items():
-        if (first := name.partition(" ")[0]) not in own:
-            found.setdefault(_constant(hook.file(), "PANEL") or hook.package, []).append(first)
-            own.add(first)
-    return {panel: tuple(names) for panel, names in found.items() if names}
+        if _first(name) not in own:
+            found.setdefault(_panel(hook.file()) or hook.package, []).append(_first(name))
+            own.add(_first(name))
+    return {panel: tuple(names) for panel, names in found.items()}
+
+
+def _first(name: str) -> str:
+    return name.partition(" ")[0]
 
 
 def after_interrupt(words: list[str]) -> str:
     """What an interrupted command does when it is called again; empty where nobody says it."""
     names = [word for word in words if not word.startswith("-")]
     for first, second in zip(names, [*names[1:], ""], strict=True):
-        if first in DEFAULTS and f"{first} {second}" not in declared():
-            second = DEFAULTS[first]
         for name in (f"{first} {second}", first):
-            if name in _AFTER_INTERRUPT:
-                return _AFTER_INTERRUPT[name]
             if name in declared():
-                return _constant(declared()[name].file(), "AFTER_INTERRUPT")
+                return _AFTER_INTERRUPT.get(name, "")
     return ""
 
 
@@ -100,9 +132,9 @@ def _parsed(file: Path | None) -> ast.Module:
         return ast.parse("")
 
 
-def _constant(file: Path | None, name: str) -> str:
+def _panel(file: Path | None) -> str:
     for node in _parsed(file).body:
-        if isinstance(node, ast.Assign) and name in map(ast.unparse, node.targets):
+        if isinstance(node, ast.Assign) and "PANEL" in map(ast.unparse, node.targets):
             return str(ast.literal_eval(node.value))
     return ""
 
@@ -113,9 +145,7 @@ def _short_help(name: str) -> str:
         return _GROUPS.get(name, "")
     source = _parsed(hook.file())
     for node in source.body if hook.attribute else ():
-        if isinstance(node, ast.FunctionDef) and (
-            node.name == hook.attribute or (hook.attribute == "app" and node.decorator_list)
-        ):
+        if isinstance(node, ast.FunctionDef) and node.name == hook.attribute:
             return _first_paragraph(ast.get_docstring(node))
     return _first_paragraph(ast.get_docstring(source))
 
@@ -178,16 +208,3 @@ class Group(TyperGroup):
         assert isinstance(self.commands, LazyCommands)
         with formatter.section("Commands"):
             formatter.write_dl([(name, self.commands.short_help(name)) for name in self.commands])
-        if name := DEFAULTS.get(self.name or ""):
-            command = self.commands[name]
-            inner = command.context_class(command, info_name=name, parent=ctx)
-            records = [parameter.get_help_record(inner) for parameter in command.get_params(inner)]
-            with formatter.section(f"Without a command, as in `{ctx.command_path} {name}`"):
-                formatter.write_dl([record for record in records if record and record[0] != "--help"])
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the name of the command that is meant before words that are none."""
-        own = self.name or ""
-        if own in DEFAULTS and not (args and args[0] in (*self.commands, "--help")):
-            args = [DEFAULTS[own], *args]
-        return super().parse_args(ctx, args)

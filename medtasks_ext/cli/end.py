@@ -267,7 +267,7 @@ def _judging(run: Run, waiting: Sequence[str], folder: str) -> Iterator[str]:
         juries.setdefault(jury, {})[dataset.suite.id + SUFFIX[strategy]] = None
     for jury, suites in juries.items():
         only = f" --tasks {','.join(suites)}" if len(juries) > 1 else ""
-        yield f"medtasks judge run {folder} --jury {jury}{only} --dry-run"
+        yield f"medtasks judge {folder} --jury {jury}{only} --dry-run"
 
 
 def shown_command(arguments: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""`medtasks human`: forms for experts, and what the filled ones say."""
+"""`medtasks study forms` and `study votes`: forms for experts, and what the filled ones say."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from medtasks_ext.cli.words import names_in, say, say_changed, say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 
-PANEL = "Judges"
 app = command_app()
 
 
@@ -49,7 +48,7 @@ def export(
 
     One HTML page per expert, and the key that stays with you.
 
-    Example: medtasks human export runs/MODEL runs/GPT4 --tasks clinicbench_patient_education -o forms
+    Example: medtasks study forms runs/MODEL runs/GPT4 --tasks clinicbench_patient_education -o forms
     """
     quiet()
     from medtasks_ext.studies.forms.export import KINDS, Wanted
@@ -61,7 +60,7 @@ def export(
     of_runs, n = kind in ("pairwise", "likert"), experts or study(f"forms/kinds/{kind}")["experts"]
     if of_runs != bool(tasks) or (kind in ("points", "survey") and len(sources) > 1):
         what = "--tasks names what of runs is shown" if of_runs or tasks else "takes one source"
-        remedy = "`medtasks human export --help` says what each kind takes"
+        remedy = "`medtasks study forms --help` says what each kind takes"
         raise MedtasksError(what, where=f"--kind {kind}", remedy=remedy)
     names = registry().leaves_of(names_in(",".join(sources) if kind == "review" else tasks))
     if of_runs:
@@ -73,7 +72,7 @@ def export(
     if "gated" in made["notices"]:
         say("the forms hold the texts: hand them only to people whom the agreement for the data permits")
     typer.echo(f"keep {key} to yourself: it says which answer is whose")
-    say_next("have them filled", f"medtasks human ingest *.csv --key {key} -o {out}_results")
+    say_next("have them filled", f"medtasks study votes *.csv --key {key} -o {out}_results")
 
 
 @app.command("ingest")
@@ -86,7 +85,7 @@ def ingest(
 
     They are checked against the key; then rates, intervals and agreement are computed, of complete rows.
 
-    Example: medtasks human ingest filled/*.csv --key forms/key.json -o results
+    Example: medtasks study votes filled/*.csv --key forms/key.json -o results
     """
     from medtasks_ext.studies.forms.results import tables_of, write_results
     from medtasks_ext.studies.forms.sheet import read_forms, read_key

@@ -75,13 +75,13 @@ def judge(
 
     Resumable.
 
-    Example: medtasks judge run runs/MODEL --jury medhelm --dry-run
+    Example: medtasks judge runs/MODEL --jury medhelm --dry-run
 
     Exit code 1: judgements are missing.
     """
     quiet()
     if not (folders := folders or [folder.name for folder in [Path("run")] if folder.is_dir()]):
-        remedy = "medtasks judge run runs/MODEL --jury medhelm"
+        remedy = "medtasks judge runs/MODEL --jury medhelm"
         raise MedtasksError("no run is named", where="medtasks judge", remedy=remedy)
     from medtasks_ext.engines.budget import budget_of
     from medtasks_ext.judge.asking import Judging
@@ -216,8 +216,8 @@ def _finish(
     if waiting and not (outcome and outcome.interrupted):
         say(
             "disputed cases wait for a physician: " + ", ".join(map(str, waiting)) + "\n"
-            "  → medtasks human export --kind points FILE -o DIR, then medtasks human ingest; "
-            "medtasks judge run RUN … --decisions decisions.jsonl"
+            "  → medtasks study forms --kind points FILE -o DIR, then medtasks study votes; "
+            "medtasks judge RUN … --decisions decisions.jsonl"
         )
     judges = (name for items in scored.values() for _, s in items for item in s for name in item.missing)
     missing = any(name != HUMAN for name in judges)

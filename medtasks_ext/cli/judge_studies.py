@@ -1,9 +1,10 @@
-"""`medtasks judge gold`, `judge data` and `judge eval`: references, and judge models of one's own."""
+"""`medtasks study gold` and `study judge`: references, and judge models of one's own."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,11 +16,9 @@ from medtasks_ext.cli.studies import show_tables
 from medtasks_ext.cli.words import names_in, say_changed, say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
-from medtasks_ext.seed import SEED
 
-AFTER_INTERRUPT = "goes on"
-
-_Expert = Annotated[list[Path] | None, typer.Option(help="Decisions of experts, if not in CASES.")]
+if TYPE_CHECKING:
+    from medtasks_ext.studies.judge_data import Case, Decisions
 
 
 @asks_jury("Jury file, or a bundled one; one judge is enough.")
@@ -34,7 +33,7 @@ def gold(
 
     And compare the jury's scores of answers with and without a flagged reference. Resumable.
 
-    Example: medtasks judge gold runs/MODEL --jury jury.yaml -o gold --dry-run
+    Example: medtasks study gold runs/MODEL --jury jury.yaml -o gold --dry-run
 
     Exit code 1: verdicts are missing.
     """
@@ -56,7 +55,7 @@ def gold(
         what = "no finished task of these runs is judged beside a reference"
         remedy = "`medtasks run` an open-ended task that has references first"
         raise MedtasksError(what, where=", ".join(runs), remedy=remedy)
-    asked = ask_jury(asking, cases, Path(out), "medtasks judge gold", what := "verdicts on references")
+    asked = ask_jury(asking, cases, Path(out), "medtasks study gold", what := "verdicts on references")
     if asked is None:
         return 0
     tables = gold_tables(cases, asked[0], {name: run.files for name, run in runs.items()})
@@ -65,77 +64,80 @@ def gold(
     show_tables(study("gold")["tables"], tables, sample=synthetic)
     code = end_study(asked[1], sum(row["missing"] for row in tables["tasks"]), what)
     if not code:
-        judge = f"medtasks judge run {' '.join(runs)} --jury {asking.name}"
+        judge = f"medtasks judge {' '.join(runs)} --jury {asking.name}"
         say_next(f"medtasks view {' '.join(runs)}" if tables["scores"] else judge)
     return code
 
 
-def data(
-    files: Annotated[list[Path], typer.Argument(metavar="CASES...", help="JSONL files of cases.")],
-    expert: _Expert = None,
-    test_share: Annotated[float, typer.Option(help="Share of the questions that are held out.")] = 0.1,
-    seed: Annotated[int, typer.Option(help="Of the split and the order of rows.")] = SEED,
-    out: Annotated[str, out_option("Folder for the data.")] = "judge_data",
-) -> int:
-    """Write fine-tuning data of a judge model.
-
-    From cases that experts decided, as MLB does.
-
-    Example: medtasks judge data queue.jsonl --expert decisions.jsonl -o judge_data
-    """
-    from medtasks_ext.studies.judge_data import expert_decisions, read_cases, split_by_question, write_split
-
-    cases = read_cases(files)
-    decisions = expert_decisions(cases, expert or [])
-    split = split_by_question(cases, decisions, test_share, seed)
-    with private_files(True):  # rows hold questions and answers
-        sides = write_split(Path(out), split, test_share, seed)
-    line = "{side}: {questions:,} questions, {answers:,} answers, {points:,} points ({share:.1%} met)"
-    show_tables([{"frame": "sides", "line": line}], {"sides": sides})
-    points = sum(len(case["points"]) for case in cases.values())
-    if left := points - len(decisions):
-        typer.echo(f"left out: {left:,} of {points:,} points, which no expert has decided")
-    evaluate = f"medtasks judge eval {out}/test_cases.jsonl --jury JURY -o judge_eval"
-    say_next("train a model on it (docs/judges.md)", evaluate)
-    return 0
-
-
 @asks_jury("Jury file: ask these judges about each point; resumable.", needed=False)
-def evaluation(
+def judge_models(
     files: Annotated[list[Path], typer.Argument(metavar="CASES...", help="JSONL files of cases.")],
-    expert: _Expert = None,
-    decided: Annotated[list[Path] | None, typer.Option("--judge", help="A judge's; repeatable.")] = None,
-    out: Annotated[str, out_option("Folder for results.")] = "judge_eval",
+    expert: Annotated[list[Path] | None, typer.Option(help="Decisions of experts, if not in CASES.")] = None,
+    decided: Annotated[
+        list[Path] | None, typer.Option("--judge", help="Decisions of a judge; repeatable.")
+    ] = None,
+    out: Annotated[
+        str | None, out_option("Folder for the data or the figures; by default judge_data or judge_eval.")
+    ] = None,
     *,
     asking: Asking | None,
 ) -> int:
-    """Compare judges' decisions with experts'.
+    """Write training data of a judge, or compare judges with experts.
 
-    On scoring points, as MLB does: accuracy, precision, recall, F1 and kappa.
+    Of cases whose scoring points experts decided, as MLB does: a tenth of the questions is held out. With
+    --jury or --judge: accuracy, precision, recall, F1 and kappa of their decisions.
 
-    Example: medtasks judge eval judge_data/test_cases.jsonl --jury judge.yaml -o judge_eval
+    Example: medtasks study judge queue.jsonl --expert decisions.jsonl -o judge_data
+
+    Example: medtasks study judge judge_data/test_cases.jsonl --jury judge.yaml -o judge_eval
 
     Exit code 1: decisions are missing.
     """
     quiet()
     from medtasks_ext.studies.judge_data import decisions_about, expert_decisions, read_cases
+
+    cases = read_cases(files)
+    truth = expert_decisions(cases, expert or [])
+    if not decided and not asking:
+        return _write_data(cases, truth, out or "judge_data")
+    by_judge = {str(path): decisions_about(cases, path) for path in decided or []}
+    return _evaluate(cases, truth, by_judge, asking, out or "judge_eval")
+
+
+def _write_data(cases: Mapping[str, Case], truth: Decisions, out: str) -> int:
+    from medtasks_ext.studies.judge_data import split_by_question, write_split
+
+    split = split_by_question(cases, truth)
+    with private_files(True):  # rows hold questions and answers
+        sides = write_split(Path(out), split)
+    line = "{side}: {questions:,} questions, {answers:,} answers, {points:,} points ({share:.1%} met)"
+    show_tables([{"frame": "sides", "line": line}], {"sides": sides})
+    points = sum(len(case["points"]) for case in cases.values())
+    if left := points - len(truth):
+        typer.echo(f"left out: {left:,} of {points:,} points, which no expert has decided")
+    evaluate = f"medtasks study judge {out}/test_cases.jsonl --jury JURY -o judge_eval"
+    say_next("train a model on it (docs/judges.md)", evaluate)
+    return 0
+
+
+def _evaluate(
+    cases: Mapping[str, Case],
+    truth: Decisions,
+    by_judge: dict[str, Decisions],
+    asking: Asking | None,
+    out: str,
+) -> int:
     from medtasks_ext.studies.judge_eval import evaluate, points_to_judge
     from medtasks_ext.studies.said import study, write_tables
 
-    if bool(decided) == bool(asking):
-        what = "needs decisions (--judge FILE) or judges to ask (--jury FILE)"
-        remedy = "`medtasks judge eval --help` has an example"
-        raise MedtasksError(what, where="medtasks judge eval", remedy=remedy)
-    cases, end = read_cases(files), None
-    truth = expert_decisions(cases, expert or [])
-    by_judge = {str(path): decisions_about(cases, path) for path in decided or []}
+    end = None
     if asking:
         task, keys = points_to_judge(cases, truth, registry())
-        asked = ask_jury(asking, [task], Path(out), "medtasks judge eval", "decisions on points")
+        asked = ask_jury(asking, [task], Path(out), "medtasks study judge", "decisions on points")
         if asked is None:
             return 0
         said, end = asked
-        by_judge = {name: {} for name in asking.jury.names}
+        by_judge |= {name: {} for name in asking.jury.names}
         for (_, document), ratings in said.items():
             for judge, rated in ratings.items():
                 by_judge[judge][keys[document]] = any(rated.values())
@@ -146,6 +148,6 @@ def evaluation(
     show_tables(study("judge_eval")["tables"], {"figures": figures, "undecided": undecided})
     code = end_study(end, sum(row["n"] for row in undecided), "decisions on points")
     if not code:
-        judge = "medtasks judge run RUN --jury JURY --dry-run"
+        judge = "medtasks judge RUN --jury JURY --dry-run"
         say_next("name the judge as adjudicator in a jury file", judge)
     return code

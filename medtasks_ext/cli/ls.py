@@ -121,6 +121,7 @@ def _record(dataset: Dataset, origin: str | None) -> dict[str, Any]:
         "control_of": metadata.control_of,
         "draft": metadata.draft,
         "data": origin,
+        "file": str(dataset.file),
     }
 
 

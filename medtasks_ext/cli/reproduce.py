@@ -1,4 +1,4 @@
-"""`medtasks reproduce`: the papers' tables and figures."""
+"""`medtasks study reproduce`: the papers' tables and figures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from medtasks_ext.studies.figures.statistics import Cell, Data, cells_of, check
 if TYPE_CHECKING:
     from medtasks_ext.studies.figures.spec import Item
 
-PANEL = "Results"
 
 _SHOWN = 20  # rows of a table that are printed
 
@@ -40,7 +39,7 @@ def reproduce(
     From published data, with the largest deviation from what is printed. Without a name: the list of what
     there is, and of what data cannot support. `medtasks report` sets own runs beside published ones.
 
-    Example: medtasks reproduce bridge:tables3 -o figures
+    Example: medtasks study reproduce bridge:tables3 -o figures
 
     Exit code 1: a recomputed figure is not the printed one.
     """
@@ -60,7 +59,7 @@ def reproduce(
             if name in left_out
             else "no table or figure is called so"
         )
-        raise MedtasksError(what, where=name, remedy="`medtasks reproduce` lists them")
+        raise MedtasksError(what, where=name, remedy="`medtasks study reproduce` lists them")
     checks = []
     papers = {suite: Data.of(tasks, tasks.suites[suite]) for suite in known}
     for key, item in chosen.items():
@@ -84,7 +83,7 @@ def reproduce(
     if out:
         forms = "CSV, SVG and PNG" if is_possible() else 'CSV; pictures need `pip install "medtasks[plots]"`'
         say(f"{out}: {counted(len(chosen), 'block')} as {forms}")
-    say_next("medtasks reproduce" if out else f"medtasks reproduce {name} -o figures")
+    say_next("medtasks study reproduce" if out else f"medtasks study reproduce {name} -o figures")
     return 1 if off else 0
 
 
@@ -101,7 +100,7 @@ def _list(items: dict[str, Item], left_out: dict[str, str]) -> None:
     tally = Counter([*states.values(), *("without data" for _ in left_out)])
     named = ", ".join(f"{n} {state}" for state, n in sorted(tally.items()))
     typer.echo(f"\n{tally.total()} tables and figures: {named}")
-    say_next("medtasks reproduce NAME -o figures")
+    say_next("medtasks study reproduce NAME -o figures")
 
 
 def _print_table(item: Item, cells: Sequence[Cell]) -> None:

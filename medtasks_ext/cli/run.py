@@ -324,7 +324,9 @@ def _say_without_gold(wanted: RunRequest) -> None:
         )
         suites = (wanted.registry.known(name)[0].suite for name in blind)
         exported = sorted({suite.id for suite in suites if suite.leaderboard})
-        said += "".join(f"; `medtasks export {name}` writes the leaderboard's files" for name in exported)
+        said += "".join(
+            f"; `medtasks card --layout {name}` writes the leaderboard's files" for name in exported
+        )
         say(said)
 
 
@@ -370,7 +372,7 @@ def keep_judgements(run: Run) -> None:
         say(
             f"{task}: what was judged of {n:,} of {of:,} answers has changed since (the answer, its question "
             "or a criterion): its former judgements are kept, and do not count\n"
-            f"  → medtasks judge run {run.folder} asks about these alone; or bring the former rows back and "
+            f"  → medtasks judge {run.folder} asks about these alone; or bring the former rows back and "
             "rescore"
         )
 

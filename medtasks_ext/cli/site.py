@@ -1,4 +1,4 @@
-"""`medtasks site`."""
+"""`medtasks dev site`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ from medtasks_ext.cli.words import counted, say, say_next
 from medtasks_ext.collector import collector_paused
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
-
-PANEL = "Leaderboard"
-AFTER_INTERRUPT = "begins again"
 
 
 def site(
@@ -31,7 +28,7 @@ def site(
     as files, too, and load nothing from elsewhere. Every submission is checked: its answers are scored again.
     What is not proven has no rank.
 
-    Example: medtasks site -o build/leaderboard
+    Example: medtasks dev site -o build/leaderboard
 
     Exit code 1: a submission could not be read or does not follow, and is named.
     """

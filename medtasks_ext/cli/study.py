@@ -30,9 +30,6 @@ from medtasks_ext.studies.said import study
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-PANEL = "Studies"
-AFTER_INTERRUPT = "goes on"
-
 
 def _documents(
     names: Iterable[str], data: str | None, limit: float | None = None, strict: bool = False
@@ -272,7 +269,7 @@ def choose(
     First it writes 100 rows of the few-shot pool, never test rows, for each wording. Run them with several
     models (ClinicBench: three wordings, three models); the same command then names the best mean.
 
-    Example: medtasks prompts choose wordings.yaml -o wordings
+    Example: medtasks study prompts wordings.yaml -o wordings
     """
     quiet()
     from medtasks_ext.registry.yamlfile import read_mapping

@@ -123,7 +123,7 @@ class Adjudicator(Judge):
     """The judge of disputed cases."""
 
     #: about all scoring points of a case in one request, or about each in a request of its own, with the
-    #: prompt that `medtasks judge data` writes for training
+    #: prompt that `medtasks study judge` writes for training
     asks: Literal["all_points", "points_one_by_one"] = "all_points"
 
     def _settings(self) -> Json:

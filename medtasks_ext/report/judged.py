@@ -33,9 +33,7 @@ def judgement_frame(entries: Sequence[Entry], faults: list[Fault]) -> pa.Table:
         except (MedtasksError, KeyError, TypeError) as error:
             what = error.what if isinstance(error, MedtasksError) else f"damaged ({error!r})"
             where = str(getattr(error, "where", None) or RunFolder(folder).judgements)
-            faults.append(
-                Fault(where, f"{what}: no agreement of judges", "medtasks judge run RUN --jury NAME")
-            )
+            faults.append(Fault(where, f"{what}: no agreement of judges", "medtasks judge RUN --jury NAME"))
     return table_of("judgements", found)
 
 

@@ -150,7 +150,7 @@ def _same_rows(one: Experiment, other: Experiment) -> bool:
 
 _OF_JURIES = (
     "was judged by different juries",
-    "judge both runs with one jury: medtasks judge run RUN --jury NAME",
+    "judge both runs with one jury: medtasks judge RUN --jury NAME",
 )
 #: Condition -> what is said of a task where it differs, and the remedy.
 _NEVER_TESTED = {

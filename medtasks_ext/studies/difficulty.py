@@ -98,7 +98,7 @@ def _scored(
         scores = {str(item["document"]): item["score"] for item in documents if item["complete"]}
         if missing := [name for name, _, _ in units.values() if scores.get(name) is None]:
             what = f"{len(missing)} of {len(units)} answers of {task} are not judged (first: {missing[0]})"
-            remedy = f"medtasks judge run {folder.path} --jury NAME"
+            remedy = f"medtasks judge {folder.path} --jury NAME"
             raise MedtasksError(what, where=folder.path, remedy=remedy)
         values = [float(scores[name]) for name, _, _ in units.values()]
     else:

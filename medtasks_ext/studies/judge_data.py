@@ -7,7 +7,7 @@ A case is one answer with its scoring points, each of which an expert has decide
      "decisions": {"POINT": true}, "decided_by": "expert"}
 
 `task`, `document` and `weight` may be missing. Decisions may also stand at the points (`met`), as in the
-file that `medtasks human ingest` writes.
+file that `medtasks study votes` writes.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import numbered_lines, parse_json, write_json, write_lines
 from medtasks_ext.judge.cases import FIELD, PROTOCOL, point_rubric, shown_for_point
 from medtasks_ext.judge.protocol import AXIS
-from medtasks_ext.seed import random_rank
+from medtasks_ext.seed import SEED, random_rank
 
+#: Of the questions, that is held out.
+TEST_SHARE = 0.1
 EXPERT = "expert"
 Case = dict[str, Any]
 #: (case, point) -> whether it is met
@@ -106,31 +108,26 @@ def question_of(case: Case) -> str:
     return "".join(case["question"].split()).casefold()
 
 
-def split_by_question(
-    cases: Mapping[str, Case], decisions: Decisions, test_share: float, seed: int
-) -> dict[str, list[Case]]:
+def split_by_question(cases: Mapping[str, Case], decisions: Decisions) -> dict[str, list[Case]]:
     """`train` and `test`: cases with the decisions of experts alone, no question on both sides.
 
-    Depends on the cases and the seed alone; the order is random, so its first n are a random subset.
+    Depends on the cases alone; the order is random, so its first n are a random subset.
     """
-    if not 0 < test_share < 1:
-        what = f"{test_share:g} is no share"
-        raise MedtasksError(what, where="--test-share", remedy="give 0.1, for example")
     used = {}
     for name, case in cases.items():
         if of := {point: decisions[name, point] for point in case["points"] if (name, point) in decisions}:
             used[name] = {**case, "decisions": of}
-    order = sorted(set(map(question_of, used.values())), key=lambda question: random_rank(seed, question))
+    order = sorted(set(map(question_of, used.values())), key=lambda question: random_rank(SEED, question))
     if len(order) < 2:
         what, remedy = "one question cannot be split", "give cases of several questions"
         raise MedtasksError(what, where="cases", remedy=remedy)
-    held_out = set(order[: min(max(round(test_share * len(order)), 1), len(order) - 1)])
-    ranked = sorted(used.values(), key=lambda case: random_rank(seed, case["id"]))
+    held_out = set(order[: min(max(round(TEST_SHARE * len(order)), 1), len(order) - 1)])
+    ranked = sorted(used.values(), key=lambda case: random_rank(SEED, case["id"]))
     test = [case for case in ranked if question_of(case) in held_out]
     return {"train": [case for case in ranked if question_of(case) not in held_out], "test": test}
 
 
-def training_rows(cases: Iterable[Case], seed: int) -> list[dict[str, Any]]:
+def training_rows(cases: Iterable[Case]) -> list[dict[str, Any]]:
     """Rows of TRL's conversational prompt-completion format, in random order."""
     rubric, rows = point_rubric(), []
     for case in cases:
@@ -140,17 +137,15 @@ def training_rows(cases: Iterable[Case], seed: int) -> list[dict[str, Any]]:
             completion = [{"role": "assistant", "content": said}]
             about = {"case": case["id"], "point": point}
             rows.append({**about, "prompt": rubric.messages(texts), "completion": completion})
-    return sorted(rows, key=lambda row: random_rank(seed, f"{row['case']}\x1f{row['point']}"))
+    return sorted(rows, key=lambda row: random_rank(SEED, f"{row['case']}\x1f{row['point']}"))
 
 
-def write_split(
-    folder: Path, split: Mapping[str, list[Case]], test_share: float, seed: int
-) -> list[dict[str, Any]]:
+def write_split(folder: Path, split: Mapping[str, list[Case]]) -> list[dict[str, Any]]:
     """Write `train.jsonl`, `test.jsonl`, `test_cases.jsonl`, `split.json`; a row of numbers for each side."""
     folder.mkdir(parents=True, exist_ok=True)
     sides = []
     for side, cases in split.items():
-        rows, n = training_rows(cases, seed), len(set(map(question_of, cases)))
+        rows, n = training_rows(cases), len(set(map(question_of, cases)))
         write_lines(folder / f"{side}.jsonl", rows)
         met = sum(sum(case["decisions"].values()) for case in cases)
         counts = {"questions": n, "answers": len(cases), "points": len(rows), "met": met}
@@ -161,5 +156,5 @@ def write_split(
         shown.append({**case, "points": points, "decided_by": EXPERT})
     write_lines(folder / "test_cases.jsonl", shown)
     about = {"protocol": PROTOCOL, "prompt_version": point_rubric().version}
-    write_json(folder / "split.json", {**about, "test_share": test_share, "seed": seed, "sides": sides})
+    write_json(folder / "split.json", {**about, "test_share": TEST_SHARE, "seed": SEED, "sides": sides})
     return sides

@@ -66,7 +66,7 @@ def _fault(row: Mapping[str, Any], run: str, runs: Mapping[str, Any], task: Judg
     if row.get("response") and row["response"] != response_hash(case):
         return f"the answer to {row['document']} is another one than was rated"
     if task.rubric.judging.points:
-        return f"{task.name} has scoring points in place of axes (`medtasks human export --kind points`)"
+        return f"{task.name} has scoring points in place of axes (`medtasks study forms --kind points`)"
     if row["axis"] not in task.rubric.axes:
         return f"unknown axis {row['axis']!r} (axes: {', '.join(task.rubric.axes)})"
     low, high = task.rubric.protocol.scale

@@ -1,4 +1,4 @@
-"""Fine-tune a judge model on the data of `medtasks judge data`, with TRL.
+"""Fine-tune a judge model on the data of `medtasks study judge`, with TRL.
 
 python train.py --config qwen3_14b.yaml [--any_setting VALUE ...]
 """
@@ -18,7 +18,7 @@ from trl import ModelConfig, SFTConfig, SFTTrainer, TrlParser, get_peft_config
 class Data:
     """What is trained on."""
 
-    train_file: str = field(metadata={"help": "train.jsonl of `medtasks judge data`."})
+    train_file: str = field(metadata={"help": "train.jsonl of `medtasks study judge`."})
     eval_file: str | None = field(
         default=None, metadata={"help": "test.jsonl of the same, for the loss while training."}
     )

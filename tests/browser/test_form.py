@@ -98,7 +98,7 @@ def test_fill_reload_export_ingest(hostile, export, runs, browse, medtasks):
     assert browser.complaints() == [] and browser.requests() == [] and browser.js("window.hit") is None
     given = [row[2:] for row in csv.reader(file.read_text(encoding="utf-8-sig").splitlines())][1:]
     assert given == [["A", "tie", "B", "A"], ["B", "tie", "tie", "tie"], ["B"] * 4]
-    medtasks.done("human", "ingest", file, "--key", folder / "key.json", "-o", "out")
+    medtasks.done("study", "votes", file, "--key", folder / "key.json", "-o", "out")
     rates = {row["criterion"]: row for row in csv.DictReader((runs / "out" / "rates.csv").open())}
     sides = [row["about"]["first_run_is"] for row in key_of(folder)["forms"]["expert_1"].values()]
     for name, answers in zip(QUESTIONS, zip(*given, strict=True), strict=True):
@@ -170,9 +170,9 @@ def test_nothing_is_wider_than_the_screen(export, browse):
 def test_axe_finds_no_barrier_in_any_form(looks, export, queue, runs, browse, medtasks):
     pages = [export("-n", 2, "--experts", 1) / "expert_1.html"]
     rated = ("--kind", "likert", "--tasks", TASK, "-n", 2, "--experts", 1, "-o", "ratings")
-    assert medtasks("human", "export", MODELS[0], *rated).code == 0
-    assert medtasks("human", "export", "--kind", "points", queue, "-o", "points").code == 0
-    assert medtasks("human", "export", "medhelm", "--kind", "survey", "-o", "survey").code == 0
+    assert medtasks("study", "forms", MODELS[0], *rated).code == 0
+    assert medtasks("study", "forms", "--kind", "points", queue, "-o", "points").code == 0
+    assert medtasks("study", "forms", "medhelm", "--kind", "survey", "-o", "survey").code == 0
     pages += [
         page for folder in ("ratings", "points", "survey") for page in sorted((runs / folder).glob("*.html"))
     ]
@@ -186,7 +186,7 @@ def test_axe_finds_no_barrier_in_any_form(looks, export, queue, runs, browse, me
 
 
 def test_a_physician_decides_on_points(queue, tmp_path, browse, medtasks):
-    assert medtasks("human", "export", "--kind", "points", queue, "-o", "forms").code == 0
+    assert medtasks("study", "forms", "--kind", "points", queue, "-o", "forms").code == 0
     browser = browse()
     browser.open(tmp_path / "forms" / "expert_1.html")
     assert progress(browser) == "已答 0 / 6" and browser.js("document.documentElement.lang") == "zh-Hans"
@@ -196,7 +196,7 @@ def test_a_physician_decides_on_points(queue, tmp_path, browse, medtasks):
     assert progress(browser) == "已答 6 / 6"
     browser.click("#export")
     file = downloaded(tmp_path, "expert_1.csv")
-    medtasks.done("human", "ingest", file, "--key", "forms/key.json", "-o", "out")
+    medtasks.done("study", "votes", file, "--key", "forms/key.json", "-o", "out")
     cases = [json.loads(line) for line in (tmp_path / "out" / "decisions.jsonl").read_text().splitlines()]
     assert [[point["met"] for point in case["points"]] for case in cases] == [
         [False],
@@ -208,7 +208,7 @@ def test_a_physician_decides_on_points(queue, tmp_path, browse, medtasks):
 
 def test_ratings_from_1_to_5_are_given_by_keys_and_hostile_text_stays_text(hostile, runs, browse, medtasks):
     options = ("--kind", "likert", "--tasks", TASK, "-n", 2, "--experts", 1, "-o", "forms")
-    assert medtasks("human", "export", MODELS[0], *options).code == 0
+    assert medtasks("study", "forms", MODELS[0], *options).code == 0
     folder, browser = runs / "forms", browse()
     browser.screen(420, 860)
     browser.open(folder / "expert_1.html")
@@ -222,7 +222,7 @@ def test_ratings_from_1_to_5_are_given_by_keys_and_hostile_text_stays_text(hosti
     browser.click("#export")
     file = downloaded(runs, "expert_1.csv")
     assert browser.complaints() == [] and browser.js("window.hit") is None
-    medtasks.done("human", "ingest", file, "--key", folder / "key.json", "-o", "out")
+    medtasks.done("study", "votes", file, "--key", folder / "key.json", "-o", "out")
     rows = list(csv.DictReader((runs / "out" / "ratings.csv").open()))
     key = key_of(folder)["forms"]["expert_1"].values()
     assert [row["document"] for row in rows] == [row["about"]["unit"].split("\t")[1] for row in key]
@@ -235,7 +235,7 @@ WORDS = '=1+1 is no formula\nsecond; "one"'
 
 
 def test_words_of_ones_own_may_stay_out_and_digits_in_them_choose_nothing(runs, browse, medtasks):
-    medtasks.done("human", "export", "medhelm", "--kind", "survey", "-o", "forms")
+    medtasks.done("study", "forms", "medhelm", "--kind", "survey", "-o", "forms")
     folder, browser = runs / "forms", browse()
     browser.screen(1400, 900)
     browser.open(folder / "expert_1.html")
@@ -254,7 +254,7 @@ def test_words_of_ones_own_may_stay_out_and_digits_in_them_choose_nothing(runs, 
     browser.click("#export")
     file = downloaded(runs, "expert_1.csv")
     assert "'=1+1" in file.read_text(encoding="utf-8-sig")
-    medtasks.done("human", "ingest", file, "--key", folder / "key.json", "-o", "out")
+    medtasks.done("study", "votes", file, "--key", folder / "key.json", "-o", "out")
     with (runs / "out" / "votes.csv").open(newline="") as table:
         comments = [row["said"] for row in csv.DictReader(table) if row["criterion"] == "comments"]
     assert comments == [f"'{WORDS}2"]  # no formula

@@ -140,11 +140,11 @@ def test_after_a_run_the_report_is_next_and_of_real_data_the_card(medtasks, chip
 def test_judges_are_named_only_where_answers_wait_for_them(medtasks):
     outcome = medtasks(*SAMPLE, "--tasks", "medhelm_mediqa,medhelm_admin")
     assert "judges are still to score 1 task" in outcome.out
-    assert following(outcome)[0] == "medtasks judge run run --jury medhelm --dry-run"
+    assert following(outcome)[0] == "medtasks judge run --jury medhelm --dry-run"
     outcome = medtasks(*SAMPLE, "--tasks", "mlb_maethic")
     assert following(outcome)[:2] == [
-        "medtasks judge run run --jury medhelm --tasks medhelm --dry-run",
-        "medtasks judge run run --jury mlb --tasks mlb --dry-run",
+        "medtasks judge run --jury medhelm --tasks medhelm --dry-run",
+        "medtasks judge run --jury mlb --tasks mlb --dry-run",
     ]
     for command in following(outcome)[:2]:
         assert medtasks(*shlex.split(command)[1:]).code == 0

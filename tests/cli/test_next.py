@@ -10,7 +10,7 @@ from tests.test_docs import check_line
 
 RUN = ("run", "--data", "sample", "--tasks", "bridge_chip_ctc,medhelm_mediqa", "--output_path", "a")
 
-FORMS = ("human", "export", "a", "--kind", "likert", "--tasks", "medhelm_mediqa", "-o", "forms")
+FORMS = ("study", "forms", "a", "--kind", "likert", "--tasks", "medhelm_mediqa", "-o", "forms")
 
 
 def suggested(text: str) -> list[str]:
@@ -46,7 +46,7 @@ def run(medtasks, ran, monkeypatch):
         (("rescore", "a"), "medtasks report a"),
         (("view", "a", "bridge_chip_ctc"), "medtasks view a bridge_chip_ctc DOCUMENT"),
         (("judge", "a", "--jury", "local", "--dry-run"), "the same command without --dry-run"),
-        (FORMS, "medtasks human ingest"),
+        (FORMS, "medtasks study votes"),
         (("dev", "validate", "bridge_chip_ctc"), "medtasks preview bridge_chip_ctc"),
         (("dev", "validate", "--static", "bridge_chip_ctc"), "medtasks dev validate bridge_chip_ctc"),
         (("data", "where", "bridge_mednli"), "medtasks data check"),
@@ -55,9 +55,9 @@ def run(medtasks, ran, monkeypatch):
         (("data", "status", "bridge_zh"), "medtasks data"),
         (("ls", "--groups", "bridge"), "medtasks ls NAME"),
         (("view", "a", "-o", "answers"), "open this file"),
-        (("reproduce", "bridge:tables3"), "medtasks reproduce bridge:tables3 -o figures"),
-        (("reproduce", "bridge:tables3", "-o", "figures"), "medtasks reproduce"),
-        (("reproduce",), "medtasks reproduce NAME"),
+        (("study", "reproduce", "bridge:tables3"), "medtasks study reproduce bridge:tables3 -o figures"),
+        (("study", "reproduce", "bridge:tables3", "-o", "figures"), "medtasks study reproduce"),
+        (("study", "reproduce",), "medtasks study reproduce NAME"),
     ],
     ids=lambda part: " ".join(part)[:40] if isinstance(part, tuple) else "",
 )  # fmt: skip

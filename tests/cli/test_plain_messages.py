@@ -31,7 +31,7 @@ from tests.conftest import ROOT
             "did you mean vllm",
         ),
         (("data", "check"), "no folder to check", "name it, or set MEDTASKS_DATA_DIR"),
-        (("judge", "gold", "nowhere", "--jury", "local", "-o", "out"), "nowhere", "→"),
+        (("study", "gold", "nowhere", "--jury", "local", "-o", "out"), "nowhere", "→"),
     ],
 )
 def test_a_dead_end_says_what_to_do(medtasks, monkeypatch, tmp_path, command, message, remedy):
@@ -72,4 +72,4 @@ def test_a_mistyped_strategy_is_named(medtasks, tmp_path, monkeypatch):
 @pytest.mark.parametrize("model", ["random-label", "nearest-shot"])
 def test_a_floor_of_a_judged_task_runs_without_references(medtasks, model):
     outcome = medtasks("run", "mlb_maethic", "--model", model, "--data", "sample", "--output_path", "run")
-    assert outcome.code == 0 and "medtasks judge run run --jury mlb --dry-run" in outcome.err
+    assert outcome.code == 0 and "medtasks judge run --jury mlb --dry-run" in outcome.err

@@ -87,7 +87,8 @@ def real_model(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("models") / NAME
     cache = os.environ.get("MEDTASKS_CACHE") or str(Path.home() / ".cache" / "medtasks")
     online = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "0", "MEDTASKS_CACHE": cache}
-    command = [sys.executable, "-m", "medtasks_ext", "model", "demo", "-o", str(folder)]
+    make = "import pathlib, sys; from medtasks_ext.models.demo import make_checkpoint as make; "
+    command = [sys.executable, "-c", f"{make}make(pathlib.Path(sys.argv[1]))", str(folder)]
     done = subprocess.run(command, env=online, capture_output=True, text=True, check=False)
     if done.returncode and ("cannot be reached" in done.stderr or "no connection" in done.stderr):
         pytest.skip("the package index cannot be reached")

@@ -42,7 +42,7 @@ def test_every_change_to_a_run_and_to_its_judgements_is_named(environment, serve
             {"name": name, "model": name, "base_url": f"{address}/v1", "temperature": 1.0} for name in NAMES
         ]
         (tmp_path / "jury.yaml").write_text(yaml.safe_dump({"judges": judges}))
-        medtasks("judge", "run", "--jury", "jury.yaml")
+        medtasks("judge", "--jury", "jury.yaml")
     of_judged = all_named(run, tmp_path)
     assert "judgements/answers.jsonl" in of_judged
     assert sum(of_judged.values()) >= AT_LEAST

@@ -55,7 +55,7 @@ def lines(folder: Path) -> list[dict]:
 def test_a_killed_jury_goes_on_and_its_verdicts_satisfy_the_schema(run, server, environment, tmp_path):
     jury(tmp_path, server)
     process = subprocess.Popen(
-        ["medtasks", "judge", "run", "--jury", "jury.yaml"], cwd=tmp_path, env=environment,
+        ["medtasks", "judge", "--jury", "jury.yaml"], cwd=tmp_path, env=environment,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     while sum("verdict" in item for item in lines(tmp_path)) < 4:
@@ -64,7 +64,7 @@ def test_a_killed_jury_goes_on_and_its_verdicts_satisfy_the_schema(run, server, 
     process.kill()
     process.wait()
     kept = {item["key"] for item in lines(tmp_path) if "verdict" in item}
-    done = run("judge", "run", "--jury", "jury.yaml")
+    done = run("judge", "--jury", "jury.yaml")
     assert done.returncode in (0, 1), done.stderr
     found = [item for item in lines(tmp_path) if "verdict" in item]
     keys = [item["key"] for item in found]
@@ -87,6 +87,6 @@ def test_a_killed_jury_goes_on_and_its_verdicts_satisfy_the_schema(run, server, 
 
 def test_a_model_that_is_not_served_is_said_before_anyone_is_asked(run, server, tmp_path):
     jury(tmp_path, server, ["tiny-a", "tiny-z"])
-    done = run("judge", "run", "--jury", "jury.yaml")
+    done = run("judge", "--jury", "jury.yaml")
     assert done.returncode == 2 and "it has: tiny, tiny-a, tiny-b," in done.stderr
     assert not lines(tmp_path)

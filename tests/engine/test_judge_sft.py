@@ -39,7 +39,7 @@ def folder(environment, tmp_path_factory) -> Path:
     """The data of 12 cases, and a random model whose tokenizer knows the prompt."""
     folder = tmp_path_factory.mktemp("judge")
     write_jsonl(folder / "cases.jsonl", [case(number) for number in range(12)])
-    command = ["medtasks", "judge", "data", "cases.jsonl", "--test-share", "0.2"]
+    command = ["medtasks", "study", "judge", "cases.jsonl"]
     subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True)
     rows = [json.loads(line) for line in (folder / "judge_data" / "train.jsonl").read_text().splitlines()]
     texts = [message["content"] for row in rows for message in row["prompt"] + row["completion"]]
@@ -88,7 +88,7 @@ def test_the_served_judge_decides_its_training_points_as_the_experts_do(folder, 
     write_jsonl(folder / "trained_on.jsonl", trained_on)
     jury = {"judges": [{"name": "judge", "model": "judge", "base_url": address, "max_tokens": 40}]}
     (folder / "jury.yaml").write_text(yaml.safe_dump(jury))
-    command = ["medtasks", "judge", "eval", "trained_on.jsonl", "--jury", "jury.yaml", "-o", "evaluation"]
+    command = ["medtasks", "study", "judge", "trained_on.jsonl", "--jury", "jury.yaml", "-o", "evaluation"]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads((folder / "evaluation" / "judge_eval.json").read_text())["judge"]

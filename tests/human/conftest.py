@@ -54,7 +54,7 @@ def export(runs, medtasks):
     """Export forms: `export("-n", 5)` writes the folder `forms`."""
 
     def call(*options: object, tasks: str = TASK, out: str = "forms") -> Path:
-        medtasks.done("human", "export", *MODELS, "--tasks", tasks, *options, "-o", out)
+        medtasks.done("study", "forms", *MODELS, "--tasks", tasks, *options, "-o", out)
         return runs / out
 
     return call

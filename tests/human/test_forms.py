@@ -31,7 +31,7 @@ def ingest(medtasks, tmp_path):
             write(folder, expert, lambda *asked, expert=expert: choose(int(expert[-1]), *asked))
             for expert in key_of(folder)["forms"]
         ]  # fmt: skip
-        done = medtasks("human", "ingest", *files, "--key", folder / "key.json", "-o", "out", *options)
+        done = medtasks("study", "votes", *files, "--key", folder / "key.json", "-o", "out", *options)
         return done, tmp_path / "out"
 
     return call
@@ -102,7 +102,7 @@ def test_votes_become_rates_of_the_first_run_and_agreement(export, ingest):
         if (row["criterion"], row["between"]) == ("safety", "expert_1, expert_3")
     ]
     assert kappa == pytest.approx(cohen_kappa_score(votes[1], votes[3]))
-    assert "medtasks reproduce clinicbench:table4" in done.err and "win + tie" in done.out
+    assert "medtasks study reproduce clinicbench:table4" in done.err and "win + tie" in done.out
 
 
 def change(runs, run, edit):
@@ -130,7 +130,7 @@ def with_doc(field, value):
 )
 def test_runs_on_other_documents_are_refused(runs, medtasks, edit, said):
     change(runs, MODELS[1], edit)
-    done = medtasks("human", "export", *MODELS, "--tasks", TASK, "-o", "forms")
+    done = medtasks("study", "forms", *MODELS, "--tasks", TASK, "-o", "forms")
     assert done.code == 2 and said in done.err and not (runs / "forms").exists()
 
 
@@ -152,13 +152,13 @@ def test_runs_on_other_documents_are_refused(runs, medtasks, edit, said):
     ],
 )
 def test_wrong_arguments_get_one_message(runs, medtasks, arguments, message):
-    done = medtasks("human", "export", *arguments, "-o", "x")
+    done = medtasks("study", "forms", *arguments, "-o", "x")
     assert done.code == 2 and message in done.err and not (runs / "x").exists(), done.text
 
 
 def test_answers_that_are_no_texts_and_a_second_export_are_refused(export, runs, medtasks):
     before = {path.name: path.read_bytes() for path in export().iterdir()}
-    call = ("human", "export", *MODELS, "--tasks", TASK, "-o")
+    call = ("study", "forms", *MODELS, "--tasks", TASK, "-o")
     assert "another folder" in medtasks(*call, "forms").err
     assert {path.name: path.read_bytes() for path in (runs / "forms").iterdir()} == before
 
@@ -171,7 +171,7 @@ def test_answers_that_are_no_texts_and_a_second_export_are_refused(export, runs,
 
 
 def test_a_form_with_text_that_is_not_open_says_so(runs, medtasks):
-    done = medtasks("human", "export", *MODELS, "--tasks", GATED, "-o", "gated")
+    done = medtasks("study", "forms", *MODELS, "--tasks", GATED, "-o", "gated")
     [notice] = data_of(runs / "gated" / "expert_1.html")["notices"]
     assert "agreement for the data" in notice and "agreement for the data" in done.err
 
@@ -183,7 +183,7 @@ def refused(medtasks, folder, edit, *options):
     edit(table)
     with path.open("w", encoding="utf-8-sig", newline="") as file:
         csv.writer(file, delimiter=";").writerows(table)
-    return medtasks("human", "ingest", path, "--key", folder / "key.json", "-o", "out", *options)
+    return medtasks("study", "votes", path, "--key", folder / "key.json", "-o", "out", *options)
 
 
 def at(row, column, value):
@@ -216,14 +216,14 @@ def test_a_key_that_is_none_is_refused(export, medtasks):
     form = write(folder, "expert_1", lambda about, question: "tie")
     (folder / "other.json").write_text("{}")
     for name, said in (("nowhere.json", "no such file"), ("other.json", "is not the key of an export")):
-        done = medtasks("human", "ingest", form, "--key", folder / name, "-o", "out")
+        done = medtasks("study", "votes", form, "--key", folder / name, "-o", "out")
         assert done.code == 2 and f"{name}: {said}" in done.err
     empty = refused(medtasks, folder, lambda table: table.__delitem__(slice(1, None)))
     assert empty.code == 2 and "no row is answered" in empty.err
 
 
 def test_a_queue_becomes_a_form_in_the_language_of_its_texts_and_decisions(queue, medtasks, ingest, tmp_path):
-    medtasks.done("human", "export", "--kind", "points", queue, "-o", "forms", "--experts", 3)
+    medtasks.done("study", "forms", "--kind", "points", queue, "-o", "forms", "--experts", 3)
     page = data_of(tmp_path / "forms" / "expert_1.html")
     assert [one["label"] for one in page["pages"][0]["prompts"][0]["options"]] == ["满足", "不满足"]
     asked = {
@@ -240,11 +240,11 @@ def test_a_queue_becomes_a_form_in_the_language_of_its_texts_and_decisions(queue
     assert [[point["met"] for point in case["points"]] for case in cases] == [
         [True], [True, True], [True, True, False]
     ]  # fmt: skip
-    assert "judge run RUN --jury NAME --decisions out/decisions.jsonl" in done.err
+    assert "judge RUN --jury NAME --decisions out/decisions.jsonl" in done.err
 
 
 def test_experts_who_are_divided_leave_a_point_undecided(queue, medtasks, ingest, tmp_path):
-    medtasks("human", "export", "--kind", "points", queue, "-o", "forms", "--experts", 2)
+    medtasks("study", "forms", "--kind", "points", queue, "-o", "forms", "--experts", 2)
     done, out = ingest(tmp_path / "forms", lambda expert, *_: "met" if expert == 1 else "not_met")
     cases = [json.loads(line) for line in (out / "decisions.jsonl").read_text().splitlines()]
     assert done.code == 0 and {point["met"] for case in cases for point in case["points"]} == {None}
@@ -263,7 +263,7 @@ def test_experts_who_are_divided_leave_a_point_undecided(queue, medtasks, ingest
 def test_a_line_that_is_no_case_is_named(tmp_path, medtasks, line):
     path = write_jsonl(tmp_path / "queue.jsonl", QUEUE[:1])
     path.write_text(path.read_text() + line + "\n")
-    done = medtasks("human", "export", "--kind", "points", path, "-o", "forms")
+    done = medtasks("study", "forms", "--kind", "points", path, "-o", "forms")
     assert done.code == 2 and "queue.jsonl:2" in done.err, done.text
 
 
@@ -274,7 +274,7 @@ def opinion(expert, about):
 
 
 def test_answers_are_rated_on_the_axes_of_their_jury_and_ratings_become_figures(runs, medtasks, ingest):
-    call = ("human", "export", *MODELS, "--kind", "likert", "--tasks", TASK, "--experts", 3)
+    call = ("study", "forms", *MODELS, "--kind", "likert", "--tasks", TASK, "--experts", 3)
     assert medtasks(*call, "-o", "forms").code == 0
     # the second run left one document without an answer, which nobody rates in either run
     assert [len({about["unit"] for about in about_of(runs / "forms", form)}) for form in EXPERTS] == [22] * 3
@@ -301,7 +301,7 @@ def test_answers_are_rated_on_the_axes_of_their_jury_and_ratings_become_figures(
     ]
     mine = [about["unit"].startswith(MODELS[0]) for about in abouts]
     assert score["mean"] == pytest.approx(table[mine].mean())
-    medtasks.done("judge", "run", *MODELS, "--jury", "local", "--ratings", out / "ratings.csv", "--dry-run")
+    medtasks.done("judge", *MODELS, "--jury", "local", "--ratings", out / "ratings.csv", "--dry-run")
 
 
 CHOICE, OPEN = "mlb_maexam", "mlb_maethic"
@@ -309,7 +309,7 @@ CHOICE, OPEN = "mlb_maexam", "mlb_maethic"
 
 def test_items_are_asked_about_what_they_have_and_accepted_or_not(medtasks, ingest, tmp_path, monkeypatch):
     monkeypatch.setenv("MEDTASKS_DATA", "sample")
-    medtasks.done("human", "export", CHOICE, OPEN, "--kind", "review", "-n", 3, "-o", "forms")
+    medtasks.done("study", "forms", CHOICE, OPEN, "--kind", "review", "-n", 3, "-o", "forms")
     asked = defaultdict(list)
     for about in about_of(tmp_path / "forms", "expert_1"):
         asked[about["task"], about["unit"]].append(about["criterion"])
@@ -341,7 +341,7 @@ def test_items_are_asked_about_what_they_have_and_accepted_or_not(medtasks, inge
 
 def test_answers_to_the_survey_that_give_the_papers_figures_give_them(medtasks, ingest, tmp_path):
     """96.7 % of all assignments, 4.21 with s.d. 0.675 of 29 clinicians, and comments by lines."""
-    medtasks("human", "export", "medhelm", "--kind", "survey", "--experts", 29, "-o", "forms")
+    medtasks("study", "forms", "medhelm", "--kind", "survey", "--experts", 29, "-o", "forms")
     key = key_of(tmp_path / "forms")
     intended, axis = key["intended"], registry().suites["medhelm"].axes["subcategory"]
     page = data_of(tmp_path / "forms" / "expert_1.html")["pages"]
@@ -363,7 +363,7 @@ def test_answers_to_the_survey_that_give_the_papers_figures_give_them(medtasks, 
         write(tmp_path / "forms", expert, lambda about, _, place=place: choose(place, about))
         for expert, place in number.items()
     ]
-    medtasks.done("human", "ingest", *files, "--key", "forms/key.json", "-o", "out")
+    medtasks.done("study", "votes", *files, "--key", "forms/key.json", "-o", "out")
     results = read_json(tmp_path / "out" / "results.json")
     [rate] = [row["as_intended"] for row in results["rates"] if row["by"] == "mean"]
     assert rate == pytest.approx(1 - wrong / (29 * len(intended)))

@@ -30,7 +30,7 @@ def test_a_plain_installation_works_survives_an_upgrade_of_lm_eval_and_leaves_no
     environment = Environment(tmp_path)
     environment.pip("install", "--quiet", "--no-deps", checkout)
     assert "bridge_zh" in environment.lm_eval_names()
-    assert str(environment.site) in environment.medtasks("dev", "path")
+    assert str(environment.site) in environment.medtasks("dev", "build")
     assert "1.0000" in environment.medtasks(
         "run", "--model", "oracle", "--data", "sample", "--tasks", "bridge_mie", "--config", "oracle"
     )
@@ -44,8 +44,8 @@ def test_an_editable_installation_works_and_finds_what_was_added(tmp_path, check
     environment = Environment(tmp_path)
     environment.pip("install", "--quiet", "--no-deps", "-e", checkout)
     assert "bridge_zh" in environment.lm_eval_names()
-    assert environment.medtasks("dev", "path").strip() == str(checkout / "build" / "tasks")
-    assert environment.medtasks("dev", "path", "bridge_mie_cot").strip() == str(
+    assert environment.medtasks("dev", "build").strip() == str(checkout / "build" / "tasks")
+    assert environment.medtasks("dev", "build", "bridge_mie_cot").strip() == str(
         checkout / "tasks/bridge/mie/task.yaml"
     )
     copied = checkout / "tasks" / "bridge" / "added"
@@ -53,7 +53,7 @@ def test_an_editable_installation_works_and_finds_what_was_added(tmp_path, check
     text = (copied / "task.yaml").read_text().replace("bridge_mie", "bridge_added").replace("/mie", "/added")
     (copied / "task.yaml").write_text(text)
     try:
-        assert "bridge_added" in environment.lm_eval_names(environment.medtasks("dev", "path").strip())
+        assert "bridge_added" in environment.lm_eval_names(environment.medtasks("dev", "build").strip())
     finally:
         shutil.rmtree(copied)
     environment.pip("uninstall", "--yes", "--quiet", "medtasks")

@@ -48,7 +48,7 @@ def judged(tasks, data_dir, run, jury, medtasks, server, tmp_path):
         server.script = lambda asked, seen: Reply(verdict(asked.axes, jury_grades[number(asked)]))
         folder = run("qa", answers=ANSWERS)
         path = ratings_file(tmp_path / "r.csv", [*rated(ann, "ann"), *rated(ben, "ben")])
-        done = medtasks.done("judge", "run", "--jury", jury("one", "two"), "--ratings", path)
+        done = medtasks.done("judge", "--jury", jury("one", "two"), "--ratings", path)
         return folder, done
 
     return call
@@ -138,7 +138,7 @@ def test_judges_by_axis_have_mean_and_sd(run, jury, medtasks, server):
 
     server.script = script
     folder = run("qa")
-    done = medtasks("judge", "run", "--jury", jury("one", "two"))
+    done = medtasks("judge", "--jury", jury("one", "two"))
     for judge, given in grades.items():
         for axis in AXES:
             expected = np.minimum(5, np.array(given) + (axis == "clarity"))
@@ -149,14 +149,14 @@ def test_judges_by_axis_have_mean_and_sd(run, jury, medtasks, server):
 
 
 def test_ratings_of_an_answer_that_is_another_one_now_are_refused(run, medtasks, jury, tmp_path):
-    """Those that name the answer, as `medtasks human ingest` writes them."""
+    """Those that name the answer, as `medtasks study votes` writes them."""
     folder, columns = run("qa", answers=ANSWERS), ("task", "document", "rater", "axis", "score", "response")
     [task] = judged_tasks(folder, registry(), [TASK])
     hashes = {case.document: response_hash(case) for case in task.cases}
     rows = [(*row, hashes[row[1]]) for row in rated(ANN[:6], "ann")]
     path = ratings_file(tmp_path / "given.csv", rows, columns)
     asked = ("--jury", jury("one", "two"), "--ratings", path, "--dry-run")
-    medtasks.done("judge", "run", folder, *asked)
+    medtasks.done("judge", folder, *asked)
     other = run("qa", folder="other", answers={**ANSWERS, "d1": "Another answer."})
-    done = medtasks("judge", "run", other, *asked)
+    done = medtasks("judge", other, *asked)
     assert done.code == 2 and "the answer to d1 is another one than was rated" in done.err

@@ -41,7 +41,7 @@ def by_model(**scripts):
 def test_the_score_is_the_normalised_mean_of_judges_and_axes(run, jury, medtasks, metrics, server):
     server.script = by_model(one=scores(5, 4, 3), two=scores(4, 4, 4), three=scores(1, 2, 5))
     folder = run("qa")
-    outcome = medtasks("judge", "run", "--jury", jury("one", "two", "three"))
+    outcome = medtasks("judge", "--jury", jury("one", "two", "three"))
     found = metrics(folder)
     mean = (5 + 4 + 3 + 4 + 4 + 4 + 1 + 2 + 5) / 9
     assert outcome.code == 0
@@ -61,7 +61,7 @@ def test_the_score_is_the_normalised_mean_of_judges_and_axes(run, jury, medtasks
 
 def test_judges_see_question_answer_and_reference_and_nothing_of_the_reasoning(run, jury, medtasks, server):
     run("qa", answers={"d0": "<think>I guess</think>Take a rest."})
-    medtasks("judge", "run", "--jury", jury("one"))
+    medtasks("judge", "--jury", jury("one"))
     first = next(asked for asked in server.asked if number(asked) == 0)
     assert first.texts == {
         "question": "Question number 0?", "response": "Take a rest.", "gold": "Reference reply 0."
@@ -75,20 +75,20 @@ def test_judges_see_no_reasoning_in_whatever_marks_it_stands(run, jury, medtasks
     marks = [trace for trace in traces() if not trace.at_begin][-6:]
     said = {f"d{i}": f"{item.open}I guess{item.close}Take a rest." for i, item in enumerate(marks)}
     run("qa", answers=said)
-    assert medtasks("judge", "run", "--jury", jury("one")).code == 0
+    assert medtasks("judge", "--jury", jury("one")).code == 0
     assert {asked.texts["response"] for asked in server.asked} == {"Take a rest."}
 
 
 def test_a_task_without_reference_has_its_own_axes_and_shows_none(run, jury, medtasks, metrics, server):
     folder = run("note", answers={f"d{i}": f"PLAN: rest for {i} days" for i in range(6)})
-    assert medtasks("judge", "run", "--jury", jury("one")).code == 0
+    assert medtasks("judge", "--jury", jury("one")).code == 0
     assert {frozenset(asked.texts) for asked in server.asked} == {frozenset({"question", "response"})}
     assert metrics(folder, "medhelm_note")["jury_structure"] == 4
 
 
 def test_an_empty_answer_gets_the_lowest_score_and_no_judge_is_asked(run, jury, medtasks, metrics, server):
     folder = run("qa", answers={"d1": "  ", "d2": "<think>never ended"})
-    outcome = medtasks("judge", "run", "--jury", jury("one", "two"))
+    outcome = medtasks("judge", "--jury", jury("one", "two"))
     found = metrics(folder)
     assert len(server.asked) == 2 * 4
     assert found["empty_answers"] == 2 and found["judged"] == 1
@@ -105,7 +105,7 @@ def test_runs_of_a_benchmark_count_equally(run, jury, medtasks, metrics, server,
     path.write_text(text)
     server.script = lambda asked, seen: Reply(verdict(asked.axes, 5 if number(asked) == 5 else 1))
     folder = run("qa")
-    medtasks("judge", "run", "--jury", jury("one"))
+    medtasks("judge", "--jury", jury("one"))
     assert metrics(folder)["score"] == pytest.approx((0 + 1) / 2)
 
 
@@ -143,7 +143,7 @@ def test_an_answer_that_gets_itself_repeated_is_not_rewarded(run, jury, medtasks
         asked.texts["response"] if number(asked) == 0 else verdict(asked.axes, 2)
     )
     folder = run("qa", answers=PLANTED)
-    outcome = medtasks("judge", "run", "--jury", jury("one"))
+    outcome = medtasks("judge", "--jury", jury("one"))
     assert outcome.code == 1 and metrics(folder)["jury_one"] == 2 and metrics(folder)["judged"] == 5 / 6
     assert "no object with the request's code" in outcome.out
 
@@ -169,7 +169,7 @@ def test_faults_on_the_way_cost_no_judgement(run, jury, medtasks, metrics, serve
     make_rows(data_dir, "qa", rows(16))
     server.script = flaky
     folder = run("qa")
-    medtasks.done("judge", "run", "--jury", jury("one", "two", "three"))
+    medtasks.done("judge", "--jury", jury("one", "two", "three"))
     assert metrics(folder)["jury_1_to_5"] == 3 and metrics(folder)["judged"] == 1
     keys = [item["key"] for item in judgements(folder)]
     assert len(keys) == len(set(keys)) == 48
@@ -182,7 +182,7 @@ def test_faults_on_the_way_cost_no_judgement(run, jury, medtasks, metrics, serve
 def test_a_slow_reply_is_given_up_and_asked_for_again(run, jury, medtasks, metrics, server):
     server.script = lambda asked, seen: Reply(verdict(asked.axes, 4), delay=0 if seen else 5)
     folder = run("qa")
-    assert medtasks("judge", "run", "--jury", jury("one", timeout=0.3)).code == 0
+    assert medtasks("judge", "--jury", jury("one", timeout=0.3)).code == 0
     assert metrics(folder)["judged"] == 1
 
 
@@ -191,7 +191,7 @@ def test_an_unreadable_judge_leaves_a_gap_that_is_shown_and_asked_again(run, jur
         Reply("I would say four.") if asked.model == "two" and number(asked) < 2 else fair(asked, seen)
     )
     folder = run("qa")
-    outcome = medtasks("judge", "run", "--jury", jury("one", "two"))
+    outcome = medtasks("judge", "--jury", jury("one", "two"))
     found = metrics(folder)
     assert outcome.code == 1
     assert "missing: medhelm_qa, two: 2 (no JSON object in the reply)" in outcome.out
@@ -201,7 +201,7 @@ def test_an_unreadable_judge_leaves_a_gap_that_is_shown_and_asked_again(run, jur
     assert Counter(item["document"] for item in failures) == {"d0": 3, "d1": 3}
     server.asked.clear()
     server.script = fair
-    assert medtasks("judge", "run", "--jury", jury("one", "two")).code == 0
+    assert medtasks("judge", "--jury", jury("one", "two")).code == 0
     assert sorted((asked.model, number(asked)) for asked in server.asked) == [("two", 0), ("two", 1)]
     assert metrics(folder)["judged"] == 1
 
@@ -209,7 +209,7 @@ def test_an_unreadable_judge_leaves_a_gap_that_is_shown_and_asked_again(run, jur
 def test_a_document_that_nobody_judged_has_no_score(run, jury, medtasks, metrics, server):
     server.script = lambda asked, seen: Reply("no") if number(asked) == 0 else scores(5, 5, 5)(asked, seen)
     folder = run("qa")
-    medtasks("judge", "run", "--jury", jury("one"))
+    medtasks("judge", "--jury", jury("one"))
     assert metrics(folder)["score"] == 1 and metrics(folder)["scored"] == pytest.approx(5 / 6)
     server.script = lambda asked, seen: Reply("no")
     folder = run("qa", folder="silent")
@@ -221,7 +221,7 @@ def test_a_document_that_nobody_judged_has_no_score(run, jury, medtasks, metrics
 def test_a_reply_that_was_cut_says_so(run, jury, medtasks, server):
     server.script = lambda asked, seen: Reply('{"accuracy": {"score": 4', finish="length")
     run("qa")
-    said = medtasks("judge", "run", "--jury", jury("one")).out
+    said = medtasks("judge", "--jury", jury("one")).out
     assert "6 (reply cut at max_tokens); raise its max_tokens in the jury file" in said
 
 
@@ -229,7 +229,7 @@ def test_a_reply_that_was_cut_says_so(run, jury, medtasks, server):
 def test_a_cut_reply_is_asked_for_again_where_chance_decides(temperature, tries, run, jury, medtasks, server):
     server.script = lambda asked, seen: Reply('{"accuracy": {"score": 4', finish="length")
     run("qa")
-    medtasks("judge", "run", "--jury", jury("one", temperature=temperature))
+    medtasks("judge", "--jury", jury("one", temperature=temperature))
     assert len(server.asked) == 6 * tries
 
 
@@ -241,7 +241,7 @@ def test_a_server_without_schemas_is_asked_without_from_then_on(run, jury, medta
 
     server.script = script
     folder = run("qa")
-    assert medtasks("judge", "run", "--jury", jury("one", max_concurrent=1)).code == 0
+    assert medtasks("judge", "--jury", jury("one", max_concurrent=1)).code == 0
     assert ["response_format" in asked.body for asked in server.asked] == [True] + 6 * [False]
     assert metrics(folder)["judged"] == 1
 
@@ -249,7 +249,7 @@ def test_a_server_without_schemas_is_asked_without_from_then_on(run, jury, medta
 def test_one_request_that_is_refused_does_not_stop_the_others(run, jury, medtasks, metrics, server):
     server.script = lambda asked, seen: Reply(status=400) if number(asked) == 3 else fair(asked, seen)
     folder = run("qa")
-    outcome = medtasks("judge", "run", "--jury", jury("one"))
+    outcome = medtasks("judge", "--jury", jury("one"))
     assert "1 (HTTP 400: status 400 as scripted)" in outcome.out and metrics(folder)["judged"] == 5 / 6
 
 
@@ -266,7 +266,7 @@ def test_one_request_that_is_refused_does_not_stop_the_others(run, jury, medtask
 def test_a_judge_that_cannot_go_on_stops_at_once_alone(run, jury, medtasks, metrics, server, reply, reason):
     server.script = lambda asked, seen: reply if asked.model == "two" else fair(asked, seen)
     folder = run("qa")
-    outcome = medtasks("judge", "run", "--jury", jury("one", "two", max_concurrent=1))
+    outcome = medtasks("judge", "--jury", jury("one", "two", max_concurrent=1))
     assert outcome.code == 1 and reason in outcome.err
     assert sum(asked.model == "two" for asked in server.asked) == 1
     assert metrics(folder)["judgements_missing"] == 6 and metrics(folder)["score"] == 0.75
@@ -277,7 +277,7 @@ def test_a_server_that_goes_down_is_given_up_after_a_few_requests(run, jury, med
     monkeypatch.setattr(engine, "MAX_TRIES", 2)
     server.script = lambda asked, seen: Reply(status=503) if number(asked) else fair(asked, seen)
     run("qa")
-    outcome = medtasks("judge", "run", "--jury", jury("one", max_concurrent=1))
+    outcome = medtasks("judge", "--jury", jury("one", max_concurrent=1))
     assert "3 requests in a row failed (HTTP 503" in outcome.err
     # a refused request leaves its place to the next: two of the five may have been asked once as well
     assert 1 + 3 * 2 <= len(server.asked) <= 1 + 3 * 2 + 2
@@ -287,7 +287,7 @@ def test_a_server_that_fails_now_and_then_is_not_given_up(run, jury, medtasks, m
     monkeypatch.setattr(engine, "MAX_TRIES", 2)
     server.script = lambda asked, seen: Reply(status=503) if number(asked) % 2 else fair(asked, seen)
     folder = run("qa")
-    outcome = medtasks("judge", "run", "--jury", jury("one", max_concurrent=1))
+    outcome = medtasks("judge", "--jury", jury("one", max_concurrent=1))
     assert "given up" not in outcome.err and "3 (HTTP 503" in outcome.out
     assert (metrics(folder)["judged"], metrics(folder)["judgements_missing"]) == (0.5, 3)
     assert {number(asked) for asked in server.asked} == set(range(6))
@@ -298,7 +298,7 @@ def test_a_reply_without_a_verdict_ends_the_tries_in_a_row(run, jury, medtasks, 
     replies = (Reply(status=503), Reply("I cannot say."), Reply(status=503))
     server.script = lambda asked, seen: replies[seen] if seen < len(replies) else fair(asked, seen)
     folder = run("qa")
-    assert medtasks("judge", "run", "--jury", jury("one", max_concurrent=1)).code == 0
+    assert medtasks("judge", "--jury", jury("one", max_concurrent=1)).code == 0
     assert metrics(folder)["judged"] == 1 and len(server.asked) == 6 * 4
 
 
@@ -313,19 +313,19 @@ def test_no_more_requests_are_under_way_than_allowed(run, jury, medtasks, server
     make_rows(data_dir, "qa", rows(30))
     server.script = lambda asked, seen: Reply(verdict(asked.axes, 4), delay=0.01)
     run("qa")
-    medtasks("judge", "run", "--jury", jury("one", "two", max_concurrent=3))
+    medtasks("judge", "--jury", jury("one", "two", max_concurrent=3))
     assert server.most_under_way == {"one": 3, "two": 3}
 
 
 def test_what_was_judged_is_not_asked_again(run, jury, medtasks, server):
     folder = run("qa")
-    medtasks("judge", "run", "--jury", jury("one", "two"))
+    medtasks("judge", "--jury", jury("one", "two"))
     before, asked = judgements(folder), len(server.asked)
-    assert medtasks("judge", "run", "--jury", jury("one", "two", "three")).code == 0
+    assert medtasks("judge", "--jury", jury("one", "two", "three")).code == 0
     assert len(server.asked) == asked + 6 and judgements(folder)[:12] == before
-    medtasks("judge", "run", "--jury", jury("one", "two", max_tokens=100, max_concurrent=1))
+    medtasks("judge", "--jury", jury("one", "two", max_tokens=100, max_concurrent=1))
     assert len(server.asked) == asked + 6
-    medtasks("judge", "run", "--jury", jury("one", "two", temperature=0.5))
+    medtasks("judge", "--jury", jury("one", "two", temperature=0.5))
     assert len(server.asked) == asked + 18
 
 
@@ -346,10 +346,10 @@ def test_one_reply_serves_all_runs_that_have_the_same_answer(run, jury, medtasks
 def test_with_everything_judged_no_server_is_needed(run, jury, medtasks, metrics, server):
     folder = run("qa")
     path = jury("one")
-    medtasks("judge", "run", "--jury", path)
+    medtasks("judge", "--jury", path)
     text = path.read_text().replace(server.url, "http://127.0.0.1:9/v1")
     path.write_text(text)
-    assert medtasks("judge", "run", "--jury", path).code == 0 and metrics(folder)["judged"] == 1
+    assert medtasks("judge", "--jury", path).code == 0 and metrics(folder)["judged"] == 1
 
 
 @pytest.mark.parametrize(
@@ -376,7 +376,7 @@ def test_who_is_stopped_pays_nothing_twice(
         assert child.returncode == 130 and "the same command continues" in err
         assert sum(server.paid.values()) == len(kept)  # replies under way were waited for
     assert 60 <= len(kept) < 240
-    assert medtasks("judge", "run", "--jury", path).code == 0
+    assert medtasks("judge", "--jury", path).code == 0
     keys = [item["key"] for item in judgements(folder)]
     assert len(keys) == len(set(keys)) == 240 and judgements(folder)[: len(kept)] == kept
     paid_twice = sum(n - 1 for n in server.paid.values())
@@ -386,40 +386,40 @@ def test_who_is_stopped_pays_nothing_twice(
 
 def test_a_line_that_a_crash_cut_short_is_asked_for_again(run, jury, medtasks, server):
     folder = run("qa")
-    medtasks("judge", "run", "--jury", jury("one"))
+    medtasks("judge", "--jury", jury("one"))
     path = folder / "judgements" / "answers.jsonl"
     whole = path.read_bytes()
     path.write_bytes(whole[:-20])
     server.asked.clear()
-    assert medtasks("judge", "run", "--jury", jury("one")).code == 0
+    assert medtasks("judge", "--jury", jury("one")).code == 0
     assert len(server.asked) == 1 and len(judgements(folder)) == 6
 
 
 def test_a_dry_run_prints_requests_tokens_and_cost_and_asks_nobody(run, jury, medtasks, server):
     folder = run("qa")
     path = jury("one", "two", price={"input": 10, "output": 100}, max_tokens=1000)
-    outcome = medtasks("judge", "run", "--jury", path, "--dry-run")
+    outcome = medtasks("judge", "--jury", path, "--dry-run")
     assert outcome.code == 0 and not server.asked and not server.listed
     assert not (folder / "judgements").exists()
     line = next(line for line in outcome.out.splitlines() if line.split()[:1] == ["one"]).split()
-    medtasks("judge", "run", "--jury", path)
+    medtasks("judge", "--jury", path)
     sizes = [item["usage"]["prompt_bytes"] for item in judgements(folder) if item["judge"] == "one"]
     assert line[1:] == [
         "6", f"~{round(sum(sizes) / 4):,}", "6,000", f"{sum(sizes) / 4 * 10e-6 + 6000 * 100e-6:.2f}"
     ]  # fmt: skip
-    after = medtasks("judge", "run", "--jury", path, "--dry-run").out
+    after = medtasks("judge", "--jury", path, "--dry-run").out
     assert next(line for line in after.splitlines() if line.split()[:1] == ["one"]).split()[1] == "0"
 
 
 def test_an_estimate_uses_what_the_server_has_counted(run, jury, medtasks, server):
     folder = run("qa", "note", answers={f"d{i}": f"PLAN: rest for {i} days" for i in range(6)})
     path = jury("one", price={"input": 1, "output": 1})
-    medtasks("judge", "run", "--jury", path, "--tasks", TASK)
+    medtasks("judge", "--jury", path, "--tasks", TASK)
     counted = [item["usage"] for item in judgements(folder)]
     rate = sum(item["prompt"] for item in counted) / sum(item["prompt_bytes"] for item in counted)
-    out = medtasks("judge", "run", "--jury", path, "--dry-run").out
+    out = medtasks("judge", "--jury", path, "--dry-run").out
     tokens = int(next(line for line in out.splitlines() if " one " in line).split()[2].replace(",", ""))
-    medtasks("judge", "run", "--jury", path)
+    medtasks("judge", "--jury", path)
     sizes = sum(item["usage"]["prompt_bytes"] for item in judgements(folder, "medhelm_note"))
     assert tokens == round(sizes * rate) and "~" not in out
 
@@ -437,16 +437,16 @@ def test_max_cost_is_kept_and_a_higher_one_continues(run, jury, medtasks, metric
     folder = run("qa")
     path = jury("one", "two", price={"input": 10, "output": 100}, max_tokens=100)
     limit = 0.25
-    outcome = medtasks("judge", "run", "--jury", path, "--max-cost", limit)
+    outcome = medtasks("judge", "--jury", path, "--max-cost", limit)
     assert outcome.code == 1 and "--max-cost is reached" in outcome.err
     kept, spent = judgements(folder), cost(folder)
     # a request is taken for its bytes, those of the schema, and the marks of two turns
     highest = 0.01 + 10e-6 * (2000 + max(item["usage"]["prompt_bytes"] for item in kept))
     assert limit - highest < spent <= limit and "(not asked yet)" in outcome.out
     asked = len(server.asked)
-    assert medtasks("judge", "run", "--jury", path, "--max-cost", limit).code == 1  # all calls together
+    assert medtasks("judge", "--jury", path, "--max-cost", limit).code == 1  # all calls together
     assert len(server.asked) == asked
-    assert medtasks("judge", "run", "--jury", path, "--max-cost", 10).code == 0
+    assert medtasks("judge", "--jury", path, "--max-cost", 10).code == 0
     assert judgements(folder)[: len(kept)] == kept and metrics(folder)["judged"] == 1
 
 
@@ -478,7 +478,7 @@ def test_a_bad_jury_is_said_before_money_is_spent(run, jury, medtasks, server, m
     monkeypatch.setenv("MEDTASKS_KEYS", "NO_SUCH_KEY_HERE@127.0.0.1")
     server.models = ["one", "two"]
     run("qa")
-    outcome = medtasks("judge", "run", "--jury", replaced(jury("one", "two"), **changes))
+    outcome = medtasks("judge", "--jury", replaced(jury("one", "two"), **changes))
     assert outcome.code == 2 and message in outcome.err and "→" in outcome.err
     assert outcome.err.count("medtasks: ") == 1 and "Traceback" not in outcome.text
     assert not server.paid and not server.asked
@@ -487,16 +487,16 @@ def test_a_bad_jury_is_said_before_money_is_spent(run, jury, medtasks, server, m
 def test_a_model_that_the_server_does_not_have_is_told_those_that_it_has(run, jury, medtasks, server):
     server.models = ["llama", "qwen"]
     run("qa")
-    assert "it has: llama, qwen" in medtasks("judge", "run", "--jury", jury("one")).err
+    assert "it has: llama, qwen" in medtasks("judge", "--jury", jury("one")).err
 
 
 def test_a_key_that_is_refused_is_named_but_not_shown(run, jury, medtasks, server, monkeypatch):
     monkeypatch.setenv("JUDGE_KEY", "sk-secret")
     run("qa")
     path = jury("one", api_key_env="JUDGE_KEY")
-    assert medtasks("judge", "run", "--jury", path).code == 2 and not server.asked  # bound to no host
+    assert medtasks("judge", "--jury", path).code == 2 and not server.asked  # bound to no host
     monkeypatch.setenv("MEDTASKS_KEYS", "JUDGE_KEY@127.0.0.1")
-    assert medtasks("judge", "run", "--jury", path).code == 0
+    assert medtasks("judge", "--jury", path).code == 0
     assert {asked.headers["authorization"] for asked in server.asked} == {"Bearer sk-secret"}
     folder = run("qa", folder="again")
     server.models = ["one"]  # a list that anyone may read says nothing about the key
@@ -528,28 +528,28 @@ def test_max_cost_needs_prices(run, medtasks, tmp_path):
     run("qa")
     judge = {"name": "far", "model": "m", "base_url": "https://example.org/v1"}
     (tmp_path / "far.yaml").write_text(yaml.safe_dump({"judges": [judge]}))
-    outcome = medtasks("judge", "run", "--jury", "far.yaml", "--max-cost", "5")
+    outcome = medtasks("judge", "--jury", "far.yaml", "--max-cost", "5")
     assert outcome.code == 2 and "without the price of far" in outcome.err
 
 
 def test_the_bundled_juries_are_valid_and_the_papers_judges_are_there(run, medtasks, monkeypatch):
     run("qa")
-    out = medtasks("judge", "run", "--jury", "medhelm", "--dry-run").out
+    out = medtasks("judge", "--jury", "medhelm", "--dry-run").out
     for name in ("gpt-4o", "llama-3.3-70b", "claude-3.7-sonnet"):
         assert name in out
-    assert medtasks("judge", "run", "--jury", "local", "--dry-run").code == 0
+    assert medtasks("judge", "--jury", "local", "--dry-run").code == 0
 
 
 def test_gated_text_does_not_leave_the_machine_unasked(run, jury, medtasks, tmp_path):
     run("gated")
     judge = {"name": "far", "model": "m", "base_url": "http://far.invalid/v1"}
     (tmp_path / "far.yaml").write_text(yaml.safe_dump({"judges": [judge]}))
-    outcome = medtasks("judge", "run", "--jury", "far.yaml")
+    outcome = medtasks("judge", "--jury", "far.yaml")
     assert outcome.code == 2 and "--allow-host far.invalid" in outcome.err
     assert "medhelm_gated" in outcome.err
-    allowed = medtasks("judge", "run", "--jury", "far.yaml", "--allow-host", "far.invalid")
+    allowed = medtasks("judge", "--jury", "far.yaml", "--allow-host", "far.invalid")
     assert "no server answers at http://far.invalid/v1" in allowed.err  # it went on, to the pre-flight check
-    assert medtasks("judge", "run", "--jury", jury("one")).code == 0  # this machine is fine
+    assert medtasks("judge", "--jury", jury("one")).code == 0  # this machine is fine
 
 
 def test_a_server_that_quotes_gated_text_is_not_quoted(run, jury, medtasks, server, monkeypatch):
@@ -557,11 +557,11 @@ def test_a_server_that_quotes_gated_text_is_not_quoted(run, jury, medtasks, serv
     error = {"message": "bad input: Mrs Secret", "type": "invalid_request_error"}
     server.script = lambda asked, seen: Reply(status=400, body=json.dumps({"error": error}))
     folder = run("qa", "gated")
-    outcome = medtasks("judge", "run", "--jury", jury("one"), "--tasks", "medhelm_gated")
+    outcome = medtasks("judge", "--jury", jury("one"), "--tasks", "medhelm_gated")
     failures = judgements(folder, "medhelm_gated", "fault")
     assert outcome.code == 1 and "6 (HTTP 400, invalid_request_error)" in outcome.out
     assert "Secret" not in outcome.text and "Secret" not in json.dumps(failures)
-    outcome = medtasks("judge", "run", "--jury", jury("one"), "--tasks", TASK)
+    outcome = medtasks("judge", "--jury", jury("one"), "--tasks", TASK)
     assert "6 (HTTP 400: bad input: Mrs Secret)" in outcome.out
 
 
@@ -571,7 +571,7 @@ def test_a_reply_that_holds_no_completion_is_asked_for_again(run, jury, medtasks
     broken = [Reply(body='{"error": {"message": "upstream"}}'), Reply(body=empty)]
     server.script = lambda asked, seen: broken[seen] if seen < 2 else fair(asked, seen)
     folder = run("qa")
-    assert medtasks("judge", "run", "--jury", jury("one")).code == 0
+    assert medtasks("judge", "--jury", jury("one")).code == 0
     assert metrics(folder)["judged"] == 1 and not judgements(folder, kind="fault")
     message = {"content": None, "refusal": "I cannot judge this."}
     refusal = json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]})
@@ -592,7 +592,7 @@ def test_synthetic_rows_are_nobodys_text_and_say_so(run, jury, medtasks, tasks, 
 def test_rescoring_keeps_judgements_of_answers_that_did_not_change(run, jury, medtasks, metrics, server):
     server.script = lambda asked, seen: Reply(verdict(asked.axes, 1 + number(asked) % 5))
     folder = run("qa")
-    medtasks("judge", "run", "--jury", jury("one", "two"))
+    medtasks("judge", "--jury", jury("one", "two"))
     before = metrics(folder)
     rewrite_answers(folder, TASK, {"d4": "Another answer."})
     medtasks("rescore", "run")
@@ -601,26 +601,26 @@ def test_rescoring_keeps_judgements_of_answers_that_did_not_change(run, jury, me
     assert before["jury_1_to_5"] == pytest.approx((1 + 2 + 3 + 4 + 5 + 1) / 6)
     assert found["jury_1_to_5"] == pytest.approx((1 + 2 + 3 + 4 + 1) / 5)
     server.asked.clear()
-    assert medtasks("judge", "run", "--jury", jury("one", "two")).code == 0
+    assert medtasks("judge", "--jury", jury("one", "two")).code == 0
     assert len(server.asked) == 2 and metrics(folder)["judged"] == 1
 
 
 def test_another_rubric_asks_again(run, jury, medtasks, metrics, server, tasks):
     folder = run("qa")
-    medtasks("judge", "run", "--jury", jury("one"))
+    medtasks("judge", "--jury", jury("one"))
     path = tasks / "medhelm" / "qa" / "task.yaml"
     path.write_text(path.read_text().replace("a medical expert who", "a nurse who"))
     from medtasks_ext.registry.groups import _registry
 
     _registry.cache_clear()
-    medtasks("judge", "run", "--jury", jury("one"))
+    medtasks("judge", "--jury", jury("one"))
     assert len(server.asked) == 12 and metrics(folder)["judged"] == 1
 
 
 def test_the_figures_of_another_jury_do_not_stay_behind(run, jury, medtasks, metrics):
     folder = run("qa")
-    medtasks("judge", "run", "--jury", jury("one", "two"))
-    medtasks("judge", "run", "--jury", jury("two"))
+    medtasks("judge", "--jury", jury("one", "two"))
+    medtasks("judge", "--jury", jury("two"))
     assert "jury_one" not in metrics(folder) and metrics(folder)["jury_two"] == 4
 
 
@@ -640,7 +640,7 @@ def graded(asked, seen):
 def test_agreement_between_judges_is_written_for_every_pair(run, jury, medtasks, server):
     server.script = graded
     folder = run("qa")
-    outcome = medtasks("judge", "run", "--jury", jury("one", "two", "three"))
+    outcome = medtasks("judge", "--jury", jury("one", "two", "three"))
     mirrored = figures(folder, between="one + three", item="mean of axes", measure="Spearman")[0]
     assert mirrored["value"] == pytest.approx(-1) and mirrored["n"] == 6
     kappa = figures(folder, between="one + three", item="all axes", measure="quadratic kappa")[0]
@@ -684,7 +684,7 @@ def rated(grades, rater):
 def test_wrong_ratings_are_named_before_anyone_is_asked(run, jury, medtasks, server, tmp_path, rows, message):
     run("qa")
     path = ratings_file(tmp_path / "r.csv", rows)
-    outcome = medtasks("judge", "run", "--jury", jury("one"), "--ratings", path)
+    outcome = medtasks("judge", "--jury", jury("one"), "--ratings", path)
     assert outcome.code == 2 and message in outcome.err and not server.asked
     assert outcome.err.count("medtasks: ") == 1
 
@@ -722,7 +722,7 @@ def test_the_rubrics_are_the_papers():
 def test_judges_are_asked_about_documents_that_a_larger_limit_adds(tasks, jury, medtasks, metrics, server):
     server.script = scores(4, 4, 4)
     run = ("run", "--model", "oracle", "--tasks", TASK, "--output_path", "run")
-    judge = ("judge", "run", "--jury", jury("one"))
+    judge = ("judge", "--jury", jury("one"))
     assert medtasks(*run, "--limit", 2).code == 0 and medtasks(*judge).code == 0
     assert sorted(map(number, server.asked)) == [0, 1]
     assert medtasks(*run).code == 0

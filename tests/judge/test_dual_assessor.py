@@ -143,7 +143,7 @@ def queue(folder, task=TASK):
 def test_assessors_that_agree_give_their_mean(answered, panel, medtasks, server):
     server.script = decides(one={"p1", "p3"}, two={"p1", "p2", "p3"})  # 3/4 and 4/4
     folder = answered([row(i) for i in range(3)])
-    outcome = medtasks("judge", "run", "--jury", panel())
+    outcome = medtasks("judge", "--jury", panel())
     found = stored(folder)["metrics"]
     assert outcome.code == 0, outcome.text
     assert found["score"] == 7 / 8 and found["jury_one"] == 0.75 and found["jury_two"] == 1
@@ -165,7 +165,7 @@ def test_assessors_that_agree_give_their_mean(answered, panel, medtasks, server)
 def test_a_difference_of_a_quarter_is_no_dispute(answered, panel, medtasks, server, weights, one, two):
     server.script = decides(one=one, two=two, third={"p1", "p2", "p3"})
     folder = answered([row(0, *weights)])
-    assert medtasks("judge", "run", "--jury", panel(adjudicator="third")).code == 0
+    assert medtasks("judge", "--jury", panel(adjudicator="third")).code == 0
     assert snapshot(folder)[0]["disputed"] is False
     assert {asked.model for asked in server.asked} == {"one", "two"}
 
@@ -177,7 +177,7 @@ def test_a_larger_difference_goes_to_the_adjudicator_who_counts_alone(answered, 
         third={"p1"},
     )
     folder = answered([row(i) for i in range(5)])
-    outcome = medtasks("judge", "run", "--jury", panel(adjudicator="third"))
+    outcome = medtasks("judge", "--jury", panel(adjudicator="third"))
     found = stored(folder)["metrics"]
     assert outcome.code == 0
     assert sorted(number(asked) for asked in server.asked if asked.model == "third") == [0, 1]
@@ -192,7 +192,7 @@ def test_a_larger_difference_goes_to_the_adjudicator_who_counts_alone(answered, 
 def test_only_the_first_two_judges_assess(answered, panel, medtasks, server):
     folder = answered([row(0)])
     server.script = decides(one={"p1"}, two={"p1"})
-    assert medtasks("judge", "run", "--jury", panel("one", "two", "further")).code == 0
+    assert medtasks("judge", "--jury", panel("one", "two", "further")).code == 0
     assert Counter(asked.model for asked in server.asked) == {"one": 1, "two": 1}
     assert stored(folder)["metrics"]["judged"] == 1
 
@@ -200,7 +200,7 @@ def test_only_the_first_two_judges_assess(answered, panel, medtasks, server):
 def test_an_empty_answer_scores_nothing_and_says_nothing_of_the_assessors(answered, panel, medtasks, server):
     server.script = decides(one={"p1", "p2", "p3"}, two={"p1", "p2", "p3"})
     folder = answered([row(i) for i in range(4)], answers={"d1": " "})
-    assert medtasks("judge", "run", "--jury", panel()).code == 0
+    assert medtasks("judge", "--jury", panel()).code == 0
     found = stored(folder)["metrics"]
     assert found["score"] == 0.75 and found["empty_answers"] == 1 and len(server.asked) == 6
     assert (found["disputed"], found["assessor_agreement"], found["judged"]) == (0, 1, 1)
@@ -213,7 +213,7 @@ def test_agreement_on_points_is_cohens_kappa(answered, panel, medtasks, server):
     }
     server.script = decides(**{name: items.__getitem__ for name, items in decisions.items()})
     folder = answered([row(i) for i in range(6)])
-    assert medtasks("judge", "run", "--jury", panel()).code == 0
+    assert medtasks("judge", "--jury", panel()).code == 0
     flat = {
         name: [point in met for met in items for point in ("p1", "p2", "p3")]
         for name, items in decisions.items()
@@ -232,7 +232,7 @@ def test_intervals_resample_documents(answered, panel, medtasks, server):
         one={"p1", "p2", "p3"}, two=lambda n: set() if n % 3 == 0 else {"p1", "p2", "p3"}, third=set()
     )
     folder = answered([row(i) for i in range(30)])
-    assert medtasks("judge", "run", "--jury", panel(adjudicator="third")).code == 0
+    assert medtasks("judge", "--jury", panel(adjudicator="third")).code == 0
     intervals = stored(folder)["intervals"]
     draws = np.random.default_rng(1).integers(0, 30, (20_000, 30))
     for name, values in (("score", np.arange(30) % 3 != 0), ("disputed", np.arange(30) % 3 == 0)):
@@ -284,7 +284,7 @@ def test_without_the_second_assessment_there_is_no_score(answered, panel, medtas
         Reply("不清楚") if asked.model == "two" and number(asked) == 0 else full(asked, seen)
     )
     folder = answered([row(i) for i in range(3)])
-    outcome = medtasks("judge", "run", "--jury", panel())
+    outcome = medtasks("judge", "--jury", panel())
     found = stored(folder)["metrics"]
     assert outcome.code == 1 and "missing: mlb_case, two: 1 (no JSON object in the reply)" in outcome.out
     assert [item["score"] for item in snapshot(folder)] == [None, 0.25, 0.25]
@@ -293,7 +293,7 @@ def test_without_the_second_assessment_there_is_no_score(answered, panel, medtas
     assert not queue(folder)
     server.script = full
     server.asked.clear()
-    assert medtasks("judge", "run", "--jury", panel()).code == 0
+    assert medtasks("judge", "--jury", panel()).code == 0
     assert [(asked.model, number(asked)) for asked in server.asked] == [("two", 0)]
     assert stored(folder)["metrics"]["scored"] == 1
 
@@ -307,7 +307,7 @@ def test_a_dispute_whose_adjudicator_fails_stays_pending(answered, panel, medtas
     )
     folder = answered([row(i) for i in range(3)])
     jury = panel(adjudicator="third")
-    outcome = medtasks("judge", "run", "--jury", jury)
+    outcome = medtasks("judge", "--jury", jury)
     found = stored(folder)["metrics"]
     assert outcome.code == 1
     assert "missing: mlb_case, third: 1 (the object does not have exactly" in outcome.out
@@ -316,7 +316,7 @@ def test_a_dispute_whose_adjudicator_fails_stays_pending(answered, panel, medtas
     assert not queue(folder)
     server.script = full
     server.asked.clear()
-    assert medtasks("judge", "run", "--jury", jury).code == 0
+    assert medtasks("judge", "--jury", jury).code == 0
     assert [asked.model for asked in server.asked] == ["third"]
     assert [item["score"] for item in snapshot(folder)] == [1, 0.5, 1]
 
@@ -324,7 +324,7 @@ def test_a_dispute_whose_adjudicator_fails_stays_pending(answered, panel, medtas
 def test_a_missing_adjudicator_is_noticed_before_anything_is_paid_for(answered, panel, medtasks, server):
     answered([row(0)])
     server.models = ["one", "two"]
-    outcome = medtasks("judge", "run", "--jury", panel(adjudicator="third"))
+    outcome = medtasks("judge", "--jury", panel(adjudicator="third"))
     assert outcome.code == 2 and "third: " in outcome.err and not server.asked
 
 
@@ -343,7 +343,7 @@ def test_a_missing_adjudicator_is_noticed_before_anything_is_paid_for(answered, 
 def test_a_verdict_decides_on_exactly_the_points_of_the_row(answered, panel, medtasks, server, reply, reason):
     server.script = lambda asked, seen: Reply(reply)
     folder = answered([row(0)])
-    outcome = medtasks("judge", "run", "--jury", panel())
+    outcome = medtasks("judge", "--jury", panel())
     assert outcome.code == 1 and reason in outcome.out
     assert "score" not in stored(folder)["metrics"] and not queue(folder)
 
@@ -380,20 +380,20 @@ def test_disputed_points_are_put_as_a_judge_was_trained(
     server.script = decides_points({"p1", "p3"}, **ODD)
     own = [{"text": " 说出第1条要点 ", "weight": 5}, *points(1, 1, 2)[1:]]
     folder = answered([row(0), row(1, 5, 1, 2), {**row(3), "points": own}])
-    medtasks("judge", "run", "--jury", panel())
+    medtasks("judge", "--jury", panel())
     cases = [
         {**case, "decisions": dict.fromkeys(("p1", "p2", "p3"), True), "decided_by": "expert"}
         for case in queue(folder)
     ]
     write_jsonl(tmp_path / "cases.jsonl", cases)
-    assert medtasks("judge", "data", "cases.jsonl").code == 0
+    assert medtasks("study", "judge", "cases.jsonl").code == 0
     rows = [
         json.loads(line)
         for side in ("train", "test")
         for line in (tmp_path / "judge_data" / f"{side}.jsonl").read_text().splitlines()
     ]
     server.asked.clear()
-    medtasks.done("judge", "run", "--jury", by_points())
+    medtasks.done("judge", "--jury", by_points())
     assert {asked.model for asked in server.asked} == {"third"} and len(rows) == 6
 
     def in_order(prompts):
@@ -417,7 +417,7 @@ def test_points_that_read_the_same_are_judged_one_by_one(answered, by_points, me
     server.script = decides_points({"p1"}, one={"p1", "p2"}, two=set())
     same = [{"text": "说出第1条要点", "weight": 1}, {"text": "说出第1条要点", "weight": 2}]
     folder = answered([{**row(1), "points": same}])
-    assert medtasks("judge", "run", "--jury", by_points()).code == 0
+    assert medtasks("judge", "--jury", by_points()).code == 0
     assert Counter(asked.model for asked in server.asked)["third"] == 2
     assert snapshot(folder)[0]["score"] == 1
 
@@ -428,7 +428,7 @@ def test_a_missing_point_leaves_a_case_pending_and_is_asked_again(answered, by_p
         Reply("不清楚") if asked.model == "third" and point_shown(asked) == "p2" else full(asked, seen)
     )
     folder = answered([row(0), row(1)])
-    outcome = medtasks("judge", "run", "--jury", by_points())
+    outcome = medtasks("judge", "--jury", by_points())
     found = stored(folder)["metrics"]
     assert outcome.code == 1 and "missing: mlb_case, third: 1 (no JSON object in the reply)" in outcome.out
     assert [item["score"] for item in snapshot(folder)] == [1, None]
@@ -436,7 +436,7 @@ def test_a_missing_point_leaves_a_case_pending_and_is_asked_again(answered, by_p
     assert "jury_third" not in found and not queue(folder)
     server.script = full
     server.asked.clear()
-    assert medtasks("judge", "run", "--jury", by_points()).code == 0
+    assert medtasks("judge", "--jury", by_points()).code == 0
     assert [(asked.model, point_shown(asked)) for asked in server.asked] == [("third", "p2")]
     assert [item["score"] for item in snapshot(folder)] == [1, 0.5]
 
@@ -449,14 +449,14 @@ def test_a_dry_run_counts_a_request_for_each_point(answered, by_points, medtasks
     answered([row(0), row(1), row(2, 1, 1)])
 
     def counted():
-        outcome = medtasks.done("judge", "run", "--jury", by_points(), "--dry-run")
+        outcome = medtasks.done("judge", "--jury", by_points(), "--dry-run")
         rows = [line.split() for line in outcome.out.splitlines()]
         return outcome.out, [int(words[1]) for words in rows if words and words[0] in ("one", "two", "third")]
 
     out, requests = counted()
     assert "of them 8 at most to third, for disputed cases" in out
     assert requests == [3, 3, 8] and not server.asked
-    medtasks("judge", "run", "--jury", by_points())
+    medtasks("judge", "--jury", by_points())
     assert counted()[1] == [0, 0, 1]
 
 
@@ -468,7 +468,7 @@ def test_what_an_adjudicator_may_be_asked_is_checked(answered, panel, medtasks, 
         content["judges"][0]["asks"] = "points_one_by_one"
     path.write_text(yaml.safe_dump(content))
     answered([row(0)])
-    outcome = medtasks("judge", "run", "--jury", path)
+    outcome = medtasks("judge", "--jury", path)
     assert outcome.code == 2 and "asks" in outcome.err
 
 
@@ -508,7 +508,7 @@ def test_assessors_see_points_and_reference_and_no_weights(answered, panel, medt
     folder = answered([{**row(0), "points": own}, {**row(1), "points": own, "reference": ""}])
     rewrite_answers(folder, TASK, {"d1": "建议尽快就诊。"})
     assert medtasks("rescore", "run").code == 0
-    assert medtasks("judge", "run", "--jury", panel()).code == 0
+    assert medtasks("judge", "--jury", panel()).code == 0
     asked = {number(item): item for item in server.asked}
     assert asked[0].texts == {
         "question": "病例0：请给出处理意见。", "response": "参考意见0。", "gold": "参考意见0。",
@@ -525,11 +525,11 @@ def test_assessors_see_points_and_reference_and_no_weights(answered, panel, medt
 def test_other_weights_ask_nobody_again(answered, panel, medtasks, server):
     server.script = decides(one={"p1"}, two={"p1"})
     folder = answered([row(0)])
-    medtasks("judge", "run", "--jury", panel())
+    medtasks("judge", "--jury", panel())
     assert stored(folder)["metrics"]["score"] == 1 / 4
     answered([row(0, 5, 1, 1)])
     server.asked.clear()
-    assert medtasks("judge", "run", "--jury", panel()).code == 0 and not server.asked
+    assert medtasks("judge", "--jury", panel()).code == 0 and not server.asked
     assert stored(folder)["metrics"]["score"] == 5 / 7
 
 
@@ -538,7 +538,7 @@ def disputed(answered, panel, medtasks, server):
     """A run with two disputed cases, d1 and d3, that wait for a physician."""
     server.script = decides(one={"p1", "p2", "p3"}, two=lambda n: {"p1"} if n % 2 else {"p1", "p3"})
     folder = answered([row(i) for i in range(4)])
-    outcome = medtasks("judge", "run", "--jury", panel())
+    outcome = medtasks("judge", "--jury", panel())
     return folder, outcome
 
 
@@ -575,7 +575,7 @@ def test_disputed_cases_wait_in_a_queue_and_have_no_score(disputed):
 def test_the_physicians_word_comes_through_the_form_and_is_final(disputed, medtasks, panel, server, tmp_path):
     folder, _ = disputed
     waiting = folder / "judgements" / f"disputed_{TASK}.jsonl"
-    medtasks.done("human", "export", waiting, "--kind", "points", "-o", "forms")
+    medtasks.done("study", "forms", waiting, "--kind", "points", "-o", "forms")
     cases = [json.loads(line) for line in waiting.read_text(encoding="utf-8").splitlines()]
     first = {case["id"] for case in cases if "病例1" in case["question"]}
     third = {point["id"] for case in cases for point in case["points"] if "第3条" in point["text"]}
@@ -584,9 +584,9 @@ def test_the_physicians_word_comes_through_the_form_and_is_final(disputed, medta
         return "met" if about["task"] in first and about["unit"] in third else "not_met"
 
     form = write(tmp_path / "forms", "expert_1", decision)
-    medtasks.done("human", "ingest", form, "--key", "forms/key.json", "-o", "decided")
+    medtasks.done("study", "votes", form, "--key", "forms/key.json", "-o", "decided")
     server.asked.clear()
-    outcome = medtasks("judge", "run", "--jury", panel(), "--decisions", "decided/decisions.jsonl")
+    outcome = medtasks("judge", "--jury", panel(), "--decisions", "decided/decisions.jsonl")
     found = stored(folder)["metrics"]
     assert outcome.code == 0, outcome.text
     assert "2 new decisions" in outcome.err and not server.asked and not waiting.exists()
@@ -596,7 +596,7 @@ def test_the_physicians_word_comes_through_the_form_and_is_final(disputed, medta
     # it stays, also where the scores are computed anew, and another call needs no file
     assert medtasks("rescore", "run").code == 0
     assert stored(folder)["metrics"] == found
-    assert medtasks("judge", "run", "--jury", panel()).code == 0
+    assert medtasks("judge", "--jury", panel()).code == 0
     assert stored(folder)["metrics"] == found
 
 
@@ -608,7 +608,7 @@ def test_a_part_of_the_decisions_leaves_the_rest_in_the_queue(disputed, medtasks
         return lines
 
     path = write_decisions(tmp_path / "decisions.jsonl", folder, {"p1"}, {"p1"}, change=open_point)
-    outcome = medtasks("judge", "run", "--jury", panel(), "--decisions", path)
+    outcome = medtasks("judge", "--jury", panel(), "--decisions", path)
     assert outcome.code == 1 and "1 new decisions" in outcome.err
     assert "1 cases are not decided on every point" in outcome.err
     assert [item["score"] for item in snapshot(folder)] == [0.875, 0.25, 0.875, None]
@@ -619,10 +619,10 @@ def test_a_decision_may_be_corrected(disputed, medtasks, panel, tmp_path):
     folder, _ = disputed
     first = write_decisions(tmp_path / "a.jsonl", folder, {"p1"}, {"p1"})
     second = write_decisions(tmp_path / "b.jsonl", folder, {"p1"}, {"p1", "p2", "p3"})
-    assert medtasks("judge", "run", "--jury", panel(), "--decisions", first).code == 0
-    again = medtasks("judge", "run", "--jury", panel(), "--decisions", first)
+    assert medtasks("judge", "--jury", panel(), "--decisions", first).code == 0
+    again = medtasks("judge", "--jury", panel(), "--decisions", first)
     assert "0 new decisions, 0 replaced" in again.err
-    outcome = medtasks("judge", "run", "--jury", panel(), "--decisions", second)
+    outcome = medtasks("judge", "--jury", panel(), "--decisions", second)
     assert outcome.code == 0 and "0 new decisions, 1 replaced" in outcome.err
     assert [item["score"] for item in snapshot(folder)] == [0.875, 0.25, 0.875, 1]
 
@@ -632,7 +632,7 @@ def test_a_decision_is_about_one_answer_alone(disputed, medtasks, panel, server,
     path = write_decisions(tmp_path / "decisions.jsonl", folder, {"p1"}, {"p1"})
     rewrite_answers(folder, TASK, {"d1": "另一份意见。"})
     assert medtasks("rescore", "run").code == 0
-    outcome = medtasks("judge", "run", "--jury", panel(), "--decisions", path)
+    outcome = medtasks("judge", "--jury", panel(), "--decisions", path)
     assert outcome.code == 1 and "1 cases are about answers that are others now" in outcome.err
     assert [item["score"] for item in snapshot(folder)] == [0.875, None, 0.875, 0.25]
     assert [case["answer"] for case in queue(folder)] == ["另一份意见。"]
@@ -641,7 +641,7 @@ def test_a_decision_is_about_one_answer_alone(disputed, medtasks, panel, server,
 def test_a_dry_run_checks_decisions_and_keeps_none(disputed, medtasks, panel, tmp_path):
     folder, _ = disputed
     path = write_decisions(tmp_path / "decisions.jsonl", folder, {"p1"}, {"p1"})
-    assert medtasks("judge", "run", "--jury", panel(), "--decisions", path, "--dry-run").code == 0
+    assert medtasks("judge", "--jury", panel(), "--decisions", path, "--dry-run").code == 0
     assert all(item["judge"] != "human" for item in judgements(folder, TASK))
 
 
@@ -677,31 +677,29 @@ def test_impossible_decisions_are_refused_whole(disputed, medtasks, panel, serve
     path = write_decisions(tmp_path / "decisions.jsonl", folder, {"p1"}, {"p1"}, change=change)
     before = judgements(folder, TASK)
     server.asked.clear()
-    outcome = medtasks("judge", "run", "--jury", panel(), "--decisions", path)
+    outcome = medtasks("judge", "--jury", panel(), "--decisions", path)
     assert outcome.code == 2 and message in outcome.err and "nothing of it was stored" in outcome.err
     assert outcome.err.count("medtasks: ") == 1 and str(path) in outcome.err
     assert judgements(folder, TASK) == before and not server.asked and len(queue(folder)) == 2
 
 
 def test_decisions_need_a_jury_whose_adjudicator_is_human(disputed, medtasks, panel, tmp_path):
-    outcome = medtasks(
-        "judge", "run", "--jury", panel(adjudicator="third"), "--decisions", tmp_path / "none.jsonl"
-    )
+    outcome = medtasks("judge", "--jury", panel(adjudicator="third"), "--decisions", tmp_path / "none.jsonl")
     assert outcome.code == 2 and "adjudicator: human" in outcome.err
-    outcome = medtasks("judge", "run", "--jury", panel(), "--decisions", tmp_path / "none.jsonl")
+    outcome = medtasks("judge", "--jury", panel(), "--decisions", tmp_path / "none.jsonl")
     assert outcome.code == 2 and "no such file" in outcome.err
 
 
 def test_a_model_may_take_over_from_the_physician(disputed, medtasks, panel, server):
     folder, _ = disputed
     server.script = decides(third={"p1", "p2"})
-    assert medtasks("judge", "run", "--jury", panel(adjudicator="third")).code == 0
+    assert medtasks("judge", "--jury", panel(adjudicator="third")).code == 0
     assert [item["score"] for item in snapshot(folder)] == [0.875, 0.5, 0.875, 0.5] and not queue(folder)
 
 
 def test_one_judge_is_no_panel(answered, medtasks, panel, server):
     answered([row(0)])
-    outcome = medtasks("judge", "run", "--jury", panel("one"))
+    outcome = medtasks("judge", "--jury", panel("one"))
     assert outcome.code == 2 and "mlb_case: two assessors are needed" in outcome.err and not server.asked
 
 
@@ -717,14 +715,14 @@ def test_an_adjudicator_is_a_judge_or_human(answered, medtasks, panel, server, a
     answered([row(0)])
     path = panel()
     path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), "adjudicator": adjudicator}))
-    outcome = medtasks("judge", "run", "--jury", path)
+    outcome = medtasks("judge", "--jury", path)
     assert outcome.code == 2 and message in outcome.err and not server.asked
 
 
 def test_an_estimate_counts_every_case_for_the_adjudicator(answered, medtasks, panel, server):
     answered([row(i) for i in range(5)])
     price = {"input": 1, "output": 2}
-    outcome = medtasks("judge", "run", "--jury", panel(adjudicator="third", price=price), "--dry-run")
+    outcome = medtasks("judge", "--jury", panel(adjudicator="third", price=price), "--dry-run")
     counts = [line.split()[1] for line in outcome.out.splitlines() if line.split()[:1] and line.split()[0] in
               ("one", "two", "third", "all")]  # fmt: skip
     assert counts == ["5", "5", "5", "15"] and "5 at most to third" in outcome.out and not server.asked
@@ -736,7 +734,7 @@ def test_text_does_not_leave_for_an_adjudicator_elsewhere_unasked(answered, medt
     content = yaml.safe_load(path.read_text())
     content["adjudicator"]["base_url"] = "http://judge.example.org/v1"
     path.write_text(yaml.safe_dump(content))
-    outcome = medtasks("judge", "run", "--jury", path)
+    outcome = medtasks("judge", "--jury", path)
     assert outcome.code == 2 and "judge.example.org" in outcome.err and not server.asked
 
 
@@ -841,7 +839,7 @@ def test_sample_rows_go_all_the_way(medtasks, panel, server, tmp_path):
         "run", "--model", "oracle", "--data", "sample", "--tasks", ",".join(OPEN), "--output_path", "run"
     )
     assert all("score" not in stored(tmp_path / "run", name)["metrics"] for name in OPEN)
-    outcome = medtasks.done("judge", "run", "--jury", panel())
+    outcome = medtasks.done("judge", "--jury", panel())
     assert "SAMPLE DATA" in outcome.out and len(server.asked) == 2 * 6 * 6
     for name in OPEN:
         lost = [

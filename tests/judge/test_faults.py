@@ -14,7 +14,7 @@ def test_judge(run, jury, medtasks, server, tmp_path):
     made, place = run("qa", folder="made"), tmp_path / "run"
     path = jury("one", "two")
     shutil.copytree(made, place)
-    assert medtasks("judge", "run", "--jury", path).code == 0  # so that forked processes find all loaded
+    assert medtasks("judge", "--jury", path).code == 0  # so that forked processes find all loaded
 
     def check(said: str) -> None:
         keys = [item["key"] for item in judgements(place)]

@@ -22,7 +22,7 @@ def script(asked, seen):
 
 @pytest.fixture
 def gold(run, jury, medtasks, server):
-    """Two judged runs, and a call of `medtasks judge gold` on both."""
+    """Two judged runs, and a call of `medtasks study gold` on both."""
     server.script = script
     for name, text in (("r1", "Fair."), ("r2", "Good.")):
         run("qa", folder=name, answers={f"d{i}": text for i in range(6)})
@@ -31,7 +31,7 @@ def gold(run, jury, medtasks, server):
         if judged:
             assert medtasks("judge", "r1", "r2", "--jury", jury("one", "two")).code == 0
         return medtasks(
-            "judge", "gold", "r1", "r2", "--jury", jury(*names, file="gold.yaml"), "-o", "gold", *options
+            "study", "gold", "r1", "r2", "--jury", jury(*names, file="gold.yaml"), "-o", "gold", *options
         )
 
     return call
@@ -94,5 +94,5 @@ def test_a_dry_run_asks_nobody_and_a_run_without_references_is_refused(gold, run
     done = gold("--dry-run", judged=False)
     assert done.code == 0 and not [item for item in server.asked if "reasonable" in item.system]
     run("note", folder="noted")
-    done = medtasks("judge", "gold", "noted", "--jury", jury("one"), "-o", "gold")
+    done = medtasks("study", "gold", "noted", "--jury", jury("one"), "-o", "gold")
     assert done.code == 2 and "beside a reference" in done.err

@@ -29,13 +29,13 @@ REPLIES = {
 def test_one_reply_fails_its_own_request_alone(run, jury, medtasks, metrics, server, hostile):
     server.script = lambda asked, seen: Reply(REPLIES[hostile] if number(asked) == 0 else verdict(AXES, 4))
     folder = run("qa")
-    outcome = medtasks("judge", "run", "--jury", jury("one"))
+    outcome = medtasks("judge", "--jury", jury("one"))
     assert outcome.code == 1 and "Traceback" not in outcome.text
     assert metrics(folder)["judged"] == pytest.approx(5 / 6) and metrics(folder)["jury_one"] == 4
     assert len(judgements(folder, kind="unreadable")) == 3
     server.script = lambda asked, seen: Reply(verdict(AXES, 4))
     asked = len(server.asked)
-    assert medtasks("judge", "run", "--jury", jury("one")).code == 0
+    assert medtasks("judge", "--jury", jury("one")).code == 0
     assert len(server.asked) == asked + 1 and metrics(folder)["judged"] == 1
 
 
@@ -50,7 +50,7 @@ def test_an_error_in_reading_is_the_fault_of_one_request(run, jury, medtasks, me
     monkeypatch.setattr(reply_module, "parse_json", broken)
     server.script = lambda asked, seen: Reply(verdict(AXES, 4, f"on number {number(asked)}"))
     folder = run("qa")
-    outcome = medtasks("judge", "run", "--jury", jury("one"))
+    outcome = medtasks("judge", "--jury", jury("one"))
     assert outcome.code == 1 and "unreadable (RecursionError)" in outcome.out
     assert metrics(folder)["judged"] == pytest.approx(5 / 6)
 
@@ -59,5 +59,5 @@ def test_answers_of_1_mb_are_judged_like_others(run, jury, medtasks, metrics, se
     long = (json.dumps({"accuracy": {"score": 5}}) + "<<<RESPONSE " + '{"') * 20_000
     server.script = lambda asked, seen: Reply(f"{verdict(AXES, 2)} It says {asked.texts['response'][:5_000]}")
     folder = run("qa", answers={"d0": long, "d1": "{" * 1_000_000})
-    medtasks("judge", "run", "--jury", jury("one"))
+    medtasks("judge", "--jury", jury("one"))
     assert metrics(folder)["judged"] == 1 and metrics(folder)["jury_one"] == 2

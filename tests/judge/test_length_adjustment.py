@@ -71,7 +71,7 @@ def judged(medtasks, tmp_path):
             jury.write_text(
                 yaml.safe_dump({"judges": [{"name": "one", "model": "m", "base_url": server.url}]})
             )
-            medtasks.done("judge", "run", "--jury", jury, "--prompts", "own")
+            medtasks.done("judge", "--jury", jury, "--prompts", "own")
         return read_json(tmp_path / "run/tasks" / f"{TASK}.json")
 
     return run

@@ -55,9 +55,9 @@ def test_judges_charge_at_most_the_limit(run, jury, medtasks, server, monkeypatc
     run("qa")
     path = jury("one", "two", price=PRICE, max_tokens=300)
     for limit in (0.1, 0.2, 0.4):  # over all calls on the folder
-        assert medtasks("judge", "run", "--jury", path, "--max-cost", limit).code == 1
+        assert medtasks("judge", "--jury", path, "--max-cost", limit).code == 1
         assert 0 < bill.usd <= limit
-    assert medtasks("judge", "run", "--jury", path, "--max-cost", 0.4).code == 1 and bill.usd <= 0.4
+    assert medtasks("judge", "--jury", path, "--max-cost", 0.4).code == 1 and bill.usd <= 0.4
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -101,7 +101,7 @@ def test_a_field_that_changes_the_request_is_refused_anywhere(run, jury, medtask
     run("qa")
     path = jury("one", price=PRICE, extra_body={field: 8})
     for more in ((), ("--max-cost", 1, "--allow-field", field), ("--dry-run",)):
-        done = medtasks("judge", "run", "--jury", path, *more)
+        done = medtasks("judge", "--jury", path, *more)
         assert done.code == 2 and field in done.err and not server.asked and not server.listed
     flags = ("run", "--tasks", "medhelm_medqa", "--data", "sample", "--model", "local-chat-completions",
              "--apply_chat_template", "--output_path", "other")  # fmt: skip
@@ -117,11 +117,11 @@ def test_a_field_that_changes_the_request_is_refused_anywhere(run, jury, medtask
 def test_an_unknown_field_needs_a_word_under_a_limit_and_is_a_condition(run, jury, medtasks, server):
     folder = run("qa")
     path = jury("one", price=PRICE, extra_body={"service_tier": "priority", "top_p": 0.5})
-    done = medtasks("judge", "run", "--jury", path, "--max-cost", 5)
+    done = medtasks("judge", "--jury", path, "--max-cost", 5)
     assert done.code == 2 and "--allow-field service_tier" in done.err and "top_p" not in done.err
     assert not server.asked
     server.script = fair
-    medtasks.done("judge", "run", "--jury", path, "--max-cost", 5, "--allow-field", "service_tier")
+    medtasks.done("judge", "--jury", path, "--max-cost", 5, "--allow-field", "service_tier")
     assert {asked.body["service_tier"] for asked in server.asked} == {"priority"}
     record = read_json(folder / "tasks" / "medhelm_qa.json")
     (judge,) = record["conditions"]["jury"]["judges"]

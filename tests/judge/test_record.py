@@ -54,7 +54,7 @@ def held_back(server, n):
 )
 def test_judges_asked_otherwise_are_not_tested(run, jury, medtasks, server, tmp_path, settings, shown):
     shutil.copytree(run("qa"), tmp_path / "other")
-    assert medtasks("judge", "run", "run", "--jury", jury("one")).code == 0
+    assert medtasks("judge", "run", "--jury", jury("one")).code == 0
 
     def script(asked, seen):
         message = {"content": verdict(asked.axes, 2)}
@@ -62,7 +62,7 @@ def test_judges_asked_otherwise_are_not_tested(run, jury, medtasks, server, tmp_
         return Reply(body=json.dumps({"model": model, "choices": [{"message": message}]}))
 
     server.script = script
-    assert medtasks("judge", "run", "other", "--jury", jury("one", **settings)).code == 0
+    assert medtasks("judge", "other", "--jury", jury("one", **settings)).code == 0
     compared = medtasks("compare", "run", "other")
     assert compared.code == 2 and "was judged by different juries" in compared.err, compared.text
     assert shown in compared.err
@@ -78,7 +78,7 @@ def test_an_intent_stands_in_the_file_before_its_request_is_sent(run, priced, me
         return fair(asked, seen)
 
     server.script = script
-    assert medtasks("judge", "run", "--jury", priced("one", max_concurrent=1)).code == 0
+    assert medtasks("judge", "--jury", priced("one", max_concurrent=1)).code == 0
     assert before == [1] * 6
     lines = outcomes(folder / "judgements", "", "intent", "answer")
     assert {item["outcome"] for item in lines[::2]} == {"intent"}
@@ -89,7 +89,7 @@ def test_an_intent_stands_in_the_file_before_its_request_is_sent(run, priced, me
 
 def test_a_judge_without_a_price_has_no_intents(run, jury, medtasks):
     folder = run("qa")
-    medtasks("judge", "run", "--jury", jury("one"))
+    medtasks("judge", "--jury", jury("one"))
     assert len(judgements(folder)) == 6 and not judgements(folder, kind="intent")
     assert not any("settles" in item or "cost" in item for item in judgements(folder))
 
@@ -105,31 +105,31 @@ def test_intents_of_a_killed_judge_count(run, priced, medtasks, metrics, server,
     child.communicate()
     assert len(judgements(folder, kind="intent")) == 7 and len(judgements(folder)) == 3
     known = f"spent on these runs so far: {3 * REPLY:.2f} USD, and up to {4 * HIGHEST:.2f} for requests"
-    assert known in medtasks("judge", "run", "--jury", path, "--dry-run").out
+    assert known in medtasks("judge", "--jury", path, "--dry-run").out
 
     charged = 3 * REPLY + 4 * HIGHEST  # what was held may have been answered
     server.script = fair
     server.asked.clear()
-    outcome = medtasks("judge", "run", "--jury", path, "--max-cost", 4)
+    outcome = medtasks("judge", "--jury", path, "--max-cost", 4)
     assert outcome.code == 1 and "--max-cost is reached" in outcome.err and not server.asked
-    outcome = medtasks("judge", "run", "--jury", path, "--max-cost", 5.3)
+    outcome = medtasks("judge", "--jury", path, "--max-cost", 5.3)
     asked = len(server.asked)
     assert outcome.code == 1 and 0 < asked < 17 and charged + asked * REPLY <= 5.3
-    assert medtasks("judge", "run", "--jury", path, "--max-cost", limit).code == 0
+    assert medtasks("judge", "--jury", path, "--max-cost", limit).code == 0
     assert len(server.asked) == 17 and metrics(folder)["judged"] == 1
     # the same answers were judged later: that settles nothing of what was sent before
     said = f"spent on these runs so far: {20 * REPLY:.2f} USD, and up to {4 * HIGHEST:.2f} for"
-    assert said in medtasks("judge", "run", "--jury", path, "--dry-run").out
+    assert said in medtasks("judge", "--jury", path, "--dry-run").out
 
 
 def test_requests_without_a_reply_count_in_later_calls(run, priced, medtasks, server):
     server.script = lambda asked, seen: Reply(hang_up=True)
     folder, path = run("qa"), priced("one", max_concurrent=1)
-    assert medtasks("judge", "run", "--jury", path, "--max-cost", 3.01).code == 1
+    assert medtasks("judge", "--jury", path, "--max-cost", 3.01).code == 1
     assert len(server.asked) == 3
-    outcome = medtasks("judge", "run", "--jury", path, "--max-cost", 3.01)
+    outcome = medtasks("judge", "--jury", path, "--max-cost", 3.01)
     assert len(server.asked) == 3 and "up to 3.00 for requests whose reply never came" in outcome.err
-    assert medtasks("judge", "run", "--jury", path, "--max-cost", 5.01).code == 1
+    assert medtasks("judge", "--jury", path, "--max-cost", 5.01).code == 1
     assert len(server.asked) == 5
     assert {item["kind"] for item in judgements(folder, kind="fault")} == {"unreachable"}
 
@@ -139,21 +139,21 @@ def test_a_request_that_no_server_worked_on_costs_nothing(run, priced, medtasks,
     monkeypatch.setattr(engine, "MAX_TRIES", 2)
     server.script = lambda asked, seen: Reply(status=status)
     folder, path = run("qa"), priced("one", max_concurrent=1)
-    assert medtasks("judge", "run", "--jury", path, "--max-cost", 1.01).code == 1
-    assert "spent" not in medtasks("judge", "run", "--jury", path, "--dry-run").out
+    assert medtasks("judge", "--jury", path, "--max-cost", 1.01).code == 1
+    assert "spent" not in medtasks("judge", "--jury", path, "--dry-run").out
     failures = judgements(folder, kind="fault")
     # one intent, whose money its further tries may use
     assert len(failures) == len(judgements(folder, kind="intent")) and failures
     assert all(item["settles"] == HIGHEST for item in failures)
     server.script = fair
-    assert medtasks("judge", "run", "--jury", path, "--max-cost", 1.26).code == 0
+    assert medtasks("judge", "--jury", path, "--max-cost", 1.26).code == 0
 
 
 def test_what_another_jury_has_spent_counts(run, priced, medtasks, server):
     run("qa")
-    medtasks("judge", "run", "--jury", priced("one"))
+    medtasks("judge", "--jury", priced("one"))
     server.asked.clear()
-    outcome = medtasks("judge", "run", "--jury", priced("two"), "--max-cost", 6 * REPLY + 0.99)
+    outcome = medtasks("judge", "--jury", priced("two"), "--max-cost", 6 * REPLY + 0.99)
     assert outcome.code == 1 and not server.asked
     assert f"spent on these runs: {6 * REPLY:.2f} USD" in outcome.err
 
@@ -170,7 +170,7 @@ def test_an_interrupted_judge_leaves_no_open_intent(run, priced, medtasks, serve
     assert child.returncode == 130, err
     assert f"spent on these runs: {5 * REPLY:.2f} USD\n" in err
     assert [item["kind"] for item in judgements(folder, kind="fault")] == ["busy"]
-    again = medtasks("judge", "run", "--jury", path, "--dry-run").out
+    again = medtasks("judge", "--jury", path, "--dry-run").out
     assert "USD, and up to" not in again
 
 
@@ -180,12 +180,12 @@ def test_an_interrupted_judge_leaves_no_open_intent(run, priced, medtasks, serve
 @pytest.mark.parametrize("what", ["edited", "gone"])
 def test_a_line_that_was_changed_is_named_and_asked_again(run, jury, medtasks, metrics, server, what):
     folder = run("qa")
-    medtasks("judge", "run", "--jury", jury("one"))
+    medtasks("judge", "--jury", jury("one"))
     lines = file_of(folder).read_text().splitlines(keepends=True)
     lines[3] = lines[3].replace("4.0", "5.0") if what == "edited" else ""
     file_of(folder).write_text("".join(lines))
     server.asked.clear()
-    outcome = medtasks("judge", "run", "--jury", jury("one"))
+    outcome = medtasks("judge", "--jury", jury("one"))
     assert outcome.code == 0 and "changed since the run ended: judgements/answers.jsonl" in outcome.err
     assert ("answers.jsonl, line 4 is damaged" in outcome.err) == (what == "edited")
     assert len(server.asked) == 1 and metrics(folder)["judged"] == 1
@@ -210,10 +210,10 @@ def test_replies_with_half_a_character_are_kept(run, jury, medtasks, metrics, se
     own = {"score": 4, "explanation": "\ud83d and \udc00"}
     server.script = lambda asked, seen: Reply(json.dumps({"code": CODE, **dict.fromkeys(asked.axes, own)}))
     folder = run("qa")
-    assert medtasks("judge", "run", "--jury", jury("one")).code == 0
+    assert medtasks("judge", "--jury", jury("one")).code == 0
     assert judgements(folder)[0]["verdict"]["accuracy"]["explanation"] == "\ud83d and \udc00"
     server.asked.clear()
-    assert medtasks("judge", "run", "--jury", jury("one")).code == 0
+    assert medtasks("judge", "--jury", jury("one")).code == 0
     assert not server.asked and metrics(folder)["judged"] == 1
 
 
@@ -223,12 +223,12 @@ def test_replies_with_half_a_character_are_kept(run, jury, medtasks, metrics, se
 def test_a_folder_that_a_run_works_in_is_not_judged_and_can_be_read(run, jury, medtasks, server, tmp_path):
     folder = run("qa")
     with working_in(folder, "medtasks run"):
-        outcome = medtasks("judge", "run", "--jury", jury("one"))
+        outcome = medtasks("judge", "--jury", jury("one"))
         assert outcome.code == 2 and "medtasks run works in this folder (process" in outcome.err
         assert outcome.err.count("medtasks: ") == 1
         assert not server.asked and not server.listed
-        assert medtasks("judge", "run", "--jury", jury("one"), "--dry-run").code == 0
-    assert medtasks("judge", "run", "--jury", jury("one")).code == 0
+        assert medtasks("judge", "--jury", jury("one"), "--dry-run").code == 0
+    assert medtasks("judge", "--jury", jury("one")).code == 0
     assert not (folder / NAME).exists()
 
 
@@ -241,7 +241,7 @@ def test_the_lease_of_a_judge_that_was_killed_is_taken_over(run, jury, medtasks,
     child.communicate()
     assert (folder / NAME).is_file()
     server.script = fair
-    assert medtasks("judge", "run", "--jury", path).code == 0 and metrics(folder)["judged"] == 1
+    assert medtasks("judge", "--jury", path).code == 0 and metrics(folder)["judged"] == 1
 
 
 def test_another_model_than_was_asked_for_is_named(run, jury, medtasks, server):
@@ -253,7 +253,7 @@ def test_another_model_than_was_asked_for_is_named(run, jury, medtasks, server):
         return Reply(body=json.dumps({"model": model, "choices": [{"message": message}]}))
 
     server.script = script
-    outcome = medtasks.done("judge", "run", "--jury", jury("one", "two", "three"))
+    outcome = medtasks.done("judge", "--jury", jury("one", "two", "three"))
     said = [line for line in outcome.text.splitlines() if "answered as" in line]
     assert [line.split(":")[0] for line in said] == ["! judge two", "! judge three"]
     assert "asked for two" in said[0] and "answered as small-one" in said[0]
@@ -261,4 +261,4 @@ def test_another_model_than_was_asked_for_is_named(run, jury, medtasks, server):
     assert kept == {("one", ""), ("two", "small-one"), ("three", "one")}
     scores = read_json(folder / "judgements" / f"{TASK}.json")
     assert scores["served"] == {"two": ["small-one"], "three": ["one"]}
-    assert "answered as small-one" in medtasks("judge", "run", "--jury", jury("one", "two", "three")).text
+    assert "answered as small-one" in medtasks("judge", "--jury", jury("one", "two", "three")).text

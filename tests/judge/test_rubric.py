@@ -114,7 +114,7 @@ def test_each_criterion_is_asked_in_the_suites_words_on_wish(medtasks, jury, ser
     server.script = lambda asked, seen: Reply(json.dumps({"explanation": "-", "criteria_met": True}))
     command = ["run", "--model", "oracle", "--tasks", TASK, "--data", "sample", "--output_path", "run"]
     assert medtasks(*command).code == 0
-    assert medtasks("judge", "run", "--jury", jury, "--prompts", "official").code == 0
+    assert medtasks("judge", "--jury", jury, "--prompts", "official").code == 0
     assert {asked.user.partition(" ")[0] for asked in server.asked} == {"GRADE"}
     stored = read_json(tmp_path / "run" / "tasks" / f"{TASK}.json")
     assert stored["metrics"]["judged"] == 1 and stored["conditions"]["jury"]["wording"] == "official"

@@ -31,10 +31,10 @@ def lines(path) -> list[dict]:
 
 def test_a_row_asks_what_the_served_judge_is_asked_and_answers_with_the_experts_decision(medtasks, tmp_path):
     write_jsonl(tmp_path / "cases.jsonl", [case(f"c{n}") for n in range(10)])
-    outcome = medtasks("judge", "data", "cases.jsonl", "--test-share", "0.2")
+    outcome = medtasks("study", "judge", "cases.jsonl")
     made = tmp_path / "judge_data"
     assert {path.stat().st_mode & 0o077 for path in (made, *made.iterdir())} == {0}  # they hold texts
-    assert outcome.code == 0 and "train: 8 questions, 8 answers, 16 points (50.0% met)" in outcome.out
+    assert outcome.code == 0 and "train: 9 questions, 9 answers, 18 points (50.0% met)" in outcome.out
     rubric = point_rubric()
     for row in lines(tmp_path / "judge_data" / "train.jsonl"):
         asked = case(row["case"])
@@ -67,10 +67,10 @@ def by_id(cases) -> dict[str, dict]:
     }
 
 
-@given(asked_alike(), st.floats(0.05, 0.95), st.integers(0, 3))
-def test_no_question_is_on_both_sides(cases, share, seed):
+@given(asked_alike())
+def test_no_question_is_on_both_sides(cases):
     found = by_id(cases)
-    split = split_by_question(found, expert_decisions(found), share, seed)
+    split = split_by_question(found, expert_decisions(found))
     assert all(split.values()) and sum(map(len, split.values())) == len(cases)
     train, test = ({"".join(item["question"].split()) for item in split[side]} for side in ("train", "test"))
     assert not train & test
@@ -79,7 +79,7 @@ def test_no_question_is_on_both_sides(cases, share, seed):
 @given(asked_alike(), st.randoms())
 def test_the_order_of_the_cases_has_no_influence(cases, rng):
     first, second = by_id(cases), by_id(rng.sample(cases, len(cases)))
-    one, other = (split_by_question(found, expert_decisions(found), 0.5, 1) for found in (first, second))
+    one, other = (split_by_question(found, expert_decisions(found)) for found in (first, second))
     assert one == other
 
 
@@ -93,7 +93,7 @@ def test_decisions_may_come_from_filled_forms(medtasks, tmp_path):
     forms = [{"id": f"c{n}", "points": [{**voted, "met": n % 2 == 0}, open_point]} for n in range(4)]
     write_jsonl(tmp_path / "queue.jsonl", queue)
     write_jsonl(tmp_path / "decisions.jsonl", forms)
-    outcome = medtasks("judge", "data", "queue.jsonl", "--expert", "decisions.jsonl", "--test-share", "0.5")
+    outcome = medtasks("study", "judge", "queue.jsonl", "--expert", "decisions.jsonl")
     assert outcome.code == 0 and "left out: 4 of 8 points, which no expert has decided" in outcome.out
     rows = [row for side in ("train", "test") for row in lines(tmp_path / "judge_data" / f"{side}.jsonl")]
     verdicts = {row["case"]: json.loads(row["completion"][0]["content"])["decision"]["met"] for row in rows}
@@ -102,7 +102,7 @@ def test_decisions_may_come_from_filled_forms(medtasks, tmp_path):
 
 def test_what_a_judge_decided_is_nothing_to_learn_from(medtasks, tmp_path):
     write_jsonl(tmp_path / "cases.jsonl", [case(f"c{n}", decided_by="judge") for n in range(4)])
-    outcome = medtasks("judge", "data", "cases.jsonl")
+    outcome = medtasks("study", "judge", "cases.jsonl")
     assert outcome.code == 2 and "no decision of an expert" in outcome.err and "--expert" in outcome.err
 
 
@@ -121,15 +121,9 @@ def test_what_a_judge_decided_is_nothing_to_learn_from(medtasks, tmp_path):
 )
 def test_cases_that_cannot_be_used_are_one_message(medtasks, tmp_path, rows, message):
     write_jsonl(tmp_path / "cases.jsonl", rows)
-    outcome = medtasks("judge", "data", "cases.jsonl")
+    outcome = medtasks("study", "judge", "cases.jsonl")
     assert outcome.code == 2 and message in outcome.err and "→" in outcome.err
     assert not (tmp_path / "judge_data").exists()
-
-
-@pytest.mark.parametrize("share", ["0", "1", "nan", "-0.5"])
-def test_a_share_is_between_none_and_all(medtasks, tmp_path, share):
-    write_jsonl(tmp_path / "cases.jsonl", [case(f"c{n}") for n in range(4)])
-    assert "is no share" in medtasks("judge", "data", "cases.jsonl", "--test-share", share).err
 
 
 def decided(*rows: tuple[int, str, bool, bool]):
@@ -195,7 +189,7 @@ def test_points_that_the_judge_left_out_are_counted_as_missing_and_nowhere_else(
     answers = [{"p1": True, "p2": False}] * 3 + [{"p1": True, "p2": True}, {"p1": False}]
     judged = [case(f"c{n}", decisions=found, decided_by="judge") for n, found in enumerate(answers)]
     write_jsonl(tmp_path / "judge.jsonl", judged)
-    outcome = medtasks("judge", "eval", "cases.jsonl", "--judge", "judge.jsonl")
+    outcome = medtasks("study", "judge", "cases.jsonl", "--judge", "judge.jsonl")
     found = {row["measure"]: row for row in read(tmp_path / "judge_eval")}
     assert outcome.code == 1 and "judge.jsonl did not decide 3 points" in outcome.out
     assert [found["points"][name] for name in ("n", "of", "questions")] == [9, 12, 5]
@@ -206,9 +200,8 @@ def test_points_that_the_judge_left_out_are_counted_as_missing_and_nowhere_else(
 def test_decisions_about_other_cases_are_refused(medtasks, tmp_path):
     write_jsonl(tmp_path / "cases.jsonl", [case("a")])
     write_jsonl(tmp_path / "other.jsonl", [case("b", decided_by="judge")])
-    outcome = medtasks("judge", "eval", "cases.jsonl", "--judge", "other.jsonl")
+    outcome = medtasks("study", "judge", "cases.jsonl", "--judge", "other.jsonl")
     assert outcome.code == 2 and "a decision about case b, which is not among the cases" in outcome.err
-    assert "needs decisions (--judge FILE) or judges to ask" in medtasks("judge", "eval", "cases.jsonl").err
 
 
 def test_judges_of_a_jury_are_asked_about_each_point_once(medtasks, tmp_path, server, jury):
@@ -218,7 +211,7 @@ def test_judges_of_a_jury_are_asked_about_each_point_once(medtasks, tmp_path, se
 
     server.script = decide
     write_jsonl(tmp_path / "cases.jsonl", [case(f"c{n}") for n in range(3)])
-    command = ("judge", "eval", "cases.jsonl", "--jury", jury("one", "two"), "-o", "out")
+    command = ("study", "judge", "cases.jsonl", "--jury", jury("one", "two"), "-o", "out")
     assert medtasks(*command).code == 0 and len(server.asked) == 12
     found = {(row["judge"], row["measure"]): row["value"] for row in read(tmp_path / "out")}
     assert found["one", "kappa"] == 1 and found["two", "accuracy"] == pytest.approx(2 / 3)
@@ -228,7 +221,7 @@ def test_judges_of_a_jury_are_asked_about_each_point_once(medtasks, tmp_path, se
 def test_a_reply_that_cannot_be_read_is_missing(medtasks, tmp_path, server, jury):
     server.script = lambda asked, seen: Reply(coded({"decision": {"met": "perhaps"}}))
     write_jsonl(tmp_path / "cases.jsonl", [case("a")])
-    outcome = medtasks("judge", "eval", "cases.jsonl", "--jury", jury("one"))
+    outcome = medtasks("study", "judge", "cases.jsonl", "--jury", jury("one"))
     assert outcome.code == 1 and "one did not decide 2 points" in outcome.out
     assert "missing: one: 2 (decision.met is not one of False, True)" in outcome.err
 
@@ -238,6 +231,6 @@ def test_cases_go_to_no_judge_elsewhere_unless_allowed(medtasks, tmp_path):
     (tmp_path / "jury.yaml").write_text(
         "judges: [{name: far, model: far, base_url: 'https://judge.example/v1'}]"
     )
-    outcome = medtasks("judge", "eval", "cases.jsonl", "--jury", "jury.yaml")
+    outcome = medtasks("study", "judge", "cases.jsonl", "--jury", "jury.yaml")
     assert outcome.code == 2 and "would be sent to judge.example" in outcome.err
     assert "asked:" not in outcome.err

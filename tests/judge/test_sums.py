@@ -17,10 +17,10 @@ def test_every_change_to_a_judged_and_rated_run_is_named(judged, tmp_path):  # n
 def test_judging_is_no_change_and_names_what_was_changed_before(run, jury, medtasks, server):
     server.script = lambda asked, seen: Reply(verdict(asked.axes, 4))
     folder = run("qa")
-    assert medtasks("judge", "run", "--jury", jury("one")).code == 0
+    assert medtasks("judge", "--jury", jury("one")).code == 0
     assert named(folder) == set()
     samples = next(folder.glob("samples_*.jsonl"))
     samples.write_text(samples.read_text() + "\n")
-    again = medtasks("judge", "run", "--jury", jury("one"))
+    again = medtasks("judge", "--jury", jury("one"))
     assert f"changed since the run ended: {samples.name}" in again.err
     assert named(folder) == {samples.name}

@@ -55,7 +55,7 @@ def test_forms_of_experts_have_all_turns(medtasks, run, tmp_path, kind):
     shutil.copytree(run, tmp_path / "other")
     rewrite_answers(tmp_path / "other", TASK, {f"full-t{n}": f"Answer {n}." for n in range(1, 9)})
     sources = [TASK] if kind == "review" else ["run", "other", "--tasks", TASK]
-    medtasks.done("human", "export", *sources, "--kind", kind, "-o", "forms")
+    medtasks.done("study", "forms", *sources, "--kind", kind, "-o", "forms")
     forms = [path.read_text(encoding="utf-8") for path in sorted((tmp_path / "forms").glob("expert_1.*"))]
     assert len(forms) == 1 and all("my feet were swollen" in form for form in forms)
     assert all("<img src=x" not in form for form in forms[1:])

@@ -93,7 +93,7 @@ def test_a_suite_may_hold_datasets_of_others_alone(own, medtasks):
     shutil.rmtree(own / "ward" / "falls")
     declare(own, datasets=WARD["datasets"][:2])
     assert medtasks("ls", "--groups", "ward").out.split()[:2] == ["ward", "2"]
-    folder = Path(medtasks("dev", "path").out.strip())
+    folder = Path(medtasks("dev", "build").out.strip())
     assert not (folder / "ward").exists() and (folder / "groups" / "ward_cot.yaml").is_file()
     assert not (folder / "groups" / "bridge_en.yaml").exists()
 
@@ -234,7 +234,7 @@ def test_the_catalogue_links_to_the_pages_of_the_others(own):
 def test_plain_lm_eval_runs_the_suite(own, medtasks, tmp_path):
     built_in = tmp_path / "built_in"
     build(Registry(tasks_folder()), built_in)
-    outcome = medtasks.done("dev", "path")
+    outcome = medtasks.done("dev", "build")
     manager = TaskManager(
         include_defaults=False, include_path=[str(built_in), outcome.out.strip()], metadata={"data": "sample"}
     )
@@ -259,7 +259,7 @@ def test_a_fault_is_one_message_with_file_key_and_remedy(own, tasks_of, medtasks
     message = changes.pop("said")
     declare(own, **changes)
     run = ("run", "--model", "oracle", "--tasks", "ward", "--data", "sample", "-o", "run")
-    for command in (("dev", "path"), run):
+    for command in (("dev", "build"), run):
         outcome = medtasks(*command)
         assert outcome.code == 2, outcome.text
         first, *rest = outcome.err.splitlines()
@@ -277,7 +277,7 @@ def test_two_folders_with_one_name_are_named(own, medtasks, tmp_path, monkeypatc
     (other / "ward" / "suite.yaml").write_text((own / "ward" / "suite.yaml").read_text(encoding="utf-8"))
     monkeypatch.setenv("MEDTASKS_TASKS", f"{own}:{other}")
     forget()
-    outcome = medtasks("dev", "path")
+    outcome = medtasks("dev", "build")
     assert outcome.code == 2 and "  → rename" in outcome.err
     assert (
         f"{other}/ward/suite.yaml: the suite's name 'ward' is taken by {own}/ward/suite.yaml" in outcome.err

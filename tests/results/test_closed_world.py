@@ -241,7 +241,7 @@ def test_a_setting_is_marked_in_every_output(medtasks, tmp_path, drawn):
     assert says(readme.partition("\n---")[0], drawn)
     assert all(says(path.read_text(), drawn) for path in (tmp_path / "card").glob("*.json"))
     # the leaderboard's files
-    exported = medtasks("export", "bridge", "more", "-o", "exported")
+    exported = medtasks("card", "more", "--layout", "bridge", "-o", "exported")
     assert exported.code == 2 if moves else exported.code in (0, 2)
     if moves:
         assert "other conditions" in exported.text

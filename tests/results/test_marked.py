@@ -35,16 +35,16 @@ def test_a_planted_score_is_marked_wherever_it_is_read_and_published_nowhere(med
         assert mark in medtasks("report", place, "--published", "none", "-o", "named").text, place
         for command in (
             ("card", place, "--parts", "-o", "card"),
-            ("submit", place, "-o", "s/ORG/random-label/2026-01-01"),
+            ("card", "--layout", "medtasks", place, "-o", "s/ORG/random-label/2026-01-01"),
         ):
             refused = medtasks(*command)
             assert refused.code == 2 and f"tasks/{TASK}.json" in refused.text
-    refused = medtasks("export", "bridge", "run", "--own-words", "-o", "e")
+    refused = medtasks("card", "run", "--layout", "bridge", "--own-words", "-o", "e")
     assert refused.code == 2 and mark in refused.text
     assert not any((tmp_path / name).exists() for name in ("card", "s", "e"))
     assert mark in medtasks("view", "run", "-o", "shown").text
-    assert mark in medtasks("judge", "gold", "run", "--jury", "local", "-o", "g", "--dry-run").text
-    assert mark in medtasks("human", "export", "run", "other", "--tasks", TASK, "-o", "forms").text
+    assert mark in medtasks("study", "gold", "run", "--jury", "local", "-o", "g", "--dry-run").text
+    assert mark in medtasks("study", "forms", "run", "other", "--tasks", TASK, "-o", "forms").text
 
 
 def test_an_interval_that_does_not_hold_its_score_leaves_its_task_out(medtasks, run, tmp_path):

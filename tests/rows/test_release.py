@@ -52,10 +52,10 @@ def test_a_run_says_before_it_starts_that_there_is_no_gold_and_prints_no_score(h
         "run", "--model", "oracle", "--tasks", "bridge_chip_ctc", "--data", "release", "--output_path", "run"
     )
     assert "no gold answers for 1 of 1 tasks (bridge_chip_ctc)" in outcome.err
-    assert "`medtasks export bridge` writes the leaderboard's files" in outcome.err
+    assert "`medtasks card --layout bridge` writes the leaderboard's files" in outcome.err
     metrics = read_json(tmp_path / "run" / "tasks" / "bridge_chip_ctc.json")["metrics"]
     assert "score" not in metrics and "acc" not in metrics and metrics["scored"] == 0
-    outcome = medtasks("export", "bridge", "run", "-o", "out", "--own-words")
+    outcome = medtasks("card", "run", "--layout", "bridge", "-o", "out", "--own-words")
     written = list((tmp_path / "out").rglob("*.result.json"))
     assert outcome.code == 0 and len(read_json(written[0])) == 6
 

@@ -222,8 +222,11 @@ def test_tables_say_that_it_is_an_estimate(medtasks, rows, asked):
     assert f"an estimate ± {half}, {words}" in page.read_text()
     refused = medtasks("card", "part", "-o", "card").text
     assert f"{len(asked)} of {N} answers" in refused and not Path("card").exists()
-    assert "covers a part of the test rows (drawn for ±5 points)" in medtasks("export", "bridge", "part").text
-    submitted = medtasks("submit", "part", "-o", "submission")
+    assert (
+        "covers a part of the test rows (drawn for ±5 points)"
+        in medtasks("card", "part", "--layout", "bridge").text
+    )
+    submitted = medtasks("card", "--layout", "medtasks", "part", "-o", "submission")
     assert submitted.code != 0, submitted.text
 
 

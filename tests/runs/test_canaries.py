@@ -116,9 +116,9 @@ def test_no_command_writes_or_prints_a_secret(
         ("compare", "run", "other", "-o", "compare"),
         ("card", "run", "-o", "card"),
         ("card", "run", "-o", "card", "--parts"),
-        ("submit", "run", "-o", "submissions/ORG/MODEL/2026-01-02"),
-        ("export", "bridge", "run", "-o", "export", "--own-words"),
-        ("human", "export", "run", "judged", "-o", "human"),
+        ("card", "--layout", "medtasks", "run", "-o", "submissions/ORG/MODEL/2026-01-02"),
+        ("card", "run", "--layout", "bridge", "-o", "export", "--own-words"),
+        ("study", "forms", "run", "judged", "-o", "human"),
         ("study", "difficulty", "run", "other", "-o", "levels"),
         ("study", "sample", f"levels/{TASK}.json", "-n", "2", "-o", "sample.json"),
         ("study", "contamination", "--tasks", TASK, *flags[:2], *flags[3:], "--output_path", "probe"),
@@ -152,7 +152,7 @@ def test_the_files_of_a_stranger_send_no_variable_anywhere(
         monkeypatch.setenv(name, CANARY.format(name.lower()))
         judge = {"name": "one", "model": "one", "base_url": own, "api_key_env": name}
         (tmp_path / "jury.yaml").write_text(yaml.safe_dump({"judges": [judge]}))
-        done = medtasks("judge", "run", "judged", "--jury", "jury.yaml")
+        done = medtasks("judge", "judged", "--jury", "jury.yaml")
         assert done.code == 2 and f"--allow-key {name}@127.0.0.1" in done.err
         assert "canary-" not in done.text
     assert len(model_server.asked) == asked

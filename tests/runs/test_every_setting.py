@@ -64,7 +64,9 @@ def test_every_setting_is_recorded_compared_and_published(medtasks, run, place):
     assert lacking(place, compared.out) == [] and "the same results" not in compared.out
     assert medtasks("card", "set", "-o", "card", "--parts").code == 0
     assert lacking(place, Path("card/medtasks-manifest.json").read_text()) == []
-    assert medtasks("submit", "set", "-o", "submissions/Org/oracle/2026-05-01").code == 0
+    assert (
+        medtasks("card", "--layout", "medtasks", "set", "-o", "submissions/Org/oracle/2026-05-01").code == 0
+    )
     assert lacking(place, Path("submissions/Org/oracle/2026-05-01/submission.json").read_text()) == []
     if place == "--gen_kwargs":
         identity = json.loads(Path("set/run.json").read_text())["identity"]

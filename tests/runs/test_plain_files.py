@@ -70,13 +70,13 @@ GIVEN = {
     "new --from": ("new", "--id", "own_wards", "--from", "pipe.csv"),
     "data import": ("data", "import", "pipe.csv", "--task", TASK),
     "prompts fetch --from": ("prompts", "fetch", "--from", "artefacts"),
-    "prompts choose": ("prompts", "choose", "pipe"),
-    "judge run --jury": ("judge", "run", "run", "--jury", "pipe"),
-    "judge eval": ("judge", "eval", "pipe", "--judge", "pipe"),
-    "judge data": ("judge", "data", "pipe"),
+    "study prompts": ("study", "prompts", "pipe"),
+    "judge --jury": ("judge", "run", "--jury", "pipe"),
+    "study judge --judge": ("study", "judge", "pipe", "--judge", "pipe", "-o", "o"),
+    "study judge": ("study", "judge", "pipe", "-o", "o"),
     "study sample": ("study", "sample", "pipe", "-n", "3"),
-    "human ingest --key": ("human", "ingest", "form.csv", "--key", "pipe", "-o", "ingested"),
-    "submit --check": ("submit", "--check", "org/model/2026-11-01"),
+    "study votes --key": ("study", "votes", "form.csv", "--key", "pipe", "-o", "ingested"),
+    "rescore --check": ("rescore", "--check", "org/model/2026-11-01"),
 }  # fmt: skip
 SAID = (
     "is no plain file|is no file|: no file|no such file|not found|holds no|no contamination.json|"

@@ -145,7 +145,7 @@ def test_answers_that_are_not_judged_are_not_graded(medtasks, judged):
     judged(PANEL[4], [0.7, None, 0.5])
     outcome = medtasks("study", "difficulty", *PANEL)
     assert "1 of 3 answers of medhelm_qa are not judged (first: d1)" in outcome.err
-    assert f"medtasks judge run {PANEL[4]}" in outcome.err
+    assert f"medtasks judge {PANEL[4]}" in outcome.err
 
 
 # ---------------------------------------------------------------------- panels that do not fit together

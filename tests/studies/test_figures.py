@@ -1,4 +1,4 @@
-"""`medtasks reproduce`: what papers print comes out of their published data."""
+"""`medtasks study reproduce`: what papers print comes out of their published data."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_what_does_not_pair_is_refused(pair):
 
 
 def test_the_list_names_what_there_is_and_what_data_cannot_support(medtasks):
-    outcome = medtasks("reproduce")
+    outcome = medtasks("study", "reproduce")
     assert outcome.code == 0
     assert "bridge:tables3  Overall score by strategy (Table S3, Fig. 4a)" in outcome.out
     assert "medhelm:fig1  a drawing" in outcome.out.partition("without data:")[2]
@@ -153,7 +153,7 @@ def test_all_blocks_are_written_and_the_deviation_is_said(medtasks, tmp_path, mo
     monkeypatch.setattr(
         "medtasks_ext.cli.reproduce.is_possible", lambda: False
     )  # pictures have tests of their own
-    outcome = medtasks("reproduce", "all", "-o", "out")
+    outcome = medtasks("study", "reproduce", "all", "-o", "out")
     assert outcome.code == 0 and outcome.out.count("✗") == 0
     assert outcome.out.count("\n") == len(BLOCKS) + 1
     sums = re.search(r"([\d,]+) printed figures: ([\d,]+) come out, 0 do not, ([\d,]+) are rest", outcome.out)
@@ -183,7 +183,7 @@ def test_all_blocks_are_written_and_the_deviation_is_said(medtasks, tmp_path, mo
 )
 def test_a_block_is_drawn_as_svg_and_png_with_its_figures(medtasks, tmp_path, name, words, marks):
     pytest.importorskip("vl_convert")
-    outcome = medtasks("reproduce", name, "-o", "out")
+    outcome = medtasks("study", "reproduce", name, "-o", "out")
     assert outcome.code == 0 and "CSV, SVG and PNG" in outcome.err
     stem = tmp_path / "out" / name.replace(":", "_")
     image = ElementTree.parse(stem.with_suffix(".svg")).getroot()
@@ -272,7 +272,7 @@ def test_no_picture_cuts_a_label(part):
 
 def test_the_heat_map_s_numbers_are_the_table_s(medtasks, tmp_path):
     pytest.importorskip("vl_convert")
-    medtasks("reproduce", "mlb:table4", "-o", "out")
+    medtasks("study", "reproduce", "mlb:table4", "-o", "out")
     image = ElementTree.parse(tmp_path / "out" / "mlb_table4.svg").getroot()
     shown = [text.text for text in image.iter("{http://www.w3.org/2000/svg}text")]
     figures = pl.read_csv(tmp_path / "out" / "mlb_table4.csv")["recomputed"]
@@ -280,7 +280,7 @@ def test_the_heat_map_s_numbers_are_the_table_s(medtasks, tmp_path):
 
 
 def test_jury_costs_follow_from_published_tokens_and_prices(medtasks, tmp_path):
-    assert medtasks("reproduce", "medhelm:edtable7", "-o", "out").code == 0
+    assert medtasks("study", "reproduce", "medhelm:edtable7", "-o", "out").code == 0
     table = pl.read_csv(tmp_path / "out" / "medhelm_edtable7.csv", infer_schema_length=None)
     jury = table.filter(pl.col("column") == "jury")
     assert jury["recomputed"].len() == 9 and (jury["recomputed"] - jury["printed"]).abs().max() < 0.065
@@ -309,7 +309,7 @@ def test_a_figure_that_does_not_come_out_is_an_error(medtasks, tmp_path, monkeyp
     monkeypatch.setattr(reference, "reference_folder", lambda: folder)
     reference.published.cache_clear()
     try:
-        outcome = medtasks("reproduce", "mlb:table4")
+        outcome = medtasks("study", "reproduce", "mlb:table4")
         assert outcome.code == 1 and "✗ 59 of 60 printed figures come out, at most 1.0000 off" in outcome.out
     finally:
         reference.published.cache_clear()
@@ -324,7 +324,7 @@ def test_a_figure_that_does_not_come_out_is_an_error(medtasks, tmp_path, monkeyp
     ],
 )
 def test_a_wrong_argument_gets_one_message(medtasks, arguments, message):
-    outcome = medtasks("reproduce", *arguments)
+    outcome = medtasks("study", "reproduce", *arguments)
     assert outcome.code == 2 and message in outcome.err and outcome.err.count("medtasks: ") == 1
 
 

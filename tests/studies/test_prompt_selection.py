@@ -1,4 +1,4 @@
-"""`medtasks prompts choose`: which wording is asked, by rows of the few-shot pool alone."""
+"""`medtasks study prompts`: which wording is asked, by rows of the few-shot pool alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.conftest import rewrite_answers, write_jsonl
 
 TASK = "clinicbench_pubmedqa"
 SHORT = "Answer from the abstract with yes, no or maybe. {{ strategy }}"
-CALL = ("prompts", "choose", "wordings.yaml")
+CALL = ("study", "prompts", "wordings.yaml")
 
 
 def row(name: str, number: int) -> dict:
@@ -138,4 +138,4 @@ def test_a_wrong_file_gets_one_message(medtasks, rows, wordings, tmp_path, chang
     outcome = medtasks(*CALL)
     assert outcome.code == 2 and "wordings.yaml: names no dataset as `task`" in outcome.err
     assert not outcome.out and not (tmp_path / "wordings").exists()
-    assert "nowhere.yaml" in medtasks("prompts", "choose", "nowhere.yaml").err
+    assert "nowhere.yaml" in medtasks("study", "prompts", "nowhere.yaml").err

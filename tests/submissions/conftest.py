@@ -73,7 +73,7 @@ def made_submission(made_once) -> Path:
             patch.setenv("MEDTASKS_DATA_DIR", str(folder / "data"))
             lay_rows(folder / "data")
             command("run", "--model", "random-label", "--tasks", ",".join(TASKS), "--output_path", "run")
-            command("submit", "run", "-o", PLACE)
+            command("card", "--layout", "medtasks", "run", "-o", PLACE)
 
     return made_once("submission", fill)
 

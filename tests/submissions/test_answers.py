@@ -19,7 +19,7 @@ from tests.submissions.conftest import CLOSED_COUNTS, OPEN_COUNTS, OPEN_MEAN, PL
 
 def levels(medtasks):
     """What the check says of the submission."""
-    found = medtasks.done("submit", "--check", PLACE)
+    found = medtasks.done("rescore", "--check", PLACE)
     return found.out
 
 
@@ -40,7 +40,7 @@ def test_reasoning_is_left_out(medtasks, run, tmp_path):
     document = document_key(json.loads(first)["doc"])
     rewrite_answers(folder, OPEN_MEAN, {document: f"<think>{thought}</think>\nB"})
     assert medtasks("rescore", "run").code == 0
-    written = medtasks("submit", "run", "-o", PLACE)
+    written = medtasks("card", "--layout", "medtasks", "run", "-o", PLACE)
     assert written.code == 0 and "trust: answers checked: 1 of 1" in written.out
     [file] = (tmp_path / PLACE / "answers").iterdir()
     [item] = [one for one in read_answers(tmp_path / PLACE, OPEN_MEAN) if one.document == document]
@@ -99,12 +99,12 @@ def lm_eval(rows, built_tasks, monkeypatch):
 
 def test_samples_of_plain_lm_eval_are_taken(medtasks, lm_eval):
     lm_eval(OPEN_MEAN, CLOSED_COUNTS)
-    medtasks.done("submit", "plain", "-o", PLACE)
+    medtasks.done("card", "--layout", "medtasks", "plain", "-o", PLACE)
     said = levels(medtasks)
     assert "answers checked: 1 of 2, self-reported: 1 of 2" in said
 
 
 def test_likelihoods_of_options_are_no_answers(medtasks, run):
     run("run", "--ask", "likelihood", tasks=OPEN_MEAN, model="oracle")
-    written = medtasks("submit", "run", "-o", PLACE.replace("random-label", "oracle"))
+    written = medtasks("card", "--layout", "medtasks", "run", "-o", PLACE.replace("random-label", "oracle"))
     assert written.code == 0 and "trust: self-reported: 1 of 1" in written.out

@@ -1,4 +1,4 @@
-"""`medtasks submit --check`: what was edited by hand, or does not belong there, is named and refused."""
+"""`medtasks rescore --check`: what was edited by hand, or does not belong there, is named and refused."""
 
 import pytest
 
@@ -62,7 +62,7 @@ EDITS = {
 def test_an_edit_is_named_and_how_it_is_mended(medtasks, submission, edit):
     change, words = EDITS[edit]
     change(submission)
-    found = medtasks("submit", "--check", PLACE)
+    found = medtasks("rescore", "--check", PLACE)
     assert found.code == 1, found.text
     assert words in found.out and "→ " in found.out and "✗ " in found.out
 
@@ -70,23 +70,25 @@ def test_an_edit_is_named_and_how_it_is_mended(medtasks, submission, edit):
 def test_a_huge_file_is_refused_before_it_is_read(medtasks, submission):
     with (submission / "submission.json").open("r+b") as file:
         file.truncate(MOST_BYTES + 1)
-    assert f"submission.json: is larger than {MOST_BYTES:,} bytes" in medtasks("submit", "--check", PLACE).out
+    assert (
+        f"submission.json: is larger than {MOST_BYTES:,} bytes" in medtasks("rescore", "--check", PLACE).out
+    )
 
 
 def test_a_folder_that_is_a_link_is_refused(medtasks, submission):
     moved = submission.rename(submission.with_name("2026-06-01"))
     submission.symlink_to(moved)
-    assert "is a symbolic link" in medtasks("submit", "--check", PLACE).out
+    assert "is a symbolic link" in medtasks("rescore", "--check", PLACE).out
 
 
 def test_a_message_quotes_nothing_that_a_terminal_would_obey(medtasks, submission):
     top(**{"\x1b[31m red": 1})(submission)
-    found = medtasks("submit", "--check", PLACE)
+    found = medtasks("rescore", "--check", PLACE)
     assert found.code == 1 and "\x1b" not in found.text
 
 
 def test_a_place_that_is_none_is_said(medtasks, submission):
-    assert "is not ORG/MODEL/DATE" in medtasks("submit", "--check", "submissions").out
+    assert "is not ORG/MODEL/DATE" in medtasks("rescore", "--check", "submissions").out
     assert (
-        "submission.json: no such file" in medtasks("submit", "--check", PLACE.replace("05-01", "05-03")).out
+        "submission.json: no such file" in medtasks("rescore", "--check", PLACE.replace("05-01", "05-03")).out
     )

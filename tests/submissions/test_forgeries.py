@@ -72,7 +72,7 @@ def test_a_forgery_is_refused_and_named(medtasks, submission, name):
     found = {task: change(read_answers(submission, task)) for task in (OPEN_MEAN, OPEN_COUNTS)}
     read_record(submission).write(submission, found)
     edited(submission, record)
-    refused = medtasks("submit", "--check", PLACE)
+    refused = medtasks("rescore", "--check", PLACE)
     assert refused.code == 1, refused.text
     assert words in refused.out and f"tasks.{OPEN_MEAN}" in refused.out
 
@@ -81,5 +81,5 @@ def test_rows_that_are_others_here_are_named(medtasks, submission, data_dir):
     rows = data_dir / "medhelm" / "medqa" / "test.jsonl"
     rows.write_text(rows.read_text().replace('"answer_idx": "A"', '"answer_idx": "C"'))
     load._build.cache_clear()
-    found = medtasks("submit", "--check", PLACE)
+    found = medtasks("rescore", "--check", PLACE)
     assert found.code == 1 and "other documents: rows" in found.out and OPEN_COUNTS not in found.out

@@ -18,8 +18,8 @@ PLACE, TASK = "submissions/Org/oracle/2026-05-01", "medhelm_qa"
 def submission(run, jury, medtasks, tmp_path):
     forget()
     run("qa")
-    assert medtasks("judge", "run", "--jury", jury("one", "two")).code == 0
-    written = medtasks.done("submit", "run", "-o", PLACE)
+    assert medtasks("judge", "--jury", jury("one", "two")).code == 0
+    written = medtasks.done("card", "--layout", "medtasks", "run", "-o", PLACE)
     assert "trust: answers checked, verdicts as submitted: 1 of 1" in written.out
     yield tmp_path / PLACE
     forget()
@@ -28,7 +28,7 @@ def submission(run, jury, medtasks, tmp_path):
 def test_a_planted_verdict_is_not_seen_and_has_no_rank(medtasks, submission, tmp_path):
     """What cannot be detected must not count."""
     edited(submission, lambda content: content["tasks"][TASK].update(score=1.0, interval=[1.0, 1.0]))
-    checked = medtasks("submit", "--check", PLACE)
+    checked = medtasks("rescore", "--check", PLACE)
     assert checked.code == 0 and "answers checked, verdicts as submitted" in checked.out
     [line] = gather_site(registry(), tmp_path / "submissions", published=False).lines
     item = line.entry.experiments[TASK]

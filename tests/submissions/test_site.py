@@ -1,4 +1,4 @@
-"""`medtasks site`: what the pages and tables say of published and submitted models."""
+"""`medtasks dev site`: what the pages and tables say of published and submitted models."""
 
 import json
 import re
@@ -47,7 +47,7 @@ def site(made_once, made_submission):
         shutil.copytree(made_submission / "data", folder / "data")
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("MEDTASKS_DATA_DIR", str(folder / "data"))
-            command("site", "--submissions", folder / ROOT, "-o", folder / "site")
+            command("dev", "site", "--submissions", folder / ROOT, "-o", folder / "site")
 
     return made_once("site", fill) / "site"
 
@@ -86,7 +86,7 @@ def test_the_first_page_has_a_row_for_each_model_with_the_best_of_its_versions(s
 
 
 def test_win_rates_of_the_first_page_are_those_of_the_paper_s_table(site, medtasks, tmp_path):
-    assert medtasks("reproduce", "medhelm:table1", "-o", "out").code == 0
+    assert medtasks("study", "reproduce", "medhelm:table1", "-o", "out").code == 0
     [file] = (tmp_path / "out").glob("**/*table1*.csv")
     rates = {
         row["row"]: row["recomputed"]
@@ -144,7 +144,7 @@ def test_every_score_of_dataset_pages_is_that_of_the_papers(site):
 
 
 def test_scores_by_language_on_model_pages_are_those_of_the_paper_s_table(site, medtasks, tmp_path):
-    assert medtasks("reproduce", "bridge:tables5", "-o", "out").code == 0
+    assert medtasks("study", "reproduce", "bridge:tables5", "-o", "out").code == 0
     [file] = (tmp_path / "out").glob("**/*tables5*.csv")
     wanted = {
         (row["row"], row["column"]): row["recomputed"]
@@ -188,7 +188,7 @@ def test_each_model_has_one_page_whose_name_leads_nowhere_else(site):
 
 def test_the_same_model_on_the_hub_and_in_a_paper_has_one_page(medtasks, submission, tmp_path):
     edited(submission, lambda content: content["about"].update(hub_id="Qwen/Qwen3-8B"))
-    outcome = medtasks("site", "--submissions", ROOT, "-o", "site")
+    outcome = medtasks("dev", "site", "--submissions", ROOT, "-o", "site")
     n = len(published_entries(registry()))
     assert outcome.code == 0 and f"{n} published results, 1 submission" in outcome.out
     [page] = (tmp_path / "site" / "models").glob("qwen-qwen3-8b-*.html")
@@ -205,7 +205,7 @@ def test_hostile_texts_stay_texts_in_every_page(medtasks, submission, tmp_path):
             item["conditions"]["decoding"] = {"temperature": 1, "top_p": HOSTILE}
 
     edited(submission, hostile)
-    assert medtasks("site", "--submissions", ROOT, "--no-published", "-o", "site").code == 0
+    assert medtasks("dev", "site", "--submissions", ROOT, "--no-published", "-o", "site").code == 0
     for page in (tmp_path / "site").rglob("*.html"):
         assert "<img" not in page.read_text(), page
 
@@ -213,7 +213,7 @@ def test_hostile_texts_stay_texts_in_every_page(medtasks, submission, tmp_path):
 def test_a_submission_that_cannot_be_read_is_named_and_the_others_are_shown(medtasks, submission, tmp_path):
     edited(submission, lambda content: content.update(schema=7))
     write_submission(tmp_path / ROOT, "Org/Other", 0.5)
-    outcome = medtasks("site", "--submissions", ROOT, "--no-published", "-o", "site")
+    outcome = medtasks("dev", "site", "--submissions", ROOT, "--no-published", "-o", "site")
     assert outcome.code == 1 and "schema: input should be 5" in outcome.err and "1 submission" in outcome.out
     assert [*(tmp_path / "site" / "models").glob("org-other-*.html")]
     [(where, what)] = data_of(tmp_path / "site" / "about.html")["left_out"]
@@ -223,23 +223,23 @@ def test_a_submission_that_cannot_be_read_is_named_and_the_others_are_shown(medt
 def test_a_later_site_takes_the_place_of_an_earlier_one_alone(medtasks, site, submission, tmp_path):
     old = shutil.copytree(site, tmp_path / "site") / "models" / "old.html"
     old.write_text("old")
-    assert medtasks("site", "--submissions", ROOT, "--no-published", "-o", "site").code == 0
+    assert medtasks("dev", "site", "--submissions", ROOT, "--no-published", "-o", "site").code == 0
     assert not old.exists() and len([*old.parent.iterdir()]) == 1
     other = tmp_path / "other"
     other.mkdir()
     (other / "thesis.txt").write_text("mine")
-    refused = medtasks("site", "-o", "other")
+    refused = medtasks("dev", "site", "-o", "other")
     assert refused.code == 2 and "holds files that no site wrote" in refused.err
     assert [path.name for path in other.iterdir()] == ["thesis.txt"]
 
 
 def test_submitted_models_alone_and_nothing_at_all(medtasks, submission, tmp_path):
-    outcome = medtasks("site", "--submissions", ROOT, "--no-published", "-o", "site")
+    outcome = medtasks("dev", "site", "--submissions", ROOT, "--no-published", "-o", "site")
     assert outcome.code == 0 and "0 published results, 1 submission" in outcome.out
     (tmp_path / "empty").mkdir()
-    nothing = medtasks("site", "--submissions", "empty", "--no-published", "-o", "site2")
+    nothing = medtasks("dev", "site", "--submissions", "empty", "--no-published", "-o", "site2")
     assert nothing.code == 2 and "there is nothing to show" in nothing.err
-    assert "no such folder" in medtasks("site", "--submissions", "gone", "-o", "site2").err
+    assert "no such folder" in medtasks("dev", "site", "--submissions", "gone", "-o", "site2").err
 
 
 @pytest.fixture

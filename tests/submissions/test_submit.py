@@ -1,4 +1,4 @@
-"""`medtasks submit`: what of a run may be public, and nothing else."""
+"""`medtasks card --layout medtasks`: what of a run may be public, and nothing else."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def test_no_text_no_id_and_no_hash_of_a_row_is_in_it(submission):
 def test_what_a_user_wrote_freely_and_places_stay_at_home(medtasks, run, tmp_path):
     freely = ("--system_instruction", f"You help {SECRET_TEXT}.")
     run("run", *freely, "--model_args", "adapter=/home/me/secret,k=2")
-    assert medtasks("submit", "run", "-o", PLACE).code == 0
+    assert medtasks("card", "--layout", "medtasks", "run", "-o", PLACE).code == 0
     text = (tmp_path / PLACE / "submission.json").read_text()
     assert SECRET_TEXT not in text and "/home/me" not in text and str(tmp_path) not in text
     assert "text-" in text
@@ -36,13 +36,13 @@ def test_what_a_user_wrote_freely_and_places_stay_at_home(medtasks, run, tmp_pat
 def test_a_key_of_the_environment_is_never_written(medtasks, run, monkeypatch, tmp_path):
     run("run", "--model_args", "note=hunter2hunter2")
     monkeypatch.setenv("SOME_API_KEY", "hunter2hunter2")
-    assert medtasks("submit", "run", "-o", PLACE).code == 0
+    assert medtasks("card", "--layout", "medtasks", "run", "-o", PLACE).code == 0
     assert "hunter2hunter2" not in (tmp_path / PLACE / "submission.json").read_text()
 
 
 def test_own_words_and_a_part_of_the_rows_are_said_by_the_conditions(medtasks, run, tmp_path):
     run("run", "--limit", "5")
-    assert medtasks("submit", "run", "-o", PLACE).code == 0
+    assert medtasks("card", "--layout", "medtasks", "run", "-o", PLACE).code == 0
     for item in read_json(tmp_path / PLACE / "submission.json")["tasks"].values():
         asked = item["conditions"]
         assert (asked["documents"], asked["wording"], item["n"]) == ("the first 5", "own", 5)
@@ -61,7 +61,7 @@ REFUSED = {
 def test_what_cannot_be_submitted_is_refused_and_nothing_is_left(medtasks, run, tmp_path, case):
     more, place, words = REFUSED[case]
     run("run", *more)
-    refused = medtasks("submit", "run", "-o", place)
+    refused = medtasks("card", "--layout", "medtasks", "run", "-o", place)
     assert refused.code == 2 and words in refused.err and "→" in refused.err
     assert not list(tmp_path.glob("submissions/*/*/*"))
 
@@ -70,19 +70,33 @@ def test_a_folder_that_was_changed_after_the_run_is_refused_and_the_file_named(m
     changed = run() / "tasks" / f"{OPEN_COUNTS}.json"
     with edited_json(changed) as content:
         content["metrics"]["score"] = 0.99
-    refused = medtasks("submit", "run", "-o", PLACE)
+    refused = medtasks("card", "--layout", "medtasks", "run", "-o", PLACE)
     assert refused.code == 2 and f"tasks/{changed.name}" in refused.err and "rescore" in refused.err
     assert not (tmp_path / PLACE).exists()
 
 
 def test_a_place_that_is_taken_is_kept(medtasks, submission):
     before = read_json(submission / "submission.json")
-    assert medtasks("submit", "run", "-o", PLACE).code == 2
+    assert medtasks("card", "--layout", "medtasks", "run", "-o", PLACE).code == 2
     assert read_json(submission / "submission.json") == before
 
 
 def test_facts_of_the_model_are_taken_and_unknown_ones_refused(medtasks, run, tmp_path):
     run()
-    assert "names: parameters_b" in medtasks("submit", "run", "-o", PLACE, "--about", "colour=red").err
-    medtasks.done("submit", "run", "-o", PLACE, "--about", "parameters_b=8", "--about", "access=open")
+    assert (
+        "names: parameters_b"
+        in medtasks("card", "--layout", "medtasks", "run", "-o", PLACE, "--about", "colour=red").err
+    )
+    medtasks.done(
+        "card",
+        "--layout",
+        "medtasks",
+        "run",
+        "-o",
+        PLACE,
+        "--about",
+        "parameters_b=8",
+        "--about",
+        "access=open",
+    )
     assert read_json(tmp_path / PLACE / "submission.json")["about"] == {"parameters_b": 8.0, "access": "open"}

@@ -1,1 +1,1 @@
-"""`medtasks site`: the static leaderboard of published and submitted models."""
+"""`medtasks dev site`: the static leaderboard of published and submitted models."""

@@ -1,4 +1,4 @@
-"""`medtasks submit`: what of a run may be public, checked before it takes its place."""
+"""`medtasks card --layout medtasks`: what of a run may be public, checked before it takes its place."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _kept(entries: Sequence[Entry], run: Path, tasks: Registry, model: str) -> t
         elif said.partition("-")[0] != here.partition("-")[0]:
             left_out.append(f"{name}: scored by version {said}, and is {here} now (`medtasks rescore RUN`)")
         elif item.score is None:
-            left_out.append(f"{name}: has no score (`medtasks judge run RUN`)")
+            left_out.append(f"{name}: has no score (`medtasks judge RUN`)")
         else:
             kept[name] = item
     if not kept:

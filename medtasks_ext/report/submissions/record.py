@@ -150,4 +150,6 @@ def _read(path: Path, read: Callable[[bytes], _Read]) -> _Read:
     except (OSError, ValueError) as error:
         what = "no such file" if isinstance(error, FileNotFoundError) else str(error)
     what = re.sub(r"[^\x20-\x7e]", "?", what)  # nothing that a terminal would obey
-    raise MedtasksError(what, where=path, remedy="`medtasks submit` writes the file, nobody edits it")
+    raise MedtasksError(
+        what, where=path, remedy="`medtasks card --layout medtasks` writes the file, nobody edits it"
+    )

@@ -72,7 +72,7 @@ def _page(key: Mapping[str, Any], form: str, rows: Mapping[str, Any]) -> str:
 def read_key(path: Path) -> dict[str, Any]:
     key = read_json(path)
     if not isinstance(key, dict) or key.get("kind") not in KINDS or not {"export", "forms"} <= set(key):
-        remedy = "use the key.json that `medtasks human export` wrote"
+        remedy = "use the key.json that `medtasks study forms` wrote"
         raise MedtasksError("is not the key of an export", where=path, remedy=remedy)
     return key
 

@@ -34,7 +34,7 @@ function drawAbout() {
     ),
     titled(
       "Submit results",
-      text("pre", "", "medtasks submit runs/MODEL -o results/submissions/ORG/MODEL/DATE\nmedtasks submit --check results/submissions/ORG/MODEL/DATE"),
+      text("pre", "", "medtasks card runs/MODEL --layout medtasks -o results/submissions/ORG/MODEL/DATE\nmedtasks rescore --check results/submissions/ORG/MODEL/DATE"),
       text("p", "prose", "Then open a pull request with the folder. docs/safety.md says what leaves your machine: final answers to open data in a file of their own, no other text, and no id of a row."),
     ),
     site.left_out.length ? titled("Left out", bullets(site.left_out.map(([where, what]) => `${where}: ${what}`), "faults")) : null,
