@@ -32,7 +32,7 @@ def requests_of(lm: Any, name: str, most: int) -> list[Any]:
     builder, found = RequestBuilder(lm, task, settings, "benchmark"), []
     for number in range(most):
         place = number % len(task.eval_docs)
-        request = builder.request(builder.build(place), task.eval_docs[place])
+        request = builder.build(place)
         found.append(replace(request, key=f"{name}-{number}", prompt=f"Case {number}.\n{request.prompt}"))
     return found
 

@@ -20,7 +20,6 @@ from medtasks_ext.answers import answer_format
 from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.answers.formats import AnswerFormat, Lead
 from medtasks_ext.batching import say_batch_size
-from medtasks_ext.egress import Text
 from medtasks_ext.errors import MedtasksError, near, without_frames
 from medtasks_ext.harness import LM, ConfigurableTask, Instance, TaskConfig
 from medtasks_ext.metrics import likelihood
@@ -278,8 +277,6 @@ class MedicalTask(ConfigurableTask):
         )
         loaded = self.dataset["test"][0].loaded
         record = loaded.record
-        is_open = self.dataset_given.metadata.access == "open" or record["origin"] == "sample"
-        loaded.text = Text(self.dataset_given.id, is_open=is_open)
         check_server(metadata, loaded.text)
         if record["origin"] == "local":
             known = local_rows(self.dataset_given)

@@ -43,7 +43,7 @@ from medtasks_ext.privacy import shows_text
 from medtasks_ext.registry.rights import FEW, restrictions
 from medtasks_ext.registry.strategies import LIKELIHOOD
 from medtasks_ext.results.prices import price_of
-from medtasks_ext.runner.charge import Charge, check_limit, paid
+from medtasks_ext.run.charge import Charge, check_limit, paid
 from medtasks_ext.runs.choice import Choice
 from medtasks_ext.runs.conditions import accounted_rows
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
@@ -51,7 +51,6 @@ from medtasks_ext.runs.manifest import TaskEntry, TaskState
 if TYPE_CHECKING:
     from medtasks_ext.engines.budget import Budget
     from medtasks_ext.engines.engine import Engine
-    from medtasks_ext.engines.records import Request
     from medtasks_ext.harness import LM, EvaluatorConfig, Task
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.prices import Price
@@ -154,7 +153,7 @@ def run_command(arguments: list[str]) -> int:
     check_limit(own.max_cost, price)
     check_fields(own, config)
 
-    from medtasks_ext.run.outcomes import working_in
+    from medtasks_ext.run.working import working_in
     from medtasks_ext.runner.batch import check_out
     from medtasks_ext.runner.run import Run
 
@@ -413,7 +412,7 @@ def _execute(
 ) -> MedtasksError | None:
     from medtasks_ext.cli.progress import say_unpriced
     from medtasks_ext.runner.preflight import check_budget
-    from medtasks_ext.runner.requests import RequestBuilder, text_of
+    from medtasks_ext.runner.requests import text_of
     from medtasks_ext.runner.run import loaded_record
 
     check_conversations(config, wanted.settings)
@@ -438,14 +437,7 @@ def _execute(
     engine.check(text_of(task) for name, task in waiting.items() if places[name])
     limit = own.max_cost
     charge = Charge(price) if price and (limit is not None or not engine.local) else None
-
-    def sent(name: str, documents: Iterable[str]) -> Mapping[str, Request]:
-        task, digest = waiting.get(name), run.manifest.identity.digest
-        return run.sent_requests(
-            name, documents, RequestBuilder(model, task, settings, digest) if task else None
-        )
-
-    budget = budget_of(limit, *paid(limit, charge, run.answers, sent))
+    budget = budget_of(limit, *paid(limit, charge, run.answers))
     say_unpriced(budget)
     ready = _Ready(run, model, engine, waiting, settings, charge, budget)
     if not (own.no_preflight or files or _is_built_in(model)) and any(places.values()):

@@ -87,7 +87,6 @@ def contamination(context: typer.Context) -> int:
     from medtasks_ext.egress import Egress, hold
     from medtasks_ext.run.lm import Remembering
     from medtasks_ext.run.store import Answers
-    from medtasks_ext.runner.requests import dataset_text
     from medtasks_ext.runs.manifest import identity_of
     from medtasks_ext.studies.contamination import FILE, ModelTokenizer, probe
 
@@ -100,12 +99,10 @@ def contamination(context: typer.Context) -> int:
         what = "a chat endpoint answers a text and does not continue it"
         remedy = "use hf, vllm, or local-completions: base_url=…/v1/completions,tokenizer=ORG/MODEL"
         raise MedtasksError(what, where=f"--model {config.model}", remedy=remedy)
-    tasks, resolved = requested_tasks(config)
+    _, resolved = requested_tasks(config)
     names = [leaf for leaves in resolved.values() for leaf in leaves]
     documents, lacking = _documents(names, own.data, config.limit, own.strict)
     loaded_of = {name: items[0].loaded for name, items in documents.items()}
-    for name, of in loaded_of.items():
-        of.text = dataset_text(tasks.datasets[name], of)
     folder, identity = model.output_folder(config), identity_of(config.model, config.model_args, {})
     egress, texts = Egress.of(own.allow_host), {of.text for of in loaded_of.values()}
     model.check_address(config, egress, texts)

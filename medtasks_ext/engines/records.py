@@ -35,6 +35,7 @@ class Request:
     #: of the tasks that ask about one document in turn, which of them it is; empty elsewhere. Requests of one
     #: record go to one server, which keeps its beginning
     record: str = ""
+    cut: str = ""  # what did not fit of the prompt: `shots`, `input`, or nothing
 
 
 @dataclass(frozen=True, slots=True)

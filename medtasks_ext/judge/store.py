@@ -15,7 +15,7 @@ from medtasks_ext.engines.records import Outcome, Usage
 from medtasks_ext.judge.cost import JudgingCost, Reply
 from medtasks_ext.judge.jury import Jury
 from medtasks_ext.judge.protocol import Wording
-from medtasks_ext.run.store import Answers, Follower, Intent, Row, Unsettled, key_of, outcome_of
+from medtasks_ext.run.store import Answers, Follower, Intent, Row, key_of, outcome_of
 from medtasks_ext.runs.folder import RunFolder
 
 #: What a line says of a reply besides the reply.
@@ -47,13 +47,11 @@ class JudgementStore:
         self.said: dict[str, Said] = {}  # key of a draw -> what was said
         self._faults: dict[str, str] = {}  # key of a draw -> why the last try gave no reply
         self._served: dict[tuple[str, str], set[str]] = {}  # (task, judge) -> other models that answered
-        self._unsettled = Unsettled()
         where = RunFolder(folder).judgements
         self.answers = Answers(where, write=write, command=command, see=self._remember)
         self.damaged = self.answers.damaged
 
     def _remember(self, row: Row) -> None:
-        self._unsettled.see(row)
         if row["outcome"] in ("intent", "sent"):
             return
         key, task, judge = row["key"], row["task"], row["judge"]
@@ -109,7 +107,7 @@ class JudgementStore:
 
     def unsure(self, task: str = "") -> float:
         """US dollars at most of requests, about one task or all, that were sent and never settled."""
-        return self._unsettled.total(task)
+        return self.answers.unsettled.total(task)
 
     def close(self) -> None:
         self.answers.close()

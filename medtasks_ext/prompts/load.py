@@ -11,6 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 from medtasks_ext.collector import collector_paused
+from medtasks_ext.egress import Text
 from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.privacy import public_rows, what_happened
 from medtasks_ext.prompts.documents import Document, Documents, Loaded, LoadedRecord, digest
@@ -80,6 +81,7 @@ def loaded(
         targets=sorted({document["target"] for document in documents if document["target"]}),
         database_file=str(database.path) if database else None,
         shots=shots,
+        text=Text(dataset.id, is_open=dataset.metadata.access == "open" or rows.origin == "sample"),
     )
 
 

@@ -7,7 +7,8 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from tqdm import tqdm
 
@@ -17,8 +18,9 @@ from medtasks_ext.engines.engine import Engine
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import what_happened
+from medtasks_ext.run.charge import Charge
 from medtasks_ext.run.feed import Queue
-from medtasks_ext.run.store import Answers
+from medtasks_ext.run.store import Answers, Intent
 
 #: Seconds between two looks at what came.
 LOOK = 0.2
@@ -53,16 +55,20 @@ class Asker:
         engine: that answers.
         answers: the store.
         budget: of the money that requests may cost.
+        charge: what they cost; None where they cost nothing, or nobody knows.
 
     Attributes:
         ended: why the engine answers nothing any more; None while it does, and where nothing went wrong.
         over: whether nothing more is asked.
     """
 
-    def __init__(self, engine: Engine, answers: Answers, budget: Budget | None = None) -> None:
-        self.engine, self.answers, self.budget = engine, answers, budget or Budget()
+    def __init__(
+        self, engine: Engine, answers: Answers, budget: Budget | None = None, charge: Charge | None = None
+    ) -> None:
+        self.engine, self.answers, self.budget, self.charge = engine, answers, budget or Budget(), charge
         self.ended: Fault | BaseException | None = None
         self.over, self.signals = False, 0
+        self._checked: set[Text] = set()
         self._lock = threading.Lock()
         self._under_way: dict[str, list[Job]] = {}  # key -> who waits
         self._sent: dict[str, _Sent] = {}
@@ -74,10 +80,14 @@ class Asker:
 
     def most(self, request: Request) -> float | None:
         """US dollars that a request may cost at most; None where requests cost nothing."""
-        return None
+        return None if self.charge is None else self.charge.most(request)
 
     def sending(self, request: Request, intent: float | None) -> None:
         """A request is sent, for the first time or once more; so many US dollars were set aside just now."""
+        self.answers.check()
+        if intent is not None:
+            self.answers.put(request.key, Intent(intent), request.task, request.document)
+            self.answers.flush(sync=False)
 
     def keep(self, request: Request, outcome: Outcome, settles: float | None) -> float | None:
         """Store an outcome.
@@ -88,12 +98,21 @@ class Asker:
         Returns:
             What it cost; None where nobody knows.
         """
-        self.answers.put(request.key, outcome, request.task, request.document)
-        return 0.0
+        about: dict[str, Any] = {} if settles is None else {"settles": settles}
+        if request.cut:
+            about["cut"] = request.cut
+        if isinstance(outcome, Fault) and outcome.details:
+            about["details"] = outcome.details  # beside texts of rows, which it may quote
+        if self.charge is not None and isinstance(outcome, Answer):
+            outcome = replace(outcome, cost=self.charge.of(request, outcome))
+        self.answers.put(request.key, outcome, request.task, request.document, about)
+        return (outcome.cost if isinstance(outcome, Answer) else None) or 0.0
 
     def check(self, texts: set[Text]) -> None:
-        """Refuse texts that may not go where the engine sends them."""
-        self.engine.check(texts)
+        """Refuse texts that may not go where the engine sends them; each once."""
+        if new := texts - self._checked:
+            self.engine.check(new)
+            self._checked |= new
 
     def words(self, request: Request, error: Exception) -> str:
         """An error on the way of a request in words, without text that may not be shown."""

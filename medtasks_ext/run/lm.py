@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.egress import Text
 from medtasks_ext.engines.engine import Engine
-from medtasks_ext.engines.records import (
-    Answer,
-    Likelihood,
-    Prompt,
-    Request,
-    likeliest,
-)
+from medtasks_ext.engines.records import Answer, Likelihood, Request, likeliest
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.harness import LM
 from medtasks_ext.models.baselines import Baseline
 from medtasks_ext.run.asker import Asker
-from medtasks_ext.run.key import is_sampled, normalised, request_key
-from medtasks_ext.run.store import Answers
+from medtasks_ext.run.requests import is_sampled, prompt_of, request_of, text_of
+from medtasks_ext.run.store import Answers, key_of
 
 if TYPE_CHECKING:
     from medtasks_ext.harness import Instance
@@ -74,7 +67,7 @@ class Remembering(LM):
         """
         if any(not instance.args[0] for instance in requests):  # behind nothing stands what the model says
             return [tuple(item) for item in self._by_its_own("loglikelihood", requests)]  # type: ignore[misc]
-        asked = [self._options(list(group)) for _, group in groupby(requests, _same_question)]
+        asked = [self._request(list(group)) for _, group in groupby(requests, _same_question)]
         found = self.ask(asked, quiet=disable_tqdm)
         return [tuple(item) for answer in found for item in answer.likelihoods]  # type: ignore[misc]
 
@@ -125,10 +118,7 @@ class Remembering(LM):
 
     def _by_its_own(self, kind: str, requests: Sequence[Instance]) -> list[Likelihood]:
         """Likelihoods by the model's own method, in blocks, each kept as it comes."""
-        asked = [
-            self._request(instance, self._key(instance, [kind, *map(str, instance.args)]), options=("",))
-            for instance in requests
-        ]
+        asked = [self._whole(kind, instance) for instance in requests]
         self._engine.check({request.text for request in asked})
         with self._direct:
             missing = [pair for pair in zip(asked, requests, strict=True) if pair[0].key not in self.answers]
@@ -148,6 +138,11 @@ class Remembering(LM):
             )
         return [known[request.key].likelihoods[0] for request in asked]
 
+    def _whole(self, kind: str, instance: Instance) -> Request:
+        key = key_of(self._identity, [kind, *map(str, instance.args), *_whose(instance)])
+        prompt, text = prompt_of(instance), text_of(instance)
+        return Request(key, *_whose(instance), prompt, {}, instance.doc, text=text, options=("",))
+
     def close(self) -> None:
         """Ask nothing more, and bring everything to the disk.
 
@@ -160,63 +155,23 @@ class Remembering(LM):
     # ------------------------------------------------------------------ requests
 
     def _generation(self, instance: Instance, drawn: Counter[str]) -> Request:
-        settings = dict(instance.args[1])
-        first = self._key(instance, settings)
-        draw, drawn[first] = drawn[first], drawn[first] + 1
-        if draw and is_sampled(normalised(settings)):
-            key = self._key(instance, settings, draw)
-            if (seed := settings.get("seed", getattr(self.model, "_seed", None))) is not None:
-                settings["seed"] = int(seed) + draw
-            return self._request(instance, key, settings=settings)
-        return self._request(instance, first, settings=settings)
+        request = self._request([instance])
+        draw, drawn[request.key] = drawn[request.key], drawn[request.key] + 1
+        if not draw or not is_sampled(request.settings):
+            return request
+        again, seed = self._request([instance], draw), getattr(self.model, "_seed", None)
+        if (first := request.settings.get("seed", seed)) is not None:
+            again = replace(again, settings={**again.settings, "seed": int(first) + draw})
+        return again
 
-    def _options(self, group: Sequence[Instance]) -> Request:
-        options = tuple(str(instance.args[1]) for instance in group)
-        return self._request(group[0], self._key(group[0], options), options=options)
-
-    def _key(self, instance: Instance, asked: Mapping[str, Any] | Sequence[str], draw: int = 0) -> str:
-        reads = isinstance(self.model, Baseline)
-        prompt, whose = _prompt(instance.args[0]), _whose(instance)
-        return request_key(self._identity, prompt, asked, whose, draw=draw, reads_document=reads)
-
-    def _request(
-        self,
-        instance: Instance,
-        key: str,
-        *,
-        settings: Mapping[str, Any] | None = None,
-        options: tuple[str, ...] = (),
-    ) -> Request:
-        task, document = _whose(instance)
-        return Request(
-            key,
-            task,
-            document,
-            _prompt(instance.args[0]),
-            settings or {},
-            row=instance.doc,
-            text=text_of(instance),
-            options=options,
-        )
-
-
-def text_of(instance: Instance) -> Text:
-    """Whose text a request holds; nobody knows it of a document of another class, so it is not open."""
-    loaded = getattr(instance.doc, "loaded", None)
-    text: Text | None = getattr(loaded, "text", None)
-    return text or Text(_whose(instance)[0], is_open=False)
+    def _request(self, instances: Sequence[Instance], draw: int = 0) -> Request:
+        reads, document = isinstance(self.model, Baseline), str(instances[0].doc_id)
+        return request_of(instances, self._identity, document, draw=draw, reads_document=reads)
 
 
 def _whose(instance: Instance) -> tuple[str, str]:
     """Task and number of the document."""
     return str(instance.task_name), str(instance.doc_id)
-
-
-def _prompt(given: Any) -> Prompt:
-    """A text, or the turns that lm-eval wraps for a chat interface."""
-    wrapped = getattr(given, "prompt", None)
-    turns: Prompt = given if wrapped is None else json.loads(wrapped)
-    return turns
 
 
 def _same_question(instance: Instance) -> tuple[Any, ...]:

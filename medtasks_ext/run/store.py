@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from medtasks_ext.atomic import cannot_write, check_regular, is_private, sync_folder
 from medtasks_ext.egress import AskedServer, Permission, Text
@@ -51,7 +51,7 @@ class Intent:
 class Question:
     """What a document is asked, where the outcome stands under another document, or comes later."""
 
-    cut: str = ""  # of the prompt, as `AskedPrompt.cut`
+    cut: str = ""  # of the prompt, as `Request.cut`
     out: str = ""  # the file of a batch that holds the request
 
 
@@ -63,6 +63,13 @@ class Sent:
     dataset: str
     open: bool  # whether everyone may read the text
     way: str  # why the host may receive text that is not open, or that it may not
+
+
+class Asked(NamedTuple):
+    """What a document was asked last."""
+
+    key: str
+    cut: str  # of its prompt, as `Request.cut`
 
 
 Kept: TypeAlias = Outcome | Intent | Question | Sent
@@ -82,6 +89,10 @@ class Answers:
         see: called with each line that is there, and each that is added.
 
     Attributes:
+        asked: task -> document -> its last question that was answered, or went into a file of a batch.
+        faults: key of a request without an answer -> its last fault.
+        out: key of a request that went into a file of a batch, and did not come back -> the file.
+        unsettled: what calls that were killed may have spent.
         damaged: lines that were not used: file and number.
 
     Raises:
@@ -98,6 +109,10 @@ class Answers:
         see: Callable[[Row], None] | None = None,
     ) -> None:
         self.folder, self.damaged, self._see = folder, list[str](), see
+        self.asked: dict[str, dict[str, Asked]] = {}
+        self.faults: dict[str, Fault] = {}
+        self.out: dict[str, str] = {}
+        self.unsettled = Unsettled()
         self._path = folder / (f"answers-{name}.jsonl" if name else "answers.jsonl")
         #: key -> file, place and length of its line
         self._index: dict[str, tuple[Path, int, int]] = {}
@@ -132,8 +147,29 @@ class Answers:
             if line.startswith(b"answer", _KIND_AT):
                 key = line[_KEY_AT : _KEY_AT + KEY].decode()
                 self._index.setdefault(key, (path, start, len(line)))
-            if self._see is not None:
-                self._see(json.loads(line))
+            self._take_note(json.loads(line))
+
+    def _take_note(self, row: Row) -> None:
+        key, kind = row["key"], row["outcome"]
+        if kind in ("answer", "question"):
+            self.asked.setdefault(row["task"], {})[row["document"]] = Asked(key, row.get("cut", ""))
+        if kind in ("answer", "fault"):
+            self.out.pop(key, None)
+        elif row.get("out"):
+            self.out[key] = row["out"]
+        if kind == "answer":
+            self.faults.pop(key, None)
+        elif kind == "fault":
+            fault = outcome_of(row)
+            assert isinstance(fault, Fault)
+            self.faults[key] = fault
+        self.unsettled.see(row)
+        if self._see is not None:
+            self._see(row)
+
+    def answered(self, task: str) -> dict[str, Asked]:
+        """The documents of a task that have an answer, and what they were asked."""
+        return {document: item for document, item in self.asked.get(task, {}).items() if item.key in self}
 
     def known(self, keys: Iterable[str]) -> dict[str, Answer]:
         """Key -> answer, of those that have one.
@@ -195,8 +231,7 @@ class Answers:
                 self._write(sync=False)
             finally:
                 self._writing.release()
-        if self._see is not None:
-            self._see(record)
+        self._take_note(record)
 
     def sent(self, place: AskedServer, text: Text) -> None:
         """Note on the disk that a host gets text of a dataset; an error means that nothing may be sent."""

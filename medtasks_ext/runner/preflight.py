@@ -19,9 +19,8 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import excerpt, public_rows, shows_text
 from medtasks_ext.prompts.counting import tokenizer_of
 from medtasks_ext.prompts.dialogue import shown
-from medtasks_ext.run.asker import Job
+from medtasks_ext.run.asker import Asker, Job
 from medtasks_ext.runner.alarms import REASONING_BUDGET
-from medtasks_ext.runner.asking import TaskAsker
 from medtasks_ext.runner.chat import Counter, counter_of
 from medtasks_ext.runner.evaluate import Reader, Settings
 from medtasks_ext.runner.prompts import rendered_prompt
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from medtasks_ext.engines.engine import Engine
     from medtasks_ext.harness import LM, Task
     from medtasks_ext.prompts.documents import Document
-    from medtasks_ext.runner.charge import Charge
+    from medtasks_ext.run.charge import Charge
 
 #: Tokens that the answer may take here, if the budget is larger.
 ENOUGH = 1024
@@ -183,10 +182,10 @@ def preflight(
         first.limit = most
     first.stored = first.limit == most
     if outcome is None:
-        question = _FirstQuestion(engine, run.answers, charge, budget or Budget())
-        question.own, question.cut = first.stored, asked.cut
+        question = _FirstQuestion(engine, run.answers, budget, charge)
+        question.own = first.stored
         with public_rows(first.public):
-            outcome = question.outcome_of(builder.request(asked, row, first.limit))
+            outcome = question.outcome_of(asked if first.stored else builder.build(place, first.limit))
     if isinstance(outcome, Fault):
         if outcome.kind.ends_all:
             raise stopped(outcome)
@@ -215,15 +214,14 @@ def _counter(model: LM) -> Counter | None:
 # ---------------------------------------------------------------------- the first answer
 
 
-class _FirstQuestion(TaskAsker):
-    """Asks one question."""
+class _FirstQuestion(Asker):
+    """Asks one question, whose outcome is kept as the run keeps it, if it is the run's own."""
 
-    own = False  # whether the request is the run's own
-    cut = ""  # what did not fit of its prompt
+    own = False
     outcome: Outcome | None = None
 
     def outcome_of(self, request: Request) -> Outcome:
-        """What comes of it; kept as the run keeps it, if it is the run's own.
+        """What comes of it.
 
         Raises:
             MedtasksError: it may cost more than the limit leaves.
@@ -244,17 +242,12 @@ class _FirstQuestion(TaskAsker):
         if self.own:
             super().sending(request, intent)
 
-    def cut_of(self, request: Request) -> str:
-        """Of the one prompt."""
-        return self.cut
-
     def keep(self, request: Request, outcome: Outcome, settles: float | None) -> float | None:
         """Take what came; a fault that cost nothing is found out again."""
         self.outcome = outcome
         self.stop()
-        if self.own and (isinstance(outcome, Answer) or self.charge is not None):
-            return super().keep(request, outcome, settles)
-        return self.charge.of(request, outcome) if self.charge and isinstance(outcome, Answer) else 0.0
+        kept = self.own and (isinstance(outcome, Answer) or self.charge is not None)
+        return super().keep(request, outcome, settles) if kept else 0.0
 
 
 def _is_cut(checked: Preflight, answer: Answer) -> bool:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from medtasks_ext.answers.reader.reply import unknown_traces
 from medtasks_ext.data.oracle import highest_possible
 from medtasks_ext.engines.described import described
-from medtasks_ext.engines.records import CONTENT_FILTER, LOOP, Answer, Request
+from medtasks_ext.engines.records import CONTENT_FILTER, LOOP, Answer, Prompt, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.privacy import what_happened
@@ -47,7 +47,6 @@ from medtasks_ext.runner.evaluate import (
     evaluate_task,
     same_documents,
 )
-from medtasks_ext.runner.requests import AskedPrompt, RequestBuilder
 from medtasks_ext.runs.conditions import Conditions, run_conditions, task_conditions
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import (
@@ -68,7 +67,7 @@ if TYPE_CHECKING:
     from medtasks_ext.harness import LM, Task
     from medtasks_ext.prompts.documents import Document, LoadedRecord
     from medtasks_ext.registry import Registry
-    from medtasks_ext.run.outcomes import Outcomes
+    from medtasks_ext.run.store import Answers
     from medtasks_ext.runs.choice import Choice
     from medtasks_ext.runs.records import EstimateRecord, Sample, TaskRecord
     from medtasks_ext.stats.statistic import Array
@@ -111,7 +110,7 @@ class Run:
     """
 
     manifest: Manifest
-    answers: Outcomes
+    answers: Answers
 
     def __init__(self, folder: Path, registry: Registry) -> None:
         self.folder, self.registry = folder, registry
@@ -270,7 +269,7 @@ class Run:
         self,
         task: Task,
         outcome: TaskResult,
-        asked: Mapping[str, AskedPrompt],
+        asked: Mapping[str, Request],
         answers: Mapping[str, Answer],
     ) -> None:
         """Write the results of one task.
@@ -377,7 +376,7 @@ class Run:
             asked = self._asked_of(task)
             known = self.answers.known(item.key for item in asked.values())
             answers = {document: known[item.key] for document, item in asked.items() if item.key in known}
-            prompts = {document: item.argument for document, item in asked.items() if item.prompt}
+            prompts = {document: item.prompt for document, item in asked.items() if item.prompt}
             model = StoredLM(answers, prompts, self.files.answers)
             outcome = evaluate_task(model, task, self.settings, self.state(name).choice)
             assert outcome is not None
@@ -386,46 +385,34 @@ class Run:
             return failed(error)
         return TaskEntry(state=TaskState.DONE, n=len(outcome.samples))
 
-    def _asked_of(self, task: Task) -> dict[str, AskedPrompt]:
+    def _asked_of(self, task: Task) -> dict[str, Request]:
         """What the chosen documents were asked last; the prompt is empty where nobody knows it any more."""
-        known, before = self.answers.asked.get(task.task_name, {}), self._asked_before(task.task_name)
-        asked: dict[str, AskedPrompt] = {}
+        name, asked = task.task_name, dict[str, Request]()
+        known, before = self.answers.asked.get(name, {}), self._asked_before(name)
         for document in (document_key(task.eval_docs[place]) for place in self.places(task)):
             if (last := known.get(document)) is not None:
-                item = before.get(document)
-                same = item is not None and item.key in ("", last.key)
-                prompt, options = (item.prompt, item.options) if item and same else ("", ())
-                asked[document] = AskedPrompt(last.key, document, prompt, last.cut, options)
+                key, prompt, options = before.get(document, ("", "", ()))
+                same = key in ("", last.key)
+                asked[document] = Request(
+                    last.key,
+                    name,
+                    document,
+                    prompt if same else "",
+                    {},
+                    options=options if same else (),
+                    cut=last.cut,
+                )
         return asked
 
-    def sent_requests(
-        self, name: str, documents: Iterable[str], builder: RequestBuilder | None
-    ) -> dict[str, Request]:
-        """Document -> its request as it was sent, where its samples hold it, or as it is built now.
-
-        Args:
-            builder: of the task; None where it is not asked now.
-        """
-        stored = self.files.read_task(name)["config"] if self.is_done(name) else {}
-        settings, before = stored.get("generation_kwargs") or {}, self._asked_before(name)
-        found = {
-            document: Request(item.key, name, document, item.prompt, settings, options=item.options)
-            for document, item in before.items()
-            if item.options or "max_gen_toks" in settings
-        }
-        if builder is not None:
-            found |= builder.requests(set(documents) - found.keys())
-        return found
-
-    def _asked_before(self, task: str) -> dict[str, AskedPrompt]:
-        by_document: dict[str, AskedPrompt] = {}
+    def _asked_before(self, task: str) -> dict[str, tuple[str, Prompt, tuple[str, ...]]]:
+        """Document -> key, prompt and options, as its samples hold them."""
+        found: dict[str, tuple[str, Prompt, tuple[str, ...]]] = {}
         with suppress(MedtasksError, ValueError, KeyError, TypeError, IndexError):
             for sample in iter_samples(self.files.samples_file(task)):  # a damaged one is written anew
-                document, argument = document_key(sample["doc"]), sample["arguments"][0][0]
+                argument = sample["arguments"][0][0]
                 prompt = json.loads(argument[0]) if isinstance(argument, list) else argument
-                key, options = sample.get("request", ""), options_of(sample)
-                by_document[document] = AskedPrompt(key, document, prompt, options=options)
-        return by_document
+                found[document_key(sample["doc"])] = (sample.get("request", ""), prompt, options_of(sample))
+        return found
 
     def note(self, task: str, entry: TaskEntry, *kept: str) -> None:
         """Put the new state of a task into the manifest, over the documents that are chosen.
@@ -572,9 +559,7 @@ def failed(error: Exception) -> TaskEntry:
     )
 
 
-def cut_counts(
-    asked: Iterable[AskedPrompt], answers: Iterable[Answer], *, with_shots: bool
-) -> dict[str, int]:
+def cut_counts(asked: Iterable[Request], answers: Iterable[Answer], *, with_shots: bool) -> dict[str, int]:
     """What did not fit: shots and inputs into the context, answers into the budget; what its engine ended.
 
     A prompt that lost the end of its input carries no shots, either. The number of answers is left out where
@@ -604,7 +589,7 @@ def token_counts(answers: Iterable[Answer]) -> dict[str, int] | None:
     return {**total, **({"cached": sum(known)} if known and len(known) == len(cached) else {})}
 
 
-def _recorded(samples: Sequence[Sample], asked: Mapping[str, AskedPrompt]) -> Iterable[Sample]:
+def _recorded(samples: Sequence[Sample], asked: Mapping[str, Request]) -> Iterable[Sample]:
     """lm-eval's records with the key of each request; generation settings may hold a header."""
     for sample in samples:
         recorded: Sample = {**sample}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.engines.lm import lm_eval_prompt
-from medtasks_ext.engines.records import Answer
+from medtasks_ext.engines.records import Answer, Prompt
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.models.baselines import Baseline
 from medtasks_ext.prompts.documents import document_key
@@ -27,7 +27,7 @@ class StoredLM(Baseline):
         where: for the message if an answer is missing.
     """
 
-    def __init__(self, answers: Mapping[str, Answer], prompts: Mapping[str, Any], where: Path) -> None:
+    def __init__(self, answers: Mapping[str, Answer], prompts: Mapping[str, Prompt], where: Path) -> None:
         super().__init__()
         self._answers, self._prompts, self._where = answers, prompts, where
 
@@ -46,7 +46,7 @@ class StoredLM(Baseline):
             )
         for key, request in zip(keys, requests, strict=True):
             if key in self._prompts:
-                request.arguments = (self._prompts[key], request.args[1])
+                request.arguments = (lm_eval_prompt(self._prompts[key]), request.args[1])
         return [self._answers[key] for key in keys]
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:

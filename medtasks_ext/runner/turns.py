@@ -9,23 +9,36 @@ so.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from medtasks_ext.engines.records import Prompt
 from medtasks_ext.prompts.counting import shared_characters
-from medtasks_ext.runner.work import Work
+
+if TYPE_CHECKING:
+    from medtasks_ext.task import MedicalTask
 
 #: Characters of a record's own that two prompts have to share, some 500 tokens.
 LONG = 2000
 #: Documents that are looked at.
 LOOKED_AT = 2
 
-#: The prompt for the document at a place of a task's test file.
-PromptAt = Callable[[Work, int], Prompt]
+
+class Asks(Protocol):
+    """One task of a run."""
+
+    task: MedicalTask
+    places: Sequence[int]  # of the documents that are asked, in its test file
+
+    def prompt_at(self, place: int) -> Prompt:
+        """The prompt for the document there."""
 
 
-def in_turn(works: Iterable[Work], prompt_at: PromptAt) -> Iterator[list[Work]]:
+_Asks = TypeVar("_Asks", bound=Asks)
+
+
+def in_turn(works: Iterable[_Asks]) -> Iterator[list[_Asks]]:
     """Tasks in their order, those that are asked in turn together, where the first of them stands.
 
     Prompts are built when a task's turn comes, not before.
@@ -33,7 +46,7 @@ def in_turn(works: Iterable[Work], prompt_at: PromptAt) -> Iterator[list[Work]]:
     left = list(works)
     while left:
         first = left.pop(0)
-        mates = [work for work in left if _alike(first, work) and _share(first, work, prompt_at)]
+        mates = [work for work in left if _alike(first.task, work.task) and _share(first, work)]
         left = [work for work in left if work not in mates]
         yield [first, *mates]
 
@@ -42,12 +55,12 @@ class Turns:
     """Has threads that build tasks come one after another about each document.
 
     Args:
-        works: the tasks in their order.
+        names: of the tasks in their order.
     """
 
-    def __init__(self, works: Sequence[Work]) -> None:
-        self.name = works[0].name  # of the first
-        self._at: dict[str, tuple[int, int]] = {work.name: (-1, n) for n, work in enumerate(works)}
+    def __init__(self, names: Sequence[str]) -> None:
+        self.name = names[0]
+        self._at: dict[str, tuple[int, int]] = {name: (-1, n) for n, name in enumerate(names)}
         self._moved = threading.Condition()
 
     def wait(self, name: str, place: int) -> None:
@@ -70,26 +83,20 @@ def _text(prompt: Prompt) -> str:
     return "\x1e".join(f"{turn['role']}\x1f{turn['content']}" for turn in prompt)
 
 
-def _alike(one: Work, other: Work) -> bool:
+def _alike(one: MedicalTask, other: MedicalTask) -> bool:
     """Whether two tasks may share records: of one dataset, with as many examples."""
-    datasets, shots = zip(*(_asked(work) for work in (one, other)), strict=True)
-    return datasets[0] is not None and datasets[0] == datasets[1] and shots[0] == shots[1]
+    asked = [(task.dataset_given.id, int(task.config.num_fewshot or 0)) for task in (one, other)]
+    return asked[0] == asked[1]
 
 
-def _asked(work: Work) -> tuple[str | None, int]:
-    assert work.task is not None
-    given = getattr(work.task, "dataset_given", None)  # a task of another class has none
-    return given.id if given else None, int(work.task.config.num_fewshot or 0)
-
-
-def _share(one: Work, other: Work, prompt_at: PromptAt) -> bool:
+def _share(one: Asks, other: Asks) -> bool:
     asked = set(other.places)
     places: Sequence[int] = list(islice((place for place in one.places if place in asked), LOOKED_AT))
     try:
-        first = [_text(prompt_at(one, place)) for place in places]
+        first = [_text(one.prompt_at(place)) for place in places]
         all_alike = shared_characters(first[0], first[1]) if len(first) > 1 else 0
         return any(
-            shared_characters(prompt, _text(prompt_at(other, place))) - all_alike >= LONG
+            shared_characters(prompt, _text(other.prompt_at(place))) - all_alike >= LONG
             for prompt, place in zip(first, places, strict=True)
         )
     except Exception:  # said when the task's own turn comes

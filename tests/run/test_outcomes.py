@@ -16,8 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Usage
-from medtasks_ext.run.outcomes import Asked, Outcomes
-from medtasks_ext.run.store import Follower, Intent, Question, outcome_of
+from medtasks_ext.run.store import Answers, Asked, Follower, Intent, Question, outcome_of
 from tests.conftest import ROOT
 
 TASK = "bridge_mie"
@@ -30,13 +29,13 @@ halves = st.text(st.characters(min_codepoint=0xD800, max_codepoint=0xDFFF), max_
 any_text = st.lists(st.one_of(st.text(max_size=20), halves), max_size=4).map("".join)
 
 
-def stored(folder: Path, *lines: Line) -> Outcomes:
+def stored(folder: Path, *lines: Line) -> Answers:
     """The outcomes of a folder as they are read again; what the writer knew is the same."""
-    answers = Outcomes(folder)
+    answers = Answers(folder)
     for name, outcome, about in lines:
         answers.put(name * 32, outcome, TASK, f"document {name}", about)
     answers.close()
-    again = Outcomes(folder, write=False)
+    again = Answers(folder, write=False)
     for name in ("asked", "faults", "unsettled"):
         assert getattr(again, name) == getattr(answers, name)
     return again
@@ -49,11 +48,11 @@ def plain(*lines: tuple[str, Any]) -> list[Line]:
 @given(any_text, any_text)
 def test_texts_of_any_kind_are_read_again(tmp_path_factory, text, reason):
     folder = tmp_path_factory.mktemp("run")
-    writer = Outcomes(folder)
+    writer = Answers(folder)
     writer.put("a" * 32, Answer(text), TASK, text)
     writer.put("b" * 32, Fault(FaultKind.ENGINE, reason), TASK, reason)
     writer.close()
-    answers = Outcomes(folder, write=False)
+    answers = Answers(folder, write=False)
     # two halves that meet in a text are one character after reading, as JSON has it
     said = [json.loads(json.dumps(item)) for item in (text, reason)]
     assert answers.known(["a" * 32])["a" * 32].text == said[0] and answers.faults["b" * 32].reason == said[1]
@@ -104,19 +103,19 @@ def test_what_a_killed_call_may_have_spent_stays_whatever_comes_later(tmp_path, 
 
 
 def test_a_question_of_another_document_has_the_answer_under_its_key(tmp_path):
-    answers = Outcomes(tmp_path)
+    answers = Answers(tmp_path)
     answers.put("a" * 32, ANSWER, TASK, "one")
     answers.put("a" * 32, Question(), "another", "two")
     answers.put("b" * 32, Question("input"), "another", "three")
     answers.close()
-    again = Outcomes(tmp_path, write=False)
+    again = Answers(tmp_path, write=False)
     assert again.answered("another") == {"two": Asked("a" * 32, "")}
     assert again.asked["another"]["three"] == Asked("b" * 32, "input")
 
 
 def test_a_reader_follows_what_another_process_adds(tmp_path):
-    writer = Outcomes(tmp_path)
-    reader = Outcomes(tmp_path, write=False)
+    writer = Answers(tmp_path)
+    reader = Answers(tmp_path, write=False)
     for number, name in enumerate("abc", start=1):
         writer.put(name * 32, ANSWER, TASK, name)
         reader.refresh()
@@ -141,7 +140,7 @@ def test_a_line_that_is_not_the_one_that_was_written_is_named_and_the_rest_is_us
     before = path.read_bytes()
     path.write_bytes(b"".join(change(before.splitlines(keepends=True))))
     assert path.read_bytes() != before
-    again = Outcomes(tmp_path, write=False)
+    again = Answers(tmp_path, write=False)
     assert again.damaged == ["answers.jsonl, line 1"]
     assert list(again.answered(TASK)) == [f"document {name}" for name in "bcd"]
 
@@ -150,8 +149,8 @@ KILLED = """
 import sys
 from pathlib import Path
 from medtasks_ext.engines import Answer
-from medtasks_ext.run.outcomes import Outcomes
-answers = Outcomes(Path(sys.argv[1]))
+from medtasks_ext.run.store import Answers
+answers = Answers(Path(sys.argv[1]))
 for number in range(10**9):
     answers.put(f"{number:032}", Answer("x" * (number % 300)), "bridge_mie", str(number))
     print(number, flush=True)
@@ -166,9 +165,9 @@ def test_a_killed_writer_leaves_whole_lines_and_the_next_process_goes_on(tmp_pat
         for number in range(500):
             assert int(writer.stdout.readline()) == number
         writer.send_signal(signal.SIGKILL)
-    again = Outcomes(tmp_path)
+    again = Answers(tmp_path)
     kept = [int(document) for document in again.answered("bridge_mie")]
     assert kept == list(range(len(kept))) and kept and not again.damaged
     again.put(f"{len(kept):032}", ANSWER, "bridge_mie", str(len(kept)))
     again.close()
-    assert len(Outcomes(tmp_path, write=False).answered("bridge_mie")) == len(kept) + 1
+    assert len(Answers(tmp_path, write=False).answered("bridge_mie")) == len(kept) + 1

@@ -15,10 +15,9 @@ from medtasks_ext.engines import choose as chosen
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.models.baselines import Oracle
 from medtasks_ext.registry import registry
-from medtasks_ext.run.outcomes import Outcomes
-from medtasks_ext.run.store import Intent
+from medtasks_ext.run.store import Answers, Intent
+from medtasks_ext.runner.asking import TaskLM
 from medtasks_ext.runner.requests import RequestBuilder
-from medtasks_ext.runner.work import Work
 from tests.conftest import ROOT, outcomes, sft_row
 
 CHIP_CTC = ("run", "--model", "oracle", "--tasks", "bridge_chip_ctc", "--output_path", "run")
@@ -86,7 +85,9 @@ def engine(monkeypatch, chip_ctc):
 
 def test_long_budgets_come_first_and_each_task_is_kept_together(medtasks, engine, monkeypatch):
     budgets = {"bridge_chip_ctc": 8, "bridge_chip_ctc_cot": 900, "bridge_chip_ctc_5shot": 90}
-    monkeypatch.setattr(Work, "budget", property(lambda work: budgets[work.name]))
+    monkeypatch.setattr(
+        TaskLM, "budget", property(lambda lm: budgets[lm.name], lambda lm, _: None), raising=False
+    )
     outcome = medtasks(*CHIP_CTC[:4], ",".join(budgets), *CHIP_CTC[5:])
     assert outcome.code == 0, outcome.text
     order = list(dict.fromkeys(item.split()[0] for item in Scripted.seen))
@@ -96,16 +97,16 @@ def test_long_budgets_come_first_and_each_task_is_kept_together(medtasks, engine
 
 
 def test_the_engine_begins_while_a_task_is_built(medtasks, engine, monkeypatch):
-    right = RequestBuilder.asked
+    right = RequestBuilder.request
 
-    def waits(self, instances):
+    def waits(self, instances, *more):
         end = time.monotonic() + 30
         while instances[0].doc["id"] == "test-7" and not Scripted.seen:
             assert time.monotonic() < end, "nothing is asked before all is built"
             time.sleep(0.01)
-        return right(self, instances)
+        return right(self, instances, *more)
 
-    monkeypatch.setattr(RequestBuilder, "asked", waits)
+    monkeypatch.setattr(RequestBuilder, "request", waits)
     outcome = medtasks(*CHIP_CTC)
     assert outcome.code == 0, outcome.text
 
@@ -437,10 +438,10 @@ def test_an_engine_that_dies_leaves_what_it_answered(medtasks, engine, monkeypat
 
 
 def test_intents_are_written_before_a_request_that_costs_money_is_sent(tmp_path):
-    answers = Outcomes(tmp_path)
+    answers = Answers(tmp_path)
     answers.put("k" * 32, Intent(0.25), TASK, "d")
     answers.close()
-    assert Outcomes(tmp_path, write=False).unsettled == {(TASK, "k" * 32): [0.25]}
+    assert Answers(tmp_path, write=False).unsettled == {(TASK, "k" * 32): [0.25]}
 
 
 def test_the_built_in_models_take_the_same_way(medtasks, chip_ctc):

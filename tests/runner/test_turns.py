@@ -121,14 +121,14 @@ def test_a_task_whose_prompts_cannot_be_built_does_not_cost_the_other(medtasks, 
     notes(400)
     from medtasks_ext.runner.requests import RequestBuilder
 
-    right = RequestBuilder.asked
+    right = RequestBuilder.request
 
-    def asked(self, instances):
+    def asked(self, instances, *more):
         if self._task.task_name.endswith("_cot") and instances[0].doc["id"] == "t4":
             raise ValueError("no")
-        return right(self, instances)
+        return right(self, instances, *more)
 
-    monkeypatch.setattr(RequestBuilder, "asked", asked)
+    monkeypatch.setattr(RequestBuilder, "request", asked)
     outcome = medtasks("run", "--model", "oracle", "--tasks", BOTH, "--output_path", "run")
     assert outcome.code == 1
     assert order()[:8] == [item for i in range(4) for item in order()[2 * i : 2 * i + 2]]

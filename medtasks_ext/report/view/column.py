@@ -33,7 +33,7 @@ from medtasks_ext.results.error_clusters import (
     error_of,
     right_value,
 )
-from medtasks_ext.run.outcomes import Asked
+from medtasks_ext.run.store import Asked
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.samples import RESCORE, SampleFile, parsed_of
 

@@ -28,8 +28,8 @@ from medtasks_ext.results.reading import (
     unknown_tasks,
 )
 from medtasks_ext.results.result_frame import result_parts
+from medtasks_ext.run import store
 from medtasks_ext.run.lock import holder_of
-from medtasks_ext.run.outcomes import Outcomes
 from medtasks_ext.run.store import files_of
 from medtasks_ext.runs.conditions import run_conditions
 from medtasks_ext.runs.folder import RunFolder
@@ -157,7 +157,7 @@ def _medtasks_run(folder: Path, place: int, registry: Registry, faults: list[Fau
     return Viewed(manifest.identity.model_name, str(folder), answers, going_on, manifest)
 
 
-def outcomes_in(folder: Path) -> Outcomes:
+def outcomes_in(folder: Path) -> store.Answers:
     """What a run's folder holds by now."""
     found = _outcomes_in(folder, tuple(path.stat().st_ino for path in files_of(folder)))
     found.refresh()
@@ -165,8 +165,8 @@ def outcomes_in(folder: Path) -> Outcomes:
 
 
 @lru_cache(maxsize=8)
-def _outcomes_in(folder: Path, files: tuple[int, ...]) -> Outcomes:
-    return Outcomes(folder, write=False)
+def _outcomes_in(folder: Path, files: tuple[int, ...]) -> store.Answers:
+    return store.Answers(folder, write=False)
 
 
 def _no_texts(tasks: list[str], where: str) -> Fault:

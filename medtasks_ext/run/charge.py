@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING
 
 from medtasks_ext.engines.budget import counts_fit, most_tokens, n_bytes
-from medtasks_ext.engines.records import Answer, Request
+from medtasks_ext.engines.records import Answer, Request, Usage
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.run.store import outcome_of
 
 if TYPE_CHECKING:
     from medtasks_ext.results.prices import Price
-    from medtasks_ext.run.outcomes import Outcomes
+    from medtasks_ext.run.store import Answers, Row
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,16 @@ class Charge:
         """US dollars that an answer cost: by the server's count, if that can be the one of the texts."""
         if answer.usage is None or not counts_fit(request.prompt, answer):
             return self.most(request)
-        usage = answer.usage
+        return self._of_tokens(answer.usage)
+
+    def of_row(self, row: Row) -> float | None:
+        """US dollars that the outcome of an earlier call cost; None where nobody knows."""
+        if row["outcome"] == "fault" or row.get("cost") is not None:
+            return row.get("cost") or 0.0
+        usage = row.get("usage")
+        return self._of_tokens(Usage(**usage)) if usage else None
+
+    def _of_tokens(self, usage: Usage) -> float:
         return self.price.of(usage.prompt, usage.completion, min(usage.cached or 0, usage.prompt))
 
 
@@ -58,32 +65,13 @@ def check_limit(limit: float | None, price: Price | None) -> None:
         )
 
 
-def paid(
-    limit: float | None,
-    charge: Charge | None,
-    answers: Outcomes,
-    sent: Callable[[str, Iterable[str]], Mapping[str, Request]],
-) -> tuple[list[float | None], float]:
+def paid(limit: float | None, charge: Charge | None, answers: Answers) -> tuple[list[float | None], float]:
     """What earlier calls on a folder spent, for `budget_of`; they are read under a limit alone.
 
-    Answers without a cost (of batches, of calls that knew no price) count as one of now
-    would: at its highest, unless the server's count can be believed; None where their request is not known.
-
-    Args:
-        answers: of the folder.
-        sent: the requests of some documents of a task as they were sent, by their documents.
+    Answers without a cost (of batches, of calls that knew no price) cost what their tokens do by now; None
+    where nobody counted them.
     """
-    costs, free = list[float | None](), dict[str, list[tuple[str, Answer]]]()
     if limit is None or charge is None:
-        return costs, 0.0
-    for row in answers.rows():
-        if row["outcome"] in ("answer", "fault") and row.get("cost") is not None:
-            costs.append(row["cost"])
-        elif row["outcome"] == "answer":
-            answer = outcome_of(row)
-            assert isinstance(answer, Answer)
-            free.setdefault(row["task"], []).append((row["document"], answer))
-    for task, some in free.items():
-        requests = sent(task, [document for document, _ in some])
-        costs += [charge.of(requests[key], one) if key in requests else None for key, one in some]
-    return costs, answers.unsettled.total()
+        return [], 0.0
+    rows = (row for row in answers.rows() if row["outcome"] in ("answer", "fault"))
+    return [charge.of_row(row) for row in rows], answers.unsettled.total()
