@@ -99,7 +99,7 @@ def asked(urls: list[str], connections: int, n: int) -> dict[str, Any]:
 
     from medtasks_ext.engines import Answer, Request
     from medtasks_ext.engines.api import ApiEngine
-    from medtasks_ext.run.feed import Queue
+    from medtasks_ext.engines.feed import Feed
 
     lm = LocalChatCompletion(
         model="m", base_url=urls[0], num_concurrent=connections, max_retries=6, timeout=60
@@ -122,7 +122,7 @@ def asked(urls: list[str], connections: int, n: int) -> dict[str, Any]:
         died = died or time.perf_counter() - began
 
     engine = ApiEngine(lm, replicas=urls[1:], say=say)
-    feed = Queue(engine.prepare, done, engine.window)
+    feed = Feed(engine.prepare, done, engine.window)
     began, cpu = time.perf_counter(), time.process_time()
     feed.put(requests())
     engine.run(feed, done)

@@ -26,7 +26,7 @@ from yarl import URL
 from medtasks_ext.egress import TRUSTED_HOSTS, AskedServer, Egress, Permission, Text
 from medtasks_ext.engines import Request
 from medtasks_ext.engines.api import ApiEngine
-from medtasks_ext.engines.choose import engine_of
+from medtasks_ext.engines.lm import engine_of
 from medtasks_ext.engines.records import Answer, Fault, FaultKind
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.run.store import Answers, sent_in

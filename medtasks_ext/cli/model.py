@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 
 from medtasks_ext.cli.words import say
 from medtasks_ext.egress import Egress, Text, addresses
-from medtasks_ext.engines import choose
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.keys import Keys, host_of, shown_url
 
@@ -53,7 +52,9 @@ class Loaded:
         say: Callable[[str], None] = lambda line: None,
         egress: Egress | None = None,
     ) -> Engine:
-        return self.own or choose.engine_of(
+        from medtasks_ext.engines import lm  # with lm-eval
+
+        return self.own or lm.engine_of(
             self.lm, quotes=quotes, say=say, egress=egress, replicas=self.replicas
         )
 

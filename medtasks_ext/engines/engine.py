@@ -5,38 +5,18 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from medtasks_ext.egress import Egress, Text
+from medtasks_ext.engines.feed import Feed
 from medtasks_ext.engines.records import Fault, Outcome, Request
 
-#: How long a thread waits for a feed before it looks whether the stream has ended.
+#: Seconds that a thread waits for a feed before it looks whether that is over.
 WAIT_SECONDS = 0.2
 #: Called with each request and its outcome, in any thread.
 Done: TypeAlias = Callable[["Request", "Outcome"], None]
 
 Again: TypeAlias = Callable[["Request", "Fault"], bool | None]
-
-
-class Feed(Protocol):
-    """Requests of all tasks, in order; built ahead by a thread of its own."""
-
-    @property
-    def over(self) -> bool:
-        """Whether nothing will come any more: all are taken, or the user has interrupted."""
-
-    @property
-    def dry(self) -> bool:
-        """Whether `take` found nothing, and more comes only when it is waited for.
-
-        An engine that answers in batches answers what it has before it waits.
-        """
-
-    def take(self) -> Request | None:
-        """The next request; None if none is ready now, or the feed is over."""
-
-    def wait(self, seconds: float) -> None:
-        """Wait until a request is ready or the feed is over, at most so long."""
 
 
 class Engine(ABC):

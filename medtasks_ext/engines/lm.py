@@ -14,7 +14,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.egress import SERVICES, Egress, hold
-from medtasks_ext.engines.engine import Done, Engine, Feed
+from medtasks_ext.engines.engine import Done, Engine
+from medtasks_ext.engines.feed import Feed
 from medtasks_ext.engines.records import (
     Answer,
     Fault,
@@ -26,6 +27,7 @@ from medtasks_ext.engines.records import (
     likeliest,
 )
 from medtasks_ext.engines.replies import withheld
+from medtasks_ext.errors import MedtasksError
 from medtasks_ext.harness import Instance
 from medtasks_ext.privacy import what_happened
 from medtasks_ext.prompts.counting import tokenizer_of
@@ -49,6 +51,30 @@ def lm_eval_prompt(prompt: Prompt) -> Any:
     from medtasks_ext.harness import JsonChatStr
 
     return JsonChatStr(json.dumps(prompt, ensure_ascii=False))
+
+
+def engine_of(
+    model: LM,
+    *,
+    quotes: Callable[[Request], bool] = lambda request: False,
+    say: Callable[[str], None] = lambda line: None,
+    egress: Egress | None = None,
+    replicas: Sequence[str] = (),
+) -> Engine:
+    """A fault may quote a server, which may quote the row, as `quotes` says; `replicas` are addresses."""
+    kinds = {kind.__name__ for kind in type(model).__mro__}  # their modules need packages of their own
+    if "TemplateAPI" in kinds:
+        from medtasks_ext.engines.api import ApiEngine, reader_of
+
+        if reader_of(type(model)):
+            return ApiEngine(model, quotes=quotes, say=say, egress=egress, replicas=replicas)
+    if replicas:
+        raise MedtasksError(
+            f"models of type {type(model).__name__} are asked at one address",
+            where="--model_args base_url",
+            remedy="name one",
+        )
+    return LmEngine(model, say, egress)
 
 
 class LmEngine(Engine):

@@ -20,7 +20,8 @@ from dataclasses import replace
 from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from medtasks_ext.engines.engine import WAIT_SECONDS, Done, Engine, Feed, together
+from medtasks_ext.engines.engine import WAIT_SECONDS, Done, Engine, together
+from medtasks_ext.engines.feed import Feed
 from medtasks_ext.engines.likelihood import knows_ids, option_likelihoods
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request, Usage
 from medtasks_ext.errors import MedtasksError

@@ -15,11 +15,11 @@ from tqdm import tqdm
 from medtasks_ext.egress import Text
 from medtasks_ext.engines.budget import Budget
 from medtasks_ext.engines.engine import Engine
+from medtasks_ext.engines.feed import Feed
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import what_happened
 from medtasks_ext.run.charge import Charge
-from medtasks_ext.run.feed import Queue
 from medtasks_ext.run.store import Answers, Intent
 
 #: Seconds between two looks at what came.
@@ -72,7 +72,7 @@ class Asker:
         self._lock = threading.Lock()
         self._under_way: dict[str, list[Job]] = {}  # key -> who waits
         self._sent: dict[str, _Sent] = {}
-        self.queue = Queue(self._prepared, self._refused, 2 * engine.window, self._may, self._taken)
+        self.queue = Feed(self._prepared, self._refused, 2 * engine.window, self._may, self._taken)
         self.budget.freed = self.queue.wake
         engine.again, engine.later = self._again, lambda request: self._tell(request.key, None)
 

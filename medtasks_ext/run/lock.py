@@ -12,7 +12,6 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -25,35 +24,25 @@ TOUCH, DEAD = 5.0, 60.0
 
 
 class FolderLock:
-    """Held from its making until `release`.
+    """Held from its making until `release`; MedtasksError where another process holds it.
 
-    Args:
-        command: what the process does, for the message that others get.
-
-    Raises:
-        MedtasksError: another process holds it, or the folder cannot be written.
+    `command`: what the process does, for the message that others get.
     """
 
-    def __init__(
-        self, folder: Path, command: str = "another process", sleep: Callable[[float], None] = time.sleep
-    ) -> None:
-        self.path, self._sleep = folder / NAME, sleep
+    def __init__(self, folder: Path, command: str = "another process") -> None:
+        self.path = folder / NAME
         said = {"command": command, "host": socket.gethostname(), "place": _place(), "process": os.getpid()}
-        said |= {"started": _started(os.getpid()), "token": secrets.token_hex(8)}
+        said |= {"started": _began(os.getpid()), "token": secrets.token_hex(8)}
         self._mine = json.dumps(said).encode()
         try:
             while not self._made(self.path):
                 self._take_from_the_dead()
         except OSError as error:
             raise cannot_write(self.path, error) from None
-        self._touched = _steady()
+        self._last = time.time()
 
     def check(self) -> None:
-        """Make sure that this process still holds it.
-
-        Raises:
-            MedtasksError: another process has taken the folder, since this one stood still.
-        """
+        """Make sure that this process still holds it."""
         if _content(self.path) != self._mine:
             raise MedtasksError(
                 "another process writes to this folder by now: this one stood still",
@@ -62,15 +51,11 @@ class FolderLock:
             )
 
     def touch(self) -> None:
-        """Show that this process lives, where the last time is long ago.
-
-        Raises:
-            MedtasksError: as `check` says.
-        """
-        if _steady() - self._touched >= TOUCH:
+        """Show that this process lives, and make sure as `check` does, where the last time is long ago."""
+        if abs(time.time() - self._last) >= TOUCH:  # the clock may have been set
             self.check()
             os.utime(self.path)
-            self._touched = _steady()
+            self._last = time.time()
 
     def release(self) -> None:
         """Give the folder free."""
@@ -79,11 +64,11 @@ class FolderLock:
 
     def _made(self, path: Path) -> bool:
         try:
-            descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+            file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         except FileExistsError:
             return False
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(self._mine)
+        os.write(file, self._mine)
+        os.close(file)
         return True
 
     def _take_from_the_dead(self) -> None:
@@ -92,45 +77,45 @@ class FolderLock:
         Two processes that find the same one dead must not remove each other's lock: the right to remove that
         of one holder is a file of its own, and who has the right looks once more.
         """
-        held = _content(self.path)
-        if held is None:
+        if (held := _content(self.path)) is None:
             return
+        said = _said(held)
         if self._lives(held):
-            said = _said(held)
             raise MedtasksError(
                 f"{said.get('command', 'another process')} works in this folder (process "
                 f"{said.get('process', '?')} on {said.get('host', 'an unknown host')})",
                 where=self.path.parent,
                 remedy="wait for it to end; what it stores is not asked for again",
             )
-        right = self.path.with_name(f"{NAME}.{_said(held).get('token', 'damaged')}")
+        right = self.path.with_name(f"{NAME}.{said.get('token', 'damaged')}")
         if not self._made(right):
-            self._sleep(1)
-            with suppress(FileNotFoundError):
-                if time.time() - right.stat().st_mtime > DEAD:  # its maker died, too
-                    right.unlink()
+            time.sleep(1)
+            if time.time() - _touched(right) > DEAD:  # its maker died, too
+                right.unlink(missing_ok=True)
             return
-        try:
-            if _content(self.path) == held:
-                self.path.unlink()
-        finally:
-            right.unlink(missing_ok=True)
+        if _content(self.path) == held:
+            self.path.unlink()
+        right.unlink(missing_ok=True)
 
     def _lives(self, held: bytes) -> bool:
         """Whether the holder lives; elsewhere, or before it has said who it is, its touches say so."""
         if (here := _lives_here(_said(held))) is not None:
             return here
-        last = self._time()
+        last = _touched(self.path)
         for _ in range(int(DEAD)):
-            self._sleep(1)
-            if self._time() != last or _content(self.path) != held:
+            time.sleep(1)
+            if _touched(self.path) != last or _content(self.path) != held:
                 return True
         return False
 
-    def _time(self) -> float:
-        with suppress(OSError):
-            return self.path.stat().st_mtime
-        return 0.0
+
+def holder_of(folder: Path) -> str | None:
+    """The command of the process that works in a folder; None where none does. Nothing is written."""
+    if (held := _content(folder / NAME)) is None:
+        return None
+    if (lives := _lives_here(said := _said(held))) is None:
+        lives = abs(time.time() - _touched(folder / NAME)) <= DEAD
+    return str(said.get("command", "another process")) if lives else None
 
 
 def _content(path: Path) -> bytes | None:
@@ -139,30 +124,23 @@ def _content(path: Path) -> bytes | None:
     return None
 
 
+def _touched(path: Path) -> float:
+    with suppress(OSError):
+        return path.stat().st_mtime
+    return time.time()
+
+
 def _said(held: bytes) -> dict[str, object]:
-    try:
-        said = json.loads(held)
-    except ValueError:
-        return {}
-    return said if isinstance(said, dict) else {}
-
-
-def holder_of(folder: Path) -> str | None:
-    """The command of the process that works in a folder; None where none does. Nothing is written."""
-    if (held := _content(folder / NAME)) is None:
-        return None
-    if (lives := _lives_here(said := _said(held))) is None:
-        with suppress(OSError):
-            lives = abs(time.time() - (folder / NAME).stat().st_mtime) <= DEAD
-    return str(said.get("command", "another process")) if lives else None
+    with suppress(ValueError, TypeError):
+        return dict(json.loads(held) or {})
+    return {}
 
 
 def _lives_here(said: dict[str, object]) -> bool | None:
     """Whether a process of this machine lives; None of one elsewhere."""
     if said.get("place") != _place():
         return None
-    process = int(str(said.get("process", 0)))
-    return _runs(process) and said.get("started") == _started(process)
+    return _began(int(str(said.get("process", 0)))) == said.get("started")
 
 
 def _place() -> str:
@@ -174,23 +152,13 @@ def _place() -> str:
     return " ".join(parts)
 
 
-def _steady() -> float:
-    """Seconds of a clock that nobody sets; it goes on while the machine sleeps, where the system has one."""
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
-
-
-def _runs(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # of another user
-        return True
-    return True
-
-
-def _started(process: int) -> str:
-    """When a process began, where the system says it: its number may have been given to another one since."""
+def _began(process: int) -> str | None:
+    """When a process began, whose number may be another one's by now; None of one that is no more."""
     with suppress(OSError, IndexError):
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19]
-    return ""
+    with suppress(PermissionError):  # of another user
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return None
+    return ""  # no system says it

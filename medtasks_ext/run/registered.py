@@ -12,8 +12,8 @@ from typing import Any
 
 from medtasks_ext.atomic import private_files, write_text
 from medtasks_ext.egress import addresses
-from medtasks_ext.engines.choose import engine_of
 from medtasks_ext.engines.engine import Engine
+from medtasks_ext.engines.lm import engine_of
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.harness import LM
 from medtasks_ext.jsonfile import read_json

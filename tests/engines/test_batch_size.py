@@ -8,7 +8,7 @@ import pytest
 from lm_eval.api.model import LM
 
 from medtasks_ext.engines import Answer, Fault, Request
-from medtasks_ext.engines.choose import engine_of
+from medtasks_ext.engines.lm import engine_of
 from tests.engines.made import ListFeed
 
 

@@ -192,7 +192,9 @@ def test_the_lock_of_a_killed_process_is_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("lives", [True, False])
-def test_a_holder_on_another_host_lives_as_long_as_it_touches_the_file(tmp_path: Path, lives: bool) -> None:
+def test_a_holder_on_another_host_lives_as_long_as_it_touches_the_file(
+    tmp_path: Path, lives: bool, monkeypatch
+) -> None:
     path, slept = tmp_path / NAME, [0.0]
     path.write_text(json.dumps({"host": "elsewhere", "process": 7, "started": "", "token": "t"}))
 
@@ -201,11 +203,12 @@ def test_a_holder_on_another_host_lives_as_long_as_it_touches_the_file(tmp_path:
         if lives and slept[0] == DEAD / 2:
             os.utime(path, (time.time(), time.time() + slept[0]))
 
+    monkeypatch.setattr(time, "sleep", sleep)
     if lives:
         with pytest.raises(MedtasksError, match="process 7 on elsewhere"):
-            FolderLock(tmp_path, sleep=sleep)
+            FolderLock(tmp_path)
     else:
-        FolderLock(tmp_path, sleep=sleep).release()
+        FolderLock(tmp_path).release()
         assert slept[0] == DEAD
 
 

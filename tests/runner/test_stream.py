@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import pytest
 
 from medtasks_ext.engines import Answer, Engine, Fault, FaultKind, Usage
-from medtasks_ext.engines import choose as chosen
+from medtasks_ext.engines import lm as chosen
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.models.baselines import Oracle
 from medtasks_ext.registry import registry
@@ -330,7 +330,7 @@ def test_answers_that_are_lost_are_noticed_and_asked_again(medtasks, engine):
 
 WORKER = """
 import sys, threading
-from medtasks_ext.engines import Answer, Engine, choose
+from medtasks_ext.engines import Answer, Engine, lm
 class Slow(Engine):
     window = 8
     def run(self, feed, done):
@@ -342,7 +342,7 @@ class Slow(Engine):
                 log.write(request.document + "\\n")
             sys.stdin.readline()
             done(request, Answer(request.row["target"]))
-choose.engine_of = lambda model, **_: Slow()
+lm.engine_of = lambda model, **_: Slow()
 from medtasks_ext.cli.main import main
 sys.argv = ["medtasks", "run", "--model", "oracle", "--tasks", "bridge_chip_ctc", "--output_path", "run"]
 main()

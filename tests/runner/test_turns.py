@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from medtasks_ext.engines import Answer, Engine, Fault, FaultKind, Usage
-from medtasks_ext.engines import choose as chosen
+from medtasks_ext.engines import lm as chosen
 from medtasks_ext.registry import forget
 from tests.conftest import ROOT, write_jsonl
 

@@ -12,7 +12,7 @@ from medtasks_ext.engines.records import Fault, Outcome, Request
 WAITING = 64_000_000
 
 
-class Queue:
+class Feed:
     """A feed that requests are put into until it is closed.
 
     Args:
@@ -62,12 +62,15 @@ class Queue:
 
     @property
     def over(self) -> bool:
-        """Whether nothing comes any more."""
+        """Whether nothing comes any more: all are taken, or the user has interrupted."""
         return self._closed
 
     @property
     def dry(self) -> bool:
-        """Whether nothing comes until somebody asks again, or what was taken is answered."""
+        """Whether nothing comes until somebody asks again, or what was taken is answered.
+
+        An engine that answers in batches answers what it has before it waits.
+        """
         return self._held or not (self._asked or self._ready or self._busy or self.more)
 
     def take(self) -> Request | None:
