@@ -19,7 +19,7 @@ from medtasks_ext.report.outline import OutlineBlock, outline
 from medtasks_ext.run.store import closed_text_in
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import TaskState
-from medtasks_ext.runs.secrets import is_secret, without_secrets
+from medtasks_ext.runs.secrets import dropped_secrets, is_secret
 from medtasks_ext.runs.served import served_note
 
 if TYPE_CHECKING:
@@ -279,4 +279,4 @@ def shown_command(arguments: Sequence[str]) -> str:
 
 def _says_login(argument: str) -> bool:
     names = _NAME_OF_VALUE.findall(argument)
-    return any(map(is_secret, names)) or without_secrets(argument, "") != argument
+    return any(map(is_secret, names)) or dropped_secrets(argument) != argument

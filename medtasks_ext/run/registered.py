@@ -4,23 +4,21 @@ arguments."""
 from __future__ import annotations
 
 import atexit
-import json
 import os
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from medtasks_ext.atomic import private_files, write_text
+from medtasks_ext.atomic import private_files
 from medtasks_ext.egress import addresses
 from medtasks_ext.engines.engine import Engine
 from medtasks_ext.engines.lm import engine_of
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.harness import LM
-from medtasks_ext.jsonfile import read_json
+from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.run.lm import Remembering
 from medtasks_ext.run.store import Answers
-from medtasks_ext.runs.secrets import dropped_secrets, note_secrets
-from medtasks_ext.runs.settings import is_harmless
+from medtasks_ext.runs.manifest import Identity, identity_of
+from medtasks_ext.runs.secrets import note_secrets
 
 PREFIX = "medtasks-"
 #: The name that finds out by its address which interface a server has.
@@ -99,25 +97,15 @@ def _identity(folder: Path, of: str, arguments: dict[str, Any], model: LM) -> st
         MedtasksError: the folder holds answers of another model.
     """
     info: dict[str, Any] = getattr(model, "get_model_info", dict)() or {}
-    mine: dict[str, Any] = {
-        "--model": of,
-        **{name: value for name, value in dropped_secrets(arguments).items() if not is_harmless(name)},
-        **{name: info[name] for name in ("model_sha", "peft_sha", "delta_sha") if info.get(name)},
-    }
-    mine = json.loads(json.dumps(mine, sort_keys=True, default=str))
-    path = folder / IDENTITY
-    if path.is_file():
-        theirs = read_json(path)
-        if other := sorted(
-            name for name in mine.keys() | theirs.keys() if mine.get(name) != theirs.get(name)
-        ):
-            name = other[0]
-            raise MedtasksError(
-                f"{name} was {theirs.get(name)!r} and is {mine.get(name)!r}: the folder holds other answers",
-                where=path,
-                remedy="name another folder, or ask as before",
-            )
-    else:
+    weights = {name: info[name] for name in ("model_sha", "peft_sha", "delta_sha") if info.get(name)}
+    mine, path = identity_of(of, {**arguments, **weights}, {}), folder / IDENTITY
+    if not path.is_file():
         with private_files(True):
-            write_text(path, json.dumps(mine, indent=1, ensure_ascii=False) + "\n")
-    return sha256(json.dumps(mine, sort_keys=True).encode()).hexdigest()[:16]
+            write_json(path, mine.model_dump())
+    elif different := Identity(**read_json(path)).differs_from(mine):
+        raise MedtasksError(
+            f"{'; '.join(different)}: the folder holds other answers",
+            where=path,
+            remedy="name another folder, or ask as before",
+        )
+    return mine.digest

@@ -58,7 +58,7 @@ from medtasks_ext.runs.manifest import (
     identity_of,
 )
 from medtasks_ext.runs.samples import iter_samples, options_of
-from medtasks_ext.runs.secrets import dropped_secrets, model_arguments, without_login
+from medtasks_ext.runs.secrets import dropped_secrets, without_login
 from medtasks_ext.stats.bootstrap import interval_record, intervals_of_record, task_intervals
 from medtasks_ext.stats.intervals import WILSON_OF_UNITS, Estimated, Interval
 from medtasks_ext.version import __version__
@@ -152,9 +152,7 @@ class Run:
             Session(
                 started=time.strftime("%Y-%m-%dT%H:%M:%S"),
                 host=socket.gethostname(),
-                model_args=json.loads(
-                    json.dumps(model_arguments(arguments, self.manifest.salt), default=str)
-                ),
+                model_args=json.loads(json.dumps(dropped_secrets(dict(arguments)), default=str)),
                 versions=versions(),
             )
         )

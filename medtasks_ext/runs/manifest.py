@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import secrets
 import time
 from collections.abc import Iterable, Mapping
 from enum import Enum
@@ -130,7 +129,7 @@ def differences(old: Any, new: Any, path: str = "") -> list[str]:
 class Session(_Record):
     started: str  # local time
     host: str  # name of the machine
-    model_args: Config = Field(default_factory=dict)  # all of them, secrets as digests
+    model_args: Config = Field(default_factory=dict)  # all of them, without secrets
     #: of Python and of the packages that answers and scores depend on
     versions: dict[str, str] = Field(default_factory=dict)
     engine: EngineRecord | None = None  # what the loaded model says of itself; None where none was loaded
@@ -143,7 +142,6 @@ class Manifest(_Record):
         validation_alias=AliasChoices("schema", "schema_version"),
         serialization_alias="schema",
     )
-    salt: str = Field(default_factory=lambda: secrets.token_hex(16))  # of the digests that stand for secrets
     identity: Identity
     versions: dict[str, str] = Field(default_factory=dict)  # of the first call
     started: str = Field(default_factory=lambda: time.strftime("%Y-%m-%dT%H:%M:%S"))

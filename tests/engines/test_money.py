@@ -11,7 +11,6 @@ import random
 from typing import Any
 
 import pytest
-from medtasks_ext.runner.charge import Charge
 
 from medtasks_ext.engines.budget import Budget
 from medtasks_ext.engines.http import Client, Reply
@@ -20,6 +19,7 @@ from medtasks_ext.engines.replies import Server, chat_answer
 from medtasks_ext.engines.servers import ServerEngine
 from medtasks_ext.results.prices import Price
 from medtasks_ext.run.asker import Asker, Job
+from medtasks_ext.run.charge import Charge
 
 PRICE = Price(10.0, 100.0)
 #: A store that knows no answer.

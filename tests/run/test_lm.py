@@ -174,7 +174,7 @@ def test_a_refused_key_ends_the_call_at_once(tmp_path: Path, task) -> None:
 def test_a_folder_holds_answers_of_one_model(tmp_path: Path, task, change) -> None:
     with Server(right) as server:
         evaluated(of(server, tmp_path / "run"), task())
-        with pytest.raises(MedtasksError, match=f"{next(iter(change))} was .* and is .*other"):
+        with pytest.raises(MedtasksError, match=f"{next(iter(change))} was .*, is .*other"):
             model(
                 "api",
                 tmp_path / "run",
