@@ -13,7 +13,7 @@ from common import Row
 
 BENCHMARKS = (
     *("start", "prompts", "loading", "rows", "scoring", "ehrsql", "rouge", "intervals", "volume"),
-    *("report", "viewer", "leaderboard", "judge", "api", "stub", "stream_api"),
+    *("report", "viewer", "leaderboard", "judge", "stub", "runner"),
     *("endpoints", "watch", "stream_vllm", "prefixes"),
 )
 

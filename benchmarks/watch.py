@@ -1,6 +1,6 @@
 """`medtasks view` of a run under way: how soon the first answer is seen, and what the watching costs the run.
 
-A loopback server with 256 places answers as in `stream_api`. The same run goes alone and watched in turn; the
+A loopback server with 256 places answers as in `runner`. The same run goes alone and watched in turn; the
 viewer is asked every two seconds, as its page does. Spans go from the first request to the last answer as the
 server saw them.
 """
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.request import urlopen
 
-import stream_api
+import runner
 from common import ROOT, Row
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def run(quick: bool) -> Iterator[Row]:
     n, pairs = (N // 4, 1) if quick else (N, PAIRS)
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        rows = stream_api.prepare(folder / "rows", TASKS, n // TASKS)
+        rows = runner.prepare(folder / "rows", TASKS, n // TASKS)
         ratios, waits, counted = [], [], True
         for pair in range(pairs):
             alone = _span(folder / f"alone-{pair}", rows)
@@ -60,12 +60,12 @@ def run(quick: bool) -> Iterator[Row]:
         yield Row("watch: answers were read meanwhile", "yes" if counted else "no", "yes", counted)
 
 
-def _span(out: Path, rows: stream_api.Rows, seen: dict[str, Any] | None = None) -> float:
+def _span(out: Path, rows: runner.Rows, seen: dict[str, Any] | None = None) -> float:
     """Seconds of a run; where somebody watches, `seen` gets what they saw."""
     log = out.with_suffix(".log")
-    with stream_api._server(log) as url:
-        command = stream_api._command(rows, url, out, rows.tasks, plain=False)
-        environment = stream_api._environment(rows)
+    with runner.server(log, runner.Scripted()) as url:
+        command = runner.command(rows, url, out, runner.Scripted().places)
+        environment = runner.environment_of(rows)
         process = subprocess.Popen(
             command, env=environment, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
@@ -76,7 +76,7 @@ def _span(out: Path, rows: stream_api.Rows, seen: dict[str, Any] | None = None) 
             while process.poll() is None and not (answers.is_file() and answers.stat().st_size):
                 time.sleep(0.02)
             _watch(out, environment, process, seen)
-    answered = [item for item in stream_api._log(log) if "answered" in item]
+    answered = [item for item in runner.log_of(log) if "answered" in item]
     return max(item["answered"] for item in answered) - min(item["came"] for item in answered)
 
 
