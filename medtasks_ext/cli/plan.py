@@ -31,7 +31,7 @@ from medtasks_ext.runner.plan_model import (
     Tokenizer,
     find_model,
 )
-from medtasks_ext.runner.prompts import takes_system_turn
+from medtasks_ext.runner.requests import takes_system_turn
 
 DEFAULT = "medtasks_scoreable"
 #: Tasks that are listed one by one; more are summed by suite.

@@ -559,7 +559,7 @@ def fitted(
     asked these tasks with these settings.
     """
     from medtasks_ext.runner.preflight import check_budget, check_chat_template, context_of_model
-    from medtasks_ext.runner.prompts import takes_system_turn
+    from medtasks_ext.runner.requests import takes_system_turn
     from medtasks_ext.runner.run import build_tasks
 
     settings = request.settings

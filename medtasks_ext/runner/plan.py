@@ -19,7 +19,7 @@ from medtasks_ext.rows.missing import origin_of, where_it_goes
 from medtasks_ext.rows.sources import forced_origin
 from medtasks_ext.runner.chat import Counter
 from medtasks_ext.runner.evaluate import Settings, build_task
-from medtasks_ext.runner.prompts import ChatTemplate, rendered_prompt
+from medtasks_ext.runner.requests import ChatTemplate, rendered_prompt
 
 if TYPE_CHECKING:
     from medtasks_ext.harness import Task

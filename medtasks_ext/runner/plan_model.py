@@ -20,7 +20,7 @@ from medtasks_ext.registry.yamlfile import Config, read_yaml
 from medtasks_ext.runner.chat import Counter, counter_of, renderer_of
 
 if TYPE_CHECKING:
-    from medtasks_ext.runner.prompts import ChatTemplate
+    from medtasks_ext.runner.requests import ChatTemplate
 
 #: The folder of `model_configs` with a file for each open model of the papers.
 _OPEN = "open"

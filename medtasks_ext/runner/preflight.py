@@ -23,8 +23,7 @@ from medtasks_ext.run.asker import Asker, Job
 from medtasks_ext.runner.alarms import REASONING_BUDGET
 from medtasks_ext.runner.chat import Counter, counter_of
 from medtasks_ext.runner.evaluate import Reader, Settings
-from medtasks_ext.runner.prompts import rendered_prompt
-from medtasks_ext.runner.requests import RequestBuilder, readable, text_of
+from medtasks_ext.runner.requests import RequestBuilder, readable, rendered_prompt, text_of
 from medtasks_ext.runner.run import Run, loaded_record
 from medtasks_ext.runner.trouble import stopped
 

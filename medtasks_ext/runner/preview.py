@@ -11,7 +11,7 @@ from medtasks_ext.models.baselines import Oracle, Says
 from medtasks_ext.prompts.shots import after
 from medtasks_ext.registry.strategies import by_likelihood
 from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task, official_budget
-from medtasks_ext.runner.prompts import rendered_prompt, takes_system_turn
+from medtasks_ext.runner.requests import rendered_prompt, takes_system_turn
 from medtasks_ext.runs.choice import Choice
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from medtasks_ext.rows.folders import data_folder
 from medtasks_ext.rows.sources import SPLIT_KEY
 from medtasks_ext.rows.spec import dataset_spec
 from medtasks_ext.runner.evaluate import Settings, build_task
-from medtasks_ext.runner.prompts import rendered_prompt
+from medtasks_ext.runner.requests import rendered_prompt
 from medtasks_ext.strict import Strict
 
 if TYPE_CHECKING:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.egress import Text
 from medtasks_ext.engines.records import Request
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.prompts.fit import PromptFitter
+from medtasks_ext.prompts.template import layout_template
 from medtasks_ext.run.requests import request_of
-from medtasks_ext.runner.prompts import rendered_prompt
 
 if TYPE_CHECKING:
     from medtasks_ext.harness import LM, Instance, Task
     from medtasks_ext.runner.evaluate import Settings
 
+#: Turns of a conversation -> the prompt.
+ChatTemplate = Callable[..., Any]
 #: Half of a surrogate pair: no reader of texts takes it.
 _HALF = re.compile("[\ud800-\udfff]")
 
@@ -35,6 +37,43 @@ def text_of(task: Task) -> Text:
     """Whose text the prompts of a task hold."""
     text: Text = task.eval_docs[0].loaded.text
     return text
+
+
+def rendered_prompt(
+    task: Task,
+    document: dict[str, Any],
+    settings: Settings,
+    chat_template: ChatTemplate | None,
+    shots: int | None = None,
+) -> Any:
+    """The prompt of one document.
+
+    Args:
+        chat_template: the model's, used where the settings ask for it and have no layout of their own.
+        shots: how many; by default what the task carries.
+
+    Returns:
+        Text, or what an API model wraps a conversation in.
+    """
+    template = layout_template(settings.layout) if settings.layout else chat_template
+    return task.fewshot_context(
+        document,
+        num_fewshot=int(task.config.num_fewshot or 0) if shots is None else shots,
+        system_instruction=settings.system_instruction,
+        apply_chat_template=settings.templated,
+        fewshot_as_multiturn=settings.multiturn,
+        chat_template=template if settings.templated else None,
+        gen_prefix=task.doc_to_prefix(document),
+    )
+
+
+def takes_system_turn(chat_template: ChatTemplate) -> bool:
+    """Whether a chat template shows what a system turn says."""
+    turns = [{"role": "system", "content": "system probe"}, {"role": "user", "content": "user probe"}]
+    try:
+        return "system probe" in str(chat_template(turns))
+    except Exception:  # templates refuse in their own ways
+        return False
 
 
 class RequestBuilder:

@@ -6,7 +6,7 @@ import pytest
 
 from medtasks_ext.registry import registry
 from medtasks_ext.runner.evaluate import Settings, build_task
-from medtasks_ext.runner.prompts import rendered_prompt
+from medtasks_ext.runner.requests import rendered_prompt
 
 TASKS = registry()
 SETTINGS = Settings(data="sample", prompts="own")
