@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 from common import Row, fresh
@@ -50,11 +50,20 @@ class _Documents(Sequence[Any]):
         return self._n
 
     def __getitem__(self, place: Any) -> Any:
-        return {"id": f"document-{place}"}
+        from medtasks_ext.egress import Text
+        from medtasks_ext.prompts.documents import Document, Loaded
+
+        if place >= self._n:
+            raise IndexError
+        document = Document(id=f"document-{place}")
+        document.loaded = Loaded({}, text=Text("stub", is_open=True))
+        return document
 
 
 class _Task:
     """As much of a task as a stream needs; prompts cost nothing."""
+
+    cuts: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, name: str, n: int) -> None:
         self.task_name, self.eval_docs = name, _Documents(n)

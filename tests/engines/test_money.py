@@ -119,11 +119,11 @@ class Questions(Asker):
     """Asks texts, and pays for the answers as a run does."""
 
     def __init__(self, engine: ServerEngine, n: int, charge: Charge, budget: Budget) -> None:
-        super().__init__(engine, NOTHING, budget)
+        super().__init__(engine, NOTHING, budget, charge)
         self.n, self.charge, self.outcomes = n, charge, list[Outcome]()
 
-    def most(self, request: Request) -> float:
-        return self.charge.most(request)
+    def sending(self, request: Request, intent: float | None) -> None:
+        """Nothing is put on record."""
 
     def keep(self, request: Request, outcome: Outcome, settles: float | None) -> float:
         self.outcomes.append(outcome)

@@ -163,7 +163,8 @@ def test_answers_of_a_call_that_knew_no_price_count_under_a_limit(medtasks, serv
 
 
 def test_what_nobody_can_price_any_more_is_said(medtasks, server, tmp_path):
-    server.script = lambda asked, seen: Reply("A", usage=None)
+    uncounted = {"choices": [{"message": {"content": "A"}, "finish_reason": "stop"}]}
+    server.script = lambda asked, seen: Reply(body=json.dumps(uncounted))
     model = {"model": "local-chat-completions", "model_args": {
         "model": "m", "base_url": f"{server.url}/chat/completions", "num_concurrent": 1}}  # fmt: skip
     (tmp_path / "plain.yaml").write_text(yaml.safe_dump(model))
