@@ -141,7 +141,7 @@ class Measured(NamedTuple):
     first: float  # from the start of the command to its first request
     last_score: float  # from the last answer to the last score
     processor: float
-    scores: dict[str, float]
+    scores: dict[str, float | None]
 
 
 def measured(out: Path, rows: Rows, script: Scripted, *, plain: bool = False) -> Measured:
@@ -178,12 +178,12 @@ def environment_of(rows: Rows) -> dict[str, str]:
     return environment(**own, PYTHONPATH=str(ROOT))
 
 
-def _scores(out: Path) -> dict[str, float]:
+def _scores(out: Path) -> dict[str, float | None]:
     file = out / "results.json"
     if not file.is_file():
         return {}
     results = json.loads(file.read_text())["results"]
-    return {name: item["score,answer"] for name, item in results.items()}
+    return {name: item.get("score,answer") for name, item in results.items()}
 
 
 # ---------------------------------------------------------------------- kills
