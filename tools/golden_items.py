@@ -576,13 +576,13 @@ def read_reports(recorder: Recorder) -> None:
     call("scores.cot", "report", "oracle served --strategy cot --published none --json")
     call("scores.judged", "report", "judged disputed -o {out}")
     call("scores.own", "report", "own-run own-served -o {out}", env=OWN)
-    call("scores.local", "report", "local --published medhelm -o {out} --include-text", env=OWN)
+    call("scores.local", "report", "local --published medhelm -o {out} --answers", env=OWN)
     call("scores.plain", "report", "plain served -o {out}")
     call("scores.plain-other-arguments", "report", "plain plain-cache plain-stop --json")
     call(
         "scores.by-label",
         "report",
-        "oracle served random --by levels --by departments --by probe -o {out} --no-examples",
+        "oracle served random --by levels --by departments --by probe -o {out}",
     )
     call("scores.published", "report", "--published medhelm -o {out}")
     call("scores.published-bridge", "report", "--published bridge")
@@ -605,10 +605,7 @@ def read_comparisons(recorder: Recorder) -> None:
 def read_documents(recorder: Recorder) -> None:
     """Documents, their pages, and whether a folder is whole."""
     call = recorder.call
-    call("documents.pages", "view", "served random -o {out} --include-text")
-    call("documents.few", "view", "whole few -o {out}")
-    call("documents.judged", "view", "judged -o {out}")
-    call("documents.plain", "view", "plain -o {out}")
+    call("documents.pages", "report", "served random -o {out} --answers")
     call("documents.one", "show", "served medhelm_medqa 0")
     call("documents.one-whole", "show", "judged medhelm_aci_bench 1 --whole")
     call("documents.errors", "show", "served bridge_ade_drug_dosage")

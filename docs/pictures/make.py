@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from medtasks_ext.report.view.server import write_bundle  # noqa: E402
-from medtasks_ext.report.view.viewer import Viewer  # noqa: E402
 from tests.browser.chromium import Chromium  # noqa: E402
 
 if TYPE_CHECKING:
@@ -28,10 +26,10 @@ if TYPE_CHECKING:
 TASKS = ("bridge_mednli", "bridge_ade_extraction", "clinicbench_bc5_disease", "medhelm_mimic_iv_billing_code")
 #: Imagined model -> share of its answers that are right.
 MODELS = {"imagined-8b": 0.35, "imagined-70b": 0.65}
-#: Name of the picture -> where the page stands.
+#: Name of the picture -> part of the page of own runs.
 PICTURES = {
-    "viewer_answers": ("bridge_ade_extraction", "doc=t4"),
-    "viewer_errors": ("bridge_mednli", "part=errors"),
+    "viewer_answers": "answers/bridge_ade_extraction?doc=t4",
+    "viewer_errors": "answers/bridge_mednli?part=errors",
 }
 #: Name of the picture -> page of published scores, and what it shows.
 PUBLISHED = {
@@ -119,21 +117,20 @@ def make_runs(folder: Path) -> list[Path]:
 
 def main() -> None:
     """Draw all pictures beside this file."""
-    from medtasks_ext.registry import registry
-
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         medtasks("report", "--published", "all", "-o", str(folder / "report"))
         medtasks("dev", "site", "-o", str(folder / "site"))
-        write_bundle(folder / "pages", Viewer(make_runs(folder), registry()))
+        medtasks("report", *map(str, make_runs(folder)), "-o", str(folder / "own"))
         browser = Chromium(folder / "profile", folder)
         browser.screen(*SIZE)
-        pages = {
-            name: (folder / "pages" / f"{dataset}.html", at) for name, (dataset, at) in PICTURES.items()
-        } | {name: (folder / page, at) for name, (page, at) in PUBLISHED.items()}
+        pages = {name: (folder / "own" / "report.html", at) for name, at in PICTURES.items()} | {
+            name: (folder / page, at) for name, (page, at) in PUBLISHED.items()
+        }
         for picture, (page, address) in pages.items():
             browser.call("Page.navigate", url=f"{page.as_uri()}#{address}")
             browser.wait("document.readyState === 'complete' && !!document.querySelector('main h2')")
+            browser.wait("!document.querySelector('[aria-busy=true]')")
             browser.js("document.querySelector('.parts')?.scrollIntoView()")
             browser.screenshot(Path(__file__).with_name(f"{picture}.png"))
         browser.close()

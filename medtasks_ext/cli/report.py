@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -48,30 +48,21 @@ def report(
         list[str] | None, typer.Option("--strategy", help="Only zero_shot, cot or five_shot; repeatable.")
     ] = None,
     by: ByLabels = None,
-    no_examples: Annotated[
-        bool, typer.Option("--no-examples", help="No answered documents on the page.")
-    ] = False,
-    include_text: Annotated[
+    answers: Annotated[
         bool,
-        typer.Option("--include-text", help="Show examples of gated and private data, too: patients' text."),
+        typer.Option("--answers", help="Answers to gated and private data, too: patients' text."),
     ] = False,
     as_json: AsJson = False,
 ) -> int:
     """Report scores, strengths and weaknesses, with intervals.
 
-    Any number of runs side by side, with intervals, ranks, paired comparisons and published models.
+    Any number of runs side by side, with intervals, ranks, paired comparisons and published models. The page
+    shows the answers, too: those to open data, unless more is asked for.
 
     Example: medtasks report runs/A runs/B -o report
 
     Exit code 1: something in the runs could not be used, and is named.
     """
-    text: Literal["none", "open", "all"] = "all" if include_text else "open"
-    if include_text and no_examples:
-        raise MedtasksError(
-            "one shows texts of examples, the other leaves examples out",
-            where="--include-text --no-examples",
-            remedy="give one of them",
-        )
     strategies = _strategies(strategy or [])
     with _folder(out) as folder, collector_paused():  # thousands of results are read, and all of them stay
         report = gather(
@@ -81,8 +72,8 @@ def report(
             published,
             [Path(name) for name in by or []],
         )
-        with private_files(include_text):
-            written = _write(folder, report, "none" if no_examples else text) if folder else []
+        with private_files(answers):
+            written = _write(folder, report, closed=answers) if folder else []
         if as_json:
             typer.echo(json.dumps(_summary(report), ensure_ascii=False, indent=1))
         else:
@@ -126,13 +117,12 @@ def _strategies(given: Sequence[str]) -> list[str] | None:
     return sorted(set(names), key=strategy_order) or None
 
 
-def _write(folder: Path, report: Report, text: Literal["none", "open", "all"]) -> list[Path]:
-    from medtasks_ext.report.payload import payload
+def _write(folder: Path, report: Report, *, closed: bool) -> list[Path]:
     from medtasks_ext.report.write import write_report, write_views
 
-    if text == "all":
-        say("--include-text: the page holds text of gated and private data, as confidential as they are")
-    written = write_report(folder, report, payload(report, text))
+    if closed:
+        say("--answers: the files hold text of gated and private data, as confidential as they are")
+    written = write_report(folder, report, closed=closed)
     return written + write_views(folder, report, written)
 
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from medtasks_ext.jsonfile import Json
-    from medtasks_ext.report.view.column import Column
-    from medtasks_ext.report.view.dataset_page import DatasetPage
+    from medtasks_ext.report.answers.column import Column
+    from medtasks_ext.report.answers.dataset import DatasetAnswers
 
 #: Documents that are listed where none is named.
 _LISTED = 20
@@ -35,51 +35,48 @@ def show(run: str, task: str, document: str | None, *, whole: bool) -> None:
 
     Without a document: the errors of the task, the score if each were mended, and the documents of each.
     """
-    from medtasks_ext.report.view.viewer import Viewer
+    from medtasks_ext.report.answers.dataset import DatasetAnswers
+    from medtasks_ext.report.answers.files import columns_of, sources_named, sources_of
+    from medtasks_ext.results.entries import read_results
 
-    viewer = Viewer([Path(run)], registry())
-    for fault in viewer.faults:
-        say(str(fault))
-    page = viewer.page(task)
-    page.read()
-    column, number = _column(page, task)
-    if column.answers.sample:
-        _say(SAMPLE_DATA, "bold yellow")
-    if document is None:
-        _print_errors(page, column, number)
-        say_next(f"medtasks view {run} {task} DOCUMENT", f"medtasks view {run}")
-        return
-    seen = page.document(Viewer.place(page, document), whole=whole)
-    response, key = seen["responses"][number], seen["key"]
-    _say(f"{task}, document {key}", "bold")
-    if response is None:
-        remedy = "name another document, or another task"
-        raise MedtasksError(f"document {key} was not asked", where=task, remedy=remedy)
-    _print(seen["target"], response, column, whole=whole)
-
-
-def _column(page: DatasetPage, task: str) -> tuple[Column, int]:
-    names = [column.answers.task for column in page.columns]
-    if task not in names:
+    tasks, path = registry(), Path(run)
+    results = read_results([path], tasks)
+    sources = sources_named(sources_of(results.entries, tasks, [path]), task, tasks)
+    of_task = [item for item in sources if item.task == task]
+    if not of_task:
+        names = [item.task for item in sources]
         raise MedtasksError(
             f"no answers to {task!r}{near(task, names)}",
             where="TASK",
             remedy=f"name one of: {', '.join(names)}",
         )
-    number = names.index(task)
-    return page.columns[number], number
+    columns = columns_of(of_task[:1], results.faults)
+    for fault in results.faults:
+        say(str(fault))
+    if not columns:
+        raise MedtasksError("its answers cannot be read", where=task, remedy="mend what is named above")
+    answers, [column] = DatasetAnswers(columns), columns
+    if column.source.sample:
+        _say(SAMPLE_DATA, "bold yellow")
+    if document is None:
+        _print_errors(answers, column)
+        say_next(f"medtasks view {run} {task} DOCUMENT", f"medtasks view {run}")
+        return
+    seen = answers.document(answers.place_of(document), whole=whole)
+    _say(f"{task}, document {seen['key']}", "bold")
+    _print(seen["target"], seen["responses"][0], column, whole=whole)
 
 
 # ---------------------------------------------------------------------- the errors of a task
 
 
-def _print_errors(page: DatasetPage, column: Column, number: int) -> None:
-    found = page.errors()["columns"][number]
-    mark = "SAMPLE " if column.answers.sample else ""
-    score = found["score"]
-    said = "no score" if score is None else f"{mark}score {score:.4f}"
-    _say(f"{column.answers.task}: {len(column.keys):,} documents, {said}", "bold")
-    if not found["clusters"]:
+def _print_errors(answers: DatasetAnswers, column: Column) -> None:
+    head = answers.head()
+    [found] = head["columns"]
+    mark = "SAMPLE " if column.source.sample else ""
+    said = "no score" if found["score"] is None else f"{mark}score {found['score']:.4f}"
+    _say(f"{column.source.task}: {len(column.rows):,} documents, {said}", "bold")
+    if not found["errors"]:
         typer.echo("no error was found")
         return
     columns = [
@@ -87,18 +84,12 @@ def _print_errors(page: DatasetPage, column: Column, number: int) -> None:
         figure("documents", form=","),
         figure(f"{mark}score if mended", "mended", ".4f"),
     ]
-    show_table(found["clusters"], columns)
-    from medtasks_ext.report.view.column import CLUSTERS, NO_CLUSTER
-
-    for place, item in enumerate(CLUSTERS):
-        keys = [
-            key
-            for key, cluster in zip(column.keys, column.clusters, strict=True)
-            if cluster == place != NO_CLUSTER
-        ]
+    show_table(found["errors"], columns)
+    for item in head["meaning"]:
+        keys = [row.key for row in column.rows if row.cluster and row.cluster.value == item]
         if keys:
             more = f" and {len(keys) - _LISTED:,} more" if len(keys) > _LISTED else ""
-            _say(f"{item.value}: {', '.join(keys[:_LISTED])}{more}")
+            _say(f"{item}: {', '.join(keys[:_LISTED])}{more}")
 
 
 # ---------------------------------------------------------------------- one document
@@ -170,13 +161,13 @@ def _response_text(parts: Sequence[Json], style: str) -> Text:
 
 
 def _score_line(response: Json, column: Column) -> str:
-    mark = "SAMPLE " if column.answers.sample else ""
-    score, cluster, why, outcome = (response[name] for name in ("score", "cluster", "why", "outcome"))
+    mark = "SAMPLE " if column.source.sample else ""
+    score, cluster, why, tokens = (response[name] for name in ("score", "cluster", "why", "tokens"))
     parts = [
         "no score of its own" if score is None else f"{mark}score {score:.4g}",
         f"{cluster}{f' ({why})' if why else ''}" if cluster else "",
-        "" if outcome["tokens"] is None else f"{outcome['tokens']:,} tokens",
-        f"ended: {outcome['finish']}" if outcome["finish"] else "",
+        "" if tokens is None else f"{tokens[1]:,} tokens",
+        f"ended: {response['finish']}" if response["finish"] else "",
         *(f"{mark}{name} {value:.4g}" for name, value in response["metrics"].items()),
     ]
     return "; ".join(filter(None, parts))

@@ -129,6 +129,8 @@ def gather(
     strategies: Sequence[str] | None = None,
     published: str | None = None,
     by: Sequence[Path] = (),
+    *,
+    under_way: bool = False,
 ) -> Report:
     """Read runs, and work out what a report says of them.
 
@@ -137,6 +139,7 @@ def gather(
         published: suite whose published models stand beside them, `all` or `none`; by default those of the
             suites in which the runs have scores on real rows.
         by: files of studies that label documents.
+        under_way: a run goes on, so that there may be no result yet.
 
     Raises:
         MedtasksError: nothing is left, or published scores were asked for beside synthetic rows alone.
@@ -153,7 +156,7 @@ def gather(
         raise MedtasksError(
             "no runs are named", remedy="name a run; or see published models alone: --published all"
         )
-    if paths and not own:
+    if paths and not own and not under_way:
         raise MedtasksError(
             "no task of the registry was finished"
             + ("" if set(strategies) >= asked else f" with {' or '.join(strategies)}"),

@@ -43,7 +43,6 @@ def task_page(dataset: Dataset, strategies: Mapping[str, bool], items: Sequence[
         "metrics": [[name, words[name]] for name in names if words.get(name)],
         "open_questions": list(dataset.metadata.open_questions),
         "note": _OFFICIAL if any(item.official for item in items) else None,
-        "examples": [],
     }
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Sequence
 from itertools import groupby, pairwise
 from operator import ne
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from medtasks_ext.registry.columns import axis_values, dataset_facts
 from medtasks_ext.registry.strategies import reasons, strategy_title
 from medtasks_ext.report.axes import axis_titles, order, title, titles_of
 from medtasks_ext.report.calibration import METRICS
-from medtasks_ext.report.examples import examples
 from medtasks_ext.report.groups import ALL, is_derived
 from medtasks_ext.report.pages import task_page
 from medtasks_ext.report.standing import quarters_of
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry
-    from medtasks_ext.registry.tasks import Dataset
     from medtasks_ext.report.compared import Compared
     from medtasks_ext.report.gather import Report
     from medtasks_ext.results.experiments import Entry, Experiment, Fault
@@ -83,19 +81,13 @@ def _length(words: Iterable[Any]) -> float:
     return sum(sizes) / len(sizes)
 
 
-Text = Literal["none", "open", "all"]
-#: Bytes of the object; with the page around it, and the library that draws, it must stay below 5 MB.
-LIMIT = 4_000_000
-#: Bytes of the examples of one task at most.
-_MOST_PER_TASK = 40_000
 _DIGITS = 5
 _HALF = 100  # parts of the last digit that is shown
 #: faults of one place with one remedy that are told one by one
 _MOST_FAULTS = 20
 
 
-def payload(report: Report, text: Text = "open") -> Json:
-    """Faults that come up on the way are added to the report's; `text` says whose texts examples may show."""
+def payload(report: Report) -> Json:
     datasets = list(report.tasks.datasets.values())
     place = {dataset.id: number for number, dataset in enumerate(datasets)}
     groups = _shown_groups(report)
@@ -105,12 +97,11 @@ def payload(report: Report, text: Text = "open") -> Json:
     named = titles_of(
         (key, value) for part in (axes, others) for key, values in part.items() for value in values
     )
-    found = {
+    return {
         "title": _title(report),
         "made": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "version": __version__,
         "sample": report.sample,
-        "text": text,
         "entries": [
             _entry(entry, cost, _estimates(report, entry), facts_of(entry, report.entries))
             for entry, cost in zip(report.entries, costs, strict=True)
@@ -138,11 +129,9 @@ def payload(report: Report, text: Text = "open") -> Json:
         "calibration": _of_tasks(report, report.calibration, _OF_CALIBRATION, place),
         "coverage": _coverage(report, place),
         "differences": report.differences,
+        "tasks": _tasks(report),
+        "faults": [*_faults(report.faults)],
     }
-    room = LIMIT - size(found) - size([*_faults(report.faults)])
-    found["tasks"] = _tasks(report, datasets, text, room)
-    found["faults"] = [*_faults(report.faults)]
-    return found
 
 
 def _faults(faults: Sequence[Fault]) -> Iterator[dict[str, str]]:
@@ -155,14 +144,6 @@ def _faults(faults: Sequence[Fault]) -> Iterator[dict[str, str]]:
             yield {"where": where, "what": fault.what, "remedy": remedy}
         if (more := len(alike) - _MOST_FAULTS) > 0:
             yield {"where": where, "what": f"{more} more like these", "remedy": remedy}
-
-
-def as_json(content: Any) -> str:
-    return json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-
-
-def size(content: Any) -> int:
-    return len(as_json(content).encode(errors="surrogatepass"))
 
 
 def number(value: float | None) -> float | None:
@@ -195,6 +176,8 @@ def _packed(columns: Mapping[str, Sequence[Any]]) -> Json:
 
 def _title(report: Report) -> str:
     models = list(dict.fromkeys(entry.model for entry in report.own))
+    if not report.entries:
+        return "A run under way"
     if not models:
         suites = dict.fromkeys(entry.paper for entry in report.entries)
         return f"Published results: {', '.join(title('suite', suite) for suite in suites)}"
@@ -462,24 +445,13 @@ def _coverage(report: Report, place: Mapping[str, int]) -> Json:
     return {"reasons": list(reasons), **_packed(columns)}
 
 
-def _tasks(report: Report, datasets: Sequence[Dataset], text: Text, room: int) -> Json:
-    answered: dict[str, list[tuple[int, Experiment]]] = {}
-    for index, entry in enumerate(report.entries):
-        if entry.kind != "published":
-            for item in entry.experiments.values():
-                answered.setdefault(item.dataset.id, []).append((index, item))
+def _tasks(report: Report) -> Json:
+    answered: dict[str, list[Experiment]] = {}
+    for entry in report.own:
+        for item in entry.experiments.values():
+            answered.setdefault(item.dataset.id, []).append(item)
     strategies = {strategy: reasons(strategy) for strategy in report.strategies}
-    pages = {
-        dataset.id: task_page(dataset, strategies, [item for _, item in answered.get(dataset.id, ())])
-        for dataset in datasets
+    return {
+        name: task_page(dataset, strategies, answered.get(name, ()))
+        for name, dataset in report.tasks.datasets.items()
     }
-    if text == "none" or not answered:
-        return pages
-    budget = min(_MOST_PER_TASK, (room - size(pages)) // len(answered))
-    by_id = {dataset.id: dataset for dataset in datasets}
-    for name, items in answered.items():
-        items.sort(key=lambda pair: report.strategies.index(pair[1].strategy))
-        pages[name]["examples"] = examples(
-            by_id[name], items, budget, report.faults, include_text=text == "all"
-        )
-    return pages

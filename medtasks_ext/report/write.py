@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from medtasks_ext.atomic import atomic_file, write_text
+from medtasks_ext.atomic import atomic_file, cannot_write, write_text
 from medtasks_ext.csvfile import csv_lines
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.hooks import REPORT_VIEWS, leave_out, results
 from medtasks_ext.jsonfile import write_json
+from medtasks_ext.report.answers.files import FOLDER, write_answers
 from medtasks_ext.report.page import render
+from medtasks_ext.report.payload import payload
 from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from medtasks_ext.jsonfile import Json
     from medtasks_ext.report.gather import Report
 
 MARK = "medtasks-report.json"
@@ -35,15 +37,36 @@ def check_folder(folder: Path) -> None:
     except OSError as error:
         what = "is a file" if folder.is_file() else f"cannot be made ({error.strerror})"
         raise MedtasksError(what, where=folder, remedy=remedy) from None
-    foreign = [name for name in (*FILES, *LABEL_FILES) if (folder / name).exists()]
+    foreign = [name for name in (*FILES, *LABEL_FILES, FOLDER) if (folder / name).exists()]
     if foreign and not (folder / MARK).is_file():
         raise MedtasksError(f"holds {foreign[0]}, which no report wrote", where=folder, remedy=remedy)
     if not os.access(folder, os.W_OK):
         raise MedtasksError("cannot be written to", where=folder, remedy=remedy)
 
 
-def write_report(folder: Path, report: Report, data: Json) -> list[Path]:
-    """Files of an earlier report stay until all new ones are complete."""
+@contextmanager
+def replaced_folder(folder: Path) -> Iterator[Path]:
+    """A new folder that takes the place of this one, as soon as all is written to it."""
+    made = folder.with_name(f".{folder.name}.made")
+    try:
+        shutil.rmtree(made, ignore_errors=True)
+        made.mkdir(parents=True)
+        yield made
+        if folder.exists():
+            shutil.rmtree(folder)
+        made.replace(folder)
+    except OSError as error:
+        raise cannot_write(folder, error) from None
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def write_report(folder: Path, report: Report, *, closed: bool = False) -> list[Path]:
+    """Files of an earlier report stay until all new ones are complete.
+
+    Answers that cannot be read are added to the report's faults. `closed`: also answers to data that are not
+    open.
+    """
     every, groups, labels = report.results, report.groups, report.labels
     made: dict[str, Callable[[BinaryIO], object]] = {
         "results.csv": lambda file: _lines(every.lines(), file),
@@ -56,6 +79,8 @@ def write_report(folder: Path, report: Report, data: Json) -> list[Path]:
     }
     names = FILES + (LABEL_FILES if labels.num_rows else ())
     with ExitStack() as files:  # they take their places when the last one is complete
+        answers = write_answers(files.enter_context(replaced_folder(folder / FOLDER)), report, closed=closed)
+        data = {**payload(report), "answers": answers}
         for name in names:
             made[name](files.enter_context(atomic_file(folder / name)))
         write_json(

@@ -85,6 +85,7 @@ class Experiment:
     read_resampled: Callable[[], Array | None] = lambda: None
     #: gives what each document contributed. Raises MedtasksError
     read_documents: Callable[[], DocumentScores] | None = None
+    samples: Path | None = None  # the file of lm-eval's records of its documents
     #: gives lm-eval's records of the documents, with texts; all, or so many of the file's first. Raises
     #: MedtasksError
     read_samples: Callable[..., list[Sample]] | None = None

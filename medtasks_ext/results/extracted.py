@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
@@ -121,11 +122,16 @@ def _near(kind: str, one: Item, other: Item) -> NearKind | None:
 
 def _overlap(one: str, other: str) -> bool:
     """Whether two stretches of text are parts of each other, or share half of their words."""
-    short, long = sorted((one.casefold().strip(), other.casefold().strip()), key=len)
+    (short, few), (long, many) = sorted((_words(one), _words(other)), key=lambda item: len(item[0]))
     if len(short) < (3 if short.isascii() else 2):
         return False
-    words = [set(text.split()) for text in (short, long)]
-    return short in long or len(words[0] & words[1]) >= _SHARED * len(words[0] | words[1])
+    return short in long or len(few & many) >= _SHARED * len(few | many)
+
+
+@lru_cache(maxsize=4096)  # each missed item is compared with each spurious one
+def _words(text: str) -> tuple[str, frozenset[str]]:
+    folded = text.casefold().strip()
+    return folded, frozenset(folded.split())
 
 
 def marked(text: str, items: Items) -> list[Piece]:
@@ -146,6 +152,7 @@ def marked(text: str, items: Items) -> list[Piece]:
     return _pieces(text, marks)
 
 
+@lru_cache(maxsize=256)  # several models answer one document, and name the same items
 def _folded(text: str) -> tuple[str, list[int]]:
     """A text without white space and case, and the place of each of its characters in the text."""
     pairs = [

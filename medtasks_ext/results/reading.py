@@ -150,6 +150,7 @@ def task_of_run(
         read_documents=None
         if choice.drawn
         else lambda: load_document_scores(files.scores_file(name), score_statistic(dataset, strategy)),
+        samples=files.samples_file(name),
         read_samples=partial(RunResults(files.path, "", {}).samples, name),
     )
 
@@ -338,6 +339,7 @@ def task_of_lm_eval(
         else lambda: document_scores(
             read_samples(logged, remedy=_LOG_AGAIN), score_statistic(dataset, strategy)
         ),
+        samples=None if samples is None else logged,
         read_samples=None if samples is None else partial(read_samples, logged, remedy=_LOG_AGAIN),
     )
 

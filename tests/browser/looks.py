@@ -34,12 +34,12 @@ PUBLISHED = {
     "published-model": ("model/gemini-2.5-flash%20(published)", FEW),
 }
 VIEWER = {
-    "view-start": ("", LOOKS),
-    "view-dataset": (f"dataset={LABEL}", FEW),
-    "view-errors": (f"dataset={LABEL}&part=errors", FEW),
-    "view-confusion": (f"dataset={LABEL}&part=confusion", FEW),
-    "view-answer": (f"dataset={EVENTS}&doc=t1", LOOKS),
-    "view-live": ("", FEW),
+    "view-start": ("answers?suite=bridge", LOOKS),
+    "view-dataset": (f"answers/{LABEL}", FEW),
+    "view-errors": (f"answers/{LABEL}?part=errors", FEW),
+    "view-confusion": (f"answers/{LABEL}?part=confusion", FEW),
+    "view-answer": (f"answers/{EVENTS}?doc=t1", LOOKS),
+    "view-live": ("answers", FEW),
 }
 KEPT = Path(__file__).parent / "kept_looks"
 #: what the kept pictures were taken with
@@ -48,8 +48,7 @@ MADE_WITH = KEPT / "made_with.json"
 FOUND = Path("build", "looks").resolve()
 #: what a view must be before its picture is taken
 _DRAWN = """document.readyState === 'complete' && !document.querySelector('[aria-busy=true]')
-    && !!document.querySelector('main h2')
-    && (!document.body.matches('.view') || document.getElementById('main').dataset.shown === location.hash)"""
+    && !!document.querySelector('main h2')"""
 #: the day, the version and the speed of a run stand on no picture
 _SAME_EVERY_DAY = """document.querySelector('#top .facts-line').textContent = 'day and version';
     for (const one of document.querySelectorAll('.live-facts dd'))

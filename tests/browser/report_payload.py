@@ -21,13 +21,6 @@ MODELS = (
 )  # fmt: skip
 #: of the invented runs
 SUITES = ("bridge", "medhelm", "clinicbench", "mlb")
-NOTE = "患者，男，56岁，反复胸痛 3 天，伴气促。\n既往高血压病史 10 年。"
-EXAMPLES = [
-    {"entry": 0, "strategy": "zero_shot", "document": "t1", "input": NOTE, "response": "胸痛 → 症状",
-     "answer": [["胸痛", "有"]], "gold": [["胸痛", "有"]], "score": 1.0},
-    {"entry": 0, "strategy": "cot", "document": "t2", "input": NOTE, "response": "I do not know.",
-     "answer": None, "gold": [["气促", "有"]], "score": 0.0},
-]  # fmt: skip
 FAULT = Fault("runs/b/samples_bridge_mie.jsonl:17", "the line is cut off", "the same command goes on")
 
 
@@ -36,7 +29,6 @@ def made_report(
     *,
     published: int = 0,
     sample: bool = False,
-    text: str = "open",
     strategies: tuple[str, ...] = STRATEGIES,
 ) -> dict[str, Any]:
     """The payload of a report on invented runs.
@@ -48,7 +40,6 @@ def made_report(
         own: how many runs.
         published: how many published models of each suite stand beside them.
         sample: whether they are on synthetic rows.
-        text: whose texts are shown.
         strategies: of the runs.
     """
     entries = [made_entry(index, strategies, sample) for index in range(own)]
@@ -58,9 +49,8 @@ def made_report(
         published_entries=lambda tasks: _some_published(tasks, published),
     ):
         report = gather.gather([Path("runs")], registry(), strategies, "all" if published else "none")
-    made = payload.payload(report, text)  # type: ignore[arg-type]
+    made = payload.payload(report)
     made["judges"] = _judges(made)
-    made["tasks"]["bridge_mie"]["examples"] = EXAMPLES
     return made
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from medtasks_ext.registry import registry
-from medtasks_ext.report.view.server import ViewServer
-from medtasks_ext.report.view.viewer import Viewer
+from medtasks_ext.report.answers.server import Viewed, ViewServer
 from tests.browser.looks import (
     KEPT,
     LOOKS,
@@ -75,7 +74,7 @@ def test_every_view_of_published_models_looks_as_it_did(browser, made, width, da
 
 @contextmanager
 def served(runs):
-    server = ViewServer(Viewer(list(runs), registry()))
+    server = ViewServer(Viewed(list(runs), registry()))
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
@@ -116,7 +115,7 @@ def under_way(runs):
 def test_every_view_of_answers_looks_as_it_did(browser, finished, under_way, width, dark):
     views = with_look(VIEWER, finished, width, dark)
     if "view-live" in views:
-        views["view-live"] = under_way
+        views["view-live"] = f"{under_way}#answers"
     compare(browser, views, width, dark=dark)
 
 

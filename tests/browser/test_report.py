@@ -154,18 +154,15 @@ def heading(text: str) -> str:
     return f"document.querySelector('main h2').textContent.includes({json.dumps(text)})"
 
 
-def test_from_a_model_to_a_task_to_its_examples_and_back(show, report):
+def test_from_a_model_to_a_task_and_back(show, report):
     browser = show("leaderboard?kind=own")
     first = leaderboard(browser)
     browser.click("main tbody .name")
     browser.wait(heading(next(iter(first))))
     browser.js("[...document.querySelectorAll('main a')].find((one) => one.textContent === 'MIE').click()")
     browser.wait(heading("MIE"))
-    assert {"Scores", "Prompts", "How it is scored", "Examples"} <= set(texts(browser, "main h3"))
-    page, shown = report["tasks"]["bridge_mie"], texts(browser, ".example")
-    for example, text in zip(page["examples"], shown, strict=True):
-        for part in (example["response"], *example["gold"][0], f"score {example['score']:.3f}"):
-            assert part in text
+    assert {"Scores", "Prompts", "How it is scored"} <= set(texts(browser, "main h3"))
+    page = report["tasks"]["bridge_mie"]
     assert texts(browser, "main mark")[0] == page["prompts"]["zero_shot"]["strategy_line"]
     assert page["rule"] in whole(browser)
     browser.js("history.back()")
@@ -206,9 +203,16 @@ def test_a_picture_is_saved_as_svg_and_png_and_its_figures_as_csv(show, report_f
     assert browser.complaints() == [] and browser.requests() == []
 
 
-def test_texts_of_gated_data_are_said_to_be_left_out(show, report):
+def test_answers_to_gated_data_are_said_to_be_left_out(show, report):
     gated = next(item["id"] for item in report["datasets"] if item["access"] == "gated")
-    assert "Text left out: gated data" in whole(show(f"task/{gated}"))
+    there = next(item["id"] for item in report["datasets"] if item["access"] == "open")
+    answers = {"answers": {"held": [there], "withheld": [gated]}}
+    browser = show(f"task/{gated}", of={**report, **answers})
+    assert "Answers left out: gated data" in whole(browser)
+    go(browser, "answers")
+    assert "Answers to 1 dataset are left out" in whole(browser) and "--answers" in whole(browser)
+    go(browser, f"task/{there}")
+    assert "All answers, and why they are not right" in texts(browser, "main a")
 
 
 def test_texts_from_the_data_stay_texts(show, report):
@@ -225,8 +229,6 @@ def test_texts_from_the_data_stay_texts(show, report):
     page = other["tasks"]["bridge_mie"]
     page["rule"] = page["note"] = HOSTILE
     page["prompts"]["zero_shot"] = {"instruction": f"{HOSTILE} x", "input": HOSTILE, "strategy_line": HOSTILE}
-    words = dict.fromkeys(("input", "response", "answer", "gold", "document"), HOSTILE)
-    page["examples"] = [{**words, "entry": 0, "strategy": "zero_shot", "score": None}]
 
     browser = show("overview", of=other)
     for address in (*PARTS, browser.js("address('model', entries[0].label)"), "task/bridge_mie"):

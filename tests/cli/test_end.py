@@ -131,7 +131,11 @@ def test_after_a_run_the_report_is_next_and_of_real_data_the_card(medtasks, chip
     monkeypatch.setattr("medtasks_ext.cli.end._all_rows", lambda record: True)
     outcome = medtasks("rescore", "my runs/run")
     assert following(outcome) == [*first, "medtasks card 'my runs/run' -o card"]
-    for command in (first[0], f"{first[1]} -o answers --include-text", f"{following(outcome)[2]} --parts"):
+    for command in (
+        f"{first[0]} --answers",
+        f"{first[1]} bridge_chip_ctc",
+        f"{following(outcome)[2]} --parts",
+    ):
         assert medtasks(*shlex.split(command)[1:]).code == 0
     outcome = medtasks("run", "--model", "oracle", "--data", "sample", *call[:2], "--output_path", "other")
     assert following(outcome) == ["medtasks report other -o report", "medtasks view other"]

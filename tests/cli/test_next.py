@@ -54,7 +54,6 @@ def run(medtasks, ran, monkeypatch):
         (("prompts", "status"), "medtasks prompts"),
         (("data", "status", "bridge_zh"), "medtasks data"),
         (("ls", "--groups", "bridge"), "medtasks ls NAME"),
-        (("view", "a", "-o", "answers"), "open this file"),
         (("study", "reproduce", "bridge:tables3"), "medtasks study reproduce bridge:tables3 -o figures"),
         (("study", "reproduce", "bridge:tables3", "-o", "figures"), "medtasks study reproduce"),
         (("study", "reproduce",), "medtasks study reproduce NAME"),

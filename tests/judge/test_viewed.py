@@ -1,8 +1,8 @@
-"""What judges said of an answer, as `medtasks view` and `medtasks view` give it."""
+"""What judges said of an answer, as page and terminal give it."""
 
 from medtasks_ext.registry import registry
-from medtasks_ext.report.view.column import Flag
-from medtasks_ext.report.view.viewer import Viewer
+from medtasks_ext.report.answers.column import Flag
+from medtasks_ext.report.answers.server import Viewed
 from tests.judge.server import Reply, verdict
 
 TASK = "medhelm_qa"
@@ -17,19 +17,17 @@ def test_reasons_scores_and_disagreement_of_judges(run, jury, server, medtasks, 
 
     server.script = judge
     medtasks.done("judge", folder, "--jury", jury("one", "two"))
-    viewer = Viewer([folder], registry())
-    head = viewer.answer("dataset", {"dataset": TASK})
+    answers = Viewed([folder], registry()).answers(TASK)
+    head = answers.head()
     column = head["columns"][0]
     assert column["judged"] and column["score"] == metrics(folder)["score"]
-    page = viewer.page(TASK)
-    assert abs(page.columns[0].value() - column["score"]) < 1e-9
     disputed = [
         key for key, flags in zip(head["documents"], column["flags"], strict=True) if flags & Flag.DISPUTED
     ]
     assert disputed == ["d1"] and column["totals"]["disputed"] == 1
     assert not any(flags & Flag.WRONG for flags in column["flags"])  # a judge's score is graded
 
-    shown = viewer.answer("document", {"dataset": TASK, "document": disputed[0]})["responses"][0]
+    shown = answers.document(answers.place_of(disputed[0]))["responses"][0]
     ratings = {word["judge"]: set(word["ratings"].values()) for word in shown["judges"]}
     assert ratings == {"one": {4}, "two": {1}} and shown["judged"] == shown["score"]
     printed = medtasks("view", folder, TASK, disputed[0]).out

@@ -176,6 +176,7 @@ def _sample(number: int, score: float, sample: bool, text: str) -> dict[str, Any
             "id": f"{text}-id-{number}", "system": "", "prompt": f"{text}: note {number}",
             "target": f"{text}: gold", "gold": f"{text}: gold", "data": "sample" if sample else "local",
         },
+        "arguments": [[f"{text}: note {number}", {}]],
         "resps": [[f"{text}: response {number}"]],
         "filtered_resps": [{"answer": f"{text}: answer" if valid else None, "valid": bool(valid)}],
         "doc_hash": f"{number:064d}",
@@ -189,6 +190,17 @@ def data_of(page: Path) -> Any:
     head = '<script type="application/json" id="data"'
     packed, _, content = page.read_text("utf-8").partition(head)[2].partition("</script>")[0].partition(">")
     return json.loads(gzip.decompress(b64decode(content)) if packed else content)
+
+
+def held(script: str) -> Any:
+    """The data of a file of answers."""
+    packed = script.partition(', "')[2].rpartition('")')[0]
+    return json.loads(gzip.decompress(b64decode(packed)))
+
+
+def answers_of(folder: Path, name: str) -> Any:
+    """What a report's folder holds of the answers to a dataset; with `NAME-0` their texts."""
+    return held((folder / "answers" / f"{name}.js").read_text())
 
 
 def unpacked(table: Mapping[str, Any]) -> dict[str, list[Any]]:

@@ -151,13 +151,13 @@ def test_damaged_resamples_cost_comparisons_not_scores_or_intervals(medtasks, ru
 
 
 @pytest.mark.parametrize("content", [None, "", '{"doc_id": 0, "doc": {"id"'])
-def test_missing_or_cut_samples_cost_examples_not_scores(medtasks, run, content):
+def test_missing_or_cut_samples_cost_answers_not_scores(medtasks, run, content):
     file = run / f"samples_{OPEN}.jsonl"
     file.unlink() if content is None else file.write_text(content)
     outcome = medtasks("report", "run", "--published", "none", "-o", "out")
     assert outcome.code == 0 and "0.8000" in outcome.out
     if content != "":
-        assert f"{OPEN}: no examples" in outcome.out
+        assert f"samples_{OPEN}.jsonl" in outcome.out and "rescore" in outcome.out
 
 
 def test_a_run_without_a_finished_task_is_named_beside_others(medtasks, run, tmp_path):
@@ -260,7 +260,7 @@ def test_a_report_replaces_its_own_files_and_nothing_else(medtasks, run, tmp_pat
 
 def test_a_report_that_fails_leaves_the_former_one(medtasks, run, tmp_path, monkeypatch):
     medtasks("report", "run", "-o", "out", "--published", "none")
-    before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    before = {path.name: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
 
     def full_disk(*_):
         raise OSError("no space left on device")
@@ -268,4 +268,6 @@ def test_a_report_that_fails_leaves_the_former_one(medtasks, run, tmp_path, monk
     monkeypatch.setattr("medtasks_ext.report.write.render", full_disk)
     outcome = medtasks("report", "run", "-o", "out", "--published", "none", "--strategy", "zero_shot")
     assert outcome.code == 2 and "cannot be written (no space left on device)" in outcome.err
-    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
+    assert {
+        path.name: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()
+    } == before

@@ -13,7 +13,7 @@ import pytest
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
-from medtasks_ext.report.view.viewer import Viewer
+from medtasks_ext.report.answers.server import Viewed
 from medtasks_ext.runs.sums import state_of
 from tests.conftest import ROOT, outcomes, read_json
 from tests.engines.server import Reply, Server, chat
@@ -82,8 +82,9 @@ def stored_in(folder, task=""):
 
 
 def live(viewer):
-    time.sleep(0.6)  # the viewer looks again after half a second
-    return viewer.answer("overview", {})["runs"][0]["live"]
+    """What is said of the run that is under way; nothing where none is."""
+    [seen] = viewer.live()["runs"] or [None]
+    return seen
 
 
 def content(folder):
@@ -97,29 +98,25 @@ def content(folder):
 def opened(folder, process):
     """The viewer, as soon as the run has a folder."""
     until(lambda: (folder / "run.json").is_file() and (folder / ".writing.lock").is_file(), process)
-    return Viewer([folder], registry())
+    return Viewed([folder], registry())
 
 
 def test_a_run_is_watched_from_before_its_first_answer_to_its_end(run, gate, tmp_path):
     process, folder = run(), tmp_path / "run"
     viewer = opened(folder, process)  # nothing is answered yet
-    assert viewer.going_on and viewer.datasets == []
+    assert viewer.report().own == []
     assert live(viewer)["worker"] == "medtasks run" and live(viewer)["speed"] is None
 
     gate.allowed = 7
     until(lambda: len(stored_in(folder)) == 7, process)
-    seen = until(lambda: (found := live(viewer))["answers"]["read"] == found["answers"]["answers"] and found)
+    seen = live(viewer)
     stored = stored_in(folder)
     texts = [item["text"] for item in stored if item["outcome"] == "answer"]
     assert (seen["done"], seen["answers"]["answers"]) == (len(stored), len(texts))
     assert seen["answers"]["empty"] == texts.count("") > 0
     assert seen["answers"]["cut"] == sum(item.get("finish") == "length" for item in stored) > 0
-    assert seen["answers"]["readable"] == texts.count("relation: neutral") > 0
-    assert {item["cluster"]: item["n"] for item in seen["clusters"]} == {
-        "empty": texts.count(""), "truncated": texts.count("It may well be"),
-    }  # fmt: skip
     [fault] = seen["faults"]
-    assert (fault["kind"], fault["n"]) == ("refused", len(stored) - len(texts))
+    assert "not this one" in fault["reason"] and fault["n"] == len(stored) - len(texts)
     [task] = [item for item in seen["under_way"] if item["done"] < item["asked"]]
     assert seen["speed"]["of"] == "tokens" and seen["left"] > 0
     assert str(texts[0]) not in json.dumps(seen)  # figures alone
@@ -127,14 +124,10 @@ def test_a_run_is_watched_from_before_its_first_answer_to_its_end(run, gate, tmp
     gate.allowed = 1000
     assert until(lambda: process.poll() is not None or None) and process.returncode in (0, 1, 3)
     assert task["asked"] == len({item["document"] for item in stored_in(folder, task["task"])})
-    time.sleep(0.6)
-    overview = viewer.answer("overview", {})
     states = {name: entry["state"] for name, entry in read_json(folder / "run.json")["tasks"].items()}
-    assert set(states.values()) <= {"done", "incomplete"} and not viewer.going_on
-    assert overview["runs"][0]["live"] is None
-    assert {
-        item["answers"][0]["task"]: item["answers"][0]["state"] for item in overview["datasets"]
-    } == states
+    assert set(states.values()) <= {"done", "incomplete"} and live(viewer) is None
+    scored = {name for entry in viewer.report().own for name in entry.experiments}
+    assert {name for name, state in states.items() if state == "done"} == scored
 
 
 def test_a_killed_run_is_shown_as_stopped_and_stays_as_it_is(run, gate, tmp_path, medtasks):
@@ -144,16 +137,15 @@ def test_a_killed_run_is_shown_as_stopped_and_stays_as_it_is(run, gate, tmp_path
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     before = content(folder)
-    viewer = Viewer([folder], registry())
-    seen = until(lambda: (found := live(viewer))["answers"]["read"] == found["answers"]["answers"] and found)
+    viewer = Viewed([folder], registry())
+    seen = live(viewer)
     assert (seen["worker"], seen["left"], seen["done"]) == (None, None, 6)
     assert content(folder) == before  # nothing is written, locked or taken away
 
     gate.allowed = 1000  # the same command goes on, and the same viewer follows it
     process = run()
     process.wait()
-    time.sleep(0.6)
-    assert viewer.answer("overview", {})["runs"][0]["live"] is None
+    assert live(viewer) is None
     answered = [item["document"] for item in stored_in(folder) if item["outcome"] == "answer"]
     assert len(answered) == len({(item["key"]) for item in stored_in(folder) if item["outcome"] == "answer"})
     assert state_of(folder).mark == ""
@@ -168,8 +160,8 @@ def test_a_damaged_line_is_named_and_hides_no_other_task(run, gate, tmp_path):
     path = folder / "answers.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([lines[0], lines[1].replace(b"document", b"dOcument"), *lines[2:]]))
-    seen = live(Viewer([folder], registry()))
-    assert seen["done"] == 5 and "line 2 is damaged" in seen["problems"][0]["what"]
+    seen = live(Viewed([folder], registry()))
+    assert seen["done"] == 5 and any("line 2 is damaged" in note for note in seen["notes"])
 
 
 def test_a_run_that_nobody_began_says_so(run, gate, tmp_path):
@@ -177,5 +169,5 @@ def test_a_run_that_nobody_began_says_so(run, gate, tmp_path):
     until(lambda: (folder / "run.json").is_file(), process)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    with pytest.raises(MedtasksError, match="no task has answers yet"):
-        Viewer([folder], registry())
+    with pytest.raises(MedtasksError, match="no task of the registry was finished"):
+        Viewed([folder], registry())

@@ -16,7 +16,7 @@ from medtasks_ext.registry import registry
 from medtasks_ext.results.resampled import load_resampled
 from medtasks_ext.stats.comparison import compare_resamples
 from tests.conftest import ROOT, edited_json, read_json
-from tests.report.made import data_of, unpacked, write_run
+from tests.report.made import answers_of, data_of, unpacked, write_run
 
 OPEN, GATED, PRIVATE = "bridge_ade_identification", "bridge_c_emrs", "medhelm_hospice_referral"
 LETTERS = "medhelm_medqa"
@@ -248,35 +248,17 @@ def test_the_page_says_what_the_tables_say(medtasks, runs):
     assert scores["ORG/b", GATED, "zero_shot"] == 0.25 and len(scores) > 25_000
 
 
-def test_examples_are_right_wrong_and_unreadable_answers(medtasks, tmp_path):
+def test_answers_and_what_a_task_asks_stand_on_the_page(medtasks, tmp_path):
     write_run(tmp_path / "a", "ORG/a", {OPEN: [1, 1, 0, 1, -1, 0]})
     medtasks("report", "a", "-o", "out", "--published", "none")
+    head = answers_of(tmp_path / "out", OPEN)
+    [column] = head["columns"]
+    assert head["documents"] == [f"text-id-{number}" for number in range(6)]
+    assert column["scores"] == [1, 1, 0, 1, 0, 0] and head["golds"][0] == "text: gold"
+    assert [place for place, answer in enumerate(column["answers"]) if answer is None] == [4]
     page = payload(tmp_path / "out")["tasks"][OPEN]
-    assert [(item["document"], item["score"]) for item in page["examples"]] == [
-        ("text-id-0", 1.0), ("text-id-2", 0.0), ("text-id-4", 0.0),
-    ]  # fmt: skip
-    assert page["examples"][2]["answer"] is None and page["examples"][0]["gold"] == "text: gold"
     assert "drawn from the gold labels" in page["rule"] and page["note"] is None
     assert "{{ strategy }}" not in page["prompts"]["cot"]["instruction"]
-    medtasks("report", "a", "-o", "out", "--no-examples", "--published", "none")
-    assert payload(tmp_path / "out")["tasks"][OPEN]["examples"] == []
-
-
-def test_long_texts_are_cut_and_examples_stay_within_their_room(medtasks, tmp_path, monkeypatch):
-    from medtasks_ext.report import payload as module
-
-    write_run(tmp_path / "a", "ORG/a", {OPEN: [1, 0, -1], LETTERS: [1, 0, -1]}, text="语" * 5000)
-    medtasks("report", "a", "-o", "out", "--published", "none")
-    data = payload(tmp_path / "out")
-    shown = [example for page in data["tasks"].values() for example in page["examples"]]
-    assert len(shown) == 6 and len(shown[0]["input"]) == 1500
-    assert all(len(item["input"]) in (1500, 600, 250) and item["input"][-1] == "…" for item in shown)
-    without = module.size({**data, "tasks": {k: {**v, "examples": []} for k, v in data["tasks"].items()}})
-    monkeypatch.setattr(module, "LIMIT", without + 12_000)
-    medtasks("report", "a", "-o", "out", "--published", "none")
-    data = payload(tmp_path / "out")
-    lengths = {len(example["input"]) for page in data["tasks"].values() for example in page["examples"]}
-    assert lengths and max(lengths) < 1500 and module.size(data) <= without + 12_500
 
 
 def test_every_task_and_metric_is_put_into_words():
@@ -362,4 +344,4 @@ def test_a_real_run_on_sample_rows_is_reported(medtasks, tmp_path):
     states = dict(zip(coverage["dataset"], coverage["state"], strict=True))
     by_id = {item["id"]: number for number, item in enumerate(data["datasets"])}
     assert states[by_id["medhelm_aci_bench"]] == "not judged" and by_id[OPEN] not in states
-    assert len(data["tasks"]["mlb_cmexam"]["examples"]) == 1
+    assert "mlb_cmexam" in data["answers"]["held"]

@@ -1,4 +1,4 @@
-"""`medtasks view` and `medtasks view`: what they say of every answer, to whom, and of bad input."""
+"""The answers of a report: what is said of each, in files beside the page, to a browser, in the terminal."""
 
 import http.client
 import json
@@ -6,18 +6,18 @@ import shutil
 import stat
 import threading
 from contextlib import contextmanager
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 import pytest
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
-from medtasks_ext.report.view.column import Flag
-from medtasks_ext.report.view.document import MOST
-from medtasks_ext.report.view.server import ViewServer, write_bundle
-from medtasks_ext.report.view.viewer import Viewer
+from medtasks_ext.report.answers import files
+from medtasks_ext.report.answers.column import Flag
+from medtasks_ext.report.answers.document import MOST
+from medtasks_ext.report.answers.server import Viewed, ViewServer
 from tests.conftest import edited_json, read_json
-from tests.report.made import data_of
+from tests.report.made import data_of, held
 from tests.report.viewed import CODES, EVENTS, HOSTILE, LABEL, LONG, TASKS, make_runs
 
 
@@ -34,38 +34,36 @@ def runs(made, tmp_path):
     return tmp_path / "one", tmp_path / "two"
 
 
-@pytest.fixture
-def viewer(made):
-    return Viewer(list(made), registry())
+@pytest.fixture(scope="module")
+def viewed(made):
+    return Viewed(list(made), registry())
 
 
-def documents_with(viewer, flag, column=0, task=LABEL):
-    head = viewer.answer("dataset", {"dataset": task})
+def head_of(viewed, task=LABEL):
+    return json.loads(json.dumps(viewed.answers(task).head()))
+
+
+def column_of(viewed, column=0, task=LABEL):
+    return head_of(viewed, task)["columns"][column]
+
+
+def documents_with(viewed, flag, column=0):
+    head = head_of(viewed)
     flags = head["columns"][column]["flags"]
     return [key for key, value in zip(head["documents"], flags, strict=True) if value & flag]
 
 
-def document(viewer, key, task=LABEL, **query):
-    viewer.answer("dataset", {"dataset": task})
-    return viewer.answer("document", {"dataset": task, "document": key, **query})
+def document(viewed, key, task=LABEL, **more):
+    answers = viewed.answers(task)
+    return answers.document(answers.place_of(key), **more)
 
 
-def test_the_runs_and_their_scores_are_those_of_the_results(made, viewer):
-    overview = viewer.answer("overview", {})
-    assert [run["label"] for run in overview["runs"]] == ["model-one", "model-two"]
-    assert {item["id"] for item in overview["datasets"]} == set(TASKS) and overview["sample"]
-    for item in overview["datasets"]:
-        for answer in item["answers"]:
-            stored = read_json(made[answer["run"]] / "tasks" / f"{answer['task']}.json")
-            assert answer["score"] == stored["metrics"]["score"]
-
-
-@pytest.mark.parametrize("task", TASKS)
-def test_scores_of_documents_follow_to_the_score_of_the_run(viewer, task):
-    page = viewer.page(task)
-    page.read()
-    for column in page.columns:
-        assert column.value() == pytest.approx(column.answers.score)
+def test_the_runs_and_their_scores_are_those_of_the_results(made, viewed):
+    report = viewed.report()
+    assert {entry.label for entry in report.own} == {"model-one", "model-two"}
+    for task in TASKS:
+        for run, column in zip(made, head_of(viewed, task)["columns"], strict=True):
+            assert column["score"] == read_json(run / "tasks" / f"{task}.json")["metrics"]["score"]
 
 
 def test_numbers_of_documents_are_those_of_the_stored_frame(runs):
@@ -75,39 +73,42 @@ def test_numbers_of_documents_are_those_of_the_stored_frame(runs):
     frame = parquet.read_table(file)
     place = frame.column_names.index("score")
     parquet.write_table(frame.set_column(place, "score", [[0.25] * len(frame)]), file)
-    head = Viewer([runs[1]], registry()).answer("dataset", {"dataset": LABEL})
-    assert set(head["columns"][0]["scores"]) == {0.25}
-    assert head["columns"][0]["totals"]["wrong"] == len(frame)
+    column = column_of(Viewed([runs[1]], registry()))
+    assert set(column["scores"]) == {0.25} and column["totals"]["wrong"] == len(frame)
 
 
-def test_filters_find_what_went_wrong(viewer):
-    assert documents_with(viewer, Flag.EMPTY) == ["t3"]
-    assert documents_with(viewer, Flag.CUT) == ["t4"]
-    assert {"t2", "t3", "t5"} <= set(documents_with(viewer, Flag.UNREADABLE))
-    assert "t1" in documents_with(viewer, Flag.WRONG)
-    assert documents_with(viewer, Flag.WRONG, column=1) == ["t8"]
-    totals = viewer.answer("dataset", {"dataset": LABEL})["columns"][0]["totals"]
-    assert (totals["empty"], totals["cut"]) == (1, 1)
+def test_filters_find_what_went_wrong(viewed):
+    assert documents_with(viewed, Flag.EMPTY) == ["t3"]
+    assert documents_with(viewed, Flag.TRUNCATED) == ["t4"]
+    assert {"t2", "t3", "t5"} <= set(documents_with(viewed, Flag.UNREADABLE))
+    assert "t1" in documents_with(viewed, Flag.WRONG)
+    assert documents_with(viewed, Flag.WRONG, column=1) == ["t8"]
+    totals = column_of(viewed)["totals"]
+    assert (totals["empty"], totals["truncated"]) == (1, 1)
 
 
-def test_errors_are_clustered_and_mended_by_the_metric(viewer):
-    found = viewer.answer("errors", {"dataset": EVENTS})["columns"][0]
-    by_name = {item["cluster"]: item for item in found["clusters"]}
+def test_the_share_of_unreadable_answers_is_that_of_the_results(made, viewed):
+    for run, column in zip(made, head_of(viewed)["columns"], strict=True):
+        valid = read_json(run / "tasks" / f"{LABEL}.json")["metrics"]["valid"]
+        assert 1 - column["totals"]["unreadable"] / column["read"] == pytest.approx(valid)
+
+
+def test_errors_are_clustered_and_mended_by_the_metric(viewed):
+    found = column_of(viewed, task=EVENTS)
+    by_name = {item["cluster"]: item for item in found["errors"]}
     assert {name: item["documents"] for name, item in by_name.items()} == {
         "near miss: boundary": 1, "near miss: attribute": 1,
     }  # fmt: skip
     assert found["score"] < by_name["near miss: boundary"]["mended"] < 1
-    hierarchy = viewer.answer("errors", {"dataset": CODES})["columns"][0]["clusters"][0]
+    hierarchy = column_of(viewed, task=CODES)["errors"][0]
     assert (hierarchy["cluster"], hierarchy["documents"]) == ("near miss: category", 1)
-    labels = {
-        item["cluster"] for item in viewer.answer("errors", {"dataset": LABEL})["columns"][0]["clusters"]
-    }
+    labels = {item["cluster"] for item in column_of(viewed)["errors"]}
     assert {"empty", "truncated", "label outside the list", "format", "another answer"} <= labels
 
 
-def test_a_confusion_matrix_counts_every_document_and_leads_to_it(viewer):
-    head = viewer.answer("dataset", {"dataset": LABEL})
-    one, two = viewer.answer("confusion", {"dataset": LABEL})
+def test_a_confusion_matrix_counts_every_document_and_leads_to_it(viewed):
+    head = head_of(viewed)
+    one, two = (column["confusion"] for column in head["columns"])
     assert sum(map(sum, one["counts"])) == sum(map(sum, two["counts"])) == len(head["documents"])
     assert "(unreadable)" in one["answers"] and "(unreadable)" not in two["answers"]
     right = sum(row[two["answers"].index(gold)] for gold, row in zip(two["gold"], two["counts"], strict=True))
@@ -115,11 +116,23 @@ def test_a_confusion_matrix_counts_every_document_and_leads_to_it(viewer):
     row, column = two["gold"].index("entailment"), two["answers"].index("contradiction")
     cell = row * len(two["answers"]) + column
     assert [key for key, at in zip(head["documents"], two["cells"], strict=True) if at == cell] == ["t8"]
-    assert viewer.answer("confusion", {"dataset": EVENTS}) == [None, None]
+    assert column_of(viewed, task=EVENTS)["confusion"] is None
 
 
-def test_a_document_shows_prompt_span_trace_and_reading(viewer):
-    view = document(viewer, "t6")
+def test_the_list_shows_what_differs_in_a_prompt_the_reply_and_what_was_read(viewed):
+    head = head_of(viewed)
+    place, column = head["documents"].index("t6"), head["columns"][0]
+    whole = document(viewed, "t6")["responses"][0]["turns"][-1]["text"]
+    shown = [prompt.removeprefix("… ") for prompt in head["prompts"]]
+    assert " ".join(shown[place].split())[:40] in " ".join(whole.split())
+    assert len({prompt[:20] for prompt in shown}) == len(shown) and "Premise statement" in whole
+    assert column["replies"][place] == "relation: neutral" and head["golds"][place] == "neutral"
+    assert column["answers"][place] == "neutral"
+    assert column["answers"][head["documents"].index("t2")] is None
+
+
+def test_a_document_shows_prompt_span_trace_and_reading(viewed):
+    view = document(viewed, "t6")
     first, second = view["responses"]
     assert "Hypothesis statement" in first["turns"][-1]["text"] and view["target"] == "relation: neutral"
     trace = "".join(part["text"] for part in first["stretches"] if part["trace"])
@@ -132,8 +145,8 @@ def test_a_document_shows_prompt_span_trace_and_reading(viewer):
     assert first["score"] == 1 and second["score"] == 1
 
 
-def test_items_are_marked_in_the_document(viewer):
-    response = document(viewer, "t1", EVENTS)["responses"][0]
+def test_items_are_marked_in_the_document(viewed):
+    response = document(viewed, "t1", EVENTS)["responses"][0]
     assert response["items"]["missed"] == (("ethambutol", "bilateral, painless, progressive visual loss"),)
     assert response["items"]["spurious"] == (("ethambutol", "progressive visual loss"),)
     marked = {piece["text"]: set(piece["marks"]) for piece in response["pieces"] if piece["marks"]}
@@ -141,21 +154,13 @@ def test_items_are_marked_in_the_document(viewer):
     assert response["cluster"] == "near miss: boundary" and "progressive visual loss" in response["why"]
 
 
-def test_a_long_response_is_shown_in_part_and_whole_on_request(viewer):
-    shown = document(viewer, "t7")["responses"][0]
+def test_a_long_response_is_shown_in_part_and_whole_on_request(viewed):
+    shown = document(viewed, "t7")["responses"][0]
     assert shown["length"] > LONG
     texts = sum(len(part["text"]) for part in shown["stretches"])
     assert texts <= MOST and texts + sum(part["left_out"] for part in shown["stretches"]) == shown["length"]
-    whole = document(viewer, "t7", whole="1")["responses"][0]
+    whole = document(viewed, "t7", whole=True)["responses"][0]
     assert sum(len(part["text"]) for part in whole["stretches"]) == shown["length"]
-
-
-def test_the_search_looks_into_prompts_answers_and_gold(viewer):
-    head = viewer.answer("dataset", {"dataset": LABEL})
-    found = viewer.answer("search", {"dataset": LABEL, "q": "ESOPHAGEAL varices"})
-    assert "t1" in [head["documents"][place] for place in found]
-    found = viewer.answer("search", {"dataset": LABEL, "q": "window.hit"})
-    assert {head["documents"][place] for place in found} == {"t2", "t6"}
 
 
 def test_plain_lm_eval_is_viewed_like_a_run(made, tmp_path):
@@ -166,9 +171,10 @@ def test_plain_lm_eval_is_viewed_like_a_run(made, tmp_path):
         "config": {"model": "hf"}, "model_name": "plain", "n-samples": {LABEL: {"effective": task["n"]}},
     }  # fmt: skip
     (tmp_path / "results_2026.json").write_text(json.dumps(content))
-    with pytest.raises(MedtasksError) as error:
-        Viewer([tmp_path], registry())
-    assert "--log_samples" in str(error.value)
+    bare = Viewed([tmp_path], registry())
+    assert any("--log_samples" in fault.remedy for fault in bare.report().faults)
+    with pytest.raises(MedtasksError, match="no answers"):
+        bare.answers(LABEL)
 
     lines = (made[0] / f"samples_{LABEL}.jsonl").read_text(encoding="utf-8").splitlines()
     samples = [json.loads(line) for line in lines]
@@ -179,14 +185,14 @@ def test_plain_lm_eval_is_viewed_like_a_run(made, tmp_path):
         sample["filtered_resps"] = [str(item) for item in sample["filtered_resps"]]  # as lm-eval's log has it
     text = "".join(json.dumps(sample) + "\n" for sample in samples)
     (tmp_path / f"samples_{LABEL}_2026.jsonl").write_text(text)
-    viewer = Viewer([tmp_path, made[1]], registry())
-    plain, run = viewer.answer("dataset", {"dataset": LABEL})["columns"]
+    viewed = Viewed([tmp_path, made[1]], registry())
+    plain, run = head_of(viewed)["columns"]
     assert plain["label"] == "plain" and plain["score"] == task["metrics"]["score"]
     assert len(plain["flags"]) == len(run["flags"]) == len(samples)
-    own = Viewer([made[0]], registry()).answer("dataset", {"dataset": LABEL})["columns"][0]
-    without_cuts = [[flag & ~Flag.CUT for flag in column["flags"]] for column in (plain, own)]
+    own = column_of(Viewed([made[0]], registry()))
+    without_cuts = [[flag & ~Flag.TRUNCATED for flag in column["flags"]] for column in (plain, own)]
     assert without_cuts[0] == without_cuts[1]
-    turns = document(viewer, "t1")["responses"][0]["turns"]
+    turns = document(viewed, "t1")["responses"][0]["turns"]
     assert "Premise statement" in turns[0]["text"] and turns[0]["role"] == "text"
 
 
@@ -195,75 +201,79 @@ def test_answers_of_a_task_that_is_not_scored_yet_are_shown(runs):
     (run / f"samples_{LABEL}.jsonl").rename(run / "aside")
     with edited_json(run / "run.json") as manifest:
         manifest["tasks"][LABEL] |= {"state": "waiting"}
-    viewer = Viewer([run], registry())
-    assert viewer.going_on
-    head = viewer.answer("dataset", {"dataset": LABEL})
-    assert head["columns"][0]["score"] is None and head["columns"][0]["flags"][0] & Flag.WAITING
-    shown = document(viewer, "t1")["responses"][0]
+    viewed = Viewed([run], registry())
+    column, state = column_of(viewed), viewed.live()["state"]
+    assert column["score"] is None and column["flags"][0] & Flag.WAITING
+    assert column["replies"][0] == "relation: neutral"
+    shown = document(viewed, "t1")["responses"][0]
     assert shown["stretches"][0]["text"] == "relation: neutral" and shown["readings"] == []
 
     # the task is scored: the same page has the readings
     (run / "aside").rename(run / f"samples_{LABEL}.jsonl")
     manifest["tasks"][LABEL] |= {"state": "done"}
     (run / "run.json").write_text(json.dumps(manifest))
-    viewer.refresh()
-    assert viewer.answer("dataset", {"dataset": LABEL})["columns"][0]["score"] is not None
-    assert document(viewer, "t1")["responses"][0]["readings"] != []
+    assert viewed.live()["state"] != state and column_of(viewed)["score"] is not None
+    assert document(viewed, "t1")["responses"][0]["readings"] != []
 
 
-def test_a_large_file_is_read_in_steps(made, monkeypatch):
-    from medtasks_ext.report.view import column, viewer
-
-    monkeypatch.setattr(column, "_STEP", 1)
-    monkeypatch.setattr(viewer, "STEP", 0)
-    seen = Viewer([made[0]], registry())
-    reads = []
-    while not reads or not seen.answer("progress", {"dataset": LABEL})["complete"]:
-        reads.append(seen.answer("progress", {"dataset": LABEL})["columns"][0]["read"])
-    assert reads[0] < reads[-1] and reads == sorted(reads)
-    assert seen.page(LABEL).columns[0].value() == pytest.approx(seen.page(LABEL).columns[0].answers.score)
+def test_a_task_that_is_being_asked_shows_the_answers_that_are_there(runs):
+    run = runs[1]
+    (run / f"samples_{LABEL}.jsonl").unlink()
+    with edited_json(run / "run.json") as manifest:
+        manifest["tasks"][LABEL]["state"] = "waiting"
+    path = run / "answers.jsonl"
+    rows = [line for line in path.read_bytes().splitlines(keepends=True) if json.loads(line)["task"] == LABEL]
+    path.write_bytes(b"".join([*rows[:3], rows[3][:30]]))  # the last line is being written
+    viewed = Viewed([run], registry())
+    assert head_of(viewed)["documents"] == ["t1", "t2", "t3"]
+    shown = document(viewed, "t1")["responses"][0]
+    said = "".join(part["text"] for part in shown["stretches"])
+    assert said == json.loads(rows[0])["text"] and shown["turns"] == []
+    with path.open("ab") as file:
+        file.write(b"".join([rows[3][30:], *rows[4:]]))
+    assert len(head_of(viewed)["documents"]) == len(rows)
 
 
 def test_a_damaged_record_is_named_and_hides_no_other(runs):
     file = runs[0] / f"samples_{LABEL}.jsonl"
     lines = file.read_text(encoding="utf-8").splitlines()
     file.write_text("\n".join([lines[0], lines[1][:40], *lines[2:]]) + "\n", encoding="utf-8")
-    viewer = Viewer([runs[0]], registry())
-    head = viewer.answer("dataset", {"dataset": LABEL})
+    viewed = Viewed([runs[0]], registry())
+    head = head_of(viewed)
     assert len(head["documents"]) == len(lines) and head["columns"][0]["flags"][1] == Flag.DAMAGED
-    shown = document(viewer, head["documents"][1])["responses"][0]
+    shown = document(viewed, head["documents"][1])["responses"][0]
     assert "damaged" in shown["fault"] and "rescore" in shown["fault"]
-    assert document(viewer, "t3")["responses"][0]["readings"] != []
-    viewer.answer("search", {"dataset": LABEL, "q": "varices"})
-    viewer.answer("rows", {"dataset": LABEL, "places": "0,1,2"})
+    assert document(viewed, "t3")["responses"][0]["readings"] != []
 
 
-def test_what_is_not_there_is_named_with_what_is_near(viewer, runs):
+def test_what_is_not_there_is_named_with_what_is_near(viewed, runs, medtasks):
     with pytest.raises(MedtasksError, match="did you mean bridge_mednli"):
-        viewer.answer("dataset", {"dataset": "bridge_mednly"})
+        viewed.answers("bridge_mednly")
     with pytest.raises(MedtasksError, match="no document 't99'"):
-        document(viewer, "t99")
+        document(viewed, "t99")
     with pytest.raises(MedtasksError, match="did you mean one"):
-        Viewer([runs[0].parent / "onee"], registry())
+        Viewed([runs[0].parent / "onee"], registry())
     (runs[0] / f"samples_{LABEL}.jsonl").unlink()
-    viewer = Viewer([runs[0]], registry())
-    missing = f"samples_{LABEL}.jsonl is missing"
-    assert any(missing in fault.what and "rescore" in fault.remedy for fault in viewer.faults)
-    assert LABEL not in viewer.datasets and EVENTS in viewer.datasets
+    said = medtasks("report", runs[0], "-o", "out").text
+    assert f"samples_{LABEL}.jsonl" in said and "rescore" in said
+    held = data_of(runs[0].parent / "out" / "report.html")["answers"]["held"]
+    assert LABEL not in held and EVENTS in held
 
 
 def test_where_one_of_several_runs_cannot_be_read_the_others_are(runs):
     (runs[0] / "run.json").write_text("{")
-    viewer = Viewer([runs[0].parent], registry())
-    assert [run.label for run in viewer.runs] == ["model-two"] and str(runs[0]) in viewer.faults[0].where
-    assert viewer.answer("dataset", {"dataset": LABEL})["columns"][0]["score"] is not None
+    viewed = Viewed([runs[0].parent], registry())
+    [entry] = viewed.report().own
+    assert entry.label == "model-two"
+    assert any(str(runs[0]) in fault.where for fault in viewed.report().faults)
+    assert column_of(viewed)["score"] is not None
     with pytest.raises(MedtasksError, match="damaged"):
-        Viewer([runs[0]], registry())
+        Viewed([runs[0]], registry())
 
 
 @contextmanager
-def served(viewer):
-    server = ViewServer(viewer)
+def served(viewed):
+    server = ViewServer(viewed)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
@@ -282,35 +292,40 @@ def get(server, path, host=None):
     return response.status, dict(response.getheaders()), response.read()
 
 
-def test_the_page_is_for_this_machine_and_who_knows_its_address(viewer):
-    with served(viewer) as server:
+def test_the_page_is_for_this_machine_and_who_knows_its_address(viewed):
+    with served(viewed) as server:
         port = server.server_address[1]
         path = urlsplit(server.url).path
         assert server.server_address[0] == "127.0.0.1"
         status, headers, page = get(server, path)
         assert status == 200 and b"Content-Security-Policy" in page
         assert headers["Cache-Control"] == "no-store" and headers["X-Content-Type-Options"] == "nosniff"
-        question = f"{path}document?{urlencode({'dataset': LABEL, 'document': 't1'})}"
+        question = f"{path}answers/{LABEL}-0.js"
         status, _, content = get(server, question)
-        assert status == 200 and json.loads(content)["key"] == "t1"
+        assert status == 200 and held(content.decode())[0]["key"] == "t1"
         for host in (f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"):
             assert get(server, question, host)[0] == 200
         # a name of another site that leads to this machine, and a guess at the address
         for host in (f"evil.example:{port}", "evil.example", "", "127.0.0.1.evil.example"):
             assert get(server, question, host)[0] == 421
-        for wrong in ("/", "/x/document", f"/{server.token[:-1]}/overview", f"/{server.token}x/overview"):
+        for wrong in (
+            "/",
+            f"/x/answers/{LABEL}-0.js",
+            f"/{server.token[:-1]}/live",
+            f"/{server.token}x/live",
+        ):
             status, _, content = get(server, wrong)
             assert status == 404 and b"Premise" not in content
-        status, _, content = get(server, f"{path}dataset?dataset=nothing")
+        status, _, content = get(server, f"{path}answers/nothing.js")
         assert status == 400 and "no answers" in json.loads(content)["what"]
-        assert get(server, f"{path}nonsense?dataset={LABEL}")[0] == 400
+        assert get(server, f"{path}nonsense")[0] == get(server, f"{path}answers/../run.json")[0] == 404
 
 
-def test_each_server_has_an_address_of_its_own(viewer):
-    with served(viewer) as one, served(viewer) as other:
+def test_each_server_has_an_address_of_its_own(viewed):
+    with served(viewed) as one, served(viewed) as other:
         assert one.token != other.token and len(one.token) >= 20
         with pytest.raises(MedtasksError, match="port"):
-            ViewServer(viewer, one.server_address[1])
+            ViewServer(viewed, one.server_address[1])
 
 
 def not_sample(run):
@@ -322,44 +337,57 @@ def not_sample(run):
         manifest["identity"]["settings"]["data"] = None
 
 
-def test_files_hold_open_data_alone_unless_allowed(runs, tmp_path, medtasks):
+def test_files_hold_answers_to_open_data_alone_unless_more_is_asked_for(runs, tmp_path, medtasks):
     not_sample(runs[0])
-    done = medtasks("view", runs[0], "-o", tmp_path / "open")
-    assert done.code == 0 and LABEL in done.err and "--include-text" in done.err
-    names = {file.name for file in (tmp_path / "open").glob("*.html")}
-    assert names == {"index.html", f"{EVENTS}.html"}  # MedNLI and MIMIC-IV are gated
-    for file in (tmp_path / "open").iterdir():
-        assert "Hypothesis statement" not in file.read_text(encoding="utf-8")
+    done = medtasks("report", runs[0], "-o", "out", "--published", "none")
+    answers = tmp_path / "out" / "answers"
+    assert done.code in (0, 1) and {file.name for file in answers.iterdir()} == {
+        f"{EVENTS}.js", f"{EVENTS}-0.js",
+    }  # MedNLI and MIMIC-IV are gated  # fmt: skip
+    assert "ethambutol" in json.dumps(held((answers / f"{EVENTS}-0.js").read_text()))
+    said = data_of(tmp_path / "out" / "report.html")["answers"]
+    assert said == {"held": [EVENTS], "withheld": [LABEL, CODES]}
 
-    done = medtasks("view", runs[0], "-o", tmp_path / "all", "--include-text")
-    assert done.code == 0 and "confidential" in done.err
-    assert stat.S_IMODE((tmp_path / "all").stat().st_mode) == 0o700
-    for file in (tmp_path / "all").iterdir():
-        assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert (tmp_path / "all" / f"{LABEL}.html").is_file()
+    done = medtasks("report", runs[0], "-o", "out", "--published", "none", "--answers")
+    assert "confidential" in done.err
+    assert stat.S_IMODE(answers.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(file.stat().st_mode) for file in answers.iterdir()} == {0o600}
+    [first, *_] = held((answers / f"{LABEL}-0.js").read_text())
+    assert "Premise statement" in json.dumps(first) and first["key"] == "#1"  # a key may name a patient
 
-
-def test_files_say_what_the_server_says_and_name_no_folder(made, tmp_path):
-    files = write_bundle(tmp_path / "pages", Viewer(list(made), registry()), documents=4)
-    assert files[0].name == "index.html" and len(files) == 1 + len(TASKS)
-    viewer = Viewer(list(made), registry())
-    held = data_of(tmp_path / "pages" / f"{LABEL}.html")
-    assert held["dataset"]["columns"] == json.loads(
-        json.dumps(viewer.answer("dataset", {"dataset": LABEL})["columns"])
-    )
-    assert held["errors"] == json.loads(json.dumps(viewer.answer("errors", {"dataset": LABEL})))
-    assert len(held["views"]) == len(held["rows"]) == 4 and len(held["dataset"]["documents"]) == 10
-    for file in files:
-        assert str(made[0].parent) not in file.read_text(encoding="utf-8")
+    medtasks("report", runs[0], "-o", "out", "--published", "none")  # what was written before goes
+    assert {file.name for file in answers.iterdir()} == {f"{EVENTS}.js", f"{EVENTS}-0.js"}
 
 
-def test_a_folder_of_other_things_is_left_alone(made, tmp_path, medtasks):
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "index.html").write_text("mine")
-    done = medtasks("view", made[0], "-o", tmp_path / "mine")
-    assert done.code == 2 and "another folder" in done.err
-    assert (tmp_path / "mine" / "index.html").read_text() == "mine"
-    assert medtasks("view", made[0], "--include-text").code == 2
+def test_files_say_what_the_server_says_and_name_no_folder(made, viewed, tmp_path, medtasks):
+    medtasks("report", *made, "-o", "out")
+    written = sorted((tmp_path / "out" / "answers").iterdir())
+    assert len(written) == 2 * len(TASKS)
+    for file in written:
+        here, there = held(file.read_text()), held(viewed.script(file.stem))
+        if isinstance(there, dict):
+            for column in there["columns"]:
+                assert column.pop("place")
+        assert here == there
+        assert str(made[0].parent) not in json.dumps(here)
+
+
+def test_a_large_run_is_shown_in_part_and_its_documents_lie_in_several_files(
+    made, tmp_path, medtasks, monkeypatch
+):
+    from medtasks_ext.report.answers import dataset
+
+    monkeypatch.setattr(files, "MOST", 24)
+    monkeypatch.setattr(files, "LEAST", 4)
+    monkeypatch.setattr(dataset, "PART", 3)
+    medtasks("report", *made, "-o", "out")
+    answers = tmp_path / "out" / "answers"
+    head = held((answers / f"{LABEL}.js").read_text())
+    column = head["columns"][0]
+    assert (len(head["documents"]), column["read"], column["n"]) == (4, 4, 10)
+    assert {item["mended"] for item in column["errors"]} == {None}  # a score is of all documents
+    parts = [held((answers / f"{LABEL}-{number}.js").read_text()) for number in (0, 1)]
+    assert [view["key"] for part in parts for view in part] == head["documents"]
 
 
 def test_show_prints_a_document(made, medtasks, monkeypatch):
@@ -398,40 +426,20 @@ def test_trials_whose_score_is_a_mean_have_a_score_each(medtasks, tmp_path):
     task = "clinicbench_pharmacology_qa_shuffled"
     arguments = ("--model", "oracle", "--data", "sample", "--tasks", task, "--output_path", "run")
     assert medtasks("run", *arguments).code == 0
-    viewer = Viewer([tmp_path / "run"], registry())
-    (column,) = viewer.answer("dataset", {"dataset": task})["columns"]
+    [column] = head_of(Viewed([tmp_path / "run"], registry()), task)["columns"]
     assert column["flags"] and all(flag & Flag.RIGHT for flag in column["flags"])
 
 
 def test_strategies_of_one_run_stand_side_by_side(medtasks, tmp_path):
     command = ("run", "--model", "oracle", "--data", "sample", "--tasks", f"{LABEL},{LABEL}_cot")
     assert medtasks(*command, "--output_path", "runs/one").code == 0
-    viewer = Viewer([tmp_path / "runs"], registry())  # a folder of runs
-    head = viewer.answer("dataset", {"dataset": f"{LABEL}_cot"})
+    viewed = Viewed([tmp_path / "runs"], registry())  # a folder of runs
+    head = head_of(viewed, f"{LABEL}_cot")
     assert [column["label"] for column in head["columns"]] == [
         "oracle, zero-shot",
         "oracle, chain of thought",
     ]
-    shown = document(viewer, head["documents"][0])["responses"]
+    shown = document(viewed, head["documents"][0])["responses"]
     assert len(shown) == 2 and shown[0]["turns"] != shown[1]["turns"]
     done = medtasks("view", "runs/one", f"{LABEL}_cot", "t1")
     assert done.code == 0 and f"{LABEL}_cot, document t1" in done.out
-
-
-def test_a_task_that_is_being_asked_shows_the_answers_that_are_there(runs):
-    run = runs[1]
-    (run / f"samples_{LABEL}.jsonl").unlink()
-    with edited_json(run / "run.json") as manifest:
-        manifest["tasks"][LABEL]["state"] = "waiting"
-    path = run / "answers.jsonl"
-    rows = [line for line in path.read_bytes().splitlines(keepends=True) if json.loads(line)["task"] == LABEL]
-    path.write_bytes(b"".join([*rows[:3], rows[3][:30]]))  # the last line is being written
-    viewer = Viewer([run], registry())
-    assert viewer.answer("dataset", {"dataset": LABEL})["documents"] == ["t1", "t2", "t3"]
-    shown = document(viewer, "t1")["responses"][0]
-    said = "".join(part["text"] for part in shown["stretches"])
-    assert said == json.loads(rows[0])["text"] and shown["turns"] == []
-    with path.open("ab") as file:
-        file.write(b"".join([rows[3][30:], *rows[4:]]))
-    viewer.refresh()
-    assert len(viewer.answer("dataset", {"dataset": LABEL})["documents"]) == len(rows)

@@ -85,7 +85,7 @@ def test_files_of_requests_with_private_texts_are_their_owners_alone(medtasks, h
 
 def test_a_report_with_private_texts_is_its_owners_alone(medtasks, hospice, tmp_path):
     assert medtasks("run", "--model", "random-label", "--tasks", PRIVATE, "--output_path", "run").code == 0
-    assert medtasks("report", "run", "--published", "none", "--include-text", "-o", "shown").code == 0
+    assert medtasks("report", "run", "--published", "none", "--answers", "-o", "shown").code == 0
     files = [path for path in (tmp_path / "shown").rglob("*") if path.is_file()]
     assert files and {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
     assert medtasks("report", "run", "--published", "none", "-o", "plain").code == 0

@@ -1,4 +1,4 @@
-"""The page of `medtasks report`: one HTML file with a leaderboard, charts and a page per task."""
+"""The page of `medtasks report`: a leaderboard, charts, a page per task, and answers from files beside it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ SHARED = ("address", "dom", "colours", "table", "picture", "frontier", "filters"
 #: its first line makes the whole script strict.
 _SCRIPTS = (
     *SHARED, "scores", "state", "columns", "standing", "scatter", "heat_map", "published",
-    "overview", "leaderboard", "profile", "pairs", "strategies", "labels", "validity",
-    "calibration", "judges", "coverage", "tasks", "model", "parts", "main",
+    "live", "overview", "leaderboard", "profile", "pairs", "strategies", "labels", "validity",
+    "calibration", "judges", "coverage", "tasks", "answers", "list", "answer", "errors", "model", "parts",
+    "main",
 )  # fmt: skip
 
 
@@ -25,9 +26,9 @@ def render(payload: Mapping[str, Any]) -> str:
     pictures = {"kinds": kinds(), "themes": themes(), "font": FONT, "licences": licences()}
     return offline_page(
         _HERE / "report.html",
-        style=_HERE / "report.css",
+        style=[_HERE / "report.css", _HERE / "answers.css"],
         scripts=[_HERE / "data.js", *vendored(), *(_HERE / f"{name}.js" for name in _SCRIPTS)],
-        data={**payload, "pictures": pictures},
+        data={"answers": {"held": [], "withheld": []}, **payload, "pictures": pictures},
         language="en",
         title=str(payload["title"]),
     )

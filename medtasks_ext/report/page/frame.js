@@ -53,12 +53,12 @@ function settle(box) {
 
 // Begin to draw the page anew as its address, its colours, its width change, or it is printed: on paper a page stands in
 // light colours, unfolded.
-function listen(route, drawForPaper = show) {
+function listen(route) {
   const printing = (on) => {
     if (on === onPaper) return;
     onPaper = on;
     document.documentElement.classList.toggle("on-paper", on);
-    drawForPaper();
+    show();
   };
   addEventListener("hashchange", route);
   addEventListener("beforeprint", () => printing(true));

@@ -2,12 +2,8 @@
 
 const PAGES = {
   task: { title: () => datasets[datasetAt.get(viewId)]?.name ?? viewId, draw: drawTask, parent: "tasks" },
+  answers: { title: () => datasets[datasetAt.get(viewId)]?.name ?? viewId, draw: drawDataset, parent: "answers" },
   model: { title: () => viewId, draw: drawModel, parent: "leaderboard" },
-};
-const TEXTS = {
-  none: "no texts of documents",
-  open: "texts of open documents only",
-  all: "texts of documents, gated ones included",
 };
 const ALL_SAMPLE =
   "All own runs here were made on synthetic rows. Their scores show how the software works; they say nothing about any model.";
@@ -29,7 +25,6 @@ function drawReportHead() {
       `medtasks ${report.version}`,
       ...kinds.filter(([, n]) => n).map(([name, n]) => plural(n, name)),
       plural(expected.length, "task"),
-      TEXTS[report.text],
       ...(notices ? [words] : []),
     ],
     actions: [
@@ -59,7 +54,7 @@ function buildReportFilters() {
 
 function show() {
   applyTheme();
-  const page = PAGES[view];
+  const page = viewId ? PAGES[view] : null;
   const part = PARTS.find((item) => item.id === view) ?? PARTS[0];
   const shown = page ? { ...page, title: page.title(), filters: false } : part;
   const here = page ? page.parent : part.id;

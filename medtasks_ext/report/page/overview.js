@@ -1,7 +1,9 @@
 // What was evaluated, and what to know before reading on.
 
 function drawOverview() {
+  if (!entries.length) return [livePart(), thingsToKnow()]; // of a run that goes on, nothing has a score
   return [
+    livePart(),
     ...(ownEntries.length ? [standingsPart(), evaluated(), atAGlance()] : drawPublished()),
     thingsToKnow(),
     publishedPart(),

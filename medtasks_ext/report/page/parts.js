@@ -23,7 +23,7 @@ const PARTS = [
     title: "Overview",
     draw: drawOverview,
     filters: !ownEntries.length,
-    about: ownEntries.length
+    about: ownEntries.length || !entries.length
       ? "Where each model stands, how complete its results are, and what to know before comparing."
       : "The best published models, by size, date and kind of task.",
   },
@@ -137,11 +137,22 @@ const PARTS = [
     about: "Which tasks were run with which strategy, which were not, and why.",
   },
   {
+    id: "answers",
+    title: "Answers",
+    draw: drawAnswers,
+    filters: true,
+    places: [
+      ...heldTasks.map((task) => ({ suites: valuesOf(datasets[task], "suite"), strategy: null })),
+      ...(live?.runs.length ? [{ suites, strategy: null }] : []),
+    ],
+    about: "What was asked, what was answered, and why an answer is not right. A dataset leads to its documents.",
+  },
+  {
     id: "tasks",
     title: "Tasks",
     draw: drawTasks,
     filters: true,
-    about: "All tasks with what they ask; each has a page with prompts, scoring rule, scores and examples.",
+    about: "All tasks with what they ask; each has a page with prompts, scoring rule, scores and answers.",
   },
 ].filter((part) => !part.places || part.places.length);
 

@@ -37,7 +37,7 @@ function reportFilters() {
   ];
   const isThere = (fits) => ([value]) => entries.some((_, entry) => fits(factsOf(entry), value));
   return [
-    { ...suite, pills: true },
+    ...(suite ? [{ ...suite, pills: true }] : []), // none before a run has its first score
     { key: "strategy", title: "Strategy", values: strategies, pills: true },
     ...ofTasks.filter((filter) => filter !== suite),
     ...ofModels.map((filter) => ({ ...filter, values: filter.values.filter(isThere(filter.fits)) })),

@@ -72,12 +72,18 @@ function drawTask() {
     text("p", "lead", dataset.summary),
     dataset.control_of ? note(`${control} It counts in no mean and in no group.`) : null,
     dataset.draft ? note(`A draft, which counts in no mean and in no group: ${dataset.draft}`) : null,
+    answersLine(dataset),
     taskScores(task),
     taskFacts(dataset),
     promptPart(page),
     scoringPart(dataset, page),
-    examplePart(dataset, page),
   ];
+}
+
+function answersLine({ id, access }) {
+  const { held, withheld } = report.answers;
+  if (withheld.includes(id)) return note(`Answers left out: ${access} data. None of their texts is in this report.`);
+  return held.includes(id) ? make("p", {}, link(address("answers", id), "All answers, and why they are not right")) : null;
 }
 
 function taskFacts(dataset) {
@@ -222,83 +228,4 @@ function scoringPart(dataset, page) {
       ? make("div", {}, text("h4", "", "To be verified"), bullets(page.open_questions))
       : null,
   );
-}
-
-// ------------------------------------------------------------------ examples
-
-function examplePart(dataset, page) {
-  const examples = page.examples ?? [];
-  const gated = dataset.access !== "open" && report.text !== "all";
-  if (examples.length)
-    return titled(
-      "Examples",
-      note(
-        "A few documents with what the models answered, to see what the score means. They were picked to show different " +
-          "outcomes and are no random sample; long texts are cut (…).",
-      ),
-      ...grouped(examples.map((item, place) => ({ document: place + 1, ...item })), (item) => item.document).map((same) =>
-        documentCard(same, gated),
-      ),
-    );
-  if (gated)
-    return titled(
-      "Examples",
-      note(`Text left out: ${dataset.access} data. Neither documents nor answers of this task are in this file.`),
-    );
-  const without = "No examples in this report: no own run on this task keeps its answers.";
-  return titled("Examples", note(report.text === "none" ? "This report was made without examples." : without));
-}
-
-// One document with all answers that are shown for it.
-function documentCard(examples, gated) {
-  const [{ document: name, input, gold }] = examples;
-  const piece = (title, value) => make("div", {}, text("h5", "", title), shownText(value, gated));
-  const response = (example) =>
-    make(
-      "div",
-      { className: "response" },
-      responseHead(example),
-      make(
-        "div",
-        { className: "two" },
-        piece("Response", example.response),
-        piece("Answer that was read", example.answer),
-      ),
-    );
-  return make(
-    "article",
-    { className: "example" },
-    text("h4", "", `Document ${name}`),
-    isBlank(input) ? null : folded("Input", () => shownText(input, gated), { open: onPaper }),
-    piece("Gold answer", gold),
-    ...examples.map(response),
-  );
-}
-
-function responseHead({ entry, strategy, score }) {
-  const outcome = !isNumber(score) ? "unscored" : score >= 1 ? "right" : score <= 0 ? "wrong" : "in-part";
-  return make(
-    "p",
-    { className: "answered-by" },
-    modelLink(entry),
-    text("span", "soft", strategies[strategyAt.get(strategy)][1]),
-    text("span", `outcome ${outcome}`, isNumber(score) ? `score ${fixed(score)}` : "no score"),
-  );
-}
-
-const isBlank = (value) => !isGiven(value) || value === "";
-
-function shownText(value, gated) {
-  if (isBlank(value)) return text("p", "soft", value === "" ? "(empty)" : gated ? "text left out: gated data" : "(none)");
-  return make("div", { className: "text", tabIndex: 0, textContent: inLines(value) });
-}
-
-const isRecord = (value) => value !== null && typeof value === "object";
-
-// Lists with an item per line, records with a key per line; what is inside them stays on its line.
-function inLines(value, between = "\n") {
-  if (!isRecord(value)) return String(value);
-  const within = (item) => inLines(item, " · ");
-  if (Array.isArray(value)) return value.map(within).join(between) || (between === "\n" ? "(empty list)" : "");
-  return Object.entries(value).map(([key, item]) => `${key}: ${within(item)}`).join(between);
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import shutil
 import time
 from base64 import b64encode
 from collections.abc import Mapping
@@ -12,7 +11,7 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.atomic import cannot_write, write_text
+from medtasks_ext.atomic import write_text
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.offline_page import data_in_page, title_in_page
@@ -23,6 +22,7 @@ from medtasks_ext.report.site.boards import front_board, scores_of, suite_board
 from medtasks_ext.report.site.datasets import dataset_pages, index
 from medtasks_ext.report.site.models import model_page
 from medtasks_ext.report.submissions.check import undetected
+from medtasks_ext.report.write import replaced_folder
 from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
@@ -44,17 +44,8 @@ def write_site(folder: Path, site: Site) -> None:
     if folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).is_file():
         remedy = "give another folder to -o"
         raise MedtasksError("holds files that no site wrote", where=folder, remedy=remedy)
-    made = folder.with_name(f".{folder.name}.made")
-    try:
-        shutil.rmtree(made, ignore_errors=True)
-        made.mkdir(parents=True)
+    with replaced_folder(folder) as made:
         _write(made, site)
-        if folder.exists():
-            shutil.rmtree(folder)
-        made.replace(folder)
-    except OSError as error:
-        shutil.rmtree(made, ignore_errors=True)
-        raise cannot_write(folder, error) from None
 
 
 def _write(folder: Path, site: Site) -> None:

@@ -1,6 +1,6 @@
 // One document: prompt, answers, readings, marked text, judges.
 
-function drawDocument(head, { first, other }, view, whole) {
+function drawDocument(head, { first, other }, view, place) {
   const columns = other === null ? [first] : [first, other];
   const prompts = columns.filter((column) => view.responses[column]?.turns.length);
   const turns = new Set(prompts.map((column) => JSON.stringify(view.responses[column].turns)));
@@ -12,7 +12,7 @@ function drawDocument(head, { first, other }, view, whole) {
     make(
       "div",
       { className: columns.length > 1 ? "two answers" : "answers" },
-      ...columns.map((column) => answerOf(head, head.columns[column], view.responses[column], view, whole)),
+      ...columns.map((column) => answerOf(head, head.columns[column], view.responses[column], place)),
     ),
   ];
 }
@@ -28,7 +28,7 @@ function promptOf({ turns, settings }, title) {
   const turnBox = (turn) => textBox(turn.text, `Turn of ${roleName(turn)}`);
   const drawn = (turn) =>
     turn.role === "system" && turns.length > 1
-      ? folded(`System, ${count(turn.length)} characters`, () => turnBox(turn), { className: "turn system" })
+      ? folded(`System, ${count(turn.length)} characters`, () => turnBox(turn), { className: "turn system", open: onPaper })
       : make("div", { className: `turn ${turn.role}` }, text("h4", "role", roleName(turn)), turnBox(turn));
   return folded(
     `${title}: ${plural(turns.length, "turn")}, ${count(sum(turns.map(({ length }) => length)))} characters`,
@@ -37,15 +37,15 @@ function promptOf({ turns, settings }, title) {
   );
 }
 
-function answerOf(head, column, response, view, whole) {
+function answerOf(head, column, response, place) {
   const parts = () => [
-    outcomeLine(head, column, response, view),
-    responseBox(response, whole, column),
+    outcomeLine(head, column, response, place),
+    responseBox(response, column),
     readingsTable(response, column),
     response.items ? itemsOf(response) : null,
     response.judges.length ? judgesOf(response) : null,
     figuresOf(response),
-    commandFor(column, view.key),
+    commandFor(column, head.documents[place]),
   ];
   const fault = response?.fault && text("p", "fault", response.fault);
   const missing = response ? fault : text("p", "soft", "This document was not asked here.");
@@ -53,40 +53,39 @@ function answerOf(head, column, response, view, whole) {
   return make("section", { className: "answer", "aria-label": column.label }, heading, ...(missing ? [missing] : parts()));
 }
 
-function outcomeLine(head, column, { score, flags, outcome, cluster, why }, view) {
-  const [kind, word] = outcomeOf(head, column, head.documents.indexOf(view.key));
+function outcomeLine(head, column, { score, finish, tokens, seconds, cluster, why }, place) {
+  const [kind, word] = outcomeOf(head, column, place);
   const facts = [
     isNumber(score) ? `score ${fixed(score)}` : "no score of its own",
-    outcome.tokens ? plural(outcome.tokens, "token") : "",
-    outcome.prompt_tokens ? `prompt ${plural(outcome.prompt_tokens, "token")}` : "",
-    outcome.finish ? `ended: ${outcome.finish}` : "",
-    isNumber(outcome.seconds) ? `${fixed(outcome.seconds, 1)} s` : "",
+    tokens ? `${plural(tokens[1], "token")}, prompt ${plural(tokens[0], "token")}` : "",
+    finish ? `ended: ${finish}` : "",
+    isNumber(seconds) ? `${fixed(seconds, 1)} s` : "",
   ];
   return make(
     "p",
     { className: "outcome-line" },
     text("span", `outcome-mark ${kind}`, word),
-    flags & BITS.cut ? text("span", "outcome-mark bad", "cut off") : null,
+    has(column, place, FLAGS.truncated) ? text("span", "outcome-mark bad", "truncated") : null,
     text("span", "soft", facts.filter(Boolean).join(" · ")),
     cluster ? text("span", "cluster", `${cluster}${why ? `: ${why}` : ""}`) : null,
   );
 }
 
 // The response, its trace apart, with what the reader took from it.
-function responseBox({ stretches, length }, whole, column) {
+function responseBox({ stretches, length }, column) {
   const trace = stretches.filter((part) => part.trace);
   const reply = stretches.filter((part) => !part.trace);
   const characters = sum(trace.map((part) => part.text.length + part.left_out));
   const key = (mark) => make("span", {}, text("mark", `read ${mark}`, "marked"), ` what the ${mark} reading took`);
   const marks = [...new Set(reply.flatMap((part) => part.marks))].map(key);
-  const isPart = !whole && stretches.some((part) => part.left_out);
-  const all = data.live ? button("Show the whole response", () => change({ whole: "1" })) : "";
+  const isPart = stretches.some((part) => part.left_out);
   return make(
     "div",
     {},
     trace.length
       ? folded(`Reasoning trace, ${count(characters)} characters`, () => textBox(pieces(trace), "Reasoning trace", "trace"), {
           className: "trace-box",
+          open: onPaper,
         })
       : null,
     text("h5", "", "Response"),
@@ -94,7 +93,7 @@ function responseBox({ stretches, length }, whole, column) {
       ? textBox(pieces(reply), `Response of ${column.label}`)
       : text("p", "soft", "The response is empty."),
     marks.length ? make("p", { className: "key-line" }, ...marks) : null,
-    isPart ? note(`${count(length)} characters, shown in part. `, all) : null,
+    isPart ? note(`${count(length)} characters, shown in part; medtasks view RUN TASK DOCUMENT --whole prints them all.`) : null,
   );
 }
 
@@ -197,8 +196,6 @@ function figuresOf({ metrics }) {
   return found.length ? note(found.join(" · ")) : null;
 }
 
-function commandFor(column, key) {
-  const place = overviewOf?.runs[column.run]?.place;
-  const words = `medtasks view ${place} ${column.task} ${key}`;
-  return data.live && place ? make("p", { className: "note command" }, text("code", "", words)) : null;
-}
+// Where a server shows the page, it knows where the run lies.
+const commandFor = ({ place, task }, key) =>
+  place ? make("p", { className: "note command" }, text("code", "", `medtasks view ${place} ${task} ${key}`)) : null;

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
 from medtasks_ext.answers.reader.reply import without_reasoning
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.store import verdicts_in
-from medtasks_ext.report.view.column import CLUSTERS, NO_CLUSTER, Column, Flag
-from medtasks_ext.results.error_clusters import Answered, error_of
+from medtasks_ext.report.answers.column import response_of
 from medtasks_ext.results.extracted import IN_TEXT, items_of, marked
 from medtasks_ext.runs.samples import parsed_of, request_of, turns_of
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
+    from medtasks_ext.report.answers.column import Column, Row
     from medtasks_ext.runs.records import Sample
 
 #: Characters of a text that are shown unless the whole is asked for, half of them from its end.
@@ -40,7 +39,7 @@ def document_view(key: str, columns: Sequence[Column], places: Sequence[int | No
             continue
         try:
             sample = column.record(place)
-            responses.append(_response(column, place, sample, whole))
+            responses.append(_response(column, column.rows[place], sample, whole))
             target = target or sample["doc"]["target"]
         except MedtasksError as error:
             responses.append(_faulty(f"{error.what}; {error.remedy}"))
@@ -50,25 +49,17 @@ def document_view(key: str, columns: Sequence[Column], places: Sequence[int | No
 
 
 def _faulty(why: str) -> Json:
-    return {"fault": why, "flags": int(Flag.DAMAGED), "turns": [], "stretches": []}
+    return {"fault": why, "turns": [], "stretches": []}
 
 
-def _response(column: Column, place: int, sample: Sample, whole: bool) -> Json:
-    document, parsed, key = sample["doc"], parsed_of(sample), column.keys[place]
-    given = sample["resps"][0][0]
-    text = given if isinstance(given, str) else ""
-    score = None if math.isnan(column.scores[place]) else column.scores[place]
-    flags, cluster = Flag(column.flags[place]), column.clusters[place]
-    kind = str(column.answers.dataset.config["answer"]["kind"])
-    readings, items, error = [*_readings(parsed, document)], None, None
-    if readings:
-        items = items_of(kind, readings[0]["gold"], readings[0]["answer"])
-    if cluster != NO_CLUSTER:
-        answered = Answered(document, parsed, text, score, cut=bool(flags & Flag.CUT))
-        error = error_of(column.answers.dataset, answered)
-    outcome = column.outcome(sample)
+def _response(column: Column, row: Row, sample: Sample, whole: bool) -> Json:
+    document, parsed, text = sample["doc"], parsed_of(sample), response_of(sample)
+    kind = str(column.source.dataset.config["answer"]["kind"])
+    readings, answer = [*_readings(parsed, document)], column.answer_of(sample)
+    items = items_of(kind, readings[0]["gold"], readings[0]["answer"]) if readings else None
     prompt, settings = request_of(sample)
     pieces = marked(str(document["prompt"])[:MOST], items) if items and kind in IN_TEXT else []
+    usage = answer.usage if answer else None
     return {
         "fault": "",
         "turns": [  # a `text` turn where the prompt is no conversation
@@ -76,19 +67,20 @@ def _response(column: Column, place: int, sample: Sample, whole: bool) -> Json:
             for role, said in (turns_of(prompt) if prompt else ())  # not kept before it is scored
         ],
         "settings": settings,  # of generation
-        "stretches": _stretches(text, parsed, outcome.reasoning, whole),
+        "stretches": _stretches(text, parsed, answer.reasoning if answer else "", whole),
         "length": len(text),
         "readings": readings,
-        "score": score,
-        "flags": int(flags),
-        "cluster": "" if cluster == NO_CLUSTER else CLUSTERS[cluster].value,
-        "why": error.why if error else "",  # of the cluster
+        "score": None if math.isnan(row.score) else row.score,
+        "cluster": row.cluster.value if row.cluster else "",
+        "why": row.why,  # it is in that cluster
         "metrics": _metrics(sample),
-        "outcome": asdict(outcome),
-        "items": items and asdict(items),
-        "pieces": [asdict(piece) for piece in pieces],  # the document's text with the items marked
-        "judges": [*_judges(column, key)],
-        "judged": (column.judged or {}).get(key, {}).get("score"),
+        "finish": answer.finish if answer else "",
+        "tokens": [usage.prompt, usage.completion] if usage else None,  # of prompt and response
+        "seconds": answer.seconds if answer else None,
+        "items": items and vars(items),
+        "pieces": [vars(piece) for piece in pieces],  # the document's text with the items marked
+        "judges": [*_judges(column, row.key)],
+        "judged": (column.judged or {}).get(row.key, {}).get("score"),
     }
 
 
@@ -168,7 +160,7 @@ def _left_out(length: int, spans: Any) -> list[tuple[int, int]]:
 
 def _judges(column: Column, key: str) -> Iterator[Json]:
     """What each judge gave and wrote; `point` is the scoring point that it is about."""
-    folder, task = column.answers.folder, column.answers.task
+    folder, task = column.source.folder, column.source.task
     if folder is None or column.judged is None:
         return
     for row in verdicts_in(folder, task):

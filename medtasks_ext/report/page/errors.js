@@ -3,32 +3,31 @@
 const columnSection = (column, ...content) =>
   make("section", { className: "column-section" }, make("h3", {}, ...columnName(column).childNodes), ...content);
 
-function drawErrors(head, errors) {
+function drawErrors(head) {
   return head.columns.map((column, place) => {
-    const found = errors.columns[place];
-    const n = column.flags.filter((flag) => flag >= 0).length;
-    const documents = plural(n, "document");
-    const said = isNumber(found.score) ? `Score ${fixed(found.score)} over ${documents}. ` : `No score yet; ${documents}. `;
+    const documents = plural(column.read, "document");
+    const said = isNumber(column.score) ? `Score ${fixed(column.score)}; ${documents} here.` : `No score yet; ${documents}.`;
     return columnSection(
       column,
-      note(said, errors.complete ? "" : "Still reading; counts grow."),
-      found.clusters.length
-        ? clusterTable(column, place, found, n, errors.meaning)
+      note(said),
+      column.errors.length
+        ? clusterTable(column, place, head.meaning)
         : text("p", "", "No error was found: every answer is right, or its score is graded."),
     );
   });
 }
 
-function clusterTable(column, place, found, n, meaning) {
-  const most = Math.max(...found.clusters.map((item) => item.documents));
-  const leads = (cluster) => addressWith({ ...ALL_DOCUMENTS, a: String(place), cluster });
+function clusterTable(column, place, meaning) {
+  const most = Math.max(...column.errors.map((item) => item.documents));
+  const mended = column.errors.some((item) => isNumber(item.mended));
+  const leads = (cluster) => answersAddress({ ...ALL_DOCUMENTS, a: String(place), cluster });
   // how large a cluster is beside the largest; the number stands next to it
   const bar = (share) => make("meter", { className: "part-bar", max: 1, value: share, "aria-hidden": "true" });
   return table({
     className: "clusters",
     caption: `Clusters of errors of ${column.label}`,
     plain: true,
-    rows: found.clusters.map((item) => ({ ...item, change: isNumber(item.mended) ? item.mended - found.score : null })),
+    rows: column.errors.map((item) => ({ ...item, change: isNumber(item.mended) ? item.mended - column.score : null })),
     columns: [
       {
         title: "Error",
@@ -40,15 +39,19 @@ function clusterTable(column, place, found, n, meaning) {
         numeric: true,
         cell: ({ documents }) => make("span", { className: "share-cell" }, bar(documents / most), text("span", "", count(documents))),
       },
-      numberColumn("documents", "Share", { format: (documents) => percent(documents / n) }),
-      numberColumn("mended", "Score if mended", { className: "score" }),
-      numberColumn("change", "Change", { format: signed, className: "soft" }),
+      numberColumn("documents", "Share", { format: (documents) => percent(documents / column.read) }),
+      ...(mended
+        ? [
+            numberColumn("mended", "Score if mended", { className: "score" }),
+            numberColumn("change", "Change", { format: signed, className: "soft" }),
+          ]
+        : []),
     ],
   });
 }
 
-function drawConfusion(head, matrices) {
-  const shown = head.columns.map((column, place) => [column, matrices[place], place]).filter(([, matrix]) => matrix);
+function drawConfusion(head) {
+  const shown = head.columns.map((column, place) => [column, column.confusion, place]).filter(([, matrix]) => matrix);
   if (!shown.length)
     return [text("p", "", "Answers to this dataset are no single labels, so there is no confusion matrix.")];
   return [
@@ -65,7 +68,7 @@ function confusionTable(column, { gold, answers, counts }, place) {
   const cell = (row, to) => {
     const n = counts[row][to];
     const level = n ? Math.min(4, 1 + Math.floor((4 * n) / sums[row])) : 0;
-    const leads = addressWith({ ...ALL_DOCUMENTS, a: String(place), cell: String(row * answers.length + to) });
+    const leads = answersAddress({ ...ALL_DOCUMENTS, a: String(place), cell: String(row * answers.length + to) });
     const className = `cell ${gold[row] === answers[to] ? "hit" : "miss"} level-${level}`;
     return make("td", { className }, n ? link(leads, count(n)) : text("span", "soft", "·"));
   };

@@ -1,0 +1,293 @@
+"""The answers of one run to one task: figures of all documents, and their records as they are needed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import IntFlag
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from medtasks_ext.answers.reader.reply import without_reasoning
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import read_json
+from medtasks_ext.judge.store import verdicts_in
+from medtasks_ext.prompts.dialogue import shown
+from medtasks_ext.prompts.documents import document_key
+from medtasks_ext.results.document_scores import document_scores, score_statistic
+from medtasks_ext.results.error_clusters import (
+    TEXTS,
+    Answered,
+    Cluster,
+    ClusterCost,
+    costs,
+    error_of,
+    right_value,
+)
+from medtasks_ext.run.store import Answers, files_of
+from medtasks_ext.runs.folder import RunFolder
+from medtasks_ext.runs.samples import RESCORE, SampleFile, parsed_of
+
+if TYPE_CHECKING:
+    from medtasks_ext.engines.records import Answer
+    from medtasks_ext.jsonfile import Json
+    from medtasks_ext.registry.tasks import Dataset
+    from medtasks_ext.results.experiments import Experiment
+    from medtasks_ext.runs.records import Sample
+
+#: What writes the samples of plain lm_eval.
+LOG_SAMPLES = "run lm_eval again with --log_samples"
+#: Mean ratings of two judges that disagree differ by as much.
+_APART = 1.0
+#: Records that are scored at once.
+_BLOCK = 1000
+#: Characters that are kept of a text's beginning and of its end.
+_LINE = 400
+
+
+class Flag(IntFlag):
+    """What is known of an answer; the filters of the page."""
+
+    RIGHT = 1  # its score is 1
+    WRONG = 2  # its score is below 1; not of running text, whose scores are graded
+    UNREADABLE = 4
+    TRUNCATED = 8  # the budget ran out, or a reasoning trace never ended
+    EMPTY = 16
+    DISPUTED = 32  # its judges disagree
+    DAMAGED = 64  # its record cannot be read
+    WAITING = 128  # it is not scored yet
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the answers of one run to one task lie."""
+
+    label: str  # of the run
+    task: str  # as the files of the run name it
+    dataset: Dataset
+    strategy: str
+    samples: Path  # lm-eval's records; there is no such file before the task is scored
+    folder: Path | None  # of the run; None of plain lm_eval
+    sample: bool  # whether its rows are synthetic
+    item: Experiment | None = None  # None before it is scored
+
+    @property
+    def place(self) -> Path:
+        """What a command names."""
+        return self.folder or self.samples.parent
+
+
+class Row(NamedTuple):
+    """What is kept of a document; its texts are read again when they are shown."""
+
+    key: str
+    flags: Flag
+    score: float = math.nan  # of it alone; NaN where it has none
+    cluster: Cluster | None = None  # of errors
+    why: str = ""  # it is in that cluster
+    value: Any = None  # what it contributes to the score; None where it takes no part
+    right: Any = None  # what it would contribute if it were right
+    prompt: str = ""  # in one line
+    reply: str = ""
+    gold: Any = None
+    answer: Any = None  # as it was read; None where nothing could be
+
+
+class Column:
+    """MedtasksError where there are no records, or these do not fit the task.
+
+    `first`: documents that are read; by default all of them.
+    """
+
+    def __init__(self, source: Source, first: int | None = None) -> None:
+        self.source = source
+        item = source.item
+        self.whole = first is None or item is None or item.n <= first  # whether all documents are read
+        self._kind = str(source.dataset.config["answer"]["kind"])
+        self._statistic = score_statistic(source.dataset)
+        self._outcomes = outcomes_in(source.folder) if source.folder else None
+        self.judged = _judged(source)
+        self._disputed = _disputed(source, self.judged or {})
+        self._file = SampleFile(source.samples, remedy=RESCORE if source.folder else LOG_SAMPLES)
+        self._live = None if item or source.samples.is_file() else [*self._waiting()]
+        if self._live is not None:
+            self.rows = [self._waits(sample) for sample in self._live]
+        else:
+            try:
+                self.rows = [*self._read(first)]
+            except (KeyError, TypeError, ValueError) as error:
+                what = f"damaged, or its scores are not such as the task gives ({type(error).__name__})"
+                raise MedtasksError(what, where=source.samples, remedy=RESCORE) from None
+
+    def record(self, place: int) -> Sample:
+        return self._live[place] if self._live is not None else self._file.record(place)
+
+    def answer_of(self, sample: Sample) -> Answer | None:
+        """The stored outcome, which plain lm_eval does not keep."""
+        key = sample.get("request", "")
+        return self._outcomes.known([key]).get(key) if self._outcomes and key else None
+
+    def costs(self) -> list[ClusterCost]:
+        right = {place: row.right for place, row in enumerate(self.rows) if row.right is not None}
+        clusters = [row.cluster for row in self.rows]
+        return costs(self._statistic, [row.value for row in self.rows], clusters, right)
+
+    def _waiting(self) -> Iterator[Any]:
+        """The answers of a task that is not scored yet, as records without readings."""
+        if self._outcomes is None:
+            return
+        asked = self._outcomes.answered(self.source.task)
+        known = self._outcomes.known(item.key for item in asked.values())
+        for number, (document, item) in enumerate(asked.items()):
+            yield {
+                "doc_id": number,
+                "doc": {"id": document, "system": "", "prompt": "", "target": "", "gold": None},
+                "arguments": [["", {}]],
+                "resps": [[known[item.key].text]],
+                "filtered_resps": [{}],
+                "request": item.key,
+            }
+
+    def _waits(self, sample: Sample) -> Row:
+        answer, response = self.answer_of(sample), response_of(sample)
+        flags = Flag.WAITING | _ending(answer, response)
+        return Row(document_key(sample["doc"]), flags, reply=_in_one_line(response))
+
+    def _read(self, first: int | None) -> Iterator[Row]:
+        source, number = islice(self._file.further(), first), 0
+        stored = self._stored()
+        while some := list(islice(source, _BLOCK)):
+            sound = [sample for sample in some if sample is not None]
+            for sample in sound:
+                self._with_judgement(sample)
+            keys = [sample.get("request", "") for sample in sound]
+            answers = self._outcomes.known(filter(None, keys)) if self._outcomes else {}
+            figures = iter(self._figures(sound, stored))
+            for one in some:
+                number += 1
+                if one is None:
+                    yield Row(f"damaged record {number}", Flag.DAMAGED)
+                else:
+                    yield self._row(one, answers.get(one.get("request", "")), *next(figures))
+
+    def _stored(self) -> dict[str, tuple[float, float, float]]:
+        """Document -> score, readable, unclosed, as the run's frame `documents` has them."""
+        item = self.source.item
+        if self.source.folder is None or item is None or item.read_documents is None:
+            return {}
+        with suppress(MedtasksError):
+            frame = item.read_documents()
+            columns = (column.tolist() for column in (frame.scores, frame.valid, frame.unclosed))
+            return dict(zip(frame.documents, zip(*columns, strict=True), strict=True))
+        return {}
+
+    def _figures(
+        self, samples: Sequence[Sample], stored: Mapping[str, tuple[float, float, float]]
+    ) -> Iterator[tuple[float, float, float]]:
+        keys = [document_key(sample["doc"]) for sample in samples]
+        if stored.keys() >= set(keys):
+            return (stored[key] for key in keys)
+        frame = document_scores(samples, self._statistic)
+        columns = (column.tolist() for column in (frame.scores, frame.valid, frame.unclosed))
+        found = dict(zip(frame.documents, zip(*columns, strict=True), strict=True))
+        return (found[key] for key in keys)
+
+    def _with_judgement(self, sample: Sample) -> None:
+        if self.judged is not None:
+            sample.pop("score", None)
+            item = self.judged.get(document_key(sample["doc"]))
+            if item is not None and item["score"] is not None:
+                sample["score"] = (item.get("run", ""), item["score"])
+
+    def _row(self, sample: Sample, answer: Answer | None, score: float, valid: float, unclosed: float) -> Row:
+        document, parsed, response = sample["doc"], parsed_of(sample), response_of(sample)
+        value: Any = sample.get("score")
+        if "trial" in document and isinstance(value, list | tuple):
+            score = float(
+                value[2]
+            )  # a trial is right or wrong by itself, also where all of them make a score
+        flags = _ending(answer, response)
+        if unclosed == 1:
+            flags |= Flag.TRUNCATED
+        if valid == 0:
+            flags |= Flag.UNREADABLE
+        if not math.isnan(score):
+            if score >= 1 - 1e-9:
+                flags |= Flag.RIGHT
+            elif self._kind not in TEXTS:
+                flags |= Flag.WRONG
+        key = document_key(document)
+        if key in self._disputed:
+            flags |= Flag.DISPUTED
+        alone, cut = None if math.isnan(score) else score, bool(flags & Flag.TRUNCATED)
+        error = error_of(self.source.dataset, Answered(document, parsed, response, alone, cut=cut))
+        mended = self.whole and error is not None and value is not None and self.judged is None
+        return Row(
+            key,
+            flags,
+            score,
+            error.cluster if error else None,
+            error.why if error else "",
+            value,
+            right_value(self.source.dataset, sample) if mended else None,
+            _in_one_line(shown(document)),
+            _in_one_line(without_reasoning(response)),
+            document.get("gold"),
+            parsed.get("answer") if parsed.get("valid") else None,
+        )
+
+
+def response_of(sample: Sample) -> str:
+    given = sample["resps"][0][0]
+    return given if isinstance(given, str) else ""
+
+
+def _in_one_line(text: str) -> str:
+    """What a list needs of it: the beginning, which may be alike in all documents, and the end."""
+    if len(text) > 2 * _LINE:
+        text = f"{text[:_LINE]} … {text[-_LINE:]}"
+    return " ".join(text.split())
+
+
+def _ending(answer: Answer | None, response: str) -> Flag:
+    cut = Flag.TRUNCATED if answer is not None and answer.finish == "length" else Flag(0)
+    return cut | (Flag(0) if response.strip() else Flag.EMPTY)
+
+
+def outcomes_in(folder: Path) -> Answers:
+    """What a run's folder holds by now."""
+    found = _outcomes_in(folder, tuple(path.stat().st_ino for path in files_of(folder)))
+    found.refresh()
+    return found
+
+
+@lru_cache(maxsize=8)
+def _outcomes_in(folder: Path, files: tuple[int, ...]) -> Answers:
+    return Answers(folder, write=False)
+
+
+def _judged(source: Source) -> dict[str, Json] | None:
+    if source.folder is None:
+        return None
+    file = RunFolder(source.folder).judged_file(source.task)
+    return {item["document"]: item for item in read_json(file)["documents"]} if file.is_file() else None
+
+
+def _disputed(source: Source, judged: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
+    """As an adjudicator says; else where the mean ratings of two judges are a step of the scale apart."""
+    if any("disputed" in item for item in judged.values()):
+        return frozenset(key for key, item in judged.items() if item.get("disputed"))
+    ratings: dict[str, dict[str, list[float]]] = {}
+    if judged and source.folder is not None:
+        for row in verdicts_in(source.folder, source.task):
+            judges = ratings.setdefault(row["document"], {})
+            judges.setdefault(row["judge"], []).extend(row["ratings"].values())
+    means = {
+        key: [sum(values) / len(values) for values in judges.values() if values]
+        for key, judges in ratings.items()
+    }
+    return frozenset(key for key, found in means.items() if found and max(found) - min(found) >= _APART)
