@@ -196,7 +196,7 @@ def by_the_wizard(checkout: Checkout) -> None:
     """A dataset from a file of rows, with what is marked TODO written."""
     write_jsonl(checkout.tree / "rows.jsonl", ROWS)
     checkout.run(
-        "medtasks new --from rows.jsonl --id commons_vaccines --access open --kind choice --language en"
+        "medtasks data new --from rows.jsonl --id commons_vaccines --access open --kind choice --language en"
         " --map question=q --map options=options --map answer=key"
         " --task-type multiple_choice --document-types exam_question --specialties general"
         " --stage initial_assessment"

@@ -438,10 +438,10 @@ FLAGS = (
 
 
 def test_new_writes_into_the_folder_of_ones_own(medtasks, own):
-    medtasks.done("new", "--id", "own_cadute", *FLAGS)
+    medtasks.done("data", "new", "--id", "own_cadute", *FLAGS)
     assert (own / "cadute" / "sample.jsonl").is_file()
     assert registry().datasets["own_cadute"].key == "own/cadute"
-    outcome = medtasks("new", "--id", "wards_cadute", *FLAGS, "--axis", "unit=emergency")
+    outcome = medtasks("data", "new", "--id", "wards_cadute", *FLAGS, "--axis", "unit=emergency")
     assert outcome.code == 0 and "until `datasets` in" in outcome.out
     assert (own / "wards" / "cadute" / "task.yaml").is_file()
     assert sorted(path.name for path in own.iterdir()) == ["allergie_farmaci", "cadute", "wards"]
@@ -472,17 +472,17 @@ def test_every_kind_of_answers_is_scored_without_a_suites_word(own, kind):
 
 def test_new_begins_an_empty_folder(medtasks, own, tmp_path, monkeypatch):
     monkeypatch.setenv("MEDTASKS_TASKS", "")
-    outcome = medtasks("new", "--id", "own_cadute", *FLAGS)
+    outcome = medtasks("data", "new", "--id", "own_cadute", *FLAGS)
     assert outcome.code == 2 and "mkdir my_tasks; export MEDTASKS_TASKS=my_tasks" in outcome.err
     (tmp_path / "my_tasks").mkdir()
-    outcome = medtasks("--tasks-dir", "my_tasks", "new", "--id", "own_cadute", *FLAGS)
+    outcome = medtasks("--tasks-dir", "my_tasks", "data", "new", "--id", "own_cadute", *FLAGS)
     assert outcome.code == 0 and (tmp_path / "my_tasks" / "cadute" / "task.yaml").is_file()
     assert registry().datasets["own_cadute"].folder == tmp_path / "my_tasks" / "cadute"
 
 
 def test_new_puts_no_dataset_of_no_suite_into_a_suite(medtasks, own, monkeypatch):
     monkeypatch.setenv("MEDTASKS_TASKS", str(own / "wards"))
-    outcome = medtasks("new", "--id", "own_cadute", *FLAGS)
+    outcome = medtasks("data", "new", "--id", "own_cadute", *FLAGS)
     assert outcome.code == 2 and "name another folder" in outcome.err
 
 

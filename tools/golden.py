@@ -45,6 +45,7 @@ WORDS = {
     "validate": ("dev", "validate"),
     "lock": ("dev", "lock"),
     "path": ("dev", "build"),
+    "new": ("data", "new"),
     "site": ("dev", "site"),
     "reproduce": ("study", "reproduce"),
 }

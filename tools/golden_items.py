@@ -469,7 +469,7 @@ def make_people(recorder: Recorder) -> None:
         files = fill(recorder.runs / folder)
         recorder.call(
             f"made.filled-{kind}",
-            "study votes",
+            "study forms",
             *(f"{folder}/{file.name}" for file in files),
             "--key",
             f"{folder}/key.json",
@@ -666,9 +666,9 @@ def read_tasks(recorder: Recorder) -> None:
             "--json --prompts own",
         )
     call("words.read", "preview", "medhelm_ehrsql --data sample --response 'SELECT 1' --prompts own")
-    call("words.known", "prompts status")
+    call("words.known", "data status --official")
     call("rows.known", "data status")
-    call("rows.where", "data where", "medhelm_medqa")
+    call("rows.where", "data status", "medhelm_medqa")
     call("rows.checked", "data check", "data --json", env=OWN)
     call("rows.pattern", "data template", "bridge_mednli -o {out}")
     call(

@@ -39,6 +39,7 @@ ByLabels = Annotated[
         "study difficulty`, `departments`, `contamination`; repeatable.",
     ),
 ]
+Official = Annotated[bool, typer.Option("--official", help="Of official prompts, in place of data.")]
 Origin = Annotated[
     str | None,
     typer.Option(

@@ -290,7 +290,7 @@ def _say_missing(missing: dict[str, str], n_all: int, *, strict: bool) -> None:
     for line in lines if len(lines) <= _WHOLE else lines[:_FIRST]:
         say(f"  {line}")
     if len(lines) > _WHOLE:
-        say(f"  and {len(lines) - _FIRST} more datasets; `medtasks data where TASK` names the place of each")
+        say(f"  and {len(lines) - _FIRST} more datasets; `medtasks data status TASK` names the place of each")
     root = os.environ.get("MEDTASKS_DATA_DIR")
     say(f"  (folder: {'MEDTASKS_DATA_DIR=' + root if root else 'MEDTASKS_DATA_DIR is not set'})")
     if not strict and len(missing) < n_all:

@@ -35,19 +35,13 @@ _PANELS: Mapping[str, Mapping[str, str]] = {
     },
     "Data": {
         "data status": "data:data_status",
-        "data where": "data:data_where",
         "data fetch": "data_fetch:data_fetch",
         "data template": "data:data_template",
         "data import": "data:data_import",
         "data check": "data:data_check",
-        "data pin": "data:data_pin",
-        "prompts fetch": "prompts:fetch",
-        "prompts status": "prompts:status",
-        "prompts diff": "prompts:diff",
-        "prompts verify": "prompts:verify",
+        "data new": "new:new",
     },
     "Contribute": {
-        "new": "new:new",
         "dev validate": "validate:validate",
         "dev lock": "lock:lock",
         "dev build": "build:build",
@@ -59,8 +53,7 @@ _PANELS: Mapping[str, Mapping[str, str]] = {
         "study difficulty": "study:difficulty",
         "study sample": "study:sample",
         "study prompts": "study:choose",
-        "study forms": "human:export",
-        "study votes": "human:ingest",
+        "study forms": "forms:forms",
         "study gold": "judge_studies:gold",
         "study judge": "judge_studies:judge_models",
         "study reproduce": "reproduce:reproduce",
@@ -68,14 +61,13 @@ _PANELS: Mapping[str, Mapping[str, str]] = {
 }
 #: Groups of commands, and what their help says.
 _GROUPS = {
-    "data": "List, check, download and import data.",
-    "prompts": "The suites' own words, read from what they released.",
+    "data": "Data of the suites and your own: list, download, import, check.",
     "dev": "Check task files, and build tasks, locks and the leaderboard.",
     "study": "Contamination, samples, experts' forms, judges, papers' tables.",
 }
 #: The commands whose next call goes on where an interrupted one ended, and long ones that begin again.
 _AFTER_INTERRUPT = {
-    **dict.fromkeys(("run", "judge", "data fetch", "prompts fetch"), "goes on"),
+    **dict.fromkeys(("run", "judge", "data fetch"), "goes on"),
     **dict.fromkeys(
         (f"study {name}" for name in ("contamination", "departments", "gold", "judge")), "goes on"
     ),

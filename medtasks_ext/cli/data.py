@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
-from medtasks_ext.cli.app import AsJson, command_app, out_option
-from medtasks_ext.cli.data_fetch import chosen, data_fetch, has_terms
+from medtasks_ext.cli.app import AsJson, Official, out_option
+from medtasks_ext.cli.data_fetch import chosen, has_terms
 from medtasks_ext.cli.words import aligned, counted, pairs, say_next, terminal_width
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
@@ -23,19 +23,10 @@ if TYPE_CHECKING:
     from medtasks_ext.data.status import Status
     from medtasks_ext.registry import Dataset
 
-app = command_app()
-app.command("fetch")(data_fetch)
-
-
-@app.callback()
-def data() -> None:
-    """List, check, download and import data."""
-
-
+_EXPLAINED = 3  # datasets of which `data status` says how data are got
 _SHOWN = 5  # causes of faults of a dataset, rows of a cause, and names in a list
 
 
-@app.command("template")
 def data_template(
     names: Annotated[
         list[str],
@@ -79,7 +70,6 @@ def _root(out: str | None) -> Path:
 # ---------------------------------------------------------------------- import
 
 
-@app.command("import")
 def data_import(
     file: Annotated[str, typer.Argument(metavar="FILE", help="CSV, Excel, JSON, Parquet, …")],
     task: Annotated[str, typer.Option("--task", help="The dataset whose rows it holds.")],
@@ -170,20 +160,30 @@ def _brought_lines(done: Brought) -> list[str]:
 # ---------------------------------------------------------------------- status
 
 
-@app.command("status")
 def data_status(
     words: Annotated[
         list[str] | None,
         typer.Argument(metavar="[FILTER...]", help="Tasks, groups; KEY=VALUE; part of a name."),
     ] = None,
+    official: Official = False,
     as_json: AsJson = False,
 ) -> int:
     """Show where each dataset would be read from now.
 
-    Rows are counted and checked where they are on this machine. Nothing is downloaded.
+    Rows are counted and checked where they are on this machine. Nothing is downloaded. Of up to three
+    datasets, how data are got, and where which files go. With --official: which official prompts can be asked
+    here.
 
     Example: medtasks data status bridge_zh access=gated
+
+    Example: medtasks data status medhelm_ehrshot
+
+    Exit code 1: with --official, a file is another one than the suite pins.
     """
+    if official:
+        from medtasks_ext.cli.official import print_official
+
+        return print_official()
     from medtasks_ext.data.status import status_of
 
     forced = forced_origin()
@@ -201,6 +201,8 @@ def data_status(
     for item in statuses:
         if item.look and item.look.exclusions:
             typer.echo(f"{item.dataset.id}: {item.look.exclusions}")
+    for item in statuses if len(statuses) <= _EXPLAINED else ():
+        typer.echo("\n" + "\n".join(_how(item.dataset)))
     _say_summary(statuses)
     return 0
 
@@ -240,7 +242,7 @@ def _say_summary(statuses: list[Status]) -> None:
         (failed, "of them not as they should be", "medtasks data check"),
         (to_fetch, "to download", "medtasks data fetch"),
         (to_accept, "to download after you accept their terms", "medtasks data fetch --accept NAME"),
-        (missing, "missing", "medtasks data where TASK"),
+        (missing, "missing", "medtasks data status TASK"),
     ):
         if number:
             parts.append(f"{number} {what}")
@@ -252,47 +254,7 @@ def _say_summary(statuses: list[Status]) -> None:
     say_next(*(commands or ["medtasks plan MODEL"]))
 
 
-# ---------------------------------------------------------------------- where
-
-
-@app.command("where")
-def data_where(
-    words: Annotated[
-        list[str], typer.Argument(metavar="TASK...", help="Tasks, groups; KEY=VALUE; part of a name.")
-    ],
-) -> int:
-    """Tell how data is got, and where which files go.
-
-    Example: medtasks data where medhelm_ehrshot
-    """
-    for number, dataset in enumerate(chosen(words)):
-        typer.echo(("\n" if number else "") + "\n".join(_how(dataset)))
-    say_next("medtasks data check", "medtasks data fetch TASK, where the data is open")
-    return 0
-
-
-@app.command("pin")
-def data_pin(
-    words: Annotated[
-        list[str], typer.Argument(metavar="TASK...", help="Tasks, groups; KEY=VALUE; part of a name.")
-    ],
-) -> int:
-    """Write what the public files of datasets hold, and their rows.
-
-    Fetches files that are not here, reads their rows, and writes `data.lock` beside the task file: the commit
-    of a branch, digests, sizes and hosts, and numbers of rows; for open data the hash of each document in
-    `documents.lock`. Other content is refused from then on.
-
-    Example: medtasks data pin medhelm_live_sct_bench
-    """
-    from medtasks_ext.data.pins import pin
-    from medtasks_ext.registry.datalock import LOCK_FILE
-
-    for dataset in chosen(words):
-        new = pin(dataset)
-        typer.echo(f"{dataset.folder / LOCK_FILE}: " + ("; ".join(new) or "nothing new"))
-    say_next("medtasks data fetch TASK")
-    return 0
+# ---------------------------------------------------------------------- how data are got
 
 
 #: After a file whose content nobody has stated.
@@ -365,7 +327,6 @@ def _title(page: Path) -> str:
 # ---------------------------------------------------------------------- check
 
 
-@app.command("check")
 def data_check(
     folder: Annotated[
         str | None, typer.Argument(metavar="[DIR]", help="Data folder; by default MEDTASKS_DATA_DIR.")
@@ -427,7 +388,7 @@ def _print_check(report: FolderReport) -> None:
     if not report.checked and not report.n_fetched:
         above = data_folder_above(report.folder, registry())
         where = f"check {above}" if above else "it holds bridge/, medhelm/, …"
-        typer.echo(f"nothing was found there: {where} (`medtasks data where TASK` names the files)")
+        typer.echo(f"nothing was found there: {where} (`medtasks data status TASK` names the files)")
     if invalid and os.environ.get("MEDTASKS_SHOW_TEXT", "0") in ("", "0"):
         typer.echo("values are left out, since rows may hold patients' texts; --show-text shows them")
     if report.checked and report.valid:

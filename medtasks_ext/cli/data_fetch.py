@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from medtasks_ext.cli.app import Official
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.words import counted, say, say_next
 from medtasks_ext.data.punkt import CARRIED, fetch_punkt, needs_punkt
@@ -42,16 +43,27 @@ def data_fetch(
             "--accept", metavar="NAME", help="Show the terms of a dataset, ask once, and fetch the dataset."
         ),
     ] = None,
+    official: Official = False,
+    source: Annotated[
+        str | None,
+        typer.Option("--from", metavar="DIR", help="With --official: take the files from this folder."),
+    ] = None,
 ) -> int:
     """Download open datasets once, for use without internet.
 
-    Resumable; a second call checks what is there against the hashes that are pinned or were recorded.
+    Resumable; a second call checks what is there against the hashes that are pinned or were recorded. With
+    --official: the released files that hold official prompts, from the package index and the addresses in
+    suite.yaml; none of them is installed or imported.
 
     Example: medtasks data fetch medtasks_scoreable --to /media/stick
 
     Exit code 1: a dataset could not be had, or terms were not accepted.
     """
     quiet()
+    if official:
+        from medtasks_ext.cli.official import fetch_official
+
+        return fetch_official(source)
     from medtasks_ext.data.fetch import Store
     from medtasks_ext.rows.missing import source_of
     from medtasks_ext.rows.sources import is_allowed
@@ -97,7 +109,7 @@ def data_fetch(
     if waiting:
         typer.echo(f"to download after you accept their terms (--accept NAME): {len(waiting)}")
     if others := len(datasets) - len(wanted) - len(waiting):
-        typer.echo(f"not open, to be requested (`medtasks data where TASK`): {others}")
+        typer.echo(f"not open, to be requested (`medtasks data status TASK`): {others}")
     if to and here:
         punkt = f" NLTK_DATA={to}/{CARRIED}" if any(map(needs_punkt, wanted)) else ""
         typer.echo(f"elsewhere: MEDTASKS_DATA_DIR={to}{punkt} HF_HUB_OFFLINE=1 medtasks run …")
@@ -109,7 +121,7 @@ def data_fetch(
 
 
 def _punkt(datasets: list[Dataset], to: Path | None) -> bool:
-    """Fetch NLTK's Punkt data where a metric needs it; returns whether all is there."""
+    """Fetch NLTK's Punkt data status a metric needs it; returns whether all is there."""
     if not any(map(needs_punkt, datasets)):
         return True
     try:
@@ -132,7 +144,7 @@ def _ask(datasets: list[Dataset]) -> bool:
             raise MedtasksError(
                 f"{dataset.id} has no terms to accept here: its owner gives access",
                 where="--accept",
-                remedy=f"medtasks data where {dataset.id}",
+                remedy=f"medtasks data status {dataset.id}",
             )
         if download.terms is None or are_accepted(download.terms):
             continue

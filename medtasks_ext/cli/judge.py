@@ -216,7 +216,7 @@ def _finish(
     if waiting and not (outcome and outcome.interrupted):
         say(
             "disputed cases wait for a physician: " + ", ".join(map(str, waiting)) + "\n"
-            "  → medtasks study forms --kind points FILE -o DIR, then medtasks study votes; "
+            "  → medtasks study forms --kind points FILE -o DIR, then medtasks study forms; "
             "medtasks judge RUN … --decisions decisions.jsonl"
         )
     judges = (name for items in scored.values() for _, s in items for item in s for name in item.missing)

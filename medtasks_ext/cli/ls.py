@@ -160,7 +160,7 @@ def _print(records: list[dict[str, Any]]) -> None:
         )
     for name, why in drafts.items():
         typer.echo(f"draft: {name}: {why}")
-    say_next(f"medtasks preview {records[0]['task']} --data sample", "medtasks data where TASK")
+    say_next(f"medtasks preview {records[0]['task']} --data sample", "medtasks data status TASK")
 
 
 def _cell(record: dict[str, Any], column: str) -> str:

@@ -1,4 +1,4 @@
-"""`medtasks new`: a dataset folder from what flags say, for the columns of a file if one is given."""
+"""`medtasks data new`: a dataset folder from what flags say, for the columns of a file if one is given."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def new(
     What is left to write is marked TODO. With --from, three rows of the file are shown as they are asked. No
     row is copied.
 
-    Example: medtasks new --from exam.csv --id own_exam --kind choice --map question=stem
+    Example: medtasks data new --from exam.csv --id own_exam --kind choice --map question=stem
     --map options=A,B,C,D
     """
     rows = read_rows(Path(source).expanduser()) if source else []

@@ -29,7 +29,7 @@ from medtasks_ext.cli.model import (
     is_server,
     output_folder,
 )
-from medtasks_ext.cli.prompts import say_wording
+from medtasks_ext.cli.official import say_wording
 from medtasks_ext.cli.reasons import context_of, reasons, say_budget
 from medtasks_ext.cli.stated_error import add_error_flags, stated_error
 from medtasks_ext.cli.tables import waits_for_judges

@@ -26,11 +26,17 @@ def validate(
     static: Annotated[
         bool, typer.Option("--static", help="Only read the files: import and render nothing that they name.")
     ] = False,
+    official: Annotated[
+        bool, typer.Option("--official", help="Prove that official prompts equal the suite's own, by hash.")
+    ] = False,
 ) -> int:
     """Check dataset folders.
 
     Schema, functions, prompts and sample rows; rows that are changed, to see that no prompt tells the gold
     answer; an oracle, other rows' answers, garbage; and the files of their suites.
+
+    With --official, of suites: the sample rows are rendered, and hashes of whole message lists, budgets and
+    stop sequences are compared with the suite's own.
 
     Example: medtasks dev validate medhelm_hospice_referral
 
@@ -38,6 +44,10 @@ def validate(
 
     Exit code 1: a folder has problems.
     """
+    if official:
+        from medtasks_ext.cli.official import prove_official
+
+        return prove_official(names or [])
     from medtasks_ext.data.declared import DeclaredFolder, suite_faults
     from medtasks_ext.results.frames import axis_faults
 

@@ -174,7 +174,7 @@ class DeclaredFolder:
         if download and said and download.revision in _MOVING and not self.dataset.is_pinned:
             yield (
                 f"{TASK_FILE}: rows.download.revision: {download.revision} is another commit tomorrow"
-                f" → write the commit, 40 digits; `medtasks data pin {self.dataset.id}` then locks its files"
+                f" → write the commit, 40 digits; then `medtasks dev lock --data {self.dataset.id}`"
             )
         if download and (same := [name for name in download.fewshot if name in download.test]):
             yield (

@@ -1,7 +1,7 @@
 """Disputed cases that wait for a physician: the queue, and the decisions that come back.
 
 The queue is what `medtasks study forms --kind points` reads; the decisions are `decisions.jsonl` of
-`medtasks study votes`. A decision is stored like a judgement, by the judge `human`.
+`medtasks study forms`. A decision is stored like a judgement, by the judge `human`.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def take_decisions(path: Path, runs: Sequence[RunToJudge], jury: Jury, *, keep: 
             wanted = ", ".join(here[0].case.rubric.axes)
             faults.append(f"line {number}: {decision.id} has the points {wanted}, each to be decided once")
     if faults:
-        remedy = "give decisions.jsonl as `medtasks study votes` wrote it for this run's queue"
+        remedy = "give decisions.jsonl as `medtasks study forms` wrote it for this run's queue"
         raise MedtasksError(some(faults, 3, "; "), where=path, remedy=f"{remedy}; nothing of it was stored")
     decided = Decided()
     for decision in given.values():
@@ -113,7 +113,7 @@ def take_decisions(path: Path, runs: Sequence[RunToJudge], jury: Jury, *, keep: 
 def _read(path: Path) -> tuple[dict[int, _Decision], list[str]]:
     given: dict[int, _Decision] = {}
     faults = []
-    for number, line in numbered_lines(path, remedy="name decisions.jsonl of `medtasks study votes`"):
+    for number, line in numbered_lines(path, remedy="name decisions.jsonl of `medtasks study forms`"):
         try:
             decision = _Decision.model_validate_json(line)
         except ValidationError as error:

@@ -1,9 +1,9 @@
 """`data.lock` of a dataset folder: which bytes its public files have, and which rows are made of them.
 
-`medtasks data pin` writes it. A task file says where rows come from; the lock says what lies there: a commit
-or release, of each file its hosts, its size and what identifies its content, and of the rows what tells them
-from others. Without a lock a download is unpinned. Of data that is open, `documents.lock` beside it has a
-hash of each document (`data.rowlock`); of other data their number alone.
+`medtasks dev lock --data` writes it. A task file says where rows come from; the lock says what lies there:
+a commit or release, of each file its hosts, its size and what identifies its content, and of the rows what
+tells them from others. Without a lock a download is unpinned. Of data that is open, `documents.lock` beside
+it has a hash of each document (`data.rowlock`); of other data their number alone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LOCK_FILE = "data.lock"
 DOCUMENTS_FILE = "documents.lock"
 #: What identifies content, `KIND:HEX` (`rows.digests`).
 Digest = Annotated[str, StringConstraints(pattern=r"^(sha256|git|members):[0-9a-f]{40,64}$")]
-_REMEDY = "`medtasks data pin TASK` writes the file; nobody edits it"
+_REMEDY = "`medtasks dev lock --data TASK` writes the file; nobody edits it"
 
 
 class Seen(Strict):
@@ -80,7 +80,7 @@ class LockedRows(Strict):
 
 
 class DataLock(Strict):
-    """`data.lock`: the content of a dataset's public files, written by `medtasks data pin`."""
+    """`data.lock`: the content of a dataset's public files, written by `medtasks dev lock --data`."""
 
     #: commit, release or date of the download; it stands for `{revision}` in URLs.
     revision: str | None = None

@@ -37,7 +37,7 @@ def check_suite(known: Datasets, file: Path) -> None:
     if not known.datasets_of(suite) and not suite.of_others:
         raise refused(
             "the suite has no dataset",
-            "add one (`medtasks new`), list some of other suites (`datasets`), or delete the folder",
+            "add one (`medtasks data new`), list some of other suites (`datasets`), or delete the folder",
         )
     left_out = {f"left_out.{axis}": names for axis, names in suite.left_out.items()}
     for key, names in {"datasets": suite.datasets, **left_out}.items():

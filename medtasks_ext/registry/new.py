@@ -116,12 +116,12 @@ def write(tasks: Registry, suite: Suite, said: Mapping[str, Any], template: Temp
     files, made = {**_files(suite, name, template, said), **template.get("files", {})}, beside(folder)
     task = yaml_text(files[TASK_FILE])
     top = {key: task[key] for key in TaskFacts.model_fields if key in task}
-    record, remedy = {**top, **yaml_text(files[CARD_FILE])}, "say them with flags: medtasks new --help"
+    record, remedy = {**top, **yaml_text(files[CARD_FILE])}, "say them with flags: medtasks data new --help"
     try:
         Metadata.read(record, facts_of(suite, task))  # as it will be read
     except ValidationError as error:
         what = "".join(f"\n  {fault}" for fault in faults_of(error))
-        raise MedtasksError(what, where="medtasks new", remedy=remedy) from None
+        raise MedtasksError(what, where="medtasks data new", remedy=remedy) from None
     try:
         folder.parent.mkdir(exist_ok=True)
         made.mkdir()  # hidden: a reader, or a crash, sees all of the folder or nothing

@@ -177,7 +177,7 @@ def restrictions(terms: Iterable[tuple[str, Licence]], *, named: int | None = No
         return ""
     n = len({name for name, _ in known})
     return f"terms of {n} dataset{'' if n == 1 else 's'}: {'; '.join(said)}" + (
-        "" if names else " (which: medtasks data where TASKS)"
+        "" if names else " (which: medtasks data status TASKS)"
     )
 
 

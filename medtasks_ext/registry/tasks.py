@@ -444,7 +444,7 @@ class Datasets:
                     f"no {TASK_FILE} in this folder, in the folders in it, or in theirs",
                     where=f"tasks of your own, {folder}",
                     remedy="name the folder that holds datasets or suites; "
-                    f"`medtasks new --id {NO_SUITE}_NAME` writes a dataset",
+                    f"`medtasks data new --id {NO_SUITE}_NAME` writes a dataset",
                 )
             suite = folder.parent / SUITE_FILE
             if (folder / TASK_FILE).is_file() and suite.is_file() and suite not in suites:

@@ -45,7 +45,7 @@ def missing_data(dataset: Dataset, forced: Origin | None) -> MedtasksError:
         f"{dataset.id} is not at hand{mode}, below {data_dir() or '$MEDTASKS_DATA_DIR, which is not set'}"
         f"\n  {where_it_goes(dataset)}{rest}",
         remedy="lm_eval stops here; `medtasks run` with the same --tasks runs what is there"
-        f"\n  → `medtasks data where {dataset.id}` says how to get the data"
+        f"\n  → `medtasks data status {dataset.id}` says how to get the data"
         "\n  → try all tasks on synthetic rows: add --metadata data=sample",
     )
 

@@ -670,5 +670,5 @@ def nothing_to_run(settings: Settings) -> MedtasksError:
     mode = f" as {settings.data}" if settings.data else ""
     return MedtasksError(
         f"none of the tasks has data here{mode}",
-        remedy="`medtasks data where TASK` says how it is got; --data sample takes synthetic rows",
+        remedy="`medtasks data status TASK` says how it is got; --data sample takes synthetic rows",
     )

@@ -7,7 +7,7 @@ A case is one answer with its scoring points, each of which an expert has decide
      "decisions": {"POINT": true}, "decided_by": "expert"}
 
 `task`, `document` and `weight` may be missing. Decisions may also stand at the points (`met`), as in the
-file that `medtasks study votes` writes.
+file that `medtasks study forms` writes.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def test_fill_reload_export_ingest(hostile, export, runs, browse, medtasks):
     assert browser.complaints() == [] and browser.requests() == [] and browser.js("window.hit") is None
     given = [row[2:] for row in csv.reader(file.read_text(encoding="utf-8-sig").splitlines())][1:]
     assert given == [["A", "tie", "B", "A"], ["B", "tie", "tie", "tie"], ["B"] * 4]
-    medtasks.done("study", "votes", file, "--key", folder / "key.json", "-o", "out")
+    medtasks.done("study", "forms", file, "--key", folder / "key.json", "-o", "out")
     rates = {row["criterion"]: row for row in csv.DictReader((runs / "out" / "rates.csv").open())}
     sides = [row["about"]["first_run_is"] for row in key_of(folder)["forms"]["expert_1"].values()]
     for name, answers in zip(QUESTIONS, zip(*given, strict=True), strict=True):
@@ -196,7 +196,7 @@ def test_a_physician_decides_on_points(queue, tmp_path, browse, medtasks):
     assert progress(browser) == "已答 6 / 6"
     browser.click("#export")
     file = downloaded(tmp_path, "expert_1.csv")
-    medtasks.done("study", "votes", file, "--key", "forms/key.json", "-o", "out")
+    medtasks.done("study", "forms", file, "--key", "forms/key.json", "-o", "out")
     cases = [json.loads(line) for line in (tmp_path / "out" / "decisions.jsonl").read_text().splitlines()]
     assert [[point["met"] for point in case["points"]] for case in cases] == [
         [False],
@@ -222,7 +222,7 @@ def test_ratings_from_1_to_5_are_given_by_keys_and_hostile_text_stays_text(hosti
     browser.click("#export")
     file = downloaded(runs, "expert_1.csv")
     assert browser.complaints() == [] and browser.js("window.hit") is None
-    medtasks.done("study", "votes", file, "--key", folder / "key.json", "-o", "out")
+    medtasks.done("study", "forms", file, "--key", folder / "key.json", "-o", "out")
     rows = list(csv.DictReader((runs / "out" / "ratings.csv").open()))
     key = key_of(folder)["forms"]["expert_1"].values()
     assert [row["document"] for row in rows] == [row["about"]["unit"].split("\t")[1] for row in key]
@@ -254,7 +254,7 @@ def test_words_of_ones_own_may_stay_out_and_digits_in_them_choose_nothing(runs, 
     browser.click("#export")
     file = downloaded(runs, "expert_1.csv")
     assert "'=1+1" in file.read_text(encoding="utf-8-sig")
-    medtasks.done("study", "votes", file, "--key", folder / "key.json", "-o", "out")
+    medtasks.done("study", "forms", file, "--key", folder / "key.json", "-o", "out")
     with (runs / "out" / "votes.csv").open(newline="") as table:
         comments = [row["said"] for row in csv.DictReader(table) if row["criterion"] == "comments"]
     assert comments == [f"'{WORDS}2"]  # no formula

@@ -1,4 +1,4 @@
-"""`medtasks new`: a complete folder from a few answers, and nothing less."""
+"""`medtasks data new`: a complete folder from a few answers, and nothing less."""
 
 import json
 import shutil
@@ -130,7 +130,7 @@ def test_every_kind_of_the_documentation_and_every_family_can_be_chosen(everythi
 
 
 def test_flags_alone_make_a_folder_that_is_listed_and_in_groups(medtasks, tree):
-    medtasks.done("new", *as_arguments(FLAGS))
+    medtasks.done("data", "new", *as_arguments(FLAGS))
     folder = tree / "medhelm" / "falls_clinic"
     assert {file.name for file in folder.iterdir()} == {"task.yaml", "card.yaml", "sample.jsonl"}
     assert '"medhelm_falls_clinic"' in medtasks("ls", "--json", "category=administration").out
@@ -144,7 +144,7 @@ def test_flags_alone_make_a_folder_that_is_listed_and_in_groups(medtasks, tree):
 
 
 def test_what_no_paper_has_is_said_and_not_compared_with_published_scores(medtasks, tree, data_dir):
-    assert medtasks("new", *as_arguments(FLAGS)).code == 0
+    assert medtasks("data", "new", *as_arguments(FLAGS)).code == 0
     new = [{"question": f"Q{n}", "options": ["x", "y", "z"], "answer": "ABC"[n % 3]} for n in range(6)]
     own = [{"prompt": "Eligible?", "context": f"note {n}", "label": "AB"[n % 2]} for n in range(6)]
     write_jsonl(data_dir / "medhelm" / "falls_clinic" / "test.jsonl", new)
@@ -157,7 +157,7 @@ def test_what_no_paper_has_is_said_and_not_compared_with_published_scores(medtas
 
 
 def test_languages_that_yaml_reads_as_something_else_are_quoted(medtasks, tree):
-    assert medtasks("new", *as_arguments({**FLAGS, "language": "no"})).code == 0
+    assert medtasks("data", "new", *as_arguments({**FLAGS, "language": "no"})).code == 0
     assert Registry(tree).datasets["medhelm_falls_clinic"].metadata.language == "no"
 
 
@@ -182,13 +182,13 @@ def test_languages_that_yaml_reads_as_something_else_are_quoted(medtasks, tree):
 )
 def test_a_wrong_answer_is_refused_with_what_is_right(medtasks, tree, change, message):
     before = sorted(tree.rglob("*"))
-    outcome = medtasks("new", *as_arguments({**FLAGS, **change}))
+    outcome = medtasks("data", "new", *as_arguments({**FLAGS, **change}))
     assert outcome.code == 2 and message in outcome.err and "→" in outcome.err
     assert sorted(tree.rglob("*")) == before
 
 
 def test_all_that_is_missing_is_said_at_once(medtasks, tree):
-    outcome = medtasks("new", "--id", "mlb_falls", "--kind", "marked_letters")
+    outcome = medtasks("data", "new", "--id", "mlb_falls", "--kind", "marked_letters")
     assert outcome.code == 2
     for key in ("language", "access", "task_type", "document_types", "specialties", "stage"):
         assert f"{key}" in outcome.err
@@ -207,7 +207,7 @@ def test_a_folder_is_there_as_a_whole_or_not_at_all(medtasks, tree, monkeypatch,
         return write(self, *arguments, **options)
 
     monkeypatch.setattr(Path, "write_text", interrupted)
-    outcome = medtasks("new", *as_arguments(FLAGS))
+    outcome = medtasks("data", "new", *as_arguments(FLAGS))
     assert outcome.code == (130 if stop is KeyboardInterrupt else 2)
     assert len(written) == 2 and sorted(tree.rglob("*")) == before
 
@@ -218,13 +218,13 @@ def test_the_tasks_of_an_installed_package_are_left_alone(medtasks, tmp_path, mo
     root = small_tree(tmp_path / "medtasks_ext" / "tasks")
     monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))
     monkeypatch.setattr(module, "PACKAGE", tmp_path / "medtasks_ext")
-    outcome = medtasks("new", *as_arguments(FLAGS))
+    outcome = medtasks("data", "new", *as_arguments(FLAGS))
     assert outcome.code == 2
     assert "export MEDTASKS_TASKS=my_tasks" in outcome.err and "--id own_NAME" in outcome.err
 
 
 OWN = (
-    "new", "--from", "rows.jsonl", "--id", "own_mine", "--access", "private", "--language",
+    "data", "new", "--from", "rows.jsonl", "--id", "own_mine", "--access", "private", "--language",
     "it", "--task-type", "text_classification", "--document-types", "general_ehr_note", "--specialties",
     "general", "--stage", "research",
 )  # fmt: skip

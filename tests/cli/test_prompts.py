@@ -1,4 +1,4 @@
-"""`medtasks prompts`: files are fetched from a folder or an index, checked, compared and proven."""
+"""Official prompts: files are fetched from a folder or an index, checked, compared and proven."""
 
 import json
 import re
@@ -85,7 +85,7 @@ def test_an_index_with_something_else(index, cache, page, said):
     index["/simple/words/"] = page
     with pytest.raises(MedtasksError, match=said) as error:
         artefacts.fetched_artefact(WHEEL)
-    assert "prompts fetch --from DIR" in str(error.value)
+    assert "data fetch --official --from DIR" in str(error.value)
 
 
 def test_a_file_that_was_exchanged_on_the_way_is_not_kept(index, cache):
@@ -111,7 +111,7 @@ def test_a_file_that_changed_in_the_cache(cache):
     path = artefacts.place_of(WHEEL)
     path.parent.mkdir(parents=True)
     path.write_bytes(b"changed")
-    with pytest.raises(MedtasksError, match="delete it and run `medtasks prompts fetch`"):
+    with pytest.raises(MedtasksError, match="delete it and run `medtasks data fetch --official`"):
         artefacts.local_artefact(WHEEL)
 
 
@@ -135,15 +135,15 @@ def test_fetch_from_a_folder_and_status(medtasks, small, tmp_path):
     name = repin(small, CONTENT)
     carried = tmp_path / "carried"
     carried.mkdir()
-    missing = medtasks("prompts", "fetch", "--from", carried)
+    missing = medtasks("data", "fetch", "--official", "--from", carried)
     assert missing.code == 1 and f"holds no {name}" in missing.text
-    assert "not here" in medtasks("prompts", "status").out
+    assert "not here" in medtasks("data", "status", "--official").out
     (carried / name).write_bytes(b"of another version")
-    other = medtasks("prompts", "fetch", "--from", carried)
+    other = medtasks("data", "fetch", "--official", "--from", carried)
     assert other.code == 1 and "SHA-256" in other.text
     (carried / name).write_bytes(CONTENT)
-    assert medtasks("prompts", "fetch", "--from", carried).code == 0
-    status = medtasks("prompts", "status")
+    assert medtasks("data", "fetch", "--official", "--from", carried).code == 0
+    status = medtasks("data", "status", "--official")
     assert status.code == 0 and f"{name} (0.5.16): at " in status.out
     assert "official words: 1 of 1 datasets" in status.out
 
@@ -153,40 +153,27 @@ def test_status_says_that_a_file_is_another_one(medtasks, small, tmp_path):
     place = next(iter([tmp_path / "cache/official" / sha256(CONTENT).hexdigest()[:16] / name]))
     place.parent.mkdir(parents=True)
     place.write_bytes(b"changed")
-    status = medtasks("prompts", "status")
+    status = medtasks("data", "status", "--official")
     assert status.code == 1 and "WRONG: is not" in status.out
 
 
 def test_fetch_from_no_folder(medtasks, small):
-    found = medtasks("prompts", "fetch", "--from", "nowhere")
+    found = medtasks("data", "fetch", "--official", "--from", "nowhere")
     assert found.code == 2 and "no such folder" in found.err
 
 
-def test_diff_shows_official_beside_own(medtasks, helm):
-    shown = medtasks("prompts", "diff", "medhelm_medec")
-    assert shown.code == 0 and "official of crfm_helm-0.5.16" in shown.out
-    assert shown.err.endswith("next: medtasks preview medhelm_medec\n")
-    assert any(line.startswith("- ") for line in shown.out.splitlines())
-    assert any(line.startswith("+ ") for line in shown.out.splitlines())
-    assert "judges:" not in shown.out
-    judged = medtasks("prompts", "diff", "medhelm_mediqa").out.partition("judges: official of crfm_helm-")[2]
-    assert "- <gold_response>" in judged and "\n  (gold)" in judged and "\n+ The gold answer" in judged
-    assert medtasks("prompts", "diff", "medhelm_medec", "--document", 99).code == 2
-    assert "did you mean" in medtasks("prompts", "diff", "medhelm_medek").err
-
-
 def test_verify_prints_counts(medtasks, helm):
-    shown = medtasks("prompts", "verify", "medhelm")
-    assert shown.code == 0 and shown.err == "next: medtasks prompts diff TASK\n"
+    shown = medtasks("dev", "validate", "--official", "medhelm")
+    assert shown.code == 0 and shown.err == "next: medtasks preview TASK --prompts official\n"
     all_of = r"([1-9]\d*) of \1 message lists, ([1-9]\d*) of \2 of judges, 37 of 37 budgets, 37 of 37 stop"
     assert re.search(all_of, shown.out)
-    assert medtasks("prompts", "verify", "medhelms").code == 2
+    assert medtasks("dev", "validate", "--official", "medhelms").code == 2
 
 
 def test_verify_without_the_wheel(medtasks, small):
     proof = read_json(ROOT / "tasks/medhelm/official.json")
     (small / "medhelm/official.json").write_text(json.dumps(proof))
-    shown = medtasks("prompts", "verify")
+    shown = medtasks("dev", "validate", "--official")
     assert shown.code == 1 and "is not on this machine" in shown.err
 
 
@@ -202,7 +189,7 @@ def test_official_words_for_private_rows_that_are_not_here(medtasks, helm, data_
     """The words are public; the rows are what is missing."""
     run = medtasks("run", "--tasks", "medhelm_proxy_sender", "--model", "oracle", "--prompts", "official")
     assert run.code == 2 and "medhelm_proxy_sender (private)" in run.err
-    assert "`medtasks data where TASK` says how it is got" in run.err
+    assert "`medtasks data status TASK` says how it is got" in run.err
 
 
 def test_a_run_goes_on_in_the_words_in_which_it_began(medtasks, helm, data_dir, monkeypatch, tmp_path):

@@ -160,9 +160,9 @@ def test_offline_nothing_is_asked_for_and_the_message_says_so(medtasks, hub, mon
 
 def test_data_that_is_not_open_is_not_fetched(medtasks, hub):
     outcome = medtasks("data", "fetch", "medhelm_clear")
-    assert outcome.code == 2 and "medtasks data where medhelm_clear" in outcome.err
+    assert outcome.code == 2 and "medtasks data status medhelm_clear" in outcome.err
     outcome = medtasks("data", "fetch", "medhelm_clear", BULLETS)
-    assert outcome.code == 0 and "to be requested (`medtasks data where TASK`): 1" in outcome.out
+    assert outcome.code == 0 and "to be requested (`medtasks data status TASK`): 1" in outcome.out
 
 
 def test_a_folder_that_cannot_be_written_is_named(medtasks, hub, tmp_path):

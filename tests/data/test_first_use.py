@@ -174,7 +174,7 @@ def test_what_a_killed_process_left_is_looked_at_before_it_is_used(medtasks, ser
 
 
 def test_with_a_digest_forged_rows_are_refused_wherever_they_come_from(medtasks, served, tmp_path):
-    assert medtasks("data", "pin", HUB).code == 0
+    assert medtasks("dev", "lock", "--data", HUB).code == 0
     forget()
     right = dict(served.files)
     shutil.rmtree(tmp_path / "hub")

@@ -1,4 +1,4 @@
-"""`data fetch` brings NLTK's Punkt data where a metric needs it; a server on loopback stands for GitHub."""
+"""`data fetch` brings NLTK's Punkt data status a metric needs it; a server on loopback stands for GitHub."""
 
 import hashlib
 import io

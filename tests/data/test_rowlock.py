@@ -125,7 +125,7 @@ def test_documents_that_are_not_those_of_the_lock_are_one_error(place, broken):
         file.write_text(documents_text(lines[1:]), encoding="utf-8")
     with pytest.raises(MedtasksError) as error:
         compare_rows(dataset, lock, found.test)
-    assert error.value.where == file and "medtasks data pin" in error.value.remedy
+    assert error.value.where == file and "medtasks dev lock --data" in error.value.remedy
 
 
 def test_of_data_that_is_not_open_no_guess_can_be_confirmed(place):

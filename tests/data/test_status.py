@@ -1,4 +1,4 @@
-"""`medtasks data status` and `medtasks data where`."""
+"""`medtasks data status` and `medtasks data status`."""
 
 import json
 
@@ -95,7 +95,7 @@ def test_a_word_that_matches_nothing_is_refused(medtasks, word, message):
 def test_where_names_files_that_the_loader_then_finds(medtasks, data_dir):
     """Every path that is told is one that works."""
     for name in ("bridge_chip_ctc", "medhelm_clear", "mlb_marecord", "clinicbench_mimic_cxr"):
-        told = [line.strip().split(",")[0] for line in medtasks("data", "where", name).out.splitlines()]
+        told = [line.strip().split(",")[0] for line in medtasks("data", "status", name).out.splitlines()]
         paths = [line for line in told if line.endswith((".SFT.json", "test.jsonl"))]
         assert paths
         for path in paths:
@@ -106,7 +106,7 @@ def test_where_names_files_that_the_loader_then_finds(medtasks, data_dir):
 
 
 def test_where_tells_access_licence_page_and_pinned_files(medtasks):
-    outcome = medtasks("data", "where", "medhelm_ehrshot", "medhelm_medqa", "medhelm_clear")
+    outcome = medtasks("data", "status", "medhelm_ehrshot", "medhelm_medqa", "medhelm_clear")
     assert "docs/sources/redivis.md" in outcome.out and "medhelm/ehrshot/original/" in outcome.out
     download = source_of(DATASETS["medhelm_medqa"]).download
     assert f"hf.co/datasets/{download.repo}@{download.revision}/test.json" in outcome.out

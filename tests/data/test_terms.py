@@ -81,7 +81,7 @@ def test_a_dataset_without_terms_cannot_be_accepted(medtasks, hub):
 
 def test_status_where_and_run_name_the_way(medtasks, hub, data_dir):
     assert "1 to download after you accept their terms" in medtasks("data", "status", AREA).out
-    where = medtasks("data", "where", "mlb_cmeee").out
+    where = medtasks("data", "status", "mlb_cmeee").out
     assert "a public copy by Aunderline on the hub, not the owner's" in where
     assert "medtasks data fetch --accept mlb_cmeee" in where
     outcome = medtasks("run", "--tasks", AREA, "--model", "oracle", "--output_path", "run")

@@ -105,7 +105,7 @@ def lines_of(outcome, part):
 
 
 def test_where_says_what_is_unpinned(medtasks, hub):
-    outcome = medtasks.done("data", "where", URL, BRANCH, COMMIT, PINNED)
+    outcome = medtasks.done("data", "status", URL, BRANCH, COMMIT, PINNED)
     assert [line.endswith(UNPINNED) for line in lines_of(outcome, "sct_cleaned_full.csv")] == [True]
     assert [line.endswith(UNPINNED) for line in lines_of(outcome, "healthqa-br.parquet")] == [True]
     assert all(line.endswith(UNPINNED) for line in lines_of(outcome, "MedXpertQA@"))  # the hub's word alone
@@ -156,7 +156,7 @@ def test_content_that_is_pinned_by_its_digest_is_taken_from_nobody_else(medtasks
 
 
 def on_another_machine(hub, folder, seed):
-    """Run `medtasks data pin` in a process of its own with nothing in its caches; its `tasks`."""
+    """Run `medtasks dev lock --data` in a process of its own with nothing in its caches; its `tasks`."""
     folder.mkdir()
     for key in KEYS:
         shutil.copytree(folder.parent / "tasks" / key, folder / "tasks" / key)
@@ -171,7 +171,7 @@ def on_another_machine(hub, folder, seed):
     own = {"PYTHONHASHSEED": str(seed), "TZ": f"X{seed}", "LC_ALL": "C" if seed else "C.UTF-8"}
     left_out = {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_DATASETS_CACHE"}
     outcome = subprocess.run(
-        [sys.executable, "-m", "medtasks_ext", "data", "pin", URL, BRANCH],
+        [sys.executable, "-m", "medtasks_ext", "dev", "lock", "--data", URL, BRANCH],
         env={key: value for key, value in os.environ.items() if key not in left_out} | where | hosts | own,
         cwd=folder,
         capture_output=True,
@@ -198,7 +198,7 @@ def test_a_lock_that_is_rebuilt_elsewhere_is_equal_to_the_byte(medtasks, hub, tm
     monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(one))
     hub.take_place(monkeypatch, tmp_path / "third")
     forget()
-    outcome = medtasks("data", "pin", URL, BRANCH)
+    outcome = medtasks("dev", "lock", "--data", URL, BRANCH)
     assert outcome.code == 0 and outcome.out.count("nothing new") == 2, outcome.text
     assert {name: (one / name).read_bytes() for name in names} == before
 
@@ -208,7 +208,7 @@ def test_data_pin_writes_what_all_files_hold_and_refuses_what_is_pinned_otherwis
     hub.commits = {"main": commit}
     hub.put("Larxel/healthqa-br", commit, "healthqa-br.parquet", as_parquet(rows_of(BRANCH)))
     revision = source_of(registry().datasets[COMMIT]).download.revision
-    outcome = medtasks.done("data", "pin", URL, BRANCH, COMMIT)
+    outcome = medtasks.done("dev", "lock", "--data", URL, BRANCH, COMMIT)
     locks = dict(zip((URL, BRANCH, COMMIT, PINNED), (root / key / "data.lock" for key in KEYS), strict=True))
     found = {name: read_json(locks[name]) for name in (URL, BRANCH, COMMIT)}
     assert found[BRANCH]["revision"] == commit and found[COMMIT]["revision"] == revision
@@ -218,10 +218,10 @@ def test_data_pin_writes_what_all_files_hold_and_refuses_what_is_pinned_otherwis
     assert found[BRANCH]["files"]["healthqa-br.parquet"]["hosts"] == [f"{hub}{commit}/healthqa-br.parquet"]
     assert f"sct_cleaned_full.csv: {content_of(as_csv(rows_of(URL)))['digest']}" in outcome.out
     forget()
-    again = medtasks("data", "pin", URL, BRANCH, COMMIT)
+    again = medtasks("dev", "lock", "--data", URL, BRANCH, COMMIT)
     assert again.code == 0 and again.out.count("nothing new") == 3
     before = locks[PINNED].read_text(encoding="utf-8")
-    refused = medtasks("data", "pin", PINNED)
+    refused = medtasks("dev", "lock", "--data", PINNED)
     assert refused.code == 2 and "sends other content than is pinned" in refused.err
     assert locks[PINNED].read_text(encoding="utf-8") == before
 
@@ -243,7 +243,7 @@ def test_a_lock_that_no_command_wrote_is_named_with_its_key(hub, tmp_path, conte
     with pytest.raises(MedtasksError) as error:
         source_of(registry().datasets[URL])
     assert said in error.value.what and error.value.where == file
-    assert "medtasks data pin" in error.value.remedy
+    assert "medtasks dev lock --data" in error.value.remedy
 
 
 def test_a_pin_stands_in_the_lock_alone(hub, tmp_path):

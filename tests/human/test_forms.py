@@ -31,7 +31,7 @@ def ingest(medtasks, tmp_path):
             write(folder, expert, lambda *asked, expert=expert: choose(int(expert[-1]), *asked))
             for expert in key_of(folder)["forms"]
         ]  # fmt: skip
-        done = medtasks("study", "votes", *files, "--key", folder / "key.json", "-o", "out", *options)
+        done = medtasks("study", "forms", *files, "--key", folder / "key.json", "-o", "out", *options)
         return done, tmp_path / "out"
 
     return call
@@ -183,7 +183,7 @@ def refused(medtasks, folder, edit, *options):
     edit(table)
     with path.open("w", encoding="utf-8-sig", newline="") as file:
         csv.writer(file, delimiter=";").writerows(table)
-    return medtasks("study", "votes", path, "--key", folder / "key.json", "-o", "out", *options)
+    return medtasks("study", "forms", path, "--key", folder / "key.json", "-o", "out", *options)
 
 
 def at(row, column, value):
@@ -216,7 +216,7 @@ def test_a_key_that_is_none_is_refused(export, medtasks):
     form = write(folder, "expert_1", lambda about, question: "tie")
     (folder / "other.json").write_text("{}")
     for name, said in (("nowhere.json", "no such file"), ("other.json", "is not the key of an export")):
-        done = medtasks("study", "votes", form, "--key", folder / name, "-o", "out")
+        done = medtasks("study", "forms", form, "--key", folder / name, "-o", "out")
         assert done.code == 2 and f"{name}: {said}" in done.err
     empty = refused(medtasks, folder, lambda table: table.__delitem__(slice(1, None)))
     assert empty.code == 2 and "no row is answered" in empty.err
@@ -363,7 +363,7 @@ def test_answers_to_the_survey_that_give_the_papers_figures_give_them(medtasks, 
         write(tmp_path / "forms", expert, lambda about, _, place=place: choose(place, about))
         for expert, place in number.items()
     ]
-    medtasks.done("study", "votes", *files, "--key", "forms/key.json", "-o", "out")
+    medtasks.done("study", "forms", *files, "--key", "forms/key.json", "-o", "out")
     results = read_json(tmp_path / "out" / "results.json")
     [rate] = [row["as_intended"] for row in results["rates"] if row["by"] == "mean"]
     assert rate == pytest.approx(1 - wrong / (29 * len(intended)))

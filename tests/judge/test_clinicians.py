@@ -149,7 +149,7 @@ def test_judges_by_axis_have_mean_and_sd(run, jury, medtasks, server):
 
 
 def test_ratings_of_an_answer_that_is_another_one_now_are_refused(run, medtasks, jury, tmp_path):
-    """Those that name the answer, as `medtasks study votes` writes them."""
+    """Those that name the answer, as `medtasks study forms` writes them."""
     folder, columns = run("qa", answers=ANSWERS), ("task", "document", "rater", "axis", "score", "response")
     [task] = judged_tasks(folder, registry(), [TASK])
     hashes = {case.document: response_hash(case) for case in task.cases}

@@ -584,7 +584,7 @@ def test_the_physicians_word_comes_through_the_form_and_is_final(disputed, medta
         return "met" if about["task"] in first and about["unit"] in third else "not_met"
 
     form = write(tmp_path / "forms", "expert_1", decision)
-    medtasks.done("study", "votes", form, "--key", "forms/key.json", "-o", "decided")
+    medtasks.done("study", "forms", form, "--key", "forms/key.json", "-o", "decided")
     server.asked.clear()
     outcome = medtasks("judge", "--jury", panel(), "--decisions", "decided/decisions.jsonl")
     found = stored(folder)["metrics"]

@@ -46,7 +46,7 @@ def test_turns_of_all_87_are_those_of_bridge(released, way):
 
 def test_reasoning_is_asked_for_in_bridges_words(released):
     if not list(released.glob("official/*/config.py")):
-        pytest.skip("config.py of BRIDGE is not here: medtasks prompts fetch")
+        pytest.skip("config.py of BRIDGE is not here: medtasks data fetch --official")
     assert all(verdict.ok for verdict in verify(registry(), registry().suites["bridge"], ["cot"]))
 
 
@@ -74,7 +74,7 @@ def test_own_words_are_asked_where_they_are_wanted_or_the_wheel_is_not_here(helm
     assert own.loaded.record["instruction"] == "own" and own["prompt"] != official["prompt"]
     monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "empty"))
     assert one_document("medhelm/medqa")["prompt"] == own["prompt"]
-    with pytest.raises(MedtasksError, match="medtasks prompts fetch --from DIR"):
+    with pytest.raises(MedtasksError, match="medtasks data fetch --official --from DIR"):
         one_document("medhelm/medqa", prompts="official")
 
 

@@ -287,6 +287,6 @@ def test_two_folders_with_one_name_are_named(own, medtasks, tmp_path, monkeypatc
 def test_a_suite_whose_file_cannot_be_read_is_said_where_its_group_is_asked_for(own, medtasks):
     shutil.rmtree(own / "ward" / "falls")
     declare(own, datasets=WARD["datasets"][:2], sections="wart")
-    for command in (("dev", "validate", "ward_icu"), ("data", "where", "ward")):
+    for command in (("dev", "validate", "ward_icu"), ("data", "status", "ward")):
         outcome = medtasks(*command)
         assert outcome.code == 2 and "ward/suite.yaml: sections: 'wart' is no axis" in outcome.err

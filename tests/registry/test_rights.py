@@ -103,7 +103,7 @@ def test_the_line_names_sources_and_says_nothing_where_nothing_is_restricted():
     many = [("a", licences()["n2c2"]), ("b", licences()["n2c2"])]
     assert restrictions(many, named=1) == (
         "terms of 2 datasets: 2 for research alone; 2 whose text may go to no third party "
-        "(which: medtasks data where TASKS)"
+        "(which: medtasks data status TASKS)"
     )
     assert restrictions(many, named=2) == restrictions(many)
 

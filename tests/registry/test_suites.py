@@ -162,13 +162,13 @@ def test_a_dataset_of_a_fifth_suite_is_started_with_its_axes(root, medtasks):
         "access": "private",
     }  # fmt: skip
     arguments = [part for name, value in given.items() for part in (f"--{name}", value)]
-    outcome = medtasks("new", *arguments)
+    outcome = medtasks("data", "new", *arguments)
     assert (
         outcome.code == 2 and "ward: missing key (an axis of ward/suite.yaml): one of icu, er" in outcome.err
     )
-    outcome = medtasks("new", *arguments, "--axis", "ward=er", "--axis", "bed=monitored")
+    outcome = medtasks("data", "new", *arguments, "--axis", "ward=er", "--axis", "bed=monitored")
     assert outcome.code == 2 and "axes: bed: 'monitored' is no value of bed: waiting" in outcome.err
-    medtasks.done("new", *arguments, "--axis", "ward=er", "--axis", "bed=waiting")
+    medtasks.done("data", "new", *arguments, "--axis", "ward=er", "--axis", "bed=waiting")
     record = Registry(root).datasets["ward_triage"].metadata
     assert record.axes == {"ward": "er", "bed": "waiting"} and record.primary_metric == "acc"
 

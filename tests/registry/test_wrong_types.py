@@ -140,10 +140,10 @@ def fault(outcome: Any) -> str:
         (CHOICE, "dev validate", OTHERS),
         (ORDINAL, "ls", CASES[3::11]),
         (ORDINAL, "preview --data sample", CASES[3::11]),
-        (ORDINAL, "data where", CASES[3::11]),
+        (ORDINAL, "data status", CASES[3::11]),
         (ORDINAL, "run --model oracle --data sample --output_path out --tasks", CASES[3::11]),
     ],
-    ids=["every key", "of options", "ls", "preview", "data where", "run"],
+    ids=["every key", "of options", "ls", "preview", "data status", "run"],
 )
 def test_a_wrong_value_is_one_message(write, medtasks, command, cases):
     write()

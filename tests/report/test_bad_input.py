@@ -162,7 +162,7 @@ def test_missing_or_cut_samples_cost_answers_not_scores(medtasks, run, content):
 
 def test_a_run_without_a_finished_task_is_named_beside_others(medtasks, run, tmp_path):
     write_run(tmp_path / "new", "ORG/b", {}, states={OPEN: {"state": "waiting"}})
-    outcome = medtasks("report", "run", "new", "--published", "none")
+    outcome = medtasks("report", "run", "data", "new", "--published", "none")
     assert outcome.code == 1 and "new: no task is finished" in outcome.out
     assert medtasks("report", "new").code == 2
 

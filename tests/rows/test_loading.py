@@ -153,7 +153,7 @@ def test_the_error_for_missing_data_names_every_missing_dataset_of_the_suite_and
     assert "bridge_cares_area" in text and "bridge/Brateca-Mortality.SFT.json" in text
     assert "bridge_chip_ctc" not in text and text.count("bridge_brateca_mortality") == 3
     assert "`medtasks run` with the same --tasks runs what is there" in text
-    assert "`medtasks data where bridge_brateca_mortality`" in text
+    assert "`medtasks data status bridge_brateca_mortality`" in text
 
 
 def test_rows_may_have_several_references(data_dir):

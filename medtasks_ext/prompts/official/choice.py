@@ -87,7 +87,7 @@ def _tried(artefact: Artefact, _place: Path) -> Path | None:
         return artefacts.fetched_artefact(artefact)
     except NotHereError as error:
         log.warning(
-            "official words of %s cannot be had, so ours are asked: %s (medtasks prompts status)",
+            "official words of %s cannot be had, so ours are asked: %s (medtasks data status --official)",
             artefact.file,
             error.what,
         )

@@ -1,4 +1,4 @@
-"""`medtasks study forms` and `study votes`: forms for experts, and what the filled ones say."""
+"""`medtasks study forms`: forms for experts, and what the filled ones say."""
 
 from __future__ import annotations
 
@@ -8,30 +8,23 @@ from typing import Annotated
 import typer
 
 from medtasks_ext.atomic import private_files
-from medtasks_ext.cli.app import command_app, out_option
+from medtasks_ext.cli.app import out_option
 from medtasks_ext.cli.arguments import out_folder, quiet
 from medtasks_ext.cli.studies import show_tables
 from medtasks_ext.cli.words import names_in, say, say_changed, say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 
-app = command_app()
 
-
-@app.callback()
-def human() -> None:
-    """Blinded forms for experts, and their votes."""
-
-
-@app.command("export")
-def export(
+def forms(
     sources: Annotated[
         list[str],
         typer.Argument(
-            metavar="SOURCE...", help="Runs; points: a JSONL file; review: tasks; survey: a suite."
+            metavar="SOURCE...",
+            help="Runs; points: a JSONL file; review: tasks; survey: a suite. With --key: filled forms.",
         ),
     ],
-    out: Annotated[str, out_option("Folder for forms and key.")],
+    out: Annotated[str, out_option("Folder for forms and key, or for the results.")],
     kind: Annotated[
         str,
         typer.Option(
@@ -43,14 +36,22 @@ def export(
     tasks: Annotated[str | None, typer.Option(help="What of the runs: tasks or groups.")] = None,
     documents: Annotated[int, typer.Option("-n", "--documents", min=1, help="Documents per task.")] = 100,
     experts: Annotated[int | None, typer.Option(min=1, max=99, help="By default as in the paper.")] = None,
-) -> None:
-    """Write the forms of experts.
+    key: Annotated[
+        Path | None, typer.Option(help="key.json of the forms: read the filled ones, *.csv.")
+    ] = None,
+) -> int:
+    """Write blinded forms for experts, or read the filled ones.
 
-    One HTML page per expert, and the key that stays with you.
+    One HTML page per expert, and the key that stays with you. With --key, what the pages exported is checked
+    against the key; then rates, intervals and agreement are computed, of complete rows.
 
     Example: medtasks study forms runs/MODEL runs/GPT4 --tasks clinicbench_patient_education -o forms
+
+    Example: medtasks study forms filled/*.csv --key forms/key.json -o results
     """
     quiet()
+    if key is not None:
+        return _read([Path(name) for name in sources], key, out)
     from medtasks_ext.studies.forms.export import KINDS, Wanted
     from medtasks_ext.studies.forms.sheet import write_forms
     from medtasks_ext.studies.said import study
@@ -67,26 +68,16 @@ def export(
         say_changed(map(Path, sources))
     made = KINDS[kind](Wanted(sources, names, registry(), documents, n))
     with private_files(True):  # forms quote answers and rows, and the key undoes the blinding
-        *pages, key = write_forms(made, kind, Path(out))
+        *pages, written = write_forms(made, kind, Path(out))
     typer.echo("\n".join(f"wrote {path}" for path in pages))
     if "gated" in made["notices"]:
         say("the forms hold the texts: hand them only to people whom the agreement for the data permits")
-    typer.echo(f"keep {key} to yourself: it says which answer is whose")
-    say_next("have them filled", f"medtasks study votes *.csv --key {key} -o {out}_results")
+    typer.echo(f"keep {written} to yourself: it says which answer is whose")
+    say_next("have them filled", f"medtasks study forms *.csv --key {written} -o {out}_results")
+    return 0
 
 
-@app.command("ingest")
-def ingest(
-    files: Annotated[list[Path], typer.Argument(metavar="FORM.csv...", help="What the pages exported.")],
-    key_file: Annotated[Path, typer.Option("--key", help="key.json of the export.")],
-    out: Annotated[str, out_option("Folder for the results.")],
-) -> None:
-    """Read filled forms.
-
-    They are checked against the key; then rates, intervals and agreement are computed, of complete rows.
-
-    Example: medtasks study votes filled/*.csv --key forms/key.json -o results
-    """
+def _read(files: list[Path], key_file: Path, out: str) -> int:
     from medtasks_ext.studies.forms.results import tables_of, write_results
     from medtasks_ext.studies.forms.sheet import read_forms, read_key
     from medtasks_ext.studies.said import study
@@ -101,3 +92,4 @@ def ingest(
     show_tables(kind["tables"], tables, sample=bool(key.get("SAMPLE_DATA")))
     typer.echo(f"results: {out}")
     say_next(kind["next"].format(out=out, runs=" ".join(run["folder"] for run in key.get("runs", ()))))
+    return 0
