@@ -13,8 +13,6 @@ from typing import BinaryIO
 from medtasks_ext.errors import MedtasksError
 
 _REMEDY = "make room or give write access, then run the same command again; what is written is kept"
-
-
 #: Folder -> refuses, by a MedtasksError, where this process may not write below it any more.
 _checks: dict[Path, Callable[[], None]] = {}
 
@@ -91,15 +89,11 @@ def check_regular(path: Path, *, folder_too: bool = False) -> None:
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return
     except OSError as error:
-        raise MedtasksError(
-            f"cannot be read ({error.strerror})", where=str(path)[:200], remedy="put the file itself there"
-        ) from None
+        what, remedy = f"cannot be read ({error.strerror})", "put the file itself there"
+        raise MedtasksError(what, where=str(path)[:200], remedy=remedy) from None
     if not (stat.S_ISREG(mode) or (folder_too and stat.S_ISDIR(mode))):
-        raise MedtasksError(
-            "is no plain file (a folder, pipe, device or socket)",
-            where=path,
-            remedy="put the file itself there",
-        )
+        what = "is no plain file (a folder, pipe, device or socket)"
+        raise MedtasksError(what, where=path, remedy="put the file itself there")
 
 
 def check_all_regular(folder: Path) -> None:

@@ -52,13 +52,9 @@ UNKNOWN_TEXT = Text("", is_open=False)
 
 
 class Permission(str, Enum):
-    #: it is on this machine
-    LOOPBACK = "loopback"
-    #: `$MEDTASKS_TRUSTED_HOSTS` names it
-    TRUSTED = "trusted"
-    #: the command permits it
-    ALLOWED = "allowed"
-    #: open text only
+    LOOPBACK = "loopback"  # it is on this machine
+    TRUSTED = "trusted"  # `$MEDTASKS_TRUSTED_HOSTS` names it
+    ALLOWED = "allowed"  # the command permits it
     OPEN_ONLY = "open text only"
 
 
@@ -84,9 +80,8 @@ class AskedServer:
 class Egress:
     trusted: str = ""  # what `$MEDTASKS_TRUSTED_HOSTS` says
     allowed: frozenset[str] = frozenset()  # hosts that the command permits
-    record: Callable[[AskedServer, Text], None] = lambda place, text: (
-        None
-    )  # called before a server receives a text
+    #: called before a server receives a text
+    record: Callable[[AskedServer, Text], None] = lambda place, text: None
 
     @classmethod
     def of(cls, allowed: Iterable[str] = ()) -> Egress:
@@ -115,25 +110,22 @@ class Egress:
                 names.add(item.rstrip("."))
         return frozenset(names), networks
 
-    # ------------------------------------------------------------------ places
-
     def place(self, url: str) -> AskedServer:
         """Looks up the addresses of a name that is not permitted by itself, if networks are trusted."""
-        host = host_of(url)
-        encrypted = urlsplit(url).scheme == "https"
-        names, networks = self._names_and_networks
+        host, (names, networks) = host_of(url), self._names_and_networks
+        way, by_address = Permission.OPEN_ONLY, False
         if is_loopback(url):
-            return AskedServer(host, Permission.LOOPBACK, by_address=True, encrypted=encrypted)
-        if host in names:
-            return AskedServer(host, Permission.TRUSTED, encrypted=encrypted)
-        if host in self.allowed:
-            return AskedServer(host, Permission.ALLOWED, encrypted=encrypted)
-        known = networks or _address(host)
-        ways = {self._way(address) for address in _addresses(host)} if known else set()
-        if not ways or Permission.OPEN_ONLY in ways:
-            return AskedServer(host, Permission.OPEN_ONLY, encrypted=encrypted)
-        way = Permission.LOOPBACK if ways == {Permission.LOOPBACK} else Permission.TRUSTED
-        return AskedServer(host, way, by_address=True, encrypted=encrypted)
+            way, by_address = Permission.LOOPBACK, True
+        elif host in names:
+            way = Permission.TRUSTED
+        elif host in self.allowed:
+            way = Permission.ALLOWED
+        elif networks or _address(host):
+            ways = {self._way(address) for address in _addresses(host)}
+            if ways and Permission.OPEN_ONLY not in ways:
+                way = Permission.LOOPBACK if ways == {Permission.LOOPBACK} else Permission.TRUSTED
+                by_address = True
+        return AskedServer(host, way, by_address, encrypted=urlsplit(url).scheme == "https")
 
     def holds(self, address: str) -> bool:
         return self._way(address) is not Permission.OPEN_ONLY
@@ -146,8 +138,6 @@ class Egress:
             return Permission.LOOPBACK
         _, networks = self._names_and_networks
         return Permission.TRUSTED if any(parsed in network for network in networks) else Permission.OPEN_ONLY
-
-    # ------------------------------------------------------------------ texts
 
     def check(self, url: str, texts: Iterable[Text]) -> None:
         closed = list(dict.fromkeys(text.dataset for text in texts if not text.is_open))

@@ -109,9 +109,7 @@ def read_json(path: Path) -> Any:
         content = path.read_bytes()
         try:
             return from_json(content)  # a report reads thousands of files
-        except (
-            ValueError
-        ):  # what it refuses, such as half of a surrogate pair, may be sound: the parser decides
+        except ValueError:  # what it refuses, such as half of a surrogate pair, may be sound
             return parse_json(content)
     except FileNotFoundError:
         raise MedtasksError("no such file", where=path, remedy="name the folder of a run") from None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
@@ -21,7 +21,6 @@ from medtasks_ext.results.result_frame import condition_frame
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
     from types import ModuleType
 
     import polars as pl
@@ -29,48 +28,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Loaded:
-    """Runs, and published models beside them.
+    """Runs, and published models beside them."""
 
-    Attributes:
-        scores: a row for each metric of each task result, with its interval.
-        groups: a row for each entry, strategy and group, with interval and rank.
-        conditions: a row for each task result: under which conditions it came about; null where nobody
-            recorded a condition.
-        notes: what to know before two figures are compared, and what was left out.
-    """
-
-    scores: pl.DataFrame
-    groups: pl.DataFrame
+    scores: pl.DataFrame  #: a row for each metric of each task result, with its interval
+    groups: pl.DataFrame  #: a row for each entry, strategy and group, with interval and rank
+    #: a row for each task result: its conditions; null where nobody recorded one
     conditions: pl.DataFrame
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  #: what to know before two figures are compared, and what was left out
 
 
 @dataclass(frozen=True)
 class Changes:
-    """What changed between two runs, two models, or the strategies of one.
+    """What changed between two runs, two models, or the strategies of one."""
 
-    Attributes:
-        groups: a row for each group: difference, 95 % interval, p-value and adjusted p-values.
-        tasks: the same for each task.
-        documents: a row for each document whose score changed. No text.
-        notes: what was left out.
-    """
-
-    groups: pl.DataFrame
-    tasks: pl.DataFrame
-    documents: pl.DataFrame
-    notes: tuple[str, ...]
+    groups: pl.DataFrame  #: a row for each group: difference, 95 % interval, p-value and adjusted p-values
+    tasks: pl.DataFrame  #: the same for each task
+    documents: pl.DataFrame  #: a row for each document whose score changed. No text
+    notes: tuple[str, ...]  #: what was left out
 
 
 def load(*paths: str | os.PathLike[str], published: str = "none") -> Loaded:
-    """Read runs, or what lm-eval wrote.
+    """Read runs, or what lm-eval wrote: folders, as `medtasks report` takes them.
 
-    Args:
-        paths: folders, as `medtasks report` takes them.
-        published: a suite whose published models stand beside them, `all`, or `none`.
-
-    Raises:
-        MedtasksError: a path holds no results.
+    `published`: a suite whose published models stand beside them, `all`, or `none`. MedtasksError: a path
+    holds no results.
     """
     pl = _polars()
     report = gather([Path(path) for path in paths], registry(), published=published)
@@ -85,11 +66,7 @@ def load(*paths: str | os.PathLike[str], published: str = "none") -> Loaded:
 def compare(*paths: str | os.PathLike[str]) -> Changes:
     """Compare two runs, the two models of one folder, or the strategies of one run, document by document.
 
-    Args:
-        paths: as `medtasks compare` takes them.
-
-    Raises:
-        MedtasksError: there are no two, or they have no scored task in common.
+    MedtasksError: there are no two, or they have no scored task in common.
     """
     pl, tasks = _polars(), registry()
     compared = compare_results(read_results([Path(path) for path in paths], tasks), tasks)
@@ -118,7 +95,8 @@ def datasets() -> pl.DataFrame:
                 "scoreable": item.metadata.scoreable,
             }
         )
-    return _rows(records)
+    frame: pl.DataFrame = _polars().DataFrame(records, infer_schema_length=None, strict=False)
+    return frame
 
 
 def _polars() -> ModuleType:
@@ -127,11 +105,6 @@ def _polars() -> ModuleType:
         return import_module("polars")
     except ImportError:
         raise MedtasksError("frames need Polars", remedy='pip install "medtasks[notebook]"') from None
-
-
-def _rows(records: Sequence[dict[str, Any]]) -> pl.DataFrame:
-    frame: pl.DataFrame = _polars().DataFrame(records, infer_schema_length=None, strict=False)
-    return frame
 
 
 def _frame(polars_frame: pl.DataFrame | pl.Series) -> pl.DataFrame:

@@ -21,20 +21,16 @@ from medtasks_ext.errors import MedtasksError
 _public = ContextVar("_public", default=False)
 
 #: Errors of machines and connections; what they say does not come from rows.
-#: The package of this repository, whose places in a stack say nothing about a row.
-_OWN = ("medtasks_ext",)
 _OF_MACHINES = (OSError, RuntimeError, MemoryError)
 _OF_CONNECTIONS = ("aiohttp", "httpx", "requests", "torch")
-
-
 _HASHED = re.compile(r"text-[0-9a-f]{12}")
 
 
 def text_hash(text: str) -> str:
     """What stands for a text that is not shown; what stands for one already stays."""
-    return (
-        text if _HASHED.fullmatch(text) else f"text-{sha256(text.encode(errors='replace')).hexdigest()[:12]}"
-    )
+    if _HASHED.fullmatch(text):
+        return text
+    return f"text-{sha256(text.encode(errors='replace')).hexdigest()[:12]}"
 
 
 class RowValueError(ValueError):
@@ -81,29 +77,18 @@ def describe_columns(columns: Collection[str], wanted: Collection[str]) -> str:
 
 def what_happened(error: BaseException, template: str = "") -> str:
     """What an error says, or where it arose if its message may quote a row, beside its `template`."""
+    kind, undefined = type(error), type(error).__name__ == "UndefinedError"
+    named = re.findall(r"'([^']*)'", str(error)) if undefined else []
     if (
         shows_text()
-        or isinstance(error, MedtasksError | RowValueError)
-        or _is_harmless(error)
-        or _is_undefined_in(template, error)
+        or isinstance(error, (MedtasksError, RowValueError, *_OF_MACHINES))
+        or kind.__module__.partition(".")[0] in _OF_CONNECTIONS
+        or (named and all(name in template or name.endswith(" object") for name in named))
     ):
-        return str(error) or type(error).__name__
-    if type(error).__name__ == "UndefinedError":
+        return str(error) or kind.__name__
+    if undefined:
         return "a value that it does not know"
-    return f"{type(error).__name__}{_place(error)}"
-
-
-def _is_harmless(error: BaseException) -> bool:
-    return isinstance(error, _OF_MACHINES) or type(error).__module__.partition(".")[0] in _OF_CONNECTIONS
-
-
-def _is_undefined_in(template: str, error: BaseException) -> bool:
-    named = re.findall(r"'([^']*)'", str(error)) if type(error).__name__ == "UndefinedError" else []
-    return bool(named) and all(name in template or name.endswith(" object") for name in named)
-
-
-def _place(error: BaseException) -> str:
-    frames = traceback.extract_tb(error.__traceback__)
-    folders = [Path(__file__).parents[1] / name for name in _OWN]
-    own = [frame for frame in frames if any(item in Path(frame.filename).parents for item in folders)]
-    return f" in {Path(own[-1].filename).name}, line {own[-1].lineno}" if own else ""
+    # places in this package say nothing about a row
+    frames, package = traceback.extract_tb(error.__traceback__), Path(__file__).parent
+    own = [frame for frame in frames if package in Path(frame.filename).parents]
+    return kind.__name__ + (f" in {Path(own[-1].filename).name}, line {own[-1].lineno}" if own else "")

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,11 +20,10 @@ from jinja2 import TemplateError
 from medtasks_ext.answers import answer_format
 from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.answers.formats import AnswerFormat, Lead
-from medtasks_ext.batching import say_batch_size
 from medtasks_ext.errors import MedtasksError, near, without_frames
 from medtasks_ext.harness import LM, ConfigurableTask, Instance, TaskConfig
 from medtasks_ext.metrics import likelihood
-from medtasks_ext.plain import check_server
+from medtasks_ext.plain import check_server, say_batch_size
 from medtasks_ext.prompts.dialogue import Turn, as_text, own_turns
 from medtasks_ext.prompts.documents import Document, document_key
 from medtasks_ext.prompts.fit import PromptFitter
@@ -64,8 +64,6 @@ _SHARED: Config = {
 #: (`runs.samples`). `scored` stays: a group's row needs it of all its tasks.
 _FOR_RECORDS = ("unclosed_reasoning",)
 _GENERATION = {"until": [], "max_gen_toks": ANSWER_BUDGET, "do_sample": False, "temperature": 0}
-
-
 #: Keys of lm-eval that task files state, or that builds write
 _STATED = ("include", "task", "tag", "class", "metadata", "generation_kwargs")
 
@@ -93,12 +91,11 @@ class MedicalTask(ConfigurableTask):
                 where=source,
                 remedy="leave `strategy` out, or name it under `strategies` as well",
             )
-        self.own = {
-            key: config[key] for key in OWN_KEYS if key in config and key not in TaskFacts.model_fields
-        }
+        blocks = {key: config[key] for key in OWN_KEYS if key in config and key not in TaskFacts.model_fields}
+        #: with the card, so that results hold all facts
+        self.own = {**blocks, "about": dict(self.dataset_given.record)}
         #: document -> what was cut of its prompt
         self.cuts: dict[str, str] = {}
-        self.own["about"] = dict(self.dataset_given.record)  # with the card, so that results hold all facts
         try:
             super().__init__(config=self._complete(config), **kwargs)
             _ = self.dataset  # from version 0.5 on, lm-eval loads it no sooner than it is read
@@ -115,48 +112,38 @@ class MedicalTask(ConfigurableTask):
     @classmethod
     def of(cls, dataset: Dataset, strategy: str, metadata: Mapping[str, Any]) -> MedicalTask:
         """As lm-eval builds it from the task's file; a `class` that the file names is honoured."""
-        said = dict(dataset.config)
-        made = _function(said.get("class", cls), dataset.file)
-        said |= {
-            "task": dataset.task(strategy),
-            "strategy": strategy,
-            "metadata": {**(said.get("metadata") or {}), **metadata, "config_source": str(dataset.file)},
-        }
+        made = _function(dataset.config.get("class", cls), dataset.file)
         if not callable(made):
-            raise MedtasksError(
-                "class: no class of tasks", where=dataset.file, remedy=f"write `!function {TASK_CLASS}`"
-            )
-        task: MedicalTask = made(config=deepcopy(said))
+            remedy = f"write `!function {TASK_CLASS}`"
+            raise MedtasksError("class: no class of tasks", where=dataset.file, remedy=remedy)
+        named = {"task": dataset.task(strategy), "strategy": strategy}
+        said = {**(dataset.config.get("metadata") or {}), **metadata, "config_source": str(dataset.file)}
+        task: MedicalTask = made(config=deepcopy({**dataset.config, **named, "metadata": said}))
         task.with_records = True
         return task
 
     @staticmethod
     def _check(config: Mapping[str, Any], source: Path) -> None:
+        def refused(what: str, remedy: str) -> MedtasksError:
+            return MedtasksError(what, where=source, remedy=remedy)
+
         known = {item.name for item in fields(TaskConfig)} - {*OTHER_ROWS} | {*OWN_KEYS, "class"}
         if unknown := [key for key in config if key not in known]:
-            raise MedtasksError(
-                f"{unknown[0]}: unknown key{near(unknown[0], known)}",
-                where=source,
-                remedy="tasks/README.md lists the keys of a task file",
-            )
-        for fault in unsafe_keys(config):
-            what, _, remedy = fault.partition(" → ")
-            raise MedtasksError(what, where=source, remedy=remedy)
+            what = f"{unknown[0]}: unknown key{near(unknown[0], known)}"
+            raise refused(what, "tasks/README.md lists the keys of a task file")
+        for what, remedy in unsafe_keys(config):
+            raise refused(what, remedy)
         for key in ("dataset", "prompt", "answer"):  # `rows` may follow from the suite
             if key not in config:
-                raise MedtasksError(
-                    f"{key}: missing key",
-                    where=source,
-                    remedy="state the key whole, or `include:` a file that does",
-                )
+                raise refused(f"{key}: missing key", "state the key whole, or `include:` a file that does")
         if "version" not in config["metadata"]:
-            raise MedtasksError(
-                "metadata.version: missing key", where=source, remedy="write N-X, for example 1-A"
-            )
+            raise refused("metadata.version: missing key", "write N-X, for example 1-A")
         if config.get("strategy", "zero_shot") not in list(_SHOTS):  # what is said may be no name
-            raise MedtasksError(
-                f"strategy is {config['strategy']!r}", where=source, remedy=f"use {', '.join(_SHOTS)}"
-            )
+            raise refused(f"strategy is {config['strategy']!r}", f"use {', '.join(_SHOTS)}")
+
+    @cached_property
+    def _answers(self) -> AnswerFormat:
+        return answer_format(self.dataset_given.blocks["answer"], where=self.dataset_given.file)
 
     def _complete(self, config: Mapping[str, Any]) -> Config:
         """What lm-eval's own class takes: what the file says, and what follows from that."""
@@ -187,10 +174,7 @@ class MedicalTask(ConfigurableTask):
 
     def _by_likelihood(self, said: Config) -> Config:
         """What lm-eval's own class takes to ask for the likelihood of each possible answer."""
-        dataset, answers = (
-            self.dataset_given,
-            answer_format(self.dataset_given.blocks["answer"], where=self.dataset_given.file),
-        )
+        dataset, answers = self.dataset_given, self._answers
         if not dataset.is_closed:
             raise MedtasksError(
                 f"its answers ({answers.kind}) cannot be listed: likelihood chooses among possible answers",
@@ -198,7 +182,7 @@ class MedicalTask(ConfigurableTask):
                 remedy=f"ask for a text: {dataset.id}",
             )
         generates = ("metric_list", "filter_list", "generation_kwargs", "process_results")
-        lead, written = self._lead(answers)
+        lead, written = self._lead()
         before = ("\n" if written else f"\n{''.join(lead)}") if lead.text else lead.delimiter
         # examples have answers as they are written, also where several are right
         shots = {"doc_to_target": "target", "gen_prefix": "", "target_delimiter": before}
@@ -218,15 +202,15 @@ class MedicalTask(ConfigurableTask):
             "metadata": dict(said["metadata"]),
         }
 
-    def _lead(self, answers: AnswerFormat) -> tuple[Lead, bool]:
+    def _lead(self) -> tuple[Lead, bool]:
         """What stands before an answer, and whether examples are written with it.
 
         Where neither the form of the answer nor a `cue` ends the prompt, it is what the written answer begins
         with (`Answer:`), or `Output:` of BRIDGE's frame.
         """
-        prompt = self.own["prompt"]
-        if answers.lead.text or prompt.get("cue"):
-            return answers.lead, True
+        prompt, lead = self.own["prompt"], self._answers.lead
+        if lead.text or prompt.get("cue"):
+            return lead, True
         begins = str(prompt.get("target") or "").partition("{")[0].strip()
         return (Lead(begins), True) if begins.endswith((":", "：")) else (Lead("Output:"), False)
 
@@ -235,7 +219,7 @@ class MedicalTask(ConfigurableTask):
 
         An empty text where there is none, or where several are right: such a document has no score.
         """
-        answers, gold = answer_format(self.dataset_given.blocks["answer"]), document["gold"]
+        answers, gold = self._answers, document["gold"]
         before = "".join(answers.lead) if answers.lead.text else ""
         for place, option in enumerate(answers.possible(document) or ()):
             if gold is not None and answers.read_gold(before + option, document) == gold:
@@ -243,12 +227,9 @@ class MedicalTask(ConfigurableTask):
         return ""
 
     def _likelihoods(self, document: Document, results: Any) -> Any:
-        options, place = (
-            answer_format(self.dataset_given.blocks["answer"]).possible(document),
-            self._right_answer(document),
-        )
+        place = self._right_answer(document)
         gold = place if isinstance(place, int) else None
-        return likelihood.process_results(document, results, options or (), gold)
+        return likelihood.process_results(document, results, self._answers.possible(document) or (), gold)
 
     def process_results(self, doc: Document, results: Any) -> Any:
         """The metrics of a document; under plain lm-eval those alone that its table needs."""
@@ -280,10 +261,10 @@ class MedicalTask(ConfigurableTask):
         check_server(metadata, loaded.text)
         if record["origin"] == "local":
             known = local_rows(self.dataset_given)
-            record.update(
-                {"folded": known.folded} if known.folded else {},
-                **({"differs": True} if known.differs else {}),
-            )
+            if known.folded:
+                record["folded"] = known.folded
+            if known.differs:
+                record["differs"] = True
         # nested, so the record survives a model argument of the same name
         metadata["medtasks"] = {"loaded": record}
 
@@ -345,7 +326,6 @@ class MedicalTask(ConfigurableTask):
         return prompt
 
     def construct_requests(self, doc: dict[str, Any], ctx: Any, **kwargs: Any) -> Any:
-        """The requests of a document."""
         made = super().construct_requests(doc, ctx, **kwargs)
         if self.hands_over is not None:
             self.hands_over(made if isinstance(made, list) else [made])
@@ -355,9 +335,8 @@ class MedicalTask(ConfigurableTask):
         if gen_prefix and by_likelihood(self.strategy):
             tgt_delim = "\n"
         turns = super().build_qa_turn(gen_prefix=gen_prefix, tgt_delim=tgt_delim, **turn)
-        if (
-            turn.get("a") == "" and turn.get("few_delim") and len(turns) == 1
-        ):  # an example with an empty answer
+        # an example with an empty answer
+        if turn.get("a") == "" and turn.get("few_delim") and len(turns) == 1:
             turns = [
                 replace(turns[0], _delimiter=tgt_delim),
                 replace(turns[0], role="assistant", content="", _delimiter=turn["few_delim"]),
@@ -386,9 +365,8 @@ class MedicalTask(ConfigurableTask):
         try:
             asked = chat_template(turns, add_generation_prompt=True)
         except TemplateError as error:
-            quotes = any(
-                turn["content"] in str(error) for turn in turns
-            )  # a template may say any part of them
+            # a template may say any part of them
+            quotes = any(turn["content"] in str(error) for turn in turns)
             raise MedtasksError(
                 f"the chat template refuses the turns of {document.row}{'' if quotes else f': {error}'}",
                 where=self.config.task,

@@ -204,7 +204,7 @@ class DeclaredFolder:
                 check_function(reference)
             except MedtasksError as error:
                 yield f"{TASK_FILE}: {error.what} → {error.remedy}"
-        yield from (f"{TASK_FILE}: {what}" for what in unsafe_keys(config))
+        yield from (f"{TASK_FILE}: {what} → {remedy}" for what, remedy in unsafe_keys(config))
         for place, text, is_expression in _jinja(self._spec):
             for what in syntax_faults(text, expression=is_expression):
                 yield f"{TASK_FILE}: {place}: {what} → mend the Jinja there"

@@ -29,8 +29,10 @@ TASK_CLASS = "medtasks_ext.task.MedicalTask"
 MARK = "!function "
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 #: Keys whose texts lm-eval renders without a sandbox, as it renders each document.
-_RENDERED = ("description", "doc_to_text", "doc_to_target", "doc_to_choice", "doc_to_image", "doc_to_audio")
-_RENDERED_TOO = ("gen_prefix", "doc_to_decontamination_query", "fewshot_config", "target_delimiter")
+_RENDERED = (
+    "description", "doc_to_text", "doc_to_target", "doc_to_choice", "doc_to_image", "doc_to_audio",
+    "gen_prefix", "doc_to_decontamination_query", "fewshot_config", "target_delimiter",
+)  # fmt: skip
 _JINJA = ("{{", "{%", "{#")
 _FILE = Path(__file__).with_name("functions.yaml")
 
@@ -66,16 +68,15 @@ def check_function(reference: str, *, where: object = None) -> str:
     )
 
 
-def unsafe_keys(config: Mapping[str, Any]) -> Iterator[str]:
-    """Keys of a task file by which lm-eval would run what the file says, as `key: what → remedy`."""
-    for key in (*_RENDERED, *_RENDERED_TOO):
+def unsafe_keys(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Keys of a task file by which lm-eval would run what the file says, each with its remedy."""
+    for key in _RENDERED:
         if any(mark in str(config.get(key)) for mark in _JINJA):
-            yield (
-                f"{key}: lm-eval would render this Jinja without a sandbox"
-                " → write templates under `prompt` and `rows`"
-            )
+            what = f"{key}: lm-eval would render this Jinja without a sandbox"
+            yield what, "write templates under `prompt` and `rows`"
     if config.get("use_prompt") is not None:
-        yield "use_prompt: lm-eval would read another file with templates → write templates under `prompt`"
+        what = "use_prompt: lm-eval would read another file with templates"
+        yield what, "write templates under `prompt`"
 
 
 def functions_of(config: Any) -> Iterator[str]:
@@ -95,9 +96,8 @@ def function_named(reference: str, *, where: object = None) -> Any:
     try:
         return getattr(import_module(module), attribute)
     except (ImportError, AttributeError) as error:
-        raise MedtasksError(
-            f"`{MARK}{name}` cannot be imported ({error})", where=where, remedy="correct the name"
-        ) from None
+        what = f"`{MARK}{name}` cannot be imported ({error})"
+        raise MedtasksError(what, where=where, remedy="correct the name") from None
 
 
 def _check_installed(package: str, where: object) -> None:

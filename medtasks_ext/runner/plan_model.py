@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from medtasks_ext.batching import VLLM_MODELS
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
+from medtasks_ext.plain import VLLM_MODELS
 from medtasks_ext.registry.model_configs import bundled_configs, find_config
 from medtasks_ext.registry.yamlfile import Config, read_yaml
 from medtasks_ext.runner.chat import Counter, counter_of, renderer_of
