@@ -60,8 +60,7 @@ class PromptCounter:
         """Tokens of a text that is mostly like the one before."""
         if self._tokenizer is None or self._near is None:
             return self.exact(text)
-        found = self._joined(self._near, text)
-        if found is None:
+        if (found := self._joined(self._near, text)) is None:
             return self.exact(text)
         before, window, after = found
         return before + len(window) + after + self._special
@@ -102,10 +101,8 @@ class PromptCounter:
 
     def _starts(self, text: str, place: int) -> list[int]:
         self.characters += len(text)
-        found = self._tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)[
-            "offset_mapping"
-        ]
-        return [place + start for start, _ in found]
+        made = self._tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+        return [place + start for start, _ in made["offset_mapping"]]
 
 
 def _with_places(lm: LM) -> tuple[Any, int]:
@@ -130,9 +127,8 @@ def _meets(known: list[int], window: list[int], where: tuple[int, int], shift: i
     `where`: from and to which place the window's text is the known one. `shift`: added to a known place.
     """
     low, high = where
-    there = [
-        place + shift for place in known[bisect_left(known, low - shift) : bisect_left(known, high - shift)]
-    ]
+    some = known[bisect_left(known, low - shift) : bisect_left(known, high - shift)]
+    there = [place + shift for place in some]
     here = window[bisect_left(window, low) : bisect_left(window, high)]
     return here[-1] if len(here) >= AGREE and here[-AGREE:] == there[-AGREE:] else None
 

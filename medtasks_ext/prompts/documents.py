@@ -50,18 +50,14 @@ class LoadedRecord(TypedDict, total=False):
 
 @dataclass
 class Loaded:
-    """What was loaded for a task, which all its documents share.
-
-    `labels` and `targets`: distinct gold labels, and gold answers as written, of the test file, sorted.
-    `text`: whose text the documents hold.
-    """
+    """What was loaded for a task, which all its documents share."""
 
     record: LoadedRecord
-    labels: list[str] = field(default_factory=list)
-    targets: list[str] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)  # distinct gold labels of the test file, sorted
+    targets: list[str] = field(default_factory=list)  # and gold answers as written
     database_file: str | None = None
     shots: Documents | None = None
-    text: Text = UNKNOWN_TEXT
+    text: Text = UNKNOWN_TEXT  # whose text the documents hold
 
     @cached_property
     def label_space(self) -> frozenset[str]:
@@ -86,27 +82,18 @@ def row_counts_words(excluded: Mapping[str, int], n_source: int) -> str:
 
 
 class Document(dict[str, Any]):
-    """One document as lm-eval logs it, with a reference to what it was loaded with.
-
-    Attributes:
-        loaded: what was loaded for its task.
-        input: the input text alone, without the instruction; not logged.
-        row: which row of its file it is made of, such as `test row 5, item 2`; not logged.
-        record: the longest column of its row that stands in the prompt, where one turn holds instruction,
-            input and cue: what is cut where the prompt does not fit; not logged.
-        keeps_end: whether the start of the record is cut, and not its end; not logged.
-        instruction: the instruction with which its own turn begins, where it is in no other one; not logged.
-        question: what tells its row from others (`rows.identity`); only where rows are checked; not logged.
-    """
+    """One document as lm-eval logs it. Its attributes are not logged."""
 
     __slots__ = ("input", "instruction", "keeps_end", "loaded", "question", "record", "row")
-    input: str
-    instruction: str
-    keeps_end: bool
-    loaded: Loaded
-    question: str
+    input: str  # the input text alone, without the instruction
+    instruction: str  # with which its own turn begins, where it is in no other one
+    keeps_end: bool  # whether the start of the record is cut, and not its end
+    loaded: Loaded  # what was loaded for its task
+    question: str  # what tells its row from others (`rows.identity`); only where rows are checked
+    #: the longest column of its row that stands in the prompt, where one turn holds instruction, input and
+    #: cue: what is cut where the prompt does not fit
     record: str
-    row: str
+    row: str  # which row of its file it is made of, such as `test row 5, item 2`
 
 
 class Documents(list[Document]):

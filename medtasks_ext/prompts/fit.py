@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 Render: TypeAlias = Callable[[Document, int], Any]
 #: What was cut of a prompt.
 SHOTS, INPUT = "shots", "input"
-
-
 #: Tokens from the room within which a prompt that seems to fit, or not to, is counted as a whole.
 NEAR = 8
 

@@ -35,13 +35,7 @@ class Instructions:
         prompts: PromptSource,
         fetch: bool,
     ) -> None:
-        self.dataset, self.spec, self.cot, self.prompts, self.fetch = (
-            dataset,
-            spec,
-            cot,
-            prompts,
-            fetch,
-        )
+        self.dataset, self.cot, self.prompts, self.fetch = dataset, cot, prompts, fetch
         self.given = None if prompts == "own" else given  # the data holder's own text, if any
         self.authors = authors_of(dataset, spec.rows)
         self.strategy = strategy_line(dataset, spec, cot=cot)  # the strategy line
@@ -85,12 +79,9 @@ class Instructions:
             self._first = (own, row.place)
             self._asked = self._in_strategy(own, row)
         elif own != self._first[0]:
-            raise MedtasksError(
-                f"{self._first[1]} and {row.place} carry different instructions",
-                where=row.where,
-                remedy="a file has one instruction: mend the column `instruction`, or ask in our own words:"
-                " --prompts own",
-            )
+            what = f"{self._first[1]} and {row.place} carry different instructions"
+            remedy = "a file has one instruction: mend the column `instruction`, or ask in our own words: "
+            raise MedtasksError(what, where=row.where, remedy=remedy + "--prompts own")
         return self._asked
 
     def _in_strategy(self, own: str, row: ReadRow) -> str:

@@ -36,14 +36,10 @@ if TYPE_CHECKING:
     from medtasks_ext.rows.row import ReadRow
 
 
-# ----------------------------------------------------------------------
-# The record of what was loaded for a task, which results carry.
-
-
-def loaded(
+def _loaded(
     renderer: Renderer, rows: Rows, documents: Documents, shots: Documents, counted: dict[str, object]
 ) -> Loaded:
-    """`counted`: what the record says of rows that are no documents."""
+    """What results say of it; `counted`: of rows that are no documents."""
     dataset, spec, answers = renderer.dataset, renderer.spec, renderer.answers
     wording, strategy = renderer.wording, renderer.instructions.strategy
     none = set() if spec.prompt.messages else {"messages"}  # most tasks have no dialogue, and no word of one
@@ -87,10 +83,7 @@ def loaded(
 
 def _row_text(document: Document) -> str:
     parts = [document["id"], document["prompt"], document["target"]]
-    if "before" in document:
-        parts.append(json.dumps(document["before"], ensure_ascii=False))
-    if "points" in document:
-        parts.append(json.dumps(document["points"], ensure_ascii=False))
+    parts += [json.dumps(document[x], ensure_ascii=False) for x in ("before", "points") if x in document]
     return "\x1f".join(parts)
 
 
@@ -123,10 +116,8 @@ def load_documents(
     first user turn. `without`: rows that are left out, such as `test row 5`: their faults are known.
     """
     said = json.dumps([dataset.id, dataset.blocks, dataset.record], ensure_ascii=False, default=str)
-    environment = tuple(
-        os.environ.get(name, "") for name in ("MEDTASKS_DATA_DIR", "MEDTASKS_DATA", "MEDTASKS_CACHE")
-    )
-    forced = forced_origin(origin)
+    named = ("MEDTASKS_DATA_DIR", "MEDTASKS_DATA", "MEDTASKS_CACHE")
+    environment, forced = tuple(os.environ.get(name, "") for name in named), forced_origin(origin)
     use = _Use(cot, shots, system_role, prompt_source_of(prompts), frozenset(without))
     return _build(dataset, said, forced, use, environment)
 
@@ -138,6 +129,9 @@ class _Use:
     system_role: bool
     prompts: PromptSource
     without: frozenset[str] = frozenset()  # rows that are left out, since their faults are known
+
+
+_CHECK = _Use(cot=False, shots=0, system_role=True, prompts="own")
 
 
 @cache
@@ -174,24 +168,23 @@ def check_rows(
     `watch` is told now and then which row is read; `examine` sees each test row with what is asked about it.
     """
     faults = Faults(check=True, watch=watch, examine=examine)
-    try:
-        splits = _documents(dataset, forced_origin(origin), _Use(False, 0, True, "own"), faults)
-    except NoUseError as error:
-        return RowCheck(faults=[error])
-    except MedtasksError as error:
-        return RowCheck(faults=faults.kept or [error], blanks=faults.blanks, notes=faults.notes)
-    return RowCheck(splits["test"], splits["fewshot"], faults.kept, faults.blanks, faults.notes)
+    return _checked(faults, lambda: _documents(dataset, forced_origin(origin), _CHECK, faults))
 
 
 def check_loaded_rows(dataset: Dataset, rows: Rows) -> RowCheck:
     """Read rows that are at hand as zero-shot prompts, as `check_rows` does."""
-    faults = Faults(check=True)
-    spec = dataset_spec(dataset)
+    faults, spec = Faults(check=True), dataset_spec(dataset)
     with collector_paused():
-        try:
-            splits = _rendered(dataset, spec, rows, _Use(False, 0, True, "own"), faults)
-        except MedtasksError as error:
-            return RowCheck(faults=faults.kept or [error])
+        return _checked(faults, lambda: _rendered(dataset, spec, rows, _CHECK, faults))
+
+
+def _checked(faults: Faults, read: Callable[[], dict[str, Documents]]) -> RowCheck:
+    try:
+        splits = read()
+    except NoUseError as error:
+        return RowCheck(faults=[error])
+    except MedtasksError as error:
+        return RowCheck(faults=faults.kept or [error], blanks=faults.blanks, notes=faults.notes)
     return RowCheck(splits["test"], splits["fewshot"], faults.kept, faults.blanks, faults.notes)
 
 
@@ -237,13 +230,7 @@ def _rendered(
         rows = authors.with_released_examples(rows)
     theirs = authors.are_examples(rows) if authors and rows.fewshot else False
     renderer = Renderer(
-        dataset,
-        spec,
-        rows,
-        cot=use.cot,
-        shots=use.shots,
-        system_role=use.system_role,
-        prompts=use.prompts,
+        dataset, spec, rows, cot=use.cot, shots=use.shots, system_role=use.system_role, prompts=use.prompts
     )
     reader = FieldReader(dataset, spec, rows, faults)
     read = reader.read(rows.test, "test", without=use.without)
@@ -254,14 +241,7 @@ def _rendered(
         for number, row in enumerate(split, start=1):  # before any is drawn: some official prompts print it
             row.fields.setdefault("row_number", number)
     test, pool, n_held_out, n_overlap = parts(
-        read.rows,
-        read_pool.rows,
-        dataset=dataset,
-        source=source,
-        shots=use.shots,
-        rows=rows,
-        faults=faults,
-        theirs=theirs,
+        read.rows, read_pool.rows, dataset, source, rows, faults, shots=use.shots, theirs=theirs
     )
     counted: dict[str, object] = {
         "rebuilt": rows.rebuilt or read.rebuilt or read_pool.rebuilt,
@@ -278,15 +258,14 @@ def _rendered(
     test = sampled(test, source)
     n_own, n_paper = len(test) + n_held_out, dataset.n_part
     if rows.origin == "local" and n_own != n_paper and not faults.check:
-        log.warning(
-            "%s: %s test rows; the suite's own test part has %s", dataset.id, f"{n_own:,}", f"{n_paper:,}"
-        )
+        counts = f"{n_own:,} test rows; the suite's own test part has {n_paper:,}"
+        log.warning("%s: %s", dataset.id, counts)
     test, pool = trials(test, pool, source.option_trials, faults, pinned=rows.origin == "hub")
     shots = renderer.documents(pool, faults, first=lambda index: index == 0)
     check_answers(shots, use.shots, spec, rows)
     test = with_points(with_own_ids(test, faults), spec.judge, faults, dataset.file)
     documents = renderer.documents(test, faults, first=lambda index: not use.shots)
-    record = loaded(renderer, rows, documents, shots, counted)
+    record = _loaded(renderer, rows, documents, shots, counted)
     for document in (*documents, *shots):
         document.loaded = record
     return {"test": documents, "fewshot": shots}

@@ -6,7 +6,7 @@ import logging
 import random
 from hashlib import sha256
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import jinja2
 
@@ -54,12 +54,12 @@ def pool_rows(rows: list[Row], draw: DrawByClass | bool) -> list[Row]:
 def parts(
     test: list[ReadRow],
     pool: list[ReadRow],
-    *,
     dataset: Dataset,
     source: Source,
-    shots: int,
     rows: Rows,
     faults: Faults,
+    *,
+    shots: int,
     theirs: bool | None = False,
 ) -> Parts:
     """Test rows and pool, test rows held out where shots are wanted and the source has no pool.
@@ -73,130 +73,117 @@ def parts(
         raise MedtasksError(
             "no test row is left", where=rows.where, remedy="rows need split `test` and a gold answer"
         )
+    identity = _identity(source, dataset)
     if rows.origin == "hub":  # nobody can mend a pinned download
-        asked = {_identity(row, source.identity, dataset) for row in test}
-        pool = [row for row in pool if _identity(row, source.identity, dataset) not in asked]
-    draw = _class_draw(dataset, source)
+        asked = {identity(row) for row in test}
+        pool = [row for row in pool if identity(row) not in asked]
+    draw = _class_draw(dataset, source, identity)
     if draw and pool and theirs is False:
         pool = draw.drawn(pool, shots, rows.fewshot_where or rows.where)
     pool = pool[:POOL_ROWS]
-    apart, n_read = _apart(pool, test, source.identity, dataset), len(pool)
+    apart, n_read = _apart(pool, test, identity), len(pool)
     overlap = n_read - len(apart)
     if theirs is False:
         pool = apart
     if overlap and shots:
-        _say_overlap(dataset, overlap, n_read, theirs)
+        log.warning(
+            "%s: %d of %d rows of the few-shot pool %s", dataset.id, overlap, n_read, _OVERLAP[theirs]
+        )
     if pool and len(pool) < shots:
         what = f"{shots} shots asked for, the few-shot pool has {len(pool)} rows"
         remedy = "complete the file, or ask for fewer shots (--num_fewshot)"
         raise MedtasksError(what, where=rows.fewshot_where or rows.where, remedy=remedy)
     divided = Parts(test, pool, 0)
     if theirs is not False and shots:
-        shown = {_identity(row, source.identity, dataset) for row in pool}
-        kept = [row for row in test if _identity(row, source.identity, dataset) not in shown]
+        shown = {identity(row) for row in pool}
+        kept = [row for row in test if identity(row) not in shown]
         divided = Parts(kept, pool, len(test) - len(kept))
     if not pool and (shots or source.held_out == "always"):
         why = "no row of the few-shot pool can be shown" if n_read else "no few-shot pool"
-        divided = _held_out(test, dataset, source, shots, rows.where, why)
+        divided = _held_out(test, draw, identity, shots, rows.where)
+        if divided.n_held_out:
+            n = len(test)
+            log.warning("%s: %s; %d of %d test rows serve as shots", dataset.id, why, HELD_OUT, n)
     if theirs is False:
-        _check_disjoint(divided, source.identity, dataset, faults)
+        seen = {identity(row): row.place for row in divided.pool}
+        for row in divided.test:
+            if (text := identity(row)) in seen:
+                rule = "an example must not be a test row"
+                faults.add(
+                    RowError(
+                        f"{seen[text]} is also {row.place}: {rule}",
+                        row=row.place,
+                        column=source.identity,
+                        where=row.where,
+                        remedy="take one of the two out",
+                        cause=f"is also an example: {rule}",
+                    )
+                )
     return divided._replace(n_overlap=overlap)
 
 
-def _say_overlap(dataset: Dataset, n: int, of: int, theirs: bool | None) -> None:
-    if theirs is False:
-        why = "are not shown, since they hold the text of test rows, or stand in one"
-    elif theirs:
-        why = "hold the text of test rows, or stand in one; the authors' examples are shown as they are"
-    else:
-        why = (
-            "hold the text of test rows, or stand in one; they are shown as they are, since the file has the "
-            "name of the authors' examples (their release is not here to compare it with)"
-        )
-    log.warning("%s: %d of %d rows of the few-shot pool %s", dataset.id, n, of, why)
+#: Whether a pool is the suite's own -> what is said of its rows that share text with test rows.
+_OVERLAP = {
+    False: "are not shown, since they hold the text of test rows, or stand in one",
+    True: "hold the text of test rows, or stand in one; the authors' examples are shown as they are",
+    None: "hold the text of test rows, or stand in one; they are shown as they are, since the file has the "
+    "name of the authors' examples (their release is not here to compare it with)",
+}
+#: What tells a row from others, as far as words count.
+Identity: TypeAlias = "Callable[[ReadRow], str]"
 
 
-def _apart(pool: list[ReadRow], test: list[ReadRow], name: str, dataset: Dataset) -> list[ReadRow]:
+def _identity(source: Source, dataset: Dataset) -> Identity:
+    name = source.identity
+
+    def identity(row: ReadRow) -> str:
+        if name not in row.fields:
+            what = f"rows.identity names the unknown field {name!r}"
+            remedy = "name the field that holds the question or text"
+            raise MedtasksError(what, where=dataset.file, remedy=remedy)
+        return words(row.fields[name])
+
+    return identity
+
+
+def _apart(pool: list[ReadRow], test: list[ReadRow], identity: Identity) -> list[ReadRow]:
     """The rows of a pool that neither hold a test row's text nor stand in one; equal ones stay, as faults."""
     if not pool:
         return pool
-    asked = {_identity(row, name, dataset) for row in test}
+    asked = set(map(identity, test))
     tested = NormalisedTexts(asked)
-    shown = ((row, _identity(row, name, dataset)) for row in pool)
-    return [row for row, text in shown if text in asked or not tested.overlap(text)]
+    return [row for row in pool if (text := identity(row)) in asked or not tested.overlap(text)]
 
 
 def _held_out(
-    test: list[ReadRow], dataset: Dataset, source: Source, shots: int, where: str, why: str
+    test: list[ReadRow], draw: ClassDraw | None, identity: Identity, shots: int, where: str
 ) -> Parts:
     if len(test) <= HELD_OUT and not shots:
         return Parts(test, [], 0)  # nothing would be left to score
     if len(test) <= HELD_OUT:
         what = f"{len(test)} test rows are too few to hold {HELD_OUT} out as shots"
         raise MedtasksError(what, where=where, remedy="put few-shot rows beside them (fewshot.jsonl)")
-    held = _drawn_apart(test, dataset, source, shots, where)
-    alike = {_identity(row, source.identity, dataset) for row in held}
-    log.warning("%s: %s; %d of %d test rows serve as shots", dataset.id, why, HELD_OUT, len(test))
-    return Parts(
-        # rows with the same text as a shot cannot be scored, either
-        [row for row in test if _identity(row, source.identity, dataset) not in alike],
-        held,
-        HELD_OUT,
-    )
-
-
-def _drawn_apart(
-    test: list[ReadRow], dataset: Dataset, source: Source, shots: int, where: str
-) -> list[ReadRow]:
-    """Test rows that serve as shots: drawn again without those that overlap with a row that stays."""
     candidates = test
-    while True:
-        if draw := _class_draw(dataset, source):
+    while True:  # drawn again without those that overlap with a row that stays
+        if draw:
             held = draw.drawn(candidates, shots, where)[:HELD_OUT]
         else:
             places = sorted(random.Random(SEED).sample(range(len(candidates)), HELD_OUT))
             held = [candidates[place] for place in places]
-        shown = {_identity(row, source.identity, dataset) for row in held}
-        others = [row for row in test if _identity(row, source.identity, dataset) not in shown]
-        apart = {id(row) for row in _apart(held, others, source.identity, dataset)}
+        shown = set(map(identity, held))
+        # rows with the same text as a shot cannot be scored, either
+        others = [row for row in test if identity(row) not in shown]
+        apart = {id(row) for row in _apart(held, others, identity)}
         left = [row for row in candidates if id(row) in apart or all(row is not one for one in held)]
         if len(left) == len(candidates) or len(left) < HELD_OUT:
-            return held
+            return Parts(others, held, HELD_OUT)
         candidates = left
 
 
-def _class_draw(dataset: Dataset, source: Source) -> ClassDraw | None:
+def _class_draw(dataset: Dataset, source: Source, identity: Identity) -> ClassDraw | None:
     if isinstance(source.draw_fewshot, bool):
         return None
-    return ClassDraw(source.draw_fewshot, dataset.file, lambda row: _identity(row, source.identity, dataset))
-
-
-def _check_disjoint(divided: Parts, name: str, dataset: Dataset, faults: Faults) -> None:
-    seen = {_identity(row, name, dataset): row.place for row in divided.pool}
-    for row in divided.test:
-        text = _identifying(row, name, dataset)
-        if seen and (other := seen.get(words(text))):
-            faults.add(
-                RowError(
-                    f"{other} is also {row.place}: an example must not be a test row",
-                    row=row.place,
-                    column=name,
-                    where=row.where,
-                    remedy="take one of the two out",
-                    cause="is also an example: an example must not be a test row",
-                )
-            )
-
-
-def _identity(row: ReadRow, name: str, dataset: Dataset) -> str:
-    return words(_identifying(row, name, dataset))
-
-
-def _identifying(row: ReadRow, name: str, dataset: Dataset) -> object:
-    if name not in row.fields:
-        what = f"rows.identity names the unknown field {name!r}"
-        raise MedtasksError(what, where=dataset.file, remedy="name the field that holds the question or text")
-    return row.fields[name]
+    return ClassDraw(source.draw_fewshot, dataset.file, identity)
 
 
 def check_answers(documents: Documents, shots: int, spec: DatasetSpec, rows: Rows) -> None:
@@ -245,12 +232,11 @@ def trials(
 
 
 def _trials_of(rows: list[ReadRow], n: int, faults: Faults) -> list[ReadRow]:
-    trials_of_rows = (faults.tried(row.place, row.where, _asked, row, n) for row in rows)
+    def asked(row: ReadRow) -> list[ReadRow]:
+        return [ReadRow(fields, row.place, row.where, row.instruction) for fields in permuted(row.fields, n)]
+
+    trials_of_rows = (faults.tried(row.place, row.where, asked, row) for row in rows)
     return [trial for trials in trials_of_rows if trials for trial in trials]
-
-
-def _asked(row: ReadRow, n: int) -> list[ReadRow]:
-    return [ReadRow(fields, row.place, row.where, row.instruction) for fields in permuted(row.fields, n)]
 
 
 def _with_options(rows: list[ReadRow], faults: Faults) -> list[ReadRow]:
@@ -268,22 +254,15 @@ def with_own_ids(rows: list[ReadRow], faults: Faults) -> list[ReadRow]:
             kept.append(row)
             continue
         named = f"id {excerpt(key[0])}" if shows_text() else "the same id"
-        faults.add(
-            RowError(
-                f"{named} occurs twice: {seen[key]} and {row.place}",
-                row=row.place,
-                column="id",
-                where=row.where,
-                remedy="give each row its own id",
-            )
-        )
+        what, remedy = f"{named} occurs twice: {seen[key]} and {row.place}", "give each row its own id"
+        faults.add(RowError(what, row=row.place, column="id", where=row.where, remedy=remedy))
     return kept
 
 
 class ClassDraw:
     """Draws rows by class, as `rows.draw_fewshot` of a task file says."""
 
-    def __init__(self, draw: DrawByClass, file: Path, text_of: Callable[[ReadRow], str]) -> None:
+    def __init__(self, draw: DrawByClass, file: Path, text_of: Identity) -> None:
         self._by = Expression(draw.by, file, "rows.draw_fewshot.by")
         self._seed, self._text_of = draw.seed, text_of
 

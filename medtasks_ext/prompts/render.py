@@ -32,10 +32,6 @@ log = logging.getLogger(__name__)
 _FEW = 9
 
 
-def _expression(text: str | None, where: Path, key: str) -> Expression | None:
-    return Expression(text, where, key) if text else None
-
-
 class Renderer:
     def __init__(
         self,
@@ -67,10 +63,11 @@ class Renderer:
         shown = "{{ transcript }}" if self.dialogues else spec.prompt.input
         asked = (spec.judge and spec.judge.question) or shown
         self.question = spec.judge and PromptTemplate("judge.question", asked, dataset.file)
-        judged_by = spec.judge.context if spec.judge else ""
-        self.context = PromptTemplate("judge.context", judged_by, dataset.file) if judged_by else None
-        self.tags = _expression(spec.judge.row_tags if spec.judge else None, dataset.file, "judge.row_tags")
-        self.cluster = _expression(spec.rows.cluster, dataset.file, "rows.cluster")
+        context, tags = (spec.judge.context, spec.judge.row_tags) if spec.judge else ("", None)
+        self.context = PromptTemplate("judge.context", context, dataset.file) if context else None
+        self.tags = Expression(tags, dataset.file, "judge.row_tags") if tags else None
+        cluster = spec.rows.cluster
+        self.cluster = Expression(cluster, dataset.file, "rows.cluster") if cluster else None
         self.systems: dict[str, str] = {}
         wanted = spec.rows.database
         #: on which answers are run, if they are SQL
@@ -124,14 +121,9 @@ class Renderer:
             system, text = "", f"{apart}\n\n{text}"
         target, gold = self.golds.of(row, written, values)
         document = Document(
-            id=str(fields["id"]),
-            system=self._system(system),
-            prompt=text,
-            target=target,
-            gold=gold,
-            cot=self.cot,
-            data=self.origin,
-        )
+            id=str(fields["id"]), system=self._system(system), prompt=text, target=target, gold=gold,
+            cot=self.cot, data=self.origin,
+        )  # fmt: skip
         if before:
             document["before"] = before
         document.input, document.row = dialogue.transcript if dialogue else alone, row.place
@@ -172,13 +164,9 @@ class Renderer:
             file = self.dataset.suite.where
             few = len(label.whole_of) <= _FEW
             listed = ", ".join(label.whole_of) if few else f"row_labels.{column} of {file}"
-            raise RowError(
-                f"{row.named}: {column}: {error}",
-                row=row.place,
-                column=column,
-                where=row.where,
-                remedy=f"name {label.many} of: {listed}; or leave it empty",
-            ) from None
+            what = f"{row.named}: {column}: {error}"
+            remedy = f"name {label.many} of: {listed}; or leave it empty"
+            raise RowError(what, row=row.place, column=column, where=row.where, remedy=remedy) from None
         return named if label.most > 1 else named[0]
 
     def _turns(
@@ -229,13 +217,9 @@ class Dialogues:
         try:
             return read_dialogue(said)
         except DialogueError as error:
-            raise RowError(
-                f"{row.named}: {error}",
-                row=row.place,
-                column="messages",
-                where=row.where,
-                remedy="a dialogue is a list of objects with role and content, and ends with a user's turn",
-            ) from None
+            what = f"{row.named}: {error}"
+            remedy = "a dialogue is a list of objects with role and content, and ends with a user's turn"
+            raise RowError(what, row=row.place, column="messages", where=row.where, remedy=remedy) from None
 
 
 def _joined(*parts: str) -> str:
@@ -277,10 +261,7 @@ class Golds:
             raise self._bad(row, error) from None
 
     def _bad(self, row: ReadRow, error: GoldError) -> RowError:
-        return RowError(
-            f"{row.named}: gold answer: {error}",
-            row=row.place,
-            column=next(iter(self._columns)) if len(self._columns) == 1 else None,
-            where=row.where,
-            remedy="the task's `answer:` block says what a gold answer looks like",
-        )
+        what = f"{row.named}: gold answer: {error}"
+        column = next(iter(self._columns)) if len(self._columns) == 1 else None
+        remedy = "the task's `answer:` block says what a gold answer looks like"
+        return RowError(what, row=row.place, column=column, where=row.where, remedy=remedy)

@@ -43,18 +43,16 @@ def rendering(text: str, tokens: Mapping[str, str], where: str) -> Callable[...,
         template = _environment().from_string(text)
     except NO_TEMPLATE as error:
         line = f" in line {error.lineno}" if isinstance(error, jinja2.TemplateSyntaxError) else ""
-        raise MedtasksError(
-            f"no valid Jinja{line}: {error}", where=where, remedy="mend the template"
-        ) from None
+        what = f"no valid Jinja{line}: {error}"
+        raise MedtasksError(what, where=where, remedy="mend the template") from None
 
     def render(turns: list[dict[str, str]], add_generation_prompt: bool = True, **switches: object) -> str:
         said = {"messages": turns, "add_generation_prompt": add_generation_prompt, **tokens, **switches}
         try:
             return template.render(tools=None, documents=None, **said)
         except REFUSED as error:
-            raise MedtasksError(
-                f"the chat template does what it may not: {error}", where=where, remedy="mend the template"
-            ) from None
+            what = f"the chat template does what it may not: {error}"
+            raise MedtasksError(what, where=where, remedy="mend the template") from None
 
     return render
 

@@ -68,11 +68,8 @@ class Files:
     def __init__(self, name: str, suite: Suite) -> None:
         self.suite = suite
         self.names = [name, *([_SPELLINGS[name]] if name in _SPELLINGS else [])]
-        folder = suite.id
-        self.paths = [
-            (f"{folder}/{name}{_ENDINGS['test']}", f"{folder}/example/{name}{_ENDINGS['fewshot']}")
-            for name in self.names
-        ]
+        test, fewshot = f"{suite.id}/{{}}{_ENDINGS['test']}", f"{suite.id}/example/{{}}{_ENDINGS['fewshot']}"
+        self.paths = [(test.format(name), fewshot.format(name)) for name in self.names]
 
     def local(self, root: Path) -> tuple[Path, Path | None] | None:
         test, fewshot = (_spelled([root / path for path in paths]) for paths in zip(*self.paths, strict=True))
@@ -175,9 +172,8 @@ class Files:
 
     def _sentences(self, *, must: bool, fetch: bool) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
         """Those that ask for the answer at once and those that ask for reasoning; None if not to be had."""
-        from medtasks_ext.prompts.official.choice import (
-            find_artefact,  # what it imports takes longer than a look for files
-        )
+        # what it imports takes longer than a look for files
+        from medtasks_ext.prompts.official.choice import find_artefact
 
         official = self.suite.official
         artefact = official.artefacts.get(_CODE) if official else None
@@ -200,9 +196,8 @@ def _members(archive: Path) -> tuple[str, ...]:
         with zipfile.ZipFile(archive) as content:
             return tuple(content.namelist())
     except zipfile.BadZipFile:
-        raise MedtasksError(
-            "is not a zip archive", where=archive, remedy="delete it and run again to download it anew"
-        ) from None
+        remedy = "delete it and run again to download it anew"
+        raise MedtasksError("is not a zip archive", where=archive, remedy=remedy) from None
 
 
 @lru_cache(maxsize=8)
@@ -236,16 +231,13 @@ def _same_as_first(name: str, text: str, commit: str, where: str) -> None:
     except (OSError, ValueError):
         kept = {}
     digest = sha256(text.encode()).hexdigest()
-    first = kept.get(name)
-    if first is None:
+    if (first := kept.get(name)) is None:
         kept[name] = {"revision": commit, "sha256": digest}
         with atomic_file(file, remedy=CACHE_REMEDY) as out:
             out.write(json_bytes(kept))
     elif first["sha256"] != digest:
-        raise MedtasksError(
-            f"the instruction is another one than at first use (then commit {first['revision'][:12]},"
-            f" SHA-256 {first['sha256'][:16]}…; now {commit[:12]}, {digest[:16]}…)",
-            where=where,
-            remedy="scores in the two wordings are not comparable; to go on with the new one,"
-            f" delete {name} in {file}",
-        )
+        then = f"commit {first['revision'][:12]}, SHA-256 {first['sha256'][:16]}…"
+        now = f"now {commit[:12]}, {digest[:16]}…"
+        what = f"the instruction is another one than at first use (then {then}; {now})"
+        remedy = "scores in the two wordings are not comparable; to go on with the new one, delete"
+        raise MedtasksError(what, where=where, remedy=f"{remedy} {name} in {file}")

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import model_validator
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.prompts.official.folding import FoldedText, PythonSource, braced, constant
+from medtasks_ext.prompts.official.folding import FoldedText, PythonSource, constant
 from medtasks_ext.prompts.official.words import (
     Filling,
     Held,
     OfficialTurn,
+    check_slots,
     origin_of,
     source_of,
     strict_sandbox,
@@ -38,8 +39,6 @@ _CHOICE, _GENERATION = "get_multiple_choice_adapter_spec", "get_generation_adapt
 #: In the wheel: the file whose functions build the adapters, and where the code lies that makes instances.
 _SPECS, _SCENARIOS = "helm/benchmark/run_specs/medhelm_run_specs.py", "helm/benchmark/scenarios"
 _RECORD_DATE = re.compile(r"Record date: (\d{4}-\d{2}-\d{2})")
-
-
 #: Marks the end of a slot's value while a prompt is made.
 _END = "\x00"
 
@@ -150,24 +149,18 @@ def read_adapter(specs: PythonSource, name: str, slots: Collection[str]) -> Adap
             return None
         return specs.fold_in(function, value, ()).text
 
-    def prefix(noun: str | None, key: str) -> str:
+    def prefix(noun: str | None, which: str) -> str:
+        key = f"newline_after_{which}_noun"
         ends_line = key in said and ast.literal_eval(said[key])
         return "" if noun is None else f"{noun}:" + ("\n" if ends_line else " ")
 
-    instructions = constant("")
-    if "instructions" in said:
-        instructions = specs.fold_in(function, said["instructions"], slots)
+    given = said.get("instructions")
+    instructions = specs.fold_in(function, given, slots) if given else constant("")
     before, cue = noun("input_noun"), noun("output_noun")
     if chooses:
         prefixes = ("", "") if before is None else (f"{before}: ", "\n")
         return Adapter(instructions, *prefixes, f"{cue}: ", chooses)
-    return Adapter(
-        instructions,
-        prefix(before, "newline_after_input_noun"),
-        "\n",
-        prefix(cue, "newline_after_output_noun"),
-        chooses,
-    )
+    return Adapter(instructions, prefix(before, "input"), "\n", prefix(cue, "output"), chooses)
 
 
 class AdapterWords:
@@ -189,40 +182,22 @@ class AdapterWords:
 
         self.wrapper = source(block.wrapper).taken(block.wrapper, slots) if block.wrapper else None
         self.pieces = {name: source(place).taken(place, slots) for name, place in block.pieces.items()}
-        self.listed = (
-            source(block.references).listed(block.references, slots)
-            if isinstance(block.references, TextLocation)
-            else []
-        )
+        listed = block.references
+        self.listed = source(listed).listed(listed, slots) if isinstance(listed, TextLocation) else []
         self.tables: Json = {}
         if block.tables and home:
             file = source_of(artefact, path, f"{_SCENARIOS}/{home}")
             self.tables = {name: file.table(name) for name in block.tables}
-        self._check_slots()
-        self.origin = origin_of(artefact, self.shown())
-
-    def _check_slots(self) -> None:
         wrapper = [self.wrapper] if self.wrapper else []
-        templates = [self.adapter.instructions, *wrapper, *self.pieces.values(), *self.listed]
-        used: set[str] = set().union(*(template.slots for template in templates))
-        if wrong := sorted(used ^ self.block.slots.keys()):
-            what = "is not filled" if wrong[0] in used else "is in none of the texts"
-            raise MedtasksError(
-                f"official.slots: {wrong[0]!r} {what}", where=self.where, remedy="complete or correct `slots`"
-            )
+        check_slots([self.adapter.instructions, *wrapper, *self.pieces.values(), *self.listed], block, where)
+        self.origin = origin_of(artefact, self.shown())
 
     def shown(self) -> str:
         text = self.wrapper.shown() if self.wrapper else f"{{{self.block.input}}}"
-        references = [item.shown() for item in self.listed] or (
-            self.block.references
-            if isinstance(self.block.references, list)
-            else [f"{{{self.block.references}}}"]
-        )
-        prompt = self.adapter.prompt(self._instructions(braced), text, references)
+        said = self.block.references
+        references = [x.shown() for x in self.listed] or (said if isinstance(said, list) else [f"{{{said}}}"])
+        prompt = self.adapter.prompt(self.adapter.instructions.shown(), text, references)
         return "\n".join([prompt, *(piece.shown() for piece in self.pieces.values())])
-
-    def _instructions(self, value: Callable[[str], str]) -> str:
-        return self.adapter.instructions.filled(value)
 
     def turn(
         self, fields: Row, place: str, own_input: Callable[[], str], *, reasons: bool = False
@@ -239,7 +214,7 @@ class AdapterWords:
         else:
             choices = [item.filled(filling.slot) for item in self.listed]
             choices += references if isinstance(references, list) else []
-        prompt = self.adapter.prompt(self._instructions(filling.slot), text, choices)
+        prompt = self.adapter.prompt(self.adapter.instructions.filled(filling.slot), text, choices)
         if reasoned:
             prompt = f"{prompt.rpartition(_END)[0]}\n\n{filling.text(reasoned.then)}".replace(_END, "")
         return OfficialTurn("", prompt, text.replace(_END, ""))

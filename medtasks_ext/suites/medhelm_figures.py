@@ -49,15 +49,15 @@ def suite_figures(scores: Mapping[str, Sequence[float]]) -> dict[str, SuiteFigur
     if table.ndim != 2:
         raise ValueError("every model needs a score on every benchmark")
     won, won_alone = win_shares(table), win_shares(table, tie=0.0)
-    figures = {}
-    for index, model in enumerate(scores):
-        figures[model] = SuiteFigures(
+    return {
+        model: SuiteFigures(
             win_rate=float(np.delete(won[index], index).mean()),
             win_sd=float(np.delete(won_alone[index], index).std()),
             macro_average=float(table[index].mean()),
             macro_sd=float(table[index].std(ddof=1)) if table.shape[1] > 1 else 0.0,
         )
-    return figures
+        for index, model in enumerate(scores)
+    }
 
 
 def published_win_rates(tasks: Registry, suite: Suite) -> dict[str, float]:

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.official.folding import FoldedText
 from medtasks_ext.prompts.official.words import (
     Filling,
     Held,
     OfficialTurn,
+    check_slots,
     origin_of,
     source_of,
     strict_sandbox,
@@ -75,20 +75,12 @@ class EnvironmentWords:
         self.user = taken(block.user)
         self.system = taken(block.system) if block.system else None
         self.pieces = {name: taken(place) for name, place in block.pieces.items()}
-        used: set[str] = set().union(*(text.slots for text in self._texts))
-        if wrong := sorted(used ^ block.slots.keys()):
-            what = "is not filled" if wrong[0] in used else "is in none of the texts"
-            raise MedtasksError(
-                f"official.slots: {wrong[0]!r} {what}", where=where, remedy="complete or correct `slots`"
-            )
+        self.texts = [*([self.system] if self.system else []), self.user, *self.pieces.values()]
+        check_slots(self.texts, block, where)
         self.origin = origin_of(held[main].artefact, self.shown())
 
-    @property
-    def _texts(self) -> list[FoldedText]:
-        return [*([self.system] if self.system else []), self.user, *self.pieces.values()]
-
     def shown(self) -> str:
-        return "\n\n".join(text.shown() for text in self._texts)
+        return "\n\n".join(text.shown() for text in self.texts)
 
     def turn(
         self, fields: Row, place: str, own_input: Callable[[], str], *, reasons: bool = False

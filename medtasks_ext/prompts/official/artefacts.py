@@ -64,22 +64,15 @@ def local_artefact(artefact: Artefact) -> Path | None:
 @lru_cache(maxsize=64)
 def _check(path: Path, artefact: Artefact, _time: int, _size: int) -> None:
     """Check the content of a file that was not looked at since it was written."""
-    _check_hash(
-        path,
-        artefact,
-        path,
-        "delete it and run `medtasks data fetch --official`, or ask in our own words: --prompts own",
-    )
+    remedy = "delete it and run `medtasks data fetch --official`, or ask in our own words: --prompts own"
+    _check_hash(path, artefact, path, remedy)
 
 
 def _check_hash(path: Path, artefact: Artefact, where: object, remedy: str) -> None:
     if artefact.sha256 and (digest := sha256_of(path)) != artefact.sha256:
-        raise MedtasksError(
-            f"is not {artefact.file} of {artefact.revision}: SHA-256 {digest[:16]}…,"
-            f" not {artefact.sha256[:16]}…",
-            where=where,
-            remedy=remedy,
-        )
+        hashes = f"SHA-256 {digest[:16]}…, not {artefact.sha256[:16]}…"
+        what = f"is not {artefact.file} of {artefact.revision}: {hashes}"
+        raise MedtasksError(what, where=where, remedy=remedy)
 
 
 def fetched_artefact(artefact: Artefact, folder: Path | None = None) -> Path:
@@ -90,27 +83,22 @@ def fetched_artefact(artefact: Artefact, folder: Path | None = None) -> Path:
     if folder is not None:
         source = folder / artefact.file
         if not source.is_file():
-            raise MedtasksError(
-                f"holds no {artefact.file}", where=folder, remedy=f"put it there: {source_of(artefact)}"
-            )
+            what = f"holds no {artefact.file}"
+            raise MedtasksError(what, where=folder, remedy=f"put it there: {source_of(artefact)}")
         _check_hash(source, artefact, source, remedy)
         with atomic_file(target, remedy=CACHE_REMEDY) as file:
             file.write(source.read_bytes())
         return target
+    where = source_of(artefact)
     if not (artefact.package or artefact.url):
-        raise NotHereError(
-            f"{artefact.file} is a file that each user makes", where=source_of(artefact), remedy=_OTHERWISE
-        )
+        what = f"{artefact.file} is a file that each user makes"
+        raise NotHereError(what, where=where, remedy=_OTHERWISE)
     if is_offline():
-        raise NotHereError(
-            f"{artefact.file} is not on this machine and HF_HUB_OFFLINE is set",
-            where=source_of(artefact),
-            remedy=f"run once with internet, HF_HUB_OFFLINE unset, or {_OTHERWISE}",
-        )
+        what = f"{artefact.file} is not on this machine and HF_HUB_OFFLINE is set"
+        unset = f"run once with internet, HF_HUB_OFFLINE unset, or {_OTHERWISE}"
+        raise NotHereError(what, where=where, remedy=unset)
     url = _in_index(artefact) if artefact.package else str(artefact.url)
-    return transfer.fetch(
-        url, target, lambda part: _check_hash(part, artefact, source_of(artefact), remedy), _EXPECTED
-    )
+    return transfer.fetch(url, target, lambda part: _check_hash(part, artefact, where, remedy), _EXPECTED)
 
 
 def source_of(artefact: Artefact) -> str:
@@ -169,22 +157,17 @@ def _in_index(artefact: Artefact) -> str:
 def _index() -> str:
     """The package index that pip or uv is configured for."""
     for name in ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"):
-        if named := os.environ.get(name):
-            return named.rstrip("/")
-    home = Path.home()
-    files = [
-        *([Path(os.environ["PIP_CONFIG_FILE"])] if os.environ.get("PIP_CONFIG_FILE") else []),
-        Path(sys.prefix, "pip.conf"),
-        home / ".config" / "pip" / "pip.conf",
-        home / ".pip" / "pip.conf",
-        Path("/etc/pip.conf"),
-    ]
-    for file in files:
+        if url := os.environ.get(name):
+            return url.rstrip("/")
+    named = os.environ.get("PIP_CONFIG_FILE", "")
+    beside_home = (Path.home() / folder / "pip.conf" for folder in (".config/pip", ".pip"))
+    files = [Path(sys.prefix, "pip.conf"), *beside_home, Path("/etc/pip.conf")]
+    for file in [Path(named), *files] if named else files:
         said = configparser.ConfigParser(interpolation=None)
         try:
             said.read(file, encoding="utf-8")
         except (configparser.Error, UnicodeDecodeError):
             continue
-        if named := said.get("global", "index-url", fallback=None):
-            return named.strip().rstrip("/")
+        if url := said.get("global", "index-url", fallback=None):
+            return url.strip().rstrip("/")
     return _INDEX

@@ -86,9 +86,6 @@ def _tried(artefact: Artefact, _place: Path) -> Path | None:
     try:
         return artefacts.fetched_artefact(artefact)
     except NotHereError as error:
-        log.warning(
-            "official words of %s cannot be had, so ours are asked: %s (medtasks data status --official)",
-            artefact.file,
-            error.what,
-        )
+        said = "official words of %s cannot be had, so ours are asked: %s (medtasks data status --official)"
+        log.warning(said, artefact.file, error.what)
         return None

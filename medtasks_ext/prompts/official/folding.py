@@ -142,13 +142,9 @@ class PythonSource:
 
     def decorated(self, name: str) -> ast.FunctionDef:
         for node in self._functions:
-            if any(
-                isinstance(call, ast.Call)
-                and call.args
-                and isinstance(call.args[0], ast.Constant)
-                and call.args[0].value == name
-                for call in node.decorator_list
-            ):
+            calls = [call for call in node.decorator_list if isinstance(call, ast.Call)]
+            firsts = [arg for call in calls for arg in call.args[:1]]
+            if any(isinstance(first, ast.Constant) and first.value == name for first in firsts):
                 return node
         raise self._error(f"has no function that is registered as {name}")
 
@@ -235,11 +231,8 @@ class PythonSource:
         local = list(_taken(scope.function, name)) if scope.function else []
         if len(local) == 1:
             return self.folded(local[0], scope)
-        outer = [
-            node.value
-            for node in self.tree.body
-            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name
-        ]
+        assigned = [node for node in self.tree.body if isinstance(node, ast.Assign)]
+        outer = [node.value for node in assigned if ast.unparse(node.targets[0]) == name]
         if not local and len(outer) == 1:
             return self.folded(outer[0], _Scope(scope.slots))
         raise self._error(f"{name} is neither one text nor a slot")
@@ -249,27 +242,22 @@ class PythonSource:
         if isinstance(called, ast.Attribute) and called.attr == "format" and not node.args:
             text = self.folded(called.value, scope).text
             if text is not None:
-                values = {
-                    f"{{{item.arg}}}": self.folded(item.value, scope) for item in node.keywords if item.arg
-                }
-                return _joined(
-                    values[part.name] if isinstance(part, Slot) else constant(part)
-                    for part in in_braces(text).parts
-                )
+                given = {item.arg: self.folded(item.value, scope) for item in node.keywords if item.arg}
+                values = {f"{{{name}}}": value for name, value in given.items()}
+                parts = in_braces(text).parts
+                return _joined(values[x.name] if isinstance(x, Slot) else constant(x) for x in parts)
         if isinstance(called, ast.Attribute) and called.attr == "strip" and not (node.args or node.keywords):
             text = self.folded(called.value, scope).text
             if text is not None:
                 return constant(text.strip())
         if isinstance(called, ast.Attribute) and called.attr == "replace" and len(node.args) == 2:
-            parts = [self.folded(item, scope).text for item in (called.value, *node.args)]
-            if parts[0] is not None and parts[1] is not None and parts[2] is not None:
-                return constant(parts[0].replace(parts[1], parts[2]))
+            text, old, new = (self.folded(item, scope).text for item in (called.value, *node.args))
+            if text is not None and old is not None and new is not None:
+                return constant(text.replace(old, new))
         if isinstance(called, ast.Name) and (home := self._home(called.id)):
-            return home.constructed(
-                called.id,
-                [self.folded(item, scope) for item in node.args],
-                {item.arg: self.folded(item.value, scope) for item in node.keywords if item.arg},
-            )
+            handed = [self.folded(item, scope) for item in node.args]
+            by_name = {item.arg: self.folded(item.value, scope) for item in node.keywords if item.arg}
+            return home.constructed(called.id, handed, by_name)
         raise self._error(f"{_short(ast.unparse(node))} is neither a text nor a slot")
 
     def _home(self, name: str) -> PythonSource | None:
@@ -280,23 +268,14 @@ class PythonSource:
 
     def constructed(self, name: str, given: list[FoldedText], named: Mapping[str, FoldedText]) -> FoldedText:
         """The text that the constructor of a class hands to that of its base."""
-        for cls in self.tree.body:
-            if not (isinstance(cls, ast.ClassDef) and cls.name == name):
-                continue
-            for method in cls.body:
-                if isinstance(method, ast.FunctionDef) and method.name == "__init__":
-                    return self._handed_on(method, given, named)
-        raise self._error(f"has no class {name} with a constructor")
-
-    def _handed_on(
-        self, method: ast.FunctionDef, given: list[FoldedText], named: Mapping[str, FoldedText]
-    ) -> FoldedText:
-        names = [item.arg for item in method.args.args[1:]]
-        defaults = method.args.defaults
-        bound = {
-            name: self.folded(value, _Scope(()))
-            for name, value in zip(names[len(names) - len(defaults) :], defaults, strict=True)
-        }
+        classes = [item for item in self.tree.body if isinstance(item, ast.ClassDef) and item.name == name]
+        methods = [item for made in classes for item in made.body if isinstance(item, ast.FunctionDef)]
+        method = next((item for item in methods if item.name == "__init__"), None)
+        if method is None:
+            raise self._error(f"has no class {name} with a constructor")
+        names, defaults = [item.arg for item in method.args.args[1:]], method.args.defaults
+        pairs = zip(names[len(names) - len(defaults) :], defaults, strict=True)
+        bound = {name: self.folded(value, _Scope(())) for name, value in pairs}
         bound |= {**dict(zip(names, given, strict=False)), **named}
         handed = list(_taken(method, "super().__init__"))
         if len(handed) != 1:
@@ -348,13 +327,8 @@ def _taken(function: ast.FunctionDef | ast.Module, take: str) -> Iterator[ast.ex
         ):
             assert node.value is not None  # an assignment or a return with a value
             yield node.value
-        elif (
-            isinstance(node, ast.Expr)
-            and isinstance(node.value, ast.Call)
-            and node.value.args
-            and ast.unparse(node.value.func) == take
-        ):
-            yield node.value.args[0]
+        elif isinstance(node, ast.Expr) and isinstance(call := node.value, ast.Call) and call.args:
+            yield from call.args[:1] if ast.unparse(call.func) == take else ()
 
 
 def _in_order(node: ast.AST) -> Iterator[ast.AST]:

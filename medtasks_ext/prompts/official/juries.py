@@ -38,14 +38,14 @@ def jury_words(dataset: Dataset, judging: Judging, prompts: PromptSource) -> Jur
         what = "there are no official words for its judges"
         remedy = "leave it to us, --prompts auto, or name other --tasks"
         raise MedtasksError(what, where=dataset.id, remedy=remedy)
-    official = dataset.suite.official
+    official, must = dataset.suite.official, prompts == "official"
     if isinstance(jury := judging.official, OfficialJury):
-        return _of_one_message(dataset, jury, must=prompts == "official")
+        return _of_one_message(dataset, jury, must=must)
     if official is None or official.juries is None:
         what = "judge.official: suite.yaml declares no juries"
         raise MedtasksError(what, where=dataset.file, remedy="declare them there (docs/keys.md)")
     artefact, juries = official.artefacts[official.juries.artefact], official.juries
-    path = find_artefact(artefact, must=prompts == "official", fetch=False)
+    path = find_artefact(artefact, must=must, fetch=False)
     if path is None:
         return None
     source = source_of(artefact, path, f"{juries.folder}/{judging.official}" if juries.folder else None)

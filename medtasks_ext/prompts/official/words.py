@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from hashlib import sha256
@@ -76,13 +76,16 @@ class PassageWords:
         artefact, path = held[block.text.artefact]
         text = artefacts.read(artefact, path, block.text.file)
         if block.text.key:
-            text = _value(text, block.text.key)
+            try:
+                said = yaml_text(text)
+            except yaml.YAMLError:
+                said = None
+            text = str(said.get(block.text.key, "")) if isinstance(said, dict) else ""
         words = passage(text, block.text, where=path)
         self.passage = split_at(words, block.slots)
         if missing := sorted(block.slots.keys() - self.passage.slots):
-            raise MedtasksError(
-                f"official.slots: {missing[0]!r} is not in the passage", where=where, remedy="correct `slots`"
-            )
+            what = f"official.slots: {missing[0]!r} is not in the passage"
+            raise MedtasksError(what, where=where, remedy="correct `slots`")
         self.origin = Origin(artefact.file, artefact.revision, block.text.sha256[:12])
 
     def shown(self) -> str:
@@ -128,19 +131,13 @@ class Filling:
                 return value
             what = "has no value"
         except REFUSED as error:
-            raise MedtasksError(
-                f"official: {said[:60]!r} does what a task file may not: {error}",
-                where=self.where,
-                remedy="mend the Jinja there",
-            ) from None
+            what = f"official: {said[:60]!r} does what a task file may not: {error}"
+            raise MedtasksError(what, where=self.where, remedy="mend the Jinja there") from None
         except (jinja2.TemplateError, TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
             what = what_happened(error, said)
-        raise RowError(
-            f"{self.place}: the official prompt cannot be filled: {what}",
-            row=self.place,
-            where=self.where,
-            remedy="the row lacks what the block `official` names; --prompts own asks in our own words",
-        )
+        what = f"{self.place}: the official prompt cannot be filled: {what}"
+        remedy = "the row lacks what the block `official` names; --prompts own asks in our own words"
+        raise RowError(what, row=self.place, where=self.where, remedy=remedy)
 
 
 @lru_cache(maxsize=512)
@@ -152,9 +149,8 @@ def _compiled(said: str, where: Path, environment: Declared) -> Callable[[Mappin
         expression = environment.compile_expression(said, undefined_to_none=False)
         return lambda names: expression(names)
     except NO_TEMPLATE as error:
-        raise MedtasksError(
-            f"official: {said[:60]!r}: {error}", where=where, remedy="mend the Jinja there"
-        ) from None
+        what = f"official: {said[:60]!r}: {error}"
+        raise MedtasksError(what, where=where, remedy="mend the Jinja there") from None
 
 
 def artefacts_of(block: Official, suite: SuiteOfficial | None, where: Path) -> dict[str, Artefact]:
@@ -185,16 +181,17 @@ def source_of(artefact: Artefact, path: Path, member: str | None) -> PythonSourc
     return PythonSource(artefacts.read(artefact, path, member), where, beside)
 
 
+def check_slots(texts: Iterable[FoldedText], block: Official, where: Path) -> None:
+    """Each slot that the texts have is filled, and no other."""
+    used = set[str]().union(*(text.slots for text in texts))
+    if wrong := sorted(used ^ block.slots.keys()):
+        what = "is not filled" if wrong[0] in used else "is in none of the texts"
+        remedy = "complete or correct `slots`"
+        raise MedtasksError(f"official.slots: {wrong[0]!r} {what}", where=where, remedy=remedy)
+
+
 def origin_of(artefact: Artefact, shown: str) -> Origin:
     return Origin(artefact.file, artefact.revision, sha256(shown.encode()).hexdigest()[:12])
-
-
-def _value(text: str, key: str) -> str:
-    try:
-        found = yaml_text(text)
-    except yaml.YAMLError:
-        return ""
-    return str(found.get(key, "")) if isinstance(found, dict) else ""
 
 
 #: What programs that make text of a PDF write in several ways.
@@ -210,12 +207,9 @@ def passage(text: str, wanted: Passage, *, where: Path) -> str:
     """The passage, with one blank between two words; line ends, blanks and markup around it do not matter."""
     matched = _found(text, wanted)
     if matched is None:
-        raise MedtasksError(
-            f"holds no passage of {wanted.words} words with SHA-256 {wanted.sha256[:16]}…",
-            where=where,
-            remedy="make the text anew from the paper, without hyphens at line ends and with its table whole,"
-            " or ask in our own words: --prompts own",
-        )
+        what = f"holds no passage of {wanted.words} words with SHA-256 {wanted.sha256[:16]}…"
+        remedy = "make the text anew from the paper, without hyphens at line ends and with its table whole,"
+        raise MedtasksError(what, where=where, remedy=f"{remedy} or ask in our own words: --prompts own")
     return matched
 
 
