@@ -50,10 +50,8 @@ class BibEntry:
     @property
     def reference(self) -> str:
         names = [name.strip("{}") for name in self.fields["author"].split(" and ")]
-        if len(names) > _NAMED_AUTHORS or names[-1] == "others":
-            authors = f"{names[0]} et al."
-        else:
-            authors = "; ".join(names)
+        many = len(names) > _NAMED_AUTHORS or names[-1] == "others"
+        authors = f"{names[0]} et al." if many else "; ".join(names)
         venue = next((self.fields[key] for key in _VENUES if key in self.fields), "")
         parts = [authors, f"({self.fields['year']}).", f"{self.fields['title'].rstrip('?.!')}."]
         if venue:
@@ -75,9 +73,8 @@ def read_bibtex(path: Path) -> dict[str, BibEntry]:
         # authors are a field like others: names stay as they are written
         parsed = parse_string(path.read_text(encoding="utf-8"), "bibtex", person_fields=())
     except PybtexError as error:
-        raise MedtasksError(
-            f"is not sound BibTeX ({error})", where=path, remedy="mend the entry; a key or field occurs once"
-        ) from None
+        what, remedy = f"is not sound BibTeX ({error})", "mend the entry; a key or field occurs once"
+        raise MedtasksError(what, where=path, remedy=remedy) from None
     return {key: BibEntry(entry.type, key, dict(entry.fields)) for key, entry in parsed.entries.items()}
 
 

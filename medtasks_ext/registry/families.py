@@ -18,27 +18,20 @@ from medtasks_ext.registry.yamlfile import Config, read_yaml
 
 FOLDER = Path(__file__).resolve().parents[1] / "metrics" / "families"
 #: What every task reports besides its family's metrics.
-_SHARED = (
-    ("valid", True),
-    ("unclosed_reasoning", False),
-    ("scored", True),
-    ("SAMPLE_DATA", False),
-)
+_SHARED = (("valid", True), ("unclosed_reasoning", False), ("scored", True), ("SAMPLE_DATA", False))
 
 
 @dataclass(frozen=True)
 class Family:
     name: str  # of its file
     answers: tuple[str, ...]  # kinds of answers
-    judge: str  # `axes`, `points` or `penalties` where judges score with these, else empty
-    runs: bool  # whether rows belong to several runs, whose mean is the score
-    closed: bool  # whether the answers to a question can be listed
-    any_language: (
-        bool  # whether its kinds are read with the words of the dataset's language, and are no paper's
-    )
-    primary: str  # the metric that `score` repeats; empty where it differs from dataset to dataset
     process_results: str  # dotted name of the function that scores a document
     metric_list: tuple[Config, ...]  # as lm-eval takes it; functions are `!function NAME`
+    judge: str = ""  # `axes`, `points` or `penalties` where judges score with these
+    runs: bool = False  # whether rows belong to several runs, whose mean is the score
+    closed: bool = False  # whether the answers to a question can be listed
+    any_language: bool = False  # whether its kinds are no paper's, and are read in the dataset's language
+    primary: str = ""  # the metric that `score` repeats; empty where it differs from dataset to dataset
 
 
 @lru_cache(maxsize=1)
@@ -58,17 +51,8 @@ def families() -> tuple[Family, ...]:
 def _read(path: Path) -> Family:
     said = read_yaml(path)
     shared = [{"metric": name, "aggregation": "mean", "higher_is_better": better} for name, better in _SHARED]
-    return Family(
-        name=path.stem,
-        answers=tuple(said["answers"]),
-        judge=said.get("judge", ""),
-        runs=said.get("runs", False),
-        closed=said.get("closed", False),
-        any_language=said.get("any_language", False),
-        primary=said.get("primary", ""),
-        process_results=said["process_results"],
-        metric_list=(*said["metric_list"], *shared),
-    )
+    metrics = (*said.pop("metric_list"), *shared)
+    return Family(path.stem, tuple(said.pop("answers")), metric_list=metrics, **said)
 
 
 def family_of(config: Mapping[str, Any], *, where: object) -> Family:
@@ -82,7 +66,8 @@ def family_of(config: Mapping[str, Any], *, where: object) -> Family:
         if kind in family.answers and (family.judge, family.runs) == (judged, runs):
             return family
     check_kind(kind, where=where)
-    what = f"answers of kind {kind!r} have no metrics {_described(judged, runs)}"
+    said = [*([f"that judges score by {judged}"] if judged else []), *(["over several runs"] if runs else [])]
+    what = f"answers of kind {kind!r} have no metrics {' and '.join(said) or 'of their own'}"
     remedy = "leave `judge:` or `rows.runs` out, or state `process_results` and `metric_list`"
     raise MedtasksError(what, where=where, remedy=remedy)
 
@@ -100,10 +85,8 @@ def check_metrics(config: Mapping[str, Any], *, where: object) -> None:
             remedy = "leave `metric_list` out, or state `process_results`, too"
             raise MedtasksError(what, where=where, remedy=remedy)
     about = _mapping(config.get("about"))
-    place, primary = (
-        "about." if about.get("primary_metric") else "",
-        {**config, **about}.get("primary_metric"),
-    )
+    place = "about." if about.get("primary_metric") else ""
+    primary = {**config, **about}.get("primary_metric")
     # what judges score has the name that the paper gives to it
     if primary and family.primary and not family.judge and primary not in metrics:
         what = f"{place}primary_metric: {primary!r} is no metric of answers of kind {kind!r}"
@@ -126,8 +109,3 @@ def check_kind(kind: object, *, where: object) -> None:
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _described(judged: str, runs: bool) -> str:
-    said = [f"that judges score by {judged}"] if judged else []
-    return " and ".join([*said, *(["over several runs"] if runs else [])]) or "of their own"

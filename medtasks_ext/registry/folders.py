@@ -29,9 +29,8 @@ def tasks_folder() -> Path:
     if named := os.environ.get("MEDTASKS_TASKS_DIR"):
         folder = Path(named).expanduser()
         if not folder.is_dir():
-            raise MedtasksError(
-                "no such folder", where=f"MEDTASKS_TASKS_DIR={named}", remedy="correct the path"
-            )
+            where = f"MEDTASKS_TASKS_DIR={named}"
+            raise MedtasksError("no such folder", where=where, remedy="correct the path")
         return folder
     return CHECKOUT / "tasks" if is_checkout() else PACKAGE / "tasks"
 

@@ -61,11 +61,8 @@ class _InVocabulary:
             if language_name(value) is None:
                 raise ValueError(no_language(value))
         elif value not in known:
-            raise ValueError(
-                f"{value!r} is not in the vocabulary of {TERMS[self.axis]}{near(value, known)}: "
-                + ", ".join(known)
-                + _where_to_add(self.axis, suite)
-            )
+            what = f"{value!r} is not in the vocabulary of {TERMS[self.axis]}{near(value, known)}"
+            raise ValueError(f"{what}: {', '.join(known)}{_where_to_add(self.axis, suite)}")
         return value
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
@@ -105,12 +102,10 @@ class SourceTerms(Strict):
     @classmethod
     def _is_a_word_of_the_suite(cls, given: str | None, info: ValidationInfo) -> str | None:
         suite = _facts(info).suite
-        known = suite.access
-        if given is not None and given not in known:
-            raise ValueError(
-                f"{given!r} is no word of the suite{near(given, known)}: {', '.join(known)}"
-                f" (a new one goes into {suite.where}, under access)"
-            )
+        if given is not None and given not in (known := suite.access):
+            where = f"(a new one goes into {suite.where}, under access)"
+            what = f"{given!r} is no word of the suite{near(given, known)}"
+            raise ValueError(f"{what}: {', '.join(known)} {where}")
         return given
 
 
@@ -142,9 +137,8 @@ class TaskFacts(Strict):
     @classmethod
     def _in_order(cls, given: tuple[str, ...]) -> tuple[str, ...]:
         if given[:1] != STRATEGIES[:1] or list(given) != [item for item in STRATEGIES if item in given]:
-            raise ValueError(
-                f"name `zero_shot` and what else there is, in this order: {', '.join(STRATEGIES)}"
-            )
+            known = ", ".join(STRATEGIES)
+            raise ValueError(f"name `zero_shot` and what else there is, in this order: {known}")
         return given
 
     @field_validator("primary_metric")

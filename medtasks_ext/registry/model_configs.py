@@ -25,14 +25,11 @@ def find_config(name: str) -> Path:
         return bundled[name]
     folded = {known.casefold(): known for known in bundled}
     close = [folded[near] for near in get_close_matches(name.casefold(), folded, n=3)]
-    raise MedtasksError(
-        "no such file or bundled configuration",
-        where=f"--config {name}",
-        remedy=f"did you mean {' or '.join(close)}?"
-        if close
-        else f"name a YAML file, or one of the {len(bundled)} that come with medtasks, as {_EXAMPLES} "
-        "(model_configs/README.md lists them)",
-    )
+    remedy = f"did you mean {' or '.join(close)}?"
+    if not close:
+        remedy = f"name a YAML file, or one of the {len(bundled)} that come with medtasks, as {_EXAMPLES}"
+        remedy += " (model_configs/README.md lists them)"
+    raise MedtasksError("no such file or bundled configuration", where=f"--config {name}", remedy=remedy)
 
 
 def bundled_configs() -> dict[str, Path]:

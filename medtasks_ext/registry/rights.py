@@ -16,7 +16,7 @@ import yaml
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.strict import Strict, fault_of
 
 if TYPE_CHECKING:
@@ -87,9 +87,8 @@ class Licence(Strict):
         try:
             return canonicalize_license_expression(given)
         except InvalidLicenseExpression:
-            raise ValueError(
-                f"{given!r} is no licence of SPDX: write its id, LicenseRef-NAME, {NONE} or {UNKNOWN}"
-            ) from None
+            what = f"{given!r} is no licence of SPDX"
+            raise ValueError(f"{what}: write its id, LicenseRef-NAME, {NONE} or {UNKNOWN}") from None
 
     @model_validator(mode="after")
     def _is_no_wider(self) -> Licence:
@@ -104,9 +103,8 @@ class Licence(Strict):
     @property
     def title(self) -> str:
         """The licence for a reader, with what the terms say besides."""
-        name = {NONE: "none stated", UNKNOWN: "not known"}.get(
-            self.spdx, self.spdx.removeprefix("LicenseRef-")
-        )
+        plain = {NONE: "none stated", UNKNOWN: "not known"}
+        name = plain.get(self.spdx, self.spdx.removeprefix("LicenseRef-"))
         return f"{name}: {self.note}" if self.note else name
 
     @property
@@ -167,18 +165,15 @@ def restrictions(terms: Iterable[tuple[str, Licence]], *, named: int | None = No
     """
     known = list(terms)
     names = named is None or len(known) <= named
-    parts = [(words, [item for item in known if item[1].use == use]) for use, words in _SAID.items()] + [
-        ("whose text may go to no third party", [item for item in known if item[1].third_party_api == "no"])
-    ]
-    said = [
-        f"{len(items)} {words}{f' ({_named(items)})' if names else ''}" for words, items in parts if items
-    ]
+    parts = [(words, [item for item in known if item[1].use == use]) for use, words in _SAID.items()]
+    closed = [item for item in known if item[1].third_party_api == "no"]
+    parts.append(("whose text may go to no third party", closed))
+    shown = ((f"{len(items)} {words}", items) for words, items in parts if items)
+    said = [f"{words} ({_named(items)})" if names else words for words, items in shown]
     if not said:
         return ""
-    n = len({name for name, _ in known})
-    return f"terms of {n} dataset{'' if n == 1 else 's'}: {'; '.join(said)}" + (
-        "" if names else " (which: medtasks data status TASKS)"
-    )
+    n, which = len({name for name, _ in known}), "" if names else " (which: medtasks data status TASKS)"
+    return f"terms of {n} dataset{'' if n == 1 else 's'}: {'; '.join(said)}{which}"
 
 
 def _named(items: list[tuple[str, Licence]]) -> str:
@@ -186,10 +181,6 @@ def _named(items: list[tuple[str, Licence]]) -> str:
     by_place: dict[str, list[str]] = {}
     for name, licence in items:
         by_place.setdefault(licence.place, []).append(name)
-    shown = [
-        (names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more")
-        + (f" {place}" if place else "")
-        for place, names in by_place.items()
-    ]
+    shown = [f"{some(names, 1, '')} {place}".rstrip() for place, names in by_place.items()]
     more = len(shown) - _NAMED
     return ", ".join(shown[:_NAMED]) + (f", and those of {more} more sources" if more > 0 else "")

@@ -67,10 +67,8 @@ class RowLabel(Strict):
 
     def shown(self, named: list[str]) -> tuple[str, ...]:
         """The labels under which a row with these values is shown: each, and what it lies within once."""
-        titles = []
-        for name in named:
-            whole = self.whole_of[name]
-            titles += [whole] if name == whole else [whole, f"{whole}, {name}"]
+        pairs = [(self.whole_of[name], name) for name in named]
+        titles = (x for whole, name in pairs for x in (whole, whole if name == whole else f"{whole}, {name}"))
         return tuple(dict.fromkeys(titles))
 
     @cached_property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 
 from medtasks_ext.errors import MedtasksError
@@ -35,10 +35,9 @@ def select(tasks: Registry, words: Sequence[str]) -> dict[str, Dataset]:
         if all(value in tasks.values(item, key) for key, value in filters)
     }
     if not left:
-        counts = [
-            f"{key}={value} has {sum(value in tasks.values(item, key) for item in tasks.datasets.values())}"
-            for key, value in filters
-        ]
+        every = tasks.datasets.values()
+        found = ((f"{k}={v}", sum(v in tasks.values(item, k) for item in every)) for k, v in filters)
+        counts = [f"{word} has {n}" for word, n in found]
         what = "no dataset matches all of this"
         remedy = f"leave one out: {', '.join(counts)}" if counts else "`medtasks ls` lists all"
         raise MedtasksError(what, where=" ".join(words), remedy=remedy)
@@ -54,29 +53,26 @@ def _named(tasks: Registry, name: str) -> dict[str, Dataset]:
         }
         if part:
             return part
-        if meant := _values_called(tasks, name):
-            raise MedtasksError(
-                f"no task or group named {name!r}", remedy=f"did you mean {' or '.join(meant)}?"
-            )
-    leaves = [
-        leaf for members in tasks.resolve([name]).values() for leaf in members
-    ]  # says which names are near
+        meant = [
+            f"{key}={value}"
+            for key, titles in tasks.titles.items()
+            for value, title in titles.items()
+            if name.lower() in (value.lower(), title.lower())
+        ]
+        if meant:
+            remedy = f"did you mean {' or '.join(meant)}?"
+            raise MedtasksError(f"no task or group named {name!r}", remedy=remedy)
+    # says which names are near
+    leaves = (leaf for members in tasks.resolve([name]).values() for leaf in members)
     return {leaf: tasks.tasks[leaf][0] for leaf in leaves}
-
-
-def _values_called(tasks: Registry, word: str) -> list[str]:
-    return [
-        f"{key}={value}"
-        for key, titles in tasks.titles.items()
-        for value, title in titles.items()
-        if word.lower() in (value.lower(), title.lower())
-    ]
 
 
 def _filter(tasks: Registry, word: str) -> tuple[str, str]:
     key, _, value = word.partition("=")
     key = _ALSO_CALLED.get(key, key)
-    fields = filter_fields(tasks)
+    own = (axis for suite in tasks.suites.values() for axis in suite.axes)
+    facts = (name for name in Metadata.model_fields if name not in _NESTED)
+    fields = list(dict.fromkeys(["suite", "scoreable", "use", "third_party_api", *facts, *own]))
     if key not in fields:
         close = get_close_matches(key, fields, n=2)
         what = f"no metadata field {key!r}"
@@ -85,19 +81,6 @@ def _filter(tasks: Registry, word: str) -> tuple[str, str]:
     used = {item: None for dataset in tasks.datasets.values() for item in tasks.values(dataset, key)}
     if value in used:
         return key, value
-    raise MedtasksError(
-        f"no dataset has {key}={value}", where=word, remedy=_other_values(tasks, key, value, used)
-    )
-
-
-def filter_fields(tasks: Registry) -> list[str]:
-    own = dict.fromkeys(axis for suite in tasks.suites.values() for axis in suite.axes)
-    facts = [name for name in Metadata.model_fields if name not in _NESTED]
-    return list(dict.fromkeys(["suite", "scoreable", "use", "third_party_api", *facts, *own]))
-
-
-def _other_values(tasks: Registry, key: str, value: str, used: Collection[str]) -> str:
-    """Which value is meant, and which there are."""
     titles = tasks.titles.get(key, {})
     called: dict[str, str] = {}
     for item in used:
@@ -106,4 +89,4 @@ def _other_values(tasks: Registry, key: str, value: str, used: Collection[str]) 
     meant = f"did you mean {' or '.join(f'{key}={item}' for item in near)}? " if near else ""
     known = [item for item in titles if item in used] or list(used)
     shown = f"values: {', '.join(known[:_LISTED])}" + (" …" if len(known) > _LISTED else "")
-    return meant + shown
+    raise MedtasksError(f"no dataset has {key}={value}", where=word, remedy=meant + shown)

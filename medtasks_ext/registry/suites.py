@@ -34,31 +34,6 @@ from medtasks_ext.registry.row_labels import OF_ALL, RowLabel
 from medtasks_ext.registry.yamlfile import Config, read_mapping
 from medtasks_ext.strict import Strict, faults_of
 
-
-def three_letter_name(code: str) -> str | None:
-    """The English name of a language that has no shorter code; None for anything else."""
-    return three_letter_names().get(code) if len(code) == 3 else None
-
-
-@lru_cache(maxsize=1)
-def three_letter_names() -> dict[str, str]:
-    """Code -> English name of all such languages."""
-    from iso639 import ALL_LANGUAGES  # hardly any dataset has one
-
-    return {item.part3: item.name for item in sorted(ALL_LANGUAGES, key=_code) if not item.part1}
-
-
-def code_of(words: str) -> str | None:
-    """The code that a language's name or longer code stands for, such as `ko` for `kor` and `Korean`."""
-    from iso639 import Language, LanguageNotFoundError
-
-    try:
-        language = Language.match(words, strict_case=False)
-    except LanguageNotFoundError:
-        return language_of_country(words)
-    return language.part1 or language.part3
-
-
 #: Codes of countries that people write for the language; some are the code of another language.
 _OF_COUNTRY = {
     "br": "pt", "cn": "zh", "cz": "cs", "dk": "da", "gr": "el", "jp": "ja", "kr": "ko", "se": "sv",
@@ -69,10 +44,6 @@ _OF_COUNTRY = {
 def language_of_country(code: str) -> str | None:
     """The language of a country, where its code is often written for the language's."""
     return _OF_COUNTRY.get(code.lower())
-
-
-def _code(language: object) -> str:
-    return str(getattr(language, "part3", ""))
 
 
 SUITE_FILE = "suite.yaml"
@@ -109,14 +80,31 @@ def vocabulary() -> dict[str, Terms]:
     return lists
 
 
+@lru_cache(maxsize=64)
 def language_name(code: str) -> str | None:
-    return vocabulary()["languages"].get(code) or three_letter_name(code)
+    """In English; None for anything that is no code of ISO 639, or longer than need be."""
+    if (name := vocabulary()["languages"].get(code)) or len(code) != 3:
+        return name
+    from iso639 import Language, LanguageNotFoundError  # hardly any dataset has such a language
+
+    try:
+        language = Language.from_part3(code)
+    except LanguageNotFoundError:
+        return None
+    return None if language.part1 else language.name
 
 
-def no_language(code: str) -> str:
-    meant = code_of(code)
+def no_language(words: str) -> str:
+    """That a text is no code, and the one that it stands for: `ko` for `kor`, `Korean` and `kr`."""
+    from iso639 import Language, LanguageNotFoundError
+
+    try:
+        language = Language.match(words, strict_case=False)
+        meant: str | None = language.part1 or language.part3
+    except LanguageNotFoundError:
+        meant = language_of_country(words)
     hint = f" (did you mean {meant}?)" if meant else ""
-    return f"{code!r} is no code of ISO 639, two letters where a language has them, else three{hint}"
+    return f"{words!r} is no code of ISO 639, two letters where a language has them, else three{hint}"
 
 
 def _known_access(value: str | None) -> str | None:
@@ -265,8 +253,6 @@ class Suite(Strict):
     def where(self) -> str:
         return f"{self.id}/{SUITE_FILE}"
 
-    # ------------------------------------------------------------------ checks
-
     @field_validator("axes")
     @classmethod
     def _axes_have_names_of_their_own(cls, axes: dict[str, Axis]) -> dict[str, Axis]:
@@ -277,11 +263,9 @@ class Suite(Strict):
                 outer = axes.get(axis.within)
                 if outer is None or list(axes).index(axis.within) > list(axes).index(name):
                     raise ValueError(f"{name}.within: {axis.within!r} is no axis before it")
-                if wrong := axis.parts.keys() - outer.titles.keys():
-                    value = sorted(wrong)[0]
-                    raise ValueError(
-                        f"{name}.parts: {value!r} is no value of {axis.within}{near(value, outer.titles)}"
-                    )
+                if wrong := sorted(axis.parts.keys() - outer.titles.keys()):
+                    what = f"{name}.parts: {wrong[0]!r} is no value of {axis.within}"
+                    raise ValueError(what + near(wrong[0], outer.titles))
         return axes
 
     @field_validator("groups", "sets", "left_out", "partition", "main_axes", "sections", "averaged_over")
@@ -323,13 +307,9 @@ class Suite(Strict):
         return given
 
     @model_validator(mode="after")
-    def _has_one_rule(self) -> Suite:
+    def _values_are_known(self) -> Suite:
         if not self.averaged and (self.averaged_over or self.left_out):
             raise ValueError("averaged: false leaves no mean for `averaged_over` or `left_out`")
-        return self
-
-    @model_validator(mode="after")
-    def _values_are_known(self) -> Suite:
         for axis, named in self.sets.items():
             for value in (value for values in named.values() for value in values):
                 known = self.titles(axis)
@@ -338,17 +318,12 @@ class Suite(Strict):
         owner: dict[str, str] = {}
         for name, axis in self._names():
             if other := owner.get(name):
-                raise ValueError(
-                    f"groups: {name!r} is of {other} and of {axis}: rename one, or give a prefix"
-                )
+                what = f"groups: {name!r} is of {other} and of {axis}"
+                raise ValueError(f"{what}: rename one, or give a prefix")
             owner[name] = axis
         every = {value for axis in self.axes.values() for value in axis.titles}
         if wrong := sorted(self.short.keys() - every):
             raise ValueError(f"short: {wrong[0]!r} is no value of an axis{near(wrong[0], every)}")
-        return self
-
-    @model_validator(mode="after")
-    def _lists_each_dataset_once(self) -> Suite:
         if faults := [*self._faults_of_listing(), *self._faults_of_placing()]:
             raise ValueError("; ".join(faults))
         return self
@@ -402,8 +377,6 @@ class Suite(Strict):
         yield from ((name, f"sets.{axis}") for axis, named in self.sets.items() for name in named)
         for axis, prefix in self.groups.items():
             yield from ((prefix + self.short.get(value, value), axis) for value in self.titles(axis))
-
-    # ------------------------------------------------------------------ what it says
 
     @cached_property
     def labels(self) -> Mapping[str, RowLabel]:

@@ -6,7 +6,7 @@ Reads YAML without importing lm-eval, so that listing tasks takes a fraction of 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -48,9 +48,8 @@ from medtasks_ext.strict import fault_of
 #: Tokens of an answer where no file says otherwise: room for models that reason before they answer.
 ANSWER_BUDGET = 4000
 
-# ----------------------------------------------------------------------
-# What a task file may say at its top level.
-
+#: What a task file says of the dataset, besides keys of lm-eval and single facts (`TaskFacts`).
+BLOCKS = ("rows", "prompt", "answer", "judge", "official")
 TEXT, LIST, MAPPING = {"type": "string"}, {"type": "array"}, {"type": "object"}
 #: What a task file may say at its top level: `include`, keys of lm-eval's `TaskConfig` and of the class.
 TASK_KEYS: dict[str, Json] = {
@@ -63,18 +62,10 @@ TASK_KEYS: dict[str, Json] = {
         "description": f"The class of all tasks: !function {TASK_CLASS}",
     },
     "dataset": {**TEXT, "description": "The folder of the dataset: SUITE/DATASET."},
-    "strategy": {
-        "enum": ["zero_shot"],
-        "description": "`medtasks dev build` writes the others.",
-    },
+    "strategy": {"enum": ["zero_shot"], "description": "`medtasks dev build` writes the others."},
     "tag": {"type": ["string", "array"], "description": "Derived from the facts; do not write tags."},
-    "training_split": TEXT,
-    "validation_split": TEXT,
-    "test_split": TEXT,
-    "fewshot_split": TEXT,
-    "process_docs": TEXT,
-    "doc_to_text": TEXT,
-    "doc_to_target": TEXT,
+    **dict.fromkeys(("training_split", "validation_split", "test_split", "fewshot_split"), TEXT),
+    **dict.fromkeys(("process_docs", "doc_to_text", "doc_to_target"), TEXT),
     "doc_to_image": {"enum": [None], "description": "No task has pictures."},
     "doc_to_audio": {"enum": [None], "description": "No task has sound."},
     "doc_to_choice": {"type": ["string", "object", "array"]},
@@ -84,10 +75,7 @@ TASK_KEYS: dict[str, Json] = {
         "minLength": 1,
         "description": "Answer and gold to values; `!function` and its name.",
     },
-    "use_prompt": TEXT,
-    "description": TEXT,
-    "target_delimiter": TEXT,
-    "fewshot_delimiter": TEXT,
+    **dict.fromkeys(("use_prompt", "description", "target_delimiter", "fewshot_delimiter"), TEXT),
     "fewshot_config": MAPPING,
     "num_fewshot": {"type": "integer", "minimum": 0},
     "metric_list": {**LIST, "description": "Metrics and how each is aggregated."},
@@ -98,13 +86,7 @@ TASK_KEYS: dict[str, Json] = {
     "should_decontaminate": {"type": "boolean"},
     "doc_to_decontamination_query": TEXT,
     "gen_prefix": TEXT,
-    "metadata": MAPPING,
-    "rows": MAPPING,
-    "prompt": MAPPING,
-    "answer": MAPPING,
-    "judge": MAPPING,
-    "official": MAPPING,
-    "about": MAPPING,
+    **dict.fromkeys(("metadata", *BLOCKS, "about"), MAPPING),
     **{name: {} for name in TaskFacts.model_fields},
 }
 
@@ -142,8 +124,6 @@ def check_types(config: Mapping[str, Any], *, where: Path) -> None:
 #: The hand-written files of a dataset folder: what is asked and how answers are read; the other facts.
 TASK_FILE, CARD_FILE = "task.yaml", "card.yaml"
 _KEYS = "docs/keys.md lists the keys and their values"
-#: What a task file says of the dataset, besides keys of lm-eval and single facts (`TaskFacts`).
-BLOCKS = ("rows", "prompt", "answer", "judge", "official")
 
 
 @dataclass(frozen=True)
@@ -174,9 +154,8 @@ class Dataset:
         """The dataset's id, which is the name of its zero-shot task."""
         name = self.config.get("task")
         if not isinstance(name, str):
-            raise MedtasksError(
-                "key `task` is missing", where=self.file, remedy="name the task: SUITE_DATASET"
-            )
+            remedy = "name the task: SUITE_DATASET"
+            raise MedtasksError("key `task` is missing", where=self.file, remedy=remedy)
         return name
 
     @property
@@ -197,7 +176,9 @@ class Dataset:
         # the authors' file of rows has the dataset's name, whatever a task that includes it is called
         own = self if self.file == self.folder / TASK_FILE else Dataset(self.folder)
         if isinstance(rows := said.get("rows", {}), dict):
-            if self.suite.files and self.of_paper and (name := own._named):
+            about = own.config.get("about")
+            name = own.config.get("name") or (about.get("name") if isinstance(about, dict) else None)
+            if self.suite.files and self.of_paper and name:
                 rows = said["rows"] = {"official_name": name, **rows}
             if self.lock and (own is self or _downloads(rows) == _downloads(own.config.get("rows"))):
                 said["rows"] = with_lock(rows, self.lock, self.folder)
@@ -217,11 +198,6 @@ class Dataset:
         """Whether a SHA-256 of ours says what each of its public files holds; None where it has none."""
         rows = self.blocks.get("rows")
         return are_pinned(rows) if isinstance(rows, dict) else None
-
-    @property
-    def _named(self) -> Any:
-        about = self.config.get("about")
-        return self.config.get("name") or (about.get("name") if isinstance(about, dict) else None)
 
     @cached_property
     def family(self) -> Family:
@@ -350,15 +326,14 @@ class Dataset:
             return Metadata.read(record, facts)
         except ValidationError as error:
             faults = [(*self.place_of(str(item["loc"][0])), item) for item in error.errors()]
-            files = {file for file, *_ in faults}
-            raise MedtasksError(
-                "; ".join(
-                    (f"{file.name}: " if len(files) > 1 else "") + fault_of(item, root, Metadata.model_fields)
-                    for file, root, item in faults
-                ),
-                where=self.folder if len(files) > 1 else files.pop(),
-                remedy=_KEYS,
-            ) from None
+            files, known = {file for file, *_ in faults}, Metadata.model_fields
+            several = len(files) > 1
+            said = [
+                (f"{file.name}: " if several else "") + fault_of(item, root, known)
+                for file, root, item in faults
+            ]
+            where = self.folder if several else files.pop()
+            raise MedtasksError("; ".join(said), where=where, remedy=_KEYS) from None
 
     @property
     def version(self) -> str:
@@ -440,12 +415,10 @@ class Datasets:
         suites = self.suite_files
         for folder in self.own:
             if not any(folder in (file.parent, *file.parents[1:3]) for file in (*self.files, *suites)):
-                raise MedtasksError(
-                    f"no {TASK_FILE} in this folder, in the folders in it, or in theirs",
-                    where=f"tasks of your own, {folder}",
-                    remedy="name the folder that holds datasets or suites; "
-                    f"`medtasks data new --id {NO_SUITE}_NAME` writes a dataset",
-                )
+                what = f"no {TASK_FILE} in this folder, in the folders in it, or in theirs"
+                remedy = "name the folder that holds datasets or suites; "
+                remedy += f"`medtasks data new --id {NO_SUITE}_NAME` writes a dataset"
+                raise MedtasksError(what, where=f"tasks of your own, {folder}", remedy=remedy)
             suite = folder.parent / SUITE_FILE
             if (folder / TASK_FILE).is_file() and suite.is_file() and suite not in suites:
                 what = f"this is one dataset of the suite {suite.parent.name}"
@@ -462,7 +435,7 @@ class Datasets:
     @cached_property
     def datasets(self) -> dict[str, Dataset]:
         """Dataset id -> dataset, for every folder whose YAML can be read."""
-        return {item.id: item for item in self._readable}
+        return {item.id: item for item, error in self._scan if not error}
 
     @cached_property
     def broken(self) -> dict[Path, str]:
@@ -476,22 +449,12 @@ class Datasets:
         for item, error in self._scan:
             if error and asked & item.called:
                 raise error
-        for file in self._misnamed():
-            if asked & Dataset(file.parent).called:
-                raise MedtasksError(
-                    f"is not read: a task file is called {TASK_FILE}", where=file, remedy="rename it"
-                )
-
-    def _misnamed(self) -> Iterator[Path]:
-        """Files that are task files by their look, in folders that have none."""
         places = [(self.root, "*/*"), *((folder, part) for folder in self.own for part in (".", "*", "*/*"))]
-        for root, part in places:
-            for name in _ALMOST:
-                yield from (
-                    file
-                    for file in _visible(root, f"{part}/{name}")
-                    if not (file.parent / TASK_FILE).is_file()
-                )
+        patterns = ((root, f"{part}/{name}") for root, part in places for name in _ALMOST)
+        for file in (file for root, pattern in patterns for file in _visible(root, pattern)):
+            if not (file.parent / TASK_FILE).is_file() and asked & Dataset(file.parent).called:
+                what = f"is not read: a task file is called {TASK_FILE}"
+                raise MedtasksError(what, where=file, remedy="rename it")
 
     @cached_property
     def _scan(self) -> list[tuple[Dataset, MedtasksError | None]]:
@@ -509,17 +472,15 @@ class Datasets:
 
     def _check_place(self, dataset: Dataset, places: dict[str, Path]) -> None:
         """Refuse a dataset whose task or folder has a name that another one has; built-in ones come first."""
-        for what, name in (("task", dataset.id), ("dataset", dataset.key)):
-            other = places.setdefault(f"{what} {name}", dataset.file)
+        for kind, name in (("task", dataset.id), ("dataset", dataset.key)):
+            other = places.setdefault(f"{kind} {name}", dataset.file)
             if other != dataset.file:
-                raise MedtasksError(
-                    f"{what} {name!r} is also in {other}", where=dataset.file, remedy="rename one of them"
-                )
+                what = f"{kind} {name!r} is also in {other}"
+                raise MedtasksError(what, where=dataset.file, remedy="rename one of them")
         named = dataset.config.get("dataset", dataset.key)
         if self.is_own(dataset) and named != dataset.key:  # the rows of another folder would be asked
-            raise MedtasksError(
-                f"dataset: {named!r} is not this folder", where=dataset.file, remedy=f"write {dataset.key}"
-            )
+            what = f"dataset: {named!r} is not this folder"
+            raise MedtasksError(what, where=dataset.file, remedy=f"write {dataset.key}")
 
     @cached_property
     def suites(self) -> dict[str, Suite]:
@@ -575,10 +536,6 @@ class Datasets:
             titles["language"].setdefault(code, language_name(code) or code)
         titles["suite"] = {suite.id: suite.title for suite in suites}
         return titles
-
-    @property
-    def _readable(self) -> Iterator[Dataset]:
-        return (item for item, error in self._scan if not error)
 
     @cached_property
     def tasks(self) -> dict[str, tuple[Dataset, str]]:

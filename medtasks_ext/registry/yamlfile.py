@@ -12,11 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-if TYPE_CHECKING:
     _Base = yaml.SafeLoader
 else:
     _Base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
 
 #: What a YAML file says, or the configuration of a task or model as lm-eval keeps it: keys are any.
 Config: TypeAlias = dict[str, Any]
@@ -32,13 +30,9 @@ class _Loader(_Base):
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
         """The mapping; PyYAML would take the last of two equal keys without a word."""
         seen: set[str] = set()
-        for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                continue
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
             if key.value in seen:
-                raise yaml.constructor.ConstructorError(
-                    problem=f"key {key.value!r} is given twice", problem_mark=key.start_mark
-                )
+                raise _refused(f"key {key.value!r} is given twice", key)
             seen.add(key.value)
         return super().construct_mapping(node, deep=deep)
 
@@ -46,15 +40,17 @@ class _Loader(_Base):
         """Put what `<<` names in its place; a file whose merges double each other is refused."""
         super().flatten_mapping(node)
         if len(node.value) > _MERGED:
-            raise yaml.constructor.ConstructorError(problem="too many keys", problem_mark=node.start_mark)
+            raise _refused("too many keys", node)
 
     def construct_scalar(self, node: Any) -> Any:
         """The text; the value of a number takes the square of its length to work out."""
         if node.tag.endswith((":int", ":float")) and len(node.value) > _DIGITS:
-            raise yaml.constructor.ConstructorError(
-                problem=f"a number of more than {_DIGITS} characters", problem_mark=node.start_mark
-            )
+            raise _refused(f"a number of more than {_DIGITS} characters", node)
         return super().construct_scalar(node)
+
+
+def _refused(problem: str, node: Any) -> yaml.constructor.ConstructorError:
+    return yaml.constructor.ConstructorError(problem=problem, problem_mark=node.start_mark)
 
 
 def _function(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> str:
@@ -85,18 +81,16 @@ def _resolved(
     if path.resolve() in above:
         raise MedtasksError("include: the file includes itself", where=path, remedy="name another file there")
     if len(above) > _INCLUDES:
-        raise MedtasksError(
-            f"include: more than {_INCLUDES} files include each other", where=path, remedy="include fewer"
-        )
+        what = f"include: more than {_INCLUDES} files include each other"
+        raise MedtasksError(what, where=path, remedy="include fewer")
     config = read_mapping(path)
     includes = config.pop("include", [])
     merged: Config = {}
     wanted_files: dict[Path, None] = {}
     for name in includes if isinstance(includes, list) else [includes]:
         if not isinstance(name, str):
-            raise MedtasksError(
-                f"include: {name!r} is no path", where=path, remedy="write the path of a task file"
-            )
+            what = f"include: {name!r} is no path"
+            raise MedtasksError(what, where=path, remedy="write the path of a task file")
         wanted = (path.parent / name).resolve()
         if below and not any(wanted.is_relative_to(folder) for folder in below):
             what = f"include: {name!r} lies outside the folders of tasks"
@@ -125,9 +119,8 @@ def read_mapping(path: Path) -> Config:
     except FileNotFoundError:
         raise MedtasksError("no such file", where=path, remedy="check the `include:` that names it") from None
     except OSError as error:  # a name that is too long, or a file of somebody else
-        raise MedtasksError(
-            f"cannot be read: {error.strerror}", where=str(path)[:200], remedy="name another file"
-        ) from None
+        what, where = f"cannot be read: {error.strerror}", str(path)[:200]
+        raise MedtasksError(what, where=where, remedy="name another file") from None
     except UnicodeDecodeError:
         raise MedtasksError("not UTF-8 text", where=path, remedy="save the file as UTF-8") from None
     # a date that there is not, or `!!int ""`, is no error of YAML
@@ -137,15 +130,9 @@ def read_mapping(path: Path) -> Config:
         remedy = "mend the indentation or quoting there"
         raise MedtasksError(what, where=f"{path}:{mark.line + 1}" if mark else path, remedy=remedy) from None
     if not isinstance(config, dict):
-        raise MedtasksError(
-            "expected a mapping of keys", where=path, remedy="start from another file of its kind"
-        )
-    _check_size(config, path)
-    return config
-
-
-def _check_size(config: Any, path: Path) -> None:
-    """Refuse aliases that repeat each other: whoever walks through the values would not come to an end."""
+        remedy = "start from another file of its kind"
+        raise MedtasksError("expected a mapping of keys", where=path, remedy=remedy)
+    # aliases may repeat each other: whoever walks through the values would not come to an end
     level, n, depth = [config], 0, 0
     while level:
         level = [item for item in level if isinstance(item, dict | list)]
@@ -154,3 +141,4 @@ def _check_size(config: Any, path: Path) -> None:
             what = f"more than {_VALUES:,} values, as aliases repeat them" if n > _VALUES else "too deep"
             raise MedtasksError(what, where=path, remedy="write what a person can read")
         level = [part for item in level for part in (item.values() if isinstance(item, dict) else item)]
+    return config
