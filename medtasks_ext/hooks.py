@@ -6,7 +6,7 @@ They are read once, when the first of them is asked for. A module is imported wh
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import metadata
@@ -33,25 +33,23 @@ GROUPS = (COMMANDS, SUITES, ANSWERS, METRICS, REPORT_VIEWS, LABELS)
 
 @dataclass(frozen=True)
 class Hook:
-    """One entry point: its group, its name, `module:object`, and the package that declares it."""
+    """One entry point, and the package that declares it."""
 
-    group: str
-    name: str
-    value: str
+    point: metadata.EntryPoint
     package: str
 
     @property
-    def module(self) -> str:
-        return self.value.partition(":")[0].strip()
+    def name(self) -> str:
+        return self.point.name
 
     @property
     def attribute(self) -> str:
         """Empty where the module itself is meant."""
-        return self.value.partition(":")[2].strip()
+        return self.point.attr or ""
 
     def load(self) -> Any:
         try:
-            return metadata.EntryPoint(self.name, self.value, self.group).load()
+            return self.point.load()
         except MedtasksError:
             raise
         except Exception as error:
@@ -60,7 +58,7 @@ class Hook:
     def file(self) -> Path | None:
         """Found without importing it or the packages that it lies in."""
         folders, name, file = None, "", None
-        for part in self.module.split("."):
+        for part in self.point.module.split("."):
             name = f"{name}.{part}" if name else part
             specs = (finder.find_spec(name, folders) for finder in sys.meta_path)
             spec = next((spec for spec in specs if spec), None)
@@ -72,13 +70,13 @@ class Hook:
     def folder(self) -> Path:
         file = self.file()
         if file is None or file.name != "__init__.py":
-            raise self.fault(f"{self.module} is no package with an __init__.py")
+            raise self.fault(f"{self.point.module} is no package with an __init__.py")
         return file.parent
 
     def fault(self, what: str) -> MedtasksError:
         return MedtasksError(
             f"{self.name!r} of the package {self.package} {what}",
-            where=self.group,
+            where=self.point.group,
             remedy=f"mend the package {self.package}, or remove it",
         )
 
@@ -87,7 +85,7 @@ class Hook:
 def _all() -> tuple[Hook, ...]:
     points = metadata.entry_points()
     return tuple(
-        Hook(group, point.name, point.value, point.dist.name if point.dist else "unknown")
+        Hook(point, point.dist.name if point.dist else "unknown")
         for group in GROUPS
         for point in points.select(group=group)
     )
@@ -95,14 +93,14 @@ def _all() -> tuple[Hook, ...]:
 
 def hooks(group: str) -> list[Hook]:
     """Nothing is imported."""
-    return [hook for hook in _all() if hook.group == group]
+    return [hook for hook in _all() if hook.point.group == group]
 
 
-def loaded(group: str) -> Iterator[tuple[Hook, Any]]:
+def loaded(group: str, load: Callable[[Hook], Any] = Hook.load) -> Iterator[tuple[Hook, Any]]:
     """The hooks of a group with their objects. One that cannot be imported is named, and left out."""
     for item in hooks(group):
         try:
-            yield item, item.load()
+            yield item, load(item)
         except MedtasksError as error:
             leave_out(error)
 
@@ -118,13 +116,7 @@ def results(group: str, *arguments: Any) -> Iterator[tuple[Hook, Any]]:
 
 def folders(group: str) -> list[tuple[Hook, Path]]:
     """The folders that the hooks of a group name. One that is not there is named, and left out."""
-    named = []
-    for item in hooks(group):
-        try:
-            named.append((item, item.folder()))
-        except MedtasksError as error:
-            leave_out(error)
-    return named
+    return list(loaded(group, Hook.folder))
 
 
 _said: set[str] = set()

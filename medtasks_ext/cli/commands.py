@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, MutableMapping
 from functools import lru_cache
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -79,9 +80,8 @@ _AFTER_INTERRUPT = {
 def declared() -> dict[str, Hook]:
     """Full name of a command or group -> where it is declared. No package replaces a command of the core."""
     own = {name: place for commands in _PANELS.values() for name, place in commands.items()}
-    found = {
-        name: Hook(COMMANDS, name, f"medtasks_ext.cli.{place}", "medtasks") for name, place in own.items()
-    }
+    points = (EntryPoint(name, f"medtasks_ext.cli.{place}", COMMANDS) for name, place in own.items())
+    found = {point.name: Hook(point, "medtasks") for point in points}
     for hook in hooks(COMMANDS):
         if hook.package != "medtasks" and hook.name not in _GROUPS:  # those of the core stand above
             found.setdefault(hook.name, hook)

@@ -18,7 +18,6 @@ from typing import Any
 import regex
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.metrics.bleu import sentence_bleu
 from medtasks_ext.metrics.common import Document, Metrics, ratio, scorer
 from medtasks_ext.stats.statistic import Array, Statistic, share, value_and_one
 
@@ -99,10 +98,13 @@ def rouge_scores(
 
 def bleu_4(text: str, references: Sequence[str], language: str, *, plain: bool = False) -> float | None:
     """Sentence BLEU with uniform weights up to 4-grams and smoothing method 7; None without tokeniser."""
-    tokenise = tokeniser(language, plain=plain)
-    if tokenise is None:
+    from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
+
+    if (tokenise := tokeniser(language, plain=plain)) is None:
         return None
-    return sentence_bleu([tokenise(item) for item in references], tokenise(text))
+    smooth = SmoothingFunction().method7
+    found = [tokenise(item) for item in references]
+    return float(sentence_bleu(found, tokenise(text), smoothing_function=smooth))
 
 
 @lru_cache(maxsize=4)
@@ -188,36 +190,31 @@ def tokeniser(language: str, *, plain: bool = False) -> Callable[[str], list[str
 
 
 def _bertscore_counts(items: Sequence[tuple[str, list[str], str]]) -> Array:
-    return value_and_one(
-        _bertscores(tuple((text, tuple(given), language) for text, given, language in items))
-    )
+    language = _BERTSCORE_LANGUAGE.get(items[0][2], "other") if items else "other"
+    scores = bert_scores(tuple((text, tuple(given)) for text, given, _ in items), lang=language)
+    return value_and_one([f1 for _, _, f1 in scores])
 
 
-def bert_scorer() -> Callable[..., Any]:
-    """Loaded only where BERTScore is switched on; MedtasksError without the extra `bertscore`."""
+@lru_cache(maxsize=1)  # lm-eval's aggregations and the bootstrap ask for the same texts
+def bert_scores(
+    items: tuple[tuple[str, tuple[str, ...]], ...], **model: str
+) -> list[tuple[float, float, float]]:
+    """BERTScore precision, recall and F1 of (text, references), no rescaling, no idf; an empty text scores 0.
+
+    `model`: `lang` or `model_type`, as bert_score takes it. Raises MedtasksError without the extra
+    `bertscore`: it is loaded only where BERTScore is switched on.
+    """
     try:
         import bert_score
     except ImportError:
         what = "BERTScore is switched on but not installed"
         remedy = "pip install 'medtasks[bertscore]', or unset it"
         raise MedtasksError(what, where="MEDTASKS_BERTSCORE", remedy=remedy) from None
-    score: Callable[..., Any] = bert_score.score
-    return score
-
-
-@lru_cache(maxsize=1)  # lm-eval's aggregation and the bootstrap ask for the same texts
-def _bertscores(items: tuple[tuple[str, tuple[str, ...], str], ...]) -> list[float]:
-    """BERTScore F1 of each text, no rescaling, no idf; an empty text scores 0."""
-    score = bert_scorer()
-    scores = dict.fromkeys(range(len(items)), 0.0)
-    if texts := {number: item for number, item in enumerate(items) if item[0]}:
-        language = _BERTSCORE_LANGUAGE.get(items[0][2], "other")
-        _, _, f1 = score(
-            [text for text, _, _ in texts.values()],
-            [list(references) for _, references, _ in texts.values()],
-            lang=language,
-        )
-        scores.update(zip(texts, f1.tolist(), strict=True))
+    scores = dict.fromkeys(range(len(items)), (0.0, 0.0, 0.0))
+    if asked := {number: item for number, item in enumerate(items) if item[0]}:
+        texts, references = [text for text, _ in asked.values()], [list(of) for _, of in asked.values()]
+        parts = bert_score.score(texts, references, **model)
+        scores.update(zip(asked, zip(*(part.tolist() for part in parts), strict=True), strict=True))
     return list(scores.values())
 
 

@@ -1,7 +1,5 @@
 """ROUGE and BERTScore of open-ended answers (HELM, `summarization_metrics`).
 
-The score of these benchmarks comes from judges (`medtasks judge`), so no `score` is reported here.
-
 MedHELM's 13 open-ended benchmarks have no `score` before a jury has read the answers. `rouge_1`, `rouge_2`
 and `rouge_l` (Porter stemming) and, where `MEDTASKS_BERTSCORE=1`, `BERTScore-P`, `-R` and `-F`
 (distilbert-base-uncased, no rescaling, no idf) are reported at once, and never replace the score.
@@ -17,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.metrics import generation
 from medtasks_ext.metrics.common import metrics_of
-from medtasks_ext.metrics.generation import bert_scorer, rouge_scorer
+from medtasks_ext.metrics.generation import bert_scores, rouge_scorer
 from medtasks_ext.stats.runs import in_run, mean_of_runs
 from medtasks_ext.stats.statistic import Statistic, share, value_and_one
 
@@ -44,8 +42,10 @@ def process_results(document: Document, results: list[Parsed]) -> Metrics:
 
 
 def _statistics(document: Document, reference: str, answer: str | None) -> Metrics:
-    text = answer or ""
-    metrics: Metrics = {**(_rouge(text, reference, _language(document)) or {})}
+    text, language = answer or "", _language(document)
+    metrics: Metrics = {**rouge_scores(text, reference)} if language == "en" else {}
+    if language != "en" and (scores := generation.rouge_scores(text, [reference], language, plain=True)):
+        metrics = {name: scores[kind] for name, kind in _ROUGE.items()}
     if os.environ.get("MEDTASKS_BERTSCORE"):
         metrics |= dict.fromkeys(_BERTSCORE, (text, reference))
     return in_run(document, metrics)
@@ -69,13 +69,6 @@ def _language(document: Document) -> str:
     return language
 
 
-def _rouge(text: str, reference: str, language: str) -> dict[str, float] | None:
-    if language == "en":
-        return rouge_scores(text, reference)
-    scores = generation.rouge_scores(text, [reference], language, plain=True)
-    return None if scores is None else {name: scores[kind] for name, kind in _ROUGE.items()}
-
-
 def rouge_scores(text: str, reference: str, *, backend: str | None = None) -> dict[str, float]:
     """F-measures of ROUGE-1, ROUGE-2 and ROUGE-L with Porter stemming, 0-1.
 
@@ -92,24 +85,6 @@ def _stemming_scorer(backend: str | None) -> Any:
     return type(rouge_scorer(backend))(list(_ROUGE.values()), use_stemmer=True)
 
 
-@lru_cache(maxsize=1)  # three metrics and their bootstrap ask for the same texts
-def _bertscores(pairs: tuple[tuple[str, str], ...]) -> tuple[tuple[float, float, float], ...]:
-    """BERTScore precision, recall and F1 of (answer, reference) pairs; an empty answer scores 0.
-
-    distilbert-base-uncased, no rescaling, no idf, as HELM runs it for these benchmarks.
-    """
-    score = bert_scorer()
-    scores = dict.fromkeys(range(len(pairs)), (0.0, 0.0, 0.0))
-    if texts := {place: pair for place, pair in enumerate(pairs) if pair[0]}:
-        parts = score(
-            [_without_braces(text) for text, _ in texts.values()],
-            [[_without_braces(reference)] for _, reference in texts.values()],
-            model_type=_BERTSCORE_MODEL,
-        )
-        scores.update(zip(texts, zip(*(part.tolist() for part in parts), strict=True), strict=True))
-    return tuple(scores.values())
-
-
 def bertscore_f_values(pairs: Sequence[tuple[str, str]]) -> list[float]:
     """BERTScore F1 of (answer, reference) pairs, as `bertscore_f` takes it; an empty answer scores 0."""
     return _values(pairs, _BERTSCORE.index("BERTScore-F"))
@@ -121,7 +96,8 @@ def _without_braces(text: str) -> str:
 
 
 def _values(pairs: Sequence[tuple[str, str]], place: int) -> list[float]:
-    return [scores[place] for scores in _bertscores(tuple((text, reference) for text, reference in pairs))]
+    items = tuple((_without_braces(text), (_without_braces(of),)) for text, of in pairs)
+    return [scores[place] for scores in bert_scores(items, model_type=_BERTSCORE_MODEL)]
 
 
 def _bertscore(name: str, place: int) -> Statistic:

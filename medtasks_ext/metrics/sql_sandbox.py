@@ -25,14 +25,14 @@ import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
-    from medtasks_ext.metrics.sql_worker import Limits as WorkerLimits
     from medtasks_ext.metrics.sql_worker import WorkerReply
 
 _WORKER = Path(__file__).with_name("sql_worker.py")
@@ -41,7 +41,6 @@ _MIB = 1 << 20
 _OUT_OF_CPU: int | None = getattr(signal, "SIGXCPU", None)  # Windows has no such signal
 #: The reasons of a query that took longer than it may: a worker counted its steps, or the system ended it.
 TOO_LONG, TOO_MUCH_TIME = "too many steps", "too much processor time"
-_MOST_RUNS = 2  # of a query whose worker fails
 
 
 @dataclass(frozen=True)
@@ -56,32 +55,6 @@ class Limits:
     sql_bytes: int = 100_000  # the longest statement
     heap_bytes: int = 256 * _MIB  # SQLite's memory
     memory_bytes: int = 1024 * _MIB  # address space of the process
-
-    def as_request(self) -> WorkerLimits:
-        sqlite = {
-            "SQLITE_LIMIT_LENGTH": self.cell_bytes,
-            "SQLITE_LIMIT_SQL_LENGTH": self.sql_bytes,
-            "SQLITE_LIMIT_ATTACHED": 0,
-            "SQLITE_LIMIT_COLUMN": 500,
-            "SQLITE_LIMIT_COMPOUND_SELECT": 50,
-            "SQLITE_LIMIT_EXPR_DEPTH": 500,
-            "SQLITE_LIMIT_FUNCTION_ARG": 100,
-            "SQLITE_LIMIT_LIKE_PATTERN_LENGTH": 1_000,
-            "SQLITE_LIMIT_TRIGGER_DEPTH": 1,
-            "SQLITE_LIMIT_VARIABLE_NUMBER": 1,
-            "SQLITE_LIMIT_VDBE_OP": 25_000,
-            "SQLITE_LIMIT_WORKER_THREADS": 0,
-        }
-        return {
-            "steps": self.steps,
-            "cpu_seconds": self.cpu_seconds,
-            "rows": self.rows,
-            "result_bytes": self.result_bytes,
-            "heap_bytes": self.heap_bytes,
-            "memory_bytes": self.memory_bytes,
-            "sqlite": sqlite,
-            "too_long": TOO_LONG,
-        }
 
 
 @dataclass(frozen=True)
@@ -119,7 +92,8 @@ class _Worker:
             env=env,
             cwd=tempfile.gettempdir(),
         )
-        request = {"database": database.resolve().as_uri(), "limits": limits.as_request()}
+        said = {**asdict(limits), "too_long": TOO_LONG}
+        request = {"database": database.resolve().as_uri(), "limits": said}
         try:
             answer = self._ask(request, 30.0)
         except _WorkerError as error:
@@ -166,11 +140,9 @@ class _Worker:
         self.process.kill()
         self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout):
-            if pipe is not None:
-                try:
+            with suppress(OSError):  # it may hold bytes that nobody will read
+                if pipe is not None:
                     pipe.close()
-                except OSError:
-                    continue  # it held bytes that nobody will read
 
 
 class SqlSandbox:
@@ -200,11 +172,7 @@ class SqlSandbox:
         if n_bytes > self.limits.sql_bytes:  # before it is sent, and for Pythons without setlimit
             return QueryResult(None, f"a statement of more than {self.limits.sql_bytes} bytes")
         outcome = self._run_once(sql)
-        for _ in range(_MOST_RUNS - 1):
-            if outcome.decided:
-                break
-            outcome = self._run_once(sql)
-        return outcome
+        return outcome if outcome.decided else self._run_once(sql)
 
     def _run_once(self, sql: str) -> QueryResult:
         worker = self._idle.get()

@@ -26,17 +26,23 @@ _ALLOWED = frozenset(
 _REFUSED_FUNCTIONS = frozenset(("load_extension", "readfile", "writefile", "edit", "fts3_tokenizer"))
 
 
-class Limits(TypedDict):
-    """What a query may use (`sql_sandbox.Limits` says what each is)."""
-
-    steps: int
-    cpu_seconds: int
-    rows: int
-    result_bytes: int
-    heap_bytes: int
-    memory_bytes: int
-    sqlite: dict[str, int]  # SQLite's own limits, by the names of its constants
-    too_long: str  # what is said of a statement that had its steps
+#: What a query may use (`sql_sandbox.Limits`), and `too_long`: what is said of one that had its steps.
+Limits = dict[str, Any]
+#: SQLite's own limits, by the names of its constants; the name of one of ours, or a number.
+_OF_SQLITE: dict[str, str | int] = {
+    "SQLITE_LIMIT_LENGTH": "cell_bytes",
+    "SQLITE_LIMIT_SQL_LENGTH": "sql_bytes",
+    "SQLITE_LIMIT_ATTACHED": 0,
+    "SQLITE_LIMIT_COLUMN": 500,
+    "SQLITE_LIMIT_COMPOUND_SELECT": 50,
+    "SQLITE_LIMIT_EXPR_DEPTH": 500,
+    "SQLITE_LIMIT_FUNCTION_ARG": 100,
+    "SQLITE_LIMIT_LIKE_PATTERN_LENGTH": 1_000,
+    "SQLITE_LIMIT_TRIGGER_DEPTH": 1,
+    "SQLITE_LIMIT_VARIABLE_NUMBER": 1,
+    "SQLITE_LIMIT_VDBE_OP": 25_000,
+    "SQLITE_LIMIT_WORKER_THREADS": 0,
+}
 
 
 class WorkerReply(TypedDict, total=False):
@@ -88,24 +94,20 @@ class _Session:
         if hasattr(self.connection, "enable_load_extension"):
             self.connection.enable_load_extension(False)
         if hasattr(self.connection, "setlimit"):  # Python 3.11 and newer
-            for name, value in limits["sqlite"].items():
-                self.connection.setlimit(getattr(sqlite3, name), value)
-        self.tables, self.modules = self._tables(), self._modules()
+            for name, value in _OF_SQLITE.items():
+                most = limits[value] if isinstance(value, str) else value
+                self.connection.setlimit(getattr(sqlite3, name), most)
+        named = self.connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+        lists = {f"sqlite_{temporary}{kind}" for temporary in ("", "temp_") for kind in ("master", "schema")}
+        #: what may be read: the tables and views of the database, and the tables that list these
+        self.tables = lists | {name.lower() for (name,) in named}
+        #: virtual tables that newer builds of SQLite have unasked: `json_each`, the raw pages of the file
+        self.modules = {name.lower() for (name,) in self.connection.execute("PRAGMA module_list")}
         self.chance = Random()
         # the same numbers for every statement: a score must not depend on chance
         self.connection.create_function("random", 0, lambda: self.chance.getrandbits(64) - (1 << 63))
         self.connection.set_authorizer(self._authorise)
         self.connection.set_progress_handler(self._is_too_long, _STEPS)
-
-    def _tables(self) -> set[str]:
-        """What may be read: the tables and views of the database, and the tables that list these."""
-        named = self.connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
-        lists = {f"sqlite_{temporary}{kind}" for temporary in ("", "temp_") for kind in ("master", "schema")}
-        return lists | {name.lower() for (name,) in named}
-
-    def _modules(self) -> set[str]:
-        """Virtual tables that newer builds of SQLite have unasked: `json_each`, the raw pages of the file."""
-        return {name.lower() for (name,) in self.connection.execute("PRAGMA module_list")}
 
     def _authorise(
         self, action: int, first: str | None, second: str | None, schema: str | None, *_: object
@@ -156,11 +158,8 @@ class _Session:
                     return {"error": f"a result of more than {self.limits['result_bytes']} bytes"}
         finally:
             cursor.close()
-        return {
-            "rows": [
-                [{"hex": cell.hex()} if isinstance(cell, bytes) else cell for cell in row] for row in rows
-            ]
-        }
+        written = ([{"hex": x.hex()} if isinstance(x, bytes) else x for x in row] for row in rows)
+        return {"rows": list(written)}
 
 
 def _confine(limits: Limits) -> None:

@@ -90,7 +90,7 @@ def test_bleu_is_that_of_nltk_with_smoothing_7(text, references):
     expected = sentence_bleu(
         characters[1:], characters[0], weights=[0.25] * 4, smoothing_function=SmoothingFunction().method7
     )
-    assert generated(text, references)["bleu_4"] == pytest.approx(float(expected))
+    assert generated(text, references)["bleu_4"] == float(expected)
 
 
 @pytest.mark.parametrize("language", TEXTS)
@@ -148,7 +148,7 @@ def test_bertscore_leaves_empty_answers_out_of_the_call_and_counts_them_0(monkey
 
     def score(texts, references, lang):
         calls.append((texts, references, lang))
-        return None, None, SimpleNamespace(tolist=lambda: [0.5] * len(texts))
+        return [SimpleNamespace(tolist=lambda: [0.5] * len(texts))] * 3
 
     monkeypatch.setitem(sys.modules, "bert_score", SimpleNamespace(score=score))
     items = [

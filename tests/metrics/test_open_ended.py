@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.metrics import open_ended
+from medtasks_ext.metrics import generation, open_ended
 from tests.metrics.build import INVALID, columns, documents
 
 ROUGE = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}
@@ -83,9 +83,9 @@ def bert_score(monkeypatch):
     module.score = score
     monkeypatch.setitem(sys.modules, "bert_score", module)
     monkeypatch.setenv("MEDTASKS_BERTSCORE", "1")
-    open_ended._bertscores.cache_clear()
+    generation.bert_scores.cache_clear()
     yield calls
-    open_ended._bertscores.cache_clear()
+    generation.bert_scores.cache_clear()
 
 
 def test_bertscore_is_off_unless_asked_for():
@@ -113,6 +113,6 @@ def test_bertscore_of_runs_is_the_mean_of_their_means(bert_score):
 
 def test_bertscore_without_its_package_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "bert_score", None)
-    open_ended._bertscores.cache_clear()
+    generation.bert_scores.cache_clear()
     with pytest.raises(MedtasksError, match=r"medtasks\[bertscore\]"):
         open_ended.bertscore_f([("a", "b")])
