@@ -5,13 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
+from medtasks_ext.answers.formats import Parsed
 from medtasks_ext.seed import SEED
 from medtasks_ext.stats.statistic import Statistic, as_they_are, f1_scores, ratios
-
-if TYPE_CHECKING:
-    from medtasks_ext.answers.formats import Parsed
 
 #: a document as its task loads it; `loaded` is a reference to what all documents of the task share
 Document: TypeAlias = dict[str, Any]

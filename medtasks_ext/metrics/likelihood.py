@@ -12,20 +12,16 @@ be listed, or where any number of a list may be right at once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from medtasks_ext.stats.statistic import Statistic
+from medtasks_ext.metrics.common import Document, Metrics
+from medtasks_ext.stats.statistic import Array, Statistic
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from medtasks_ext.metrics.common import Document, Metrics
-    from medtasks_ext.stats.statistic import Array
-
-    #: probabilities of the possible answers, and the place of the right one
-    Prediction: TypeAlias = tuple[Sequence[float], int]
+#: probabilities of the possible answers, and the place of the right one
+Prediction: TypeAlias = tuple[Sequence[float], int]
 
 #: Equal bins of confidence in the calibration error (15, as Guo et al., ICML 2017).
 BINS = 15

@@ -7,17 +7,11 @@ part of the file shows (`--limit`) have no part in its F1. A code list is never 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from medtasks_ext.metrics.common import metrics_of, random_label, set_counts
-from medtasks_ext.stats.statistic import Statistic, by_label, label_counts, macro_f1, pooled_f1
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from medtasks_ext.answers.formats import Parsed
-    from medtasks_ext.metrics.common import Document, Metrics
-    from medtasks_ext.stats.statistic import Array, Matrix
+from medtasks_ext.answers.formats import Parsed
+from medtasks_ext.metrics.common import Document, Metrics, metrics_of, random_label, set_counts
+from medtasks_ext.stats.statistic import Array, Matrix, Statistic, by_label, label_counts, macro_f1, pooled_f1
 
 #: (gold labels, predicted labels of the label space)
 Pair = tuple[list[str], list[str]]

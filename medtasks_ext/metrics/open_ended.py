@@ -10,21 +10,16 @@ and N2C2-CT are means over their runs (conditions, outcomes, subsets, criteria).
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from medtasks_ext.answers.formats import Parsed
 from medtasks_ext.metrics import generation
-from medtasks_ext.metrics.common import metrics_of
+from medtasks_ext.metrics.common import Document, Metrics, metrics_of
 from medtasks_ext.metrics.generation import bert_scores, rouge_scorer
 from medtasks_ext.stats.runs import in_run, mean_of_runs
-from medtasks_ext.stats.statistic import Statistic, share, value_and_one
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from medtasks_ext.answers.formats import Parsed
-    from medtasks_ext.metrics.common import Document, Metrics
-    from medtasks_ext.stats.statistic import Matrix
+from medtasks_ext.stats.statistic import Matrix, Statistic, share, value_and_one
 
 _ROUGE = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}
 _BERTSCORE = ("BERTScore-P", "BERTScore-R", "BERTScore-F")

@@ -7,17 +7,11 @@ gold labels of the test file (seed: 42 and the document's id), so empty answers 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from medtasks_ext.metrics.common import metrics_of, random_label, scorer
-from medtasks_ext.stats.statistic import Statistic, by_label, label_counts, macro_f1, pooled_f1
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from medtasks_ext.answers.formats import Parsed
-    from medtasks_ext.metrics.common import Document, Metrics
-    from medtasks_ext.stats.statistic import Array, Matrix
+from medtasks_ext.answers.formats import Parsed
+from medtasks_ext.metrics.common import Document, Metrics, metrics_of, random_label, scorer
+from medtasks_ext.stats.statistic import Array, Matrix, Statistic, by_label, label_counts, macro_f1, pooled_f1
 
 #: (gold label, predicted label)
 Pair = tuple[str, str]

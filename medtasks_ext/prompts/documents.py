@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 from medtasks_ext.egress import UNKNOWN_TEXT, Text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 
 class LoadedRecord(TypedDict, total=False):

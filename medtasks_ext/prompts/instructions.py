@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import logging
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.prompts.official.choice import PromptSource
 from medtasks_ext.registry import Dataset
 from medtasks_ext.registry.strategies import OPEN_KINDS
 from medtasks_ext.registry.suites import Lines
 from medtasks_ext.rows.authors import ReleasedInstruction, authors_of
+from medtasks_ext.rows.row import ReadRow, Row
 from medtasks_ext.rows.spec import DatasetSpec
 from medtasks_ext.rows.texts import PromptTemplate
-
-if TYPE_CHECKING:
-    from medtasks_ext.prompts.official.choice import PromptSource
-    from medtasks_ext.rows.row import ReadRow, Row
 
 log = logging.getLogger(__name__)
 

@@ -6,9 +6,10 @@ import json
 import logging
 import os
 from collections import Counter
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from medtasks_ext.collector import collector_paused
 from medtasks_ext.egress import Text
@@ -26,14 +27,9 @@ from medtasks_ext.rows.first_use import NoUseError, first_use
 from medtasks_ext.rows.missing import missing_data
 from medtasks_ext.rows.points import with_points
 from medtasks_ext.rows.remote import remote_files
-from medtasks_ext.rows.row import Origin, Rows
+from medtasks_ext.rows.row import Origin, ReadRow, Rows
 from medtasks_ext.rows.sources import find_origin, forced_origin, load_rows
 from medtasks_ext.rows.spec import DatasetSpec, dataset_spec
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
-    from medtasks_ext.rows.row import ReadRow
 
 
 def _loaded(

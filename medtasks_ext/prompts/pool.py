@@ -4,30 +4,25 @@ from __future__ import annotations
 
 import logging
 import random
+from collections.abc import Callable
 from hashlib import sha256
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
 
 import jinja2
 
 from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.privacy import excerpt, shows_text, what_happened
-from medtasks_ext.prompts.documents import words
+from medtasks_ext.prompts.documents import Documents, words
+from medtasks_ext.registry import Dataset
 from medtasks_ext.rows.expressions import UNFIT, Expression
+from medtasks_ext.rows.faults import Faults
 from medtasks_ext.rows.options import check_options, mended, permuted
 from medtasks_ext.rows.overlap import NormalisedTexts
-from medtasks_ext.rows.row import ReadRow
+from medtasks_ext.rows.row import ReadRow, Row, Rows
+from medtasks_ext.rows.spec import DatasetSpec, DrawByClass, Source
 from medtasks_ext.seed import SEED
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from medtasks_ext.prompts.documents import Documents
-    from medtasks_ext.registry import Dataset
-    from medtasks_ext.rows.faults import Faults
-    from medtasks_ext.rows.row import Row, Rows
-    from medtasks_ext.rows.spec import DatasetSpec, DrawByClass, Source
 
 log = logging.getLogger(__name__)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any
 
 from medtasks_ext.answers import AnswerFormat, GoldError, UnknownValueError, answer_format
 from medtasks_ext.errors import RowError
@@ -12,20 +13,14 @@ from medtasks_ext.prompts.dialogue import Dialogue, DialogueError, Turn, read_di
 from medtasks_ext.prompts.documents import Document, Documents, digest, words
 from medtasks_ext.prompts.instructions import OWN_LINE, Instructions
 from medtasks_ext.prompts.official.choice import PromptSource, chosen_words
+from medtasks_ext.registry import Dataset
+from medtasks_ext.registry.row_labels import RowLabel
 from medtasks_ext.rows.databases import find_database
 from medtasks_ext.rows.expressions import Expression
-from medtasks_ext.rows.row import ReadRow
+from medtasks_ext.rows.faults import Faults
+from medtasks_ext.rows.row import ReadRow, Row, Rows
+from medtasks_ext.rows.spec import DatasetSpec, TurnTemplate
 from medtasks_ext.rows.texts import PromptTemplate, TextReader
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-    from pathlib import Path
-
-    from medtasks_ext.registry import Dataset
-    from medtasks_ext.registry.row_labels import RowLabel
-    from medtasks_ext.rows.faults import Faults
-    from medtasks_ext.rows.row import Row, Rows
-    from medtasks_ext.rows.spec import DatasetSpec, TurnTemplate
 
 log = logging.getLogger(__name__)
 #: Values of a label that a message lists.

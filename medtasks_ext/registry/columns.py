@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
-from medtasks_ext.registry.groups import in_totals, shared_group_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from medtasks_ext.jsonfile import Json
-    from medtasks_ext.registry.groups import Registry
-    from medtasks_ext.registry.tasks import Dataset
+from medtasks_ext.jsonfile import Json
+from medtasks_ext.registry.groups import Registry, in_totals, shared_group_name
+from medtasks_ext.registry.tasks import Dataset
 
 
 @lru_cache(maxsize=8)

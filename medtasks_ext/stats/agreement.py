@@ -7,20 +7,16 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from medtasks_ext.stats.bootstrap import percentile_interval, resampling_weights
 from medtasks_ext.stats.intervals import LEVEL, Interval
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from numpy.typing import ArrayLike
-
-    from medtasks_ext.stats.statistic import Array
+from medtasks_ext.stats.statistic import Array
 
 
 class Coefficient(NamedTuple):

@@ -20,23 +20,17 @@ share their mean rank. The detectable difference is (1.96 + 0.84) times the stan
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import sqrt
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from medtasks_ext.stats.intervals import LEVEL, Interval, Z
-from medtasks_ext.stats.permutation import EQUAL, document_test, paired
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from numpy.typing import ArrayLike
-
-    from medtasks_ext.stats.permutation import Part
-    from medtasks_ext.stats.statistic import Array
+from medtasks_ext.stats.permutation import EQUAL, Part, document_test, paired
+from medtasks_ext.stats.statistic import Array
 
 BOOTSTRAP = "paired bootstrap"
 #: z for a two-sided test at 5 % and for 80 % power, as MedHELM's published code rounds them.

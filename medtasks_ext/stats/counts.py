@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from medtasks_ext.stats.statistic import Statistic, mean
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping, Sequence
-
-    from medtasks_ext.stats.statistic import Array, Matrix
-
+from medtasks_ext.stats.statistic import Array, Matrix, Statistic, mean
 
 #: columns up to which counts are summed one by one: a sparse product takes longer to set up
 _NARROW = 16

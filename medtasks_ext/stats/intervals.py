@@ -18,23 +18,17 @@ and with a heap it covers as little as 0.11, so there is no second rule.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf, sqrt
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from medtasks_ext.stats.counts import Counts
 from medtasks_ext.stats.runs import mean_of_runs
-from medtasks_ext.stats.statistic import ratios, share
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike
-
-    from medtasks_ext.stats.counts import Counts
-    from medtasks_ext.stats.statistic import Array
+from medtasks_ext.stats.statistic import Array, ratios, share
 
 LEVEL = 0.95
 WILSON = "Wilson, 95 %"

@@ -11,19 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from medtasks_ext.seed import SEED
 from medtasks_ext.stats.counts import Counts
 from medtasks_ext.stats.intervals import Interval, matched_difference
 from medtasks_ext.stats.runs import mean_of_runs
 from medtasks_ext.stats.statistic import Array, as_they_are, ratios, share
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
 
 MCNEMAR = "McNemar, mid-p"
 EXACT_FLIPS, RANDOM_FLIPS = "sign flips, exact", "sign flips, Monte Carlo"

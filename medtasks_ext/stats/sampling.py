@@ -15,16 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from medtasks_ext.stats.intervals import STUDENT, WILSON_OF_DRAWN, Estimated, Interval, t_quantile, wilson
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from medtasks_ext.stats.statistic import Array
+from medtasks_ext.stats.statistic import Array
 
 #: Units that are drawn of a task at least.
 LEAST = 8

@@ -16,10 +16,9 @@ if TYPE_CHECKING:
 
     import scipy.sparse
 
-    #: counts, one row per item; sparse where a column stands for one of many labels
-    Matrix: TypeAlias = np.ndarray | scipy.sparse.csr_array
-
 Array: TypeAlias = np.ndarray
+#: counts, one row per item; sparse where a column stands for one of many labels
+Matrix: TypeAlias = "np.ndarray | scipy.sparse.csr_array"
 
 
 class Statistic:

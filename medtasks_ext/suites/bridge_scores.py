@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from medtasks_ext.registry import Registry, Suite
 from medtasks_ext.registry.strategies import SUFFIX
-from medtasks_ext.results.experiments import Printed
+from medtasks_ext.results.experiments import Entry, Printed
 from medtasks_ext.results.published import published, published_entry, published_experiments
 from medtasks_ext.stats.intervals import LEVEL, Interval
-
-if TYPE_CHECKING:
-    from medtasks_ext.registry import Registry, Suite
-    from medtasks_ext.results.experiments import Entry
-    from medtasks_ext.stats.statistic import Array
+from medtasks_ext.stats.statistic import Array
 
 #: (name of the dataset in the leaderboard's files, strategy) -> score, 0-1
 _Scores = dict[tuple[str, str], float]

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from medtasks_ext.registry import Registry, Suite
+from medtasks_ext.results.experiments import Entry
 from medtasks_ext.results.published import published, published_entry, published_experiments
-
-if TYPE_CHECKING:
-    from medtasks_ext.registry import Registry, Suite
-    from medtasks_ext.results.experiments import Entry
 
 #: (name of the dataset in the paper's tables, strategy) -> score, 0-1
 _Scores = dict[tuple[str, str], float]

@@ -13,11 +13,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from pydantic import model_validator
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import Json
 from medtasks_ext.prompts.official.folding import FoldedText, PythonSource, constant
 from medtasks_ext.prompts.official.words import (
     Filling,
@@ -29,11 +30,8 @@ from medtasks_ext.prompts.official.words import (
     strict_sandbox,
 )
 from medtasks_ext.registry.official import Official, TextLocation
+from medtasks_ext.rows.row import Row
 from medtasks_ext.strict import Strict
-
-if TYPE_CHECKING:
-    from medtasks_ext.jsonfile import Json
-    from medtasks_ext.rows.row import Row
 
 _CHOICE, _GENERATION = "get_multiple_choice_adapter_spec", "get_generation_adapter_spec"
 #: In the wheel: the file whose functions build the adapters, and where the code lies that makes instances.

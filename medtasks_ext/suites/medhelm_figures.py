@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from medtasks_ext.registry import Registry, Suite
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.stats.comparison import win_shares
-
-if TYPE_CHECKING:
-    from medtasks_ext.registry import Registry, Suite
 
 #: Of the paper's tables of models, the one that ranks by win rates.
 RANKED = "main (Table 1)"

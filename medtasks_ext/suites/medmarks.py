@@ -10,7 +10,7 @@ import random
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -26,9 +26,7 @@ from medtasks_ext.prompts.official.words import (
 )
 from medtasks_ext.registry.official import Official, TextLocation
 from medtasks_ext.rows.options import lettered
-
-if TYPE_CHECKING:
-    from medtasks_ext.rows.row import Row
+from medtasks_ext.rows.row import Row
 
 _AGE = re.compile(r"\b(\d+)\s*[-\s]?(?:year[- ]old|yo)\b", re.IGNORECASE)
 _SEED, _MOST_YEARS = 2718, 0.04

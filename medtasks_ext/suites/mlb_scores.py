@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from medtasks_ext.registry import Registry, Suite
+from medtasks_ext.results.experiments import Entry
 from medtasks_ext.results.published import published, published_entry
-
-if TYPE_CHECKING:
-    from medtasks_ext.registry import Registry, Suite
-    from medtasks_ext.results.experiments import Entry
 
 
 def dimension_table(tasks: Registry, suite: Suite) -> list[Entry]:

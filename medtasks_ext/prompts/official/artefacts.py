@@ -17,19 +17,16 @@ from dataclasses import replace
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.folders import cache_dir
+from medtasks_ext.registry.official import Artefact
 from medtasks_ext.rows import transfer
 from medtasks_ext.rows.digests import sha256_of
 from medtasks_ext.rows.folders import CACHE_REMEDY
 from medtasks_ext.rows.remote import is_offline
 from medtasks_ext.rows.transfer import NotHereError
-
-if TYPE_CHECKING:
-    from medtasks_ext.registry.official import Artefact
 
 FOLDER = "official"
 _INDEX = "https://pypi.org/simple"

@@ -15,12 +15,10 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from medtasks_ext.errors import MedtasksError
-
-if TYPE_CHECKING:
-    from medtasks_ext.registry.official import TextLocation
+from medtasks_ext.registry.official import TextLocation
 
 _REMEDY = "check the task's block `official` against that file; the pinned version is in suite.yaml"
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.official.choice import PromptSource, find_artefact
 from medtasks_ext.prompts.official.folding import FoldedText, split_at
 from medtasks_ext.prompts.official.words import Origin, origin_of, source_of
+from medtasks_ext.registry import Dataset
 from medtasks_ext.registry.official import OfficialJury
 from medtasks_ext.rows.expressions import Template as Jinja
-
-if TYPE_CHECKING:
-    from medtasks_ext.registry import Dataset
-    from medtasks_ext.rows.spec import Judging
+from medtasks_ext.rows.spec import Judging
 
 
 @dataclass(frozen=True)

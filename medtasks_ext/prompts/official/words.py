@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import jinja2
 import yaml
@@ -19,13 +19,10 @@ from medtasks_ext.privacy import what_happened
 from medtasks_ext.prompts.official import artefacts
 from medtasks_ext.prompts.official.folding import FoldedText, PythonSource, split_at
 from medtasks_ext.registry.functions import function_named
-from medtasks_ext.registry.official import Artefact, Official, OfficialPassage, SuiteOfficial
+from medtasks_ext.registry.official import Artefact, Official, OfficialPassage, Passage, SuiteOfficial
 from medtasks_ext.registry.yamlfile import yaml_text
+from medtasks_ext.rows.row import Row
 from medtasks_ext.rows.sandbox import NO_TEMPLATE, REFUSED, Declared
-
-if TYPE_CHECKING:
-    from medtasks_ext.registry.official import Passage
-    from medtasks_ext.rows.row import Row
 
 
 @dataclass(frozen=True)
