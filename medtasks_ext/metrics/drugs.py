@@ -3,9 +3,7 @@
 The paper does not say how names are compared. Here a gold entry `generic (Brand)` has three names:
 the generic one, the brand, and the whole entry.
 
-`micro_f1` (the score) pools drug lists. Case, dose, form, route and punctuation are removed. As many pairs
-of names and drugs as possible are matched. A second name of a matched drug is dropped; any other name is a
-false positive. `micro_f1_substring` needs whole-word containment either way.
+`micro_f1` (the score) pools drug lists. Case, dose, form, route and punctuation are removed.
 """
 
 from __future__ import annotations

@@ -25,14 +25,9 @@ log = logging.getLogger(__name__)
 
 _ROUGE_TYPES = ("rouge1", "rouge2", "rougeL")
 _PUNKT_LANGUAGE = {
-    "en": "english",
-    "fr": "french",
-    "es": "spanish",
-    "de": "german",
-    "ru": "russian",
-    "pt": "portuguese",
+    "en": "english", "fr": "french", "es": "spanish", "de": "german", "ru": "russian", "pt": "portuguese",
     "no": "norwegian",
-}
+}  # fmt: skip
 #: written without blanks between words
 _UNSPACED = frozenset({"zh", "ja", "th", "lo", "km", "my", "bo", "dz", "yue", "wuu"})
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}]+")
@@ -41,11 +36,9 @@ _BERTSCORE_LANGUAGE = {"en": "en", "zh": "zh"}
 
 @scorer
 def process_results(document: Document, references: Any, answer: Any) -> Metrics:
-    """Scores of one text on 0-1; an invalid (empty) answer scores 0 on every metric.
+    """Scores of one text on 0-1; a metric whose tokeniser is not at hand is left out.
 
-    `rouge_avg` is the score. `bleu_4` is not capped at 1: the official smoothing gives an
-    identical text of five tokens or more 1.1167. A metric whose tokeniser is not at hand is
-    left out.
+    The official smoothing of BLEU gives an identical text of five tokens or more 1.1167.
     """
     language = document.loaded.record["language"]  # type: ignore[attr-defined]
     text = answer or ""
@@ -66,15 +59,14 @@ def process_passages(document: Document, gold: Any, answer: Any) -> Metrics:
     A missing passage scores 0.
     """
     language = document.loaded.record["language"]  # type: ignore[attr-defined]
-    passages = answer or [""] * len(gold)
-    pairs = list(zip(passages, gold, strict=True))
+    pairs = list(zip(answer or [""] * len(gold), gold, strict=True))
     metrics: Metrics = {}
     rouge = [rouge_scores(text, [reference], language) for text, reference in pairs]
     if scores := [item for item in rouge if item is not None]:
         metrics = {name: ratio(sum(item[name] for item in scores), len(scores)) for name in scores[0]}
         metrics["score"] = metrics["rouge_avg"]
-    bleu = [value for text, reference in pairs if (value := bleu_4(text, [reference], language)) is not None]
-    if bleu:
+    found = (bleu_4(text, [reference], language) for text, reference in pairs)
+    if bleu := [value for value in found if value is not None]:
         metrics["bleu_4"] = ratio(sum(bleu), len(bleu))
     return metrics
 

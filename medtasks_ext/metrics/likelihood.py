@@ -23,18 +23,16 @@ from medtasks_ext.stats.statistic import Array, Statistic
 #: probabilities of the possible answers, and the place of the right one
 Prediction: TypeAlias = tuple[Sequence[float], int]
 
-#: Equal bins of confidence in the calibration error (15, as Guo et al., ICML 2017).
+#: Equal bins of confidence in the calibration error.
 BINS = 15
 
 
 def process_results(
     document: Document, results: Sequence[tuple[float, bool]], options: Sequence[str], gold: int | None
 ) -> Metrics:
-    """`acc` takes the highest log-likelihood, `acc_norm` the highest per character, as lm-eval does.
+    """`results`: (log-likelihood, whether greedy decoding gives it) of each option.
 
-    `calibration_error` and `risk_coverage` are taken over all documents from the probabilities, which stand
-    in the samples. `results`: (log-likelihood, whether greedy decoding gives it) of each option. `gold`:
-    place of the right one; None where there is none, or where several are right.
+    `gold`: place of the right one; None where there is none, or where several are right.
     """
     from scipy.special import softmax  # takes longer to load than most commands to run
 
@@ -76,7 +74,7 @@ def reliability(sure: Array, right: Array) -> Array:
 
 
 def risks(sure: Array, right: Array) -> Array:
-    """(n,) share of errors among the k surest documents, over all k; arguments as for `reliability`.
+    """(n,) share of errors among the k surest documents, over all k.
 
     Documents of one confidence count alike, whatever their order.
     """
@@ -113,7 +111,7 @@ def _binned(items: Sequence[Prediction]) -> Array:
     return counts
 
 
-#: Expected calibration error of the likeliest answer (Guo et al., ICML 2017), 0-1.
+#: on 0-1
 calibration_error = Statistic(
     "calibration_error",
     _binned,
@@ -122,16 +120,11 @@ calibration_error = Statistic(
 
 
 def risk_coverage(items: Sequence[Prediction]) -> float:
-    """Area under the risk-coverage curve: the mean error of the k surest documents, over all k.
+    """The mean error of the k surest documents, over all k: 0 is best.
 
-    Documents of one confidence count alike, whatever their order. 0 is best; a model whose confidence says
-    nothing gets about its error.
-
-    Source: Geifman and El-Yaniv, NeurIPS 2017.
+    A model whose confidence says nothing gets about its error.
     """
-    if not items:
-        return 0.0
-    return float(np.mean(risks(*confidences(items))))
+    return float(np.mean(risks(*confidences(items)))) if items else 0.0
 
 
 #: As lm-eval takes them.

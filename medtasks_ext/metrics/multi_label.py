@@ -36,8 +36,7 @@ def _statistics(document: Document, gold: list[str], answer: list[str] | None) -
 
 
 def _counts(pairs: Sequence[Pair]) -> Matrix:
-    gold, predicted = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-    return label_counts(gold, predicted, _labels(pairs))
+    return label_counts([gold for gold, _ in pairs], [found for _, found in pairs], _labels(pairs))
 
 
 def _labels(pairs: Sequence[Pair]) -> list[str]:

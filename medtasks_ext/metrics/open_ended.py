@@ -30,8 +30,6 @@ def process_results(document: Document, results: list[Parsed]) -> Metrics:
     """ROUGE of one answer on 0-1, and its texts where BERTScore is switched on (`MEDTASKS_BERTSCORE=1`).
 
     English as HELM has it, with stemming; other languages by their plain tokens (`generation.tokeniser`).
-
-    `scored` is 0: there is no score before judges have read the answers.
     """
     return metrics_of(document, results[0], _statistics) | {"scored": 0.0}
 

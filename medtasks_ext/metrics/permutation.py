@@ -1,10 +1,7 @@
-"""Accuracy over permuted options (MLB, protocol `dynamic_mc`), and what position does to answers.
+"""Accuracy over permuted options (MLB, Section 3, protocol `dynamic_mc`), and what position does to answers.
 
-MLB (Section 3): `accuracy_all3` (the score) counts a question if the right content is chosen in all three
-orders; several right options must be chosen together. `position_bias` is the total variation distance
-between the places chosen and the right ones, over readable trials (0.8 if A of five is always chosen);
-`position_bias_uniform` is taken from a choice that ignores places. `chosen_x` is a letter's share of chosen
-letters, `accuracy_gold_x` the accuracy where x is right.
+`accuracy_all3` (the score) counts a question if the right content is chosen in all three orders; several
+right options must be chosen together. What a place does is counted over readable trials.
 """
 
 from __future__ import annotations

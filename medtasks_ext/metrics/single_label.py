@@ -1,8 +1,7 @@
 """Accuracy and F1 of single-label classification (BRIDGE Methods, `metric/classification.py`).
 
-BRIDGE (Methods; `metric/classification.py`): `f1_macro` averages over the distinct gold labels, `f1_micro`
-pools them; an undefined ratio counts as 0. An invalid answer is replaced by a label drawn uniformly from the
-gold labels of the test file (seed: 42 and the document's id), so empty answers do not score exactly 0.
+In BRIDGE an invalid answer is replaced by a label drawn uniformly from the gold labels of the test file, so
+empty answers do not score exactly 0.
 """
 
 from __future__ import annotations

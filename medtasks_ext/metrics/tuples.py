@@ -1,9 +1,7 @@
 """Micro-F1 of extracted tuples (MLB, Section 4.1: counts pooled over documents and classes).
 
 `micro_f1` (the score) pools whole tuples over documents and classes: sets per document, compared after NFKC,
-in lower case, without outer blanks. An unreadable answer predicts nothing, an invented type is a false
-positive. `attribute_micro_f1` compares (entity, value) statements of the attributes that the gold gives at
-all; `micro_f1_with_types` (CMeIE) also compares the types of subject and object.
+in lower case, without outer blanks. An unreadable answer predicts nothing.
 """
 
 from __future__ import annotations

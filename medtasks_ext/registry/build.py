@@ -12,7 +12,7 @@ from pathlib import Path
 
 from medtasks_ext.atomic import cannot_write
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.groups import Registry, check_suites, suite_of_group
+from medtasks_ext.registry.groups import Registry, check_suite, suite_of_group
 from medtasks_ext.registry.strategies import LIKELIHOOD
 from medtasks_ext.registry.suites import NO_SUITE, no_suite, read_suite
 from medtasks_ext.registry.tasks import TASK_FILE, Dataset
@@ -98,7 +98,8 @@ def check(registry: Registry) -> None:
         remedy = "" if "→" in reason else "mend it"
         raise MedtasksError(reason, where=None if str(folder) in reason else folder, remedy=remedy)
     check_names(registry)  # of two datasets of one name the registry has one
-    check_suites(registry)
+    for file in registry.suite_files:
+        check_suite(registry, file)
 
 
 def check_names(registry: Registry) -> None:

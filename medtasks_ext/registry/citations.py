@@ -40,7 +40,6 @@ class BibEntry:
 
     @property
     def link(self) -> str | None:
-        """Where the work is, by DOI, address or arXiv number."""
         if doi := self.fields.get("doi"):
             return f"https://doi.org/{doi}"
         if url := self.fields.get("url"):

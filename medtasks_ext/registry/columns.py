@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from medtasks_ext.jsonfile import Json
-from medtasks_ext.registry.groups import Registry, in_totals, shared_group_name
+from medtasks_ext.registry.groups import SHARED, SHARED_AXES, Registry, in_totals
 from medtasks_ext.registry.tasks import Dataset
 
 
@@ -55,12 +55,9 @@ class NamedGroup:
 def named_groups(tasks: Registry, places: Iterable[Place]) -> dict[Place, NamedGroup]:
     groups = {}
     for axis, value, suite in places:
-        if axis == "suite":
-            name: str | None = value
-        elif suite is None:
-            name = shared_group_name(axis, value)
-        else:
-            name = tasks.suites[suite].group_name(axis, value)
+        name = f"{SHARED}_{SHARED_AXES[axis]}{value}" if axis in SHARED_AXES else None
+        if suite or axis == "suite":
+            name = tasks.suites[suite].group_name(axis, value) if suite and axis != "suite" else value
         parts = tuple(map(tuple, tasks.parts(name))) if name in tasks.groups else None
         groups[axis, value, suite] = NamedGroup(name or "", parts)
     return groups

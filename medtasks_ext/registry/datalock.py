@@ -14,13 +14,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints, ValidationError
+from pydantic import Field, StringConstraints
 
 from medtasks_ext.atomic import check_regular
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import JsonError, parse_json
 from medtasks_ext.registry.yamlfile import Config
-from medtasks_ext.strict import Strict
+from medtasks_ext.strict import Strict, validated
 
 LOCK_FILE = "data.lock"
 #: A line for each test document of an open dataset, in their order (`data.rowlock.document_hash`).
@@ -111,14 +111,10 @@ def read_lock(folder: Path) -> DataLock | None:
     except FileNotFoundError:
         return None
     try:
-        return DataLock.model_validate(parse_json(content, strict=True))
+        said = parse_json(content, strict=True)
     except JsonError as error:
         raise MedtasksError(f"no JSON ({error})", where=file, remedy=_REMEDY) from None
-    except ValidationError as error:
-        fault = error.errors()[0]
-        place = ".".join(map(str, fault["loc"]))
-        what = "unknown key" if fault["type"] == "extra_forbidden" else fault["msg"]
-        raise MedtasksError(f"{place}: {what}", where=file, remedy=_REMEDY) from None
+    return validated(lambda: DataLock.model_validate(said), where=file, remedy=_REMEDY, first=True)
 
 
 def read_documents(folder: Path, lock: DataLock) -> list[str]:

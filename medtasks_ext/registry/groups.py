@@ -17,17 +17,9 @@ from medtasks_ext.registry.strategies import LIKELIHOOD, LIKELIHOOD_SUFFIX, SUFF
 from medtasks_ext.registry.suites import Suite, read_suite
 from medtasks_ext.registry.tasks import Dataset, Datasets
 
-# ----------------------------------------------------------------------
-# Whether what the files of suites list is there: datasets of their folders, and of other suites.
-
-
-def check_suites(known: Datasets) -> None:
-    for file in known.suite_files:
-        check_suite(known, file)
-
 
 def check_suite(known: Datasets, file: Path) -> None:
-    """What a suite declares is there, and is one thing."""
+    """What the file of a suite lists is there, in its folder or of other suites, and is one thing."""
     suite = read_suite(file.parent)
     by_key = {item.key: item for item in known.datasets.values()}
 
@@ -85,11 +77,6 @@ def check_suite(known: Datasets, file: Path) -> None:
 SHARED = "medtasks"
 #: Axes that join the suites: axis -> what the names of its groups begin with.
 SHARED_AXES = {"language": "", "specialties": "spec_", "stage": "stage_"}
-
-
-def shared_group_name(axis: str, value: str) -> str | None:
-    """The zero-shot name of the group of a value across suites; None where the axis has none."""
-    return f"{SHARED}_{SHARED_AXES[axis]}{value}" if axis in SHARED_AXES else None
 
 
 def suite_of_group(known: Datasets, name: str) -> Suite | None:

@@ -210,7 +210,6 @@ class Metadata(Card, TaskFacts):
 
     @property
     def declared(self) -> Suite:
-        """The suite that it belongs to, as its file declares it."""
         return self._facts.suite
 
     @property
@@ -224,12 +223,10 @@ class Metadata(Card, TaskFacts):
 
     @property
     def use(self) -> Use:
-        """What its terms let scores be used for."""
         return self.licence.use
 
     @property
     def third_party_api(self) -> Allowed:
-        """Whether its terms let its text be sent to a service of someone else."""
         return self.licence.third_party_api
 
     @property

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from medtasks_ext.errors import MedtasksError, some
-from medtasks_ext.strict import Strict, fault_of
+from medtasks_ext.errors import some
+from medtasks_ext.strict import Strict, validated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -127,15 +127,13 @@ def use_of(spdx: str) -> Use:
 
 @lru_cache(maxsize=1)
 def licences() -> dict[str, Licence]:
-    by_name = {}
-    for name, record in yaml.safe_load(LICENCES_FILE.read_text(encoding="utf-8")).items():
-        try:
-            by_name[name] = Licence.model_validate(record)
-        except ValidationError as error:
-            what = "; ".join(fault_of(item, name, Licence.model_fields) for item in error.errors())
-            remedy = "docs/add_a_dataset.md says what a record holds"
-            raise MedtasksError(what, where=LICENCES_FILE, remedy=remedy) from None
-    return by_name
+    remedy, known = "docs/add_a_dataset.md says what a record holds", Licence.model_fields
+    return {
+        name: validated(
+            partial(Licence.model_validate, record), name, where=LICENCES_FILE, remedy=remedy, known=known
+        )
+        for name, record in yaml.safe_load(LICENCES_FILE.read_text(encoding="utf-8")).items()
+    }
 
 
 def _of_text(text: str) -> Any:

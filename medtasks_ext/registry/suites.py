@@ -19,7 +19,6 @@ from pydantic import (
     Field,
     PrivateAttr,
     StringConstraints,
-    ValidationError,
     ValidationInfo,
     field_validator,
     model_validator,
@@ -32,7 +31,7 @@ from medtasks_ext.registry.functions import function_named
 from medtasks_ext.registry.official import AnswerBudget, Reference, SuiteOfficial
 from medtasks_ext.registry.row_labels import OF_ALL, RowLabel
 from medtasks_ext.registry.yamlfile import Config, read_mapping
-from medtasks_ext.strict import Strict, faults_of
+from medtasks_ext.strict import Strict, validated
 
 #: Codes of countries that people write for the language; some are the code of another language.
 _OF_COUNTRY = {
@@ -502,11 +501,10 @@ def _read(file: Path, _time: int, _size: int) -> Suite:
 
 
 def _validated(said: Mapping[str, Any], file: Path, folder: Path) -> Suite:
-    try:
-        return Suite.model_validate(dict(said), context=folder)
-    except ValidationError as error:
-        what = "; ".join(faults_of(error, known=Suite.model_fields))
-        raise MedtasksError(what, where=file, remedy="docs/keys.md lists the keys") from None
+    remedy, known = "docs/keys.md lists the keys", Suite.model_fields
+    return validated(
+        lambda: Suite.model_validate(dict(said), context=folder), where=file, remedy=remedy, known=known
+    )
 
 
 def suites_below(folders: Iterable[Path]) -> dict[str, Suite]:

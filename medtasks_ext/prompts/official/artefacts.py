@@ -6,9 +6,9 @@ is the pinned one. A package that is installed is a folder; of it each passage i
 
 from __future__ import annotations
 
-import configparser
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import urllib.parse
@@ -156,15 +156,6 @@ def _index() -> str:
     for name in ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"):
         if url := os.environ.get(name):
             return url.rstrip("/")
-    named = os.environ.get("PIP_CONFIG_FILE", "")
-    beside_home = (Path.home() / folder / "pip.conf" for folder in (".config/pip", ".pip"))
-    files = [Path(sys.prefix, "pip.conf"), *beside_home, Path("/etc/pip.conf")]
-    for file in [Path(named), *files] if named else files:
-        said = configparser.ConfigParser(interpolation=None)
-        try:
-            said.read(file, encoding="utf-8")
-        except (configparser.Error, UnicodeDecodeError):
-            continue
-        if url := said.get("global", "index-url", fallback=None):
-            return url.strip().rstrip("/")
-    return _INDEX
+    asked = [sys.executable, "-m", "pip", "config", "get", "global.index-url"]
+    said = subprocess.run(asked, capture_output=True, text=True, check=False)
+    return (said.stdout.strip() or _INDEX).rstrip("/")
