@@ -6,7 +6,7 @@ import logging
 from functools import cached_property
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.prompts.official.choice import PromptSource
+from medtasks_ext.prompts.official.choice import Use
 from medtasks_ext.registry import Dataset
 from medtasks_ext.registry.strategies import OPEN_KINDS
 from medtasks_ext.registry.suites import Lines
@@ -23,19 +23,12 @@ OWN_LINE = "official, own strategy line"
 
 class Instructions:
     def __init__(
-        self,
-        dataset: Dataset,
-        spec: DatasetSpec,
-        given: str | None,
-        *,
-        cot: bool,
-        prompts: PromptSource,
-        fetch: bool,
+        self, dataset: Dataset, spec: DatasetSpec, given: str | None, use: Use, *, fetch: bool
     ) -> None:
-        self.dataset, self.cot, self.prompts, self.fetch = dataset, cot, prompts, fetch
-        self.given = None if prompts == "own" else given  # the data holder's own text, if any
+        self.dataset, self.cot, self.prompts, self.fetch = dataset, use.cot, use.prompts, fetch
+        self.given = None if use.prompts == "own" else given  # the data holder's own text, if any
         self.authors = authors_of(dataset, spec.rows)
-        self.strategy = strategy_line(dataset, spec, cot=cot)  # the strategy line
+        self.strategy = strategy_line(dataset, spec, cot=use.cot)  # the strategy line
         #: whose words were used so far: `own`, `official`, or `official, own strategy line`
         self.wording = "official" if self.given else "own"
         #: what holds official instructions besides the rows themselves: file and revision

@@ -16,7 +16,7 @@ from medtasks_ext.egress import Text
 from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.privacy import public_rows, what_happened
 from medtasks_ext.prompts.documents import Document, Documents, Loaded, LoadedRecord, digest
-from medtasks_ext.prompts.official.choice import PromptSource, prompt_source_of
+from medtasks_ext.prompts.official.choice import Use, prompt_source_of
 from medtasks_ext.prompts.pool import check_answers, parts, pool_rows, sampled, trials, with_own_ids
 from medtasks_ext.prompts.render import Renderer
 from medtasks_ext.registry import Dataset
@@ -114,25 +114,17 @@ def load_documents(
     said = json.dumps([dataset.id, dataset.blocks, dataset.record], ensure_ascii=False, default=str)
     named = ("MEDTASKS_DATA_DIR", "MEDTASKS_DATA", "MEDTASKS_CACHE")
     environment, forced = tuple(os.environ.get(name, "") for name in named), forced_origin(origin)
-    use = _Use(cot, shots, system_role, prompt_source_of(prompts), frozenset(without))
+    use = Use(cot, shots, system_role, prompt_source_of(prompts), frozenset(without))
     return _build(dataset, said, forced, use, environment)
 
 
-@dataclass(frozen=True)
-class _Use:
-    cot: bool
-    shots: int
-    system_role: bool
-    prompts: PromptSource
-    without: frozenset[str] = frozenset()  # rows that are left out, since their faults are known
-
-
-_CHECK = _Use(cot=False, shots=0, system_role=True, prompts="own")
+#: how rows are read to be checked
+_CHECK = Use(cot=False, shots=0, system_role=True, prompts="own")
 
 
 @cache
 def _build(
-    dataset: Dataset, _said: str, forced: Origin | None, use: _Use, _environment: tuple[str, ...]
+    dataset: Dataset, _said: str, forced: Origin | None, use: Use, _environment: tuple[str, ...]
 ) -> dict[str, Documents]:
     faults = Faults(check=bool(use.without))
     documents = _documents(dataset, forced, use, faults)
@@ -184,7 +176,7 @@ def _checked(faults: Faults, read: Callable[[], dict[str, Documents]]) -> RowChe
     return RowCheck(splits["test"], splits["fewshot"], faults.kept, faults.blanks, faults.notes)
 
 
-def _documents(dataset: Dataset, forced: Origin | None, use: _Use, faults: Faults) -> dict[str, Documents]:
+def _documents(dataset: Dataset, forced: Origin | None, use: Use, faults: Faults) -> dict[str, Documents]:
     spec = dataset_spec(dataset)
     origin = find_origin(dataset, spec.rows, forced)
     if origin is None:
@@ -219,15 +211,13 @@ def _unlikely(dataset: Dataset, test: Documents, faults: Faults) -> MedtasksErro
 
 
 def _rendered(
-    dataset: Dataset, spec: DatasetSpec, rows: Rows, use: _Use, faults: Faults
+    dataset: Dataset, spec: DatasetSpec, rows: Rows, use: Use, faults: Faults
 ) -> dict[str, Documents]:
     source, authors = spec.rows, authors_of(dataset, spec.rows)
     if authors and use.shots and use.prompts != "own":
         rows = authors.with_released_examples(rows)
     theirs = authors.are_examples(rows) if authors and rows.fewshot else False
-    renderer = Renderer(
-        dataset, spec, rows, cot=use.cot, shots=use.shots, system_role=use.system_role, prompts=use.prompts
-    )
+    renderer = Renderer(dataset, spec, rows, use)
     reader = FieldReader(dataset, spec, rows, faults)
     read = reader.read(rows.test, "test", without=use.without)
     read_pool = reader.read(

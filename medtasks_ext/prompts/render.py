@@ -12,7 +12,7 @@ from medtasks_ext.errors import RowError
 from medtasks_ext.prompts.dialogue import Dialogue, DialogueError, Turn, read_dialogue
 from medtasks_ext.prompts.documents import Document, Documents, digest, words
 from medtasks_ext.prompts.instructions import OWN_LINE, Instructions
-from medtasks_ext.prompts.official.choice import PromptSource, chosen_words
+from medtasks_ext.prompts.official.choice import Use, chosen_words
 from medtasks_ext.registry import Dataset
 from medtasks_ext.registry.row_labels import RowLabel
 from medtasks_ext.rows.databases import find_database
@@ -28,32 +28,19 @@ _FEW = 9
 
 
 class Renderer:
-    def __init__(
-        self,
-        dataset: Dataset,
-        spec: DatasetSpec,
-        rows: Rows,
-        *,
-        cot: bool,
-        shots: int,
-        system_role: bool,
-        prompts: PromptSource,
-    ) -> None:
-        self.dataset, self.spec, self.origin, self.cot, self.shots = dataset, spec, rows.origin, cot, shots
-        self.system_role = system_role
-        self.in_system = spec.prompt.instruction_role == "system" and system_role
-        self.in_first_turn = spec.prompt.instruction_role == "system" and not system_role
+    def __init__(self, dataset: Dataset, spec: DatasetSpec, rows: Rows, use: Use) -> None:
+        self.dataset, self.spec, self.origin = dataset, spec, rows.origin
+        self.cot, self.shots, self.system_role = use.cot, use.shots, use.system_role
+        self.in_system = spec.prompt.instruction_role == "system" and use.system_role
+        self.in_first_turn = spec.prompt.instruction_role == "system" and not use.system_role
         self.answers = answer_format(spec.answer, where=dataset.file)  # the answer format
         fetch = rows.origin in ("hub", "release")  # where rows are local, no connection is opened unasked
-        self.words = None  # the suite's own, where they make the whole prompt
-        if not rows.instruction:
-            self.words = chosen_words(dataset, spec, prompts, cot=cot, shots=shots, fetch=fetch)
+        #: the suite's own, where they make the whole prompt
+        self.words = None if rows.instruction else chosen_words(dataset, spec, use, fetch=fetch)
         #: whose words the prompts use otherwise
-        self.instructions = Instructions(
-            dataset, spec, rows.instruction, cot=cot, prompts=prompts, fetch=fetch
-        )
+        self.instructions = Instructions(dataset, spec, rows.instruction, use, fetch=fetch)
         self.dialogues = spec.prompt.messages and Dialogues(spec.prompt.messages, dataset.file)
-        self.texts = TextReader(spec, dataset.file, cot=cot)
+        self.texts = TextReader(spec, dataset.file, cot=use.cot)
         self.golds = Golds(dataset, spec, self.answers, self.texts.target.variables())
         shown = "{{ transcript }}" if self.dialogues else spec.prompt.input
         asked = (spec.judge and spec.judge.question) or shown

@@ -128,7 +128,6 @@ class Adapter:
 
 
 def read_adapter(specs: PythonSource, name: str, slots: Collection[str]) -> Adapter:
-    """The adapter of a run spec."""
     function = specs.decorated(name)
     calls = [
         node

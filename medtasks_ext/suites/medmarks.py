@@ -83,7 +83,6 @@ class EnvironmentWords:
     def turn(
         self, fields: Row, place: str, own_input: Callable[[], str], *, reasons: bool = False
     ) -> OfficialTurn:
-        """The row as the user's turn, and the system turn."""
         filling = _Filling(self.block.slots, self.where, fields, place, self.pieces)
         system = self.system.filled(filling.slot) if self.system else ""
         return OfficialTurn("", self.user.filled(filling.slot), system=system)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal, get_args
@@ -22,6 +23,17 @@ log = logging.getLogger(__name__)
 PromptSource = Literal["auto", "official", "own"]
 
 
+@dataclass(frozen=True)
+class Use:
+    """How the rows of a dataset become prompts."""
+
+    cot: bool
+    shots: int
+    system_role: bool  # False: instructions stand in the first user turn
+    prompts: PromptSource
+    without: frozenset[str] = frozenset()  # rows that are left out, since their faults are known
+
+
 def prompt_source_of(option: object = None) -> PromptSource:
     """What the user asks for: by a flag, `--metadata prompts=…`, or `MEDTASKS_PROMPTS`; by default auto.
 
@@ -35,17 +47,15 @@ def prompt_source_of(option: object = None) -> PromptSource:
     return value  # type: ignore[return-value]
 
 
-def chosen_words(
-    dataset: Dataset, spec: DatasetSpec, prompts: PromptSource, *, cot: bool, shots: int, fetch: bool
-) -> Words | None:
+def chosen_words(dataset: Dataset, spec: DatasetSpec, use: Use, *, fetch: bool) -> Words | None:
     """The official words of the dataset's block `official`; None where ours, or those of its rows, are asked.
 
     `fetch`: `auto` may download the file that holds the words.
     """
-    if prompts == "own" or spec.official is None:
+    if use.prompts == "own" or spec.official is None:
         return None
-    if reason := _not_asked(spec.official, prompts, cot=cot, shots=shots):
-        if prompts == "official":
+    if reason := _not_asked(spec.official, use):
+        if use.prompts == "official":
             what = f"there are no official words for {reason}"
             remedy = "ask without, or leave it to us: --prompts auto"
             raise MedtasksError(what, where=dataset.id, remedy=remedy)
@@ -53,21 +63,21 @@ def chosen_words(
     suite = dataset.suite.official
     held: dict[str, Held] = {}
     for name, artefact in artefacts_of(spec.official, suite, dataset.file).items():
-        path = find_artefact(artefact, must=prompts == "official", fetch=fetch)
+        path = find_artefact(artefact, must=use.prompts == "official", fetch=fetch)
         if path is None:
             return None
         held[name] = Held(artefact, path)
     return words_of(spec.official, suite, held, dataset.file)
 
 
-def _not_asked(block: Official, prompts: PromptSource, *, cot: bool, shots: int) -> str:
+def _not_asked(block: Official, use: Use) -> str:
     """The way of asking that the suite does not have; nothing for one that it has.
 
     Where nothing but official words is wanted, a line of ours behind them is too much.
     """
-    if cot and (prompts == "official" or shots or not block.reasons):
+    if use.cot and (use.prompts == "official" or use.shots or not block.reasons):
         return "reasoning step by step"
-    if shots and not (isinstance(block, OfficialPassage) and block.input is None):
+    if use.shots and not (isinstance(block, OfficialPassage) and block.input is None):
         return "prompts with examples"
     return ""
 
