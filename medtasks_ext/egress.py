@@ -102,11 +102,9 @@ class Egress:
                 if not item:
                     continue
                 if not _NAME.fullmatch(item) or re.fullmatch(r"[\d.]+", item):
-                    raise MedtasksError(
-                        f"{item!r} is neither the name of a host nor a network",
-                        where=TRUSTED_HOSTS,
-                        remedy="write names and networks with commas between: gpu1.hospital.lan,10.0.0.0/8",
-                    ) from None
+                    what = f"{item!r} is neither the name of a host nor a network"
+                    remedy = "write names and networks with commas between: gpu1.hospital.lan,10.0.0.0/8"
+                    raise MedtasksError(what, where=TRUSTED_HOSTS, remedy=remedy) from None
                 names.add(item.rstrip("."))
         return frozenset(names), networks
 
@@ -144,11 +142,9 @@ class Egress:
         if not closed or (place := self.place(url)).way is not Permission.OPEN_ONLY:
             return
         named = some([name or "a dataset without a name" for name in closed], _SHOWN)
-        raise MedtasksError(
-            f"text of {named} is not open to everyone, and would be sent to {place.host}",
-            where=place.host,
-            remedy=remedy_for(place.host),
-        )
+        what = f"text of {named} is not open to everyone, and would be sent to {place.host}"
+        remedy = remedy_for(place.host)
+        raise MedtasksError(what, where=place.host, remedy=remedy)
 
 
 def hold(place: AskedServer, egress: Egress) -> None:
@@ -236,9 +232,7 @@ def _allowed_host(given: str) -> str:
             named = host_of(given if "//" in given else f"//{given}")
         except MedtasksError:
             named = ""
-        raise MedtasksError(
-            f"{given!r} is not the name of a host",
-            where="--allow-host",
-            remedy=f"write --allow-host {named}" if named else "write a name such as api.openai.com",
-        )
+        what = f"{given!r} is not the name of a host"
+        remedy = f"write --allow-host {named}" if named else "write a name such as api.openai.com"
+        raise MedtasksError(what, where="--allow-host", remedy=remedy)
     return host

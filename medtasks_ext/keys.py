@@ -49,11 +49,9 @@ class Keys:
     def check(self, name: str, url: str, where: str) -> None:
         if not self.permit(name, url):
             host = host_of(url)
-            raise MedtasksError(
-                f"{where} would send the key in {name} to {host}, to which nobody has bound it",
-                where=name,
-                remedy=f"if the key is for it, add --allow-key {name}@{host}, or set {KEYS}={name}@{host}",
-            )
+            what = f"{where} would send the key in {name} to {host}, to which nobody has bound it"
+            remedy = f"if the key is for it, add --allow-key {name}@{host}, or set {KEYS}={name}@{host}"
+            raise MedtasksError(what, where=name, remedy=remedy)
 
 
 def host_of(url: str) -> str:
@@ -92,9 +90,6 @@ def _binding(given: str, where: str) -> tuple[str, str]:
     name, _, host = given.strip().partition("@")
     match = _BINDING.fullmatch(f"{name}@{host.lower().rstrip('.')}")
     if match is None:
-        raise MedtasksError(
-            f"{given!r} binds no key to a host",
-            where=where,
-            remedy="write NAME@HOST: MY_API_KEY@api.example.org",
-        )
+        what, remedy = f"{given!r} binds no key to a host", "write NAME@HOST: MY_API_KEY@api.example.org"
+        raise MedtasksError(what, where=where, remedy=remedy)
     return match[1], match[2].strip("[]")

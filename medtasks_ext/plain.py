@@ -53,11 +53,9 @@ def check_server(arguments: Mapping[str, Any], text: Text) -> None:
                 "one host, use `medtasks run` with --allow-host",
             ) from None
         if place.by_address and find_spec("aiodns"):
-            raise MedtasksError(
-                "aiodns looks up names past all that holds them to this machine or a trusted network",
-                where=shown_url(url),
-                remedy="pip uninstall aiodns, or use `medtasks run`",
-            )
+            what = "aiodns looks up names past all that holds them to this machine or a trusted network"
+            remedy = "pip uninstall aiodns, or use `medtasks run`"
+            raise MedtasksError(what, where=shown_url(url), remedy=remedy)
         hold(place, egress)
 
 

@@ -86,11 +86,9 @@ class MedicalTask(ConfigurableTask):
         self.strategy: str = config.get("strategy", "zero_shot")
         self.dataset_given = _dataset(config, self.strategy, source)  # the dataset, as the task's file has it
         if not self.dataset_given.has(self.strategy):
-            raise MedtasksError(
-                f"{self.dataset_given.id} is not asked as {self.strategy}",
-                where=source,
-                remedy="leave `strategy` out, or name it under `strategies` as well",
-            )
+            what = f"{self.dataset_given.id} is not asked as {self.strategy}"
+            remedy = "leave `strategy` out, or name it under `strategies` as well"
+            raise MedtasksError(what, where=source, remedy=remedy)
         blocks = {key: config[key] for key in OWN_KEYS if key in config and key not in TaskFacts.model_fields}
         #: with the card, so that results hold all facts
         self.own = {**blocks, "about": dict(self.dataset_given.record)}
@@ -103,11 +101,9 @@ class MedicalTask(ConfigurableTask):
             theirs = [key for key in config if key not in (*_STATED, *OWN_KEYS)]
             if isinstance(error, MedtasksError) or not theirs:
                 raise
-            raise MedtasksError(
-                f"{', '.join(theirs)}: lm-eval cannot take what is said ({type(error).__name__})",
-                where=source,
-                remedy="leave out what is not needed: the class says it for all tasks",
-            ) from None
+            what = f"{', '.join(theirs)}: lm-eval cannot take what is said ({type(error).__name__})"
+            remedy = "leave out what is not needed: the class says it for all tasks"
+            raise MedtasksError(what, where=source, remedy=remedy) from None
 
     @classmethod
     def of(cls, dataset: Dataset, strategy: str, metadata: Mapping[str, Any]) -> MedicalTask:
@@ -176,11 +172,9 @@ class MedicalTask(ConfigurableTask):
         """What lm-eval's own class takes to ask for the likelihood of each possible answer."""
         dataset, answers = self.dataset_given, self._answers
         if not dataset.is_closed:
-            raise MedtasksError(
-                f"its answers ({answers.kind}) cannot be listed: likelihood chooses among possible answers",
-                where=dataset.file,
-                remedy=f"ask for a text: {dataset.id}",
-            )
+            what = f"its answers ({answers.kind}) cannot be listed: likelihood chooses among possible answers"
+            remedy = f"ask for a text: {dataset.id}"
+            raise MedtasksError(what, where=dataset.file, remedy=remedy)
         generates = ("metric_list", "filter_list", "generation_kwargs", "process_results")
         lead, written = self._lead()
         before = ("\n" if written else f"\n{''.join(lead)}") if lead.text else lead.delimiter
@@ -367,11 +361,9 @@ class MedicalTask(ConfigurableTask):
         except TemplateError as error:
             # a template may say any part of them
             quotes = any(turn["content"] in str(error) for turn in turns)
-            raise MedtasksError(
-                f"the chat template refuses the turns of {document.row}{'' if quotes else f': {error}'}",
-                where=self.config.task,
-                remedy="choose a template that takes such roles, or lay turns out as text (metadata.layout)",
-            ) from None
+            what = f"the chat template refuses the turns of {document.row}{'' if quotes else f': {error}'}"
+            remedy = "choose a template that takes such roles, or lay turns out as text (metadata.layout)"
+            raise MedtasksError(what, where=self.config.task, remedy=remedy) from None
         # an interface of chats takes the turns themselves, behind which nothing can stand
         return asked + gen_prefix if gen_prefix and isinstance(asked, str) else asked
 
