@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     import polars as pl
+    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -55,12 +56,9 @@ def load(*paths: str | os.PathLike[str], published: str = "none") -> Loaded:
     """
     pl = _polars()
     report = gather([Path(path) for path in paths], registry(), published=published)
-    return Loaded(
-        _frame(pl.from_arrow(report.results.table())),
-        _frame(pl.from_arrow(report.groups)),
-        _frame(pl.from_arrow(condition_frame(report.entries))),
-        (*report.differences, *map(str, report.faults)),
-    )
+    tables = report.results.table(), report.groups, condition_frame(report.entries)
+    scores, groups, conditions = _frames(pl, *tables)
+    return Loaded(scores, groups, conditions, (*report.differences, *map(str, report.faults)))
 
 
 def compare(*paths: str | os.PathLike[str]) -> Changes:
@@ -70,12 +68,8 @@ def compare(*paths: str | os.PathLike[str]) -> Changes:
     """
     pl, tasks = _polars(), registry()
     compared = compare_results(read_results([Path(path) for path in paths], tasks), tasks)
-    return Changes(
-        _frame(pl.from_arrow(compared.groups)),
-        _frame(pl.from_arrow(compared.tasks)),
-        _frame(pl.from_arrow(compared.flipped)),
-        tuple(map(str, compared.faults)),
-    )
+    groups, by_task, documents = _frames(pl, compared.groups, compared.tasks, compared.flipped)
+    return Changes(groups, by_task, documents, tuple(map(str, compared.faults)))
 
 
 def datasets() -> pl.DataFrame:
@@ -107,5 +101,5 @@ def _polars() -> ModuleType:
         raise MedtasksError("frames need Polars", remedy='pip install "medtasks[notebook]"') from None
 
 
-def _frame(polars_frame: pl.DataFrame | pl.Series) -> pl.DataFrame:
-    return cast("pl.DataFrame", polars_frame)  # of a table, not of a column
+def _frames(polars: ModuleType, *tables: pa.Table) -> list[pl.DataFrame]:
+    return [polars.from_arrow(table) for table in tables]

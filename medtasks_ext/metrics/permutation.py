@@ -87,9 +87,6 @@ position_consistency = Statistic(
 )
 
 
-# ---------------------------------------------------------------------- position
-
-
 def _by_place(trials: Sequence[Places]) -> Array:
     """(n, 5 x places): how often an option at each place is chosen; is right; would be chosen by a choice
     that ignores places; is right in any trial; and is right in a trial that was answered rightly.
@@ -117,11 +114,10 @@ def _distance(one: Array, other: Array) -> Array:
     return distance
 
 
-def _at(place: int, part: Array, whole: Array) -> Array:
-    """part / whole at one place; 0 where no question has so many options."""
-    if place >= part.shape[-1]:
-        return np.zeros(part.shape[:-1])
-    return ratios(part[..., place], whole[..., place])
+def _at(letter: str, counts: Array) -> Array:
+    """The counts at a letter's place; 0 where no question has so many options."""
+    place = _PLACES.index(letter)
+    return counts[..., place] if place < counts.shape[-1] else np.zeros(counts.shape[:-1])
 
 
 def _chosen(letter: str) -> Statistic:
@@ -129,9 +125,7 @@ def _chosen(letter: str) -> Statistic:
 
     def value(sums: Array) -> Array:
         chosen = _split(sums)[0]
-        return _at(
-            _PLACES.index(letter), chosen, np.broadcast_to(chosen.sum(axis=-1, keepdims=True), chosen.shape)
-        )
+        return ratios(_at(letter, chosen), chosen.sum(axis=-1))
 
     return Statistic(f"chosen_{letter}", _by_place, value)
 
@@ -141,7 +135,7 @@ def _accuracy_gold(letter: str) -> Statistic:
 
     def value(sums: Array) -> Array:
         *_, right, answered = _split(sums)
-        return _at(_PLACES.index(letter), answered, right)
+        return ratios(_at(letter, answered), _at(letter, right))
 
     return Statistic(f"accuracy_gold_{letter}", _by_place, value)
 

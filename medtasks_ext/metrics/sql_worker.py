@@ -114,13 +114,12 @@ class _Session:
     ) -> int:
         if action == sqlite3.SQLITE_FUNCTION and (second or "").lower() in _REFUSED_FUNCTIONS:
             return sqlite3.SQLITE_DENY
-        if action == sqlite3.SQLITE_READ and not self._may_read((first or "").lower(), schema):
+        table = (first or "").lower()
+        # a table has no schema where no column is read, as in a count
+        known = table in self.tables or (schema is None and table not in self.modules)
+        if action == sqlite3.SQLITE_READ and not known:
             return sqlite3.SQLITE_DENY
         return sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
-
-    def _may_read(self, table: str, schema: str | None) -> bool:
-        """Whether a name is no virtual table. It has no schema where no column is read, as in a count."""
-        return table in self.tables or (schema is None and table not in self.modules)
 
     def run(self, sql: str) -> WorkerReply:
         self.looks = 0
@@ -130,15 +129,11 @@ class _Session:
         except MemoryError:
             return {"error": "out of memory"}
         except Exception as error:  # whatever a model's SQL brings about is its own result
-            return {"error": self.limits["too_long"] if self._has_ended else f"{error}"[:500]}
+            return {"error": self.limits["too_long"] if self._is_too_long(0) else f"{error}"[:500]}
 
-    def _is_too_long(self) -> bool:
+    def _is_too_long(self, more: int = 1) -> bool:
         """Whether a statement has had its steps. They are the same on any machine, however busy."""
-        self.looks += 1
-        return self._has_ended
-
-    @property
-    def _has_ended(self) -> bool:
+        self.looks += more
         return bool(self.looks * _STEPS > self.limits["steps"])
 
     def _rows(self, sql: str) -> WorkerReply:

@@ -41,8 +41,10 @@ class Instructions:
 
     def of(self, row: ReadRow, values: Row) -> str:
         """MedtasksError: a file's rows differ in their instructions, or wanted official words are missing."""
-        if self.given:
-            return self._with_strategy(self.given)
+        if given := self.given:  # plain text in which only the strategy line is placed
+            if "{{ strategy }}" in given:
+                return given.replace("{{ strategy }}", self.strategy)
+            return f"{given}\n{self.strategy}" if self.cot else given
         if self.prompts != "own":
             if (own := row.instruction) is not None:
                 return self._official(own, row)
@@ -50,7 +52,11 @@ class Instructions:
                 self.artefact = (released.artefact, released.revision)
                 return self._official(released.text, row)
         if self.prompts == "official":
-            raise self._no_words(row)
+            suite = self.dataset.suite
+            why = "its rows carry no instruction" if suite.files else f"{suite.title} has published no prompt"
+            what = f"official words are asked for, and none are known: {why}"
+            remedy = "leave it to us: --prompts auto; or put instruction.txt beside the rows (docs/data.md)"
+            raise MedtasksError(what, where=f"{self.dataset.id} ({row.where})", remedy=remedy)
         if self._rendered is None or not self._same_for_all:
             self._rendered = self._template.of(row, values).rstrip()  # the strategy's line may be empty
         return self._rendered
@@ -92,21 +98,6 @@ class Instructions:
             self._warned = True  # for the first row that it concerns, not for thousands
             log.warning("%s: %s keeps the direct prompt under CoT", self.dataset.id, row.place)
         return swapped or own
-
-    def _no_words(self, row: ReadRow) -> MedtasksError:
-        suite = self.dataset.suite
-        return MedtasksError(
-            "official words are asked for, and none are known: "
-            + ("its rows carry no instruction" if suite.files else f"{suite.title} has published no prompt"),
-            where=f"{self.dataset.id} ({row.where})",
-            remedy="leave it to us: --prompts auto; or put instruction.txt beside the rows (docs/data.md)",
-        )
-
-    def _with_strategy(self, instruction: str) -> str:
-        """The data holder's own wording: plain text in which only the strategy line is placed."""
-        if "{{ strategy }}" in instruction:
-            return instruction.replace("{{ strategy }}", self.strategy)
-        return f"{instruction}\n{self.strategy}" if self.cot else instruction
 
 
 #: Where a suite says nothing else (`strategy_lines` of its `suite.yaml`).

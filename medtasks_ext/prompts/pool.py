@@ -273,13 +273,11 @@ class ClassDraw:
         turns = sorted(classes, key=lambda name: (-len(classes[name]), self._rank(name)))
         for place, name in enumerate(turns):
             wanted = shots // len(turns) + (place < shots % len(turns))
-            if len(classes[name]) < wanted:
-                raise MedtasksError(
-                    f"{shots} shots of {len(turns)} classes need {wanted} of class {excerpt(name)}, "
-                    f"the few-shot pool has {len(classes[name])}",
-                    where=where,
-                    remedy="add rows of this class to the pool, or ask for fewer shots (--num_fewshot)",
-                )
+            if (n := len(classes[name])) < wanted:
+                need = f"{shots} shots of {len(turns)} classes need {wanted} of class {excerpt(name)}"
+                remedy = "add rows of this class to the pool, or ask for fewer shots (--num_fewshot)"
+                what = f"{need}, the few-shot pool has {n}"
+                raise MedtasksError(what, where=where, remedy=remedy)
         ordered = ([classes[name][text] for text in sorted(classes[name], key=self._rank)] for name in turns)
         return [row for turn in zip_longest(*ordered) for row in turn if row is not None]
 
@@ -297,9 +295,6 @@ class ClassDraw:
                 return name
             missing = isinstance(value, jinja2.Undefined) or value is None or value == ""
             problem = "nothing" if missing else f"{excerpt(value)}, which names no class"
-        raise RowError(
-            f"{row.named}: rows.draw_fewshot.by gives {problem}",
-            row=row.place,
-            where=row.where,
-            remedy="write an expression that gives each row a text or a number, such as the label's column",
-        )
+        what = f"{row.named}: rows.draw_fewshot.by gives {problem}"
+        remedy = "write an expression that gives each row a text or a number, such as the label's column"
+        raise RowError(what, row=row.place, where=row.where, remedy=remedy)

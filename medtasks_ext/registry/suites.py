@@ -428,9 +428,6 @@ class Suite(Strict):
         return next((word for word, ours in self.access.items() if ours == value), None)
 
 
-# ---------------------------------------------------------------------- reading
-
-
 def suite_of(folder: Path) -> Suite:
     """The suite of a dataset folder: the one beside whose file it lies; none of the papers' for others."""
     above = folder.absolute().parent

@@ -69,9 +69,6 @@ def f1_scores(tp: Array, fp: Array, fn: Array) -> Array:
     return ratios(2 * precision * recall, precision + recall)
 
 
-# ---------------------------------------------------------------------- a few numbers per document
-
-
 def value_and_one(items: Sequence[float]) -> Array:
     """(n, 2): the document's value, and 1."""
     values = np.asarray(items, dtype=float).reshape(-1)
@@ -91,9 +88,6 @@ def share(sums: Array) -> Array:
 mean = Statistic("mean", value_and_one, share)
 #: mean over the documents that count: items are (value, 1), and (0, 0) for the others
 mean_of_some = Statistic("mean_of_some", as_they_are, share)
-
-
-# ---------------------------------------------------------------------- three numbers per label
 
 
 def label_counts(
