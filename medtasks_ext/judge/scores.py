@@ -32,8 +32,7 @@ from medtasks_ext.runs import conditions
 from medtasks_ext.runs.conditions import conditions_of
 from medtasks_ext.stats.agreement import kappa
 from medtasks_ext.stats.bootstrap import IntervalRecord, task_intervals
-from medtasks_ext.stats.runs import clipped_mean_of_runs, mean_of_runs
-from medtasks_ext.stats.statistic import Statistic, mean
+from medtasks_ext.stats.statistic import Statistic, clipped_mean_of_runs, mean, mean_of_runs
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.protocol import Rubric

@@ -7,7 +7,7 @@ import string
 from typing import Any
 
 from medtasks_ext.metrics.common import Document, Metrics, scorer
-from medtasks_ext.stats.runs import in_run
+from medtasks_ext.stats.statistic import in_run
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)

@@ -18,8 +18,7 @@ from medtasks_ext.answers.formats import Parsed
 from medtasks_ext.metrics import generation
 from medtasks_ext.metrics.common import Document, Metrics, metrics_of
 from medtasks_ext.metrics.generation import bert_scores, rouge_scorer
-from medtasks_ext.stats.runs import in_run, mean_of_runs
-from medtasks_ext.stats.statistic import Matrix, Statistic, share, value_and_one
+from medtasks_ext.stats.statistic import Matrix, Statistic, in_run, mean_of_runs, share, value_and_one
 
 _ROUGE = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}
 _BERTSCORE = ("BERTScore-P", "BERTScore-R", "BERTScore-F")

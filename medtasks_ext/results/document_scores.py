@@ -23,8 +23,7 @@ from medtasks_ext.registry.functions import MARK, function_named
 from medtasks_ext.registry.strategies import by_likelihood
 from medtasks_ext.stats.bootstrap import resample, score_interval
 from medtasks_ext.stats.counts import Counts, by_unit, statistic_of, unit_of
-from medtasks_ext.stats.runs import mean_of_runs
-from medtasks_ext.stats.statistic import Array, Statistic, mean
+from medtasks_ext.stats.statistic import Array, Statistic, mean, mean_of_runs
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -27,8 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from medtasks_ext.stats.counts import Counts
-from medtasks_ext.stats.runs import mean_of_runs
-from medtasks_ext.stats.statistic import Array, ratios, share
+from medtasks_ext.stats.statistic import Array, mean_of_runs, ratios, share
 
 LEVEL = 0.95
 WILSON = "Wilson, 95 %"

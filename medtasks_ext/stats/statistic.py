@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
     import scipy.sparse
 
@@ -88,6 +88,36 @@ def share(sums: Array) -> Array:
 mean = Statistic("mean", value_and_one, share)
 #: mean over the documents that count: items are (value, 1), and (0, 0) for the others
 mean_of_some = Statistic("mean_of_some", as_they_are, share)
+
+
+def in_run(document: Mapping[str, Any], metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Each value with the run of its document, where the benchmark has runs; else unchanged."""
+    if "run" not in document:
+        return dict(metrics)
+    return {name: (document["run"], value) for name, value in metrics.items()}
+
+
+def _by_run(items: Sequence[tuple[str, float]]) -> Array:
+    """(n, 2 x runs): a document's value in the column of its run, and a 1 for it."""
+    column = {run: place for place, run in enumerate(sorted({run for run, _ in items}))}
+    counts = np.zeros((len(items), 2, len(column)))
+    for row, (run, value) in enumerate(items):
+        counts[row, :, column[run]] = value, 1
+    return counts.reshape(len(items), -1)
+
+
+def _mean_of_means(sums: Array) -> Array:
+    values, sizes = np.split(sums, 2, axis=-1)
+    return ratios(ratios(values, sizes).sum(axis=-1), (sizes > 0).sum(axis=-1))
+
+
+#: mean over runs (MedHELM: subjects, conditions, subsets) of the mean over a run's documents: each run counts
+#: once, whatever its size
+mean_of_runs = Statistic("mean_of_runs", _by_run, _mean_of_means)
+#: the same, no less than 0 and no more than 1, where documents may have less than nothing (penalties)
+clipped_mean_of_runs = Statistic(
+    "clipped_mean_of_runs", _by_run, lambda sums: np.clip(_mean_of_means(sums), 0.0, 1.0)
+)
 
 
 def label_counts(

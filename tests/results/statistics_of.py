@@ -6,8 +6,7 @@ from lm_eval.api.metrics import mean as lm_eval_mean
 
 from medtasks_ext.metrics import common, multi_label, neutral, permutation, tuples
 from medtasks_ext.metrics import single_label as single
-from medtasks_ext.stats.runs import mean_of_runs
-from medtasks_ext.stats.statistic import mean_of_some
+from medtasks_ext.stats.statistic import mean_of_runs, mean_of_some
 
 AGGREGATIONS: dict[str, Callable] = {
     "mean": lm_eval_mean,

@@ -39,8 +39,7 @@ from medtasks_ext.stats.permutation import (
     document_test,
     paired,
 )
-from medtasks_ext.stats.runs import mean_of_runs
-from medtasks_ext.stats.statistic import mean, mean_of_some
+from medtasks_ext.stats.statistic import mean, mean_of_runs, mean_of_some
 from tests.results.simulated import paired_test
 
 scores = st.floats(0, 1).map(lambda value: round(value, 6))

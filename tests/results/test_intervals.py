@@ -20,8 +20,7 @@ from medtasks_ext.stats.intervals import (
     wilson,
 )
 from medtasks_ext.stats.permutation import mid_p
-from medtasks_ext.stats.runs import mean_of_runs
-from medtasks_ext.stats.statistic import Statistic, mean, value_and_one
+from medtasks_ext.stats.statistic import Statistic, mean, mean_of_runs, value_and_one
 from tests.results.simulated import coverage_of, kinds
 
 shares = st.floats(0, 1)
