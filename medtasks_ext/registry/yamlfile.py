@@ -53,11 +53,7 @@ def _refused(problem: str, node: Any) -> yaml.constructor.ConstructorError:
     return yaml.constructor.ConstructorError(problem=problem, problem_mark=node.start_mark)
 
 
-def _function(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> str:
-    return f"!function {loader.construct_scalar(node)}"
-
-
-_Loader.add_constructor("!function", _function)
+_Loader.add_constructor("!function", lambda loader, node: f"!function {node.value}")
 
 
 def yaml_text(text: str) -> Any:
