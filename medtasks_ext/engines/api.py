@@ -157,9 +157,8 @@ class ApiEngine(ServerEngine):
     """Asks the servers of a model of lm-eval, each as many requests at a time as its `num_concurrent`
     says.
 
-    Args:
-        quotes: whether the fault of a request may quote the server, which may quote the row.
-        replicas: addresses of further servers of the same model.
+    `quotes`: whether the fault of a request may quote the server, which may quote the row. `replicas`:
+    addresses of further servers of the same model.
     """
 
     keeps_prefixes = True  # most servers do

@@ -41,11 +41,8 @@ class Budget:
 
     A request whose reply never arrived may have been charged, so its highest cost counts as spent.
 
-    Args:
-        limit: USD, or None.
-        spent: USD that earlier calls spent.
-        unsure: USD at most of their requests that were sent and whose reply never came.
-        unpriced: their replies of models without a price.
+    `limit`: USD, or None. `spent`: USD that earlier calls spent. `unsure`: USD at most of their requests that
+    were sent and whose reply never came. `unpriced`: their replies of models without a price.
 
     Attributes:
         exhausted: the limit allows no further request, now or later.

@@ -15,12 +15,9 @@ WAITING = 64_000_000
 class Feed:
     """A feed that requests are put into until it is closed.
 
-    Args:
-        prepare: makes a request ready, or says why it cannot be.
-        came: takes the outcome of those that cannot.
-        ahead: requests that are ready at most.
-        may: asked for the request that is next; False if it has to wait.
-        taken: called with each that is taken.
+    `prepare`: makes a request ready, or says why it cannot be. `came`: takes the outcome of those that
+    cannot. `ahead`: requests that are ready at most. `may`: asked for the request that is next; False if it
+    has to wait. `taken`: called with each that is taken.
 
     Attributes:
         more: whether somebody is about to put more.
@@ -45,8 +42,7 @@ class Feed:
     def put(self, requests: Iterable[Request], ahead: int | None = None) -> None:
         """Add requests behind those that wait.
 
-        Args:
-            ahead: wait until at most so many wait.
+        `ahead`: wait until at most so many wait.
         """
         with self._changed:
             if ahead is not None:

@@ -36,10 +36,8 @@ async def option_likelihoods(
 ) -> Outcome:
     """The answer to a request with options.
 
-    Args:
-        ask: gives what the engine says to tokens.
-        ids: whether it gives log-probabilities of chosen tokens.
-        cached: whether it keeps the prompt for the passes that follow.
+    `ask`: gives what the engine says to tokens. `ids`: whether it gives log-probabilities of chosen tokens.
+    `cached`: whether it keeps the prompt for the passes that follow.
     """
     prompt, options = tuple(request.tokens or ()), request.option_tokens
     tree = branches(options)

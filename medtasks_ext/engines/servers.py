@@ -159,10 +159,8 @@ class ServerEngine(Engine):
     servers one is left out by such a fault, and the others go on. A request that waits for another try holds
     no connection.
 
-    Args:
-        servers: of one model.
-        max_retries: of one request, after its first try.
-        quotes: whether the fault of a request may quote the server, which may quote the row.
+    `servers`: of one model. `max_retries`: of one request, after its first try. `quotes`: whether the fault
+    of a request may quote the server, which may quote the row.
     """
 
     def __init__(

@@ -221,9 +221,6 @@ class VllmEngine(Engine):
 
         Stop texts of the task often stand within reasoning. With `think_end_token` they are applied
         afterwards, to what follows the reasoning.
-
-        Raises:
-            TypeError, ValueError: the settings are not valid.
         """
         from vllm import SamplingParams
         from vllm.sampling_params import RepetitionDetectionParams

@@ -51,11 +51,8 @@ class _Sent:
 class Asker:
     """Hands an engine what is new, keeps each outcome, and tells those who wait for it.
 
-    Args:
-        engine: that answers.
-        answers: the store.
-        budget: of the money that requests may cost.
-        charge: what they cost; None where they cost nothing, or nobody knows.
+    `engine`: that answers. `answers`: the store. `budget`: of the money that requests may cost. `charge`:
+    what they cost; None where they cost nothing, or nobody knows.
 
     Attributes:
         ended: why the engine answers nothing any more; None while it does, and where nothing went wrong.
@@ -92,8 +89,7 @@ class Asker:
     def keep(self, request: Request, outcome: Outcome, settles: float | None) -> float | None:
         """Store an outcome.
 
-        Args:
-            settles: US dollars that were set aside for it; None where none were, or they count as spent.
+        `settles`: US dollars that were set aside for it; None where none were, or they count as spent.
 
         Returns:
             What it cost; None where nobody knows.
@@ -123,12 +119,7 @@ class Asker:
     def ask(self, requests: Sequence[Request], *, quiet: bool = True) -> Mapping[str, Answer]:
         """Key -> answer.
 
-        Args:
-            quiet: show no progress.
-
-        Raises:
-            MedtasksError: the text of a request may not go where it would, or some have no answer; those that
-                came are kept.
+        `quiet`: show no progress.
         """
         job = Job()
         # long answers first: a long one that begins last is waited for alone
@@ -139,8 +130,7 @@ class Asker:
     def add(self, job: Job, requests: Iterable[Request], ahead: int | None = None) -> int:
         """Have requests asked that have no answer yet.
 
-        Args:
-            ahead: wait before that until at most so many are waiting.
+        `ahead`: wait before that until at most so many are waiting.
 
         Returns:
             How many have an answer, or are asked for somebody else.

@@ -46,11 +46,7 @@ class Charge:
 
 
 def check_limit(limit: float | None, price: Price | None) -> None:
-    """Refuse a limit that nobody can keep.
-
-    Raises:
-        MedtasksError: it is no amount, or the price is not known.
-    """
+    """Refuse a limit that nobody can keep."""
     if limit is None:
         return
     where = "--max-cost"

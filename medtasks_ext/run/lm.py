@@ -31,11 +31,8 @@ class Remembering(LM):
     A greedy question has one answer, whoever asks it. A sampled one is drawn anew for each document, and for
     each time that it is asked of one document. Several threads may ask at the same time.
 
-    Args:
-        model: of lm-eval.
-        engine: that answers with this model.
-        answers: the folder.
-        identity: digest of all that tells the model's answers from those of another one.
+    `model`: of lm-eval. `engine`: that answers with this model. `answers`: the folder. `identity`: digest of
+    all that tells the model's answers from those of another one.
     """
 
     def __init__(self, model: LM, engine: Engine, answers: Answers, identity: str) -> None:
@@ -48,11 +45,7 @@ class Remembering(LM):
     # ------------------------------------------------------------------ what lm-eval asks
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
-        """The texts that the model writes, one for each request.
-
-        Raises:
-            MedtasksError: some requests have no answer.
-        """
+        """The texts that the model writes, one for each request."""
         drawn: Counter[str] = Counter()
         asked = [self._generation(instance, drawn) for instance in requests]
         return [answer.text for answer in self.ask(asked, quiet=disable_tqdm)]
@@ -61,9 +54,6 @@ class Remembering(LM):
         """Logarithm of the probability of each continuation, and whether greedy decoding writes it.
 
         The options of one document behind one context are one request.
-
-        Raises:
-            MedtasksError: some requests have no answer.
         """
         if any(not instance.args[0] for instance in requests):  # behind nothing stands what the model says
             return [tuple(item) for item in self._by_its_own("loglikelihood", requests)]  # type: ignore[misc]
@@ -72,11 +62,7 @@ class Remembering(LM):
         return [tuple(item) for answer in found for item in answer.likelihoods]  # type: ignore[misc]
 
     def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> list[float]:
-        """Logarithm of the probability of each text.
-
-        Raises:
-            MedtasksError: some requests have no answer.
-        """
+        """Logarithm of the probability of each text."""
         return [item.value for item in self._by_its_own("loglikelihood_rolling", requests)]
 
     def apply_chat_template(
@@ -106,12 +92,7 @@ class Remembering(LM):
     def ask(self, requests: Sequence[Request], *, quiet: bool = True) -> list[Answer]:
         """The answers to requests, from the folder or from the engine.
 
-        Args:
-            quiet: show no progress.
-
-        Raises:
-            MedtasksError: the text of a request may not go where it would, or some have no answer; those that
-                came are kept.
+        `quiet`: show no progress.
         """
         found = self.asker.ask(requests, quiet=quiet)
         return [found[request.key] for request in requests]
@@ -144,11 +125,7 @@ class Remembering(LM):
         return Request(key, *_whose(instance), prompt, {}, instance.doc, text=text, options=("",))
 
     def close(self) -> None:
-        """Ask nothing more, and bring everything to the disk.
-
-        Raises:
-            MedtasksError: the disk takes nothing more.
-        """
+        """Ask nothing more, and bring everything to the disk."""
         self.asker.end()
         self.answers.close()
 

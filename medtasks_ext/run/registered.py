@@ -91,11 +91,7 @@ def _loaded(of: str, arguments: dict[str, Any], extra: dict[str, Any]) -> tuple[
 
 
 def _identity(folder: Path, of: str, arguments: dict[str, Any], model: LM) -> str:
-    """Digest of what tells a model's answers from those of another; the folder says it, and holds one.
-
-    Raises:
-        MedtasksError: the folder holds answers of another model.
-    """
+    """Digest of what tells a model's answers from those of another; the folder says it, and holds one."""
     info: dict[str, Any] = getattr(model, "get_model_info", dict)() or {}
     weights = {name: info[name] for name in ("model_sha", "peft_sha", "delta_sha") if info.get(name)}
     mine, path = identity_of(of, {**arguments, **weights}, {}), folder / IDENTITY

@@ -31,15 +31,11 @@ def request_of(
     A greedy question has one answer, whoever asks it. A sampled one is drawn anew for each document, and for
     each time that it is asked of one document.
 
-    Args:
-        identity: digest of the model and of what can change its responses.
-        document: its key within the task.
-        settings: of generation, in place of those of the instance.
-        draw: how often it was asked of this document before.
-        reads_document: whether the model looks at the document, and not at the prompt.
-        apart: whether text that is not open is asked for each dataset by itself, so that who got it is on
-            record.
-        cut: what did not fit of the prompt.
+    `identity`: digest of the model and of what can change its responses. `document`: its key within the task.
+    `settings`: of generation, in place of those of the instance. `draw`: how often it was asked of this
+    document before. `reads_document`: whether the model looks at the document, and not at the prompt.
+    `apart`: whether text that is not open is asked for each dataset by itself, so that who got it is on
+    record. `cut`: what did not fit of the prompt.
     """
     first = instances[0]
     task, text, prompt = str(first.task_name), text_of(first), prompt_of(first)

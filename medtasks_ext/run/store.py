@@ -80,13 +80,10 @@ Row: TypeAlias = dict[str, Any]
 class Answers:
     """The outcomes of a folder. Threads may use it; one process may write.
 
-    Args:
-        folder: of the run.
-        write: whether outcomes are added; a reader needs no right to write, and may read while another
-            process writes.
-        name: of the file of this process among those of several.
-        command: what the process does, for the message that others get.
-        see: called with each line that is there, and each that is added.
+    `folder`: of the run. `write`: whether outcomes are added; a reader needs no right to write, and may read
+    while another process writes. `name`: of the file of this process among those of several. `command`: what
+    the process does, for the message that others get. `see`: called with each line that is there, and each
+    that is added.
 
     Attributes:
         asked: task -> document -> its last question that was answered, or went into a file of a batch.
@@ -94,9 +91,6 @@ class Answers:
         out: key of a request that went into a file of a batch, and did not come back -> the file.
         unsettled: what calls that were killed may have spent.
         damaged: lines that were not used: file and number.
-
-    Raises:
-        MedtasksError: another process writes to the folder, or it cannot be read or written.
     """
 
     def __init__(
@@ -172,11 +166,7 @@ class Answers:
         return {document: item for document, item in self.asked.get(task, {}).items() if item.key in self}
 
     def known(self, keys: Iterable[str]) -> dict[str, Answer]:
-        """Key -> answer, of those that have one.
-
-        Raises:
-            MedtasksError: a file is gone.
-        """
+        """Key -> answer, of those that have one."""
         found: dict[str, Answer] = {}
         places: dict[Path, list[tuple[int, int, str]]] = {}
         with self._lock:
@@ -210,9 +200,7 @@ class Answers:
     ) -> None:
         """Keep an outcome; of one key the first answer counts.
 
-        Args:
-            task, document: whose request it was.
-            about: what else the line says.
+        `task`, `document`: whose request it was. `about`: what else the line says.
         """
         kind = outcome.__class__.__name__.lower()
         record: Row = {"key": key, "outcome": kind, "task": task, "document": document, **_said(outcome)}
@@ -246,11 +234,7 @@ class Answers:
     def flush(self, *, sync: bool = True) -> None:
         """Bring everything to the disk.
 
-        Args:
-            sync: make it survive a power cut, and not only the end of this process.
-
-        Raises:
-            MedtasksError: the disk takes nothing more. What is not written is kept, and tried again.
+        `sync`: make it survive a power cut, and not only the end of this process.
         """
         with self._writing:
             self._write(sync=sync)
@@ -266,11 +250,7 @@ class Answers:
         return Follower(self.folder).rows()
 
     def close(self) -> None:
-        """Write the rest, and give the folder free.
-
-        Raises:
-            MedtasksError: the disk takes nothing more.
-        """
+        """Write the rest, and give the folder free."""
         if self._file is None:
             return
         self._over.set()
@@ -305,8 +285,7 @@ class Answers:
     def _write(self, *, sync: bool = True) -> None:
         """Write what is new. Whoever looks up or puts does not wait for the disk.
 
-        Args:
-            sync: make it survive a power cut.
+        `sync`: make it survive a power cut.
         """
         with self._lock:
             new = list(self._lines)
@@ -350,8 +329,7 @@ def files_of(folder: Path) -> list[Path]:
 class Follower:
     """Reads the lines of a folder that somebody else may be writing to: each once, as they come.
 
-    Args:
-        damaged: gets the lines that are not used: file and number.
+    `damaged`: gets the lines that are not used: file and number.
     """
 
     def __init__(self, folder: Path, damaged: list[str] | None = None) -> None:
@@ -361,8 +339,7 @@ class Follower:
     def rows(self, kind: str = "") -> Iterator[Row]:
         """What has come since the last call.
 
-        Args:
-            kind: of the lines that are wanted; all by default.
+        `kind`: of the lines that are wanted; all by default.
         """
         begin = kind.encode()
         for _, _, line in self.lines():

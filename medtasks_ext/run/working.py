@@ -20,9 +20,8 @@ def working_in(folder: Path, command: str, *, private: bool = False) -> Iterator
 
     A process that has lost the folder writes nothing more.
 
-    Args:
-        command: for the message that others get.
-        private: the folder is made its owner's alone, since it gets text that is not open.
+    `command`: for the message that others get. `private`: the folder is made its owner's alone, since it gets
+    text that is not open.
     """
     check_all_regular(folder)
     with folder_for_files(folder, private=private):

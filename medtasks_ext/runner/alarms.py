@@ -45,11 +45,7 @@ class StopRule:
 
     @classmethod
     def parse(cls, text: str) -> StopRule:
-        """A rule as a user writes it, such as `unreadable>50%`.
-
-        Raises:
-            MedtasksError: it is none.
-        """
+        """A rule as a user writes it, such as `unreadable>50%`."""
         match = _RULE.fullmatch(text.strip())
         if not match or match[1] not in STOP_WORDS or float(match[2]) >= 100:
             raise MedtasksError(
@@ -72,8 +68,7 @@ class StopRule:
 class Alarms:
     """Says once per task and kind that most answers are worth nothing, and remembers what was so to the end.
 
-    Args:
-        chat_template: whether one is applied.
+    `chat_template`: whether one is applied.
     """
 
     def __init__(self, *, chat_template: bool) -> None:

@@ -53,8 +53,7 @@ class Watcher(Protocol):
     def stored(self, task: str, n: int, unsure: float = 0.0) -> None:
         """So many more requests of a task were answered before.
 
-        Args:
-            unsure: US dollars at most of requests that an earlier call sent and whose reply never came.
+        `unsure`: US dollars at most of requests that an earlier call sent and whose reply never came.
         """
 
     def ended(self, request: Request, outcome: Outcome) -> None:
@@ -67,14 +66,9 @@ class Watcher(Protocol):
 class RunAsker(Asker):
     """Asks all tasks of a run, scores each, and shows what is on the disk.
 
-    Args:
-        run: its folder, open.
-        model: renders chat templates, counts tokens.
-        engine: answers.
-        tasks: built, those that are not done.
-        budget: of the money that requests may cost.
-        say: tells the user.
-        closes: whether the engine is asked nothing afterwards.
+    `run`: its folder, open. `model`: renders chat templates, counts tokens. `engine`: answers. `tasks`:
+    built, those that are not done. `budget`: of the money that requests may cost. `say`: tells the user.
+    `closes`: whether the engine is asked nothing afterwards.
 
     Attributes:
         trouble: what the outcomes say about the cause of failures; one that no request escapes ends it all.

@@ -126,8 +126,7 @@ def _free(path: Path) -> Path:
 def check_out(out: Mapping[str, str]) -> None:
     """Refuse to ask what waits in a file of a batch, and would be paid for twice.
 
-    Args:
-        out: as `Answers.out`.
+    `out`: as `Answers.out`.
     """
     for file, n in Counter(out.values()).items():
         if (path := Path(file)).is_file():

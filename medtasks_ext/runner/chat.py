@@ -29,12 +29,7 @@ class Chat:
 def tokenizer_chat(name: str, template: str | None = None) -> Chat:
     """The chat template of a tokenizer, rendered by transformers as lm-eval's models do.
 
-    Args:
-        name: folder, or name on the Hugging Face hub.
-        template: another template in its place.
-
-    Raises:
-        MedtasksError: transformers is not installed, there is no such tokenizer, or it has no template.
+    `name`: folder, or name on the Hugging Face hub. `template`: another template in its place.
     """
     try:
         from transformers import AutoTokenizer
@@ -80,11 +75,7 @@ def renderer_of(tokenizer: Any, **switches: Any) -> Callable[..., str]:
 def read_template(file: Path) -> tuple[str, dict[str, str]]:
     """A chat template and the special tokens that it may use.
 
-    Args:
-        file: Jinja text, or a `tokenizer_config.json`.
-
-    Raises:
-        MedtasksError: there is no such file, or no template in it.
+    `file`: Jinja text, or a `tokenizer_config.json`.
     """
     check_regular(file)
     try:
@@ -115,11 +106,7 @@ def read_template(file: Path) -> tuple[str, dict[str, str]]:
 
 
 def file_chat(file: Path) -> Chat:
-    """A chat template from a file, rendered as transformers does (`utils/chat_template_utils.py`).
-
-    Raises:
-        MedtasksError: there is none, or it is no valid Jinja.
-    """
+    """A chat template from a file, rendered as transformers does (`utils/chat_template_utils.py`)."""
     text, tokens = read_template(file)
     return Chat(str(file), rendering(text, tokens, f"--chat-template {file}"))
 

@@ -79,16 +79,11 @@ class _Score:
 class Design:
     """What is drawn of all tasks, round by round.
 
-    Args:
-        names: of the tasks and groups whose scores are estimated.
-        tasks: those that can be asked.
-        error: half of the 95 % interval that each score may have, in points.
+    `names`: of the tasks and groups whose scores are estimated. `tasks`: those that can be asked. `error`:
+    half of the 95 % interval that each score may have, in points.
 
     Attributes:
         left_out: task -> why it is not asked.
-
-    Raises:
-        MedtasksError: no score can be estimated, or of too few documents.
     """
 
     def __init__(

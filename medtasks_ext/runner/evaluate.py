@@ -86,11 +86,7 @@ def official_budget(dataset: Dataset, strategy: str) -> AnswerBudget | None:
 
 
 def build_task(registry: Registry, name: str, settings: Settings) -> Task:
-    """Build one lm-eval task, its documents loaded and its prompts rendered.
-
-    Raises:
-        MedtasksError: data that is missing or malformed.
-    """
+    """Build one lm-eval task, its documents loaded and its prompts rendered."""
     from medtasks_ext.task import MedicalTask  # with lm-eval: reading a run needs neither
 
     metadata: dict[str, Any] = {"system_role": settings.system_role, "shots": settings.num_fewshot or 0}
@@ -136,11 +132,7 @@ class Reader:
 
 
 def chosen_documents(task: Task, choice: Choice) -> Sequence[int]:
-    """Places of the chosen documents, in file order.
-
-    Raises:
-        MedtasksError: the list names a place that the test file does not have.
-    """
+    """Places of the chosen documents, in file order."""
     n = len(task.eval_docs)
     places = choice.places(n)
     if beyond := [place for place in places if not 0 <= place < n]:

@@ -63,11 +63,7 @@ class Locked:
 
 
 def lock_of(registry: Registry, dataset: Dataset) -> Locked:
-    """What scores of a dataset follow from now.
-
-    Raises:
-        MedtasksError: its sample rows cannot be read, or prompts cannot be rendered.
-    """
+    """What scores of a dataset follow from now."""
     tasks = [
         build_task(registry, dataset.task(strategy), Settings(data="sample", prompts="own"))
         for strategy in dataset.strategies
@@ -126,8 +122,7 @@ def _forms() -> tuple[str, ...]:
 def replies(target: str, other: str) -> list[str]:
     """The fixed set.
 
-    Args:
-        target: the gold answer as written. other: another row's.
+    `target`: the gold answer as written. other: another row's.
     """
     return [form.replace("{x}", target).replace("{y}", other) for form in _forms()]
 
@@ -166,12 +161,8 @@ def _short(text: str) -> str:
 def read_lock(path: Path, *, newest: bool = False) -> dict[str, Locked]:
     """The lock, dataset -> what is locked; empty where there is no file.
 
-    Args:
-        newest: take the line with the higher `N` where a dataset has two, as after a merge of two branches
-            that raised versions; of two with one `N` the later.
-
-    Raises:
-        MedtasksError: a line is none of a lock, or a dataset has two.
+    `newest`: take the line with the higher `N` where a dataset has two, as after a merge of two branches that
+    raised versions; of two with one `N` the later.
     """
     found: dict[str, Locked] = {}
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []

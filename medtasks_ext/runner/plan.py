@@ -49,11 +49,7 @@ class PlannedTask:
 def plan_task(
     registry: Registry, name: str, settings: Settings, count: Counter, template: ChatTemplate | None
 ) -> PlannedTask:
-    """Count one task; `template` is used where the settings ask for it.
-
-    Raises:
-        MedtasksError: local data that is malformed.
-    """
+    """Count one task; `template` is used where the settings ask for it."""
     dataset, strategy = registry.known(name)
     task, missing = _built(registry, name, settings)
     documents = dataset.n_part * dataset.trials if missing else len(task.eval_docs)

@@ -82,9 +82,6 @@ def find_model(name: str) -> PlannedModel:
 
     The hub id of a model that has a ready file stands for that file; of two files for the one that leaves
     thinking on, as the model does where nothing is set.
-
-    Raises:
-        MedtasksError: it is none of these.
     """
     path = Path(name).expanduser()
     if path.is_dir():
@@ -161,11 +158,7 @@ class Tokenizer:
 
     @classmethod
     def of(cls, model: PlannedModel) -> Tokenizer:
-        """Load it, or count bytes.
-
-        Raises:
-            MedtasksError: a folder without a tokenizer.
-        """
+        """Load it, or count bytes."""
         if model.provider:
             return cls(count_bytes, None, "a provider's tokenizer is not read here")
         tokenizer, why = _load_tokenizer(model)

@@ -92,11 +92,7 @@ _OF_THIS_CALL = frozenset({"response", "public", "failed"})
 
 
 def check_chat_template(model: LM, settings: Settings) -> None:
-    """Refuse a chat template that is asked for and absent.
-
-    Raises:
-        MedtasksError: not even a user turn can be rendered, so that no task could be asked.
-    """
+    """Refuse a chat template that is asked for and absent."""
     if not settings.apply_chat_template:
         return
     try:
@@ -121,11 +117,7 @@ def context_of_model(model: LM) -> int | None:
 def check_budget(context: int | None, tasks: Mapping[str, Task]) -> None:
     """Refuse a token budget that leaves no room for the prompt; vLLM would cut the prompt away.
 
-    Args:
-        context: tokens of prompt and answer; None: unknown.
-
-    Raises:
-        MedtasksError: it leaves none.
+    `context`: tokens of prompt and answer; None: unknown.
     """
     if context is None or not tasks:
         return
@@ -153,17 +145,9 @@ def preflight(
     The answer may take `ENOUGH` tokens. Where that is the whole budget, or the model is an endpoint, which
     may charge, the request is the run's own, and its response is stored as the run stores it.
 
-    Args:
-        run: its folder, open.
-        engine: that answers with it.
-        places: task -> places of the documents to ask.
-        charge: what requests cost; None where they cost nothing, or nobody knows.
-        budget: of the money that they may cost.
-
-    Raises:
-        MedtasksError: the budget does not allow the question; the context takes no prompt whole, whatever the
-            task; or no request to this server can work (key, credit, name of the model); a text may not be
-            sent to the server.
+    `run`: its folder, open. `engine`: that answers with it. `places`: task -> places of the documents to ask.
+    `charge`: what requests cost; None where they cost nothing, or nobody knows. `budget`: of the money that
+    they may cost.
     """
     engine.check(text_of(task) for name, task in tasks.items() if places[name])
     count = _counter(model)
@@ -220,11 +204,7 @@ class _FirstQuestion(Asker):
     outcome: Outcome | None = None
 
     def outcome_of(self, request: Request) -> Outcome:
-        """What comes of it.
-
-        Raises:
-            MedtasksError: it may cost more than the limit leaves.
-        """
+        """What comes of it."""
         self.add(Job(), [request])
         self.serve()
         self.answers.flush()
@@ -334,11 +314,7 @@ def _too_long(
     places: Mapping[str, Sequence[int]],
     settings: Settings,
 ) -> list[str]:
-    """How many prompts do not fit.
-
-    Raises:
-        MedtasksError: none fits without losing the end of its input, in any task.
-    """
+    """How many prompts do not fit."""
     context = getattr(model, "max_length", None)
     if not isinstance(context, int) or count is None:
         return []  # of an API model lm-eval only guesses the context

@@ -78,15 +78,9 @@ def preview(
 ) -> Preview:
     """Build one task and look at one document of it.
 
-    Args:
-        name: of the task, with its strategy's suffix.
-        settings: of a run; rows and words are taken from them.
-        place: of the document in the test file, from 0.
-        chat: chat template to apply.
-        response: a response to read and score beside the gold and an empty one.
-
-    Raises:
-        MedtasksError: data that is missing or malformed, or no such document.
+    `name`: of the task, with its strategy's suffix. `settings`: of a run; rows and words are taken from them.
+    `place`: of the document in the test file, from 0. `chat`: chat template to apply. `response`: a response
+    to read and score beside the gold and an empty one.
     """
     task = build_task(registry, name, settings)
     if not 0 <= place < len(task.eval_docs):

@@ -82,11 +82,7 @@ class Verdict:
 
 
 def proof_of(suite: Suite) -> _Proofs | None:
-    """The suite's hashes; None where it has none.
-
-    Raises:
-        MedtasksError: the file is damaged.
-    """
+    """The suite's hashes; None where it has none."""
     file = suite.file.parent / PROOF_FILE
     if not file.is_file():
         return None
@@ -101,8 +97,7 @@ def proof_of(suite: Suite) -> _Proofs | None:
 def verify(registry: Registry, suite: Suite, ways: Collection[str] = ()) -> Iterator[Verdict]:
     """Compare the official prompts of a suite's sample rows with what its own code made of them.
 
-    Args:
-        ways: of asking that are compared; by default all.
+    `ways`: of asking that are compared; by default all.
     """
     proofs = proof_of(suite)
     for name, proof in (proofs.tasks if proofs else {}).items():

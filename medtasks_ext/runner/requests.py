@@ -48,9 +48,8 @@ def rendered_prompt(
 ) -> Any:
     """The prompt of one document.
 
-    Args:
-        chat_template: the model's, used where the settings ask for it and have no layout of their own.
-        shots: how many; by default what the task carries.
+    `chat_template`: the model's, used where the settings ask for it and have no layout of their own. `shots`:
+    how many; by default what the task carries.
 
     Returns:
         Text, or what an API model wraps a conversation in.
@@ -79,8 +78,7 @@ def takes_system_turn(chat_template: ChatTemplate) -> bool:
 class RequestBuilder:
     """Makes the requests of one task of what lm-eval builds of its documents.
 
-    Args:
-        task: as built, with all its documents; its prompts are cut to the context of the model from now on.
+    `task`: as built, with all its documents; its prompts are cut to the context of the model from now on.
     """
 
     def __init__(self, model: LM, task: Task, settings: Settings, identity: str) -> None:
@@ -93,8 +91,7 @@ class RequestBuilder:
     def build(self, place: int, budget: int | None = None) -> Request:
         """The request about the document at a place of the test file.
 
-        Args:
-            budget: tokens that the answer may have; those of the task by default.
+        `budget`: tokens that the answer may have; those of the task by default.
         """
         row, settings = self._task.eval_docs[place], self._settings
         template = self._model.apply_chat_template if settings.apply_chat_template else None

@@ -129,11 +129,7 @@ class Run:
         requested: list[str],
         tasks: list[str],
     ) -> None:
-        """Create the run, or continue it.
-
-        Raises:
-            MedtasksError: the folder holds outcomes of another model, other settings or another schema.
-        """
+        """Create the run, or continue it."""
         identity = identity_of(model, arguments, asdict(settings))
         if self.manifest_file.is_file() and (self.answers.asked or self.answers.faults):
             self.manifest = Manifest.read(self.folder)
@@ -175,11 +171,7 @@ class Run:
             )
 
     def load(self) -> None:
-        """Open an existing run.
-
-        Raises:
-            MedtasksError: there is none.
-        """
+        """Open an existing run."""
         self.manifest = Manifest.read(self.folder)
 
     @property
@@ -202,11 +194,7 @@ class Run:
     def in_stored_wording(self, tasks: Mapping[str, Task]) -> dict[str, Task]:
         """The tasks in the words in which the run began to ask them; those that are new to it as they are.
 
-        Args:
-            tasks: name -> task, built with the run's settings.
-
-        Raises:
-            MedtasksError: the words cannot be had any more.
+        `tasks`: name -> task, built with the run's settings.
         """
         same = {}
         for name, task in tasks.items():
@@ -256,8 +244,7 @@ class Run:
     def places(self, task: Task, choice: Choice | None = None) -> Sequence[int]:
         """Places of the documents that are asked, in the task's test file.
 
-        Args:
-            choice: of documents; the one that is noted by default.
+        `choice`: of documents; the one that is noted by default.
         """
         return chosen_documents(task, choice or self.state(task.task_name).choice)
 
@@ -272,9 +259,7 @@ class Run:
     ) -> None:
         """Write the results of one task.
 
-        Args:
-            asked: document -> its request.
-            answers: document -> its answer.
+        `asked`: document -> its request. `answers`: document -> its answer.
         """
         name = outcome.task
         dataset, strategy = self.registry.known(name)
@@ -415,8 +400,7 @@ class Run:
     def note(self, task: str, entry: TaskEntry, *kept: str) -> None:
         """Put the new state of a task into the manifest, over the documents that are chosen.
 
-        Args:
-            kept: further fields that stay as they are.
+        `kept`: further fields that stay as they are.
         """
         known = self.state(task)
         stays = {name: getattr(known, name) for name in ("choice", "bound", "asked", *kept)}
@@ -508,9 +492,7 @@ class Run:
     def rows(self, results: Mapping[str, TaskRecord], names: Iterable[str]) -> list[Row]:
         """The roll-up: one row per name.
 
-        Args:
-            results: of finished tasks.
-            names: of tasks, tags and groups.
+        `results`: of finished tasks. `names`: of tasks, tags and groups.
         """
         finished = {
             name: _Finished(
@@ -604,8 +586,7 @@ def _recorded(samples: Sequence[Sample], asked: Mapping[str, Request]) -> Iterab
 def pool_hash(task: Task, k: int | None = None) -> str:
     """Identifies the few-shot pool as rendered.
 
-    Args:
-        k: shots that prompts carry; all of the pool by default.
+    `k`: shots that prompts carry; all of the pool by default.
     """
     digest = sha256()
     for shot in (task.eval_docs[0].loaded.shots or ())[:k]:

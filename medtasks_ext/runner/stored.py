@@ -21,10 +21,8 @@ if TYPE_CHECKING:
 class StoredLM(Baseline):
     """Gives the answer to each document.
 
-    Args:
-        answers: document key -> answer.
-        prompts: document key -> prompt as it was sent, where that is known; it stands in lm-eval's records.
-        where: for the message if an answer is missing.
+    `answers`: document key -> answer. `prompts`: document key -> prompt as it was sent, where that is known;
+    it stands in lm-eval's records. `where`: for the message if an answer is missing.
     """
 
     def __init__(self, answers: Mapping[str, Answer], prompts: Mapping[str, Prompt], where: Path) -> None:
@@ -32,11 +30,7 @@ class StoredLM(Baseline):
         self._answers, self._prompts, self._where = answers, prompts, where
 
     def answers_to(self, requests: Sequence[Instance]) -> list[Answer]:
-        """The answers to requests, which get their prompts as they were sent.
-
-        Raises:
-            MedtasksError: a document has none, or those of other options.
-        """
+        """The answers to requests, which get their prompts as they were sent."""
         keys = [document_key(request.doc) for request in requests]
         if absent := list(dict.fromkeys(key for key in keys if key not in self._answers)):
             raise MedtasksError(
@@ -54,11 +48,7 @@ class StoredLM(Baseline):
         return [readable(answer.text) for answer in self.answers_to(requests)]
 
     def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
-        """How likely each option was.
-
-        Raises:
-            MedtasksError: a document has other options now.
-        """
+        """How likely each option was."""
         found, asked = self.answers_to(requests), Counter(document_key(request.doc) for request in requests)
         for answer, request in zip(found, requests, strict=True):
             document, n = document_key(request.doc), len(answer.likelihoods)

@@ -97,11 +97,9 @@ class Tally:
 
     One thread at a time may call.
 
-    Args:
-        asked: task -> requests that this process has for it.
-        readers: task -> what reads its answers, where they can be read.
-        budget: that they are paid from, where somebody charges and the price is known.
-        clock: gives seconds; of what is counted later than it came, those at which it came.
+    `asked`: task -> requests that this process has for it. `readers`: task -> what reads its answers, where
+    they can be read. `budget`: that they are paid from, where somebody charges and the price is known.
+    `clock`: gives seconds; of what is counted later than it came, those at which it came.
 
     Attributes:
         prompt_tokens: of all prompts whose tokens were counted.

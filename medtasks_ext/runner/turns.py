@@ -54,8 +54,7 @@ def in_turn(works: Iterable[_Asks]) -> Iterator[list[_Asks]]:
 class Turns:
     """Has threads that build tasks come one after another about each document.
 
-    Args:
-        names: of the tasks in their order.
+    `names`: of the tasks in their order.
     """
 
     def __init__(self, names: Sequence[str]) -> None:

@@ -121,8 +121,7 @@ class TaskRecord(_TaskRecord, total=False):
 def note_of_traces(records: Collection[Mapping[str, Any]]) -> str:
     """What share of the answers begin with reasoning that is not taken off; empty where none does.
 
-    Args:
-        records: of tasks.
+    `records`: of tasks.
     """
     begins = Counter[str]()
     for record in records:
