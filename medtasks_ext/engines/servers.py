@@ -7,7 +7,8 @@ twenty at random would be left with about five connections, however many it can 
 A server that does not answer when the run begins stops it: an address may be mistyped. One that refuses a
 request (429, 503) has that request wait, for as long as it asks (`Retry-After`, at most 60 s). One that
 refuses a quarter of the requests of a round trip has its connections halved; each further round trip without
-that adds one. One that refuses three or more within a second, more than it answers, gets nothing for as long
+that adds one. A refusal costs a request none of its tries where the server has answered another since its
+last one. One that refuses three or more within a second, more than it answers, gets nothing for as long
 as it asks. One that breaks connections is tried again after 1, 2, 4, … 60 s, and its requests go to the
 others at once. One that refuses the key, or does not know the model, is left out; the last one ends the run.
 One that has just got a request about a long record gets the other strategies of that record as well, one
@@ -77,12 +78,14 @@ class Endpoint:
 
     Attributes:
         under_way: requests that it has now.
+        answers: that it has given.
         gone: no request to it will work, so that it is not asked any more.
         ill: its last connection failed, so that one request at a time looks whether it is back.
     """
 
     def __init__(self, client: Client) -> None:
-        self.client, self.under_way, self.gone, self.ill = client, 0, False, False
+        self.client, self.under_way, self.answers = client, 0, 0
+        self.gone = self.ill = False
         self._most = client.server.connections
         self._allowed = float(self._most)
         self._replies: deque[tuple[float, bool]] = deque(maxlen=max(LEAST, self._most))  # moment, refused
@@ -118,6 +121,7 @@ class Endpoint:
 
     def answered(self, answer: Answer) -> bool:
         """Whether it was ill."""
+        self.answers += 1
         was_ill, self.ill, self._failures = self.ill, False, 0
         self._rests_until = -math.inf
         self._replies.append((self.client.now(), False))
@@ -272,7 +276,8 @@ class ServerEngine(Engine):
         return None
 
     async def _outcome(self, request: Request, endpoint: Endpoint) -> Outcome:
-        tries = maybe_paid = 0
+        tries = maybe_paid = spared = 0
+        answers = {id(one): one.answers for one in self.endpoints}  # of others, when each was asked last
         try:
             body = self.body(request)
         except Exception as error:
@@ -292,8 +297,12 @@ class ServerEngine(Engine):
                 return got
             tries, maybe_paid = tries + got.tries, maybe_paid + got.maybe_paid
             fault = replace(got, tries=tries, maybe_paid=maybe_paid, after=None)
+            if got.status in _REFUSALS and endpoint.answers > answers[id(endpoint)]:
+                spared += got.tries  # the server has too much to do, and works
+            answers[id(endpoint)] = endpoint.answers
             elsewhere = self._failed(endpoint, got)
-            if not (self.may_pass(fault) or (elsewhere and fault.kind.ends_all)):
+            may_pass = self.may_pass(replace(fault, tries=tries - spared))
+            if not (may_pass or (elsewhere and fault.kind.ends_all)):
                 return fault
             self._changed.set()
             if not elsewhere:

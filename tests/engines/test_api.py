@@ -370,6 +370,26 @@ def test_one_refusal_holds_its_own_request_alone(server):
     assert order == [*(f"Is it? {i}" for i in range(40)), "Is it? 0"]
 
 
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_refusal_of_a_server_that_answers_others_costs_no_try(server, clock, status):
+    """One request is refused nine times, and may be tried twice."""
+    refused, others = [], []
+
+    async def script(asked):
+        if asked.prompt != "Is it? 0" or len(refused) == 9:
+            others.append(asked.prompt)
+            return Reply(chat(asked.prompt))
+        before = len(others)
+        while len(others) < before + 2:  # who sends the second has the answer to the first
+            await asyncio.sleep(0.001)
+        refused.append(status)
+        return Reply({}, status)
+
+    server.script = script
+    outcomes, _ = run(model(server, num_concurrent=2, max_retries=1), asking(40), clock)
+    assert all(isinstance(got, Answer) for got in outcomes.values()) and len(refused) == 9
+
+
 def at_most(places, every=0):
     """A server that refuses what it has no place for, and each n-th request."""
     under_way = asked_until_now = 0
