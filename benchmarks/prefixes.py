@@ -26,7 +26,7 @@ TASKS = f"{TASK},{TASK}_cot"
 #: Tokens that vLLM keeps or drops together on the CPU.
 BLOCK = 128
 IN_TURN = "from medtasks_ext.cli.main import main; main()"
-APART = f"import medtasks_ext.runner.turns as turns; turns.LONG = 10**9; {IN_TURN}"
+APART = f"import medtasks_ext.runner.asking as asking; asking.LONG = 10**9; {IN_TURN}"
 
 
 def run(quick: bool) -> Iterator[Row]:

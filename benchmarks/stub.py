@@ -83,7 +83,7 @@ def asked(n: int) -> dict[str, float]:
 
     from medtasks_ext.engines import Answer, Engine, Usage
     from medtasks_ext.registry import registry
-    from medtasks_ext.run.working import working_in
+    from medtasks_ext.run.store import working_in
     from medtasks_ext.runner import asking
     from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runner.run import Run

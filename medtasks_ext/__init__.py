@@ -27,7 +27,7 @@ Choices worth knowing:
 - A run calls lm-eval's evaluator once for each task, in a thread of its own, with a model that looks answers
   up and has the engine, in the main thread, asked for the rest; one task is built, one scored at a time.
 - Equal beginnings are asked together: each task is kept together, and strategies of one dataset whose prompts
-  share 2,000 characters of a record are asked in turn (`runner/turns.py`). Only the order differs.
+  share 2,000 characters of a record are asked in turn (`runner/asking.py`). Only the order differs.
 - `rescore` calls lm-eval's evaluator with a model that returns the stored answers.
 - All that is taken from lm-eval stands in `harness`, and is loaded when it is read.
 - What follows is built, not kept: tags, groups, strategies and schema are never committed; pages

@@ -313,7 +313,7 @@ def rewrite_answers(run: Path, task: str, answers: dict[str, str]) -> None:
 
 def hashed_anew(place: Path) -> None:
     """Write the hashes of the run's folder that a path lies in anew, as if a command had edited it."""
-    from medtasks_ext.run.working import working_in
+    from medtasks_ext.run.store import working_in
     from medtasks_ext.runs.sums import FILE
 
     run = next((folder for folder in (place, *place.parents) if (folder / "run.json").is_file()), None)

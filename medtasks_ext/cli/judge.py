@@ -89,7 +89,7 @@ def judge(
     from medtasks_ext.judge.checks import check_jury, tasks_to_judge
     from medtasks_ext.judge.store import JudgementStore, paid
     from medtasks_ext.prompts.official.choice import prompt_source_of
-    from medtasks_ext.run.working import working_in
+    from medtasks_ext.run.store import working_in
     from medtasks_ext.runner.run import Run
     from medtasks_ext.studies.ratings import read_ratings
 

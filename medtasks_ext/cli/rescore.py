@@ -42,7 +42,7 @@ def rescore(
         raise MedtasksError("one run at a time", where="medtasks rescore", remedy="name one folder")
     (folder,) = folders
     from medtasks_ext.results.reading import unknown_tasks
-    from medtasks_ext.run.working import working_in
+    from medtasks_ext.run.store import working_in
     from medtasks_ext.runner.run import Run
 
     run = Run(Path(folder), registry())

@@ -153,7 +153,7 @@ def run_command(arguments: list[str]) -> int:
     check_limit(own.max_cost, price)
     check_fields(own, config)
 
-    from medtasks_ext.run.working import working_in
+    from medtasks_ext.run.store import working_in
     from medtasks_ext.runner.batch import check_out
     from medtasks_ext.runner.run import Run
 

@@ -17,17 +17,26 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import MISSING, dataclass, fields
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from medtasks_ext.atomic import cannot_write, check_regular, is_private, sync_folder
+from medtasks_ext.atomic import (
+    cannot_write,
+    check_all_regular,
+    check_regular,
+    checked,
+    folder_for_files,
+    is_private,
+    sync_folder,
+)
 from medtasks_ext.egress import AskedServer, Permission, Text
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Likelihood, Outcome, Usage
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.run.lock import FolderLock
+from medtasks_ext.run.lock import DEAD, FolderLock
+from medtasks_ext.runs.sums import hashed
 from medtasks_ext.secret_values import Secrets
 
 FILES = "answers*.jsonl"
@@ -313,6 +322,39 @@ class Answers:
                     self._index[key] = (self._path, self._size, len(line))
                 self._size += len(line)
             del self._lines[: len(new)]
+
+
+@contextmanager
+def working_in(folder: Path, command: str, *, private: bool = False) -> Iterator[Answers]:
+    """Within it, this process alone writes to a run's folder; at its end the hashes are written.
+
+    A process that has lost the folder writes nothing more.
+
+    `command`: for the message that others get. `private`: the folder is made its owner's alone, since it gets
+    text that is not open.
+    """
+    check_all_regular(folder)
+    with folder_for_files(folder, private=private):
+        answers = Answers(folder, command=command)
+        try:
+            with checked(folder, answers.held.check):
+                _remove_parts(folder)
+                with hashed(folder):
+                    try:
+                        yield answers
+                    finally:
+                        with suppress(MedtasksError):  # what ended the call says it
+                            answers.flush()
+        finally:
+            answers.close()
+
+
+def _remove_parts(folder: Path) -> None:
+    """Remove what killed processes left half written; what somebody may be writing stays."""
+    with suppress(OSError):
+        for path in folder.rglob(".*.part"):
+            if time.time() - path.stat().st_mtime > DEAD:
+                path.unlink()
 
 
 def key_of(identity: str, parts: Sequence[Any]) -> str:

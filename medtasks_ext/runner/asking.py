@@ -10,10 +10,11 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 from typing import Any, Protocol
 
 from medtasks_ext.engines.budget import Budget
@@ -22,6 +23,7 @@ from medtasks_ext.engines.records import Answer, Outcome, Prompt, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.harness import LM, Instance
 from medtasks_ext.privacy import public_rows
+from medtasks_ext.prompts.counting import shared_characters
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.prompts.template import layout_template
 from medtasks_ext.run.asker import AHEAD, Asker, Job
@@ -32,7 +34,6 @@ from medtasks_ext.runner.requests import RequestBuilder, text_of
 from medtasks_ext.runner.run import Run, failed, loaded_record
 from medtasks_ext.runner.stored import StoredLM
 from medtasks_ext.runner.trouble import Trouble
-from medtasks_ext.runner.turns import Turns, in_turn
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
 from medtasks_ext.task import MedicalTask
 
@@ -40,6 +41,9 @@ from medtasks_ext.task import MedicalTask
 KEEP_SECONDS = 0.5
 #: Seconds between two looks at what is under way.
 _LOOK = 0.02
+#: Characters of a record's own that the prompts of two tasks share, some 500 tokens, and documents that are
+#: looked at.
+LONG, LOOKED_AT = 2000, 2
 #: Seconds that a score may take after the user has stopped the run.
 PATIENCE = 2.0
 
@@ -285,6 +289,31 @@ class RunAsker(Asker):
         self.run.save()
 
 
+class Turns:
+    """Has threads that build tasks come one after another about each document.
+
+    `names`: of the tasks in their order.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.name = names[0]
+        self._at: dict[str, tuple[int, int]] = {name: (-1, n) for n, name in enumerate(names)}
+        self._moved = threading.Condition()
+
+    def wait(self, name: str, place: int) -> None:
+        """Wait until it is the turn of a task's document at this place."""
+        with self._moved:
+            self._at[name] = (place, self._at[name][1])
+            self._moved.notify_all()
+            self._moved.wait_for(lambda: self._at[name] == min(self._at.values()))
+
+    def leave(self, name: str) -> None:
+        """Nothing more comes from a task."""
+        with self._moved:
+            self._at.pop(name, None)
+            self._moved.notify_all()
+
+
 class TaskLM(StoredLM):
     """One task of a run on its way to a score, as the model that lm-eval evaluates it with: each document is
     asked about once, as soon as it is built; one task at a time goes on to its score.
@@ -425,3 +454,46 @@ class TaskLM(StoredLM):
     def apply_chat_template(self, *turns: Any, **how: Any) -> Any:
         """The layout of the run, or as the model lays turns out."""
         return self._template(*turns, **how)
+
+
+def in_turn(lms: Iterable[TaskLM]) -> Iterator[list[TaskLM]]:
+    """Tasks in their order, those that are asked in turn together, where the first of them stands.
+
+    They are asked document by document, since their prompts begin with the same long text. An engine keeps
+    the beginnings of prompts that it has read. Zero-shot and chain of thought about one long record share it
+    only if they come close to each other, since the cache holds some hundred records at most. Tasks that
+    share no more than what all their own documents begin with are kept apart: each is scored earlier so.
+    Prompts are built when a task's turn comes, not before.
+    """
+    left = list(lms)
+    while left:
+        first = left.pop(0)
+        mates = [lm for lm in left if _alike(first.task, lm.task) and _share(first, lm)]
+        left = [lm for lm in left if lm not in mates]
+        yield [first, *mates]
+
+
+def _text(prompt: Prompt) -> str:
+    if isinstance(prompt, str):
+        return prompt
+    return "\x1e".join(f"{turn['role']}\x1f{turn['content']}" for turn in prompt)
+
+
+def _alike(one: MedicalTask, other: MedicalTask) -> bool:
+    """Whether two tasks may share records: of one dataset, with as many examples."""
+    asked = [(task.dataset_given.id, int(task.config.num_fewshot or 0)) for task in (one, other)]
+    return asked[0] == asked[1]
+
+
+def _share(one: TaskLM, other: TaskLM) -> bool:
+    asked = set(other.places)
+    places: Sequence[int] = list(islice((place for place in one.places if place in asked), LOOKED_AT))
+    try:
+        first = [_text(one.prompt_at(place)) for place in places]
+        all_alike = shared_characters(first[0], first[1]) if len(first) > 1 else 0
+        return any(
+            shared_characters(prompt, _text(other.prompt_at(place))) - all_alike >= LONG
+            for prompt, place in zip(first, places, strict=True)
+        )
+    except Exception:  # said when the task's own turn comes
+        return False

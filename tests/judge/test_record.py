@@ -8,7 +8,7 @@ import pytest
 
 from medtasks_ext.judge import engine
 from medtasks_ext.run.lock import NAME
-from medtasks_ext.run.working import working_in
+from medtasks_ext.run.store import working_in
 from tests.conftest import outcomes, read_json, wait_for
 from tests.judge.conftest import judgements
 from tests.judge.made import make_rows, rows

@@ -18,14 +18,14 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.run import lock, store
 from medtasks_ext.run.lock import NAME, FolderLock, holder_of
-from medtasks_ext.run.working import working_in
+from medtasks_ext.run.store import working_in
 from tests.conftest import ROOT
 
 HOLD = """
 import sys, time
 from pathlib import Path
 from medtasks_ext.run import lock
-from medtasks_ext.run.working import working_in
+from medtasks_ext.run.store import working_in
 lock.DEAD = 1.0
 with working_in(Path(sys.argv[1]), "medtasks run"):
     print("held", flush=True)

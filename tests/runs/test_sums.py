@@ -84,7 +84,7 @@ WRITER = """
 import os, signal, sys
 from pathlib import Path
 from medtasks_ext import atomic
-from medtasks_ext.run.working import working_in
+from medtasks_ext.run.store import working_in
 when, folder = sys.argv[1], Path(sys.argv[2])
 former = Path.replace
 def replaced(part, path):
