@@ -2,9 +2,30 @@
 
 import io
 import json
+from collections.abc import Mapping
 from math import nan
+from pathlib import Path
 
 import openpyxl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+
+def put(folder: Path, files: Mapping[str, str | bytes | None]) -> Path:
+    """Write a source's files into a folder; those that are None are left out."""
+    for name, content in files.items():
+        if content is not None:
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return folder
+
+
+def parquet(columns: dict | list[dict]) -> bytes:
+    table = pa.table(columns) if isinstance(columns, dict) else pa.Table.from_pylist(columns)
+    content = io.BytesIO()
+    pq.write_table(table, content)
+    return content.getvalue()
 
 
 def jsonl(rows: list[dict]) -> str:

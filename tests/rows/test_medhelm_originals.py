@@ -28,7 +28,8 @@ from medtasks_ext.rows.originals.cl100k import count, read_encoding, tail
 from medtasks_ext.rows.originals.tree import SourceFile
 from medtasks_ext.rows.spec import dataset_spec
 from tests.conftest import read_json
-from tests.rows.original_sources import workbook
+from tests.rows.original_sources import parquet, workbook
+from tests.rows.original_sources import put as written
 
 TASKS = registry().datasets
 
@@ -39,14 +40,8 @@ def source_of(task: str):
 
 
 def put(data_dir: Path, task: str, files: dict[str, str | bytes | None]) -> Path:
-    """Write a source's files where they are looked for; those that are None are left out."""
-    folder = data_dir / "medhelm" / task / "original"
-    for name, content in files.items():
-        if content is not None:
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return folder
+    """Write a source's files where they are looked for."""
+    return written(data_dir / "medhelm" / task / "original", files)
 
 
 def load(task: str, **options):
@@ -67,12 +62,6 @@ def table(rows: list[dict], separator: str = ",") -> str:
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
-
-
-def parquet(columns: dict) -> bytes:
-    content = io.BytesIO()
-    pa.parquet.write_table(pa.table(columns), content)
-    return content.getvalue()
 
 
 PHASE = "physionet.org/files/discharge-me/1.3/test_phase_1"
@@ -268,10 +257,7 @@ def test_a_source_is_read_and_what_helm_reads_itself_is_not_called_rebuilt(data_
 @pytest.mark.parametrize("task", SOURCES)
 def test_an_archive_of_the_source_gives_the_same_rows(tmp_path, vocabulary, task):
     files = SOURCES[task]()
-    for name, content in files.items():
-        path = tmp_path / "plain" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    written(tmp_path / "plain", files)
     (tmp_path / "packed").mkdir()
     with zipfile.ZipFile(tmp_path / "packed" / "source.zip", "w") as archive:
         for name, content in files.items():
@@ -308,27 +294,54 @@ def test_any_missing_file_is_named_with_the_folder_and_a_remedy(data_dir, vocabu
         load_documents.__globals__["_build"].cache_clear()
 
 
-DROPPED = [
-    ("dischargeme", f"{PHASE}/radiology.csv.gz", "hadm_id", "hadm"),
-    ("dischargeme", f"{PHASE}/discharge_target.csv.gz", "brief_hospital_course", "course"),
-    ("mimic_bhc", "labelled-notes-hospital-course/1.1.0/mimic-iv-bhc.csv", "target", "summary"),
-    ("mimic_iv_billing_code", "mimiciv/2.2/hosp/diagnoses_icd.csv.gz", "icd_version", "version"),
-    ("medalign", "clinician-instruction-responses.tsv", "annotator_num", "annotator"),
-    ("medalign", "clinician-reviewed-model-responses.tsv", "person_id", "patient"),
-    ("n2c2_ct", "test/101.xml", "TAGS", "LABELS"),
-]
+def renamed(column: str, instead: str):
+    """A table, packed or not, in which a column has another name."""
+
+    def change(content: str | bytes) -> str | bytes:
+        if isinstance(content, str):
+            return content.replace(column, instead)
+        return gzip.compress(gzip.decompress(content).replace(column.encode(), instead.encode()))
+
+    return change
 
 
-@pytest.mark.parametrize(("task", "name", "column", "instead"), DROPPED)
-def test_a_missing_column_is_named_with_its_file(data_dir, vocabulary, task, name, column, instead):
+RADIOLOGY, BHC = f"{PHASE}/radiology.csv.gz", "labelled-notes-hospital-course/1.1.0/mimic-iv-bhc.csv"
+DIAGNOSES, MEDS = "mimiciv/2.2/hosp/diagnoses_icd.csv.gz", "EHRSHOT_MEDS"
+#: task, file, what is done to it, and what is said
+DAMAGED = [
+    ("dischargeme", RADIOLOGY, renamed("hadm_id", "hadm"), "hadm_id"),
+    ("dischargeme", f"{PHASE}/discharge_target.csv.gz", renamed("brief_hospital_course", "course"),
+     "brief_hospital_course"),
+    ("mimic_bhc", BHC, renamed("target", "summary"), "target"),
+    ("mimic_iv_billing_code", DIAGNOSES, renamed("icd_version", "version"), "icd_version"),
+    ("medalign", "clinician-instruction-responses.tsv", renamed("annotator_num", "annotator"),
+     "annotator_num"),
+    ("medalign", "clinician-reviewed-model-responses.tsv", renamed("person_id", "patient"), "person_id"),
+    ("n2c2_ct", "test/101.xml", renamed("TAGS", "LABELS"), "TAGS"),
+    ("dischargeme", RADIOLOGY, lambda content: content[: len(content) // 2], "cannot be read"),
+    ("dischargeme", RADIOLOGY, lambda _: b"text,hadm_id\n1,2", "cannot be read"),
+    ("dischargeme", RADIOLOGY, lambda _: gzip.compress("hadm_id,text\n1,na\u00efve".encode("latin-1")),
+     "is not a CSV file in UTF-8"),
+    ("dischargeme", RADIOLOGY, lambda _: gzip.compress(b"hadm_id,text\n1,a,b\n"), "line 2 has 3 cells"),
+    ("n2c2_ct", "test/101.xml", lambda content: content[:-9], "is not valid XML"),
+    ("n2c2_ct", "test/101.xml", lambda _: "", "is not valid XML"),
+    ("n2c2_ct", "test/101.xml", lambda _: "<PatientMatching><TEXT>a</TEXT></PatientMatching>",
+     "'TAGS' is undefined"),
+    ("ehrshot", f"{MEDS}/labels/lab_anemia/labels.parquet", lambda _: b"PAR", "is not a Parquet file"),
+    ("ehrshot", f"{MEDS}/labels/lab_anemia/labels.parquet", lambda _: parquet({"subject_id": [1]}),
+     "has no column prediction_time"),
+    ("ehrshot", f"{MEDS}/data/data.parquet", lambda _: parquet({"subject_id": [1], "code": ["x"]}),
+     "has no column time"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("task", "name", "damage", "message"), DAMAGED)
+def test_a_damaged_file_is_refused_with_its_name(data_dir, vocabulary, task, name, damage, message):
     files = SOURCES[task]()
-    content = files[name]
-    plain = gzip.decompress(content) if name.endswith(".gz") else content
-    text = (plain.decode() if isinstance(plain, bytes) else plain).replace(column, instead)
-    put(data_dir, task, {**files, name: gzip.compress(text.encode()) if name.endswith(".gz") else text})
+    put(data_dir, task, {**files, name: damage(files[name])})
     with pytest.raises(MedtasksError) as error:
         load(task)
-    assert column in error.value.what and name in str(error.value.where) and error.value.remedy
+    assert message in error.value.what and name in str(error.value.where) and error.value.remedy
 
 
 def test_sections_of_admissions_alternate_in_the_order_of_the_diagnoses(data_dir):
@@ -400,25 +413,6 @@ def test_joins_are_those_of_pandas_with_the_first_row_of_each_admission(
     assert found == list(wanted)
 
 
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (lambda content: content[: len(content) // 2], "cannot be read"),
-        (lambda content: b"text,hadm_id\n1,2", "cannot be read"),
-        (lambda content: gzip.compress("hadm_id,text\n1,na\u00efve".encode("latin-1")),
-         "is not a CSV file in UTF-8"),
-        (lambda content: gzip.compress(b"hadm_id,text\n1,a,b\n"), "line 2 has 3 cells, not 2"),
-    ],
-)  # fmt: skip
-def test_a_damaged_table_is_refused_with_its_name(data_dir, damage, message):
-    files = discharge_me()
-    name = f"{PHASE}/radiology.csv.gz"
-    put(data_dir, "dischargeme", {**files, name: damage(files[name])})
-    with pytest.raises(MedtasksError) as error:
-        load("dischargeme")
-    assert message in error.value.what and name in str(error.value.where) and error.value.remedy
-
-
 def test_lines_are_paired_and_pairs_with_an_empty_side_are_left_out(data_dir):
     put(data_dir, "mimic_rrs", tok())
     splits = load("mimic_rrs", shots=5)
@@ -450,21 +444,6 @@ def test_patients_are_asked_three_criteria_in_the_order_of_their_files(data_dir)
     prompt = splits["test"][0]["prompt"]
     assert "Appendectomy & more." in prompt and "2091-02-03" in prompt and "*" * 51 not in prompt
     assert len(splits["fewshot"]) == 15 and splits["test"][0].loaded.record["n_held_out"] == 0
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (patient(1)[:-9], "is not valid XML"),
-        ("", "is not valid XML"),
-        ("<PatientMatching><TEXT>a</TEXT></PatientMatching>", "'TAGS' is undefined"),
-    ],
-)
-def test_a_damaged_patient_file_is_refused_with_its_name(data_dir, content, message):
-    put(data_dir, "n2c2_ct", {**trials(), "test/101.xml": content})
-    with pytest.raises(MedtasksError) as error:
-        load("n2c2_ct")
-    assert message in error.value.what and "101.xml" in str(error.value.where) and error.value.remedy
 
 
 def test_a_tag_that_is_neither_met_nor_not_met_is_named_without_its_text(data_dir, monkeypatch):
@@ -543,9 +522,7 @@ def test_a_patient_without_a_record_is_refused(data_dir, vocabulary):
 
 
 def test_a_label_has_the_codes_up_to_its_time_and_its_own_value(tmp_path, vocabulary):
-    for name, content in meds().items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_bytes(content)
+    written(tmp_path, meds())
     rows = test_rows("ehrshot", tmp_path)
     assert [(row["subject"], row["codes"].split("\n"), row["boolean_value"]) for row in rows] == [
         ("guo_readmission", ["Visit/IP"], False),
@@ -585,9 +562,7 @@ def test_histories_are_those_of_a_plain_search(data):
 
 
 def test_prompts_above_the_limit_are_dropped_and_those_at_the_limit_kept(tmp_path, vocabulary, monkeypatch):
-    for name, content in meds().items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_bytes(content)
+    written(tmp_path, meds())
     size = count(encoding(), "- LOINC/B\n- LOINC/A\n- ICD10CM/I10\n\n")
     monkeypatch.setattr(ehrshot, "MAX_TOKENS", ehrshot.SUBJECTS["guo_readmission"] + size)
     kept = test_rows("ehrshot", tmp_path)
@@ -613,21 +588,6 @@ def test_labels_of_laboratory_tasks_are_drawn_as_pandas_draws_them(tmp_path, mon
         zip(drawn["subject_id"], drawn["boolean_value"], strict=True)
     )
     assert len(list(ehrshot._labels(file, draw=False))) == 60
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("labels/lab_anemia/labels.parquet", b"PAR", "is not a Parquet file"),
-        ("labels/lab_anemia/labels.parquet", parquet({"subject_id": [1]}), "has no column prediction_time"),
-        ("data/data.parquet", parquet({"subject_id": [1], "code": ["x"]}), "has no column time"),
-    ],
-)
-def test_a_damaged_meds_file_is_refused_with_its_name(data_dir, vocabulary, name, content, message):
-    put(data_dir, "ehrshot", {**meds(), f"EHRSHOT_MEDS/{name}": content})
-    with pytest.raises(MedtasksError) as error:
-        load("ehrshot")
-    assert message in error.value.what and name in str(error.value.where) and error.value.remedy
 
 
 def test_notes_of_the_release_are_rows_in_its_order(data_dir):

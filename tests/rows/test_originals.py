@@ -1,6 +1,5 @@
 """Sources as their authors distribute them: every format in invented files, and what can be wrong."""
 
-import io
 import json
 import random
 import re
@@ -8,8 +7,6 @@ import zipfile
 from hashlib import sha256
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,7 +19,8 @@ from medtasks_ext.rows.filters import spans
 from medtasks_ext.rows.originals.build import drawn, n_drawn, pool
 from medtasks_ext.rows.spec import Source, dataset_spec
 from tests.conftest import sft_row, write_jsonl
-from tests.rows.original_sources import SOURCES
+from tests.rows.original_sources import SOURCES, parquet
+from tests.rows.original_sources import put as written
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 
@@ -30,24 +28,13 @@ TASKS = {name: dataset for name, dataset in registry().datasets.items() if datas
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def put(data_dir: Path, task: str, files: dict[str, str | bytes]) -> Path:
+def put(data_dir: Path, task: str, files: dict) -> Path:
     """Write a source's files where they are looked for."""
-    folder = data_dir / "bridge" / task / "original"
-    for name, content in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return folder
+    return written(data_dir / "bridge" / task / "original", files)
 
 
 def load(task: str, **options):
     return load_documents(TASKS[f"bridge_{task}"], cot=False, **options)
-
-
-def parquet(rows: list[dict]) -> bytes:
-    content = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(rows), content)
-    return content.getvalue()
 
 
 def lines(document) -> list[str]:
@@ -163,33 +150,6 @@ def test_a_damaged_archive_is_refused_with_the_name_of_its_member(data_dir):
     with pytest.raises(MedtasksError, match=r"cannot be read.*CRC") as error:
         load("cantemist_ner")
     assert str(error.value.where).endswith("cantemist.zip!cantemist/test-set/cantemist-ner/cc_90.txt")
-
-
-PLACE = "cantemist/test-set/cantemist-ner/cc_90"
-
-
-@pytest.mark.parametrize(
-    ("change", "file", "message"),
-    [
-        ({f"{PLACE}.ann": None}, "cc_90.txt", "has no cc_90.ann beside it"),
-        ({f"{PLACE}.txt": None}, "cc_90.ann", "has no cc_90.txt beside it"),
-        ({f"{PLACE}.ann": "T1\tX 0 16\tMetástasis óseas\nT2\tX 25 31\ttumor."}, "cc_90.ann, line 2",
-         "outside the text of 30 char"),
-        ({f"{PLACE}.ann": "T1\tX 1 16\tMetástasis óseas"}, "cc_90.ann, line 1",
-         "the text has 'etástasis óseas' there"),
-        ({f"{PLACE}.ann": "T1\tX 0 óseas"}, "cc_90.ann, line 1", "is not a brat annotation"),
-        ({f"{PLACE}.ann": "T1\tX 0 5\tMetás\nR1\tY Arg1:T1 Arg2:T7"}, "cc_90.ann, line 2", "refers to 'T7'"),
-        ({f"{PLACE}.ann": "T1\tX 0 5\tMetás\nR1\tY Arg1:T1"}, "cc_90.ann, line 2",
-         "a relation needs two arguments"),
-        ({f"{PLACE}.txt": "Metástasis óseas".encode("latin-1")}, "cc_90.txt", "is not utf-8 text (byte 3)"),
-    ],
-)  # fmt: skip
-def test_a_damaged_brat_source_is_refused_with_file_line_and_remedy(data_dir, change, file, message):
-    files = {**cantemist(), **change}
-    put(data_dir, "cantemist_ner", {name: content for name, content in files.items() if content is not None})
-    with pytest.raises(MedtasksError) as error:
-        load("cantemist_ner")
-    assert str(error.value.where).endswith(file) and message in error.value.what and error.value.remedy
 
 
 def test_a_cue_has_a_line_per_scope_and_none_where_the_source_has_no_scope(data_dir):
@@ -371,9 +331,27 @@ def test_official_and_general_files_come_before_the_source(data_dir):
     assert document["prompt"].endswith("Caso oficial.") and not document.loaded.record["rebuilt"]
 
 
+PLACE = "cantemist/test-set/cantemist-ner/cc_90"
+#: what differs from a sound source, the place that is named, and what is said
+DAMAGED_BRAT = [
+    ({f"{PLACE}.ann": None}, "cc_90.txt", "has no cc_90.ann beside it"),
+    ({f"{PLACE}.txt": None}, "cc_90.ann", "has no cc_90.txt beside it"),
+    ({f"{PLACE}.ann": "T1\tX 0 16\tMetástasis óseas\nT2\tX 25 31\ttumor."}, "cc_90.ann, line 2",
+     "outside the text of 30 char"),
+    ({f"{PLACE}.ann": "T1\tX 1 16\tMetástasis óseas"}, "cc_90.ann, line 1",
+     "the text has 'etástasis óseas' there"),
+    ({f"{PLACE}.ann": "T1\tX 0 óseas"}, "cc_90.ann, line 1", "is not a brat annotation"),
+    ({f"{PLACE}.ann": "T1\tX 0 5\tMetás\nR1\tY Arg1:T1 Arg2:T7"}, "cc_90.ann, line 2", "refers to 'T7'"),
+    ({f"{PLACE}.ann": "T1\tX 0 5\tMetás\nR1\tY Arg1:T1"}, "cc_90.ann, line 2",
+     "a relation needs two arguments"),
+    ({f"{PLACE}.txt": "Metástasis óseas".encode("latin-1")}, "cc_90.txt", "is not utf-8 text (byte 3)"),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("task", "files", "file", "message"),
     [
+        *(("cantemist_ner", {**cantemist(), **change}, *said) for change, *said in DAMAGED_BRAT),
         ("ade_extraction", {"OTHER.rel": "x"}, "original",
          "the source's files are not all there: Ade_corpus_v2"),
         ("ade_extraction", {"DRUG-AE.rel": "1|a|b|1|2|c|3\n"}, "DRUG-AE.rel", "line 1 has 7 cells, not 8"),
