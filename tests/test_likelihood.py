@@ -16,6 +16,7 @@ from medtasks_ext.metrics.likelihood import (
     BINS,
     calibration_error,
     process_results,
+    reliability,
     risk_coverage,
     risk_deviations,
 )
@@ -156,6 +157,9 @@ def test_calibration_is_what_its_definition_says(asked):
             expected += inside.mean() * abs(right[inside].mean() - sure[inside].mean())
     assert calibration_error(items) == pytest.approx(expected, abs=1e-9)
     assert 0 <= calibration_error(items) <= 1
+    sums = reliability(sure, right)
+    assert sums[:, 2].sum() == len(items)
+    assert np.abs(sums[:, 0] - sums[:, 1]).sum() / len(items) == pytest.approx(expected, abs=1e-9)
     area = risk_coverage(items)
     assert 0 <= area <= 1 and risk_coverage(items[::-1]) == pytest.approx(area)
     assert area == 0 if right.all() else area > 0

@@ -167,6 +167,12 @@ def test_other_answers_bring_the_metrics_of_their_family(mine):
     assert all(isinstance(sample["doc"]["gold"], list) for sample in found["samples"]["my_mednli"])
 
 
+def test_what_every_task_reports_says_which_way_is_better(mine):
+    better = built(mine()).higher_is_better()
+    shared = {"valid": True, "scored": True, "unclosed_reasoning": False, "SAMPLE_DATA": False}
+    assert {name: better[name] for name in shared} == shared
+
+
 def test_metrics_that_a_file_states_win(mine):
     shared = [
         {"metric": name, "aggregation": "mean", "higher_is_better": True}

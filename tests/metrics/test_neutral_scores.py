@@ -1,5 +1,7 @@
 """Scores of the kinds that belong to no paper equal those of scikit-learn."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score, f1_score, hamming_loss, jaccard_score, mean_absolute_error
@@ -54,9 +56,9 @@ def test_an_unreadable_level_is_the_farthest_one():
 
 
 def test_all_of_one_level_agree_wholly_or_not_at_all():
-    docs = documents([{"level": 1, "of": 3}] * 5)
-    for answer, kappa in ((1, 1.0), (2, 0.0)):
-        table = columns(neutral.process_ordinal, docs, [read(answer)] * 5)
+    for n, (answer, kappa) in product((1, 5), ((1, 1.0), (2, 0.0))):
+        docs = documents([{"level": 1, "of": 3}] * n)
+        table = columns(neutral.process_ordinal, docs, [read(answer)] * n)
         assert neutral.kappa_quadratic(table["score"]) == kappa
 
 

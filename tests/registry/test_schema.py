@@ -12,9 +12,10 @@ import yaml
 from jsonschema import Draft7Validator
 from lm_eval.config.task import TaskConfig
 
+from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.jury import Judge
 from medtasks_ext.registry import Dataset, Registry, Suite, registry, vocabulary
-from medtasks_ext.registry.datalock import DataLock
+from medtasks_ext.registry.datalock import DataLock, read_lock
 from medtasks_ext.registry.metadata import Card, Metadata, TaskFacts
 from medtasks_ext.registry.tasks import TASK_KEYS
 from medtasks_ext.registry.yamlfile import read_mapping
@@ -225,6 +226,7 @@ def test_the_two_files_are_accepted_by_both(place):
         (task("access", rename="acess"), "task.yaml: acess: unknown key (did you mean access?)"),
         (task("stage", "triage_and_referral"), "task.yaml: stage: unknown key"),
         (task("official_budget", 0), "task.yaml: official_budget: "),
+        (task("gold_loss", 1), "task.yaml: gold_loss: "),
         (card("stage", "triage_referral"), "card.yaml: stage: 'triage_referral' is not in"),
         (card("stage", rename="stages"), "stages: unknown key (did you mean stage?)"),
         (card("access", "open"), "access: unknown key: it belongs in task.yaml"),
@@ -250,9 +252,19 @@ def test_a_fact_stands_in_one_place(place):
         "about": {**{key: SPLIT[key] for key in ("name", "language")}, "stage": "triage_and_referral"},
     }
     assert "about.stage: the key stands at card.yaml, too" in refused(place, about, FACTS)
+    refused(place, *task("stage", "research"))
+    with pytest.raises(MedtasksError, match=r"stage: unknown key: it belongs in card\.yaml"):
+        Dataset(place / "medhelm" / "hospice_referral").metadata  # noqa: B018
 
 
 def test_who_does_not_say_that_data_is_open_keeps_it_private(place):
     folder = place / "medhelm" / "hospice_referral"
     assert refused(place, task("access")[0], FACTS) == ""
     assert Dataset(folder).metadata.access == "private" and not Dataset(folder).metadata.scoreable
+
+
+def test_a_wrong_key_of_a_lock_is_named(tmp_path):
+    lock = json.loads((TASKS.datasets["commons_crade"].folder / "data.lock").read_text(encoding="utf-8"))
+    (tmp_path / "data.lock").write_text(json.dumps({**lock, "revison": "1"}), encoding="utf-8")
+    with pytest.raises(MedtasksError, match=r"data\.lock: revison: unknown key"):
+        read_lock(tmp_path)

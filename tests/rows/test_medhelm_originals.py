@@ -421,6 +421,8 @@ def test_lines_are_paired_and_pairs_with_an_empty_side_are_left_out(data_dir):
         ("4", "cardiomegaly ."),
     ]
     shots = [document["target"] for document in splits["fewshot"]]
+    places = [str(int(text.split()[1]) + 1) for text in shots]  # of their lines
+    assert [document["id"] for document in splits["fewshot"]] == places
     assert len(shots) == 5 and "cardiomegaly 3 ." not in shots  # its findings are those of a test row
 
 

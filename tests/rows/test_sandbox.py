@@ -27,6 +27,7 @@ ENDLESS = {
     "{{ 'x'.ljust(10**10) }}": "ljust",
     "{{ 'x'.zfill(10**10) }}": "zfill",
     "{{ 'x' | center(10**10) }}": "center",
+    "{{ 'yyyyyyyyyy' | list | join('x' * 6_000_000) }}": "characters",
     "{{ 'x' | indent(10**10) }}": "indent",
     "{% set n = namespace(x='xx') %}{% for i in r %}{% set n.x = n.x ~ n.x %}{% endfor %}": "characters",
     "{% set n = namespace(x='xx') %}{% for i in r %}{% set n.x = n.x + n.x %}{% endfor %}": "characters",

@@ -10,6 +10,7 @@ from openpyxl.cell.text import InlineFont
 
 from medtasks_ext.rows.originals.readers import sheet_cells
 from medtasks_ext.rows.originals.tree import SourceFile
+from tests.rows.test_formats import HEADER, OLD_WORKBOOK, ROWS
 
 
 def cells(book: openpyxl.Workbook) -> list[list[str]]:
@@ -44,3 +45,8 @@ def test_the_first_sheet_is_the_one_that_a_reader_sees_first():
     book.active.append(["second"])
     book.create_sheet("front", 0).append(["first"])
     assert cells(book) == [["first"]]
+
+
+def test_of_an_old_workbook_the_first_sheet_is_read_too():
+    file = SourceFile("a.xls", "a.xls", lambda: io.BytesIO(OLD_WORKBOOK.read_bytes()))
+    assert list(sheet_cells(file)) == [HEADER, *ROWS]
