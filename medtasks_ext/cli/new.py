@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from medtasks_ext.cli.words import names_in, pairs
+from medtasks_ext.cli.words import names_in, pairs, say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.prompts.load import check_loaded_rows
@@ -65,21 +65,16 @@ def new(
         template = of_columns(template, named)
     folder = write(tasks, joined, said, template)
     forget()
-    dataset, own = Dataset(folder), tasks.root not in folder.parents
+    dataset = Dataset(folder)
     typer.echo(f"wrote {folder}: {', '.join(sorted(file.name for file in folder.iterdir()))}")
     if rows:
         _preview(dataset, Rows("local", rows, [], str(source)))
-    if joined.datasets and own:
-        typer.echo(f"means of {joined.id} leave it out until `datasets` in {joined.file} lists it")
-    data = f"$MEDTASKS_DATA_DIR/{joined.id}/{folder.name}"
-    steps = [
-        f"in {folder.name}/task.yaml, card.yaml and sample.jsonl, replace all that is marked TODO",
-        f"medtasks preview {dataset.id} --data sample     shows the prompts",
-        f"medtasks dev validate {dataset.id}                  says what is missing",
-    ]
+    typer.echo("replace all that is marked TODO in its files")
+    steps = [f"medtasks preview {dataset.id} --data sample", f"medtasks dev validate {dataset.id}"]
     if source:
+        data = f"$MEDTASKS_DATA_DIR/{joined.id}/{folder.name}"
         steps.append(f"mkdir -p {data}; cp {source} {data}/test{Path(source).suffix}; medtasks data check")
-    typer.echo("\nnext:\n" + "\n".join(f"  {number}. {step}" for number, step in enumerate(steps, start=1)))
+    say_next(*steps)
     return 0
 
 

@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -35,13 +34,11 @@ _OWN = (
     f"export MEDTASKS_TASKS=my_tasks; and --id {NO_SUITE}_NAME"
 )
 _TEMPLATES = Path(__file__).with_name("templates")
-#: What a task file begins with, for answers of one kind, and one way to score them: `kind`; `about`, what an
-#: answer looks like; `block`, the text of rows, prompt and answer; `rows`, patterns of sample rows; `files`
-#: that stand beside it; `oracle_max`.
+#: What a task file begins with, for answers of one kind: `kind`; `about`, what an answer looks like; `block`,
+#: the text of rows, prompt and answer; `rows`, patterns of sample rows; `files` beside it; `oracle_max`.
 Template = Mapping[str, Any]
 
 
-@lru_cache(maxsize=1)
 def templates() -> dict[str, Template]:
     files = {path.stem: read_mapping(path) for path in sorted(_TEMPLATES.glob("*.yaml"))}
     return {
@@ -137,15 +134,11 @@ def write(tasks: Registry, suite: Suite, said: Mapping[str, Any], template: Temp
 
 
 def _home(tasks: Registry) -> Path:
-    where = f"--id {NO_SUITE}_NAME"
-    if not (folders := writable(tasks.own)):
-        raise MedtasksError("no folder of your own is named", where=where, remedy=_OWN)
-    for folder in folders:
+    for folder in writable(tasks.own):
         if not (folder / SUITE_FILE).is_file() and not (folder / TASK_FILE).is_file():
             return folder
-    what = "the folders of your own are those of suites or single datasets"
-    remedy = "name the suite, or name another folder: medtasks --tasks-dir FOLDER new …"
-    raise MedtasksError(what, where=where, remedy=remedy)
+    what = "no folder of your own is named, or those of suites and single datasets alone"
+    raise MedtasksError(what, where=f"--id {NO_SUITE}_NAME", remedy=_OWN)
 
 
 def _check_name(tasks: Registry, task: str, name: str, folder: Path) -> None:
