@@ -52,7 +52,8 @@ def lines(folder: Path) -> list[dict]:
     return [json.loads(line) for line in content if line.endswith(b"}")]
 
 
-def test_a_killed_jury_goes_on_and_its_verdicts_satisfy_the_schema(run, server, environment, tmp_path):
+def test_a_killed_jury_goes_on_and_its_verdicts_satisfy_the_schema(helm, run, server, environment, tmp_path):
+    """In the words of MedHELM, which the random model answers with a text that ends."""
     jury(tmp_path, server)
     process = subprocess.Popen(
         ["medtasks", "judge", "--jury", "jury.yaml"], cwd=tmp_path, env=environment,
