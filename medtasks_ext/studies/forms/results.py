@@ -21,6 +21,7 @@ Tables: TypeAlias = dict[str, list[dict[str, Any]]]
 #: (task, criterion) -> expert -> unit -> what was said
 Groups: TypeAlias = dict[tuple[str, str], dict[str, dict[str, str]]]
 COMPOSITE = "mean of axes"
+_TOLD = ("kind", "export", "runs", "tasks", "suite", "SAMPLE_DATA")  # what results repeat of the key
 
 
 def tables_of(rows: Rows, key: Mapping[str, Any]) -> Tables:
@@ -62,18 +63,14 @@ def write_results(folder: Path, key: Mapping[str, Any], rows: Rows, missing: Any
         write_csv(folder / f"{name}.csv", table)
     if key["kind"] == "points":
         write_lines(folder / "decisions.jsonl", _decided(rows, key))
-    told = ("kind", "export", "runs", "tasks", "suite", "SAMPLE_DATA")
-    about = {name: key[name] for name in told if name in key}
+    about = {name: said for name, said in key.items() if name in _TOLD}
     experts = sorted({row["form"] for row in rows})
     write_json(folder / "results.json", {**about, "experts": experts, "missing": missing, **tables})
 
 
-def _by_unit(by_expert: Mapping[str, Mapping[str, str]]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for by in by_expert.values():
-        for unit, said in by.items():
-            found.setdefault(unit, []).append(said)
-    return found
+def _by_unit(by_expert: Mapping[str, Mapping[str, str]]) -> list[list[str]]:
+    units = dict.fromkeys(unit for by in by_expert.values() for unit in by)
+    return [[by[unit] for by in by_expert.values() if unit in by] for unit in units]
 
 
 def _rates(groups: Groups, said: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
@@ -85,7 +82,7 @@ def _rates(groups: Groups, said: Mapping[str, Sequence[str]]) -> list[dict[str, 
     for (task, criterion), votes in groups.items():
         tables = {expert: {expert: by} for expert, by in sorted(votes.items())}
         for name, some in {**tables, **({"mean": votes} if len(votes) > 1 else {})}.items():
-            by_unit = _by_unit(some).values()
+            by_unit = _by_unit(some)
             row = {"task": task, "criterion": criterion, "by": name, "documents": len(by_unit)}
             for share, which in said.items():
                 hits = np.array([sum(map(of.count, which)) for of in by_unit])
