@@ -25,13 +25,17 @@ const loaded = new Map(); // name of a file -> its data, null while it is loaded
 function answersOf(name) {
   if (!loaded.has(name)) {
     loaded.set(name, null);
-    const wrong = "The answers lie in files in the folder “answers” beside this page, and this one is not there or cannot be read.";
-    const onerror = () => arrived(name, new Error(wrong));
-    document.head.append(make("script", { src: `answers/${encodeURIComponent(name)}.js`, onerror }));
+    load(name);
   }
   const found = loaded.get(name);
   if (found instanceof Error) throw found;
   return found;
+}
+
+function load(name) {
+  const wrong = "The answers lie in files in the folder “answers” beside this page, and this one is not there or cannot be read.";
+  const onerror = () => arrived(name, new Error(wrong));
+  document.head.append(make("script", { src: `answers/${encodeURIComponent(name)}.js`, onerror }));
 }
 
 function arrived(name, data) {

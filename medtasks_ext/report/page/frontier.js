@@ -34,13 +34,24 @@ const UNKNOWN = "unknown";
 
 const dayOf = (words) => (/^\d{4}-\d\d-\d\d$/.test(words ?? "") ? words : null);
 
-// {label, fact, points: [{x, value, low, high, group, label: named in the picture, entry, tip}], front: rows of the
-// line, groups: their order, words: of the kind `scatter`, open(entry), values: node of the same figures}
-function scatter({ label, fact, points, front, groups, words, open, values }) {
+// {label, fact, rows: with a score, front: those of the line, groups: their order, groupOf(row), nameOf(row): as it stands
+// in the picture or null, tip(row): lines, words: of the kind `scatter`, open(entry), values: node of the same figures}
+function scatter({ label, fact, rows, front, groups: known, groupOf, nameOf, tip, words, open, values }) {
+  const there = new Set(rows.map(groupOf));
+  const groups = [...new Set(known)].filter((name) => there.has(name));
   return picture({
     kind: "scatter",
     label,
-    rows: points,
+    rows: rows.map((row) => ({
+      x: fact.value(row),
+      value: row.score,
+      low: row.low ?? null,
+      high: row.high ?? null,
+      group: groupOf(row),
+      label: nameOf(row),
+      entry: row.entry,
+      tip: tip(row).filter(Boolean).join("\n"),
+    })),
     words: {
       x_type: fact.type,
       x_scale: fact.scale,

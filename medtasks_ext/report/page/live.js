@@ -74,8 +74,12 @@ async function look() {
     if (found.state !== liveNow.state && !option("doc")) return location.reload();
     const changed = JSON.stringify(found.runs) !== JSON.stringify(live.runs);
     live = found;
-    for (const name of changed ? loaded.keys() : []) if (headOf?.columns.some(isWaiting)) loaded.delete(name);
-    if (changed && !option("doc") && (view !== "answers" || !viewId || headOf?.columns.some(isWaiting))) show();
+    if (!changed || option("doc")) return;
+    if (view !== "answers" || !viewId) show();
+    else if (headOf?.columns.some(({ totals }) => totals.waiting)) {
+      for (const name of loaded.keys()) if (name !== viewId) loaded.delete(name);
+      load(viewId); // what is shown stays until there is more
+    }
   } catch {
     live = null; // the server has ended
   } finally {
@@ -83,5 +87,4 @@ async function look() {
   }
 }
 
-const isWaiting = ({ totals }) => totals.waiting > 0;
 if (liveNow?.runs.length) setTimeout(look, POLL);

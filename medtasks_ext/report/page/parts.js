@@ -22,7 +22,7 @@ const PARTS = [
     id: "overview",
     title: "Overview",
     draw: drawOverview,
-    filters: !ownEntries.length,
+    filters: !ownEntries.length && entries.length > 0,
     about: ownEntries.length || !entries.length
       ? "Where each model stands, how complete its results are, and what to know before comparing."
       : "The best published models, by size, date and kind of task.",

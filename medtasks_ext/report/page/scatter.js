@@ -93,7 +93,6 @@ function scatterPicture(rows, fact, kindOf, several, width = roomOf()) {
     const kind = kindOf(entry);
     return isOwn(entry) ? "own run" : !kind ? UNKNOWN : common.includes(kind) ? kind : "other";
   };
-  const there = new Set(rows.map(groupOf));
   const front = fact.better ? frontOf(rows, fact) : [];
   const spelled = apart(front, rows);
   const isNamed = (row) => isOwn(row.entry) || (!isNarrow() && spelled.includes(row));
@@ -101,18 +100,12 @@ function scatterPicture(rows, fact, kindOf, several, width = roomOf()) {
   return scatter({
     label: `Score against ${fact.name}: ${selectionInWords()}`,
     fact,
-    points: rows.map((row) => ({
-      x: fact.value(row),
-      value: row.score,
-      low: row.low ?? null,
-      high: row.high ?? null,
-      group: groupOf(row),
-      label: isNamed(row) ? nameInPicture(row, several) : null,
-      entry: row.entry,
-      tip: tip(row).filter(Boolean).join("\n"),
-    })),
+    rows,
     front,
-    groups: [...new Set(["own run", ...common, "other", UNKNOWN])].filter((name) => there.has(name)),
+    groups: ["own run", ...common, "other", UNKNOWN],
+    groupOf,
+    nameOf: (row) => (isNamed(row) ? nameInPicture(row, several) : null),
+    tip,
     words: {
       width,
       tall: Math.max(300, Math.min(500, Math.round(width * 0.5))),

@@ -87,7 +87,6 @@ function modelPicture(scored, strategy, by, fact, colour, width) {
     `${fact.name}: ${fact.said(fact.value(point))}`,
   ];
   const kindOf = (point) => (published[point.entry] ? groupOf(point, colour) : "submission");
-  const groups = ["submission", ...Object.values(colour[2]), UNKNOWN].filter((name) => points.some((point) => kindOf(point) === name));
   const front = frontOf(points, fact);
   const named = isNarrow() ? [] : apart(front, points, 0.09);
   const missing = scored.length - points.length;
@@ -100,18 +99,12 @@ function modelPicture(scored, strategy, by, fact, colour, width) {
     scatter({
       label: `${heading}, ${site.strategies[strategy][1]}`,
       fact,
-      points: points.map((point) => ({
-        x: fact.value(point),
-        value: point.score,
-        low: point.low,
-        high: point.high,
-        group: kindOf(point),
-        label: !published[point.entry] || named.includes(point) ? label[point.entry] : null,
-        entry: point.entry,
-        tip: tip(point).filter(Boolean).join("\n"),
-      })),
+      rows: points,
       front,
-      groups,
+      groups: ["submission", ...Object.values(colour[2]), UNKNOWN],
+      groupOf: kindOf,
+      nameOf: (point) => (!published[point.entry] || named.includes(point) ? label[point.entry] : null),
+      tip,
       words: {
         width: Math.min(width, roomOf()),
         tall: isNarrow() ? 220 : 290,
