@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 #: The folder beside the page.
 FOLDER = "answers"
 #: Answers that a report holds, spread evenly over its runs and tasks; of one run of one task at least.
-MOST, LEAST = 20_000, 20
+MOST, LEAST = 10_000, 20
 _QUICK = 5  # level of packing: a third larger than the best, in a third of its time
 
 
