@@ -59,6 +59,7 @@ def make_run(folder: str, n: int) -> float:
         score_statistic,
     )
     from medtasks_ext.run.store import Answers
+    from medtasks_ext.runs.folder import RunFolder
 
     made, run_folder = Path(folder, "made"), Path(folder, "run")
     run_command(["--tasks", TASK, "--model", "random-label", "--data", "sample", "--output_path", str(made)])
@@ -66,13 +67,14 @@ def make_run(folder: str, n: int) -> float:
     manifest = json.loads((made / "run.json").read_text(encoding="utf-8"))
     manifest["tasks"][TASK]["n"] = n
     (run_folder / "run.json").write_text(json.dumps(manifest))
-    record = json.loads((made / "tasks" / f"{TASK}.json").read_text(encoding="utf-8"))
-    (run_folder / "tasks" / f"{TASK}.json").write_text(json.dumps({**record, "n": n}))
-    lines = (made / f"samples_{TASK}.jsonl").read_text(encoding="utf-8").splitlines()
+    results = json.loads(RunFolder(made).results_file.read_text(encoding="utf-8"))
+    results["n-samples"][TASK]["effective"] = n
+    RunFolder(run_folder).results_file.write_text(json.dumps(results))
+    lines = RunFolder(made).samples_file(TASK).read_text(encoding="utf-8").splitlines()
     samples: list[dict[str, Any]] = [json.loads(line) for line in lines]
     for sample in samples:
         sample["doc"]["prompt"] = sample["doc"]["prompt"] * (2000 // len(sample["doc"]["prompt"]) + 1)
-    file = run_folder / f"samples_{TASK}.jsonl"
+    file = RunFolder(run_folder).samples_file(TASK)
     with file.open("w") as out, closing(Answers(run_folder)) as answers:
         for place in range(n):
             sample = samples[place % len(samples)]

@@ -34,6 +34,10 @@ NAMES = {
     "postprocess_generated_text": "lm_eval.models.utils",
     # the evaluation, and the command line
     "evaluate": "lm_eval.evaluator",
+    "EvalAcc": "lm_eval.evaluator_utils",
+    "aggregate_groups": "lm_eval.evaluator_utils",
+    "Group": "lm_eval.api.group",
+    "sanitize_list": "lm_eval.utils",
     "EvaluatorConfig": "lm_eval.config.evaluate_config",
     "cli_evaluate": "lm_eval.__main__",
     # not public: the parser of `lm_eval run`, which no public name makes

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from medtasks_ext.atomic import atomic_file, check_regular
 from medtasks_ext.errors import MedtasksError
@@ -93,8 +93,12 @@ def json_bytes(content: Any, indent: int | None = None) -> bytes:
 
 
 def write_json(path: Path, content: Any) -> None:
+    try:  # in a tenth of the time
+        text = to_json(content, indent=1, inf_nan_mode="constants", fallback=str)
+    except ValueError:  # half of a surrogate pair
+        text = json_bytes(content, indent=1)
     with atomic_file(path) as file:
-        file.write(Secrets.known().hidden(json_bytes(content, indent=1)))
+        file.write(Secrets.known().hidden(text))
 
 
 def write_lines(path: Path, items: Iterable[Any]) -> None:

@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 
 from medtasks_ext.registry import Registry, registry
-from tests.conftest import ROOT, read_json, write_jsonl
+from tests.conftest import ROOT, write_jsonl
+from tests.run_files import results_of
 
 TASK = "medhelm_falls_clinic"
 #: a dataset in a language that no built-in one has, and whose score comes from judges
@@ -148,7 +149,7 @@ def test_the_new_task_is_valid_listed_and_run(copy):
     tree, printed = copy
     assert f"✓ {TASK}\n" in printed and "1 checked, 0 with problems" in printed
     assert re.search(rf"^{TASK}  +en  +text_classification .*missing$", printed, re.MULTILINE)
-    metrics = read_json(tree / "runs/try/results.json")["results"][f"{TASK}_5shot"]
+    metrics = results_of(tree / "runs/try")["results"][f"{TASK}_5shot"]
     assert metrics["SAMPLE_DATA,answer"] == 1 and 0 <= metrics["score,answer"] <= 1
 
 

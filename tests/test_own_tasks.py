@@ -23,9 +23,10 @@ from medtasks_ext.report.groups import group_scores, groups_of
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.runner.validate import RunFolder
 from tests.cli.test_new import first_facts
-from tests.conftest import ROOT, read_json, rewrite_answers, sample_rows, write_jsonl
+from tests.conftest import ROOT, rewrite_answers, sample_rows, write_jsonl
 from tests.judge.server import Reply, Server, coded
 from tests.report.made import data_of
+from tests.run_files import results_of
 
 SOURCE = Path(__file__).parent / "own_tasks"
 ITALIAN, POLISH, GREEK = "wards_referti_triage", "wards_pytania_o_leki", "wards_epeigon"
@@ -180,20 +181,20 @@ def test_the_suites_own_figure_is_the_mean_over_its_axis(medtasks, run, jury, se
     greek, italian, polish = 4 / 6, 2 * 19 / (2 * 19 + 0 + 2), ((5 + 5 + 4) / 3 - 1) / 4
 
     def groups() -> dict:
-        return read_json(folder / "results.json")["groups"]
+        return results_of(folder)["medtasks"]["groups"]
 
-    assert groups()["wards"]["score,answer"] == pytest.approx((greek + italian) / 2)
+    assert groups()["wards"]["score"] == pytest.approx((greek + italian) / 2)
     assert (groups()["wards"]["n_scored"], groups()["wards"]["n_tasks"]) == (2, 3)
     medtasks.done("judge", "--jury", jury)
     assert {asked.axes[1] for asked in server.asked} == {"safety"} and len(server.asked) == 3 * 6
     assert "Czy doksycyklinę można popijać mlekiem?" in {asked.texts["question"] for asked in server.asked}
     found = groups()
-    assert found["wards"]["score,answer"] == pytest.approx(((greek + italian) / 2 + polish) / 2)
-    assert found["wards_emergency"]["score,answer"] == pytest.approx((greek + italian) / 2)
-    assert found["wards_outpatient"]["score,answer"] == pytest.approx(polish)
+    assert found["wards"]["score"] == pytest.approx(((greek + italian) / 2 + polish) / 2)
+    assert found["wards_emergency"]["score"] == pytest.approx((greek + italian) / 2)
+    assert found["wards_outpatient"]["score"] == pytest.approx(polish)
     for suffix in ("_cot", "_5shot"):
-        assert found[f"wards{suffix}"]["score,answer"] == pytest.approx((1 + polish) / 2)
-    assert found["own"]["score,answer"] == 1
+        assert found[f"wards{suffix}"]["score"] == pytest.approx((1 + polish) / 2)
+    assert found["own"]["score"] == 1
     assert all(row["n_scored"] == row["n_tasks"] for row in found.values())
 
     medtasks.done("report", "run", "-o", "report")

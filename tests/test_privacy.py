@@ -8,6 +8,7 @@ import pytest
 from medtasks_ext.privacy import excerpt, public_rows
 from medtasks_ext.prompts import load
 from tests.conftest import sft_row, write_jsonl
+from tests.run_files import samples_file
 
 MARKER = "Zyxwv-Quastenflosser-4711"
 HOSPICE = ("--tasks", "medhelm_hospice_referral", "--output_path", "run")
@@ -50,7 +51,7 @@ def test_a_run_that_goes_well_prints_no_text(medtasks, data_dir, caplog, tmp_pat
     outcome = medtasks.done("run", "--model", "oracle", *HOSPICE)
     assert_silent(outcome, caplog)
     assert (
-        MARKER in (tmp_path / "run" / "samples_medhelm_hospice_referral.jsonl").read_text()
+        MARKER in samples_file(tmp_path / "run", "medhelm_hospice_referral").read_text()
     )  # there it is kept
     for command in (("rescore", "run"), ("data", "status", "hospice"), ("data", "check"), ("ls", "hospice")):
         outcome = medtasks.done(*command)

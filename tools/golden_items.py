@@ -731,6 +731,7 @@ def read_again(recorder: Recorder) -> None:
             arguments = [copy, "--jury", jury(recorder, "again", *JUDGES, adjudicator="third")]
         recorder.call(name, act, *arguments)
         recorder.keep(name, recorder.runs / copy / "tasks", "tasks")
-        recorder.keep(name, recorder.runs / copy / "results.json", "results.json")
+        [results] = (recorder.runs / copy).glob("results*.json")
+        recorder.keep(name, results, "results.json")
         recorder.asked("again", item=f"{name}-asked")
         shutil.rmtree(recorder.runs / copy)

@@ -206,7 +206,7 @@ def _finish(
     _say_served(jury, [(store, tasks) for tasks, store in to_judge.values()])
     for run in runs.values():
         say_sent(run.folder)
-        say(f"results: {run.folder / 'results.json'}, {run.folder / 'judgements'}")
+        say(f"results: {run.files.results_file}, {run.folder / 'judgements'}")
     waiting = [
         queue_file(run.folder, task.name)
         for name, run in runs.items()

@@ -104,9 +104,9 @@ REFUSED = {
     "check_integrity": "use `medtasks dev validate`",
     "write_out": "use the samples files of the run",
     "predict_only": "tasks without gold are predicted and not scored; others can be rescored",
-    "wandb_args": "log results.json afterwards",
-    "wandb_config_args": "log results.json afterwards",
-    "trackio_args": "log results.json afterwards",
+    "wandb_args": "log the results file afterwards",
+    "wandb_config_args": "log the results file afterwards",
+    "trackio_args": "log the results file afterwards",
     "hf_hub_log_args": "upload what `medtasks card` writes",
 }
 
@@ -475,7 +475,7 @@ def _rounds(ready: _Ready, rules: Sequence[StopRule], design: Design) -> Medtask
         if not all(run.is_done(name) for name in choices):
             return None
         number, asked = number + 1, sum(design.asked.values())
-        again = design.settle({name: run.files.read_task(name) for name in choices})
+        again = design.settle(run.results())
         stands = "".join(f", {score.name} ±{100 * (score.half or 0):.1f}" for score in design.scores)
         say(f"round {number}: {asked:,} of {design.n_documents:,} documents asked{stands}")
     return None
@@ -517,7 +517,7 @@ def _ask(ready: _Ready, rules: Sequence[StopRule], *, one_round: bool = False) -
 
 
 def _score_of(run: Run, task: str) -> str:
-    record = run.files.read_task(task) if run.is_done(task) else None
+    record = run.results().get(task)
     if record is None:
         return ""
     metrics = record["metrics"]

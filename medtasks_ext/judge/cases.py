@@ -17,7 +17,7 @@ from medtasks_ext.prompts.official.juries import jury_words
 from medtasks_ext.rows.spec import Judging, dataset_spec
 from medtasks_ext.run.store import key_of
 from medtasks_ext.runs.folder import RunFolder
-from medtasks_ext.runs.samples import RESCORE, iter_samples
+from medtasks_ext.runs.samples import RESCORE, iter_samples, parsed_of
 
 if TYPE_CHECKING:
     from medtasks_ext.prompts.official.choice import PromptSource
@@ -160,7 +160,7 @@ def _read_cases(path: Path, rubric: Rubric) -> list[Case]:
 
 
 def _case(sample: Sample, rubric: Rubric) -> Case:
-    document, answer = sample["doc"], sample["filtered_resps"][0]["answer"]
+    document, answer = sample["doc"], parsed_of(sample)["answer"]
     texts = {"question": document["question"], "response": str(answer or "").strip()}
     blank, gap = not texts["response"], ""
     if rubric.judging.context:

@@ -26,8 +26,8 @@ from medtasks_ext.judge.procedures import (
 from medtasks_ext.judge.store import JudgementStore
 from medtasks_ext.results.document_scores import document_scores as document_scores_of
 from medtasks_ext.results.document_scores import save_document_scores
+from medtasks_ext.results.reading import judged_samples
 from medtasks_ext.results.resampled import save_resampled
-from medtasks_ext.results.run_files import RunResults
 from medtasks_ext.runs import conditions
 from medtasks_ext.runs.conditions import conditions_of
 from medtasks_ext.stats.agreement import kappa
@@ -241,7 +241,7 @@ def keep_scores(
             ],
         },
     )
-    stored = run.files.read_task(task.name)
+    stored = run.results()[task.name]
     former = stored.get("judged_metrics", [])
     for name in former:
         stored["metrics"].pop(name, None)
@@ -251,11 +251,12 @@ def keep_scores(
     stored["judged_metrics"] = list(metrics)
     stored["conditions"] = _judged_conditions(run, task, jury, store, stored).record()
     save_resampled(run.files.resampled_file(task.name), resampled)
-    samples = RunResults(run.folder, "", {}).samples(task.name)
+    samples = judged_samples(run.files, task.name)
     save_document_scores(
         run.files.scores_file(task.name), document_scores_of(samples, statistic_of(task.rubric))
     )
-    run.files.write_task(task.name, stored)
+    run.keep(task.name, stored)
+    run.keep_results()
     return metrics
 
 
@@ -263,7 +264,7 @@ def _judged_conditions(
     run: Run, task: JudgedTask, jury: Jury, store: JudgementStore, stored: TaskRecord
 ) -> Conditions:
     """Other words, other ratings: who judged is a condition."""
-    documents, where = run.state(task.name).choice.words, run.files.task_file(task.name)
+    documents, where = run.state(task.name).choice.words, run.files.results_file
     record = conditions_of(stored, documents, where)
     rubric, served = task.rubric, store.served_about(task.name)
 

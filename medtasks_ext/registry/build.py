@@ -16,9 +16,10 @@ from medtasks_ext.registry.groups import Registry, check_suite, suite_of_group
 from medtasks_ext.registry.strategies import LIKELIHOOD
 from medtasks_ext.registry.suites import NO_SUITE, no_suite, read_suite
 from medtasks_ext.registry.tasks import TASK_FILE, Dataset
+from medtasks_ext.registry.yamlfile import Config
 
 #: Metrics of a group's row.
-_OF_GROUPS = ("score", "scored", "SAMPLE_DATA")
+_OF_GROUPS = ("score", "SAMPLE_DATA")
 _WRITTEN = "# built by medtasks from the hand-written task files\n"
 
 
@@ -72,19 +73,25 @@ def built_files(registry: Registry, *, tasks: str | None = None) -> dict[str, st
     for name, leaves in registry.listed.items():
         suite = suite_of_group(registry, name)
         if not built.isdisjoint(leaves) or (suite and suite.id in own):
-            parts = registry.groups.get(name, [])
-            members = parts if registry.listed.keys() >= set(parts) and parts else leaves
-            files[f"groups/{name}.yaml"] = _group(name, members, plain_mean=registry.parts_of(name) is None)
+            files[f"groups/{name}.yaml"] = _group_file(group_config(registry, name))
     return files
 
 
-def _group(name: str, members: list[str], *, plain_mean: bool) -> str:
-    lines = [f"group: {name}", "task:", *(f"  - {member}" for member in members)]
-    if plain_mean:
+def group_config(registry: Registry, name: str) -> Config:
+    """A group as lm-eval takes it; one whose score is no plain mean over tasks has none there."""
+    parts, listed = registry.groups.get(name, []), registry.listed.keys()
+    members = parts if parts and listed >= set(parts) else registry.leaves(name)
+    metrics = _OF_GROUPS if registry.parts_of(name) is None else ()
+    means = [{"metric": metric, "weight_by_size": False} for metric in metrics]
+    config: Config = {"group": name, "task": members, "metadata": {"version": "1-A"}}
+    return {**config, "aggregate_metric_list": means} if means else config
+
+
+def _group_file(config: Config) -> str:
+    lines = [f"group: {config['group']}", "task:", *(f"  - {member}" for member in config["task"])]
+    if means := config.get("aggregate_metric_list"):
         lines.append("aggregate_metric_list:")
-        lines += [f"  - {{metric: {metric}, weight_by_size: false}}" for metric in _OF_GROUPS]
-    else:
-        lines.append("# its score, if it has one, is no plain mean over tasks: `medtasks run` prints it")
+        lines += [f"  - {{metric: {mean['metric']}, weight_by_size: false}}" for mean in means]
     return _WRITTEN + "\n".join([*lines, "metadata: {version: 1-A}"]) + "\n"
 
 

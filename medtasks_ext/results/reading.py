@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.engines.described import EngineRecord
 from medtasks_ext.errors import MedtasksError, near, some
-from medtasks_ext.jsonfile import read_json
+from medtasks_ext.jsonfile import Json, read_json
 from medtasks_ext.metrics.likelihood import risk_coverage
 from medtasks_ext.privacy import text_hash
+from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.registry.strategies import asked_strategy
 from medtasks_ext.results.document_scores import (
     aggregations,
@@ -29,13 +30,13 @@ from medtasks_ext.results.experiments import (
     without_nan,
 )
 from medtasks_ext.results.resampled import load_resampled
-from medtasks_ext.results.run_files import RunResults
 from medtasks_ext.runs.choice import Choice
 from medtasks_ext.runs.conditions import Conditions, conditions_of, run_conditions, task_conditions
 from medtasks_ext.runs.folder import RunFolder
-from medtasks_ext.runs.manifest import Manifest, TaskEntry, TaskState
+from medtasks_ext.runs.manifest import Identity, Manifest, TaskState
 from medtasks_ext.runs.records import note_of_traces
-from medtasks_ext.runs.samples import read_samples
+from medtasks_ext.runs.results import names_in, read_results, record_of
+from medtasks_ext.runs.samples import read_samples, samples_beside
 from medtasks_ext.runs.secrets import dropped_secrets, without_login
 from medtasks_ext.runs.served import served_note
 from medtasks_ext.runs.settings import Effect, read_value, with_effect
@@ -45,114 +46,208 @@ from medtasks_ext.stats.intervals import Interval
 from medtasks_ext.stats.statistic import Statistic
 
 if TYPE_CHECKING:
-    from medtasks_ext.prompts.documents import LoadedRecord
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.registry.yamlfile import Config
+    from medtasks_ext.results.document_scores import DocumentScores
     from medtasks_ext.runs.records import Sample, TaskRecord
 
-_LOG_AGAIN = "run the task again with --log_samples"
+LOG_AGAIN = "run the task again with --log_samples"
+RESCORE_RUN = "medtasks rescore RUN"
 _ROUNDING = 1e-9  # of a figure that is counted again
 #: What lm-eval says of the weights that it loaded.
 _LOADED = ("model_sha", "peft_sha", "delta_sha", "model_num_parameters")
 
 
+@dataclass(frozen=True)
+class Opened:
+    """A results file, and what is known of the run that wrote it."""
+
+    file: Path
+    manifest: Mapping[str, Any]  # `run.json`, or what plain lm-eval says in its keys
+    content: Json  # of the file
+    names: tuple[str, ...]  # of its finished tasks that the registry knows
+    folder: RunFolder | None  # of a run; None of plain lm_eval
+
+    @cached_property
+    def shared(self) -> Conditions:
+        return run_conditions(self.manifest)
+
+
 def read_runs(path: Path, tasks: Registry, faults: list[Fault]) -> list[Entry]:
     """Labels are left to `label_entries`; what is found wrong is added to the faults."""
-    if (run := run_folder(path)) is not None:
-        return [_medtasks_run(run, tasks, faults)]
-    return [
-        entry for file in lm_eval_files(path) if (entry := _lm_eval_file(file, tasks, faults)) is not None
-    ]
+    found = []
+    for file in results_files(path):
+        opened = open_results(file, tasks, faults)
+        if opened.folder is None and not opened.names:
+            continue
+        experiments: dict[str, Experiment] = {}
+        read: list[TaskRecord] = []
+        for name in opened.names:
+            try:
+                item = experiment_of(opened, name, tasks, faults)
+                read.append(record_of(opened.content, name))
+                add_experiment(experiments, item, name, str(file), faults)
+            except MedtasksError as error:
+                faults.append(Fault(f"{file}, {name}", error.what, error.remedy))
+            except (KeyError, TypeError, ValueError) as error:
+                faults.append(Fault(f"{file}, {name}", f"damaged ({error!r})", RESCORE_RUN))
+        found.append(_entry(opened, experiments, read, faults))
+    return found
 
 
 def run_folder(path: Path) -> Path | None:
-    """The folder of a run of medtasks that a path names, itself or by its `results.json`; None of others.
-
-    Who names that file alone gets the run all the same, held against its hashes.
-    """
-    place = path.parent if path.name == RunFolder(path.parent).results_file.name else path
-    return place if RunFolder(place).manifest.is_file() else None
+    """The folder of a run of medtasks that a path names, itself or by its results file; None of others."""
+    place = path if path.is_dir() else path.parent
+    run = RunFolder(place)
+    return place if run.manifest.is_file() and path in (place, run.results_file) else None
 
 
-def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
-    manifest, files = Manifest.read(folder), RunFolder(folder)
-    state = state_of(folder)
-    record = manifest.record()
-    shared = run_conditions(record)
-    experiments: dict[str, Experiment] = {}
-    read: list[TaskRecord] = []
-    for name, entry in manifest.tasks.items():
-        if entry.state is not TaskState.DONE:
-            continue
-        where = str(files.task_file(name))
-        if tasks.asked(name) is None:
-            faults.append(unknown_tasks([name], where))
-            continue
-        try:
-            stored = files.read_task(name)
-            item = task_of_run(files, name, stored, entry, tasks, faults)
-            read.append(stored)
-            add_experiment(experiments, item, name, where, faults)
-        except (MedtasksError, KeyError, TypeError, ValueError) as error:
-            what = str(error) if isinstance(error, MedtasksError) else f"damaged ({error!r})"
-            faults.append(Fault(where, what, "medtasks rescore RUN"))
-    if state.changed:
-        faults.append(Fault(str(folder), state.mark, RESTORE, skipped=False))
-    served = [item.conditions.served or () for item in experiments.values()]
-    closed = (f"sent to {host}: text that is not open, of {some(to)}" for host, to in manifest.sent.items())
-    other = served_note(manifest.identity.asked_name, served)
-    return Entry(
-        model=manifest.identity.model_name,
+def results_files(path: Path) -> list[Path]:
+    """Of a run the one of its folder, which need not be there yet; below another path, all of lm_eval's."""
+    if (run := run_folder(path)) is not None:
+        return [RunFolder(run).results_file]
+    files = sorted(path.rglob("results_*.json")) if path.is_dir() else [path]
+    if not files or not files[0].is_file():
+        beside = sorted(item.name for item in path.parent.glob("*") if item.is_dir())
+        what = "holds no results" if path.exists() else f"no such folder{near(path.name, beside)}"
+        remedy = "name a folder of `medtasks run`, or what `lm_eval --output_path` wrote"
+        raise MedtasksError(what, where=path, remedy=remedy)
+    return files
+
+
+def open_results(file: Path, tasks: Registry, faults: list[Fault]) -> Opened:
+    """Of its tasks those that are known; the others become a fault."""
+    run = RunFolder(file.parent)
+    if not run.manifest.is_file():
+        content = read_results(file)
+        names = _known(names_in(content), file, tasks, faults)
+        if names and (bare := [name for name in names if not samples_beside(file, name).is_file()]):
+            what = (
+                f"{len(bare)} of {len(names)} tasks have no samples file, so their figures are unchecked, "
+                f"and there are no intervals, paired comparisons or examples (first: {bare[0]})"
+            )
+            faults.append(Fault(str(file), what, "run lm_eval with --log_samples", skipped=False))
+        return Opened(file, lm_eval_manifest(content, names), content, names, None)
+    manifest, content, there = Manifest.read(run.path), {"results": {}, "configs": {}}, set[str]()
+    done = [name for name, entry in manifest.tasks.items() if entry.state is TaskState.DONE]
+    known = _known(done, file, tasks, faults)
+    try:
+        content = read_results(file) if file.is_file() else content
+        there = set(names_in(content))
+        if lost := [name for name in known if name not in there]:
+            faults.append(Fault(str(file), f"holds no result of {some(lost)}", RESCORE_RUN))
+    except MedtasksError as error:
+        what = f"{error.what}; `medtasks rescore {run.path}` writes it anew from the answers"
+        faults.append(Fault(str(file), what, RESCORE_RUN))
+    names = tuple(name for name in known if name in there)
+    return Opened(file, manifest.record(), content, names, run)
+
+
+def _known(names: Sequence[str], file: Path, tasks: Registry, faults: list[Fault]) -> tuple[str, ...]:
+    if unknown := [name for name in names if tasks.asked(name) is None]:
+        faults.append(unknown_tasks(unknown, str(file)))
+    return tuple(name for name in names if tasks.asked(name))
+
+
+def _entry(
+    opened: Opened, experiments: dict[str, Experiment], read: Sequence[TaskRecord], faults: list[Fault]
+) -> Entry:
+    manifest, run, model = opened.manifest, opened.folder, opened.manifest["identity"]["model"]
+    named = model["model_args"].get("pretrained") or model["model_args"].get("model")
+    entry = Entry(
+        model=str(named or opened.content.get("model_name") or model["model"]),
         label="",
-        kind="medtasks",
-        conditions=shared,
+        kind="medtasks" if run else "lm_eval",
+        conditions=opened.shared,
         experiments=experiments,
-        folders=(folder,),
-        notes=(*manifest.notes, *filter(None, [state.mark, other, note_of_traces(read)]), *closed),
-        manifest=record,
+        folders=(run.path if run else opened.file,),
+        manifest=dict(manifest),
     )
+    if run is not None:
+        state, asked = state_of(run.path), Identity.model_validate(manifest["identity"]).asked_name
+        if state.changed:
+            faults.append(Fault(str(run.path), state.mark, RESTORE, skipped=False))
+        other = served_note(asked, [item.conditions.served or () for item in experiments.values()])
+        traces = note_of_traces(read)
+        sent = manifest.get("sent", {}).items()
+        closed = (f"sent to {host}: text that is not open, of {some(to)}" for host, to in sent)
+        entry.notes = (*manifest.get("notes", ()), *filter(None, [state.mark, other, traces]), *closed)
+    return entry
 
 
-def task_of_run(
-    files: RunFolder,
-    name: str,
-    stored: TaskRecord,
-    entry: TaskEntry,
-    tasks: Registry,
-    faults: list[Fault],
-) -> Experiment:
-    """KeyError, TypeError or ValueError where it is damaged, MedtasksError where at odds with itself."""
-    choice, noted, where = entry.choice, entry.n, files.task_file(name)
-    dataset, strategy = asked_task(tasks, name, stored["config"])
-    metrics, nan = without_nan(stored["metrics"], str(where))
+def experiment_of(opened: Opened, name: str, tasks: Registry, faults: list[Fault]) -> Experiment:
+    """What the file does not say of a task is counted from its samples.
+
+    KeyError, TypeError or ValueError where it is damaged, MedtasksError where it is at odds with itself.
+    """
+    record, where = record_of(opened.content, name), f"{opened.file}, {name}"
+    record["config"] = without_login(record["config"])
+    dataset, strategy = asked_task(tasks, name, record["config"])
+    choice, logged = choice_of(opened.manifest, name), samples_beside(opened.file, name)
+    metrics, nan = without_nan(record["metrics"], where)
     faults += nan
-    intervals = intervals_of_record(stored.get("intervals", {}))
-    if impossible := list(at_odds(stored, noted)):
-        raise MedtasksError("; ".join(impossible), where=where, remedy="medtasks rescore RUN")
+    run = opened.folder
+    again = partial(read_samples, logged, remedy=LOG_AGAIN)
+    read_again: Callable[..., list[Sample]] | None = partial(judged_samples, run, name) if run else again
+    resampled = None
+    if "conditions" in record:
+        if impossible := list(at_odds(record, opened.manifest["tasks"][name].get("n"))):
+            raise MedtasksError("; ".join(impossible), where=where, remedy=RESCORE_RUN)
+        conditions = conditions_of(record, choice.words, where)
+    else:
+        conditions = _conditions_of_plain(opened, record, choice, dataset, strategy)
+        samples = _samples_of_plain(logged, faults)
+        if samples is None:
+            read_again = None
+        else:
+            found = aggregations(dataset, strategy)
+            if unchecked := _unchecked(name, metrics, samples, record["n"], found):
+                faults.append(Fault(where, unchecked, LOG_AGAIN, skipped=False))
+            metrics |= _counted(samples, found, metrics)
+            record["intervals"], resampled = task_intervals(samples, found, dataset.id)
+
+    def documents() -> DocumentScores:
+        statistic = score_statistic(dataset, strategy)
+        if run is not None:
+            return load_document_scores(run.scores_file(name), statistic)
+        return document_scores(read_samples(logged, remedy=LOG_AGAIN), statistic)
+
+    intervals = record.get("intervals", {})
     return Experiment(
         task=dataset.task(strategy),
         dataset=dataset,
-        conditions=conditions_of(stored, choice.words, where),
+        conditions=conditions,
         metrics=metrics,
-        intervals=intervals,
+        intervals=intervals_of_record(intervals),
         paper_intervals={
             metric: Interval(official["low"], official["high"])
-            for metric, item in stored.get("intervals", {}).items()
+            for metric, item in intervals.items()
             if (official := item.get("t_interval_of_bootstrap_mean"))
         },
-        n=stored["n"],
-        loaded=stored["loaded"],
-        estimate=stored.get("estimate"),
-        tokens=stored.get("tokens"),
-        config=stored["config"],
-        read_resampled=lambda: load_resampled(files.resampled_file(name)),
+        n=record["n"],
+        loaded=record["loaded"],
+        estimate=record.get("estimate"),
+        tokens=record.get("tokens"),
+        config=record["config"],
+        read_resampled=(lambda: load_resampled(run.resampled_file(name))) if run else lambda: resampled,
         # of drawn documents the plain score is another than the estimate
-        read_documents=None
-        if choice.drawn
-        else lambda: load_document_scores(files.scores_file(name), score_statistic(dataset, strategy)),
-        samples=files.samples_file(name),
-        read_samples=partial(RunResults(files.path, "", {}).samples, name),
+        read_documents=None if choice.drawn or read_again is None else documents,
+        samples=logged if read_again else None,
+        read_samples=read_again,
     )
+
+
+def judged_samples(files: RunFolder, task: str, first: int | None = None) -> list[Sample]:
+    """lm-eval's records of the first documents, or of all; judged ones with `score` as (run, value)."""
+    samples = read_samples(files.samples_file(task), first)
+    judged = files.judged_file(task)
+    if judged.is_file():
+        documents = {item["document"]: item for item in read_json(judged)["documents"]}
+        for sample in samples:
+            item = documents.get(document_key(sample["doc"]), {"score": None})
+            if item["score"] is not None:
+                sample["score"] = (item.get("run", ""), item["score"])
+    return samples
 
 
 def at_odds(stored: TaskRecord, noted: int | None) -> Iterator[str]:
@@ -167,73 +262,6 @@ def unknown_tasks(names: Sequence[str], where: str) -> Fault:
         f"no task of this registry is called {some(names)}"
         " (tasks of your own: medtasks --tasks-dir FOLDER …)",
         "left out; `medtasks ls` lists the names",
-    )
-
-
-def lm_eval_files(path: Path) -> list[Path]:
-    files = sorted(path.rglob("results_*.json")) if path.is_dir() else [path]
-    if not files or not files[0].is_file():
-        beside = sorted(item.name for item in path.parent.glob("*") if item.is_dir())
-        what = "holds no results" if path.exists() else f"no such folder{near(path.name, beside)}"
-        remedy = "name a folder of `medtasks run`, or what `lm_eval --output_path` wrote"
-        raise MedtasksError(what, where=path, remedy=remedy)
-    return files
-
-
-def read_lm_eval(file: Path, tasks: Registry, faults: list[Fault]) -> tuple[Mapping[str, Any], list[str]]:
-    """Those of its tasks that are known; the others become a fault."""
-    content = read_json(file)
-    if not isinstance(content, dict) or "results" not in content or "configs" not in content:
-        raise MedtasksError(
-            "is not a results file of lm-eval", where=file, remedy="name a `results_….json` of `lm_eval`"
-        )
-    named = [name for name in content["configs"] if name in content["results"]]
-    if unknown := [name for name in named if tasks.asked(name) is None]:
-        faults.append(unknown_tasks(unknown, str(file)))
-    return content, [name for name in named if tasks.asked(name)]
-
-
-def _lm_eval_file(file: Path, tasks: Registry, faults: list[Fault]) -> Entry | None:
-    content, known = read_lm_eval(file, tasks, faults)
-    if not known:
-        return None
-    if bare := [name for name in known if not samples_file(file, name).is_file()]:
-        faults.append(
-            Fault(
-                str(file),
-                f"{len(bare)} of {len(known)} tasks have no samples file, so their figures are unchecked, "
-                f"and there are no intervals, paired comparisons or examples (first: {bare[0]})",
-                "run lm_eval with --log_samples",
-                skipped=False,
-            )
-        )
-    manifest = lm_eval_manifest(content, known)
-    shared = run_conditions(manifest)
-    experiments: dict[str, Experiment] = {}
-    for name in known:
-        samples = _lm_eval_samples(samples_file(file, name), faults)
-        choice = choice_of(manifest, name)
-        try:
-            item = task_of_lm_eval(file, name, content, shared, choice, tasks, samples, faults)
-        except MedtasksError as error:
-            faults.append(Fault(str(file), error.what, error.remedy))
-        else:
-            add_experiment(experiments, item, name, str(file), faults)
-    run = content.get("config") or {}
-    arguments = manifest["identity"]["model"]["model_args"]
-    return Entry(
-        model=str(
-            arguments.get("pretrained")
-            or arguments.get("model")
-            or content.get("model_name")
-            or run.get("model")
-        ),
-        label="",
-        kind="lm_eval",
-        conditions=shared,
-        experiments=experiments,
-        folders=(file,),
-        manifest=manifest,
     )
 
 
@@ -273,86 +301,31 @@ def lm_eval_manifest(content: Mapping[str, Any], names: Sequence[str]) -> dict[s
     }
 
 
-def task_of_lm_eval(
-    file: Path,
-    name: str,
-    content: Mapping[str, Any],
-    run: Conditions,
-    choice: Choice,
-    tasks: Registry,
-    samples: list[Sample] | None,
-    faults: list[Fault],
-) -> Experiment:
-    """Figures are counted again from samples, and must agree; without samples there are no intervals."""
-    config = without_login(content["configs"][name])
-    dataset, strategy = asked_task(tasks, name, config)
-    recorded = ((config.get("metadata") or {}).get("medtasks") or {}).get("loaded") or {}
-    loaded = cast("LoadedRecord", recorded)
-    metrics, nan = without_nan(
-        {
-            key.partition(",")[0]: value
-            for key, value in content["results"][name].items()
-            if key.endswith(",answer") and "_stderr" not in key
-        },
-        f"{file}, {name}",
-    )
-    faults += nan
-    n = int(content.get("n-samples", {}).get(name, {}).get("effective", 0))
-    logged = samples_file(file, name)
-    intervals = {}
-    resampled = None
-    if samples is not None:
-        found = aggregations(dataset, strategy)
-        if unchecked := _unchecked(name, metrics, samples, n, found):
-            faults.append(Fault(f"{file}, {name}", unchecked, _LOG_AGAIN, skipped=False))
-        # those of the results first, in their order
-        metrics = {**metrics, **_counted(samples), **metrics}
-        records, resampled = task_intervals(samples, found, dataset.id)
-        intervals = intervals_of_record(records)
-    versions = _versions(content)
-    known = task_conditions(run, loaded, config)
-    conditions = replace(
+def _conditions_of_plain(
+    opened: Opened, record: TaskRecord, choice: Choice, dataset: Dataset, strategy: str
+) -> Conditions:
+    known = task_conditions(opened.shared, record["loaded"], record["config"])
+    versions = opened.manifest["versions"]
+    return replace(
         known,
         dataset=dataset.id,
         strategy=strategy,
-        version=str(content.get("versions", {}).get(name, "")),
-        source="synthetic" if "SAMPLE_DATA" in metrics else known.source,
+        version=record["version"],
+        source="synthetic" if "SAMPLE_DATA" in record["metrics"] else known.source,
         n_of_suite=dataset.n_documents,
         documents=choice.words,
-        context=_context(content, run.arguments or {}),
-        n=n,
+        context=opened.manifest["context"],
+        n=record["n"],
         versions=(versions,) if versions else (),
-        engines=(_engine(content),),
-    )
-    return Experiment(
-        task=dataset.task(strategy),
-        dataset=dataset,
-        conditions=conditions,
-        metrics=metrics,
-        intervals=intervals,
-        n=n,
-        loaded=loaded,
-        config=config,
-        read_resampled=lambda: resampled,
-        read_documents=None
-        if samples is None
-        else lambda: document_scores(
-            read_samples(logged, remedy=_LOG_AGAIN), score_statistic(dataset, strategy)
-        ),
-        samples=None if samples is None else logged,
-        read_samples=None if samples is None else partial(read_samples, logged, remedy=_LOG_AGAIN),
+        engines=(_engine(opened.content),),
     )
 
 
-def samples_file(results: Path, task: str) -> Path:
-    return results.with_name(results.name.replace("results_", f"samples_{task}_", 1)).with_suffix(".jsonl")
-
-
-def _lm_eval_samples(file: Path, faults: list[Fault]) -> list[Sample] | None:
+def _samples_of_plain(file: Path, faults: list[Fault]) -> list[Sample] | None:
     if not file.is_file():
         return None
     try:
-        return read_samples(file, remedy=_LOG_AGAIN)
+        return read_samples(file, remedy=LOG_AGAIN)
     except MedtasksError as error:
         what = f"{error.what}: this task's figures are unchecked, without intervals and comparisons"
         faults.append(Fault(str(error.where), what, error.remedy, skipped=False))
@@ -373,8 +346,7 @@ def _unchecked(
     for metric, value in metrics.items():
         items = [item for sample in samples if (item := sample.get(metric)) is not None]
         aggregation = found.get(metric)
-        # another function than ours may need what JSON does not keep
-        if not items or not (isinstance(aggregation, Statistic) or aggregation is risk_coverage):
+        if not items or aggregation is None or not _follows(aggregation):
             unchecked.append(metric)
         elif not abs((counted := aggregation(items)) - value) <= _ROUNDING:
             what = f"{name}: {metric} is {value}, and {counted} by its samples"
@@ -407,10 +379,21 @@ def _engine(content: Mapping[str, Any]) -> EngineRecord:
     )
 
 
-def _counted(samples: Sequence[Sample]) -> dict[str, float]:
-    """Means of what lm-eval's results leave to its samples."""
-    unclosed = [item["unclosed_reasoning"] for item in samples if "unclosed_reasoning" in item]
-    return {"unclosed_reasoning": sum(unclosed) / len(unclosed)} if unclosed else {}
+def _counted(
+    samples: Sequence[Sample], found: Mapping[str, Callable[..., Any]], metrics: Collection[str]
+) -> dict[str, float]:
+    """What lm-eval's results leave to its samples: metric -> value, of those that these do not have."""
+    items = {
+        name: [item for sample in samples if (item := sample.get(name)) is not None]
+        for name, aggregation in found.items()
+        if name not in metrics and _follows(aggregation)
+    }
+    return {name: float(found[name](values)) for name, values in items.items() if values}
+
+
+def _follows(aggregation: Any) -> bool:
+    """Whether a figure follows from samples: another function than ours may need what JSON does not keep."""
+    return isinstance(aggregation, Statistic) or aggregation is risk_coverage
 
 
 def _moment(seconds: Any) -> str | None:

@@ -276,7 +276,10 @@ class RunAsker(Asker):
                 self.run.note(lm.name, entry)
                 if score is not None:
                     self.run.note_end(lm.name, score)
+            if ended:
+                self.run.keep_results()
                 self.run.save()
+            for lm, entry, _ in ended:
                 if entry.state is not TaskState.WAITING:
                     lm.forget()
                     self._watcher.finished(lm.name, self.run.state(lm.name))

@@ -57,7 +57,8 @@ from medtasks_ext.runs.manifest import (
     TaskState,
     identity_of,
 )
-from medtasks_ext.runs.samples import iter_samples, options_of
+from medtasks_ext.runs.results import groups_of, quiet_groups, results_content
+from medtasks_ext.runs.samples import iter_samples, options_of, request_of, write_samples
 from medtasks_ext.runs.secrets import dropped_secrets, without_login
 from medtasks_ext.stats.bootstrap import interval_record, intervals_of_record, task_intervals
 from medtasks_ext.stats.intervals import WILSON_OF_UNITS, Estimated, Interval
@@ -115,6 +116,8 @@ class Run:
     def __init__(self, folder: Path, registry: Registry) -> None:
         self.folder, self.registry = folder, registry
         self.files = RunFolder(folder)
+        self._records: dict[str, TaskRecord] | None = None  # of finished tasks, since they were first needed
+        self._asked: dict[str, dict[str, Any]] = {}  # task -> conditions, of those that have no result yet
 
     @property
     def manifest_file(self) -> Path:
@@ -136,6 +139,7 @@ class Run:
             self._check_same(identity)
         else:
             self.manifest = Manifest(identity=identity, versions=versions())
+            self._records, self.files = None, RunFolder(self.folder)
         self.note_session(arguments)
         self.manifest.requested = list(dict.fromkeys([*self.manifest.requested, *requested]))
         for name in tasks:
@@ -213,13 +217,13 @@ class Run:
 
     def is_done(self, task: str) -> bool:
         """Whether the task has its results."""
-        return self.state(task).state is TaskState.DONE and self.files.task_file(task).is_file()
+        return self.state(task).state is TaskState.DONE and task in self._known()
 
     def is_current(self, name: str, task: Task, choice: Choice) -> bool:
         """Whether the task's stored results are those of this version, prompt, data, answers and choice."""
         if not self.is_done(name) or not same_documents(task, self.state(name).choice, choice):
             return False
-        stored = self.files.read_task(name)
+        stored = self._known()[name]
         loaded, now = without_places(stored["loaded"]), without_places(loaded_record(task))
         return stored["version"] == str(task.VERSION) and loaded == now and not self.n_lost(task)
 
@@ -231,7 +235,8 @@ class Run:
     def choose(self, tasks: Mapping[str, Task], choices: Mapping[str, Choice]) -> None:
         """Note which documents of tasks are asked and scored from now on. The manifest is not written.
 
-        A task that stood over other documents waits again. Its outcomes stay.
+        A task that stood over other documents waits again. Its outcomes stay. Under which conditions tasks
+        are asked is on the disk before the first request.
         """
         for name, task in tasks.items():
             entry = self.state(name)
@@ -240,6 +245,12 @@ class Run:
             asked = len(self.places(task, choices[name]))
             now = {"choice": choices[name], "bound": loaded_with(loaded_record(task)), "asked": asked}
             self.manifest.tasks[name] = entry.model_copy(update=now)
+            if not self.is_done(name):
+                config = without_login(vars(task.config))
+                self._asked[name] = self._conditions(task, loaded_record(task), config).record()
+        if tasks.keys() & self._asked.keys():
+            self.save()  # whose the results file is
+            self.keep_results()
 
     def places(self, task: Task, choice: Choice | None = None) -> Sequence[int]:
         """Places of the documents that are asked, in the task's test file.
@@ -277,33 +288,39 @@ class Run:
         traces = unknown_traces(texts, asked=reasons(strategy))
         cut = cut_counts(asked.values(), answers.values(), with_shots=bool(task.config.num_fewshot))
         served = tuple(sorted({answer.model for answer in answers.values() if answer.model}))
-        self.files.write_samples(name, _recorded(outcome.samples, asked))
+        write_samples(self.files.samples_file(name), _recorded(outcome.samples, asked))
         save_resampled(self.files.resampled_file(name), resampled)
         save_document_scores(
             self.files.scores_file(name), document_scores(outcome.samples, score_statistic(dataset, strategy))
         )
-        self.files.write_task(
-            name,
-            {
-                **({"estimate": estimate} if estimate else {}),  # type: ignore[typeddict-item]
-                **({"unknown_traces": traces} if traces else {}),  # type: ignore[typeddict-item]
-                "task": name,
-                "version": outcome.version,
-                "metrics": metrics,
-                "intervals": intervals,
-                "n": len(outcome.samples),
-                "loaded": self._as_asked(name, outcome.loaded),
-                "cut": cut,
-                "tokens": token_counts(answers.values()),
-                "highest": None
-                if chosen
-                else highest_possible(
-                    dataset, [cast("Document", sample["doc"]) for sample in outcome.samples]
-                ),
-                "conditions": self._conditions(task, outcome, served, cut).record(),
-                "config": without_login(outcome.config),
-            },
-        )
+        config, loaded = without_login(outcome.config), self._as_asked(name, outcome.loaded)
+        config["metadata"] = {**config["metadata"], "medtasks": {"loaded": loaded}}
+        seen = {"n": len(outcome.samples), "served": served, **cut}
+        conditions = replace(self._conditions(task, loaded, config), **cast("dict[str, Any]", seen))
+        documents = [cast("Document", sample["doc"]) for sample in outcome.samples]
+        record: TaskRecord = {
+            "task": name,
+            "version": outcome.version,
+            "metrics": metrics,
+            "intervals": intervals,
+            "n": len(documents),
+            "loaded": loaded,
+            "cut": cut,
+            "tokens": token_counts(answers.values()),
+            "highest": None if chosen else highest_possible(dataset, documents),
+            "conditions": conditions.record(),
+            "config": config,
+        }
+        if estimate:
+            record["estimate"] = estimate
+        if traces:
+            record["unknown_traces"] = traces
+        self.keep(name, record)
+
+    def keep(self, task: str, record: TaskRecord) -> None:
+        """Keep the results of a task, which the next writing of the results file brings to the disk."""
+        self._known()[task] = record
+        self._asked.pop(task, None)
 
     def _as_asked(self, name: str, loaded: LoadedRecord) -> LoadedRecord:
         """What was loaded to score a task; where its words have changed since, with the words asked."""
@@ -313,34 +330,33 @@ class Run:
         here = {key: value for key, value in loaded.items() if not key.startswith("artefact")}
         return cast("LoadedRecord", here | bound)
 
-    def _conditions(
-        self, task: Task, outcome: TaskResult, served: tuple[str, ...], cut: Mapping[str, int]
-    ) -> Conditions:
-        name, loaded = outcome.task, self._as_asked(outcome.task, outcome.loaded)
+    def _conditions(self, task: Task, loaded: LoadedRecord, config: Mapping[str, Any]) -> Conditions:
+        """Of a task as it is asked; what is seen of its answers is added when it is scored."""
+        name = task.task_name
         dataset, strategy = self.registry.known(name)
-        sessions, metrics = self.manifest.sessions, outcome.metrics
-        k = int(task.config.num_fewshot or 0)
-        known = task_conditions(run_conditions(self.manifest.record()), loaded, without_login(outcome.config))
+        sessions, k = self.manifest.sessions, int(task.config.num_fewshot or 0)
+        of_run = self.manifest.model_dump(include={"identity", "system_role"}, exclude_none=True)
+        known = task_conditions(run_conditions(of_run), loaded, config)
         return replace(
             known,
             dataset=dataset.id,
             strategy=asked_strategy(strategy, k),
-            version=outcome.version,
-            source="synthetic" if "SAMPLE_DATA" in metrics else known.source,
+            version=str(task.VERSION),
+            source="synthetic" if loaded["origin"] == "sample" else known.source,
             n_of_suite=dataset.n_documents,
             documents=self.state(name).choice.words,
             examples=pool_hash(task, k) if k else None,
             context=self.manifest.context,
             seed=self.manifest.identity.model["model_args"].get("seed"),
-            n=len(outcome.samples),
-            served=served,
             versions=_distinct(item.versions for item in sessions) or (self.manifest.versions,),
             engines=_distinct(item.engine for item in sessions if item.engine),
-            **cast("dict[str, Any]", cut),
         )
 
     def rescore(self, report: Callable[[str, str], None]) -> None:
         """Compute all metrics again from stored responses."""
+        with suppress(MedtasksError):  # a damaged file is written anew
+            self._known()
+        self._records = self._records or {}
         again = (TaskState.DONE, TaskState.FAILED, TaskState.ANSWERED)
         for name, entry in list(self.manifest.tasks.items()):
             if entry.state not in again or self.registry.asked(name) is None:
@@ -392,7 +408,7 @@ class Run:
         found: dict[str, tuple[str, Prompt, tuple[str, ...]]] = {}
         with suppress(MedtasksError, ValueError, KeyError, TypeError, IndexError):
             for sample in iter_samples(self.files.samples_file(task)):  # a damaged one is written anew
-                argument = sample["arguments"][0][0]
+                argument = request_of(sample)[0]
                 prompt = json.loads(argument[0]) if isinstance(argument, list) else argument
                 found[document_key(sample["doc"])] = (sample.get("request", ""), prompt, options_of(sample))
         return found
@@ -412,68 +428,34 @@ class Run:
 
     # ------------------------------------------------------------------ results
 
+    def _known(self) -> dict[str, TaskRecord]:
+        if self._records is None:
+            self._records = self.files.read_tasks()
+        return self._records
+
     def results(self) -> dict[str, TaskRecord]:
         """Task -> its stored results, for finished tasks."""
-        return {name: self.files.read_task(name) for name in self.manifest.tasks if self.is_done(name)}
+        return {name: self._known()[name] for name in list(self.manifest.tasks) if self.is_done(name)}
+
+    def keep_results(self, groups: bool = False) -> None:
+        """Write the results file: all finished tasks, and in the end the groups asked for."""
+        results, names = self.results(), self._names_of_results() if groups else []
+        rows = [row for row in self.rows(results, names) if self.registry.asked(row.name) is None]
+        with quiet_groups():
+            content = results_content(
+                results,
+                self._asked,
+                self.manifest,
+                groups_of(self.registry, [row.name for row in rows]),
+                {row.name: _score_of_group(row) for row in rows if row.score is not None},
+            )
+        write_json(self.files.results_file, content)
 
     def write_results(self) -> None:
-        """`results.json`: all finished tasks in lm-eval's layout, and the groups asked for."""
-        results = self.results()
+        """Write the results file with its groups, and which hosts got text that is not open."""
         self.manifest.sent = {host: names for (host, _), names in closed_text_in(self.folder).items()}
         self.save()
-        rows = self.rows(results, self._names_of_results())
-        manifest = {key: value for key, value in self.manifest.record().items() if key not in MOVING}
-        write_json(
-            self.files.results_file,
-            {
-                "results": {
-                    name: {
-                        "alias": name,
-                        **{f"{key},answer": value for key, value in item["metrics"].items()},
-                    }
-                    for name, item in results.items()
-                },
-                "groups": {
-                    row.name: {
-                        "alias": row.name,
-                        "score,answer": row.score,
-                        "n_scored": row.n_scored,
-                        "n_tasks": row.n_tasks,
-                        **({"estimate": asdict(row.estimate)} if row.estimate else {}),
-                        **({"SAMPLE_DATA,answer": 1.0} if row.sample else {}),
-                    }
-                    for row in rows
-                    if row.name not in results
-                },
-                "configs": {name: item["config"] for name, item in results.items()},
-                "versions": {name: item["version"] for name, item in results.items()},
-                "n-samples": {name: {"effective": item["n"]} for name, item in results.items()},
-                "medtasks": {
-                    "manifest": manifest,
-                    "chosen": self.chosen(results),
-                    "loaded": {name: item["loaded"] for name, item in results.items()},
-                    "cut": {name: item["cut"] for name, item in results.items()},
-                    "conditions": {name: item.get("conditions") for name, item in results.items()},
-                    "intervals": {
-                        **{name: item.get("intervals", {}) for name, item in results.items()},
-                        **{
-                            row.name: {"score": interval_record(_of_group(row.interval))}
-                            for row in rows
-                            if row.name not in results and row.score is not None
-                        },
-                    },
-                },
-            },
-        )
-
-    def chosen(self, tasks: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """Task -> `limit` or `samples`, of those that do not stand over all documents."""
-        choices = {name: self.state(name).choice for name in tasks}
-        return {
-            name: choice.model_dump(mode="json", exclude_none=True)
-            for name, choice in choices.items()
-            if not choice.whole
-        }
+        self.keep_results(groups=True)
 
     def known_names(self) -> list[str]:
         """What was asked for, as far as the registry still has it."""
@@ -520,14 +502,19 @@ class _Finished:
     estimate: EstimateRecord | None
 
 
-def _of_group(interval: Interval | None) -> Estimated | None:
-    return Estimated(interval, WILSON_OF_UNITS) if interval else None
+def _score_of_group(row: Row) -> dict[str, Any]:
+    interval = Estimated(row.interval, WILSON_OF_UNITS) if row.interval else None
+    return {
+        "score": row.score,
+        "n_scored": row.n_scored,
+        "n_tasks": row.n_tasks,
+        **interval_record(interval),
+        **({"estimate": asdict(row.estimate)} if row.estimate else {}),
+    }
 
 
 #: What was loaded that outcomes are bound to.
 BOUND_TO = ("origin", "rows_hash", "prompt_hash", "instruction")
-#: What of the manifest changes with every call, and stands in the manifest alone.
-MOVING = ("tasks",)
 
 
 def failed(error: Exception) -> TaskEntry:

@@ -2,11 +2,11 @@
 
 RUN/run.json               the manifest: whose responses these are, what each task was asked, its state
 RUN/answers.jsonl          every outcome, appended as it comes, and which hosts got text (`run.store`)
-RUN/tasks/TASK.json        metrics, their intervals, conditions, configuration and what was loaded
-RUN/tasks/TASK.npy         its score on each bootstrap resample, for the intervals of groups
+RUN/results_DATE.json      lm-eval's own file: all finished tasks, and their groups when a call has ended;
+                           under `medtasks` intervals, conditions and tokens (`runs.results`)
+RUN/samples_TASK_DATE.jsonl  lm-eval's own record per document, with the prompt as it was sent
+RUN/tasks/TASK.npy         a task's score on each bootstrap resample, for the intervals of groups
 RUN/tasks/TASK.parquet     what each document contributed to the score; no text
-RUN/samples_TASK.jsonl     lm-eval's record per document, with the prompt as it was sent
-RUN/results.json           all finished tasks together, in lm-eval's layout
 RUN/judgements/answers.jsonl  what judges said
 RUN/sha256sums.txt         the hash of every file when the last call ended
 RUN/.writing.lock          the process that writes to the folder

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medtasks_ext.errors import MedtasksError
-from medtasks_ext.jsonfile import read_json, write_json, write_lines
+from medtasks_ext.jsonfile import read_json
 from medtasks_ext.runs.manifest import FILE
-from medtasks_ext.runs.samples import read_samples
+from medtasks_ext.runs.results import read_results, records_of
+from medtasks_ext.runs.samples import samples_beside
 
 if TYPE_CHECKING:
-    from medtasks_ext.runs.records import Sample, TaskRecord
+    from medtasks_ext.runs.records import TaskRecord
 
-
-_DOCUMENTS = 1 << 31  # of a task at most; more is a number that somebody made up
+_NO_DATE = re.compile(r"[^\dT.-]")
 
 
 @dataclass(frozen=True)
@@ -40,11 +39,8 @@ class RunFolder:
 
     @cached_property
     def tasks(self) -> Path:
-        """Results of tasks, and what they stand on."""
+        """What results of tasks stand on, in a form that is read at once."""
         return self.path / "tasks"
-
-    def task_file(self, task: str) -> Path:
-        return self.tasks / f"{task}.json"
 
     def resampled_file(self, task: str) -> Path:
         """A task's score on each bootstrap resample."""
@@ -54,12 +50,15 @@ class RunFolder:
         """What each document contributed to a task's score."""
         return self.tasks / f"{task}.parquet"
 
-    def samples_file(self, task: str) -> Path:
-        return self.path / f"samples_{task}.jsonl"
-
-    @property
+    @cached_property
     def results_file(self) -> Path:
-        return self.path / "results.json"
+        """All finished tasks and their groups, as lm-eval names and writes it; a folder has one."""
+        content = read_json(self.manifest)
+        started = content.get("started") if isinstance(content, dict) else None
+        return self.path / f"results_{_NO_DATE.sub('-', str(started))}.json"
+
+    def samples_file(self, task: str) -> Path:
+        return samples_beside(self.results_file, task)
 
     def judged_file(self, task: str) -> Path:
         """Scores that judges gave the documents of a task."""
@@ -69,24 +68,6 @@ class RunFolder:
     def agreement_file(self) -> Path:
         return self.judgements / "agreement.json"
 
-    def read_task(self, task: str) -> TaskRecord:
-        record: TaskRecord = read_json(self.task_file(task))
-        kinds = {"metrics": dict, "loaded": dict, "n": int}
-        if not (
-            isinstance(record, dict)
-            and all(isinstance(record.get(key), kind) for key, kind in kinds.items())
-            and 0 <= record["n"] <= _DOCUMENTS
-        ):
-            raise MedtasksError(
-                "is no result of a task", where=self.task_file(task), remedy="medtasks rescore RUN"
-            )
-        return record
-
-    def write_task(self, task: str, record: TaskRecord) -> None:
-        write_json(self.task_file(task), record)
-
-    def read_samples(self, task: str, first: int | None = None) -> list[Sample]:
-        return read_samples(self.samples_file(task), first)
-
-    def write_samples(self, task: str, samples: Iterable[Sample]) -> None:
-        write_lines(self.samples_file(task), samples)
+    def read_tasks(self) -> dict[str, TaskRecord]:
+        """The results of the finished tasks; MedtasksError where the file is damaged."""
+        return records_of(read_results(self.results_file)) if self.results_file.is_file() else {}

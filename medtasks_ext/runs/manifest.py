@@ -144,7 +144,10 @@ class Manifest(_Record):
     )
     identity: Identity
     versions: dict[str, str] = Field(default_factory=dict)  # of the first call
-    started: str = Field(default_factory=lambda: time.strftime("%Y-%m-%dT%H:%M:%S"))
+    started: str = Field(
+        default_factory=lambda: time.strftime("%Y-%m-%dT%H:%M:%S"),
+        pattern=r"^\d{4}(-\d\d){2}T\d\d(:\d\d){2}$",
+    )
     requested: list[str] = Field(default_factory=list)  # names that were asked for
     tasks: dict[str, TaskEntry] = Field(default_factory=dict)
     #: what a reader must know, said again at the end of every call

@@ -1,4 +1,4 @@
-"""What the files of a run hold: a line of `samples_TASK.jsonl`, and the result of a task."""
+"""What the files of a run hold: a line of a samples file, and the result of a task."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypedDict
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from medtasks_ext.answers.formats import Parsed
     from medtasks_ext.prompts.dialogue import Turn
     from medtasks_ext.prompts.documents import LoadedRecord
     from medtasks_ext.registry.yamlfile import Config
@@ -55,9 +54,9 @@ class _Sample(TypedDict):
     doc_id: int
     doc: SampleDocument
     target: str
-    arguments: list[Any]
+    arguments: Any
     resps: list[list[str]]
-    filtered_resps: list[Parsed]
+    filtered_resps: list[Any]
 
 
 class Sample(_Sample, total=False):
@@ -65,9 +64,10 @@ class Sample(_Sample, total=False):
 
     Attributes:
         doc_id: place of the document in the task.
-        arguments: [prompt, generation settings] of each request; a conversation is JSON in a list.
+        arguments: prompt and generation settings of each request, by the names `gen_args_N` and `arg_N` in a
+            file; a conversation is JSON in a list.
         resps: the responses to each request.
-        filtered_resps: each as the answer format reads it.
+        filtered_resps: each as the answer format reads it (`samples.parsed_of`).
     """
 
     request: str  # key of its outcome
@@ -83,28 +83,24 @@ class EstimateRecord(TypedDict):
     of: int
 
 
-class _AnyTask(TypedDict):
+class _TaskRecord(TypedDict):
     task: str
     version: str
     n: int
-    loaded: LoadedRecord
-    cut: dict[str, int]
-    tokens: dict[str, int] | None
-
-
-class _TaskRecord(_AnyTask):
     metrics: dict[str, Any]
-    intervals: dict[str, IntervalRecord]
-    conditions: dict[str, Any]
     config: Config
+    loaded: LoadedRecord
 
 
 class TaskRecord(_TaskRecord, total=False):
-    """The result of a task: `RUN/tasks/TASK.json`.
+    """The result of a task in a results file (`runs.results`). Plain lm_eval writes the first six.
 
     Attributes:
         version: `N-X`.
-        loaded: what was loaded (`prompts.documents.Loaded.record`).
+        metrics: metric -> value, without the name of the filter.
+        config: lm-eval's record of the task's configuration.
+        loaded: what was loaded (`prompts.documents.Loaded.record`), a part of that.
+        conditions: under which it came about (`runs.conditions`).
         cut: kind of cut -> prompts that did not fit.
         intervals: metric -> its interval and how that was taken.
         highest: what perfect answers to these documents score by the suite's reading; None: 1, or not known.
@@ -112,6 +108,10 @@ class TaskRecord(_TaskRecord, total=False):
         unknown_traces: how answers begin that hold reasoning in a form that no rule knows -> how many do.
     """
 
+    intervals: dict[str, IntervalRecord]
+    conditions: dict[str, Any]
+    cut: dict[str, int]
+    tokens: dict[str, int] | None
     highest: float | None
     estimate: EstimateRecord
     unknown_traces: dict[str, int]

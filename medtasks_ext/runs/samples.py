@@ -1,11 +1,11 @@
-"""Reading samples files, which a run and plain `lm_eval --log_samples` write alike."""
+"""Samples files, which a run and plain `lm_eval --log_samples` write alike."""
 
 from __future__ import annotations
 
 import ast
 import json
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,12 +14,39 @@ from pydantic_core import from_json
 
 from medtasks_ext.atomic import check_regular
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import write_lines
 
 if TYPE_CHECKING:
     from medtasks_ext.runs.records import Sample
 
 #: What mends the samples file of a run.
 RESCORE = "`medtasks rescore RUN` writes the file again from the stored responses"
+
+
+def samples_beside(results: Path, task: str) -> Path:
+    """The samples of a task that lm-eval's names put beside a results file."""
+    return results.with_name(results.name.replace("results_", f"samples_{task}_", 1)).with_suffix(".jsonl")
+
+
+def task_of_samples(file: Path) -> str:
+    """Whose samples a file of lm-eval's holds, by its name."""
+    return file.stem.removeprefix("samples_").rpartition("_")[0]
+
+
+def write_samples(path: Path, samples: Iterable[Sample]) -> None:
+    """As lm-eval writes them (`EvaluationTracker.save_results_samples`), whole or not at all."""
+    write_lines(path, map(_as_written, samples))
+
+
+def _as_written(sample: Sample) -> Mapping[str, Any]:
+    from medtasks_ext.harness import sanitize_list
+
+    arguments = {
+        f"gen_args_{number}": {f"arg_{place}": part for place, part in enumerate(request)}
+        for number, request in enumerate(sample["arguments"])
+    }
+    texts = {name: sanitize_list(sample[name]) for name in ("resps", "filtered_resps")}
+    return {**sample, **texts, "arguments": arguments, "target": str(sample["target"])}
 
 
 def read_samples(path: Path, first: int | None = None, *, remedy: str = RESCORE) -> list[Sample]:
@@ -41,7 +68,7 @@ def iter_samples(path: Path, *, remedy: str = RESCORE) -> Iterator[Sample]:
 def parsed_of(sample: Sample) -> Mapping[str, Any]:
     """What the answer format read of a response (`answers.parsed.Parsed`); empty where nobody kept it.
 
-    lm-eval's log holds each item of a list as Python writes it, and not as JSON.
+    A file holds it as Python writes it, and not as JSON.
     """
     parsed: Any = sample["filtered_resps"][0] if sample["filtered_resps"] else {}
     if isinstance(parsed, str):
@@ -53,20 +80,15 @@ def parsed_of(sample: Sample) -> Mapping[str, Any]:
 
 
 def request_of(sample: Sample) -> tuple[Any, Mapping[str, Any]]:
-    arguments: Any = sample["arguments"]
-    # lm-eval's own files have names in place of lists
-    first = arguments["gen_args_0"] if isinstance(arguments, dict) else arguments[0]
-    prompt, *more = first.values() if isinstance(first, dict) else first
+    arguments = sample["arguments"]  # a file has names in place of the lists that lm-eval hands over
+    prompt, *more = arguments[0] if isinstance(arguments, list) else arguments["gen_args_0"].values()
     return prompt, more[0] if more and isinstance(more[0], dict) else {}
 
 
 def options_of(sample: Mapping[str, Any]) -> tuple[str, ...]:
     """None where the model wrote its answer."""
-    arguments: Any = sample["arguments"]
-    pairs = (
-        [tuple(pair.values()) for pair in arguments.values()] if isinstance(arguments, dict) else arguments
-    )
-    return tuple(pair[1] for pair in pairs if isinstance(pair[1], str))
+    seconds = (pair["arg_1"] for pair in sample["arguments"].values())
+    return tuple(second for second in seconds if isinstance(second, str))
 
 
 def turns_of(prompt: Any) -> list[tuple[str, str]]:
@@ -104,15 +126,6 @@ def _sample(line: bytes, number: int, path: Path, remedy: str) -> Sample:
         sound = False
     if not sound:
         raise MedtasksError(f"line {number} is damaged or cut short", where=path, remedy=remedy)
-    return _with_counts(sample)
-
-
-def _with_counts(sample: Sample) -> Sample:
-    """A record with what plain lm-eval leaves out: whether reasoning never ended."""
-    lacks = "valid" in sample and "unclosed_reasoning" not in sample
-    parsed = parsed_of(sample) if lacks else None
-    if parsed and "unclosed_reasoning" in parsed:
-        sample["unclosed_reasoning"] = float(parsed["unclosed_reasoning"])
     return sample
 
 

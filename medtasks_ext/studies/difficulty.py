@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.registry.row_labels import LEVELS
 from medtasks_ext.results.document_scores import score_statistic
-from medtasks_ext.results.run_files import RunResults, read_run
 from medtasks_ext.runs.folder import RunFolder
+from medtasks_ext.runs.manifest import Manifest, TaskState
+from medtasks_ext.runs.samples import read_samples
 from medtasks_ext.stats.counts import counts_of, question_of
 from medtasks_ext.stats.statistic import Statistic
 from medtasks_ext.studies.said import study
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
+    from medtasks_ext.runs.records import TaskRecord
 
 
 def level_of(values: Sequence[float], *, judged: bool) -> tuple[str, float]:
@@ -36,16 +38,29 @@ def level_of(values: Sequence[float], *, judged: bool) -> tuple[str, float]:
     return {len(values): "easy", len(values) - 1: "medium"}.get(right, "hard"), right
 
 
+class _Finished(NamedTuple):
+    folder: Path
+    model: str
+    tasks: Mapping[str, TaskRecord]
+
+
+def _finished(folder: Path) -> _Finished:
+    manifest, results = Manifest.read(folder), RunFolder(folder).read_tasks()
+    done = {name for name, entry in manifest.tasks.items() if entry.state is TaskState.DONE}
+    found = {name: record for name, record in results.items() if name in done}
+    return _Finished(folder, manifest.identity.model_name, found)
+
+
 def grade(folders: Sequence[Path], registry: Registry, tasks: Sequence[str]) -> list[dict[str, Any]]:
     """The levels of tasks' questions by the runs of a panel, one a model: as files hold them."""
     if len({folder.resolve() for folder in folders}) < max(2, len(folders)):
         raise MedtasksError("a panel is at least two runs, each named once", remedy="name one run a model")
-    runs = [read_run(folder) for folder in folders]
+    runs = [_finished(folder) for folder in folders]
     names = tasks or list(dict.fromkeys(name for run in runs for name in run.tasks))
     return [_graded(name, runs, registry) for name in names]
 
 
-def _graded(name: str, runs: Sequence[RunResults], registry: Registry) -> dict[str, Any]:
+def _graded(name: str, runs: Sequence[_Finished], registry: Registry) -> dict[str, Any]:
     (dataset, strategy), fault = registry.tasks[name], ""
     for run in runs:
         task = run.tasks.get(name)
@@ -82,11 +97,11 @@ def _graded(name: str, runs: Sequence[RunResults], registry: Registry) -> dict[s
 
 
 def _scored(
-    run: RunResults, task: str, statistic: Statistic, method: str
+    run: _Finished, task: str, statistic: Statistic, method: str
 ) -> dict[str, tuple[list[int], float, Any]]:
     """Question -> places of its documents, their score on 0-1, departments that they carry."""
     folder, units = RunFolder(run.folder), dict[Any, tuple[str, list[int], Any]]()
-    samples = sorted(folder.read_samples(task), key=lambda sample: sample["doc_id"])
+    samples = sorted(read_samples(folder.samples_file(task)), key=lambda sample: sample["doc_id"])
     for sample in samples:
         document = sample["doc"]
         name = document.get("item") or document_key(document)

@@ -21,7 +21,7 @@ from medtasks_ext.results.conditions import Facts, facts, moving, of_the_paper
 from medtasks_ext.rows.spec import dataset_spec
 from medtasks_ext.runs.conditions import conditions_of
 from medtasks_ext.runs.folder import RunFolder
-from medtasks_ext.runs.manifest import Manifest, TaskState
+from medtasks_ext.runs.manifest import Manifest, TaskEntry, TaskState
 from medtasks_ext.runs.samples import iter_samples
 from medtasks_ext.runs.sums import refuse_changed
 
@@ -58,13 +58,13 @@ def export_run(
     manifest = Manifest.read(run)
     refuse_changed(run)
     model = manifest.identity.model_name.rstrip("/").rpartition("/")[2]
-    written, refused = [], []
-    for name, entry in manifest.tasks.items():
+    results, written, refused = RunFolder(run).read_tasks(), list[Exported](), list[MedtasksError]()
+    for name, stored in results.items():
         dataset, strategy = registry.tasks.get(name, (None, ""))
+        entry = manifest.tasks.get(name, TaskEntry())
         if entry.state is not TaskState.DONE or dataset is None or dataset.suite.id != suite.id:
             continue
         try:
-            stored = RunFolder(run).read_task(name)
             asked = facts(conditions_of(stored, entry.choice.words, run / name))
             unlike = moving(asked, facts(of_the_paper(dataset, strategy)))
             added = [difference_words(item) for item in unlike if item.field in _ADDED]

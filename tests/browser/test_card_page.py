@@ -7,9 +7,10 @@ from medtasks_ext.results import entries
 from medtasks_ext.results.entries import Results
 from tests.browser.report_page import on_all, texts
 from tests.browser.report_payload import made_entry
-from tests.conftest import edited_json, hashed_anew
+from tests.conftest import hashed_anew
 from tests.report.made import write_run
 from tests.report.test_standing import ASKED, SOME, like
+from tests.run_files import edited
 
 #: pixels of the column of a model card beside the hub's panel, and of a window without the browser's own bars
 WIDTH, SCREEN = 830, 900
@@ -60,10 +61,9 @@ def test_a_part_of_a_suite_takes_one_screen_and_says_its_measure(medtasks, brows
 def test_tasks_left_out_are_a_number_on_the_card_and_a_folded_list_beside_it(medtasks, browser, tmp_path):
     write_run(tmp_path / "run", "ORG/med-8b", like("gemma-3-27b-it", SOME), **ASKED)
     for item in SOME[3:]:  # a part of the suite's rows
-        file = tmp_path / "run" / "tasks" / f"{item.id}.json"
-        with edited_json(file) as record:
+        with edited(tmp_path / "run", item.id) as record:
             record["conditions"]["n_of_suite"] = 2 * item.n_documents
-        hashed_anew(file)
+    hashed_anew(tmp_path / "run")
     assert medtasks("card", "run", "-o", "card").code == 0
     fits(browser, tmp_path / "card")
     assert "Left out: 17 tasks with a part of the rows or judgements." in " ".join(texts(browser, "p"))

@@ -7,9 +7,9 @@ import pytest
 from medtasks_ext.results.document_scores import score_statistic
 from medtasks_ext.stats.statistic import mean
 from tests.browser.report_page import on_all, texts
-from tests.conftest import edited_json
 from tests.report.made import write_run
 from tests.report.test_standing import SOME, TASKS, like
+from tests.run_files import edited
 
 MODEL = "gemma-3-27b-it"
 MEANS = [
@@ -41,7 +41,7 @@ def written(folder, kind):
         return write_run(folder, "ORG/med-8b", like(MODEL, SOME[:20]), **own)
     write_run(folder, "ORG/med-8b", like(MODEL, SOME[:20]), **official)
     for item in SOME[5:20]:
-        with edited_json(folder / "tasks" / f"{item.id}.json") as record:
+        with edited(folder, item.id) as record:
             record["conditions"]["wording"] = "own"
     return folder
 

@@ -9,6 +9,7 @@ import pytest
 from tests.browser.axe import DAILY, NIGHTLY, violations
 from tests.conftest import read_json
 from tests.human.conftest import MODELS, TASK, key_of
+from tests.run_files import samples_file
 
 HOSTILE = (
     '</script><img src=x onerror="window.hit=1"><script>window.hit=1</script><b>x</b> <!-- &amp; 中文 "\'\\'
@@ -19,10 +20,10 @@ QUESTIONS = ("factuality", "completeness", "preference", "safety")
 @pytest.fixture
 def hostile(runs):
     """The first run answers everything with text that would like to be HTML."""
-    path = runs / MODELS[0] / f"samples_{TASK}.jsonl"
+    path = samples_file(runs / MODELS[0], TASK)
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     for line in lines:
-        line["filtered_resps"][0]["answer"] = HOSTILE
+        line["filtered_resps"] = [str({"answer": HOSTILE, "valid": True})]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 

@@ -27,6 +27,7 @@ from tests.browser.test_published_report import made  # noqa: F401  (fixture)
 from tests.browser.test_site import every_kind, site  # noqa: F401  (fixtures)
 from tests.conftest import edited_json
 from tests.report.viewed import LABEL, make_runs
+from tests.run_files import samples_file
 
 pytestmark = pytest.mark.nightly
 
@@ -104,7 +105,7 @@ def finished(runs):
 @pytest.fixture(scope="module")
 def under_way(runs):
     run = Path(shutil.copytree(runs[1], "run"))
-    (run / f"samples_{LABEL}.jsonl").unlink()
+    samples_file(run, LABEL).unlink()
     with edited_json(run / "run.json") as manifest:
         manifest["tasks"][LABEL]["state"] = "waiting"
     with served([run]) as url:

@@ -15,6 +15,7 @@ from tests.browser.axe import LOOKS, violations
 from tests.browser.report_page import address_of, on_all, texts, whole
 from tests.conftest import read_json
 from tests.report.viewed import CODES, EVENTS, HOSTILE, LABEL, TASKS, make_runs
+from tests.run_files import result_of, samples_file
 
 VIEWS = (
     "answers", f"answers/{LABEL}", f"answers/{LABEL}?part=errors", f"answers/{LABEL}?part=confusion",
@@ -120,7 +121,7 @@ def test_numbers_of_the_page_are_those_of_the_results(show, made):
     }
     for task in TASKS:
         go(browser, f"answers/{task}")
-        stored = [read_json(run / "tasks" / f"{task}.json")["metrics"]["score"] for run in made]
+        stored = [result_of(run, task)["metrics"]["score"] for run in made]
         names = ["model-oneSAMPLE", "model-twoSAMPLE"]
         assert scores(browser) == [[name, f"{score:.3f}"] for name, score in zip(names, stored, strict=True)]
 
@@ -243,7 +244,7 @@ def test_texts_of_rows_and_responses_stay_texts(show, page):
 
 def test_the_page_sees_that_a_task_was_scored_meanwhile(browser, made, tmp_path):
     run = shutil.copytree(made[1], tmp_path / "run")
-    samples, manifest = run / f"samples_{LABEL}.jsonl", read_json(run / "run.json")
+    samples, manifest = samples_file(run, LABEL), read_json(run / "run.json")
     samples.rename(tmp_path / "aside")
     manifest["tasks"][LABEL]["state"] = "waiting"
     (run / "run.json").write_text(json.dumps(manifest))

@@ -9,6 +9,7 @@ from scipy.stats import binomtest
 
 from medtasks_ext.registry import registry
 from tests.conftest import write_jsonl
+from tests.run_files import samples_file
 
 TASK, OTHER = "medhelm_hospice_referral", "medhelm_clinic_referral"
 QUESTION = {"hospice_referral": "prompt", "clinic_referral": "question"}
@@ -30,7 +31,7 @@ def run(medtasks, data_dir):
 
 def scores(folder, task):
     """Document -> score, read from the records of the run."""
-    lines = (folder / f"samples_{task}.jsonl").read_text().splitlines()
+    lines = samples_file(folder, task).read_text().splitlines()
     return {str(item["doc"]["id"]): item["score"] for item in map(json.loads, lines)}
 
 

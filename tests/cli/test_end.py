@@ -1,7 +1,6 @@
 """The end of a run: suites and their main axes, no mean that mixes suites, and commands to type next."""
 
 import shlex
-from pathlib import Path
 
 import pytest
 
@@ -10,8 +9,8 @@ from medtasks_ext.data.punkt import needs_punkt
 from medtasks_ext.registry import registry
 from medtasks_ext.report.outline import outline
 from medtasks_ext.results.rollup import mean
-from tests.conftest import read_json
 from tests.engines.server import Reply, Server, chat
+from tests.run_files import result_of, results_of
 
 SAMPLE = ("run", "--model", "random-label", "--data", "sample", "--limit", 2, "--output_path", "run")
 
@@ -83,7 +82,7 @@ def two_suites(medtasks):
 
 
 def test_the_headline_of_a_suite_follows_the_suites_own_rule(two_suites, tmp_path):
-    shown, stored = rows(two_suites), read_json(tmp_path / "run" / "results.json")
+    shown, stored = rows(two_suites), results_of(tmp_path / "run")
     assert "medtasks_private" not in shown and "medtasks_private" in stored["groups"]
     scores = {
         name: item["score,answer"] for name, item in stored["results"].items() if "score,answer" in item
@@ -204,7 +203,7 @@ def test_the_table_says_what_came_from_the_prefix_cache(medtasks, chip_ctc, cach
                         "--output_path", "run")  # fmt: skip
     assert done.code == 0, done.text
     assert ("prefix cache" in done.out) is bool(said) and said in done.out
-    tokens = read_json(Path("run/tasks/bridge_chip_ctc.json"))["tokens"]
+    tokens = result_of("run", "bridge_chip_ctc")["tokens"]
     assert tokens == {"input": 320, "output": 16, **({} if cached is None else {"cached": 240})}
 
 

@@ -1,11 +1,11 @@
 """Prompts that do not hold their examples: said at the end of a run, in reports, cards and comparisons."""
 
-import json
 from pathlib import Path
 
 import pytest
 
 from medtasks_ext.models.baselines import Oracle
+from tests.run_files import result_of
 
 SHOTS = ("run", "--model", "oracle", "--tasks", "bridge_chip_ctc", "--num_fewshot", "3", "--output_path")
 
@@ -30,7 +30,7 @@ def test_it_is_said_wherever_the_score_stands(medtasks, context):
     context(620)
     fewer = medtasks(*SHOTS, "fewer", "--gen_kwargs", "max_gen_toks=25")
     assert "8 prompts carry fewer shots than asked for, to fit the context" in fewer.text
-    record = json.loads(Path("fewer/tasks/bridge_chip_ctc.json").read_bytes())
+    record = result_of("fewer", "bridge_chip_ctc")
     assert record["cut"]["shots_dropped"] == 8
     report = " ".join(medtasks("report", "fewer").text.split())
     assert "prompts that carry fewer examples, to fit the context: bridge_chip_ctc" in report

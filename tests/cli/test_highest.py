@@ -2,7 +2,7 @@
 
 import json
 
-from tests.conftest import read_json
+from tests.run_files import result_of
 
 
 def test_the_highest_possible_score_stands_beside_the_score(medtasks, tmp_path):
@@ -11,11 +11,11 @@ def test_the_highest_possible_score_stands_beside_the_score(medtasks, tmp_path):
     done = medtasks.done(
         "run", "--tasks", tasks, "--model", "random-label", "--output_path", run, "--data", "sample"
     )
-    records = {path.stem: read_json(path) for path in (run / "tasks").glob("*.json")}
+    records = {name: result_of(run, name) for name in tasks.split(",")}
     perfect = tmp_path / "perfect"
     medtasks.done("run", "--tasks", tasks, "--model", "oracle", "--output_path", perfect, "--data", "sample")
     for name, record in records.items():
-        reached = read_json(perfect / "tasks" / f"{name}.json")["metrics"]["score"]
+        reached = result_of(perfect, name)["metrics"]["score"]
         line = next(line for line in done.out.splitlines() if line.strip().startswith(name))
         if reached < 1:
             assert record["highest"] == reached and f"highest possible {reached:.4f}" in line
@@ -35,6 +35,6 @@ def test_gold_that_a_suite_reads_in_part_is_the_highest_possible_score(medtasks,
     (data_dir / "bridge" / "RuCCoN.SFT.json").write_text(json.dumps(rows), "utf-8")
     asked = "run --tasks bridge_ruccon --model oracle --data local --output_path run"
     done = medtasks(*asked.split())
-    record = read_json(tmp_path / "run" / "tasks" / "bridge_ruccon.json")
+    record = result_of(tmp_path / "run", "bridge_ruccon")
     assert record["highest"] == record["metrics"]["score"] < 1
     assert f"highest possible {record['highest']:.4f}" in done.out

@@ -17,6 +17,7 @@ import pytest
 
 from medtasks_ext.cli.main import SWITCHES, switch_off_telemetry
 from tests.conftest import ROOT, sft_row
+from tests.run_files import results_file
 
 MARKER = "Zyxwv-Quastenflosser-4711"
 WATCHER = """
@@ -148,7 +149,7 @@ def test_a_model_behind_an_endpoint_is_all_that_is_talked_to(watched, local_data
         MEDTASKS_DATA_DIR=local_data,
     )  # fmt: skip
     server.shutdown()
-    assert (tmp_path / "run" / "results.json").is_file(), printed
+    assert results_file(tmp_path / "run").is_file(), printed
     assert sum(MARKER in json.loads(body)["messages"][-1]["content"] for body in asked) >= 6
     assert set(seen) == {f"127.0.0.1 {port}"}
     assert MARKER not in printed

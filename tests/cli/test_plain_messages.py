@@ -17,7 +17,7 @@ from tests.conftest import ROOT
         ),
         (
             ("run", "bridge_mie", "--model", "oracle", "--wandb_args", "project=x"),
-            "log results.json",
+            "log the results file",
             "leave",
         ),
         (

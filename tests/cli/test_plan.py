@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT, sft_row, write_jsonl
+from tests.run_files import samples_file
 
 CHIP_CTC = ("--tasks", "bridge_chip_ctc")
 UPMC = "bridge_clinicalnotes_upmc"  # a file by its URL
@@ -59,8 +60,8 @@ def plan(medtasks):
 
 def prompts_of_run(medtasks, tmp_path, task: str, *more: object) -> list[str]:
     medtasks("run", "--model", "oracle", "--tasks", task, "--output_path", task, *more)
-    lines = (tmp_path / task / f"samples_{task}.jsonl").read_text().splitlines()
-    return [json.loads(line)["arguments"][0][0] for line in lines]
+    lines = samples_file(tmp_path / task, task).read_text().splitlines()
+    return [json.loads(line)["arguments"]["gen_args_0"]["arg_0"] for line in lines]
 
 
 @pytest.mark.parametrize("task", ["bridge_chip_ctc", "bridge_chip_ctc_cot", "bridge_chip_ctc_5shot"])

@@ -16,6 +16,7 @@ from medtasks_ext.prompts.official import artefacts
 from medtasks_ext.registry.official import Artefact
 from medtasks_ext.rows.transfer import NotHereError
 from tests.conftest import read_json, sample_rows, write_jsonl
+from tests.run_files import result_of
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTENT = b"the wheel"
@@ -198,16 +199,15 @@ def test_a_run_goes_on_in_the_words_in_which_it_began(medtasks, helm, data_dir, 
     folder.mkdir(parents=True)
     shutil.copy(sample, folder / "test.jsonl")
     run = ("run", "--tasks", "medhelm_medec", "--model", "oracle", "--output_path", tmp_path / "run")
-    record = tmp_path / "run/tasks/medhelm_medec.json"
     monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "without"))
     assert medtasks(*run).code == 0
     monkeypatch.setenv("MEDTASKS_CACHE", str(helm.parents[2]))  # now the wheel is here
     again = medtasks(*run)
     assert again.code == 0 and "1 of 1 tasks are done already" in again.text
     assert medtasks("rescore", tmp_path / "run").code == 0
-    assert read_json(record)["conditions"]["wording"] == "own"
+    assert result_of(tmp_path / "run", "medhelm_medec")["conditions"]["wording"] == "own"
     other = medtasks(*run[:-1], tmp_path / "other")
-    stored = read_json(tmp_path / "other/tasks/medhelm_medec.json")
+    stored = result_of(tmp_path / "other", "medhelm_medec")
     asked = stored["conditions"]
     assert other.code == 0 and asked["wording"] == "official"
     assert (asked["artefact"], asked["artefact_revision"]) == (helm.name, "0.5.16")

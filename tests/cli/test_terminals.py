@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from tests.conftest import ROOT
+from tests.run_files import results_file
 
 RUN = ("run", "--model", "oracle", "--data", "sample", "--tasks", "bridge_chip_ctc", "--output_path")
 
@@ -31,4 +32,4 @@ def test_a_terminal_without_the_characters_shows_others(medtasks, tmp_path, enco
 def test_a_path_that_is_not_utf_8_takes_a_run(tmp_path):
     done = called(*RUN, b"out\xff", cwd=tmp_path)
     assert done.returncode == 0, done.stderr.decode(errors="replace")
-    assert (tmp_path / os.fsdecode(b"out\xff") / "results.json").is_file()
+    assert results_file(tmp_path / os.fsdecode(b"out\xff")).is_file()

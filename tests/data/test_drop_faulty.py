@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.conftest import problems_of, read_json, write_jsonl
+from tests.run_files import result_of
 
 TASK = "medhelm_hospice_referral"
 CONTRADICTORY = ("adhd_behavior", "adhd_medeffects", "hospice_referral", "proxy_sender", "medconfinfo")
@@ -38,7 +39,7 @@ def test_the_right_rows_of_a_half_right_file_run_and_are_counted(medtasks, data_
     done = run(medtasks, tmp_path / "run", "--drop-faulty")
     assert done.code == 0, done.err
     assert f"{TASK}: 4 of 12 rows left out as faulty (--drop-faulty)" in done.out + done.err
-    record = read_json(tmp_path / "run" / "tasks" / f"{TASK}.json")
+    record = result_of(tmp_path / "run", TASK)
     assert record["loaded"]["n_test"] == 8 and record["loaded"]["n_faulty"] == 4
     assert record["conditions"]["n_faulty"] == 4
     assert record["metrics"]["score"] == 1
@@ -63,7 +64,7 @@ def test_right_rows_are_the_same_with_and_without_the_flag(medtasks, data_dir, t
     put(data_dir, "hospice_referral", rows(8))
     for out, flags in (("one", ()), ("other", ("--drop-faulty",))):
         assert run(medtasks, tmp_path / out, *flags).code == 0
-    one, other = (read_json(tmp_path / out / "tasks" / f"{TASK}.json") for out in ("one", "other"))
+    one, other = (result_of(tmp_path / out, TASK) for out in ("one", "other"))
     assert one["loaded"] == other["loaded"] and "n_faulty" not in one["loaded"]
 
 

@@ -17,6 +17,7 @@ from medtasks_ext.rows.missing import source_of
 from medtasks_ext.rows.remote import remote_files
 from tests.conftest import ROOT, declare_suites, read_json
 from tests.rows.hub_server import Hub
+from tests.run_files import results_of
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 
@@ -189,7 +190,7 @@ def test_a_carried_folder_runs_on_a_machine_without_internet(medtasks, hub, tmp_
         [sys.executable, "-m", *command], cwd=tmp_path, env=environment, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    loaded = read_json(tmp_path / "run" / "results.json")["medtasks"]["loaded"]
+    loaded = results_of(tmp_path / "run")["medtasks"]["loaded"]
     assert {(item["origin"], item["n_test"]) for item in loaded.values()} == {("hub", 7), ("hub", 9)}
     assert not (home / ".cache").exists()
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT, outcomes
+from tests.run_files import results_of
 
 pytestmark = pytest.mark.engine
 
@@ -102,7 +103,7 @@ def test_what_did_not_fit_is_asked_in_a_second_file_and_the_run_is_scored(call, 
     for record in answers:
         assert record["model"] == "tiny" and record["request_id"] and record["finish"] in ("length", "stop")
         assert 0 < record["usage"]["completion"] <= LONGEST_ANSWER < record["usage"]["prompt"]
-    scored = json.loads((folder / "run" / "results.json").read_text())["results"]
+    scored = results_of(folder / "run")["results"]
     assert set(scored) == set(TASKS)
     assert "nothing is left to ask" in call(*ASKED, "--to-batch", "none.jsonl")
 

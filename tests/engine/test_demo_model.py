@@ -15,6 +15,7 @@ import pytest
 
 from medtasks_ext.models.demo import NAME
 from tests.conftest import ROOT, outcomes
+from tests.run_files import result_of, results_of
 
 pytestmark = pytest.mark.engine
 
@@ -55,7 +56,7 @@ def stored(folder: Path) -> dict[tuple[str, str], dict]:
 
 
 def results(folder: Path) -> dict:
-    return json.loads((folder / "run" / "results.json").read_text())
+    return results_of(folder / "run")
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +86,7 @@ def test_its_answers_are_read_and_scored_under_its_name(run):
 
 def cut(folder: Path, task: str) -> int:
     """Answers that fill the budget, as the task's record counts them."""
-    return json.loads((folder / "run" / "tasks" / f"{task}.json").read_text())["cut"]["answers_cut"]
+    return result_of(folder / "run", task)["cut"]["answers_cut"]
 
 
 def check_cut(folder: Path, said: str) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from medtasks_ext.run.store import Follower
 from tests.engine.tiny_model import TEMPLATE_WITHOUT_SYSTEM, make
+from tests.run_files import results_of, samples_file
 
 pytestmark = pytest.mark.engine
 
@@ -117,7 +118,7 @@ def test_a_run_killed_in_the_middle_of_generation_goes_on_and_gives_the_same(
         if task not in done_before:  # `generated` counts what the model was asked for
             assert after[task]["generated"] == len(keys) - len(stored), task
     _, results = literal
-    scored = json.loads((folder / "results.json").read_text())["results"]
+    scored = results_of(folder)["results"]
     for group in GROUPS:
         for task in results["group_subtasks"][group]:
             assert scored[task]["score,answer"] == pytest.approx(results["results"][task]["score,answer"]), (
@@ -136,10 +137,8 @@ def test_a_template_that_refuses_a_system_turn_gets_the_instruction_in_the_user_
         tmp_path,
         environment,
     )  # fmt: skip
-    sample = json.loads(
-        (tmp_path / "run" / "samples_bridge_chip_ctc_5shot.jsonl").read_bytes().splitlines()[0]
-    )
-    prompt = sample["arguments"][0][0]
+    sample = json.loads(samples_file(tmp_path / "run", "bridge_chip_ctc_5shot").read_bytes().splitlines()[0])
+    prompt = sample["arguments"]["gen_args_0"]["arg_0"]
     assert "<|system|>" not in prompt
     assert prompt.startswith("<|user|>The input is a clinical text") and prompt.count("Input:\n") == 6
 

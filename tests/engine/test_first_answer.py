@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from tests.conftest import outcomes
+from tests.run_files import result_of
 
 pytestmark = pytest.mark.engine
 
@@ -51,7 +52,7 @@ def test_one_start_of_an_untrained_model_says_what_is_wrong_and_what_was_planned
         assert f"preflight: ! {warning}" in run.stderr and f"note: {warning}" in run.stderr
     assert "the response ends: '" in run.stderr  # sample rows are public
 
-    result = json.loads((tmp_path / "run" / "tasks" / f"{TASK}.json").read_text())
+    result = result_of(tmp_path / "run", TASK)
     keys = [row["key"] for row in outcomes(tmp_path / "run", TASK)]
     assert len(keys) == len(set(keys)) == result["n"]
     assert manifest["tasks"][TASK]["generated"] == result["n"] - 1  # the first was asked beforehand

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 
 from tests.conftest import outcomes
 from tests.engine.tiny_model import make
+from tests.run_files import results_of
 
 pytestmark = pytest.mark.engine
 
@@ -60,7 +60,7 @@ def answers(folder: Path) -> dict[tuple[str, str], str]:
 
 def results(folder: Path) -> dict[str, dict]:
     """Metrics by task."""
-    return json.loads((folder / "run/results.json").read_text())["results"]
+    return results_of(folder / "run")["results"]
 
 
 NOTED = [sys.executable, "-m", "tests.engine.hf"]

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from tests.engine.conftest import NAMES
+from tests.run_files import result_of
 
 pytestmark = pytest.mark.engine
 
@@ -81,7 +82,7 @@ def test_a_killed_jury_goes_on_and_its_verdicts_satisfy_the_schema(helm, run, se
         for item in (item for item in found if item["task"] == task):
             by_document.setdefault(item["document"], []).extend(item["ratings"].values())
         means = [sum(ratings) / len(ratings) for ratings in by_document.values()]
-        stored = json.loads((tmp_path / "run" / "tasks" / f"{task}.json").read_text())["metrics"]
+        stored = result_of(tmp_path / "run", task)["metrics"]
         assert stored["score"] == pytest.approx((sum(means) / len(means) - 1) / 4)
     assert "SAMPLE DATA" in done.stdout
 

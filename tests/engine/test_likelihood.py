@@ -13,6 +13,7 @@ import yaml
 from medtasks_ext.registry import registry
 from tests.conftest import outcomes
 from tests.engine.tiny_model import make
+from tests.run_files import samples_file
 
 pytestmark = pytest.mark.engine
 
@@ -123,7 +124,7 @@ def run(out: Path, environment: dict[str, str], *model: str) -> dict[str, list]:
     """The samples of such a run, by task."""
     done = ask(out, environment, *model)
     assert done.returncode == 0, done.stderr[-4000:]
-    files = {name: out / f"samples_{name}_ll.jsonl" for name in TASKS}
+    files = {name: samples_file(out, f"{name}_ll") for name in TASKS}
     return {
         name: [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
         for name, file in files.items()
@@ -134,8 +135,7 @@ def compare(ours: list, theirs: list, most: float) -> None:
     """Texts are the same, likelihoods as near as that, and so is the answer."""
     assert len(ours) == len(theirs)
     for one, two in zip(ours, theirs, strict=True):
-        pairs = [(pair["arg_0"], pair["arg_1"]) for pair in two["arguments"].values()]
-        assert [tuple(pair) for pair in one["arguments"]] == pairs
+        assert one["arguments"] == two["arguments"]
         values = [[float(response[0][0]) for response in item["resps"]] for item in (one, two)]
         assert values[0] == pytest.approx(values[1], abs=most)
         assert one["acc"] == two["acc"] and one["acc_norm"] == two["acc_norm"]

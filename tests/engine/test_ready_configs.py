@@ -24,6 +24,7 @@ import yaml
 from tests.conftest import outcomes
 from tests.engine.server import serving
 from tests.engine.tiny_model import TEMPLATE, TEMPLATE_WITHOUT_SYSTEM, make
+from tests.run_files import results_of, samples_file
 
 pytestmark = pytest.mark.engine
 
@@ -291,16 +292,16 @@ def check(done: Done, name: str) -> None:
     assert settings["gen_kwargs"] == decoding
     assert settings["apply_chat_template"] == content["apply_chat_template"]
     assert settings["system_role"] == content.get("metadata", {}).get("system_role", True)
-    results = json.loads((folder / "results.json").read_text())["results"]
+    results = results_of(folder)["results"]
     for task in TASKS:
         assert results[task]["SAMPLE_DATA,answer"] == 1
-        samples = rows(folder / f"samples_{task}.jsonl")
+        samples = rows(samples_file(folder, task))
         responses = outcomes(folder, task)
         assert len(samples) == len(responses) == LIMIT
         assert {item["document"] for item in responses} == {sample["doc"]["id"] for sample in samples}
         assert all(item["key"] and item["text"].strip() for item in responses)
         for sample in samples:
-            prompt, asked = sample["arguments"][0]
+            prompt, asked = sample["arguments"]["gen_args_0"].values()
             assert decoding.items() <= asked.items()
             check_prompt(json.dumps(prompt, ensure_ascii=False), content)
 
@@ -325,7 +326,7 @@ def test_the_commands_of_the_readme_run_as_they_stand(finished, name):
     rows = SUITES if "medtasks run" in README[name] else names.split(",")
     for row in rows:
         assert re.search(rf"^\W*{row}\W", done.out, re.M), done.out[-3000:]
-    if runs := list(done.folder.glob("runs/*/results.json")):
+    if runs := list(done.folder.glob("runs/*/results_*.json")):
         (results,) = runs
         found = json.loads(results.read_text())["results"]
         assert len(found) > 50 and all(item["SAMPLE_DATA,answer"] == 1 for item in found.values())

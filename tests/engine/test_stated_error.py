@@ -11,6 +11,7 @@ import pytest
 
 from tests.conftest import outcomes
 from tests.engine.tiny_model import make
+from tests.run_files import result_of
 
 pytestmark = pytest.mark.engine
 
@@ -57,7 +58,7 @@ def test_a_part_and_then_the_rest_are_the_documents_and_prompts_of_lm_eval(envir
         return done.stderr
 
     def result() -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((tmp_path / "run" / "tasks" / f"{TASK}.json").read_text())
+        found: dict[str, Any] = result_of(tmp_path / "run", TASK)
         return found
 
     run = ("medtasks", "run", "--no-preflight", "--output_path", "run")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
+from tests.run_files import results_of
 
 HERE = Path(__file__).parent
 KIT = """\
@@ -109,7 +110,7 @@ def test_a_task_of_a_package_is_read_scored_and_reported_by_its_own_kind_of_answ
     assert call("dev", "validate", "pain").returncode == 0
     done = call("run", "--tasks", "pain", "--model", "oracle", "--data", "sample", "--output_path", "run")
     assert done.returncode == 0, done.stderr
-    found = json.loads((call.folder / "run" / "results.json").read_text())["results"]["pain"]
+    found = results_of(call.folder / "run")["results"]["pain"]
     assert found["score,answer"] == found["nearness,answer"] == 1.0
     done = call("report", "run", "--published", "none", "-o", "report")
     assert done.returncode == 0 and "wards.csv" in done.stderr

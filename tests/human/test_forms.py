@@ -14,6 +14,7 @@ from tests.conftest import read_json, write_jsonl
 from tests.human.conftest import GATED, MODELS, QUEUE, TASK, N, key_of, text_of, write
 from tests.judge.made import AXES
 from tests.report.made import data_of
+from tests.run_files import samples_file
 
 EXPERTS = ("expert_1", "expert_2", "expert_3")
 
@@ -106,7 +107,7 @@ def test_votes_become_rates_of_the_first_run_and_agreement(export, ingest):
 
 
 def change(runs, run, edit):
-    path = runs / run / f"samples_{TASK}.jsonl"
+    path = samples_file(runs / run, TASK)
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     path.write_text("".join(json.dumps(line) + "\n" for line in edit(lines)))
 
@@ -163,7 +164,7 @@ def test_answers_that_are_no_texts_and_a_second_export_are_refused(export, runs,
     assert {path.name: path.read_bytes() for path in (runs / "forms").iterdir()} == before
 
     def edit(lines):
-        lines[0]["filtered_resps"][0]["answer"] = [["fever", "symptom"]]
+        lines[0]["filtered_resps"] = [str({"answer": [["fever", "symptom"]], "valid": True})]
         return lines
 
     change(runs, MODELS[0], edit)

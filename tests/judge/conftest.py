@@ -7,9 +7,10 @@ import pytest
 import yaml
 
 from medtasks_ext.engines import servers
-from tests.conftest import read_json, rewrite_answers
+from tests.conftest import rewrite_answers
 from tests.judge.made import make_rows, make_task, rows
 from tests.judge.server import Server
+from tests.run_files import result_of
 
 
 @pytest.fixture
@@ -70,7 +71,7 @@ def jury(tmp_path, server):
 @pytest.fixture
 def metrics(tmp_path):
     def read(folder: Path, task: str = "medhelm_qa") -> dict[str, float]:
-        return read_json(folder / "tasks" / f"{task}.json")["metrics"]
+        return result_of(folder, task)["metrics"]
 
     return read
 

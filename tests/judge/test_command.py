@@ -20,6 +20,7 @@ from tests.judge.conftest import judgements
 from tests.judge.made import make_rows, rows
 from tests.judge.processes import process
 from tests.judge.server import Reply, bare, coded, fair, verdict
+from tests.run_files import result_of, results_of
 
 TASK = "medhelm_qa"
 
@@ -51,9 +52,9 @@ def test_the_score_is_the_normalised_mean_of_judges_and_axes(run, jury, medtasks
     judges = {name: found[f"jury_{name}"] for name in ("one", "two", "three")}
     assert judges == pytest.approx({"one": 4, "two": 4, "three": 8 / 3})
     assert (found["judged"], found["judgements_missing"], found["scored"]) == (1, 0, 1)
-    results = read_json(folder / "results.json")["results"][TASK]
+    results = results_of(folder)["results"][TASK]
     assert results["score,answer"] == found["score"] and results["rouge_l,answer"] == found["rouge_l"]
-    interval = read_json(folder / "tasks" / f"{TASK}.json")["intervals"]["score"]
+    interval = result_of(folder, TASK)["intervals"]["score"]
     assert interval["interval_low"] <= found["score"] <= interval["interval_high"]
     row = next(line for line in outcome.out.splitlines() if TASK in line).split()
     assert row == [TASK, f"{found['score']:.4f}", "4.00", "4.00", "2.67", "3.33", "3.33", "4.00", "6/6"]

@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from tests.judge.server import Reply, fair, verdict
+from tests.run_files import result_of
 
 TASK = "medhelm_qa"
 PRICE = {"input": 10, "output": 100}
@@ -30,7 +31,7 @@ def test_the_cost_of_judging_is_in_its_file_and_in_the_report(run, two_judges, m
         verdict(asked.axes, 4), usage={"prompt_tokens": 1000, "completion_tokens": 100}
     )
     folder = run("qa")
-    n = json.loads((folder / "tasks" / f"{TASK}.json").read_text())["n"]
+    n = result_of(folder, TASK)["n"]
     assert medtasks("judge", "--jury", two_judges).code == 0
     used = 2 * n * (1000 * 10 + 100 * 100) / 1e6
     assert judged(folder)["cost"] == {

@@ -23,6 +23,7 @@ from tests.conftest import ROOT, declare_suites, read_json, rewrite_answers, sam
 from tests.human.conftest import write
 from tests.judge.conftest import judgements
 from tests.judge.server import Reply, coded
+from tests.run_files import result_of, results_of
 
 TASK = "mlb_case"
 OPEN = [
@@ -132,7 +133,7 @@ def snapshot(folder, task=TASK):
 
 
 def stored(folder, task=TASK):
-    return read_json(folder / "tasks" / f"{task}.json")
+    return result_of(folder, task)
 
 
 def queue(folder, task=TASK):
@@ -185,7 +186,7 @@ def test_a_larger_difference_goes_to_the_adjudicator_who_counts_alone(answered, 
     assert found["score"] == pytest.approx((2 * 0.25 + 3 * 0.875) / 5)
     assert (found["disputed"], found["assessor_agreement"], found["pending"]) == (0.4, 0.6, 0)
     assert found["jury_third"] == 0.25
-    results = read_json(folder / "results.json")["results"][TASK]
+    results = results_of(folder)["results"][TASK]
     assert results["score,answer"] == found["score"] and results["disputed,answer"] == 0.4
 
 
@@ -800,9 +801,7 @@ def test_many_bad_rubrics_come_in_one_message_and_cost_no_result(answered, case_
     assert outcome.code == 2 and outcome.err.count("no scoring points") == 3
     assert "and 3 more rows" in outcome.err
     kept = {
-        path: content
-        for path, content in before.items()
-        if path.name in ("results.json",) or "samples" in path.name
+        path: content for path, content in before.items() if "results" in path.name or "samples" in path.name
     }
     assert kept and all(path.read_bytes() == content for path, content in kept.items())
 

@@ -8,12 +8,13 @@ import pytest
 import yaml
 
 from medtasks_ext.judge import engine
-from tests.conftest import edited_json, read_json
+from tests.conftest import edited_json
 from tests.engines.server import Reply as Bytes
 from tests.engines.server import Server as ModelServer
 from tests.engines.server import chat
 from tests.judge.made import make_rows, rows
 from tests.judge.server import Reply, fair, verdict
+from tests.run_files import result_of, samples_file
 
 PRICE = {"input": 10, "output": 100}
 USD = {name: rate / 1e6 for name, rate in PRICE.items()}
@@ -123,7 +124,7 @@ def test_an_unknown_field_needs_a_word_under_a_limit_and_is_a_condition(run, jur
     server.script = fair
     medtasks.done("judge", "--jury", path, "--max-cost", 5, "--allow-field", "service_tier")
     assert {asked.body["service_tier"] for asked in server.asked} == {"priority"}
-    record = read_json(folder / "tasks" / "medhelm_qa.json")
+    record = result_of(folder, "medhelm_qa")
     (judge,) = record["conditions"]["jury"]["judges"]
     assert {"service_tier": "priority", "top_p": 0.5}.items() <= json.loads(judge["request"]).items()
 
@@ -153,7 +154,7 @@ def test_answers_of_a_call_that_knew_no_price_count_under_a_limit(medtasks, serv
         with edited_json(tmp_path / "run/run.json") as manifest:
             manifest["tasks"]["medhelm_medqa"]["state"] = "waiting"
     if not kept:
-        (tmp_path / "run/samples_medhelm_medqa.jsonl").unlink()
+        samples_file(tmp_path / "run", "medhelm_medqa").unlink()
     server.asked.clear()
     # two answers cost 3 USD each, also where their prompts are built anew; one request more may cost more
     # than the 1 USD that is left

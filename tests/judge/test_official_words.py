@@ -13,6 +13,7 @@ from medtasks_ext.registry import forget, registry
 from tests.conftest import read_json
 from tests.judge.conftest import judgements
 from tests.judge.server import FENCED, Reply, bare, verdict
+from tests.run_files import result_of
 
 TASK = "medhelm_qa"
 AXES = ["accuracy", "completeness", "clarity"]
@@ -106,7 +107,7 @@ def test_wording_artefact_and_hash_are_recorded_as_conditions(wheel, run, jury, 
     )  # fmt: skip
     assert snapshot["words_hash"] == sha256(MESSAGE.encode()).hexdigest()[:12]
     assert {item["wording"] for item in judgements(folder)} == {"official"}
-    stored = read_json(folder / f"tasks/{TASK}.json")
+    stored = result_of(folder, TASK)
     jury_of_record = stored["conditions"]["jury"]
     assert [judge["name"] for judge in jury_of_record["judges"]] == ["one"] and jury_of_record[
         "wording"

@@ -16,8 +16,9 @@ from medtasks_ext.prompts.official.words import Origin
 from medtasks_ext.registry import registry
 from medtasks_ext.rows.expressions import Template
 from medtasks_ext.rows.points import PointsError, read_points
-from tests.conftest import read_json, sample_rows
+from tests.conftest import sample_rows
 from tests.judge.server import Reply, Server, coded
+from tests.run_files import result_of
 
 ORIGIN = Origin("grader.py", "1", "0123456789ab")
 TASK = "healthbench_full"
@@ -57,7 +58,7 @@ def judged(medtasks, jury, server, tmp_path):
             "run", "--model", "oracle", "--tasks", TASK, "--data", "sample", "--output_path", folder
         )
         medtasks.done("judge", folder, "--jury", jury, "--prompts", "own")
-        return read_json(tmp_path / folder / "tasks" / f"{TASK}.json")["metrics"]
+        return result_of(tmp_path / folder, TASK)["metrics"]
 
     return run
 
@@ -116,7 +117,7 @@ def test_each_criterion_is_asked_in_the_suites_words_on_wish(medtasks, jury, ser
     assert medtasks(*command).code == 0
     assert medtasks("judge", "--jury", jury, "--prompts", "official").code == 0
     assert {asked.user.partition(" ")[0] for asked in server.asked} == {"GRADE"}
-    stored = read_json(tmp_path / "run" / "tasks" / f"{TASK}.json")
+    stored = result_of(tmp_path / "run", TASK)
     assert stored["metrics"]["judged"] == 1 and stored["conditions"]["jury"]["wording"] == "official"
 
 

@@ -1,12 +1,11 @@
 """Plain lm-eval asks prompts that fit, by the same rule as a run of our own."""
 
-import json
-
 import pytest
 from lm_eval import simple_evaluate
 from lm_eval.tasks import TaskManager
 
 from medtasks_ext.models.baselines import Oracle
+from tests.run_files import samples_of
 
 
 class Small(Oracle):
@@ -46,6 +45,6 @@ def test_prompts_are_cut_as_a_run_of_our_own_cuts_them(medtasks, built_tasks, mo
         *("run", "--model", "oracle", "--tasks", "bridge_chip_ctc_5shot", "--output_path", "run"),
         *("--apply_chat_template", "--gen_kwargs", "max_gen_toks=10"),
     )
-    lines = (tmp_path / "run/samples_bridge_chip_ctc_5shot.jsonl").read_text().splitlines()
-    assert model.asked == [json.loads(line)["arguments"][0][0] for line in lines]
+    samples = samples_of(tmp_path / "run", "bridge_chip_ctc_5shot")
+    assert model.asked == [sample["arguments"]["gen_args_0"]["arg_0"] for sample in samples]
     assert all(len(prompt) <= room - 10 for prompt in model.asked)

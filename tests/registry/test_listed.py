@@ -17,8 +17,9 @@ from medtasks_ext.registry.build import build, built_files
 from medtasks_ext.registry.citations import references
 from medtasks_ext.registry.folders import tasks_folder
 from medtasks_ext.report.groups import groups_of
-from tests.conftest import read_json, rewrite_answers
+from tests.conftest import rewrite_answers
 from tests.report.made import data_of, write_run
+from tests.run_files import results_of, samples_file
 from tools.catalogue import pages
 
 WARD = {
@@ -175,13 +176,13 @@ def test_a_run_of_the_suite_rolls_up_into_all_suites(own, medtasks, tmp_path):
     outcome = medtasks(*asked)
     assert outcome.code == 0 and re.search(r"\bward\b.*1\.0000", outcome.out), outcome.text
     run = tmp_path / "run"
-    assert {file.stem for file in (run / "tasks").glob("*.json")} == {NLI, QA, FALLS}
-    ids = [json.loads(line)["doc"]["id"] for line in (run / f"samples_{QA}.jsonl").open(encoding="utf-8")]
+    assert results_of(run)["configs"].keys() == {NLI, QA, FALLS}
+    ids = [json.loads(line)["doc"]["id"] for line in samples_file(run, QA).open(encoding="utf-8")]
     rewrite_answers(run, QA, dict.fromkeys(ids, "I do not know."))
     assert medtasks("rescore", "run").code == 0
-    groups = read_json(run / "results.json")["groups"]
-    assert groups["ward"]["score,answer"] == 0.5  # each ward counts once: (1 + 1) / 2 and 0
-    assert groups["ward_icu"]["score,answer"] == 1 and groups["ward_er"]["score,answer"] == 0
+    groups = results_of(run)["medtasks"]["groups"]
+    assert groups["ward"]["score"] == 0.5  # each ward counts once: (1 + 1) / 2 and 0
+    assert groups["ward_icu"]["score"] == 1 and groups["ward_er"]["score"] == 0
 
     outcome = medtasks("report", "run", "-o", "out")
     assert outcome.code == 0 and "WardBench, zero-shot" in outcome.out and "Intensive care" in outcome.out

@@ -22,9 +22,11 @@ from medtasks_ext.results.document_scores import (
 from medtasks_ext.results.resampled import save_resampled
 from medtasks_ext.runs.choice import Choice
 from medtasks_ext.runs.conditions import run_conditions, task_conditions
+from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import RUN_SCHEMA
 from medtasks_ext.stats.bootstrap import task_intervals
 from tests.conftest import hashed_anew
+from tests.run_files import write_stored
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -87,10 +89,13 @@ def write_run(
             **(states or {}),
         },
     }  # fmt: skip
+    (folder / "run.json").write_text(json.dumps(manifest))
+    records = {}
     for task, values in scores.items():
         said = {**(record or {}), "documents": choices[task].words}
-        _write_task(folder, task, values, sample, loaded or {}, said, text, run_conditions(manifest))
-    (folder / "run.json").write_text(json.dumps(manifest))
+        more = (sample, loaded or {}, said, text, run_conditions(manifest))
+        records[task] = _write_task(folder, task, values, *more)
+    write_stored(folder, records)
     hashed_anew(folder)
     return folder
 
@@ -104,7 +109,8 @@ def _write_task(
     more: dict[str, Any],
     text: str,
     run: Conditions,
-) -> None:
+) -> dict[str, Any]:
+    """Write what the result of a task stands on; returns the result."""
     dataset, strategy = registry().tasks[task]
     samples = [_sample(number, value, sample, text) for number, value in enumerate(values)]
     intervals, resampled = task_intervals(samples, aggregations(dataset), dataset.id)
@@ -116,7 +122,6 @@ def _write_task(
         "prompt_hash": "p1", "rows_hash": f"rows of {dataset.id}", "rebuilt": False, "n_test": len(values),
         "n_held_out": 0, "n_without_gold": 0, **loaded,
     }  # fmt: skip
-    file = folder / "tasks" / f"{task}.json"
     content = {
         "task": task, "version": "1-A", "metrics": {"score": scores.value, "acc": scores.value, **means},
         "intervals": intervals, "n": len(values), "loaded": rows,
@@ -128,11 +133,12 @@ def _write_task(
     content["conditions"] = _conditions(about, content, run)
     for name in ("jury", "documents"):
         content.pop(name, None)
-    file.write_text(json.dumps(content))
-    save_resampled(file.with_suffix(".npy"), resampled)
-    save_document_scores(file.with_suffix(".parquet"), scores)
+    files = RunFolder(folder)
+    save_resampled(files.resampled_file(task), resampled)
+    save_document_scores(files.scores_file(task), scores)
     lines = "".join(json.dumps(item) + "\n" for item in samples)
-    (folder / f"samples_{task}.jsonl").write_text(lines)
+    files.samples_file(task).write_text(lines)
+    return content
 
 
 def _conditions(about: Mapping[str, str], content: Mapping[str, Any], run: Conditions) -> dict[str, Any]:

@@ -9,8 +9,9 @@ from time import process_time
 import numpy as np
 import pytest
 
-from tests.conftest import read_json
+from tests.conftest import edited_json, read_json
 from tests.report.made import write_run
+from tests.run_files import edited, results_file, samples_file
 
 OPEN, GATED = "bridge_ade_identification", "bridge_c_emrs"
 GOOD = [1.0] * 8 + [0.0] * 2
@@ -49,7 +50,14 @@ def _claims_too_much(run):
 
 
 def _changed(**changes):
-    return lambda run: edit(run / "tasks" / f"{OPEN}.json", **changes)
+    def change(run):
+        with edited_json(results_file(run)) as content:
+            content.update(changes)
+
+    return change
+
+
+_huge = _changed(**{"n-samples": {OPEN: {"effective": 10**30}}})
 
 
 @pytest.mark.parametrize(
@@ -58,11 +66,11 @@ def _changed(**changes):
         pytest.param(_named("/etc/passwd"), "'/etc/passwd' is no name of a task", id="absolute name"),
         pytest.param(_named("x" * 5000), "is no name of a task", id="long name"),
         pytest.param(_named("../a"), "'../a' is no name of a task", id="name above"),
-        pytest.param(_linked("/etc"), "no such file", id="link"),
+        pytest.param(_linked("/etc"), "changed since the run ended", id="link"),
         pytest.param(_linked("tasks"), "Too many levels of symbolic links", id="link in a circle"),
         pytest.param(_claims_too_much, "", id="header"),
-        pytest.param(_changed(loaded=None), "is no result of a task", id="no rows"),
-        pytest.param(_changed(n=10**30), "is no result of a task", id="huge number"),
+        pytest.param(_changed(configs=None), "is not a results file of lm-eval", id="no configurations"),
+        pytest.param(_huge, "is said to have", id="huge number"),
     ],
 )
 def test_a_hostile_run_folder_is_one_message_of_every_command(medtasks, tmp_path, change, message):
@@ -127,16 +135,28 @@ def test_tasks_of_another_registry_are_named_and_left_out(medtasks, run):
 
 
 def test_a_damaged_result_costs_that_task_alone(medtasks, run):
-    (run / "tasks" / f"{GATED}.json").write_text('{"task": "cut sho')
+    with edited_json(results_file(run)) as content:
+        content["results"][GATED] = "damaged"
     outcome = medtasks("report", "run", "--published", "none")
-    assert outcome.code == 1 and f"{GATED}.json: damaged" in outcome.out
+    assert outcome.code == 1 and f"{GATED} is no result of a task" in outcome.out
     assert "1/87 partial" in outcome.out and "85 not asked, 1 failed" in outcome.out
 
 
+def test_a_results_file_that_is_cut_short_is_named_and_written_anew_by_a_rescore(medtasks, tmp_path):
+    call = ("run", "--model", "oracle", "--data", "sample", "--tasks", "bridge_mie", "--output_path", "run")
+    assert medtasks(*call).code == 0
+    file = results_file(tmp_path / "run")
+    whole = file.read_bytes()
+    file.write_bytes(whole[:1000])
+    for command in (("report", "run"), call):
+        outcome = medtasks(*command)
+        assert outcome.code != 0 and f"{file.name}: damaged" in outcome.text and "rescore" in outcome.text
+    assert medtasks("rescore", "run").code == 0 and file.read_bytes() == whole
+
+
 def test_a_score_that_is_no_number_is_left_out(medtasks, run):
-    file = run / "tasks" / f"{GATED}.json"
-    metrics = read_json(file)["metrics"]
-    file.write_text(file.read_text().replace(f'"score": {metrics["score"]}', '"score": NaN', 1))
+    with edited(run, GATED) as record:
+        record["metrics"]["score"] = float("nan")
     outcome = medtasks("report", "run", "--published", "none", "-o", "out")
     assert outcome.code == 1 and "metric score is nan, and is left out" in outcome.out
     assert "1/87 partial" in outcome.out and "NaN" not in (run.parent / "out" / "results.csv").read_text()
@@ -152,12 +172,12 @@ def test_damaged_resamples_cost_comparisons_not_scores_or_intervals(medtasks, ru
 
 @pytest.mark.parametrize("content", [None, "", '{"doc_id": 0, "doc": {"id"'])
 def test_missing_or_cut_samples_cost_answers_not_scores(medtasks, run, content):
-    file = run / f"samples_{OPEN}.jsonl"
+    file = samples_file(run, OPEN)
     file.unlink() if content is None else file.write_text(content)
     outcome = medtasks("report", "run", "--published", "none", "-o", "out")
     assert outcome.code == 0 and "0.8000" in outcome.out
     if content != "":
-        assert f"samples_{OPEN}.jsonl" in outcome.out and "rescore" in outcome.out
+        assert file.name in outcome.out and "rescore" in outcome.out
 
 
 def test_a_run_without_a_finished_task_is_named_beside_others(medtasks, run, tmp_path):

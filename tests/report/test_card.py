@@ -8,6 +8,7 @@ from huggingface_hub import ModelCard, parse_eval_result_entries
 from huggingface_hub.repocard_data import model_index_to_eval_results
 
 from tests.conftest import hashed_anew, read_json, write_jsonl
+from tests.run_files import edited, result_of
 
 TASK = "medhelm_hospice_referral"
 OTHER = "medhelm_clinic_referral"
@@ -32,15 +33,15 @@ def edit(file, **changes):
 
 def from_the_hub(run, task):
     """As if the task's rows had been downloaded."""
-    file = run / "tasks" / f"{task}.json"
-    loaded = read_json(file)["loaded"]
-    edit(file, loaded={**loaded, "origin": "hub", "revision": "abc123", "where": "org/name@abc123"})
+    with edited(run, task) as record:
+        record["loaded"] |= {"origin": "hub", "revision": "abc123", "where": "org/name@abc123"}
+    hashed_anew(run)
 
 
 def test_the_section_shows_suites_tasks_settings_and_the_command(medtasks, run, tmp_path):
     assert medtasks("card", "run", "-o", "card", "--parts").code == 0
     card, text = ((tmp_path / "card" / name).read_text() for name in ("README.md", "medical-evaluation.md"))
-    scores = {task: read_json(run / "tasks" / f"{task}.json")["metrics"]["score"] for task in (TASK, OTHER)}
+    scores = {task: result_of(run, task)["metrics"]["score"] for task in (TASK, OTHER)}
     mean = sum(scores.values()) / 2
     for written in (card, text):
         assert f"| MedHELM (partial) | zero-shot | {mean:.4f} [" in written and "| 2/37 | 24 |" in written
@@ -72,15 +73,13 @@ def test_the_command_of_a_card_makes_the_same_run(medtasks, run, tmp_path):
     first, again = (read_json(tmp_path / name / "run.json") for name in ("run", "again"))
     assert first["identity"] == again["identity"] and first["requested"] == again["requested"]
     for task in (TASK, OTHER):
-        one, other = (
-            read_json(tmp_path / name / "tasks" / f"{task}.json")["metrics"] for name in ("run", "again")
-        )
+        one, other = (result_of(tmp_path / name, task)["metrics"] for name in ("run", "again"))
         assert one == other
 
 
 def test_the_hub_reads_suites_from_the_front_matter_and_a_file_has_every_task(medtasks, run, tmp_path):
     medtasks("card", "run", "-o", "card", "--parts")
-    stored = {task: read_json(run / "tasks" / f"{task}.json")["metrics"]["score"] for task in (TASK, OTHER)}
+    stored = {task: result_of(run, task)["metrics"]["score"] for task in (TASK, OTHER)}
     card = ModelCard((tmp_path / "card" / "README.md").read_text())
     name, [found] = model_index_to_eval_results(card.data.to_dict()["model-index"])
     assert name == "random-label" and "model-index" not in card.text and card.text.startswith("\n## Medical")
@@ -99,9 +98,9 @@ def test_the_hub_reads_suites_from_the_front_matter_and_a_file_has_every_task(me
 
 
 def test_a_score_of_answers_that_could_not_be_read_is_warned_of_first(medtasks, run, tmp_path):
-    file = run / "tasks" / f"{TASK}.json"
-    metrics = read_json(file)["metrics"]
-    edit(file, metrics={**metrics, "valid": 0.0}, intervals={})
+    with edited(run, TASK) as record:
+        record["metrics"]["valid"], record["intervals"] = 0.0, {}
+    hashed_anew(run)
     outcome = medtasks("card", "run", "-o", "card", "--parts")
     text = (tmp_path / "card" / "medical-evaluation.md").read_text() if outcome.code == 0 else outcome.err
     assert f"`{TASK}` (zero-shot): 0.0% of the answers could be read" in text

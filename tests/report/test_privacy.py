@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.report.made import held, write_run
+from tests.run_files import results_file, samples_file
 
 MARK = "PATIENT-7731"
 OPEN, GATED, PRIVATE = "bridge_ade_identification", "bridge_c_emrs", "medhelm_hospice_referral"
@@ -41,11 +42,11 @@ def test_text_of_closed_data_is_in_no_file_and_in_nothing_printed(medtasks, run,
 
 
 def test_a_damaged_file_of_closed_data_is_named_without_its_text(medtasks, run, tmp_path):
-    with (run / f"samples_{GATED}.jsonl").open("a") as file:
+    with samples_file(run, GATED).open("a") as file:
         file.write('{"doc": "' + MARK)
-    (run / "tasks" / f"{PRIVATE}.json").write_text('{"metrics": {"' + MARK + '": ')
+    results_file(run).write_text('{"results": {"' + MARK + '": ')
     outcome = medtasks("report", "run", "-o", "out", "--published", "none")
-    assert outcome.code == 1 and f"{PRIVATE}.json" in outcome.out and MARK not in outcome.text
+    assert outcome.code == 2 and results_file(run).name in outcome.err and MARK not in outcome.text
     assert files_with(tmp_path / "out", MARK) == []
 
 

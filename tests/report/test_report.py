@@ -15,8 +15,9 @@ from medtasks_ext.metrics.glossary import meanings, rule
 from medtasks_ext.registry import registry
 from medtasks_ext.results.resampled import load_resampled
 from medtasks_ext.stats.comparison import compare_resamples
-from tests.conftest import ROOT, edited_json, read_json
+from tests.conftest import ROOT, edited_json
 from tests.report.made import answers_of, data_of, unpacked, write_run
+from tests.run_files import edited, result_of, write_stored
 
 OPEN, GATED, PRIVATE = "bridge_ade_identification", "bridge_c_emrs", "medhelm_hospice_referral"
 LETTERS = "medhelm_medqa"
@@ -126,7 +127,7 @@ def test_documents_that_were_chosen_by_hand_are_compared_by_their_names(medtasks
 
 
 def test_unlike_tasks_of_an_entry_and_unlike_entries_of_a_model_are_named(medtasks, runs):
-    with edited_json(runs / "b" / "tasks" / f"{GATED}.json") as content:
+    with edited(runs / "b", GATED) as content:
         content["conditions"]["wording"] = "official"
     write_run(runs / "hot", "ORG/b", {OPEN: GOOD}, settings={"gen_kwargs": {"temperature": 1}}, notes=["odd"])
     found = json.loads(medtasks("report", "b", "hot", "--published", "none", "--json").out)
@@ -314,9 +315,9 @@ def test_agreement_of_judges_is_passed_on(medtasks, tmp_path):
     metrics = {"score": 0.5, "judged": 0.9, "judgements_missing": 3.0, "assessor_kappa": 0.61}
     write_run(tmp_path / "a", "ORG/a", {OPEN: GOOD})
     (tmp_path / "a" / "judgements").mkdir()
-    stored = read_json(tmp_path / "a" / "tasks" / f"{OPEN}.json")
-    stored |= {"task": judged, "metrics": {**stored["metrics"], **metrics}, "intervals": {}}
-    (tmp_path / "a" / "tasks" / f"{judged}.json").write_text(json.dumps(stored))
+    stored = result_of(tmp_path / "a", OPEN)
+    other = {**stored, "task": judged, "metrics": {**stored["metrics"], **metrics}, "intervals": {}}
+    write_stored(tmp_path / "a", {OPEN: stored, judged: other})
     with edited_json(tmp_path / "a" / "run.json") as manifest:
         manifest["tasks"][judged] = {"state": "done"}
     snapshot = {"judges": [{"name": "one"}, {"name": "two"}], "documents": []}

@@ -13,8 +13,8 @@ from medtasks_ext.registry import registry
 from medtasks_ext.results.document_scores import score_statistic
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.stats.statistic import mean
-from tests.conftest import edited_json
 from tests.report.made import data_of, write_run
+from tests.run_files import edited
 
 TASKS = registry()
 #: small ones whose score is a mean over documents
@@ -136,7 +136,7 @@ def test_tasks_under_other_conditions_have_no_rank(medtasks, tmp_path):
 
 def test_tasks_under_other_conditions_are_left_out_and_named(medtasks, tmp_path):
     write_run(tmp_path / "run", "ORG/med-8b", like("gemma-3-27b-it", SOME[:5]), **ASKED)
-    with edited_json(tmp_path / "run" / "tasks" / f"{SOME[4].id}.json") as record:
+    with edited(tmp_path / "run", SOME[4].id) as record:
         record["conditions"]["wording"] = "own"
     found = standing(medtasks)
     assert (found["tasks"], found["comparable"], found["official"]) == (5, 4, 4)

@@ -16,9 +16,11 @@ from medtasks_ext.report.answers import files
 from medtasks_ext.report.answers.column import Flag
 from medtasks_ext.report.answers.document import MOST
 from medtasks_ext.report.answers.server import Viewed, ViewServer
-from tests.conftest import edited_json, read_json
+from medtasks_ext.runs.folder import RunFolder
+from tests.conftest import edited_json
 from tests.report.made import data_of, held
 from tests.report.viewed import CODES, EVENTS, HOSTILE, LABEL, LONG, TASKS, make_runs
+from tests.run_files import result_of, samples_file, write_stored
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +65,7 @@ def test_the_runs_and_their_scores_are_those_of_the_results(made, viewed):
     assert {entry.label for entry in report.own} == {"model-one", "model-two"}
     for task in TASKS:
         for run, column in zip(made, head_of(viewed, task)["columns"], strict=True):
-            assert column["score"] == read_json(run / "tasks" / f"{task}.json")["metrics"]["score"]
+            assert column["score"] == result_of(run, task)["metrics"]["score"]
 
 
 def test_numbers_of_documents_are_those_of_the_stored_frame(runs):
@@ -89,7 +91,7 @@ def test_filters_find_what_went_wrong(viewed):
 
 def test_the_share_of_unreadable_answers_is_that_of_the_results(made, viewed):
     for run, column in zip(made, head_of(viewed)["columns"], strict=True):
-        valid = read_json(run / "tasks" / f"{LABEL}.json")["metrics"]["valid"]
+        valid = result_of(run, LABEL)["metrics"]["valid"]
         assert 1 - column["totals"]["unreadable"] / column["read"] == pytest.approx(valid)
 
 
@@ -164,7 +166,7 @@ def test_a_long_response_is_shown_in_part_and_whole_on_request(viewed):
 
 
 def test_plain_lm_eval_is_viewed_like_a_run(made, tmp_path):
-    task = read_json(made[0] / "tasks" / f"{LABEL}.json")
+    task = result_of(made[0], LABEL)
     results = {f"{name},answer": value for name, value in task["metrics"].items()}
     content = {
         "results": {LABEL: results}, "configs": {LABEL: task["config"]}, "versions": {LABEL: "1-A"},
@@ -176,13 +178,10 @@ def test_plain_lm_eval_is_viewed_like_a_run(made, tmp_path):
     with pytest.raises(MedtasksError, match="no answers"):
         bare.answers(LABEL)
 
-    lines = (made[0] / f"samples_{LABEL}.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = samples_file(made[0], LABEL).read_text(encoding="utf-8").splitlines()
     samples = [json.loads(line) for line in lines]
     for sample in samples:
         del sample["request"]
-        prompt, settings = sample["arguments"][0]
-        sample["arguments"] = {"gen_args_0": {"arg_0": prompt, "arg_1": settings}}
-        sample["filtered_resps"] = [str(item) for item in sample["filtered_resps"]]  # as lm-eval's log has it
     text = "".join(json.dumps(sample) + "\n" for sample in samples)
     (tmp_path / f"samples_{LABEL}_2026.jsonl").write_text(text)
     viewed = Viewed([tmp_path, made[1]], registry())
@@ -198,7 +197,7 @@ def test_plain_lm_eval_is_viewed_like_a_run(made, tmp_path):
 
 def test_answers_of_a_task_that_is_not_scored_yet_are_shown(runs):
     run = runs[0]
-    (run / f"samples_{LABEL}.jsonl").rename(run / "aside")
+    samples_file(run, LABEL).rename(run / "aside")
     with edited_json(run / "run.json") as manifest:
         manifest["tasks"][LABEL] |= {"state": "waiting"}
     viewed = Viewed([run], registry())
@@ -209,7 +208,7 @@ def test_answers_of_a_task_that_is_not_scored_yet_are_shown(runs):
     assert shown["stretches"][0]["text"] == "relation: neutral" and shown["readings"] == []
 
     # the task is scored: the same page has the readings
-    (run / "aside").rename(run / f"samples_{LABEL}.jsonl")
+    (run / "aside").rename(samples_file(run, LABEL))
     manifest["tasks"][LABEL] |= {"state": "done"}
     (run / "run.json").write_text(json.dumps(manifest))
     assert viewed.live()["state"] != state and column_of(viewed)["score"] is not None
@@ -218,7 +217,7 @@ def test_answers_of_a_task_that_is_not_scored_yet_are_shown(runs):
 
 def test_a_task_that_is_being_asked_shows_the_answers_that_are_there(runs):
     run = runs[1]
-    (run / f"samples_{LABEL}.jsonl").unlink()
+    samples_file(run, LABEL).unlink()
     with edited_json(run / "run.json") as manifest:
         manifest["tasks"][LABEL]["state"] = "waiting"
     path = run / "answers.jsonl"
@@ -235,7 +234,7 @@ def test_a_task_that_is_being_asked_shows_the_answers_that_are_there(runs):
 
 
 def test_a_damaged_record_is_named_and_hides_no_other(runs):
-    file = runs[0] / f"samples_{LABEL}.jsonl"
+    file = samples_file(runs[0], LABEL)
     lines = file.read_text(encoding="utf-8").splitlines()
     file.write_text("\n".join([lines[0], lines[1][:40], *lines[2:]]) + "\n", encoding="utf-8")
     viewed = Viewed([runs[0]], registry())
@@ -253,9 +252,10 @@ def test_what_is_not_there_is_named_with_what_is_near(viewed, runs, medtasks):
         document(viewed, "t99")
     with pytest.raises(MedtasksError, match="did you mean one"):
         Viewed([runs[0].parent / "onee"], registry())
-    (runs[0] / f"samples_{LABEL}.jsonl").unlink()
+    named = samples_file(runs[0], LABEL)
+    named.unlink()
     said = medtasks("report", runs[0], "-o", "out").text
-    assert f"samples_{LABEL}.jsonl" in said and "rescore" in said
+    assert named.name in said and "rescore" in said
     held = data_of(runs[0].parent / "out" / "report.html")["answers"]["held"]
     assert LABEL not in held and EVENTS in held
 
@@ -329,10 +329,11 @@ def test_each_server_has_an_address_of_its_own(viewed):
 
 
 def not_sample(run):
-    for file in (run / "tasks").glob("*.json"):
-        with edited_json(file) as record:
-            record["metrics"].pop("SAMPLE_DATA")
-            record["conditions"]["source"] = "suite"
+    records = RunFolder(run).read_tasks()
+    for record in records.values():
+        record["metrics"].pop("SAMPLE_DATA")
+        record["conditions"]["source"] = "suite"
+    write_stored(run, records)
     with edited_json(run / "run.json") as manifest:
         manifest["identity"]["settings"]["data"] = None
 

@@ -15,6 +15,7 @@ from medtasks_ext.registry import registry
 from medtasks_ext.stats.bootstrap import resampling_weights, task_intervals
 from tests.conftest import ROOT, write_jsonl
 from tests.rows.original_sources import SOURCES
+from tests.run_files import samples_file
 
 TASKS = registry().datasets
 CLUSTERED = {name: dataset for name, dataset in TASKS.items() if "cluster" in dataset.blocks["rows"]}
@@ -168,7 +169,8 @@ def test_judged_answers_on_one_record_are_drawn_together(tmp_path):
         {"doc_id": place, "doc": dict(document), "filtered_resps": [{"answer": "an answer"}]}
         for place, document in enumerate(load("medhelm_medalign", origin="sample")[:6])
     ]
-    write_jsonl(tmp_path / "samples_medhelm_medalign.jsonl", samples)
+    (tmp_path / "run.json").write_text('{"started": "2026-01-02T03:04:05"}')
+    write_jsonl(samples_file(tmp_path, "medhelm_medalign"), samples)
     [task] = judged_tasks(tmp_path, registry(), ["medhelm_medalign"])
     scores = []
     for case, rating in zip(task.cases, [1, 2, 5, 4, 5, 2], strict=True):

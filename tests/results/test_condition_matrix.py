@@ -7,8 +7,9 @@ import re
 import pytest
 
 from medtasks_ext.runs.conditions import Judge, Jury
-from tests.conftest import edited_json, hashed_anew, read_json
+from tests.conftest import hashed_anew, read_json
 from tests.report.made import data_of, write_run
+from tests.run_files import edited
 
 TASK = "bridge_chip_ctc"
 GOOD, POOR = [1.0] * 30 + [0.0] * 10, [1.0] * 10 + [0.0] * 30
@@ -201,10 +202,9 @@ def test_the_export_keeps_to_what_the_leaderboard_takes_and_names_the_rest(medta
         tmp_path / "a", "ORG/a", {TASK: GOOD, "bridge_ade_identification": GOOD},
         loaded={"instruction": "official"},
     )  # fmt: skip
-    file = run / "tasks" / "bridge_ade_identification.json"
-    with edited_json(file) as record:
+    with edited(run, "bridge_ade_identification") as record:
         record["loaded"]["rebuilt"] = True
-    hashed_anew(file)
+    hashed_anew(run)
     outcome = medtasks("card", "a", "--layout", "bridge", "-o", "out", "--own-words")
     assert outcome.code == 1
     assert "left out: a: bridge_ade_identification was run on rows rebuilt" in outcome.err

@@ -1,10 +1,12 @@
 """The record of conditions: written, read, and in words."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.models.baselines import Oracle
 from medtasks_ext.registry import registry
 from medtasks_ext.results.condition_words import decoding_words, jury_words, shown, task_words
 from medtasks_ext.results.conditions import drawn, facts, read_decoding, read_jury
@@ -17,6 +19,7 @@ from medtasks_ext.runs.conditions import (
 )
 from medtasks_ext.runs.manifest import identity_of
 from medtasks_ext.runs.settings import is_harmless
+from tests.run_files import result_of, results_of
 
 TASK = "bridge_chip_ctc"
 JURY = Jury((Judge("a", "org/a-70b"), Judge("b")), Judge("c", "org/c"), "likert", "official", "0123abcd")
@@ -154,3 +157,31 @@ def test_an_identity_that_kept_an_argument_of_place_goes_on_with_its_own_keys():
     assert not older.differs_from(kept) and not kept.differs_from(older)
     assert older.digest != kept.digest  # so keys must be those of the folder
     assert kept.differs_from(identity_of("vllm", {"pretrained": "other"}, {}))
+
+
+def test_the_record_is_there_before_the_first_request_and_complete_after_the_last(
+    medtasks, chip_ctc, tmp_path, monkeypatch
+):
+    right, seen = Oracle.answer, []
+
+    def answer(self, request, requests):
+        seen.append(results_of(tmp_path / "run"))
+        return right(self, request, requests)
+
+    monkeypatch.setattr(Oracle, "answer", answer)
+    call = ("run", "--model", "oracle", "--tasks", f"{TASK},{TASK}_5shot", "-o", "run")
+    medtasks.done(*call, "--gen_kwargs", "max_gen_toks=90")
+    assert seen[0]["results"] == {}
+    for name in (TASK, f"{TASK}_5shot"):
+        before = read_conditions(seen[0]["medtasks"]["tasks"][name]["conditions"])
+        after = read_conditions(result_of(tmp_path / "run", name)["conditions"])
+        assert before.rows and before.prompt and before.budget == 90 and before.n is None
+        assert after.n == 8 and after.served == ()
+        assert before == replace(after, n=None, served=None, **dict.fromkeys(after.cut))
+
+
+def test_conditions_of_tasks_without_a_score_stay(medtasks, chip_ctc, tmp_path, monkeypatch):
+    monkeypatch.setattr(Oracle, "answer", lambda *_: 1 / 0)
+    assert medtasks("run", "--model", "oracle", "--tasks", TASK, "-o", "run").code == 1
+    kept = results_of(tmp_path / "run")
+    assert kept["results"] == {} and read_conditions(kept["medtasks"]["tasks"][TASK]["conditions"]).rows

@@ -19,8 +19,9 @@ from medtasks_ext.registry.strategies import (
 from medtasks_ext.registry.tasks import ANSWER_BUDGET
 from medtasks_ext.results.conditions import RULES, Facts, comparable, differences, facts, of_the_paper
 from medtasks_ext.runs.conditions import Conditions, Judge
-from tests.conftest import edited_json, hashed_anew
+from tests.conftest import hashed_anew
 from tests.report.made import write_run
+from tests.run_files import edited
 
 TASK, SECOND = "bridge_chip_ctc", "bridge_ehrqa_primary_department"
 N = registry().datasets[TASK].metadata.n_test
@@ -164,11 +165,10 @@ def test_runs_that_different_juries_judged_are_two_entries_and_are_not_compared(
 def test_a_score_over_some_of_the_judgements_is_marked_bounded_unranked_and_on_no_card(medtasks, tmp_path):
     record = {"jury": "gpt-4o"}
     write_run(tmp_path / "a", "ORG/a", {TASK: GOOD, SECOND: GOOD}, record=record)
-    file = tmp_path / "a" / "tasks" / f"{TASK}.json"
-    with edited_json(file) as stored:
+    with edited(tmp_path / "a", TASK) as stored:
         stored["conditions"]["judged"] = 0.75
         stored["metrics"] |= {"judged": 0.75, "scored": 0.75, "judgements_missing": 10}
-    hashed_anew(file)
+    hashed_anew(tmp_path / "a")
     outcome = medtasks("report", "a", "--published", "none", "-o", "out")
     assert "judged in part" in outcome.out
     score = stored["metrics"]["score"]

@@ -10,7 +10,8 @@ from medtasks_ext.registry.datalock import DataLock, LockedPart, LockedRows, See
 from medtasks_ext.results.conditions import Facts, facts, moving, of_the_paper
 from medtasks_ext.results.confirmed import Confirmed, confirmed, confirmed_words, counted
 from medtasks_ext.runs.conditions import Conditions
-from tests.conftest import read_json, write_jsonl
+from tests.conftest import write_jsonl
+from tests.run_files import result_of
 
 TASK = "bridge_brainmri_ais"
 N = registry().datasets[TASK].n_documents
@@ -103,7 +104,7 @@ def invented(tmp_path, monkeypatch):
 def test_invented_rows_with_anybodys_words_are_claimed_everywhere(medtasks, tmp_path, invented):
     asked = ("run", "--tasks", TASK, "--model", "random-label", "--output_path", "run")
     assert medtasks(*asked).code == 0
-    record = read_json(tmp_path / "run" / "tasks" / f"{TASK}.json")["conditions"]
+    record = result_of(tmp_path / "run", TASK)["conditions"]
     assert record["wording"] == "official" and "folded" not in record
     outcome = medtasks("report", "run", "-o", "out")
     said = " ".join(outcome.out.split())

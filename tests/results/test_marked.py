@@ -1,10 +1,8 @@
 """A run that was changed after it was written is marked wherever it is read, and published nowhere."""
 
-import json
-
 import pytest
 
-from tests.conftest import edited_json, read_json
+from tests.run_files import edited, results_file
 
 TASK = "bridge_chip_ctc"
 
@@ -17,7 +15,7 @@ def run(medtasks, chip_ctc, tmp_path):
 
 def planted(run, interval):
     """Another score in the result, with an interval of its own."""
-    with edited_json(run / "tasks" / f"{TASK}.json") as content:
+    with edited(run, TASK) as content:
         content["metrics"]["score"] = 0.99
         low, high = interval
         content["intervals"]["score"] |= {"interval_low": low, "interval_high": high}
@@ -25,20 +23,21 @@ def planted(run, interval):
 
 def test_a_planted_score_is_marked_wherever_it_is_read_and_published_nowhere(medtasks, run, tmp_path):
     planted(run, interval=(0.9, 1.0))
-    mark = f"changed since the run ended: tasks/{TASK}.json"
+    file = results_file(run)
+    mark = f"changed since the run ended: {file.name}"
     outcome = medtasks("report", "run", "--published", "none", "-o", "report")
     assert mark in outcome.text
     assert mark in (tmp_path / "report" / "report.html").read_text()
     assert medtasks("run", "--model", "oracle", "--tasks", TASK, "--output_path", "other").code == 0
     assert mark in medtasks("compare", "run", "other").text
-    for place in ("run", "run/results.json"):
+    for place in ("run", f"run/{file.name}"):
         assert mark in medtasks("report", place, "--published", "none", "-o", "named").text, place
         for command in (
             ("card", place, "--parts", "-o", "card"),
             ("card", "--layout", "medtasks", place, "-o", "s/ORG/random-label/2026-01-01"),
         ):
             refused = medtasks(*command)
-            assert refused.code == 2 and f"tasks/{TASK}.json" in refused.text
+            assert refused.code == 2 and file.name in refused.text
     refused = medtasks("card", "run", "--layout", "bridge", "--own-words", "-o", "e")
     assert refused.code == 2 and mark in refused.text
     assert not any((tmp_path / name).exists() for name in ("card", "s", "e"))
@@ -55,8 +54,7 @@ def test_an_interval_that_does_not_hold_its_score_leaves_its_task_out(medtasks, 
 
 
 def test_a_number_of_documents_that_does_not_fit_leaves_its_task_out(medtasks, run):
-    file = run / "tasks" / f"{TASK}.json"
-    content = read_json(file)
-    file.write_text(json.dumps({**content, "n": content["n"] - 1}))
+    with edited(run, TASK) as content:
+        content["n"] -= 1
     outcome = medtasks("report", "run", "--published", "none", "-o", "report")
     assert "says 7 documents, and run.json 8" in outcome.text

@@ -10,6 +10,7 @@ from lm_eval.utils import make_table
 from medtasks_ext.results.rollup import Members, roll_up_one
 from medtasks_ext.stats.intervals import Interval
 from tests.conftest import read_json
+from tests.run_files import result_of, results_of
 
 GROUP = ("--tasks", "bridge_de,bridge_mie,mlb_cmexam", "--data", "sample", "--output_path", "run")
 
@@ -29,14 +30,14 @@ def printed(outcome, name: str) -> str:
 def test_every_score_is_printed_with_its_interval(medtasks, tmp_path):
     outcome = medtasks("run", "--model", "random-label", *GROUP)
     assert outcome.code == 0 and "score [95 % interval]" in outcome.out
-    results = read_json(tmp_path / "run" / "results.json")
-    intervals = results["medtasks"]["intervals"]
-    for name, score in (
-        ("bridge_de", results["groups"]["bridge_de"]["score,answer"]),
-        ("bridge_mie", results["results"]["bridge_mie"]["score,answer"]),
-        ("mlb_cmexam", results["results"]["mlb_cmexam"]["score,answer"]),
+    results = results_of(tmp_path / "run")
+    tasks, groups = results["medtasks"]["tasks"], results["medtasks"]["groups"]
+    for name, record in (
+        ("bridge_de", groups["bridge_de"]),
+        ("bridge_mie", tasks["bridge_mie"]["intervals"]["score"]),
+        ("mlb_cmexam", tasks["mlb_cmexam"]["intervals"]["score"]),
     ):
-        record = intervals[name]["score"]
+        score = results["results"][name]["score,answer"]
         assert record["interval_low"] <= score <= record["interval_high"]
         assert record["interval_method"].startswith("Wilson")
         assert f"{score:.4f} [{record['interval_low']:.3f}, {record['interval_high']:.3f}]" in printed(
@@ -46,9 +47,7 @@ def test_every_score_is_printed_with_its_interval(medtasks, tmp_path):
 
 def test_all_metrics_have_intervals_and_bridge_has_its_official_one_beside(medtasks, tmp_path):
     medtasks("run", "--model", "random-label", *GROUP)
-    bridge, mlb = (
-        read_json(tmp_path / "run" / "tasks" / f"{name}.json") for name in ("bridge_mie", "mlb_cmexam")
-    )
+    bridge, mlb = (result_of(tmp_path / "run", name) for name in ("bridge_mie", "mlb_cmexam"))
     assert bridge["intervals"].keys() == bridge["metrics"].keys() - {"scored", "SAMPLE_DATA"}
     for name, record in bridge["intervals"].items():
         assert record["interval_low"] <= bridge["metrics"][name] <= record["interval_high"], name
@@ -60,18 +59,16 @@ def test_all_metrics_have_intervals_and_bridge_has_its_official_one_beside(medta
 
 def test_lm_eval_reads_the_results_as_before(medtasks, tmp_path):
     medtasks("run", "--model", "random-label", *GROUP)
-    results = read_json(tmp_path / "run" / "results.json")
-    table = make_table({**results, "higher_is_better": {}})
-    assert "bridge_mie" in table and "interval" not in table
-    for metrics in results["results"].values():
-        assert all(isinstance(value, float) for name, value in metrics.items() if name != "alias")
+    results = results_of(tmp_path / "run")
+    table = make_table(results)
+    assert "bridge_mie" in table and "interval" not in table and "bridge_de" in make_table(results, "groups")
 
 
 def test_one_document_has_no_interval_and_the_table_says_so(medtasks, tmp_path):
     outcome = medtasks("run", "--model", "oracle", "--limit", 1, *GROUP)
     assert "1.0000 [–]" in printed(outcome, "bridge_de")
     assert "[–]: no interval, since a task has fewer than two documents" in outcome.out
-    record = read_json(tmp_path / "run" / "tasks" / "bridge_mie.json")["intervals"]["score"]
+    record = result_of(tmp_path / "run", "bridge_mie")["intervals"]["score"]
     assert record["interval_low"] is record["interval_high"] is None
     assert not (tmp_path / "run" / "tasks" / "bridge_mie.npy").exists()
 
@@ -81,19 +78,18 @@ def test_without_gold_there_is_neither_score_nor_interval(medtasks, chip_ctc, tm
     path.write_text(json.dumps([{**row, "output": ""} for row in read_json(path)]))
     outcome = medtasks("run", "--model", "nearest-shot", "--tasks", "bridge_chip_ctc", "--output_path", "run")
     assert printed(outcome, "bridge_chip_ctc").split()[1] == "–" and "[–]" not in outcome.out
-    intervals = read_json(tmp_path / "run" / "tasks" / "bridge_chip_ctc.json")["intervals"]
+    intervals = result_of(tmp_path / "run", "bridge_chip_ctc")["intervals"]
     assert 0 < intervals["valid"]["interval_low"] < intervals["valid"]["interval_high"] == 1
     assert "score" not in intervals
 
 
 def test_rescoring_gives_the_same_intervals(medtasks, tmp_path):
     medtasks("run", "--model", "random-label", *GROUP)
-    path = tmp_path / "run" / "results.json"
-    before = read_json(path)["medtasks"]["intervals"]
+    before = results_of(tmp_path / "run")["medtasks"]
     for file in (tmp_path / "run" / "tasks").glob("*.npy"):
         file.unlink()
     outcome = medtasks("rescore", "run")
-    assert read_json(path)["medtasks"]["intervals"] == before and "[–]" not in outcome.out
+    assert results_of(tmp_path / "run")["medtasks"] == before and "[–]" not in outcome.out
 
 
 def test_the_interval_of_a_group_is_that_of_the_mean_of_its_tasks():

@@ -12,6 +12,7 @@ from medtasks_ext.results.conditions import comparable, differences
 from medtasks_ext.results.entries import read_results
 from tests.conftest import edited_json, hashed_anew, read_json, write_jsonl
 from tests.report.made import write_run
+from tests.run_files import result_of, results_of, samples_file
 
 TASK, OTHER = "medhelm_hospice_referral", "medhelm_clinic_referral"
 
@@ -45,7 +46,7 @@ def test_a_run_is_read_with_scores_intervals_settings_and_documents(run):
     results = read(folder)
     [entry] = results.entries
     experiment = entry.experiments[TASK]
-    stored = read_json(folder / "tasks" / f"{TASK}.json")
+    stored = result_of(folder, TASK)
     assert results.faults == []
     assert (entry.model, entry.kind, entry.sample) == ("random-label", "medtasks", False)
     assert experiment.score == stored["metrics"]["score"] and experiment.n == 12
@@ -73,13 +74,14 @@ def test_plain_lm_eval_output_gives_the_same_numbers(run, tmp_path):
 
 
 def as_lm_eval(folder, target, model_args="pretrained=org/model,dtype=float32"):
-    content = read_json(folder / "results.json")
+    content = results_of(folder)
     content["config"] = {"model": "random-label", "model_args": model_args, "gen_kwargs": {}}
     content["chat_template"] = None
+    del content["medtasks"]
     target.mkdir()
     (target / "results_2026-01-01T00-00-00.json").write_text(json.dumps(content))
     for task in content["configs"]:
-        shutil.copy(folder / f"samples_{task}.jsonl", target / f"samples_{task}_2026-01-01T00-00-00.jsonl")
+        shutil.copy(samples_file(folder, task), target / f"samples_{task}_2026-01-01T00-00-00.jsonl")
     return target
 
 
@@ -106,17 +108,19 @@ def test_without_samples_scores_stay_and_the_loss_is_said(run, tmp_path):
     assert experiment.score is not None and experiment.intervals == {} and experiment.read_documents is None
 
 
-def results_of(plain):
+def results_beside(plain):
     return next(plain.glob("results_*.json"))
 
 
 def test_a_figure_that_the_samples_do_not_give_is_refused_with_both(run, medtasks, tmp_path):
     plain = as_lm_eval(run("run"), tmp_path / "plain")
     said = read(plain).entries[0].experiments[TASK].score
-    edit(results_of(plain), lambda content: content["results"][TASK].update({"score,answer": said + 2e-9}))
+    edit(
+        results_beside(plain), lambda content: content["results"][TASK].update({"score,answer": said + 2e-9})
+    )
     [fault] = read(plain).faults
     assert f"{TASK}: score is {said + 2e-9}, and {said} by its samples" in fault.what and fault.skipped
-    edit(results_of(plain), lambda content: content["results"][TASK].update({"score,answer": 0.99}))
+    edit(results_beside(plain), lambda content: content["results"][TASK].update({"score,answer": 0.99}))
     outcome = medtasks("report", "plain", "-o", "page")
     assert outcome.code == 2 and f"score is 0.99, and {said} by its samples" in outcome.err
     both = medtasks("report", "plain", "run", "-o", "page")
@@ -157,7 +161,7 @@ def test_what_lm_eval_says_of_the_model_and_its_engine_is_a_condition(run, tmp_p
         "pretty_env_info": "[pip3] torch==2.8.0\n[pip3] vllm==0.11.0", "max_length": 8192,
     }  # fmt: skip
     loaded = {"model_sha": "aaa", "model_num_parameters": 1, "model_dtype": "torch.bfloat16"}
-    edit(results_of(plain), lambda content: content.update(stated) or content["config"].update(loaded))
+    edit(results_beside(plain), lambda content: content.update(stated) or content["config"].update(loaded))
     other = shutil.copytree(plain, tmp_path / "other")
     facts = read(plain).entries[0].experiments[TASK].facts
     assert differences(facts, read(other).entries[0].experiments[TASK].facts) == ()
@@ -166,7 +170,7 @@ def test_what_lm_eval_says_of_the_model_and_its_engine_is_a_condition(run, tmp_p
         config = {**content["config"], **change.get("config", {})}
         content.update({**change, "config": config})
 
-    edit(results_of(other), changed)
+    edit(results_beside(other), changed)
     changed_facts = read(other).entries[0].experiments[TASK].facts
     assert comparable(facts, changed_facts)
     assert condition in [item.condition for item in differences(facts, changed_facts) if item.known]
@@ -191,10 +195,10 @@ def test_strategies_of_one_model_become_one_entry_whatever_shots_each_has(tmp_pa
 
 @pytest.mark.parametrize("state", ["waiting", "failed", "missing"])
 def test_the_score_of_a_task_that_is_not_done_any_more_is_not_read(tmp_path, state):
-    """A task that is asked again keeps its former file until the new score is there."""
+    """A task that is asked again keeps its former result until the new score is there."""
     scores = {TASK: [1.0, 0.0], OTHER: [1.0, 1.0]}
     folder = write_run(tmp_path / "run", "model", scores, states={TASK: {"state": state}})
-    assert (folder / "tasks" / f"{TASK}.json").is_file()
+    assert result_of(folder, TASK)["metrics"]["score"] == 0.5
     [entry] = read(folder).entries
     assert set(entry.experiments) == {OTHER}
 

@@ -6,8 +6,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from tests.conftest import edited_json
 from tests.report.made import write_run
+from tests.run_files import edited
 
 A, B, F1 = "bridge_ade_identification", "bridge_chip_ctc", "bridge_mie"
 RIGHT = [1.0, 1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 0.0]
@@ -89,7 +89,7 @@ def test_strategies_in_two_runs_of_one_model_are_paired_and_of_two_models_are_no
 
 def test_held_out_rows_leave_the_documents_that_both_strategies_were_asked(medtasks, tmp_path):
     run = write_run(tmp_path / "run", "ORG/a", {A: RIGHT, f"{A}_5shot": WRONG[:5]})
-    with edited_json(run / "tasks" / f"{A}_5shot.json") as content:
+    with edited(run, f"{A}_5shot") as content:
         content["loaded"]["rows_hash"] = "without those held out"
     [here] = answered(medtasks, "compare", "run")["tasks"]
     assert here["documents"] == 5 and here["documents_of_one_alone"] == 3

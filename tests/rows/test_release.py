@@ -9,6 +9,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import Dataset, registry
 from tests.conftest import read_json, sft_row
+from tests.run_files import result_of
 
 COMMIT = "c" * 40
 CHIP_CTC = registry().datasets["bridge_chip_ctc"].folder
@@ -63,7 +64,7 @@ def test_a_run_says_before_it_starts_that_there_is_no_gold_and_prints_no_score(h
     )
     assert "no gold answers for 1 of 1 tasks (bridge_chip_ctc)" in outcome.err
     assert "`medtasks card --layout bridge` writes the leaderboard's files" in outcome.err
-    metrics = read_json(tmp_path / "run" / "tasks" / "bridge_chip_ctc.json")["metrics"]
+    metrics = result_of(tmp_path / "run", "bridge_chip_ctc")["metrics"]
     assert "score" not in metrics and "acc" not in metrics and metrics["scored"] == 0
     outcome = medtasks("card", "run", "--layout", "bridge", "-o", "out", "--own-words")
     written = list((tmp_path / "out").rglob("*.result.json"))

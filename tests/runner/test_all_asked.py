@@ -11,6 +11,7 @@ import yaml
 from medtasks_ext.registry import forget
 from tests.conftest import ROOT, write_jsonl
 from tests.engines.server import Server
+from tests.run_files import results_of
 
 #: A dataset whose zero-shot and chain of thought share a long record, so that they are asked in turn.
 LONG = "allergie_farmaci"
@@ -56,7 +57,7 @@ def test_one_call_asks_every_request_once_and_scores_every_task(medtasks, long_r
     states = {
         name: entry["state"] for name, entry in json.loads(Path("run/run.json").read_text())["tasks"].items()
     }
-    results = json.loads(Path("run/results.json").read_text(encoding="utf-8"))
+    results = results_of("run")
     assert set(states.values()) == {"done"} and len(states) >= len(tasks)
     documents = sum(len(path.read_bytes().splitlines()) for path in Path("run").glob("samples_*.jsonl"))
     assert Counter(asked.content for asked in server.asked).most_common(1)[0][1] == 1

@@ -10,6 +10,7 @@ import pytest
 from medtasks_ext.run.store import Answers
 from tests.conftest import outcomes
 from tests.judge.server import Server
+from tests.run_files import result_of, samples_file
 from tests.runner.batch_provider import (
     Model,
     answered,
@@ -65,11 +66,11 @@ def scores(folder: Path) -> dict[str, object]:
     """Everything that scoring computes."""
     found = {}
     for task in TASKS:
-        content = json.loads((folder / "tasks" / f"{task}.json").read_text())
+        content = result_of(folder, task)
         found[task] = {name: content[name] for name in ("metrics", "intervals", "n", "cut", "tokens")}
         found[task, "samples"] = [
             (sample["doc"]["id"], sample["resps"], sample["arguments"])
-            for sample in map(json.loads, (folder / f"samples_{task}.jsonl").read_bytes().splitlines())
+            for sample in map(json.loads, samples_file(folder, task).read_bytes().splitlines())
         ]
     return found
 
@@ -196,7 +197,7 @@ def test_an_answer_is_kept_with_what_the_provider_says_of_it(results, medtasks, 
     assert (record["finish"], record["model"]) == ("length", "m-2026")
     assert record["request_id"] == results[0]["response"]["request_id"]
     assert record["usage"] == {"prompt": 10, "completion": 5, "reasoning": 3}
-    task = json.loads((tmp_path / "run" / "tasks" / f"{TASKS[0]}.json").read_text())
+    task = result_of(tmp_path / "run", TASKS[0])
     assert task["conditions"]["served"] == ["m-2026"] and task["tokens"] is not None
 
 

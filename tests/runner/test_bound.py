@@ -1,6 +1,5 @@
 """Outcomes say whose they are, over resumed runs and later scores."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -8,9 +7,9 @@ import pytest
 from medtasks_ext.prompts import load
 from medtasks_ext.registry import forget
 from tests.conftest import outcomes, read_json
+from tests.run_files import result_of
 
 TASK = "bridge_chip_ctc"
-RESULT = f"tasks/{TASK}.json"
 RUN = ("run", "--tasks", TASK, "--output_path", "run")
 
 
@@ -47,16 +46,15 @@ def test_a_later_score_keeps_the_words_that_were_asked(medtasks, tasks_of, tmp_p
         "run",
     )
     assert medtasks(*call).code == 0
-    result = tmp_path / "run" / "tasks" / "medhelm_medqa.json"
-    before = json.loads(result.read_text())["conditions"]
+    before = result_of(tmp_path / "run", "medhelm_medqa")["conditions"]
     edited(file, ("instruction: Answer", "instruction: With care, answer"), ("{version: ", "{version: 9"))
     forget()
     load._build.cache_clear()
     assert medtasks("rescore", "run").code == 0
-    after = json.loads(result.read_text())["conditions"]
+    after = result_of(tmp_path / "run", "medhelm_medqa")["conditions"]
     assert after == {**before, "version": f"9{before['version']}"}
     assert medtasks(*call).code == 0  # which asks the words of now
-    assert json.loads(result.read_text())["conditions"]["prompt"] != before["prompt"]
+    assert result_of(tmp_path / "run", "medhelm_medqa")["conditions"]["prompt"] != before["prompt"]
 
 
 def test_a_resumed_run_says_what_it_asks_from_then_on(medtasks, run, chip_ctc):
@@ -70,8 +68,8 @@ def test_a_resumed_run_says_what_it_asks_from_then_on(medtasks, run, chip_ctc):
 
 
 def test_the_manifest_is_made_again_from_the_records_without_asking(medtasks, run):
-    before = json.loads((run / RESULT).read_text())
+    before = result_of(run, TASK)
     (run / "run.json").unlink()
     outcome = medtasks(*RUN, "--model", "random-label")
     assert outcome.code == 0 and "8 of 8 documents have an answer" in outcome.err
-    assert json.loads((run / RESULT).read_text()) == before
+    assert result_of(run, TASK) == before

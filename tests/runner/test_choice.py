@@ -9,6 +9,7 @@ import pytest
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.models.baselines import Oracle
 from tests.conftest import outcomes
+from tests.run_files import result_of, results_of, samples_file
 from tests.runner.batch_provider import Model, answered, request_lines, write_lines
 
 TASK, COT = "bridge_chip_ctc", "bridge_chip_ctc_cot"
@@ -37,16 +38,16 @@ def ids(*places: int) -> list[str]:
 def results(folder: str, task: str = TASK) -> dict:
     """Everything that is said of a task's result, without what the call itself leaves."""
     run = Path(folder)
-    stored = json.loads((run / "tasks" / f"{task}.json").read_bytes())
+    stored = result_of(run, task)
     del stored["conditions"]["versions"]
-    whole = json.loads((run / "results.json").read_bytes())
+    whole = results_of(run)
     return {
         "task": stored,
         "npy": (run / "tasks" / f"{task}.npy").read_bytes(),
         "documents": (run / "tasks" / f"{task}.parquet").read_bytes(),
-        "samples": (run / f"samples_{task}.jsonl").read_bytes(),
+        "samples": samples_file(run, task).read_bytes(),
         **{part: whole[part][task] for part in ("results", "n-samples")},
-        "chosen": whole["medtasks"]["chosen"].get(task),
+        "choice": entry(folder, task).get("choice"),
     }
 
 
@@ -56,8 +57,8 @@ def entry(folder: str, task: str = TASK) -> dict:
 
 def n_of(folder: str, task: str = TASK) -> tuple[int, int, int]:
     """Documents of the result, of its conditions, and in the file of samples."""
-    stored = json.loads(Path(folder, "tasks", f"{task}.json").read_bytes())
-    n_samples = len(Path(folder, f"samples_{task}.jsonl").read_bytes().splitlines())
+    stored = result_of(folder, task)
+    n_samples = len(samples_file(folder, task).read_bytes().splitlines())
     return stored["n"], stored["conditions"]["n"], n_samples
 
 
@@ -85,12 +86,12 @@ def test_a_larger_limit_asks_the_rest_and_scores_all(medtasks, chip_ctc, asked):
 
 def test_the_same_documents_by_another_choice_are_not_scored_again(medtasks, chip_ctc, asked):
     medtasks(*RUN, *HERE, "--limit", 100)
-    before = Path("run/tasks", f"{TASK}.json").stat().st_mtime_ns
+    before = samples_file("run", TASK).stat().st_mtime_ns
     assert entry("run")["choice"] == {"limit": 100}
     outcome = medtasks(*RUN, *HERE)
     assert "1 of 1 tasks are done already" in outcome.err
-    assert Path("run/tasks", f"{TASK}.json").stat().st_mtime_ns == before and "choice" not in entry("run")
-    assert len(asked) == 8 and results("run")["chosen"] is None
+    assert samples_file("run", TASK).stat().st_mtime_ns == before and "choice" not in entry("run")
+    assert len(asked) == 8 and results("run")["choice"] is None
 
 
 def test_lists_of_documents_are_a_choice_of_each_task(medtasks, chip_ctc, asked):
@@ -101,10 +102,9 @@ def test_lists_of_documents_are_a_choice_of_each_task(medtasks, chip_ctc, asked)
     asked.clear()
     assert medtasks(*RUN, *HERE, "--samples", json.dumps({TASK: [0, 6]})).code == 0
     assert asked == ids(0) and n_of("run") == (2, 2, 2) and n_of("run", COT) == (8, 8, 8)
-    samples = map(json.loads, Path(f"run/samples_{TASK}.jsonl").read_bytes().splitlines())
+    samples = map(json.loads, samples_file("run", TASK).read_bytes().splitlines())
     assert [sample["doc"]["id"] for sample in samples] == ids(0, 6)
-    chosen = json.loads(Path("run/results.json").read_bytes())["medtasks"]["chosen"]
-    assert chosen == {TASK: {"samples": [0, 6]}}
+    assert entry("run")["choice"] == {"samples": [0, 6]} and "choice" not in entry("run", COT)
 
 
 @pytest.mark.parametrize("wrong", ['{"bridge_chip_ctc": [8]}', '{"bridge_chip_ctc": ["x"]}'])

@@ -14,6 +14,7 @@ from medtasks_ext.models.baselines import Oracle
 from medtasks_ext.runs.sums import state_of
 from tests.conftest import sft_row
 from tests.engines.server import Reply, Server, chat
+from tests.run_files import result_of, results_of, samples_file
 from tests.runner.test_kills import started
 
 TASK = "bridge_chip_ctc"
@@ -52,7 +53,7 @@ def asked(monkeypatch):
 
 
 def result(folder: str) -> dict:
-    return json.loads(Path(folder, "tasks", f"{TASK}.json").read_bytes())
+    return result_of(folder, TASK)
 
 
 def choice(folder: str) -> dict:
@@ -62,8 +63,8 @@ def choice(folder: str) -> dict:
 def comparable(folder: str) -> dict:
     found = result(folder)
     del found["conditions"]["versions"]
-    files = {"samples": f"samples_{TASK}.jsonl", "documents": f"tasks/{TASK}.parquet"}
-    return {"task": found, **{name: Path(folder, file).read_bytes() for name, file in files.items()}}
+    files = {"samples": samples_file(folder, TASK), "documents": Path(folder, f"tasks/{TASK}.parquet")}
+    return {"task": found, **{name: file.read_bytes() for name, file in files.items()}}
 
 
 def test_a_part_is_asked_and_the_score_is_near(medtasks, rows, asked):
@@ -79,7 +80,7 @@ def test_a_part_is_asked_and_the_score_is_near(medtasks, rows, asked):
     assert len(asked) == N
     truth = result("full")["metrics"]["score"]
     assert abs(stored["metrics"]["score"] - truth) <= 0.05
-    lines = Path("part", f"samples_{TASK}.jsonl").read_bytes().splitlines()
+    lines = samples_file("part", TASK).read_bytes().splitlines()
     plain = sum(json.loads(line)["valid"] for line in lines) / n
     assert plain >= stored["metrics"]["valid"] - 0.02
 
@@ -267,7 +268,7 @@ def command(server, folder: str, *more: str) -> tuple[str, ...]:
 def test_a_document_that_fails_is_asked_again_and_changes_nothing(medtasks, rows, server):
     server.fails = 3
     outcome = medtasks(*command(server, "part", "--error", "5"))
-    assert outcome.code != 0 and not Path("part", "tasks", f"{TASK}.json").exists(), outcome.text
+    assert outcome.code != 0 and TASK not in results_of("part")["results"], outcome.text
     server.fails = None
     assert medtasks(*command(server, "part", "--error", "5")).code == 0
     assert medtasks(*command(server, "alone", "--error", "5")).code == 0
@@ -330,13 +331,11 @@ def test_parts_of_two_suites_are_drawn_in_one_run_each_for_its_own_score(medtask
     command = ("run", "--model", "oracle", "--tasks", "bridge_zh,medhelm_admin", "--output_path")
     outcome = medtasks(*command, "both", "--error", "5")
     n = len(asked)
-    assert n == len(set(asked)) and {TASK, REFERRAL} <= set(
-        json.loads(Path("both", "results.json").read_bytes())["results"]
-    ), outcome.text
+    assert n == len(set(asked)) and {TASK, REFERRAL} <= set(results_of("both")["results"]), outcome.text
     parts = r"drawn until bridge_zh \(1 of [0-9]+ tasks\), medhelm_admin \(1 of [0-9]+ tasks\) is known to"
     assert re.search(parts, " ".join(outcome.err.split())), outcome.err
     for name, of in ((TASK, N), (REFERRAL, 600)):
-        estimate = json.loads(Path("both", "tasks", f"{name}.json").read_bytes())["estimate"]
+        estimate = result_of("both", name)["estimate"]
         assert LEAST_ASKED < estimate["asked"] < of == estimate["of"]
         assert 1.96 * estimate["variance"] ** 0.5 <= 0.05
     scores = drawn("both", TASK)["scores"]
@@ -345,7 +344,5 @@ def test_parts_of_two_suites_are_drawn_in_one_run_each_for_its_own_score(medtask
     assert len(asked) == len(set(asked)) == N + 600
     medtasks(*command, "full")
     for name in (TASK, REFERRAL):
-        found, full = (
-            json.loads(Path(run, "tasks", f"{name}.json").read_bytes()) for run in ("both", "full")
-        )
+        found, full = (result_of(run, name) for run in ("both", "full"))
         assert found["metrics"] == full["metrics"] and "estimate" not in found

@@ -1,12 +1,12 @@
 """Prompts that do not fit: shots go first, then the end of the input; the instruction stays."""
 
 import json
-from pathlib import Path
 
 import pytest
 
 from medtasks_ext.models.baselines import Oracle
 from tests.conftest import outcomes, sft_row
+from tests.run_files import result_of, samples_file
 
 
 @pytest.fixture
@@ -26,8 +26,8 @@ ARGUMENTS = ("run", "--model", "oracle", "--tasks", "bridge_chip_ctc_5shot", "--
 
 
 def prompts(tmp_path) -> list[str]:
-    lines = (tmp_path / "run" / "samples_bridge_chip_ctc_5shot.jsonl").read_text().splitlines()
-    return [json.loads(line)["arguments"][0][0] for line in lines]
+    lines = samples_file(tmp_path / "run", "bridge_chip_ctc_5shot").read_text().splitlines()
+    return [json.loads(line)["arguments"]["gen_args_0"]["arg_0"] for line in lines]
 
 
 def test_nothing_is_cut_where_everything_fits(medtasks, chip_ctc, small, tmp_path):
@@ -40,8 +40,8 @@ def test_nothing_is_cut_where_everything_fits(medtasks, chip_ctc, small, tmp_pat
 def test_shots_are_dropped_from_the_end_and_counted(medtasks, chip_ctc, small, tmp_path):
     small(50_000)
     medtasks(*ARGUMENTS[:6], "full", *ARGUMENTS[7:])
-    sample = (tmp_path / "full" / "samples_bridge_chip_ctc_5shot.jsonl").read_text().splitlines()[0]
-    full = json.loads(sample)["arguments"][0][0]
+    sample = samples_file(tmp_path / "full", "bridge_chip_ctc_5shot").read_text().splitlines()[0]
+    full = json.loads(sample)["arguments"]["gen_args_0"]["arg_0"]
     small(len(full) + 10 - 1)
     outcome = medtasks(*ARGUMENTS)
     shortened = prompts(tmp_path)[0]
@@ -79,14 +79,13 @@ def test_tokens_of_prompts_and_answers_are_counted_and_survive_rescoring(
     small(50_000)
     monkeypatch.setattr(Oracle, "tokenizer", Characters(), raising=False)
     medtasks(*ARGUMENTS)
-    file = tmp_path / "run" / "tasks" / "bridge_chip_ctc_5shot.json"
     expected = {
         "input": sum(map(len, prompts(tmp_path))),
         "output": sum(len(row["text"]) for row in outcomes(tmp_path / "run")),
     }
-    assert json.loads(file.read_text())["tokens"] == expected
+    assert result_of(tmp_path / "run", "bridge_chip_ctc_5shot")["tokens"] == expected
     medtasks("rescore", "run")
-    assert json.loads(file.read_text())["tokens"] == expected
+    assert result_of(tmp_path / "run", "bridge_chip_ctc_5shot")["tokens"] == expected
 
 
 # ---------------------------------------------------------------------- one turn with its question at the end
@@ -106,8 +105,8 @@ def record(data_dir, small):
                         "--output_path", "run", "--gen_kwargs", "max_gen_toks=10", "--prompts", prompts,
                         "--no-preflight")  # fmt: skip
         assert done.code == 0 and "1 input lost a part" in done.out, done.text
-        (line,) = Path("run/samples_medhelm_medalign.jsonl").read_text().splitlines()
-        return json.loads(line)["arguments"][0][0]
+        (line,) = samples_file("run", "medhelm_medalign").read_text().splitlines()
+        return json.loads(line)["arguments"]["gen_args_0"]["arg_0"]
 
     return asked
 
@@ -132,7 +131,7 @@ def test_a_record_without_a_rule_of_its_own_loses_its_end(medtasks, data_dir, sm
                     "--output_path", "run", "--gen_kwargs", "max_gen_toks=10", "--prompts", "own",
                     "--no-preflight")  # fmt: skip
     assert done.code == 0, done.text
-    (line,) = Path("run/samples_medhelm_pubmedqa.jsonl").read_text().splitlines()
-    cut = json.loads(line)["arguments"][0][0]
+    (line,) = samples_file("run", "medhelm_pubmedqa").read_text().splitlines()
+    cut = json.loads(line)["arguments"]["gen_args_0"]["arg_0"]
     assert len(cut) == 1500 - 10 and "Does it help?" in cut and "first word" in cut and "last" not in cut
     assert cut.endswith("Answer:")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
@@ -17,6 +16,7 @@ from medtasks_ext.cli.run import run_command
 from medtasks_ext.runs.sums import state_of
 from tests.conftest import outcomes
 from tests.engines.server import Reply, Server, chat
+from tests.run_files import results_of
 from tests.runs.faults import _Fault, _run
 
 TASK = "bridge_chip_ctc"
@@ -96,7 +96,7 @@ def test_rescores(chip_ctc, tmp_path, n, monkeypatch):
     monkeypatch.setenv("MEDTASKS_TASKS", "")
     made = ("--model", "random-label", "--data", "sample", "--tasks", TASK, "--output_path")
     assert run_command([*made, "run"]) == 0
-    scores = json.loads((tmp_path / "run/results.json").read_text())["results"]
+    scores = results_of(tmp_path / "run")["results"]
 
     def touched(*places: str):
         def times() -> int:
@@ -112,4 +112,4 @@ def test_rescores(chip_ctc, tmp_path, n, monkeypatch):
         ("rescore", "run"), n, tmp_path, touched("run/.writing.lock", "run/*", "run/tasks/*")
     )
     assert state_of(tmp_path / "run").mark == ""
-    assert json.loads((tmp_path / "run/results.json").read_text())["results"] == scores
+    assert results_of(tmp_path / "run")["results"] == scores

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from tests.conftest import ROOT
+from tests.run_files import result_of, samples_file
 
 #: Hashes of what BRIDGE's code makes of the sample rows (benchmarks/official/bridge_messages.py).
 LAYOUTS = json.loads((Path(__file__).parent / "layouts.json").read_text())
@@ -34,8 +35,8 @@ def asked(medtasks, data_dir):
             "run", "--config", model, "--model", "oracle", "--tasks", task, "--output_path", "run"
         )
         assert done.code == 0, done.text
-        samples = Path("run", f"samples_{task}.jsonl").read_text().splitlines()
-        return [json.loads(line)["arguments"][0][0] for line in samples]
+        samples = samples_file("run", task).read_text().splitlines()
+        return [json.loads(line)["arguments"]["gen_args_0"]["arg_0"] for line in samples]
 
     return run
 
@@ -65,7 +66,7 @@ def test_plain_lm_eval_asks_with_the_same_layout(asked, built_tasks, model, stra
 
 def test_the_layout_is_a_condition_of_the_result(asked):
     asked("meditron-7b", "mie", "zero_shot")
-    record = json.loads(Path("run/tasks/bridge_mie.json").read_text())
+    record = result_of("run", "bridge_mie")
     assert record["conditions"]["template"] == "of the model's file"
 
 

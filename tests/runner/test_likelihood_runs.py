@@ -10,9 +10,9 @@ import pytest
 from medtasks_ext.models.baselines import Baseline, Oracle
 from medtasks_ext.registry import registry
 from tests.conftest import outcomes
+from tests.run_files import result_of, samples_of
 
 TASK = "bridge_mednli_ll"
-SAMPLES, RESULT = f"samples_{TASK}.jsonl", f"tasks/{TASK}.json"
 
 
 @pytest.fixture(autouse=True)
@@ -49,18 +49,20 @@ def test_outcomes_hold_the_likelihood_of_each_option_and_scores_follow(medtasks,
     assert outcome.code == 0 and TASK in outcome.out
     run = tmp_path / "run"
     stored = {line["document"]: line for line in outcomes(run)}
-    samples = lines(run / SAMPLES)
+    samples = samples_of(run, TASK)
     assert len(stored) == len(samples) == 10
     for sample in samples:
         line = stored[sample["doc"]["id"]]
-        options = [pair[1] for pair in sample["arguments"]]
+        options = [pair["arg_1"] for pair in sample["arguments"].values()]
         assert options == [" entailment", " contradiction", " neutral"]
-        assert line["likelihoods"] == [response[0] for response in sample["resps"]]
+        assert line["likelihoods"] == [
+            [float(value), greedy == "True"] for ((value, greedy),) in sample["resps"]
+        ]
         assert line["text"] == "neutral"  # the shortest
         probabilities, place = sample["calibration_error"]
         assert sum(probabilities) == pytest.approx(1) and place == sample["target"]
         assert sample["acc"] == float(sample["doc"]["gold"] == "neutral")
-    record = read(run / RESULT)
+    record = result_of(run, TASK)
     assert record["metrics"]["acc"] == sum(sample["acc"] for sample in samples) / 10
     asked = record["conditions"]
     assert asked["strategy"] == "likelihood" and asked["delimiter"] == " "
@@ -69,9 +71,9 @@ def test_outcomes_hold_the_likelihood_of_each_option_and_scores_follow(medtasks,
 
 def test_a_folder_is_scored_anew(medtasks, unsure, tmp_path):
     ask(medtasks)
-    before = read(tmp_path / "run" / RESULT)
+    before = result_of(tmp_path / "run", TASK)
     assert medtasks("rescore", "run").code == 0
-    assert read(tmp_path / "run" / RESULT)["metrics"] == before["metrics"]
+    assert result_of(tmp_path / "run", TASK)["metrics"] == before["metrics"]
     again = ask(medtasks)
     assert again.code == 0 and "1 of 1 tasks are done already" in again.err
 
@@ -93,9 +95,9 @@ def test_what_a_crash_cut_off_is_asked_again_and_no_more(medtasks, monkeypatch, 
 
 def test_examples_are_a_condition(medtasks, tmp_path):
     ask(medtasks, "--num_fewshot", "2", out="whole")
-    whole = read(tmp_path / "whole" / RESULT)
+    whole = result_of(tmp_path / "whole", TASK)
     assert whole["conditions"]["strategy"] == "likelihood_2_shot"
-    assert "relation: " in lines(tmp_path / "whole" / SAMPLES)[0]["arguments"][0][0]
+    assert "relation: " in samples_of(tmp_path / "whole", TASK)[0]["arguments"]["gen_args_0"]["arg_0"]
 
 
 def test_groups_hold_the_tasks_whose_answers_can_be_listed(medtasks):
@@ -157,8 +159,8 @@ def test_a_chat_interface_is_refused_before_it_is_asked(medtasks, monkeypatch, m
 def test_a_preview_is_to_the_letter_what_a_run_asks(medtasks, tmp_path):
     ask(medtasks)
     (seen,) = json.loads(medtasks("preview", TASK, "--json").out)
-    arguments = lines(tmp_path / "run" / SAMPLES)[0]["arguments"]
-    assert [[seen["prompt"], option] for option in seen["options"]] == arguments
+    [*arguments] = samples_of(tmp_path / "run", TASK)[0]["arguments"].values()
+    assert [{"arg_0": seen["prompt"], "arg_1": option} for option in seen["options"]] == arguments
     assert seen["strategy"] == "likelihood" and not seen["answers"] and not seen["generation"]
     printed = medtasks("preview", TASK)
     assert "possible answers (3)" in printed.out and "' contradiction'" in printed.out
@@ -188,8 +190,8 @@ def test_a_plan_counts_prompts_and_options_and_no_output(medtasks, monkeypatch):
 def test_a_report_says_how_sure_the_model_is(medtasks, unsure, tmp_path):
     ask(medtasks)
     outcome = medtasks("report", "run", "-o", "report")
-    samples = lines(tmp_path / "run" / SAMPLES)
-    record = read(tmp_path / "run" / RESULT)["metrics"]
+    samples = samples_of(tmp_path / "run", TASK)
+    record = result_of(tmp_path / "run", TASK)["metrics"]
     assert f"calibration error {record['calibration_error']:.3f}" in " ".join(outcome.out.split())
     page = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
     (found,) = json.loads(page.split('id="data">')[1].split("</script>")[0])["calibration"]

@@ -1,7 +1,6 @@
 """Answers have the tokens of the suite's own runs where the model is known not to reason."""
 
 import json
-from pathlib import Path
 
 import pytest
 from lm_eval.config.evaluate_config import EvaluatorConfig
@@ -9,6 +8,7 @@ from lm_eval.config.evaluate_config import EvaluatorConfig
 from medtasks_ext.cli.reasons import reasons
 from medtasks_ext.registry import registry
 from medtasks_ext.runner.evaluate import Settings, build_task
+from tests.run_files import result_of
 
 DIALOG = "medhelm_med_dialog"
 
@@ -53,9 +53,7 @@ def test_a_run_asks_with_the_suites_budget_and_records_it(medtasks, tmp_path):
     command = ("run", "--tasks", DIALOG, "--data", "sample", "--model", "oracle", "--output_path")
     assert medtasks(*command, str(tmp_path / "plain"), "--metadata", '{"thinking": false}').code == 0
     assert medtasks(*command, str(tmp_path / "thinks"), "--metadata", '{"thinking": true}').code == 0
-    stored = [
-        json.loads((tmp_path / run / "tasks" / f"{DIALOG}.json").read_text()) for run in ("plain", "thinks")
-    ]
+    stored = [result_of(tmp_path / run, DIALOG) for run in ("plain", "thinks")]
     assert [record["conditions"]["budget"] for record in stored] == [80, 4000]
 
 
@@ -72,7 +70,7 @@ def test_a_suites_rule_gives_each_model_its_share_of_the_context(medtasks, tmp_p
                     "--model_args", f"pretrained={model}", "--metadata", '{"thinking": false}',
                     "--output_path", "run")  # fmt: skip
     assert done.code == 0, done.text
-    record = json.loads(Path("run", "tasks", f"bridge_mie{suffix}.json").read_text())
+    record = result_of("run", f"bridge_mie{suffix}")
     assert record["conditions"]["budget"] == tokens
 
 

@@ -10,6 +10,7 @@ from lm_eval.api.registry import register_model
 
 from medtasks_ext.answers.reader.reply import traces
 from tests.conftest import outcomes, sft_row
+from tests.run_files import result_of, without_result
 
 CHIP_CTC = "bridge_chip_ctc"
 ANSWER = "clinical trial criterion: 年龄"
@@ -150,8 +151,6 @@ def test_what_is_wrong_is_said_at_the_start_and_at_the_end_and_kept(
     assert what in start and remedy in start and f"note: {manifest(tmp_path)['notes'][-1]}" in end
     (warning,) = manifest(tmp_path)["preflight"]["warnings"]
     assert what in warning and remedy in warning
-    kept = json.loads((tmp_path / "run" / "results.json").read_text())["medtasks"]["manifest"]
-    assert kept["preflight"] == manifest(tmp_path)["preflight"]
     assert n_stored(tmp_path) == 8
 
 
@@ -205,7 +204,7 @@ def test_a_continued_run_says_it_again_without_asking_again(medtasks, model, tmp
     model(reply="")
     medtasks(*command(budget=4000))
     Scripted.asked.clear()
-    (tmp_path / "run" / "tasks" / "bridge_chip_ctc.json").unlink()
+    without_result(tmp_path / "run", "bridge_chip_ctc")
     outcome = medtasks(*command(budget=4000))
     assert outcome.code == 0 and not Scripted.asked
     assert outcome.err.count("an empty response") == 2 and "asking one question" not in outcome.err
@@ -213,7 +212,7 @@ def test_a_continued_run_says_it_again_without_asking_again(medtasks, model, tmp
 
 def test_a_stored_response_is_looked_at_instead_of_asking(medtasks, model, tmp_path):
     medtasks(*command("--no-preflight", budget=4000))
-    (tmp_path / "run" / "tasks" / "bridge_chip_ctc.json").unlink()
+    without_result(tmp_path / "run", "bridge_chip_ctc")
     Scripted.asked.clear()
     assert "an answer could be read" in medtasks(*command(budget=4000)).err
     assert not Scripted.asked
@@ -254,7 +253,7 @@ def test_the_response_is_shown_only_where_rows_are_public(
 
 def prompts(tmp_path, folder: str = "full") -> list[str]:
     (file,) = (tmp_path / folder).glob("samples_*.jsonl")
-    return [json.loads(line)["arguments"][0][0] for line in file.read_text().splitlines()]
+    return [json.loads(line)["arguments"]["gen_args_0"]["arg_0"] for line in file.read_text().splitlines()]
 
 
 @pytest.fixture
@@ -284,7 +283,7 @@ def test_prompts_that_fit_only_with_fewer_shots_are_counted_apart(medtasks, mode
     n_fewer = int(re.search(r"! (\d) of 8 prompts do not fit .* with all their shots", err)[1])
     n_cut = int(found[1]) if (found := re.search(r"! (\d) of 8 prompts do not fit .* lose", err)) else 0
     carried = [prompt.count("[assistant]") for prompt in prompts(tmp_path, "run")]
-    cut = json.loads((tmp_path / "run" / "tasks" / "bridge_chip_ctc_5shot.json").read_text())["cut"]
+    cut = result_of(tmp_path / "run", "bridge_chip_ctc_5shot")["cut"]
     assert n_cut == cut["inputs_cut"] and n_fewer + n_cut == cut["shots_dropped"]
     assert n_fewer + n_cut == sum(count < 5 for count in carried) > 0
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -11,6 +10,7 @@ from medtasks_ext.engines import replies
 from medtasks_ext.registry import registry
 from tests.conftest import outcomes, write_jsonl
 from tests.judge.server import Reply, Server
+from tests.run_files import result_of
 
 SAYS = "Only user, assistant and system roles are supported!"
 TEMPLATE = (
@@ -60,7 +60,7 @@ def test_a_servers_template_that_refuses_a_role_is_named_and_all_else_is_kept(
     assert "serve the model with a template that takes such roles" in done.text
     assert "potassium" not in done.text and "Traceback" not in done.text
     assert len(outcomes(tmp_path / "run", "healthbench_full")) == 3
-    hard = json.loads((tmp_path / "run/tasks/healthbench_hard.json").read_text(encoding="utf-8"))
+    hard = result_of(tmp_path / "run", "healthbench_hard")
     assert hard["metrics"]["valid"] == 1
     assert len(server.asked) <= asked + 1  # the refused request alone
 
@@ -104,7 +104,7 @@ def test_a_tokenizers_own_template_ends_its_task_alone(medtasks, rows, tmp_path)
     assert done.code == 1 and "Traceback" not in done.text
     assert f"the chat template refuses the turns of test row 2: {SAYS}" in done.text
     assert done.text.count("choose a template that takes such roles") == 1
-    assert Path(tmp_path / "run/tasks/healthbench_hard.json").is_file()
+    assert result_of(tmp_path / "run", "healthbench_hard")
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,13 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from tests.conftest import ROOT, outcomes, sft_row, write_jsonl
 from tests.engines.server import Server
+from tests.run_files import result_of, results_of, samples_file, without_result
 
 CHIP_CTC = ("--tasks", "bridge_chip_ctc", "--output_path", "run")
 
 
 def result(folder: Path, task: str = "bridge_chip_ctc") -> dict:
-    return json.loads((folder / "tasks" / f"{task}.json").read_text())
+    return result_of(folder, task)
 
 
 def test_a_run_leaves_results_samples_responses_and_a_manifest(medtasks, chip_ctc, tmp_path):
@@ -28,10 +29,10 @@ def test_a_run_leaves_results_samples_responses_and_a_manifest(medtasks, chip_ct
     run = tmp_path / "run"
     assert result(run)["metrics"]["score"] == 1
     assert len(outcomes(run)) == 8
-    assert len((run / "samples_bridge_chip_ctc.jsonl").read_text().splitlines()) == 8
-    results = json.loads((run / "results.json").read_text())
+    assert len(samples_file(run, "bridge_chip_ctc").read_text().splitlines()) == 8
+    results = results_of(run)
     assert results["results"]["bridge_chip_ctc"]["acc,answer"] == 1
-    loaded = results["medtasks"]["loaded"]["bridge_chip_ctc"]
+    loaded = results["configs"]["bridge_chip_ctc"]["metadata"]["medtasks"]["loaded"]
     assert (loaded["origin"], loaded["instruction"], loaded["n_test"]) == ("local", "own", 8)
     assert "SAMPLE" not in outcome.text
 
@@ -97,7 +98,7 @@ def test_a_folder_takes_one_model_and_one_set_of_settings(medtasks, chip_ctc, ch
 def test_rescore_needs_no_model_and_gives_the_same(medtasks, chip_ctc, tmp_path):
     medtasks("run", "--model", "random-label", *CHIP_CTC)
     before = result(tmp_path / "run")
-    (tmp_path / "run" / "tasks" / "bridge_chip_ctc.json").unlink()
+    without_result(tmp_path / "run", "bridge_chip_ctc")
     assert medtasks("rescore", "run").code == 0
     assert result(tmp_path / "run")["metrics"] == before["metrics"]
 
@@ -123,7 +124,7 @@ def test_a_line_cut_short_by_a_crash_costs_that_response_alone(medtasks, chip_ct
     run = tmp_path / "run"
     path = run / "answers.jsonl"
     path.write_bytes(path.read_bytes()[:-20])
-    (run / "tasks" / "bridge_chip_ctc.json").unlink()
+    without_result(run, "bridge_chip_ctc")
     assert medtasks("run", "--model", "oracle", *CHIP_CTC).code == 0
     assert len(outcomes(run)) == 8
     assert json.loads((run / "run.json").read_text())["tasks"]["bridge_chip_ctc"]["generated"] == 1
@@ -205,20 +206,15 @@ def test_sample_rows_are_marked_in_every_table_and_file(medtasks, tmp_path):
     assert outcome.out.startswith("SAMPLE DATA")
     row = next(line for line in outcome.out.splitlines() if "bridge_chip_ctc" in line)
     assert "SAMPLE" in row
-    assert (
-        json.loads((tmp_path / "run" / "results.json").read_text())["results"]["bridge_chip_ctc"][
-            "SAMPLE_DATA,answer"
-        ]
-        == 1
-    )
+    assert results_of(tmp_path / "run")["results"]["bridge_chip_ctc"]["SAMPLE_DATA,answer"] == 1
 
 
 @pytest.mark.parametrize("shots", [1, 3, 5])
 def test_the_number_of_shots_can_be_set_on_the_zero_shot_task(medtasks, chip_ctc, tmp_path, shots):
     outcome = medtasks("run", "--model", "oracle", "--num_fewshot", shots, "--apply_chat_template", *CHIP_CTC)
     assert outcome.code == 0
-    sample = json.loads((tmp_path / "run" / "samples_bridge_chip_ctc.jsonl").read_text().splitlines()[0])
-    assert sample["arguments"][0][0].count("[assistant]") == shots
+    sample = json.loads(samples_file(tmp_path / "run", "bridge_chip_ctc").read_text().splitlines()[0])
+    assert sample["arguments"]["gen_args_0"]["arg_0"].count("[assistant]") == shots
 
 
 def test_more_shots_than_the_pool_has_is_said(medtasks, chip_ctc):

@@ -11,6 +11,7 @@ import pytest
 from medtasks_ext.runs.served import other_models
 from tests.conftest import outcomes
 from tests.engines.server import Reply, Server, chat
+from tests.run_files import result_of, samples_file
 
 TASK = "bridge_chip_ctc"
 RIGHT = "clinical trial criterion: {}"
@@ -53,7 +54,7 @@ def flags(server: Server, kind: str = "local-chat-completions", model: str = "m-
 
 
 def samples() -> dict[str, dict]:
-    lines = Path(f"run/samples_{TASK}.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = samples_file("run", TASK).read_text(encoding="utf-8").splitlines()
     return {item["doc"]["id"]: item for item in map(json.loads, lines)}
 
 
@@ -70,7 +71,7 @@ def test_what_a_server_filters_is_no_answer_and_what_it_says_in_other_places_is_
     assert "chat template" not in done.err
     stored = outcomes("run", TASK)
     assert {item.get("reasoning", "") for item in stored} == {"", "Let me see.", "So."}
-    assert json.loads(Path(f"run/tasks/{TASK}.json").read_text())["metrics"]["score"] == 3 / 8
+    assert result_of("run", TASK)["metrics"]["score"] == 3 / 8
     assert medtasks("card", "run", "-o", "card", "--parts").code == 0
     assert "5 answers were filtered by the server" in Path("card/medical-evaluation.md").read_text("utf-8")
 

@@ -9,6 +9,7 @@ import pytest
 from medtasks_ext.registry import forget
 from tests.conftest import ROOT, outcomes, read_json
 from tests.engines.server import Reply, Server, chat
+from tests.run_files import result_of, samples_file
 
 NAMES = ("allergie_farmaci", "allergie_due")
 
@@ -34,7 +35,7 @@ def run_on(server: Server, medtasks, *more: str):
 
 
 def records() -> list[dict]:
-    return [read_json(Path(f"run/tasks/{name}.json")) for name in NAMES]
+    return [result_of("run", name) for name in NAMES]
 
 
 def test_a_prompt_that_two_tasks_share_is_asked_once(medtasks, twins):
@@ -49,7 +50,7 @@ def test_a_prompt_that_two_tasks_share_is_asked_once(medtasks, twins):
     entries = read_json(Path("run/run.json"))["tasks"]
     assert sum(entries[name]["generated"] for name in NAMES) == asked
     assert {entries[name]["state"] for name in NAMES} == {"done"}
-    samples = [Path(f"run/samples_{name}.jsonl").read_text().splitlines() for name in NAMES]
+    samples = [samples_file("run", name).read_text().splitlines() for name in NAMES]
     keys = [[json.loads(line)["request"] for line in lines] for lines in samples]
     assert keys[0] == keys[1]
     before = records()

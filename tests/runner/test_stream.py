@@ -19,6 +19,7 @@ from medtasks_ext.run.store import Answers, Intent
 from medtasks_ext.runner.asking import TaskLM
 from medtasks_ext.runner.requests import RequestBuilder
 from tests.conftest import ROOT, outcomes, sft_row
+from tests.run_files import result_of, results_file, results_of, samples_file
 
 CHIP_CTC = ("run", "--model", "oracle", "--tasks", "bridge_chip_ctc", "--output_path", "run")
 TASK = "bridge_chip_ctc"
@@ -29,7 +30,7 @@ def lines(folder: Path | str, task: str = TASK) -> list[dict[str, Any]]:
 
 
 def result(task: str = TASK) -> dict[str, Any]:
-    return json.loads(Path("run/tasks", f"{task}.json").read_text())
+    return result_of("run", task)
 
 
 def manifest() -> dict[str, Any]:
@@ -117,7 +118,7 @@ def test_outcomes_are_stored_as_they_come_and_scored_in_the_order_of_the_documen
     stored = [line["document"] for line in lines("run")]
     assert sorted(stored) == [f"test-{i}" for i in range(8)] != stored
     assert result()["metrics"]["score"] == 1
-    samples = [json.loads(line) for line in Path(f"run/samples_{TASK}.jsonl").read_text().splitlines()]
+    samples = [json.loads(line) for line in samples_file("run", TASK).read_text().splitlines()]
     assert [sample["doc"]["id"] for sample in samples] == [f"test-{i}" for i in range(8)]
     assert [sample["request"] for sample in samples] == [
         next(line["key"] for line in lines("run") if line["document"] == sample["doc"]["id"])
@@ -151,11 +152,11 @@ def test_every_condition_of_a_result_is_recorded(medtasks, engine):
 
 def test_a_rescore_gives_the_same_files_prompts_included(medtasks, engine):
     medtasks(*CHIP_CTC, "--apply_chat_template")
-    names = [f"tasks/{TASK}.json", f"samples_{TASK}.jsonl", f"tasks/{TASK}.parquet"]
-    before = {name: Path("run", name).read_bytes() for name in names}
-    assert b"[user]" in before[f"samples_{TASK}.jsonl"]
+    files = [results_file("run"), samples_file("run", TASK), Path(f"run/tasks/{TASK}.parquet")]
+    before = [file.read_bytes() for file in files]
+    assert b"[user]" in before[1]
     assert medtasks("rescore", "run").code == 0
-    assert {name: Path("run", name).read_bytes() for name in names} == before
+    assert [file.read_bytes() for file in files] == before
 
 
 def test_rows_that_change_and_change_back_get_their_own_answers(medtasks, engine, chip_ctc):
@@ -187,7 +188,7 @@ def test_a_fault_is_no_answer_is_counted_and_asked_again(medtasks, engine):
     outcome = medtasks(*CHIP_CTC)
     assert outcome.code == 1
     assert "2 requests without an answer" in outcome.err
-    assert not Path(f"run/tasks/{TASK}.json").exists() and "0/1" in outcome.out
+    assert TASK not in results_of("run")["results"] and "0/1" in outcome.out
     entry = manifest()["tasks"][TASK]
     assert entry["state"] == "incomplete" and entry["faults"] == {"busy": 1, "refused": 1}
     faults = outcomes("run", TASK, "fault")
@@ -203,7 +204,7 @@ def test_rescore_leaves_a_task_with_faults_without_a_score(medtasks, engine):
     medtasks(*CHIP_CTC)
     outcome = medtasks("rescore", "run")
     assert outcome.code == 1 and "(1 request without an answer)" in outcome.err
-    assert not Path(f"run/tasks/{TASK}.json").exists()
+    assert TASK not in results_of("run")["results"]
 
 
 def test_other_tasks_are_scored_where_one_has_faults(medtasks, engine):
@@ -419,7 +420,7 @@ def test_a_killed_run_loses_only_what_was_under_way(medtasks, worker, tmp_path, 
     _, err = second.communicate()
     assert second.returncode == 0, err
     assert len(asked(tmp_path)) == 8 + 1
-    assert json.loads((tmp_path / f"run/tasks/{TASK}.json").read_text())["metrics"]["score"] == 1
+    assert result_of(tmp_path / "run", TASK)["metrics"]["score"] == 1
 
 
 def test_an_engine_that_dies_leaves_what_it_answered(medtasks, engine, monkeypatch):

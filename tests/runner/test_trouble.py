@@ -14,6 +14,7 @@ from lm_eval.api.registry import register_model
 from medtasks_ext.engines.records import Answer, Fault, FaultKind
 from medtasks_ext.runner.trouble import IN_A_ROW, Trouble
 from tests.conftest import sft_row
+from tests.run_files import results_of
 
 TASKS = ("bridge_chip_ctc_5shot", "bridge_chip_ctc_cot", "bridge_chip_ctc")
 N = 30
@@ -81,7 +82,7 @@ def states(tmp_path) -> dict[str, str]:
 
 
 def scores(tmp_path) -> dict[str, float]:
-    results = json.loads((tmp_path / "run" / "results.json").read_text())["results"]
+    results = results_of(tmp_path / "run")["results"]
     return {name: item["score,answer"] for name, item in results.items()}
 
 

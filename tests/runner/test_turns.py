@@ -1,9 +1,7 @@
 """Tasks that share a long record are asked in turn, document by document; nothing else changes by it."""
 
-import json
 import shutil
 from itertools import groupby
-from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -13,6 +11,7 @@ from medtasks_ext.engines import Answer, Engine, Fault, FaultKind, Usage
 from medtasks_ext.engines import lm as chosen
 from medtasks_ext.registry import forget
 from tests.conftest import ROOT, write_jsonl
+from tests.run_files import result_of, results_of, samples_file
 
 NAME, N = "allergie_farmaci", 8
 BOTH = f"{NAME},{NAME}_cot"
@@ -75,9 +74,9 @@ def order():
 def run(medtasks, folder, *more):
     outcome = medtasks("run", "--model", "oracle", "--tasks", BOTH, "--output_path", folder, *more)
     assert outcome.code == 0, outcome.text
-    return {path.name: path.read_bytes() for path in sorted(Path(folder).glob("samples_*.jsonl"))} | {
-        path.name: json.loads(path.read_bytes())["metrics"] for path in Path(folder, "tasks").glob("*.json")
-    }
+    names = results_of(folder)["results"]
+    samples = {f"samples of {name}": samples_file(folder, name).read_bytes() for name in names}
+    return samples | {name: result_of(folder, name)["metrics"] for name in names}
 
 
 def test_strategies_of_a_long_record_stand_in_turn(medtasks, notes, monkeypatch):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from medtasks_ext.cli.run import run_command
 from medtasks_ext.runs.sums import state_of
 from tests.conftest import outcomes
+from tests.run_files import results_of
 from tests.runs.faults import at_every_operation, fresh
 
 pytestmark = pytest.mark.nightly
@@ -27,10 +27,10 @@ def made(tmp_path_factory) -> Path:
 
 
 def metrics(run: Path) -> dict:
-    return json.loads((run / "results.json").read_text())["results"]
+    return results_of(run)["results"]
 
 
-def stored(run: Path) -> list[str]:
+def result_of(run: Path) -> list[str]:
     return [row["key"] for row in outcomes(run, TASK)]
 
 
@@ -38,7 +38,7 @@ def test_run(made, tmp_path):
     place = tmp_path / "run"
 
     def check(said: str) -> None:
-        keys = stored(place)
+        keys = result_of(place)
         assert len(keys) == len(set(keys)) == 3, said
         assert metrics(place) == metrics(made / "run") and state_of(place).mark == "", said
 

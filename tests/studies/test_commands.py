@@ -10,6 +10,7 @@ from medtasks_ext.prompts import load
 from medtasks_ext.studies.difficulty import level_of
 from tests.conftest import outcomes, rewrite_answers, sft_row, write_jsonl
 from tests.judge.made import make_rows, make_task, rows
+from tests.run_files import result_of, samples_file
 
 TASK = "mlb_cmexam"
 PANEL = [f"panel/{name}" for name in "abcde"]
@@ -225,10 +226,10 @@ def test_the_list_is_taken_by_a_run_and_holds_all_trials(medtasks, levels, tmp_p
             "run", "--model", "oracle", "--tasks", name, "--samples", "samples.json", "--output_path", name
         )
         assert done.code == 0, done.text
-        docs = [json.loads(line)["doc"] for line in (tmp_path / name / f"samples_{name}.jsonl").open()]
+        docs = [json.loads(line)["doc"] for line in samples_file(tmp_path / name, name).open()]
         asked = sorted((doc["item"], doc["trial"]) for doc in docs)
         assert asked == sorted((item, trial) for item in ids for trial in range(3))
-        assert json.loads((tmp_path / name / "tasks" / f"{name}.json").read_text())["metrics"]["score"] == 1
+        assert result_of(tmp_path / name, name)["metrics"]["score"] == 1
 
 
 def test_strata_of_rows_and_of_labels_keep_their_share_of_the_pool(medtasks, levels, tmp_path):

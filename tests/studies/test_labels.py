@@ -12,6 +12,7 @@ from medtasks_ext.prompts import load
 from medtasks_ext.stats.intervals import wilson
 from tests.conftest import rewrite_answers, write_jsonl
 from tests.report.made import unpacked, write_run
+from tests.run_files import result_of
 
 TASK = "mlb_maguidance"
 WRONG = "不知道"
@@ -43,7 +44,7 @@ def runs(medtasks, data_dir, tmp_path):
 @pytest.fixture
 def levels(runs):
     """q0 and q1 hard, q2 to q5 medium, the others easy, as `medtasks study difficulty` writes it."""
-    record = json.loads((runs / "good" / "tasks" / f"{TASK}.json").read_text())["loaded"]
+    record = result_of(runs / "good", TASK)["loaded"]
     names = ["hard"] * 2 + ["medium"] * 4 + ["easy"] * 6
     content = {
         "schema": 1, "task": TASK, "method": "right_or_wrong", "panel": [], "counts": {},
@@ -192,7 +193,7 @@ def test_two_models_are_compared_on_the_documents_of_each_level(medtasks, levels
 
 
 def test_the_score_on_clean_inputs_is_of_the_model_that_was_probed(medtasks, runs):
-    record = json.loads((runs / "good" / "tasks" / f"{TASK}.json").read_text())["loaded"]
+    record = result_of(runs / "good", TASK)["loaded"]
     words = [5, 5, 0, 0, 0, 1, 2, None, 0, 0, 0, 0]  # matches: q0 and q1 leaked, q7 is too short
     documents = [
         {"id": f"q{n}", "n_matches": found, "leaked": None if found is None else found >= 3}

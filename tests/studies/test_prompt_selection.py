@@ -11,6 +11,7 @@ import yaml
 
 from medtasks_ext.prompts import load
 from tests.conftest import rewrite_answers, write_jsonl
+from tests.run_files import samples_of
 
 TASK = "clinicbench_pubmedqa"
 SHORT = "Answer from the abstract with yes, no or maybe. {{ strategy }}"
@@ -82,8 +83,8 @@ def test_all_wordings_are_asked_the_same_rows_of_the_pool_and_no_test_row(medtas
 
 
 def test_the_best_mean_over_models_is_chosen_of_what_was_asked_in_these_words(medtasks, runs):
-    prompts = [json.loads(path.open().readline())["arguments"][0][0] for name in ("short", "now")
-               for path in [runs / name / "runs" / "a" / f"samples_{TASK}.jsonl"]]  # fmt: skip
+    samples = [samples_of(runs / name / "runs" / "a", TASK)[0] for name in ("short", "now")]
+    prompts = [sample["arguments"]["gen_args_0"]["arg_0"] for sample in samples]
     assert ["Answer from the abstract" in str(prompt) for prompt in prompts] == [True, False]
     outcome = medtasks(*CALL)
     assert outcome.code == 0, outcome.text

@@ -14,6 +14,7 @@ from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.report.submissions.make import final_answer
 from medtasks_ext.report.submissions.record import read_answers
 from tests.conftest import read_json, rewrite_answers
+from tests.run_files import samples_file
 from tests.submissions.conftest import CLOSED_COUNTS, OPEN_COUNTS, OPEN_MEAN, PLACE, SECRET_TEXT
 
 
@@ -36,7 +37,7 @@ def test_answers_to_open_data_alone_are_given_and_checked(medtasks, submission):
 def test_reasoning_is_left_out(medtasks, run, tmp_path):
     folder = run(tasks=OPEN_MEAN)
     thought = f"I wonder about {SECRET_TEXT}."
-    first = (folder / f"samples_{OPEN_MEAN}.jsonl").read_text().partition("\n")[0]
+    first = samples_file(folder, OPEN_MEAN).read_text().partition("\n")[0]
     document = document_key(json.loads(first)["doc"])
     rewrite_answers(folder, OPEN_MEAN, {document: f"<think>{thought}</think>\nB"})
     assert medtasks("rescore", "run").code == 0

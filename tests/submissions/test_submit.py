@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.conftest import edited_json, read_json
+from tests.conftest import read_json
+from tests.run_files import edited, result_of, results_file
 from tests.submissions.conftest import OPEN_COUNTS, PLACE, SECRET_TEXT, TASKS
 
 
@@ -10,7 +11,7 @@ def test_scores_and_conditions_are_those_of_the_run(submission, tmp_path):
     record = read_json(submission / "submission.json")
     assert sorted(record["tasks"]) == sorted(TASKS)
     for task, item in record["tasks"].items():
-        stored = read_json(tmp_path / "run" / "tasks" / f"{task}.json")
+        stored = result_of(tmp_path / "run", task)
         assert item["score"] == pytest.approx(stored["metrics"]["score"], abs=1e-12)
         assert item["valid"] == stored["metrics"]["valid"] and item["n"] == stored["n"]
         assert item["interval"] == pytest.approx(list(stored["intervals"]["score"].values())[:2], abs=1e-9)
@@ -67,11 +68,11 @@ def test_what_cannot_be_submitted_is_refused_and_nothing_is_left(medtasks, run, 
 
 
 def test_a_folder_that_was_changed_after_the_run_is_refused_and_the_file_named(medtasks, run, tmp_path):
-    changed = run() / "tasks" / f"{OPEN_COUNTS}.json"
-    with edited_json(changed) as content:
+    changed = results_file(run())
+    with edited(changed.parent, OPEN_COUNTS) as content:
         content["metrics"]["score"] = 0.99
     refused = medtasks("card", "--layout", "medtasks", "run", "-o", PLACE)
-    assert refused.code == 2 and f"tasks/{changed.name}" in refused.err and "rescore" in refused.err
+    assert refused.code == 2 and changed.name in refused.err and "rescore" in refused.err
     assert not (tmp_path / PLACE).exists()
 
 

@@ -146,7 +146,7 @@ class Column:
             yield {
                 "doc_id": number,
                 "doc": {"id": document, "system": "", "prompt": "", "target": "", "gold": None},
-                "arguments": [["", {}]],
+                "arguments": {"gen_args_0": {"arg_0": ""}},
                 "resps": [[known[item.key].text]],
                 "filtered_resps": [{}],
                 "request": item.key,

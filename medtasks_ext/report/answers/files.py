@@ -23,7 +23,7 @@ from medtasks_ext.results.experiments import Fault
 from medtasks_ext.results.reading import asked_task, run_folder
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import Manifest, TaskState
-from medtasks_ext.runs.samples import RESCORE
+from medtasks_ext.runs.samples import RESCORE, task_of_samples
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
@@ -51,7 +51,7 @@ def sources_of(entries: Sequence[Entry], tasks: Registry, paths: Sequence[Path] 
         for item in entry.experiments.values():
             if item.samples is not None and item.task in tasks.tasks:
                 folder = item.samples.parent if entry.kind == "medtasks" else None
-                task = item.samples.stem.removeprefix("samples_") if folder else item.task
+                task = task_of_samples(item.samples) if folder else item.task
                 where = item.samples, folder, item.sample
                 source = Source(entry.label, task, item.dataset, item.strategy, *where, item)
                 found[item.dataset.id].append(source)

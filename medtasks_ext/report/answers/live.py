@@ -49,7 +49,7 @@ class LiveRun:
         self._answered = set[str]()  # keys, which documents of other tasks may share
         self._earlier = set[str]()  # tasks that had their end before the call
         for name, entry in manifest.tasks.items():
-            record = self._files.task_file(name)
+            record = self._files.scores_file(name)
             if entry.state is TaskState.DONE and record.is_file() and record.stat().st_mtime < self._since:
                 self._earlier.add(name)
                 self.tally.stored(name, self.tally.tasks[name].asked)

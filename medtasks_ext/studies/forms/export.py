@@ -19,6 +19,7 @@ from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.prompts.load import load_documents
 from medtasks_ext.runner.run import Run
+from medtasks_ext.runs.samples import parsed_of, read_samples
 from medtasks_ext.seed import SEED
 from medtasks_ext.studies.judge_data import read_cases
 from medtasks_ext.studies.said import study
@@ -126,8 +127,8 @@ def pairwise(wanted: Wanted) -> Item:
 def _answers(run: Run, task: str) -> dict[str, tuple[Any, str, str]]:
     """Document -> what both runs must share of it, what was asked, the answer."""
     found = {}
-    for sample in run.files.read_samples(task):
-        document, answer = sample["doc"], sample["filtered_resps"][0]["answer"]
+    for sample in read_samples(run.files.samples_file(task)):
+        document, answer = sample["doc"], parsed_of(sample)["answer"]
         if not isinstance(answer, str | None):
             what = f"the answers of {task} are not texts"
             raise MedtasksError(what, where="--tasks", remedy="name open tasks")
