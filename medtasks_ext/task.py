@@ -60,17 +60,26 @@ _SHARED: Config = {
     "fewshot_delimiter": "\n\n",
     "output_type": "generate_until",
 }
-#: Metrics that lm-eval's table has no rows for: its samples hold the readings from which they follow
-#: (`runs.samples`). `scored` stays: a group's row needs it of all its tasks.
-_FOR_RECORDS = ("unclosed_reasoning",)
+#: Metrics that the table of plain lm_eval has rows for, of tasks that are scored by their kind of answers:
+#: the suite's own metric, which `score` repeats, and what must be known of it.
+_IN_TABLE = ("score", "valid", "SAMPLE_DATA")
 _GENERATION = {"until": [], "max_gen_toks": ANSWER_BUDGET, "do_sample": False, "temperature": 0}
+
+
+class _Counted(dict[str, Any]):
+    """The metrics of a document: lm-eval counts its items, and its samples get all that it holds."""
+
+    def items(self) -> Any:
+        return {name: self[name] for name in _IN_TABLE if name in self}.items()
+
+
 #: Keys of lm-eval that task files state, or that builds write
 _STATED = ("include", "task", "tag", "class", "metadata", "generation_kwargs")
 
 
 class MedicalTask(ConfigurableTask):
-    #: whether documents have the metrics that are for records only, too, as in a run of `medtasks`
-    with_records = False
+    #: whether all metrics are counted, as in a run of `medtasks`
+    counts_all = False
     #: whether prompts are cut to what the context of the model holds that lays them out
     fits = True
     fitter: PromptFitter | None = None  # of the model that a run of `medtasks` asks, or that was last asked
@@ -115,7 +124,7 @@ class MedicalTask(ConfigurableTask):
         named = {"task": dataset.task(strategy), "strategy": strategy}
         said = {**(dataset.config.get("metadata") or {}), **metadata, "config_source": str(dataset.file)}
         task: MedicalTask = made(config=deepcopy({**dataset.config, **named, "metadata": said}))
-        task.with_records = True
+        task.counts_all = True
         return task
 
     @staticmethod
@@ -226,11 +235,10 @@ class MedicalTask(ConfigurableTask):
         return likelihood.process_results(document, results, self._answers.possible(document) or (), gold)
 
     def process_results(self, doc: Document, results: Any) -> Any:
-        """The metrics of a document; under plain lm-eval those alone that its table needs."""
+        """The metrics of a document; plain lm_eval counts some, and its samples hold the others."""
         values = super().process_results(doc, results)
-        if self.with_records:
-            return values
-        return {name: value for name, value in values.items() if name not in _FOR_RECORDS}
+        all_counted = self.counts_all or self.dataset_given.config.get("process_results")
+        return values if all_counted else _Counted(values)
 
     def download(self, dataset_kwargs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         """lm-eval calls this once, as the task is built."""

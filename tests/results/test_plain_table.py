@@ -1,57 +1,98 @@
-"""Plain `lm_eval` prints no metric that is for records only, and a report knows them all the same."""
+"""Plain `lm_eval` prints a short table, and a report knows all metrics all the same.
 
+A run writes the same files.
+"""
+
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from datasets import load_dataset
+from lm_eval.utils import (
+    get_file_task_name,
+    get_results_filenames,
+    get_sample_results_filenames,
+    make_table,
+)
 
 from medtasks_ext.registry import registry
 from medtasks_ext.results.entries import read_results
 from tests.conftest import read_json
+from tests.run_files import results_file, results_of, samples_of
 
 TASKS = ["bridge_mednli", "medhelm_medcalc_bench", "mlb_chip_cdn"]
-FOR_RECORDS = {"unclosed_reasoning"}
-#: answers with some text around the gold, or none of it, or a trace without an end
+GROUP = "bridge_doc_case_report"
+#: answers with some text around the gold, or none of it, or a trace without an end; and the gold itself
 PLAIN = """
 from lm_eval.api.model import LM
 from lm_eval.api.registry import register_model
 from lm_eval.__main__ import cli_evaluate
 
-@register_model("said")
-class Said(LM):
+@register_model("perfect")
+class Perfect(LM):
     def __init__(self, **_):
         super().__init__()
+    def generate_until(self, requests, **_):
+        return [item.doc["target"] for item in requests]
+    def loglikelihood(self, requests, **_): raise NotImplementedError
+    def loglikelihood_rolling(self, requests, **_): raise NotImplementedError
+
+@register_model("said")
+class Said(Perfect):
     def generate_until(self, requests, **_):
         said = [f"Well. Answer: {item.doc['target']}" for item in requests]
         said[::3] = ["<think> I do not know" for _ in said[::3]]
         said[1::3] = ["" for _ in said[1::3]]
         return said
-    def loglikelihood(self, requests, **_): raise NotImplementedError
-    def loglikelihood_rolling(self, requests, **_): raise NotImplementedError
 
 cli_evaluate()
 """
 
 
-@pytest.fixture(scope="module")
-def plain(built_tasks, tmp_path_factory):
-    """What plain `lm_eval` printed and wrote."""
-    folder = tmp_path_factory.mktemp("plain")
-    command = [sys.executable, "-c", PLAIN, "--model", "said", "--tasks", ",".join(TASKS), "--limit", "6",
-               "--include_path", str(built_tasks), "--metadata", '{"data": "sample"}',
+def called(model: str, tasks: str, built: Path, folder: Path) -> tuple[Path, str]:
+    """What plain `lm_eval` wrote and printed."""
+    command = [sys.executable, "-c", PLAIN, "--model", model, "--tasks", tasks, "--limit", "6",
+               "--include_path", str(built), "--metadata", '{"data": "sample"}',
                "--output_path", str(folder / "out"), "--log_samples"]  # fmt: skip
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return folder / "out", done.stdout
 
 
-def test_the_table_has_no_rows_of_records(plain):
+@pytest.fixture(scope="module")
+def plain(built_tasks, tmp_path_factory):
+    return called("said", ",".join(TASKS), built_tasks, tmp_path_factory.mktemp("plain"))
+
+
+@pytest.fixture(scope="module")
+def group(built_tasks, tmp_path_factory):
+    return called("perfect", GROUP, built_tasks, tmp_path_factory.mktemp("group"))
+
+
+@pytest.fixture
+def run(medtasks, tmp_path) -> Path:
+    medtasks.done("run", "--model", "oracle", "--tasks", GROUP, "--limit", 6, "--data", "sample", "-o", "run")
+    return tmp_path / "run"
+
+
+def counted(results: dict) -> dict[str, float]:
+    named = {key: value for key, value in results.items() if key.endswith(",answer")}
+    return {key.partition(",")[0]: value for key, value in named.items() if "_stderr" not in key}
+
+
+def test_the_table_has_the_score_and_what_must_be_known_of_it(plain):
     folder, printed = plain
     results = read_json(next(folder.rglob("results_*.json")))["results"]
-    assert not [name for name in FOR_RECORDS if name in printed]
+    assert "unclosed_reasoning" not in printed and "f1_macro" not in printed
     for task in TASKS:
-        named = {key.partition(",")[0] for key in results[task]}
-        assert {"score", "valid", "scored", "SAMPLE_DATA"} <= named and not FOR_RECORDS & named
+        assert counted(results[task]).keys() == {"score", "valid", "SAMPLE_DATA"}
+
+
+def test_a_table_of_21_tasks_has_at_most_80_lines(group):
+    table = [line for line in group[1].splitlines() if line.startswith("|")]
+    assert len(registry().leaves(GROUP)) == 21 and 21 < len(table) <= 80
 
 
 def test_their_counts_follow_from_the_samples(plain):
@@ -63,3 +104,37 @@ def test_their_counts_follow_from_the_samples(plain):
         # every third answer is a trace without an end, every third is empty
         assert item.metrics["unclosed_reasoning"] == pytest.approx(1 / 3)
         assert item.read_documents().unclosed.mean() == pytest.approx(1 / 3)
+
+
+def test_a_report_has_the_metrics_of_a_run_of_plain_lm_eval_as_well(group, run):
+    (theirs,), (ours,) = (read_results([place], registry()).entries for place in (group[0], run))
+    assert theirs.experiments.keys() == ours.experiments.keys()
+    for name, item in ours.experiments.items():
+        other = theirs.experiments[name]
+        assert other.metrics == pytest.approx(item.metrics) and len(item.metrics) > 3, name
+        assert other.intervals == item.intervals, name
+
+
+def test_groups_of_a_run_are_those_of_one_call_of_lm_eval(group, run):
+    theirs, ours = read_json(next(group[0].rglob("results_*.json"))), results_of(run)
+    assert ours["groups"].keys() == theirs["groups"].keys() == {GROUP}
+    for name, item in theirs["groups"].items():
+        assert counted(ours["groups"][name]) == pytest.approx(counted(item))
+        assert {key: ours["groups"][name][key] for key in ("alias", "sample_len", "sample_count")} == {
+            key: item[key] for key in ("alias", "sample_len", "sample_count")
+        }
+    for part in ("group_subtasks", "n-samples", "n-shot", "versions"):
+        assert ours[part] == theirs[part], part
+
+
+def test_tools_for_lm_evals_output_read_a_run(group, run):
+    names = [str(path) for path in run.iterdir()]
+    assert get_results_filenames(names) == [str(results_file(run))]
+    samples = get_sample_results_filenames(names)
+    tasks = {get_file_task_name(Path(name).name) for name in samples}
+    assert tasks == set(registry().leaves(GROUP))
+    loaded = load_dataset("json", data_files=sorted(samples)[0], split="train", cache_dir=str(run / "cache"))
+    assert len(loaded) == 6 and isinstance(loaded[0]["filtered_resps"][0], str)
+    assert GROUP in make_table(results_of(run), "groups")
+    line = next(group[0].rglob("samples_*.jsonl")).read_bytes().splitlines()[0]
+    assert json.loads(line).keys() <= samples_of(run, sorted(tasks)[0])[0].keys()
