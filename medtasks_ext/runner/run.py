@@ -438,9 +438,13 @@ class Run:
         return {name: self._known()[name] for name in list(self.manifest.tasks) if self.is_done(name)}
 
     def keep_results(self, groups: bool = False) -> None:
-        """Write the results file: all finished tasks, and in the end the groups asked for."""
-        results, names = self.results(), self._names_of_results() if groups else []
-        rows = [row for row in self.rows(results, names) if self.registry.asked(row.name) is None]
+        """Write the results file: all finished tasks, and in the end the groups asked for.
+
+        A task that is asked or scored anew keeps its former result until the new one is there.
+        """
+        results = {name: self._known()[name] for name in self.manifest.tasks if name in self._known()}
+        names = self._names_of_results() if groups else []
+        rows = [row for row in self.rows(self.results(), names) if self.registry.asked(row.name) is None]
         with quiet_groups():
             content = results_content(
                 results,
