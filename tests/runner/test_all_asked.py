@@ -61,4 +61,4 @@ def test_one_call_asks_every_request_once_and_scores_every_task(medtasks, long_r
     assert set(states.values()) == {"done"} and len(states) >= len(tasks)
     documents = sum(len(path.read_bytes().splitlines()) for path in Path("run").glob("samples_*.jsonl"))
     assert Counter(asked.content for asked in server.asked).most_common(1)[0][1] == 1
-    assert len(server.asked) == documents >= len(states) == len(results["results"])
+    assert len(server.asked) == documents >= len(states) == len(results["configs"])
