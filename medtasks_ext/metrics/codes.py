@@ -14,8 +14,6 @@ from medtasks_ext.metrics.common import (
     set_counts,
 )
 
-__all__ = ["micro_f1", "process_results"]
-
 
 @scorer
 def process_results(document: Document, gold: Any, answer: Any) -> Metrics:

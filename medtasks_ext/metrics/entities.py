@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from medtasks_ext.metrics.common import (
-    Document,
-    Metrics,
-    micro_f1,
-    micro_precision,
-    micro_recall,
-    scorer,
-    set_counts,
-)
-
-__all__ = ["micro_f1", "micro_precision", "micro_recall", "process_results"]
+from medtasks_ext.metrics.common import Document, Metrics, scorer, set_counts
 
 
 @scorer

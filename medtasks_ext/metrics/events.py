@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from medtasks_ext.metrics.common import Document, Metrics, micro_f1, scorer, set_counts
-
-__all__ = ["micro_f1", "process_relations", "process_results"]
+from medtasks_ext.metrics.common import Document, Metrics, scorer, set_counts
 
 
 @scorer

@@ -5,9 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from medtasks_ext.metrics.common import Document, Metrics, micro_f1, scorer, set_counts
-from medtasks_ext.metrics.multi_label import f1_macro
-
-__all__ = ["f1_macro", "micro_f1", "process_results"]
 
 
 @scorer

@@ -5,10 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from medtasks_ext.answers.choices import NEGATIVE
-from medtasks_ext.metrics.common import Document, Metrics, micro_f1, scorer, set_counts
-from medtasks_ext.metrics.single_label import f1_macro
-
-__all__ = ["f1_macro", "micro_f1", "process_results"]
+from medtasks_ext.metrics.common import Document, Metrics, scorer, set_counts
 
 
 @scorer

@@ -11,25 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from medtasks_ext.metrics.common import (
-    Document,
-    Metrics,
-    micro_f1,
-    micro_precision,
-    micro_recall,
-    scorer,
-    set_counts,
-)
+from medtasks_ext.metrics.common import Document, Metrics, scorer, set_counts
 from medtasks_ext.stats.statistic import Array, Statistic, by_label, f1_scores, macro_f1
-
-__all__ = [
-    "attribute_micro_f1",
-    "f1_macro",
-    "micro_f1",
-    "micro_precision",
-    "micro_recall",
-    "process_results",
-]
 
 #: true positives, false positives, false negatives
 Counts = tuple[int, int, int]

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support
 from sklearn.preprocessing import MultiLabelBinarizer
 
-from medtasks_ext.metrics import entities, label_sets, relation_labels
+from medtasks_ext.metrics import common, entities, label_sets, multi_label, relation_labels, single_label
 from tests.metrics.build import INVALID, columns, documents, mean
 
 MENTIONS = st.frozensets(st.sampled_from(["fever", "rash", "hepatitis", "hit", "anemia"]), max_size=4)
@@ -31,9 +31,9 @@ def test_entity_f1_counts_sentence_and_text_pairs(sentences):
         [INVALID if answer is None else sorted(answer) for _, answer in sentences],
     )
     assert got["score"] == got["entity_f1"]
-    assert entities.micro_precision(got["entity_precision"]) == pytest.approx(right / (len(predicted) or 1))
-    assert entities.micro_recall(got["entity_recall"]) == pytest.approx(right / (len(gold) or 1))
-    assert entities.micro_f1(got["entity_f1"]) == pytest.approx(
+    assert common.micro_precision(got["entity_precision"]) == pytest.approx(right / (len(predicted) or 1))
+    assert common.micro_recall(got["entity_recall"]) == pytest.approx(right / (len(gold) or 1))
+    assert common.micro_f1(got["entity_f1"]) == pytest.approx(
         2 * right / (len(gold) + len(predicted)) if right else 0
     )
 
@@ -48,8 +48,8 @@ def test_relation_f1_is_that_of_scikit_learn_without_the_negative_class(pairs):
     )
     macro = f1_score(gold, predicted, labels=sorted(set(gold)), average="macro", zero_division=0)
     assert got["score"] == got["micro_f1"]
-    assert relation_labels.micro_f1(got["micro_f1"]) == pytest.approx(micro, abs=1e-12)
-    assert relation_labels.f1_macro(got["macro_f1"]) == pytest.approx(macro, abs=1e-12)
+    assert common.micro_f1(got["micro_f1"]) == pytest.approx(micro, abs=1e-12)
+    assert single_label.f1_macro(got["macro_f1"]) == pytest.approx(macro, abs=1e-12)
     assert mean(got["acc"]) == pytest.approx(accuracy_score(gold, predicted))
     if "" not in predicted:  # with the negative class micro-F1 is accuracy
         pooled = f1_score(gold, predicted, labels=[*POSITIVE, "none"], average="micro", zero_division=0)
@@ -64,7 +64,7 @@ def test_f1_of_two_classes_is_that_of_yes():
         documents([names[item] for item in gold]),
         [names[item] for item in predicted],
     )
-    assert relation_labels.micro_f1(got["score"]) == pytest.approx(f1_score(gold, predicted, pos_label="y"))
+    assert common.micro_f1(got["score"]) == pytest.approx(f1_score(gold, predicted, pos_label="y"))
 
 
 SETS = st.frozensets(st.sampled_from(HALLMARKS), max_size=4)
@@ -80,11 +80,11 @@ def test_label_set_metrics_are_those_of_scikit_learn(pairs):
         [sorted(pair[1]) for pair in pairs],
     )
     micro = f1_score(gold, predicted, average="micro", zero_division=0)
-    assert label_sets.micro_f1(got["score"]) == pytest.approx(micro, abs=1e-12)
+    assert common.micro_f1(got["score"]) == pytest.approx(micro, abs=1e-12)
     seen = (gold + predicted).sum(axis=0) > 0
     if seen.any():
         per_label = f1_score(gold, predicted, average=None, zero_division=0)
-        assert label_sets.f1_macro(got["macro_f1"]) == pytest.approx(per_label[seen].mean(), abs=1e-12)
+        assert multi_label.f1_macro(got["macro_f1"]) == pytest.approx(per_label[seen].mean(), abs=1e-12)
     samples = f1_score(gold, predicted, average="samples", zero_division=1)
     assert mean(got["example_f1"]) == pytest.approx(samples, abs=1e-12)
     assert mean(got["acc"]) == pytest.approx(accuracy_score(gold, predicted))
@@ -94,6 +94,6 @@ def test_label_sets_by_hand():
     docs = documents([["death", "growth"], [], [], ["immune"]])
     got = columns(label_sets.process_results, docs, [["death", "energetics"], [], INVALID, INVALID])
     # one right, energetics invented, growth and immune missed
-    assert label_sets.micro_f1(got["score"]) == pytest.approx(2 / 5)
+    assert common.micro_f1(got["score"]) == pytest.approx(2 / 5)
     assert got["example_f1"] == [pytest.approx(1 / 2), 1, 0, 0]
     assert got["acc"] == [0, 1, 0, 0]

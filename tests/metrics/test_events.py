@@ -8,7 +8,7 @@ from sklearn.preprocessing import MultiLabelBinarizer
 
 from medtasks_ext.answers import answer_format
 from medtasks_ext.answers.filter import ParseAnswer
-from medtasks_ext.metrics import codes, events
+from medtasks_ext.metrics import codes, common, events
 from tests.metrics.build import INVALID, columns, documents, mean
 
 EVENT = st.tuples(st.sampled_from("abcd"), st.sampled_from("xy")).map(list)
@@ -32,9 +32,9 @@ def test_event_and_subject_f1_pool_the_counts_of_all_documents(rows):
     )
     whole = [(set(map(tuple, gold)), set(map(tuple, answer))) for gold, answer in rows]
     subjects = [({event[0] for event in gold}, {event[0] for event in answer}) for gold, answer in rows]
-    assert events.micro_f1(got["score"]) == pytest.approx(f1_by_counting(whole), abs=1e-12)
-    assert events.micro_f1(got["f1_event"]) == events.micro_f1(got["score"])
-    assert events.micro_f1(got["f1_subject"]) == pytest.approx(f1_by_counting(subjects), abs=1e-12)
+    assert common.micro_f1(got["score"]) == pytest.approx(f1_by_counting(whole), abs=1e-12)
+    assert common.micro_f1(got["f1_event"]) == common.micro_f1(got["score"])
+    assert common.micro_f1(got["f1_subject"]) == pytest.approx(f1_by_counting(subjects), abs=1e-12)
     assert got["acc_event"] == [float(gold == answer) for gold, answer in whole]
     assert got["acc_subject"] == [float(gold == answer) for gold, answer in subjects]
 
@@ -44,7 +44,7 @@ def test_an_answer_without_events_misses_them_all():
         events.process_results, documents([[["a", "x"], ["b", "y"]], [["c", "x"]]]), [INVALID, [["c", "x"]]]
     )
     assert got["score"] == [(0, 0, 2), (1, 0, 0)]
-    assert events.micro_f1(got["score"]) == pytest.approx(0.5)  # precision 1, recall 1/3
+    assert common.micro_f1(got["score"]) == pytest.approx(0.5)  # precision 1, recall 1/3
     assert got["valid"] == [0, 1]
 
 
@@ -73,7 +73,7 @@ def scores(process, block, gold, line):
     [document] = documents([answer_format(block).read_gold(gold, {})])
     document["target"] = gold
     result = process(document, ParseAnswer(answer=block).apply([[line]], [document]))
-    return {name: events.micro_f1([value]) for name, value in result.items() if isinstance(value, tuple)}
+    return {name: common.micro_f1([value]) for name, value in result.items() if isinstance(value, tuple)}
 
 
 CODES = st.frozensets(st.sampled_from(["I10", "J44.9", "E11.65", "S72", "Z99"]))
@@ -95,7 +95,7 @@ def test_billing_code_metrics_are_those_that_helm_takes_from_scikit_learn(rows):
         for name, score in (("f1", f1_score), ("precision", precision_score), ("recall", recall_score)):
             expected = score(*matrices, average="micro", zero_division=0)
             assert got[f"mimiciv_billing_code_{name}"][i] == pytest.approx(expected)
-    assert codes.micro_f1(got["billing_code_f1_pooled"]) == pytest.approx(f1_by_counting(rows), abs=1e-12)
+    assert common.micro_f1(got["billing_code_f1_pooled"]) == pytest.approx(f1_by_counting(rows), abs=1e-12)
 
 
 def test_no_readable_code_on_either_side_scores_0():
@@ -106,4 +106,4 @@ def test_no_readable_code_on_either_side_scores_0():
 def test_billing_codes_are_averaged_over_documents_and_pooled_beside():
     got = columns(codes.process_results, documents([["I10"], ["A00", "B99", "C34"]]), [["I10"], ["D50"]])
     assert mean(got["score"]) == 0.5
-    assert codes.micro_f1(got["billing_code_f1_pooled"]) == pytest.approx(1 / 3)  # 1 right of 2 and of 4
+    assert common.micro_f1(got["billing_code_f1_pooled"]) == pytest.approx(1 / 3)  # 1 right of 2 and of 4

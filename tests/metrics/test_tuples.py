@@ -11,7 +11,7 @@ from sklearn.metrics import precision_recall_fscore_support
 from medtasks_ext.answers import answer_format
 from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.metrics import tuples
+from medtasks_ext.metrics import common, tuples
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import registry
 from tests.metrics.build import documents
@@ -23,8 +23,8 @@ CMEEE, CMEIE, CDEE, SYMPTOMS = (
 )
 TYPES = list(CMEEE["closed_values"]["type"])
 STATISTICS = {
-    "score": tuples.micro_f1, "micro_f1": tuples.micro_f1, "micro_precision": tuples.micro_precision,
-    "micro_recall": tuples.micro_recall, "micro_f1_with_types": tuples.micro_f1,
+    "score": common.micro_f1, "micro_f1": common.micro_f1, "micro_precision": common.micro_precision,
+    "micro_recall": common.micro_recall, "micro_f1_with_types": common.micro_f1,
     "attribute_micro_f1": tuples.attribute_micro_f1, "f1_macro": tuples.f1_macro,
 }  # fmt: skip
 
@@ -171,7 +171,7 @@ def test_no_hostile_answer_is_right_or_fails(name):
     for text in HOSTILE:
         result = tuples.process_results(docs[0], reader.apply([[text]], docs[:1]))
         json.dumps(result)
-        assert tuples.micro_f1([result["score"]]) == 0
+        assert common.micro_f1([result["score"]]) == 0
 
 
 def test_an_answer_block_names_its_own_fields():
