@@ -258,6 +258,7 @@ class MedicalTask(ConfigurableTask):
             prompts=prompt_source_of(metadata.pop("prompts", None)),  # what came of it is in the record
             without=faulty_rows(self.dataset_given, origin) if drops else (),
         )
+        _ = self.dataset_given.metadata  # checks what the file says, also where its rows are known already
         loaded = self.dataset["test"][0].loaded
         record = loaded.record
         check_server(metadata, loaded.text)
