@@ -94,7 +94,7 @@ class FolderLock:
                 right.unlink(missing_ok=True)
             return
         if _content(self.path) == held:
-            self.path.unlink()
+            self.path.unlink(missing_ok=True)
         right.unlink(missing_ok=True)
 
     def _lives(self, held: bytes) -> bool:

@@ -8,6 +8,7 @@ import pytest
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.models.baselines import Oracle
+from medtasks_ext.runner import asking
 from tests.conftest import outcomes
 from tests.run_files import result_of, results_of, samples_file
 from tests.runner.batch_provider import Model, answered, request_lines, write_lines
@@ -105,6 +106,22 @@ def test_lists_of_documents_are_a_choice_of_each_task(medtasks, chip_ctc, asked)
     samples = map(json.loads, samples_file("run", TASK).read_bytes().splitlines())
     assert [sample["doc"]["id"] for sample in samples] == ids(0, 6)
     assert entry("run")["choice"] == {"samples": [0, 6]} and "choice" not in entry("run", COT)
+
+
+def test_what_a_document_is_asked_does_not_depend_on_which_others_are_nor_on_how_many_wait(
+    medtasks, chip_ctc, monkeypatch
+):
+    asked = {}
+    some = json.dumps({f"{TASK}_5shot": [6, 2]})
+    for ahead, *choice in ((4,), (64,), (1, "--limit", 3), (4, "--samples", some)):
+        monkeypatch.setattr(asking, "AHEAD", ahead)
+        folder = f"run-{len(asked)}"
+        call = ("run", "--model", "oracle", "--tasks", f"{TASK},{TASK}_5shot", "--output_path", folder)
+        assert medtasks(*call, *choice).code == 0
+        asked[folder] = {(line["task"], line["document"]): line["key"] for line in outcomes(folder)}
+    whole = asked["run-0"]
+    assert [len(keys) for keys in asked.values()] == [16, 16, 6, 10]
+    assert all(keys.items() <= whole.items() for keys in asked.values())
 
 
 @pytest.mark.parametrize("wrong", ['{"bridge_chip_ctc": [8]}', '{"bridge_chip_ctc": ["x"]}'])
