@@ -1,7 +1,7 @@
 """Which hosts may receive the key in a variable of the environment. Whoever sends a key asks here.
 
 A file of a stranger may name any variable and any address. So a key goes only where the user bound it
-(`$MEDTASKS_KEYS`, `--allow-key`, an address on the command line), where a bundled file binds it, or to the
+(`$MEDTASKS_KEYS`, an address on the command line), where a bundled file binds it, or to the
 provider whose variable it is.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit, urlunsplit
 
@@ -34,11 +33,10 @@ class Keys:
     bound: frozenset[tuple[str, str]] = _OF_PROVIDERS
 
     @classmethod
-    def of(cls, allowed: Iterable[str] | None = None) -> Keys:
-        """Of the environment, and those that a command permits, each NAME@HOST."""
-        given = [(item, KEYS) for item in re.split(r"[\s,]+", os.environ.get(KEYS, "")) if item]
-        given += [(item, "--allow-key") for item in allowed or ()]
-        return cls(_OF_PROVIDERS | {_binding(item, where) for item, where in given})
+    def of_environment(cls) -> Keys:
+        """The providers' own, and those that the environment binds, each NAME@HOST."""
+        given = [item for item in re.split(r"[\s,]+", os.environ.get(KEYS, "")) if item]
+        return cls(_OF_PROVIDERS | {_binding(item) for item in given})
 
     def with_host(self, name: str, url: str) -> Keys:
         return Keys(self.bound | {(name, host_of(url))})
@@ -50,7 +48,7 @@ class Keys:
         if not self.permit(name, url):
             host = host_of(url)
             what = f"{where} would send the key in {name} to {host}, to which nobody has bound it"
-            remedy = f"if the key is for it, add --allow-key {name}@{host}, or set {KEYS}={name}@{host}"
+            remedy = f"if the key is for it, set {KEYS}={name}@{host}"
             raise MedtasksError(what, where=name, remedy=remedy)
 
 
@@ -86,10 +84,10 @@ def shown_url(url: str) -> str:
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment=""))
 
 
-def _binding(given: str, where: str) -> tuple[str, str]:
+def _binding(given: str) -> tuple[str, str]:
     name, _, host = given.strip().partition("@")
     match = _BINDING.fullmatch(f"{name}@{host.lower().rstrip('.')}")
     if match is None:
         what, remedy = f"{given!r} binds no key to a host", "write NAME@HOST: MY_API_KEY@api.example.org"
-        raise MedtasksError(what, where=where, remedy=remedy)
+        raise MedtasksError(what, where=KEYS, remedy=remedy)
     return match[1], match[2].strip("[]")

@@ -13,22 +13,6 @@ AllowHost = Annotated[
     list[str] | None,
     typer.Option("--allow-host", help="Send text that is gated or private to this host, too; repeatable."),
 ]
-AllowKey = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--allow-key",
-        metavar="NAME@HOST",
-        help="Send the key in this variable to this host, too; repeatable.",
-    ),
-]
-AllowField = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--allow-field",
-        metavar="NAME",
-        help="Under --max-cost, send this field of `extra_body`, too; repeatable.",
-    ),
-]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ByLabels = Annotated[
     list[str] | None,

@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from itertools import takewhile
@@ -69,13 +70,11 @@ def lm_eval_config(
     refused: Mapping[str, str],
     *,
     in_files: bool = False,
-    keys: Sequence[str] = (),
 ) -> EvaluatorConfig:
     """Read lm-eval's flags, and `--config` files by path or bundled name.
 
     `refused`: flags that have no meaning for the command, and why; `in_files`: a configuration file must not
-    hold those, either. `keys`: hosts that may receive a key, each NAME@HOST; an address among the flags, and
-    one in a bundled configuration, may receive its own.
+    hold those, either. An address among the flags, and one in a bundled configuration, may receive its key.
     """
     from medtasks_ext.harness import EvaluatorConfig
     from medtasks_ext.harness import Run as LmEvalRun
@@ -89,10 +88,17 @@ def lm_eval_config(
         f"medtasks {command} [TASK …] --model MODEL --model_args ARG=VALUE,… [--tasks NAME,NAME,…] [options]"
     )
     lm_eval_run._parser.description = description
-    lm_eval_run._parser.epilog = f"Example: medtasks {command} {example}"
+    flags = [
+        max(action.option_strings, key=len)
+        for action in lm_eval_run._parser._actions
+        if action.dest not in ("help", *refused)
+    ]
+    named = textwrap.fill(f"lm-eval's flags, which `lm_eval run --help` explains: {', '.join(flags)}", 100)
+    lm_eval_run._parser.epilog = f"{named}\n\nExample: medtasks {command} {example}"
     for action in lm_eval_run._parser._actions:
-        if action.dest in refused:
-            action.help = argparse.SUPPRESS
+        action.help = argparse.SUPPRESS
+    for group in lm_eval_run._parser._action_groups:
+        group.description = None
     namespace, unknown = parser.parse_known_args(["run", *_readable(arguments)])
     remedy = f"`medtasks {command} --help` lists the flags"
     if flags := [word for word in unknown if word.startswith("-")]:
@@ -110,7 +116,7 @@ def lm_eval_config(
         raise MedtasksError(str(error), where=f"medtasks {command}", remedy=remedy) from None
     for given in (config.model_args, config.gen_kwargs, config.metadata):
         note_secrets(given)
-    _keep_key(config, namespace, Keys.of(keys))
+    _keep_key(config, namespace, Keys.of_environment())
     if config.model in BATCHING_MODELS and not _says_batch_size(namespace):
         config.batch_size = "auto"  # lm-eval's own default is one question at a time
     hide_bars(config.model)
@@ -249,10 +255,8 @@ def own_flags(*, asks: bool = False) -> argparse.ArgumentParser:
     parser.add_argument("--strict", action="store_true")
     parser.add_argument("--data")
     parser.add_argument("--allow-host", action="append", default=[])
-    parser.add_argument("--allow-key", action="append", default=[])
     if asks:
         parser.add_argument("--max-cost", type=float)
-        parser.add_argument("--allow-field", action="append", default=[])
     return parser
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from medtasks_ext.atomic import folder_for_files
-from medtasks_ext.cli.app import AllowField, AllowHost, AllowKey, DryRun
+from medtasks_ext.cli.app import AllowHost, DryRun
 from medtasks_ext.cli.arguments import out_folder
 from medtasks_ext.cli.end import say_sent
 from medtasks_ext.cli.judging import ask_all, end_code, print_estimates, say_spent, warn_withheld
@@ -93,8 +93,6 @@ def asks_jury(
         "dry_run": (DryRun, False),
         "max_cost": (Annotated[float | None, money], None),
         "allow_host": (AllowHost, None),
-        "allow_key": (AllowKey, None),
-        "allow_field": (AllowField, None),
     }
 
     def with_options(command: Callable[..., int]) -> Callable[..., int]:
@@ -103,11 +101,11 @@ def asks_jury(
             from medtasks_ext.judge.checks import check_prices
             from medtasks_ext.judge.jury import load_jury
 
-            name, dry_run, most, hosts, keys, fields = (given.pop(option) for option in options)
+            name, dry_run, most, hosts = (given.pop(option) for option in options)
             asking = None
             if name:
-                asking = Asking(load_jury(name, list(keys or [])), name, dry_run, most, hosts)
-                check_prices(asking.jury, most, fields)
+                asking = Asking(load_jury(name), name, dry_run, most, hosts)
+                check_prices(asking.jury, most)
             return command(asking=asking, **given)
 
         own = inspect.signature(command, eval_str=True)

@@ -131,7 +131,7 @@ def keep_key(config: EvaluatorConfig, keys: Keys) -> None:
             host = host_of(url)
             say(
                 f"note: {name} is not sent to {host}, to which nobody bound it; "
-                f"--allow-key {name}@{host} does so"
+                f"MEDTASKS_KEYS={name}@{host} does so"
             )
 
 

@@ -77,12 +77,9 @@ counts what a run asks. Besides lm-eval's flags:
                       answers is, for tasks with closed answers, which are then called TASK_ll
   --allow-host HOST   send text that is gated or private to this host, too; repeatable. Without it
                       such text goes to this machine and to MEDTASKS_TRUSTED_HOSTS alone
-  --allow-key NAME@HOST  send the key in this variable to this host, too; repeatable. An address on
-                      the command line gets its key without it, one in a file of your own does not
   --max-cost USD      stop before all calls on the folder have cost more; needs the model's price
   --stop-if RULE      pause a run whose answers are of no use: cut>30%, empty>10% or unreadable>50% of all
                       answers, once 50 were checked; repeatable
-  --allow-field NAME  under --max-cost, send this field of gen_kwargs, too; repeatable
   --error POINTS      ask only as many documents as are needed to know the score of each name in --tasks
                       within plus or minus so many points (95 %); the same command without it asks the rest
   --to-batch FILE     ask nobody: write the requests that have no answer to this file in OpenAI's batch
@@ -398,7 +395,7 @@ def check_fields(own: argparse.Namespace, config: EvaluatorConfig, tasks: Iterab
     for where, names in given:
         check_refused(names, where)
         if own.max_cost is not None and where != "--model_args":
-            check_under_limit(names, own.allow_field, where)
+            check_under_limit(names, where)
 
 
 def _execute(
@@ -623,7 +620,7 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
     own_parser.add_argument("--stop-if", action="append", default=[], type=StopRule.parse)
     own, rest = own_parser.parse_known_args(arguments)
     example = "--tasks bridge_zh --model vllm --model_args pretrained=ORG/MODEL"
-    return own, lm_eval_config(rest, "run", _DESCRIPTION, example, REFUSED, in_files=True, keys=own.allow_key)
+    return own, lm_eval_config(rest, "run", _DESCRIPTION, example, REFUSED, in_files=True)
 
 
 def _way(text: str) -> str:

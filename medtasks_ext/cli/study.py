@@ -93,7 +93,7 @@ def contamination(context: typer.Context) -> int:
     model.check_one_process()
     own, rest = own_flags().parse_known_args(context.args)
     example = "--tasks bridge_zh --model vllm --model_args pretrained=ORG/MODEL"
-    config = lm_eval_config(rest, "study contamination", _DESCRIPTION, example, _REFUSED, keys=own.allow_key)
+    config = lm_eval_config(rest, "study contamination", _DESCRIPTION, example, _REFUSED)
     address = str(config.model_args.get("base_url") or "")
     if "chat" in config.model or address.rstrip("/").endswith("/chat/completions"):
         what = "a chat endpoint answers a text and does not continue it"

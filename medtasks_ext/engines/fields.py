@@ -8,7 +8,7 @@ that under a limit each needs a word of the user.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 from medtasks_ext.errors import MedtasksError
 
@@ -41,12 +41,12 @@ def check_refused(names: Iterable[str], where: str) -> None:
         )
 
 
-def check_under_limit(names: Iterable[str], allowed: Collection[str], where: str) -> None:
-    """Unless fields are known to cost nothing or the user allows them."""
-    unknown = [name for name in dict.fromkeys(names) if name not in HARMLESS and name not in allowed]
+def check_under_limit(names: Iterable[str], where: str) -> None:
+    """Unless fields are known to cost nothing."""
+    unknown = [name for name in dict.fromkeys(names) if name not in HARMLESS]
     if unknown:
         raise MedtasksError(
             f"nobody knows here whether {', '.join(unknown)} may cost something, and there is a limit",
             where=where,
-            remedy=f"leave it out, or add {' '.join(f'--allow-field {name}' for name in unknown)}",
+            remedy="leave it out, or ask without --max-cost",
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING
 
@@ -34,11 +34,11 @@ def check_jury(jury: Jury, tasks: Sequence[JudgedTask]) -> None:
         )
 
 
-def check_prices(jury: Jury, max_cost: float | None, allow_fields: Collection[str] | None = None) -> None:
+def check_prices(jury: Jury, max_cost: float | None) -> None:
     """A limit cannot be kept where a judge elsewhere has no price, or a field costs what nobody knows."""
     if max_cost is not None:
         for judge in jury.models:
-            check_under_limit(judge.extra_body, allow_fields or (), f"--jury: extra_body of {judge.name}")
+            check_under_limit(judge.extra_body, f"--jury: extra_body of {judge.name}")
     if max_cost is not None and not isfinite(max_cost):
         raise MedtasksError(f"{max_cost} is no limit", where="--max-cost", remedy="give an amount in USD")
     unknown = [judge.name for judge in jury.models if judge.price is None and not judge.is_local]

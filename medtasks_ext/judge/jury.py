@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -35,7 +35,7 @@ class Judge(Strict):
     model: str = Field(min_length=1)  #: how the server names it.
     base_url: str  #: address of the server, up to `/v1`.
     #: environment variable with the key; the key itself is never written anywhere. It goes to a host to which
-    #: the user bound it (`MEDTASKS_KEYS`, `--allow-key NAME@HOST`) or a bundled file.
+    #: the user bound it (`MEDTASKS_KEYS`) or a bundled file.
     api_key_env: str | None = None
     #: `{input, output}` in USD per million tokens, for estimates and `--max-cost`; a server on this machine
     #: costs nothing. `batch` is the share of it that the provider's batch interface costs.
@@ -48,7 +48,7 @@ class Judge(Strict):
     temperature: float | None = Field(default=0.0, ge=0)  #: `null` leaves it to the server.
     timeout: float = Field(default=300, gt=0)  #: seconds that a reply may take.
     #: more fields of the request, sent as they are; not the model, the messages, the number of replies or
-    #: their length. Under `--max-cost` those that are not known need `--allow-field`.
+    #: their length. Under `--max-cost` only those that are known to cost nothing.
     extra_body: Json = {}
     _keys: Keys = PrivateAttr(default_factory=Keys)  # which hosts may receive which key
 
@@ -185,9 +185,9 @@ class Jury(Strict):
         return [judge.name for judge in self.judges]
 
 
-def load_jury(name: str, allow_keys: Iterable[str] | None = None) -> Jury:
+def load_jury(name: str) -> Jury:
     """By path, or by the name of a bundled one, which binds its own keys; further hosts as NAME@HOST."""
-    path, keys = find_jury(name), Keys.of(allow_keys)
+    path, keys = find_jury(name), Keys.of_environment()
     remedy = "docs/keys.md lists the keys of a jury file"
     jury = validated(lambda: Jury(**read_yaml(path)), "jury", where=path, remedy=remedy)
     bundled = path.resolve() in _bundled()

@@ -104,12 +104,18 @@ def lines_of(outcome, part):
     return [line.strip() for line in outcome.out.splitlines() if part in line]
 
 
+def files_of(outcome, part):
+    """Lines of `data status` on the files of datasets, which stand below the table."""
+    return [line.strip() for line in outcome.out.splitlines() if part in line and line.startswith("    ")]
+
+
 def test_where_says_what_is_unpinned(medtasks, hub):
-    outcome = medtasks.done("data", "status", URL, BRANCH, COMMIT, PINNED)
-    assert [line.endswith(UNPINNED) for line in lines_of(outcome, "sct_cleaned_full.csv")] == [True]
-    assert [line.endswith(UNPINNED) for line in lines_of(outcome, "healthqa-br.parquet")] == [True]
-    assert all(line.endswith(UNPINNED) for line in lines_of(outcome, "MedXpertQA@"))  # the hub's word alone
-    assert UNPINNED not in "".join(lines_of(outcome, "oss_eval.jsonl"))
+    outcome = medtasks.done("data", "status", URL, BRANCH, COMMIT)
+    assert [line.endswith(UNPINNED) for line in files_of(outcome, "sct_cleaned_full.csv")] == [True]
+    assert [line.endswith(UNPINNED) for line in files_of(outcome, "healthqa-br.parquet")] == [True]
+    assert all(line.endswith(UNPINNED) for line in files_of(outcome, "MedXpertQA@"))  # the hub's word alone
+    [line] = files_of(medtasks.done("data", "status", PINNED), "oss_eval.jsonl")
+    assert UNPINNED not in line
 
 
 @pytest.mark.parametrize(
@@ -147,7 +153,7 @@ def test_fetch_says_it_and_status_counts_it(medtasks, hub):
     assert all(item["here"] for item in status)
     assert [item["pinned"] for item in status] == [False, False, False]
     printed = medtasks("data", "status", URL, BRANCH, COMMIT).out
-    assert printed.count("unpinned: ") == 3 and "; 3 not pinned, recorded at first use" in printed
+    assert printed.count(" unpinned: ") == 3 and "; 3 not pinned, recorded at first use" in printed
 
 
 def test_content_that_is_pinned_by_its_digest_is_taken_from_nobody_else(medtasks, hub):

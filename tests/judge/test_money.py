@@ -101,7 +101,7 @@ def test_a_model_charges_no_more_than_the_limit(medtasks, tmp_path, seed):
 def test_a_field_that_changes_the_request_is_refused_anywhere(run, jury, medtasks, server, tmp_path, field):
     run("qa")
     path = jury("one", price=PRICE, extra_body={field: 8})
-    for more in ((), ("--max-cost", 1, "--allow-field", field), ("--dry-run",)):
+    for more in ((), ("--max-cost", 1), ("--dry-run",)):
         done = medtasks("judge", "--jury", path, *more)
         assert done.code == 2 and field in done.err and not server.asked and not server.listed
     flags = ("run", "--tasks", "medhelm_medqa", "--data", "sample", "--model", "local-chat-completions",
@@ -115,14 +115,15 @@ def test_a_field_that_changes_the_request_is_refused_anywhere(run, jury, medtask
         assert done.code == 2 and field in done.err and not server.asked
 
 
-def test_an_unknown_field_needs_a_word_under_a_limit_and_is_a_condition(run, jury, medtasks, server):
+def test_an_unknown_field_is_refused_under_a_limit_and_is_a_condition(run, jury, medtasks, server):
     folder = run("qa")
     path = jury("one", price=PRICE, extra_body={"service_tier": "priority", "top_p": 0.5})
     done = medtasks("judge", "--jury", path, "--max-cost", 5)
-    assert done.code == 2 and "--allow-field service_tier" in done.err and "top_p" not in done.err
+    assert done.code == 2 and "service_tier" in done.err and "top_p" not in done.err
+    assert "without --max-cost" in done.err
     assert not server.asked
     server.script = fair
-    medtasks.done("judge", "--jury", path, "--max-cost", 5, "--allow-field", "service_tier")
+    medtasks.done("judge", "--jury", path)
     assert {asked.body["service_tier"] for asked in server.asked} == {"priority"}
     record = result_of(folder, "medhelm_qa")
     (judge,) = record["conditions"]["jury"]["judges"]

@@ -130,7 +130,7 @@ def test_no_command_writes_or_prints_a_secret(
         assert "canary-" not in done.text, (command, done.text)
         assert not leaks(tmp_path), command
     wanted = {"preview", "run", "judge", "rescore", "report", "card"}
-    assert done_well >= wanted | {"export", "difficulty"} and (tmp_path / "asked.jsonl").is_file()
+    assert done_well >= wanted | {"difficulty"} and (tmp_path / "asked.jsonl").is_file()
     assert b"canary-" in b"".join(str(asked.headers).encode() for asked in model_server.asked)
     stored = (tmp_path / "run/answers.jsonl").read_text()
     assert MARK in stored
@@ -153,13 +153,13 @@ def test_the_files_of_a_stranger_send_no_variable_anywhere(
         judge = {"name": "one", "model": "one", "base_url": own, "api_key_env": name}
         (tmp_path / "jury.yaml").write_text(yaml.safe_dump({"judges": [judge]}))
         done = medtasks("judge", "judged", "--jury", "jury.yaml")
-        assert done.code == 2 and f"--allow-key {name}@127.0.0.1" in done.err
+        assert done.code == 2 and f"MEDTASKS_KEYS={name}@127.0.0.1" in done.err
         assert "canary-" not in done.text
     assert len(model_server.asked) == asked
     assert "canary-" not in str([one.headers for one in model_server.asked])
     assert not leaks(tmp_path)
-    bound = ("--allow-key", "OPENAI_API_KEY@127.0.0.1")
-    assert medtasks(*run, *bound, "--output_path", "other").code == 0
+    monkeypatch.setenv("MEDTASKS_KEYS", "OPENAI_API_KEY@127.0.0.1")
+    assert medtasks(*run, "--output_path", "other").code == 0
     assert "Bearer canary-openai" in str([one.headers for one in model_server.asked])
 
 
