@@ -95,6 +95,11 @@ def test_one_model_has_no_win_rate():
         suite_figures({"a": [0.5]})
 
 
+def test_one_benchmark_has_no_deviation():
+    figures = suite_figures({"a": [0.5], "b": [0.4]})
+    assert [(item.macro_average, item.macro_sd) for item in figures.values()] == [(0.5, 0.0), (0.4, 0.0)]
+
+
 def test_models_need_the_same_benchmarks():
     with pytest.raises(ValueError):
         suite_figures({"a": [0.5], "b": [0.5, 0.1]})
