@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -127,13 +128,51 @@ def test_the_reader_of_answers_has_the_same_limit_of_depth(depth):
     assert [found.value for found in in_answer(text) if found.span == (0, len(text))] == whole
 
 
-def test_the_reader_of_answers_has_a_limit_of_digits():
+def test_thousands_of_digits_are_no_number_to_the_reader_of_answers():
     text = f'{{"a": {"9" * 5_000}}}'
     with pytest.raises(JsonError, match="thousands of digits"):
         parse_json(text)
-    assert all(len(str(found.value["a"])) <= json_text.MAX_DIGITS for found in in_answer(text))
+    [found] = in_answer(text)
+    assert isinstance(found.value["a"], str)
 
 
+@pytest.mark.parametrize("cut", range(1, 40))
+def test_records_before_the_place_where_an_answer_breaks_off_are_read(cut):
+    records = [{"entity": f"e{number}", "type": "dis"} for number in range(4)]
+    text = json.dumps(records)
+    [found] = in_answer(text[:-cut])
+    assert found.value[:2] == records[:2] and all(isinstance(item, dict) for item in found.value)
+
+
+SLIPS = {
+    "single quotes": "[{'a': 'it is 5', 'b': null}]",
+    "a comma too many": '[{"a": "it is 5", "b": null,},]',
+    "full width": "［｛“a”： “it is 5”， “b”： null｝］",
+    "a comment": '[{"a": "it is 5", // as said\n "b": null}]',
+    "keys without quotes": '[{a: "it is 5", b: null}]',
+}
+
+
+@pytest.mark.parametrize("text", SLIPS.values(), ids=SLIPS)
+def test_slips_are_forgiven(text):
+    assert [found.value for found in in_answer(f"Result: {text} as asked")] == [[{"a": "it is 5", "b": None}]]
+
+
+@pytest.mark.parametrize("text", ["{see above}", "[", "{", "an interval [0, 5", "{}", "{1, 2}"])
+def test_brackets_of_prose_are_no_values(text):
+    assert not [found for found in in_answer(text) if found.value]
+
+
+@pytest.mark.parametrize("unit", ["{", "[1,2]", '{"a":', "[[1,2] ", "{'", "/*[1,2]"])
+def test_what_is_longer_or_deeper_than_an_answer_is_not_repaired(unit):
+    text = f'[{{"a": {unit * 4_000}'
+    begun = time.process_time()
+    in_answer(text)
+    assert time.process_time() - begun < MOST_SECONDS
+
+
+#: for a reply of 20,000 characters
+MOST_SECONDS = 0.3
 PIECES = ["[", "{", "]", "}", '"', "'", ":", ",", '"a":', "{'a':", "1", "//a\n", "\\", "x ", "\n", "9" * 50]
 
 
