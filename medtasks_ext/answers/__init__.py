@@ -20,7 +20,7 @@ the reply, if no letter or digit follows: `D. text` is D, `Despite` is not. Afte
 Before its reading, BRIDGE's responses lose everything up to the first `</think>`, under chain of thought up
 to the first `result:`, and up to the first `assistantfinal`; they are put in lower case and in ASCII, and an
 unclosed trace stays. Medmarks' code has a rule of its own, too. Others lose reasoning in all forms that
-`reader/traces.yaml` lists; one that opens and never closes cannot be read.
+`traces.yaml` lists; one that opens and never closes cannot be read.
 """
 
 # each module enters its kinds; whoever imports a module of this package has all of them

@@ -12,9 +12,10 @@ from pydantic import Field, field_validator, model_validator
 
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Lead, Reading, reading_of
 from medtasks_ext.answers.reader.letters import read_letters
-from medtasks_ext.answers.reader.reply import NOTHING, Extraction, reply_of, without_reasoning
-from medtasks_ext.answers.reader.values import WordReader
+from medtasks_ext.answers.reader.reply import NOTHING, Extraction, reply_of
+from medtasks_ext.answers.reader.values import word_reader
 from medtasks_ext.answers.reader.words import words_of
+from medtasks_ext.answers.reasoning import without_reasoning
 from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class ExactLetter(OfLetters):
         letters, found = self._letters(document), self._announced(text, document)
         if found is NOTHING and self.words:
             names = dict(zip(self.words, letters, strict=False))
-            return reading_of(WordReader(names, words_of(self.language)).read(reply_of(text)))
+            return reading_of(word_reader(names, words_of(self.language)).read(reply_of(text)))
         return reading_of(found, lambda place: letters[place])
 
 
@@ -129,7 +130,7 @@ class LabelWord(AnswerFormat):
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
         """The label that the reply gives."""
         names = {label: label.lower() for label in self.labels}
-        return reading_of(WordReader(names, words_of("en")).read(reply_of(text)))
+        return reading_of(word_reader(names, words_of("en")).read(reply_of(text)))
 
     def possible(self, document: Mapping[str, Any]) -> list[str]:
         """The words."""
@@ -272,7 +273,7 @@ class RelationLabel(AnswerFormat):
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
         """The label that the reply gives."""
-        return reading_of(WordReader(self._names, words_of("en")).read(reply_of(text)))
+        return reading_of(word_reader(self._names, words_of("en")).read(reply_of(text)))
 
     def not_covered(self, golds: list[str]) -> list[str]:
         """Labels that are no row's gold."""

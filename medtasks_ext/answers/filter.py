@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.answers import answer_format
-from medtasks_ext.answers.reader.reply import unclosed_reasoning
+from medtasks_ext.answers.reasoning import unclosed_reasoning
 from medtasks_ext.collector import collector_paused
 from medtasks_ext.harness import Filter
 

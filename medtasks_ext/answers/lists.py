@@ -11,8 +11,9 @@ from pydantic import Field
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, reading
 from medtasks_ext.answers.reader.announce import part_announced
 from medtasks_ext.answers.reader.items import items_of
-from medtasks_ext.answers.reader.reply import reply_of, without_reasoning
+from medtasks_ext.answers.reader.reply import reply_of
 from medtasks_ext.answers.reader.words import words_of
+from medtasks_ext.answers.reasoning import without_reasoning
 from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:

@@ -11,16 +11,10 @@ import regex
 
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, reading_of
 from medtasks_ext.answers.reader.announce import part_announced
-from medtasks_ext.answers.reader.reply import (
-    NOTHING,
-    UNCLOSED,
-    Extraction,
-    Reply,
-    reply_of,
-    without_reasoning,
-)
-from medtasks_ext.answers.reader.values import NumberReader
+from medtasks_ext.answers.reader.reply import NOTHING, UNCLOSED, Extraction, Reply, reply_of
+from medtasks_ext.answers.reader.values import Numbers
 from medtasks_ext.answers.reader.words import words_of
+from medtasks_ext.answers.reasoning import without_reasoning
 from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
@@ -152,7 +146,7 @@ def _said_value(reply: Reply, form: Form) -> Extraction:
     """
     words = words_of("en")
     if form == "number":
-        found = NumberReader({}, words).read(reply)
+        found = Numbers({}, words).reader.read(reply)
         return found if found.answer is None else found._replace(answer=f"{found.answer:.15g}")
     if reply.unclosed:
         return UNCLOSED

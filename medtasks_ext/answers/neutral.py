@@ -19,19 +19,21 @@ well.
 from __future__ import annotations
 
 import math
+import re
+import unicodedata
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Lead, Reading, reading, reading_of
-from medtasks_ext.answers.reader.announce import part_announced
+from medtasks_ext.answers.reader.announce import Reader, part_announced
 from medtasks_ext.answers.reader.items import EDGES, items_of, pieces_of, says_none, unfenced
 from medtasks_ext.answers.reader.json_text import values
 from medtasks_ext.answers.reader.letters import read_letters
 from medtasks_ext.answers.reader.reply import reply_of
-from medtasks_ext.answers.reader.values import NumberReader, WordReader
-from medtasks_ext.answers.reader.words import LISTS, Words, languages, plain, script_of, squeezed
+from medtasks_ext.answers.reader.values import Numbers, word_reader
+from medtasks_ext.answers.reader.words import LISTS, Words, languages, plain, squeezed
 from medtasks_ext.errors import near
 from medtasks_ext.privacy import excerpt
 
@@ -64,11 +66,8 @@ class OfNoPaper(AnswerFormat):
     @cached_property
     def known(self) -> Words:
         """The words of the language, and what the prompt asks for before the answer."""
-        asked = plain(self.before).strip(" :=")
-        more = {name: list(words) for name, words in self.words.items()}
-        if asked:
-            more["answer"] = [*more.get("answer", ()), self.before.strip(" :：=")]
-        return Words(self.language, more)
+        asked = [self.before.strip(" :：=")] if plain(self.before).strip(" :=") else []
+        return Words(self.language, {**self.words, "answer": [*self.words.get("answer", ()), *asked]})
 
     def unknown_language(self) -> str:
         """That replies are read with English words alone, and what to do; empty where they are not."""
@@ -82,20 +81,24 @@ class OfNoPaper(AnswerFormat):
     @property
     def lead(self) -> Lead:
         """What the prompt asks for before the answer."""
-        return Lead(self.before) if self.before else Lead()
+        return Lead(self.before)
 
     def _bare(self, text: str) -> str:
         return text.strip().removeprefix(self.before).strip()
 
 
-def _alike(names: Iterable[str]) -> list[str]:
-    """Two names that replies cannot tell apart; none where there are no such."""
-    seen: dict[str, str] = {}
-    for name in names:
-        if (form := plain(name)) in seen:
-            return [seen[form], name]
-        seen[form] = name
-    return []
+def _alike(names: Iterable[str]) -> tuple[int, int] | None:
+    """The places of two names that replies cannot tell apart."""
+    seen: dict[str, int] = {}
+    for place, name in enumerate(names):
+        if (first := seen.setdefault(plain(name), place)) < place:
+            return first, place
+    return None
+
+
+def _script(letter: str) -> str:
+    """As Unicode's names begin: `Latin`, `Arabic`."""
+    return unicodedata.name(unicodedata.normalize("NFKC", letter)[:1], "").partition(" ")[0].capitalize()
 
 
 class _Options(OfNoPaper):
@@ -107,10 +110,11 @@ class _Options(OfNoPaper):
     @model_validator(mode="after")
     def _are_told_apart(self) -> _Options:
         if alike := _alike(self.labels):
-            raise ValueError(f"labels {alike[0]} and {alike[1]} are the same letter to a reader: use others")
+            one, other = (self.labels[place] for place in alike)
+            raise ValueError(f"labels {one} and {other} are the same letter to a reader: use others")
         if empty := [label for label in self.labels if not plain(label)]:
             raise ValueError(f"{empty[0]!r} is no label: write a letter or number")
-        letters = {script_of(label): label for label in self.labels if len(label) == 1 and label.isalpha()}
+        letters = {_script(label): label for label in self.labels if len(label) == 1 and label.isalpha()}
         if len(letters) > 1:
             (one, label), (two, other), *_ = letters.items()
             raise ValueError(f"labels {label} ({one}) and {other} ({two}) are of two scripts: use one")
@@ -130,25 +134,18 @@ class _Options(OfNoPaper):
         if len(options) > len(self.labels):
             raise GoldError(f"{len(options)} options, and {len(self.labels)} labels: add to `answer.labels`")
         if alike := _alike(options):
-            place = [plain(option) for option in options].index(plain(alike[0]))
-            last = len(options) - 1 - [plain(option) for option in options][::-1].index(plain(alike[0]))
+            one, other = (self.labels[place] for place in alike)
             raise GoldError(
-                f"options {self.labels[place]} and {self.labels[last]} have the same text:"
-                " correct the row, or leave one of them out"
+                f"options {one} and {other} have the same text: correct the row, or leave one of them out"
             )
         return self.labels[: len(options)]
 
     def _label(self, text: str, row: Mapping[str, Any]) -> str:
         """The label that a gold answer names by itself or by its option's text."""
         labels, said = self.shown(row), self._bare(text)
-        forms = {plain(label): label for label in labels}
-        if plain(said) in forms:
-            return forms[plain(said)]
-        texts = {
-            plain(option): label for option, label in zip(row.get("options") or (), labels, strict=False)
-        }
-        if plain(said) in texts:
-            return texts[plain(said)]
+        texts = zip(map(plain, row.get("options") or ()), labels, strict=False)
+        if label := ({**dict(texts), **{plain(label): label for label in labels}}).get(plain(said)):
+            return label
         raise GoldError(f"{excerpt(said)} is none of {', '.join(labels)}, and no option's text")
 
     def _said(self, text: str, document: Mapping[str, Any], *, several: bool) -> Any:
@@ -166,17 +163,11 @@ class Choice(_Options):
     kind: Literal["choice"]
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
-        """The label of the right option.
-
-        Raises:
-            GoldError: it is none of the options; or options cannot be told apart.
-        """
+        """The label of the right option."""
         return self._label(text, row)
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The label of the option that the reply names."""
-        found = self._said(text, document, several=False)
-        return reading_of(found, lambda place: self.labels[place])
+        return reading_of(self._said(text, document, several=False), lambda place: self.labels[place])
 
     def possible(self, document: Mapping[str, Any]) -> list[str]:
         """The labels of the options."""
@@ -189,13 +180,9 @@ class Choices(_Options):
     kind: Literal["choices"]
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
-        """The labels of the right options, in their order.
-
-        Raises:
-            GoldError: one of them is none of the options, or there is none.
-        """
+        """The labels of the right options, in their order."""
         labels, said = self.shown(row), self._bare(text)
-        pieces = [piece for piece in said.replace(";", ",").replace("\n", ",").split(",") if piece.strip()]
+        pieces = [piece for piece in re.split("[,;\n]", said) if piece.strip()]
         if not pieces:
             raise GoldError("no option is right: name at least one")
         try:
@@ -205,7 +192,6 @@ class Choices(_Options):
         return [label for label in labels if label in chosen]
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The labels of the options that the reply names."""
         found = self._said(text, document, several=True)
         return reading_of(found, lambda places: [self.labels[place] for place in places])
 
@@ -222,23 +208,18 @@ class Number(OfNoPaper):
     units: dict[str, float] = Field(default_factory=dict)
 
     @cached_property
-    def _reader(self) -> NumberReader:
-        return NumberReader(self.units, self.known)
+    def _numbers(self) -> Numbers:
+        return Numbers(self.units, self.known)
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> dict[str, float]:
-        """The number, and how far an answer may be from it.
-
-        Raises:
-            GoldError: it is no number.
-        """
-        value = self._reader.value(self._bare(text))
+        """The number, and how far an answer may be from it."""
+        value = self._numbers.value(self._bare(text))
         if value is None or not math.isfinite(value):
             raise GoldError(f"{excerpt(text.strip())} is no number")
         return {"value": value, "within": max(self.tolerance, self.relative * abs(value))}
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The number that the reply gives."""
-        return reading_of(self._reader.read(reply_of(text)))
+        return reading_of(self._numbers.reader.read(reply_of(text)))
 
 
 class OfNames(OfNoPaper):
@@ -250,7 +231,8 @@ class OfNames(OfNoPaper):
     @model_validator(mode="after")
     def _are_told_apart(self) -> OfNames:
         if alike := _alike(self.labels):
-            raise ValueError(f"labels {alike[0]} and {alike[1]} are the same word to a reader: use others")
+            one, other = (list(self.labels)[place] for place in alike)
+            raise ValueError(f"labels {one} and {other} are the same word to a reader: use others")
         if wrong := [other for other, label in self.aliases.items() if label not in self.labels]:
             raise ValueError(f"aliases: {wrong[0]!r} stands for no label")
         return self
@@ -268,22 +250,20 @@ class OfNames(OfNoPaper):
         return own
 
     @cached_property
-    def _reader(self) -> WordReader:
-        return WordReader(self.spellings, self.known)
+    def _reader(self) -> Reader:
+        return word_reader(self.spellings, self.known)
 
     def _name(self, text: str) -> str:
         said = self._bare(text)
-        name = self.spellings.get(plain(said))
-        if name is None:
-            raise GoldError(f"{excerpt(said)} is not one of: {', '.join(self.labels)}")
-        return name
+        if name := self.spellings.get(plain(said)):
+            return name
+        raise GoldError(f"{excerpt(said)} is not one of: {', '.join(self.labels)}")
 
 
 class _OneName(OfNames):
     """Base of one name."""
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The name that the reply gives."""
         return reading_of(self._reader.read(reply_of(text)), self._answer)
 
     def _answer(self, name: str) -> Any:
@@ -301,11 +281,7 @@ class Category(_OneName):
     has_label_pool: ClassVar[bool] = True
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
-        """The label.
-
-        Raises:
-            GoldError: it is none of the list.
-        """
+        """The label."""
         return self._name(text)
 
     def not_covered(self, golds: list[str]) -> list[str]:
@@ -319,11 +295,7 @@ class Ordinal(_OneName):
     kind: Literal["ordinal"]
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> dict[str, int]:
-        """The level's place, and how many there are.
-
-        Raises:
-            GoldError: it is no level.
-        """
+        """The level's place, and how many there are."""
         return {"level": self._answer(self._name(text)), "of": len(self.labels)}
 
     def _answer(self, name: str) -> int:
@@ -356,23 +328,16 @@ class Labels(_Listed, OfNames):
     kind: Literal["labels"]
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
-        """The gold labels, in their order; there may be none.
-
-        Raises:
-            GoldError: a piece of it is no label, or it says nothing.
-        """
+        """The gold labels, in their order; there may be none."""
         said = self._bare(text)
         if self._is_none(said):
             if not said:
                 raise GoldError(f"write the labels with commas between, or {self.nothing}")
             return []
-        named = set()
-        for line in said.split("\n"):
-            for piece in self._pieces(line):
-                if (name := self._named(piece)) is None:
-                    raise GoldError(f"{excerpt(piece)} is not one of: {', '.join(self.labels)}")
-                named.add(name)
-        return [label for label in self.labels if label in named]
+        named = {piece: self._named(piece) for line in said.split("\n") for piece in self._pieces(line)}
+        if strange := [piece for piece, name in named.items() if name is None]:
+            raise GoldError(f"{excerpt(strange[0])} is not one of: {', '.join(self.labels)}")
+        return [label for label in self.labels if label in named.values()]
 
     def _pieces(self, item: str) -> list[str]:
         """An item, whole where it is a label, which may hold a comma or a joining word."""
@@ -388,10 +353,7 @@ class Labels(_Listed, OfNames):
         return self.spellings.get(plain(piece)) or self.spellings.get(plain(piece.strip(EDGES)))
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The labels of the reply's list."""
-        reply = reply_of(text)
-        told = self._table(text)
-        listed = items_of(text, reply, self.known)
+        told, listed = self._table(text), items_of(text, reply_of(text), self.known)
         if told is None:
             pieces = [piece for item in listed.items for piece in self._of_item(item)]
             named = {name for piece in pieces if (name := self._named(piece)) is not None}
@@ -432,11 +394,7 @@ class Spans(_Listed):
     kind: Literal["spans"]
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
-        """The distinct mentions in the form in which they are compared, sorted; there may be none.
-
-        Raises:
-            GoldError: it says neither a mention nor that there are none.
-        """
+        """The distinct mentions in the form in which they are compared, sorted; there may be none."""
         said = self._bare(text)
         if said and self._is_none(said):
             return []
@@ -455,18 +413,16 @@ class Spans(_Listed):
         return squeezed(text)
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The mentions of the list that the reply holds."""
         listed = items_of(text, reply_of(text), self.known)
         if listed.array and not listed.items:
             return reading([], listed.span, "an empty list")
         prompt = squeezed(str(document.get("prompt") or ""))
-        said = [item for item in listed.items if self._is_none(item)]
-        items = [item for item in listed.items if item not in said]
-        pieces = items
+        pieces = listed.items
         if not listed.array:
-            pieces = [piece for item in items for piece in pieces_of(item, self.known, whole=prompt)]
-        found = {mention for piece in pieces if (mention := squeezed(piece.strip(EDGES)))}
-        if not found and not said:
+            pieces = [piece for item in pieces for piece in pieces_of(item, self.known, whole=prompt)]
+        mentions = [piece for piece in pieces if not self._is_none(piece)]
+        found = {mention for piece in mentions if (mention := squeezed(piece.strip(EDGES)))}
+        if not found and not any(map(self._is_none, [*listed.items, *pieces])):
             return reading(None, None, "no list was found")
         return reading(sorted(found), listed.span, "a list")
 
@@ -479,11 +435,7 @@ class Prose(OfNoPaper):
     reference: str | None = None
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
-        """The reference text, without what the prompt asks for before it.
-
-        Raises:
-            GoldError: it is empty.
-        """
+        """The reference text, without what the prompt asks for before it."""
         gold = self._bare(str(row[self.reference]) if self.reference else text)
         if not gold:
             raise GoldError("empty reference")

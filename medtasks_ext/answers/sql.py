@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, reading
 from medtasks_ext.answers.reader.announce import part_announced
 from medtasks_ext.answers.reader.items import fenced
-from medtasks_ext.answers.reader.reply import Reply, has_unclosed_reasoning, reply_of, without_reasoning
+from medtasks_ext.answers.reader.reply import Reply, reply_of
 from medtasks_ext.answers.reader.words import words_of
+from medtasks_ext.answers.reasoning import without_reasoning
 from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Sql(AnswerFormat):
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The content of the first `<sql>` element, else the whole reply; back-ticks and a line `sql` go."""
-        if has_unclosed_reasoning(text):
+        if reply_of(text).unclosed:
             return Reading(None, False)
         reply = without_reasoning(text)
         reply = reply.strip()
@@ -71,7 +72,7 @@ class Sql(AnswerFormat):
         """The statement alone, without sentences around it; an announcement of nothing is an abstention."""
         reply = reply_of(text)
         begin, end = part_announced(reply, words_of("en"))
-        if span := _statement(reply.of(begin, end)):
+        if span := _statement(reply._replace(begin=begin, end=end)):
             sql = text[slice(*span)].strip()
             return reading(Statement(empty=False, sql=sql), span, "the statement")
         said = reply.text[begin:end].strip(" \t\n*_`#>\"'.;")

@@ -11,7 +11,7 @@ from pydantic import Field, StringConstraints
 
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
 from medtasks_ext.answers.normalise import answer_part, fold, tagged
-from medtasks_ext.answers.reader.reply import without_reasoning
+from medtasks_ext.answers.reasoning import without_reasoning
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, TypeAlias
 
-from medtasks_ext.answers.reader.reply import without_reasoning
+from medtasks_ext.answers.reasoning import without_reasoning
 from medtasks_ext.jsonfile import Json, JsonError, parse_json
 
 #: How judges write a truth value.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.answers import answer_format
 from medtasks_ext.answers.filter import ParseAnswer
-from medtasks_ext.answers.reader.reply import without_reasoning
+from medtasks_ext.answers.reasoning import without_reasoning
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.documents import Document, Loaded
 from medtasks_ext.registry.functions import function_named

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from medtasks_ext.answers.reader.reply import reasoning_of, traces
+from medtasks_ext.answers.reasoning import reasoning_of, traces
 from medtasks_ext.engines.budget import Budget
 from medtasks_ext.engines.records import CONTENT_FILTER, Answer, Fault, Outcome, Request
 from medtasks_ext.errors import MedtasksError

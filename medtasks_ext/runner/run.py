@@ -20,7 +20,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from medtasks_ext.answers.reader.reply import unknown_traces
+from medtasks_ext.answers.reasoning import unknown_traces
 from medtasks_ext.data.oracle import highest_possible
 from medtasks_ext.engines.described import described
 from medtasks_ext.engines.records import CONTENT_FILTER, LOOP, Answer, Prompt, Request

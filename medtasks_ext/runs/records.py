@@ -132,5 +132,5 @@ def note_of_traces(records: Collection[Mapping[str, Any]]) -> str:
     return (
         f"{share:.1%} of the answers begin with what looks like reasoning ({begins.most_common(1)[0][0]}), in"
         " marks that no rule knows, and are read and judged with it → let the server take it off (vLLM:"
-        " --reasoning-parser), or enter the marks in answers/reader/traces.yaml and run `medtasks rescore`"
+        " --reasoning-parser), or enter the marks in answers/traces.yaml and run `medtasks rescore`"
     )

@@ -22,7 +22,7 @@ Block = Mapping[str, Any]
 Read = tuple[Any, bool]
 INVALID: Read = (None, False)
 #: marks around reasoning, with their sources
-TRACES = yaml.safe_load((Path(medtasks_ext.__file__).parent / "answers/reader/traces.yaml").read_text())
+TRACES = yaml.safe_load((Path(medtasks_ext.__file__).parent / "answers/traces.yaml").read_text())
 
 # ---------------------------------------------------------------- BRIDGE: normalisation and cutting
 

@@ -2,6 +2,7 @@
 
 import random
 import re
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -104,7 +105,8 @@ WORDS = {
 @pytest.mark.parametrize("language", WORDS)
 @pytest.mark.parametrize("kind", ["choice", "category", "ordinal", "labels", "spans"])
 def test_a_perfect_answer_is_read_as_the_gold_answer(kind, language):
-    """Gold answers with accents, commas, dashes, decimals and joining words in them."""
+    """Gold answers with accents, commas, dashes, decimals and joining words in them; accents may be
+    characters of their own in a text or a reply."""
     drawn = random.Random(7)
     between = "" if language == "zh" else " "
     for _ in range(200):
@@ -114,12 +116,37 @@ def test_a_perfect_answer_is_read_as_the_gold_answer(kind, language):
         options = {"labels": names} if kind in ("category", "ordinal", "labels") else {}
         form = answer_format({"kind": kind, "language": language, **options})
         text = between.join([drawn.choice(said), *names, drawn.choice(said)])
+        text = unicodedata.normalize(drawn.choice(["NFC", "NFD"]), text)
         row = {"prompt": text, **({"options": names} if kind == "choice" else {})}
         target = "\n".join(names) if kind in ("labels", "spans") else names[0]
-        gold = form.read_gold(target, row)
+        gold = form.read_gold(unicodedata.normalize(drawn.choice(["NFC", "NFD"]), target), row)
+        target = unicodedata.normalize(drawn.choice(["NFC", "NFD"]), target)
         answer = form.read(target, row, cot=False).answer
         assert answer == (gold["level"] if kind == "ordinal" else gold), (target, gold, answer)
         assert all(form.looked_for(item) in form.looked_for(text) for item in form.mentions(gold))
+
+
+@pytest.mark.parametrize("language", WORDS)
+@pytest.mark.parametrize("joint", [", ", "\n", "; ", "、"])
+@pytest.mark.parametrize("kind", ["labels", "spans"])
+def test_a_perfect_list_in_other_forms_is_the_gold_list(kind, joint, language):
+    """Items that hold marks or joining words stay whole where they stand so in the prompt, or are labels."""
+    drawn = random.Random(7)
+    between = "" if language == "zh" else " "
+    words = [word for word in WORDS[language] if word not in "，、和"]
+    for _ in range(50):
+        said = drawn.sample(words, 5)
+        names = [
+            between.join([said[0], drawn.choice(["-", "和" if language == "zh" else "và"]), said[1]]),
+            *said[2:4],
+        ]
+        form = answer_format(
+            {"kind": kind, "language": language, **({"labels": names} if kind == "labels" else {})}
+        )
+        row = {"prompt": f"{said[4]} {' / '.join(names)}"}
+        gold = form.read_gold("\n".join(names), row)
+        reply = unicodedata.normalize(drawn.choice(["NFC", "NFD"]), joint.join(names))
+        assert form.read(reply, row, cot=False).answer == gold, (reply, gold)
 
 
 KINDS = [*LETTERS, *VALUES, *ITEMS]

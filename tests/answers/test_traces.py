@@ -3,7 +3,7 @@
 import pytest
 
 from medtasks_ext.answers import answer_format
-from medtasks_ext.answers.reader.reply import traces, unknown_trace, unknown_traces, without_reasoning
+from medtasks_ext.answers.reasoning import traces, unknown_trace, unknown_traces, without_reasoning
 
 KINDS = {
     "option_letter": {"kind": "option_letter", "letters": list("ABCD")},

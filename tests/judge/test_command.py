@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from medtasks_ext.answers.reader.reply import traces
+from medtasks_ext.answers.reasoning import traces
 from medtasks_ext.engines.servers import Pace
 from medtasks_ext.judge import engine
 from medtasks_ext.judge.cases import rubric_of

@@ -8,7 +8,7 @@ import pytest
 from lm_eval.api.model import LM
 from lm_eval.api.registry import register_model
 
-from medtasks_ext.answers.reader.reply import traces
+from medtasks_ext.answers.reasoning import traces
 from tests.conftest import outcomes, sft_row
 from tests.run_files import result_of, without_result
 

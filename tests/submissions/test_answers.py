@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtasks_ext.answers import answer_format
-from medtasks_ext.answers.reader.reply import unclosed_reasoning
+from medtasks_ext.answers.reasoning import unclosed_reasoning
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.report.submissions.make import final_answer
 from medtasks_ext.report.submissions.record import read_answers

@@ -1,25 +1,25 @@
 """Where a reply announces its answer, whatever the shape of the answer is.
 
-An answer counts if it is announced, or if it is the whole reply. An announcement is an unbroken run of words
-of `marks.yaml` that has a word for an answer (or a word for an option that is called right) and, between or
-before those, a verb of being, a colon, a dash or a line end under a heading; or the answer followed by such
-a run (`B is the correct answer`). Denials, other options and conditions before it in its clause announce
-nothing, and neither do the options listed behind it. Words of correction take earlier announcements back; two
-that differ without such words are none.
+An answer counts if it is announced, or if it is the whole reply or its first line. An announcement is an
+unbroken run of words of `marks.yaml` that has a word for an answer (or one for an option that is called
+right) and, between or before those, a verb of being, a colon, a dash or a line end under a heading; or the
+answer followed by such a run (`B is the correct answer`). Denials, other options and conditions before it in
+its clause announce nothing, and neither do the options listed behind it. The last one counts; of two that
+differ none does, unless words of correction stand between them.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from typing import Any, NamedTuple
 
 import regex
 
 from medtasks_ext.answers.reader.reply import NOTHING, UNCLOSED, Extraction, Reply, Span, until_question
-from medtasks_ext.answers.reader.words import COMMON, Token, Words, tokens_of, words_of
+from medtasks_ext.answers.reader.words import COMMON, Token, Words, plain, tokens_of, words_of
 
 _RUN = frozenset({"answer", "verb", "option", "right", "is", "filler"})
 _ENDS = frozenset(".!?。…।؟")
@@ -79,7 +79,7 @@ class Said(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """Answers that are joined: their values, the token behind them, and whether they are alternatives."""
+    """Joined answers: their values, the token behind them, whether they are alternatives."""
 
     values: tuple[Any, ...]
     end: int
@@ -93,6 +93,7 @@ class Reader:
     Attributes:
         find: what is an answer at a place.
         words: of the language.
+        whole: plain form -> the answer of a reply that is this and nothing else, marks at its ends included.
         most: how many answers there are to choose from where several may be right; the answer is then a tuple
             of them.
         opens: whether an answer may open the reply, before a mark, as `yes` does.
@@ -101,6 +102,7 @@ class Reader:
 
     find: Finder
     words: Words
+    whole: Mapping[str, Any] = field(default_factory=dict)
     most: int = 0
     opens: bool = False
     numbers: bool = False
@@ -109,6 +111,8 @@ class Reader:
         """The one answer, or the tuple of several."""
         if reply.unclosed:
             return UNCLOSED
+        if (whole := self.whole.get(plain(reply.part))) is not None:
+            return Extraction(whole, (reply.begin, reply.end), "the whole reply")
         reply = until_question(reply)
         tokens = tokens_of(reply.text, reply.begin, reply.end)
         # the words of Chinese for a reply with its characters, whatever the language of the task is
@@ -130,40 +134,41 @@ class _Run:
 
     Attributes:
         void: whether it is denied, or part of a condition. heading: whether it begins its line.
-        numbers: as in `Reader`. noun, verb, option, right, joined: whether it has a word for an answer, one
-            before an answer, one for an option, one that calls it right, a verb of being.
-        apart: whether a mark sets the answer apart from it. size: words in it.
+        numbers: as in `Reader`. seen: classes of its words. size: how many they are.
+        verb: whether a verb for choosing ends it. apart: whether a mark sets the answer apart from it.
     """
 
     void: bool = False
     heading: bool = False
     numbers: bool = False
-    noun: bool = False
-    verb: bool = False
-    option: bool = False
-    right: bool = False
-    joined: bool = False
-    apart: bool = False
+    seen: frozenset[str] = frozenset()
     size: int = 0
+    verb: bool = False
+    apart: bool = False
 
     def add(self, classes: frozenset[str]) -> None:
-        self.size += 1
-        self.noun |= "answer" in classes
-        self.verb = "verb" in classes or (self.verb and bool(classes & {"filler", "option"}))
-        self.option |= "option" in classes
-        self.right |= "right" in classes
-        self.joined |= "is" in classes
-        self.apart = self.apart and bool(classes & {"filler", "option"})
+        passes = bool(classes & {"filler", "option"})
+        self.seen, self.size = self.seen | classes, self.size + 1
+        self.verb, self.apart = "verb" in classes or (self.verb and passes), self.apart and passes
+
+    @property
+    def noun(self) -> bool:
+        """Whether it has a word for an answer."""
+        return "answer" in self.seen
 
     @property
     def named(self) -> bool:
-        """Whether it has a word for an answer, or for an option that is called right."""
-        return self.noun or (not self.numbers and self.right and (self.option or self.joined))
+        """Whether it has such a word, or one for an option that is called right."""
+        return self.noun or (not self.numbers and "right" in self.seen and bool(self.seen & {"option", "is"}))
 
     @property
     def announces(self) -> bool:
         """Whether an answer that follows is announced."""
-        return self.size <= _MOST and (self.verb or (self.named and (self.joined or self.apart)))
+        return self.size <= _MOST and (self.verb or (self.named and (self.apart or "is" in self.seen)))
+
+
+#: what a box begins
+_BOX = frozenset({"answer"})
 
 
 class _Reading:
@@ -174,14 +179,12 @@ class _Reading:
         self._end = len(tokens)
         find = partial(reader.find, tokens)
         self._find = cache(lambda place: find(place) if place < self._end else None)
-        self._classes = cache(self._classes_at)
+        self._classes, self._denial = cache(self._classes_at), cache(self._is_denial)
         self._refused = 0  # where the answers end that no announcement follows
         self._waits: list[int] = []
         self._taken = -1  # the last place of a word that takes an answer back
         self._lists: set[Any] = set()  # answers with which lists of the options begin
         self._key: Said | None = None
-
-    # ------------------------------------------------------------------ what stands at a token
 
     def _text(self, place: int) -> str:
         """The token; a line end where there is none."""
@@ -199,7 +202,7 @@ class _Reading:
         return place
 
     def _classes_at(self, place: int) -> tuple[frozenset[str], int]:
-        if place >= self._end or self._tokens[place].kind not in ("word", "number"):
+        if place >= self._end or not self._tokens[place].is_word:
             return frozenset(), place + 1
         classes, end = self._words.at(self._tokens, place)
         return classes, max(end, place + 1)
@@ -220,7 +223,7 @@ class _Reading:
         """Whether a line or a sentence ends at a token: not at the full stop of `E.coli`."""
         token, following = self._tokens[place], self._tokens[place + 1 : place + 2]
         if token.text == "." and following and following[0].begin == token.end:
-            return following[0].kind not in ("word", "number")
+            return not following[0].is_word
         return token.kind == "line" or token.text in _ENDS
 
     @cached_property
@@ -257,40 +260,37 @@ class _Reading:
                 return self._at(following, apart=apart)
         return found
 
-    # ------------------------------------------------------------------ one answer, or several
-
     def _group(self, place: int, *, apart: bool) -> _Group | None:
         """The answer at a token, and those that are joined to it by marks and words, or stand on the next
         lines; without values where lines name all that there are."""
         first = self._at(place, apart=apart)
         if first is None:
             return None
-        values, either = [first], False
-        ends, commas = [self._behind(first)], [False]
-        while len(values) < _LONGEST_GROUP:
-            joint, comma, alternative = self._joint(ends[-1])
-            found = self._at(joint, apart=apart and comma) if joint > ends[-1] else None
+        joined, either = (
+            [(first, self._behind(first), False)],
+            False,
+        )  # with the place behind, and a comma before
+        while len(joined) < _LONGEST_GROUP:
+            end = joined[-1][1]
+            joint, comma, alternative = self._joint(end)
+            found = self._at(joint, apart=apart and comma) if joint > end else None
             if found is None:
                 break
             either |= alternative
-            values.append(found)
-            ends.append(self._behind(found))
-            commas.append(comma)
+            joined.append((found, self._behind(found), comma))
         # behind a comma something else may be said of another answer: `B, A is wrong`
-        while len(values) > 1 and any(commas) and not self._may_close(ends[-1]):
-            last = max(index for index, comma in enumerate(commas) if comma)
-            del values[last:], ends[last:], commas[last:]
-        size, lines = (
-            len(values),
-            self._reader.most and self._begins_line(place) and self._line_ends(ends[-1]),
-        )
-        while lines and (item := self._below(ends[-1])) and item[1] and len(values) < _LONGEST_GROUP:
-            values.append(item[0])
-            ends.append(self._behind(item[0]))
-        distinct = tuple(dict.fromkeys(value for found in values for value in found.values))
-        if size < len(values) and len(distinct) == self._reader.most:
+        while not self._may_close(joined[-1][1]) and (
+            commas := [i for i, one in enumerate(joined) if one[2]]
+        ):
+            del joined[commas[-1] :]
+        size, end = len(joined), joined[-1][1]
+        if self._reader.most and self._begins_line(place) and self._line_ends(end):
+            while (item := self._below(joined[-1][1])) and item[1] and len(joined) < _LONGEST_GROUP:
+                joined.append((item[0], self._behind(item[0]), False))
+        distinct = tuple(dict.fromkeys(value for found, *_ in joined for value in found.values))
+        if size < len(joined) and len(distinct) == self._reader.most:
             distinct = ()
-        return _Group(distinct, ends[-1], either and len(distinct) > 1)
+        return _Group(distinct, joined[-1][1], either and len(distinct) > 1)
 
     def _may_close(self, place: int) -> bool:
         """Whether a group may end here: not before a word that says something of its last answer."""
@@ -335,8 +335,6 @@ class _Reading:
         other = self._beside(found)
         return other.end if other and other.value == found.value else found.end
 
-    # ------------------------------------------------------------------ options that are listed
-
     def _below(self, place: int) -> tuple[Found, bool] | None:
         """The answer with which the next line that is not blank begins, and whether it is all of the line."""
         place = self._line_end[min(place, self._end)]
@@ -372,8 +370,6 @@ class _Reading:
             place, near = self._line_end[place + 1], False
         return False
 
-    # ------------------------------------------------------------------ announcements
-
     def counts(self) -> Said | None:
         """The announcement that counts; one without values where it is not clear which; None without any."""
         if whole := self._whole(0, self._end):
@@ -401,7 +397,9 @@ class _Reading:
 
     def _denies(self, place: int) -> bool:
         """Whether the next sentence denies what stands before it: `No, that is not right.`"""
-        place = self._sentence_ends[place]
+        return self._denial(self._sentence_ends[place])
+
+    def _is_denial(self, place: int) -> bool:
         while place < self._end and (self._ends_sentence(place) or self._is_soft(place)):
             place += 1
         words: list[frozenset[str]] = []
@@ -475,20 +473,20 @@ class _Reading:
         found = self._at(begin, apart=True)
         if not found or self._lists_options(line, found.values):
             return None
-        behind, marked = self._behind(found), self._text(found.end) in ".):*"
-        if (
-            line == self._end and marked and not found.word and line - found.end <= _SHORT
-        ):  # `B. Ceftriaxone 1 g`
-            until = line
-        elif found.text or behind == found.end or not self._ends_here(behind):
-            until = self._sentence_ends[found.end] if opens and self._ends_here(found.end) else 0
+        behind = self._behind(found)
+        if line == self._end <= found.end + _SHORT and not found.word and self._text(found.end) in ".):*":
+            until = line  # `B. Ceftriaxone 1 g`
+        elif not found.text and behind > found.end and self._ends_here(behind):
+            until = found.end
+        elif opens and self._ends_here(found.end):
+            until = self._sentence_ends[found.end]
         else:
-            return self._of(_Group(found.values, behind, False), begin, "the reply opens with it")
+            return None
         rest = range(found.end, until)
         others = (self._find(place) for place in rest)
-        if not until or any(other and other.value != found.value for other in others):
-            return None
-        if not opens and any(self._classes(place)[0] & {"not", "if", "or"} for place in rest):
+        if any(other and other.value != found.value for other in others) or (
+            not opens and any(self._classes(place)[0] & {"not", "if", "or"} for place in rest)
+        ):
             return None
         return self._of(_Group(found.values, behind, False), begin, "the reply opens with it")
 
@@ -501,20 +499,16 @@ class _Reading:
         place, under = 0, -1
         while place < self._end:
             token = self._tokens[place]
-            if (
-                run
-                and (run.announces or self._is_named_alone(run, place))
-                and (group := self._group(place, apart=run.apart))
-            ):
+            ready = run and (run.announces or self._is_named_alone(run, place))
+            if run and ready and (group := self._group(place, apart=run.apart)):
                 announced = self._announced(run, place, group)
                 said += [announced] if announced else []
                 conditional = conditional and not run.void
-                place, run, line_begins, sentence_begins = group.end, None, False, False
-                if announced:
-                    place = announced.end
+                place, run = announced.end if announced else group.end, None
+                line_begins = sentence_begins = False
             elif token.kind == "box" and self._boxes:
                 void = denied or conditional or bool(run and run.void) or under == place
-                run = _Run(void=void, noun=True, apart=True)
+                run = _Run(void=void, seen=_BOX, apart=True)
                 place += 1
             elif token.kind == "line":
                 if run and (run.apart or (run.heading and run.noun)):
@@ -578,9 +572,7 @@ class _Reading:
 
     def _is_named_alone(self, run: _Run, place: int) -> bool:
         """Whether an answer that is called right ends its sentence: `правильный ответ Б.`"""
-        if not (run.noun and run.right):
-            return False
-        found = self._find(place)
+        found = self._find(place) if run.seen >= {"answer", "right"} else None
         if not found or found.loose:
             return False
         end = self._pass(found.end)
@@ -647,7 +639,7 @@ class _Reading:
         if not found or found.text or found.word or end > found.end or not self._classes(place)[0]:
             return False
         following = self._classes(place)[1]
-        if following >= self._end or self._tokens[following].kind not in ("word", "number"):
+        if following >= self._end or not self._tokens[following].is_word:
             return False
         return not self._classes(following)[0] & {"is", "because", "and", "or", "not", "if"}
 
@@ -683,21 +675,22 @@ class _Reading:
         found = self._find(place) if self._refused <= place < self._last_named else None
         if not found or found.loose or not (group := self._group(place, apart=False)):
             return None
-        run, following = _Run(joined=bool(before and before.joined)), self._pass(group.end)
+        run, following = _Run(seen=before.seen & {"is"} if before else frozenset()), self._pass(group.end)
         if self._text(following) in "–—":
-            run.joined, following = True, following + 1
+            run.seen, following = run.seen | {"is"}, following + 1
         while following < self._end and run.size < _NEAR:
             classes, behind = self._classes(following)
             if not self._is_soft(following):
-                if not classes & _RUN or (not run.joined and not classes & {"is", "filler"}):
+                if not classes & _RUN or ("is" not in run.seen and not classes & {"is", "filler"}):
                     break
                 run.add(classes)
             following = behind
-        named = run.noun or (not self._reader.numbers and run.right and run.option)
-        if before and (before.option or before.noun) and run.right and self._ends_here(following):
-            named = True
+        named = run.noun
+        if "right" in run.seen:
+            named |= "option" in run.seen and not self._reader.numbers
+            named |= bool(before and before.seen & {"answer", "option"} and self._ends_here(following))
         classes, _ = self._classes(following)
-        if self._is_asked(following) or classes & {"not", "if"} or not (run.joined and named):
+        if self._is_asked(following) or classes & {"not", "if"} or not (named and "is" in run.seen):
             self._refused = group.end
             return None
         if group.either:
@@ -721,7 +714,7 @@ def part_announced(reply: Reply, words: Words) -> Span:
             run = run if run and run.noun else _Run()
             run.apart = run.noun
         elif token.kind == "box":
-            run = _Run(noun=True, apart=True)
+            run = _Run(seen=_BOX, apart=True)
         elif token.kind in ("mark", "tex"):
             if run and token.text in ":=":
                 run.apart = run.noun

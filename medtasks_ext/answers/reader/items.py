@@ -22,7 +22,11 @@ _HEADING = regex.compile(r"[:：][\s*_]*\Z")
 # what stands in bold before its explanation
 _TERM = regex.compile(r"\*\*([^*\n]{1,200}?)[:：]?\*\*\s{0,3}(?:[:：(–—-]|$)")
 _END = regex.compile(r"[.!?。！？।]\W{0,3}\Z")
-_SEPARATOR = regex.compile(r"[,;，、；،؛፣፤|•·]|\s[-–—]\s")
+#: the strongest first: a weaker one may stand in an item
+_SEPARATORS = [
+    regex.compile(mark)
+    for mark in (r"[;；؛፤|]", r"[，、،፣•·]|,(?!\d)|(?<!\d),", r"\s[-–—]\s", r",")  # the last one is of `5,5`
+]
 #: words from which a line that ends as a sentence does is one, and characters in scripts without blanks
 _WORDS, _CHARACTERS = 4, 8
 
@@ -67,7 +71,7 @@ def items_of(response: str, reply: Reply, words: Words) -> Items:
             continue
         bullet = _BULLET.match(line)
         item = line[bullet.end() :] if bullet else line
-        if not bullet and (is_sentence(bare) or (apart and _END.search(bare))):
+        if not bullet and (_is_sentence(bare) or (apart and _END.search(bare))):
             continue
         if term := _TERM.match(item):
             item = term[1]
@@ -78,7 +82,7 @@ def items_of(response: str, reply: Reply, words: Words) -> Items:
     return Items(items, (begin, end), bullets=bool(only))
 
 
-def is_sentence(text: str) -> bool:
+def _is_sentence(text: str) -> bool:
     """Whether a line ends as a sentence does and is long enough for one."""
     return bool(_END.search(text)) and (
         len(text.split(None, _WORDS)) >= _WORDS
@@ -129,13 +133,8 @@ def says_none(text: str, words: Words, *more: str) -> bool:
 
 
 def pieces_of(text: str, words: Words, *, whole: str = "") -> list[str]:
-    """The items of a line: at marks between them and at a word that joins the last two.
-
-    Args:
-        text: the list.
-        words: of the language.
-        whole: the text, squeezed, in which items that hold a mark or a joining word stand as they are.
-    """
+    """The items of a line: at marks between them and at a word that joins the last two, but where an item
+    with such a mark or word stands so in `whole`, a squeezed text."""
     found: list[str] = []
     waiting = [text]
     while waiting:
@@ -144,8 +143,8 @@ def pieces_of(text: str, words: Words, *, whole: str = "") -> list[str]:
         if whole and squeezed(bare) in whole:
             found.append(bare)
             continue
-        parts = [part for part in _SEPARATOR.split(item) if part.strip(EDGES)]
-        if len(parts) > 1:
+        split = ([part for part in mark.split(item) if part.strip(EDGES)] for mark in _SEPARATORS)
+        if parts := next((parts for parts in split if len(parts) > 1), []):
             waiting.extend(reversed(parts))
         elif both := _joined(bare, words, whole):
             waiting.extend(reversed(both))

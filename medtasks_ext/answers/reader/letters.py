@@ -8,8 +8,8 @@ from functools import lru_cache
 import regex
 
 from medtasks_ext.answers.reader.announce import Found, Reader
-from medtasks_ext.answers.reader.reply import Extraction, Reply, narrow, whole_reply
-from medtasks_ext.answers.reader.words import Token, Trie, Words, plain, plain_keys
+from medtasks_ext.answers.reader.reply import Extraction, Reply, narrow
+from medtasks_ext.answers.reader.words import Token, Trie, Words, plain, tokens_of
 
 #: characters of Han that follow a label and are no part of a word with it, as in `B项`, unlike `C反应蛋白`
 _HAN = regex.compile(r"\p{Han}")
@@ -17,65 +17,54 @@ _AFTER_LABEL = frozenset("项項选選是为為和与與或及因故即最均更
 _UNSPACED = regex.compile(r"[\p{Hangul}\p{Hiragana}\p{Katakana}\p{Thai}\p{Han}]")
 _THAI = regex.compile(r"\p{Thai}")
 _WORD = regex.compile(r"[\p{L}\p{N}]")
+#: the label before an option's text, where rows have it
+_LEAD = regex.compile(r"\s*\(?(\w+)[.):]\s*")
 
 
 class _Options:
-    """The options of a question, as they are found in tokens.
-
-    Args:
-        labels: of the options. texts: of the options, or none. several: whether letters may stand together.
-    """
+    """The options of a question, as they are found in tokens; where several may be right, labels may stand
+    together."""
 
     def __init__(self, labels: Sequence[str], texts: Sequence[str], several: bool) -> None:
+        self._several = several
         self._exact = {narrow(label): place for place, label in enumerate(labels)}
         self._plain = {plain(label): place for place, label in enumerate(labels)}
-        self._long = Trie(
-            ((plain_keys(label), place) for place, label in enumerate(labels) if len(plain_keys(label)) > 1),
+        self._phrases = Trie(
+            [
+                *((label, (place, False)) for place, label in enumerate(labels) if len(tokens_of(label)) > 1),
+                *((text, (place, True)) for place, text in enumerate(map(self._bare, labels, texts)) if text),
+            ],
             texts=True,
         )
-        self._texts = Trie(
-            (
-                (keys, place)
-                for place, (label, text) in enumerate(zip(labels, texts, strict=False))
-                if (keys := self._keys(label, text))
-            ),
-            texts=True,
-        )
-        self._several = several
-        self._written: dict[str, list[int]] = {}
-        for place, text in enumerate(texts[: len(labels)]):
-            if (form := plain(text)) and form not in self._plain:
-                self._written.setdefault(form, []).append(place)
+        forms = [plain(text) for text in texts[: len(labels)]]
+        #: the one option that has a text, marks at its ends included
+        self.whole = {
+            form: place
+            for place, form in enumerate(forms)
+            if form not in self._plain and forms.count(form) == 1
+        }
 
-    def _keys(self, label: str, text: str) -> list[str]:
-        """The words of an option's text without its label; none where the text is a label."""
-        keys = plain_keys(text)
-        if len(keys) > 1 and keys[0] == plain(label) and regex.match(r"\s*\(?\w+[.):]", narrow(text)):
-            keys = keys[1:]
-        return [] if len(keys) == 1 and keys[0] in self._plain else keys
-
-    def whole(self, text: str) -> int | None:
-        """The one option whose text this is, marks at its ends included."""
-        same = self._written.get(plain(text), [])
-        return same[0] if len(same) == 1 else None
+    def _bare(self, label: str, text: str) -> str:
+        """An option's text without its label; none where the text is a label."""
+        lead = _LEAD.match(narrow(text))
+        bare = text[lead.end() :] if lead and plain(lead[1]) == plain(label) else text
+        said = [plain(token.text) for token in tokens_of(bare) if token.is_word]
+        return "" if len(said) == 1 and said[0] in self._plain else bare
 
     def find(self, tokens: Sequence[Token], place: int) -> Found | None:
         """The option that a label or a text at a token names."""
         token = tokens[place]
-        if token.kind not in ("word", "number"):
+        if not token.is_word:
             return None
-        texts, end = self._texts.find(tokens, place)
-        option = next(iter(texts)) if len(texts) == 1 else None
+        options, end = self._phrases.find(tokens, place)
+        option, is_text = next(iter(options)) if len(options) == 1 else (None, False)
         label = self._label(tokens, place)
         if option is not None and (label is None or end > label.end):
-            return Found(option, end, text=True)
+            return Found(option, end, text=is_text)
         return label
 
     def _label(self, tokens: Sequence[Token], place: int) -> Found | None:
         token = tokens[place]
-        longer, end = self._long.find(tokens, place)
-        if longer:
-            return Found(next(iter(longer)), end)
         known, loose = self._exact.get(token.text), False
         if known is None and (known := self._plain.get(plain(token.text))) is not None:
             loose = token.text.isalpha()
@@ -116,7 +105,7 @@ class _Options:
             return True
         if after[0].text in "-'/" and len(after) > 1 and after[1].begin == after[0].end:
             return not _WORD.match(after[1].text)
-        if after[0].kind in ("word", "number"):
+        if after[0].is_word:
             text = after[0].text
             if token.text.isascii() and token.text.isalpha() and _HAN.match(text):
                 return text in _AFTER_LABEL
@@ -124,25 +113,18 @@ class _Options:
         return True
 
 
-@lru_cache(maxsize=4)  # the kinds look at one question several times
-def _options(labels: tuple[str, ...], texts: tuple[str, ...], several: bool) -> _Options:
-    return _Options(labels, texts, several)
+_options = lru_cache(maxsize=4)(_Options)  # the kinds look at one question several times
 
 
 def read_letters(
     reply: Reply, labels: Sequence[str], texts: Sequence[str], words: Words, *, several: bool = False
 ) -> Extraction:
-    """The place of the option that a reply announces, or the sorted places of several.
+    """The place of the option that a reply announces; the sorted places of all where `several` may be right.
 
-    Args:
-        reply: to be read.
-        labels: of the options, in their order.
-        texts: of the options; empty where there are none.
-        words: of the language.
-        several: whether more than one option may be right.
+    `labels` and `texts` are those of the options; there may be no texts.
     """
     options = _options(tuple(labels), tuple(texts), several)
-    if not several and (whole := options.whole(reply.part)) is not None:
-        return whole_reply(whole, reply)
-    found = Reader(options.find, words, most=len(labels) if several else 0).read(reply)
-    return found._replace(answer=sorted(found.answer)) if several and found.answer is not None else found
+    if not several:
+        return Reader(options.find, words, options.whole).read(reply)
+    found = Reader(options.find, words, most=len(labels)).read(reply)
+    return found if found.answer is None else found._replace(answer=sorted(found.answer))

@@ -8,31 +8,19 @@ from collections.abc import Mapping, Sequence
 import regex
 
 from medtasks_ext.answers.reader.announce import Found, Reader
-from medtasks_ext.answers.reader.reply import Extraction, Reply, whole_reply
-from medtasks_ext.answers.reader.words import Token, Trie, Words, plain, plain_keys, tokens_of
+from medtasks_ext.answers.reader.words import Token, Trie, Words, plain, tokens_of
 
 
-class WordReader:
-    """Reads one label of a closed list.
+def word_reader(names: Mapping[str, str], words: Words) -> Reader:
+    """Reads one label of a closed list: spelling -> label."""
+    trie = Trie(names.items(), texts=True)
 
-    Args:
-        names: spelling -> label.
-        words: of the language.
-    """
-
-    def __init__(self, names: Mapping[str, str], words: Words) -> None:
-        self._names = {plain(name): label for name, label in names.items()}
-        self._trie = Trie(((plain_keys(name), label) for name, label in names.items()), texts=True)
-        self._reader = Reader(self._find, words, opens=True)
-
-    def _find(self, tokens: Sequence[Token], place: int) -> Found | None:
-        labels, end = self._trie.find(tokens, place)
+    def find(tokens: Sequence[Token], place: int) -> Found | None:
+        labels, end = trie.find(tokens, place)
         return Found(next(iter(labels)), end, word=True) if len(labels) == 1 else None
 
-    def read(self, reply: Reply) -> Extraction:
-        """The label that a reply is or announces."""
-        whole = self._names.get(plain(reply.part))
-        return self._reader.read(reply) if whole is None else whole_reply(whole, reply)
+    whole = {plain(name): label for name, label in names.items()}
+    return Reader(find, words, whole, opens=True)
 
 
 _GROUPED = regex.compile(
@@ -43,12 +31,7 @@ _LONGEST_SUM, _WORDS_OF_A_SUM = 80, 8
 
 
 def number_of(text: str, decimal: str) -> float | None:
-    """The value of a written number; None of anything else.
-
-    Args:
-        text: digits with marks, no unit.
-        decimal: the mark before decimals in the language; the other one of comma and full stop groups.
-    """
+    """The value of digits with marks between them; `decimal` stands before decimals. None of other texts."""
     text = plain(text).replace(" ", "") if not text.isascii() else text.replace(" ", "")
     other = "," if decimal == "." else "."
     if (
@@ -67,22 +50,14 @@ def number_of(text: str, decimal: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-class NumberReader:
-    """Reads one number.
-
-    Args:
-        units: spelling -> what a number in it is multiplied with; others count as they are.
-        words: of the language.
-    """
+class Numbers:
+    """Numbers, with or without a unit: its spelling -> what a number in it is multiplied with."""
 
     def __init__(self, units: Mapping[str, float], words: Words) -> None:
         self._units = {plain(unit): factor for unit, factor in units.items()}
         self._words = words
-        self._reader = Reader(self._find, words, numbers=True)
-
-    def read(self, reply: Reply) -> Extraction:
-        """The number that a reply announces."""
-        return self._reader.read(reply)
+        #: reads the one that a reply announces
+        self.reader = Reader(self._find, words, numbers=True)
 
     def value(self, text: str) -> float | None:
         """The value of a text that is one number and its unit."""

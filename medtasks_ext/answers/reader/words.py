@@ -7,7 +7,7 @@ for the same (case, full width, accents, circled digits, Arabic forms of a lette
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -76,13 +76,6 @@ def squeezed(text: str) -> str:
     return plain(text).replace(" ", "")
 
 
-@lru_cache(maxsize=1_024)
-def script_of(letter: str) -> str:
-    """The script of a letter as Unicode's names begin: `Latin`, `Arabic`."""
-    words = unicodedata.name(unicodedata.normalize("NFKC", letter)[:1], "").split()
-    return words[0].capitalize() if words else ""
-
-
 @lru_cache(maxsize=16_384)
 def _key(text: str) -> str:
     key: str = _VOWEL_SIGNS.sub("", unicodedata.normalize("NFC", text.casefold()))
@@ -96,6 +89,11 @@ class Token(NamedTuple):
     text: str
     begin: int
     end: int
+
+    @property
+    def is_word(self) -> bool:
+        """Whether it is a word or a number."""
+        return self.kind in ("word", "number")
 
     @property
     def key(self) -> str:
@@ -112,72 +110,60 @@ def tokens_of(text: str, begin: int = 0, end: int | None = None) -> list[Token]:
     return found
 
 
-def _keys(text: str) -> list[str]:
-    """Keys of the words of a phrase; marks in it are passed."""
-    return [token.key for token in tokens_of(narrow(text)) if token.kind in ("word", "number")]
-
-
-def plain_keys(text: str) -> list[str]:
-    """The same in plain form, as a trie of texts takes them."""
-    return [plain(token.text) for token in tokens_of(narrow(text)) if token.kind in ("word", "number")]
-
-
 class Trie:
     """Phrases by their words: the longest one that begins at a token is found in as many looks as it has
     words.
 
     Args:
-        phrases: (keys of the words, what it stands for). The last word may end in `*`: any ending.
-        texts: whether keys are in plain form, and marks between words are passed.
+        phrases: (phrase, what it stands for). Its last word may end in `*`: any ending.
+        texts: whether words are compared in plain form, and marks between them are passed.
     """
 
-    def __init__(self, phrases: Iterable[tuple[Sequence[str], Any]], *, texts: bool = False) -> None:
+    def __init__(self, phrases: Iterable[tuple[str, Any]], *, texts: bool = False) -> None:
         self._texts = texts
         self._root: dict[str, Any] = {}
-        for words, value in phrases:
+        for phrase, value in phrases:
             node = self._root
-            for word in words:
-                place = "*" if word.endswith("*") else ""
-                if place:  # stems stand beside the words of a node
+            stem = not texts and phrase.endswith("*")
+            keys = [self._key(token) for token in tokens_of(narrow(phrase)) if token.is_word]
+            for place, key in enumerate(keys, 1):
+                if stem and place == len(keys):  # stems stand beside the words of a node
                     node = node.setdefault("*", {})
-                node = node.setdefault(word.rstrip("*"), {})
-            node[""] = node.get("", frozenset()) | {value}
+                node = node.setdefault(key, {})
+            if keys:
+                node[""] = node.get("", frozenset()) | {value}
 
     def find(self, tokens: Sequence[Token], place: int) -> tuple[frozenset[Any], int]:
         """What the longest phrase at a place stands for, and where it ends; nothing where there is none."""
         best: tuple[frozenset[Any], int] = (frozenset(), place)
         node, index = self._root, place
-        while index < len(tokens) and tokens[index].kind in ("word", "number"):
-            following = self._following(node, plain(tokens[index].text) if self._texts else tokens[index].key)
-            if following is None:
+        while index < len(tokens) and tokens[index].is_word:
+            key = self._key(tokens[index])
+            if key in node:
+                node = node[key]
+            elif stem := next((stem for stem in node.get("*", ()) if key.startswith(stem)), ""):
+                node = node["*"][stem]
+            else:
                 break
-            node, index = following, index + 1
+            index += 1
             if "" in node:
                 best = (node[""], index)
             while index < len(tokens) and self._is_passed(tokens[index]):
                 index += 1
         return best
 
-    @staticmethod
-    def _following(node: dict[str, Any], key: str) -> dict[str, Any] | None:
-        if (following := node.get(key)) is None and (stems := node.get("*")):
-            following = next((stems[stem] for stem in stems if key.startswith(stem)), None)
-        return following
+    def _key(self, token: Token) -> str:
+        return plain(token.text) if self._texts else token.key
 
     def _is_passed(self, token: Token) -> bool:
         return token.kind in ("mark", "tex") if self._texts else token.text in "'-"  # isn't
 
 
 @lru_cache(maxsize=1)
-def _file() -> dict[str, Any]:
-    said: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("marks.yaml").read_text(encoding="utf-8"))
-    return said
-
-
 def languages() -> dict[str, dict[str, Any]]:
-    """Language -> its lists."""
-    said: dict[str, dict[str, Any]] = _file()["languages"]
-    return said
+    """Language -> its lists; `common` -> those of all."""
+    said = yaml.safe_load(Path(__file__).with_name("marks.yaml").read_text(encoding="utf-8"))
+    return {"common": said["common"], **said["languages"]}
 
 
 class Words:
@@ -203,29 +189,23 @@ class Words:
         if language != COMMON:  # models announce in English, too
             nouns = [word for word in languages()[COMMON]["answer"] if not word.endswith("…")]
             said["answer"] = [*said["answer"], *nouns]
-        lists = {name: [*words, *more.get(name, ())] for name, words in {**_file()["common"], **said}.items()}
-        self._trie = Trie(_phrases(lists))
-        spaced = "|".join(
-            regex.escape(word) for word in lists["and"] if not regex.match(rf"[{_UNSPACED}]", word)
+        lists = {
+            name: [*words, *more.get(name, ())] for name, words in {**languages()["common"], **said}.items()
+        }
+        last = {"answer": "verb", "not": "if", "wait": "rather"}
+        self._trie = Trie(
+            (word.removesuffix("…").strip(), last[name] if word.endswith("…") else name)
+            for name, words in lists.items()
+            for word in words
         )
-        close = "|".join(regex.escape(word) for word in lists["and"] if regex.match(rf"[{_UNSPACED}]", word))
+        close = [word for word in lists["and"] if regex.match(rf"[{_UNSPACED}]", word)]
+        spaced = [word for word in lists["and"] if word not in close]
         #: a word between the last two items of a list
-        self.joins = regex.compile(rf"\s+(?:{spaced})\s+|\s*(?:{close})\s*", regex.IGNORECASE)
+        self.joins = regex.compile(r"\s+\L<spaced>\s+|\s*\L<close>\s*", regex.I, spaced=spaced, close=close)
 
     def at(self, tokens: Sequence[Token], place: int) -> tuple[frozenset[str], int]:
         """The classes of the longest phrase that begins at a token, and where it ends."""
         return self._trie.find(tokens, place)
-
-
-def _phrases(lists: Mapping[str, Sequence[str]]) -> Iterator[tuple[list[str], str]]:
-    last = {"answer": "verb", "not": "if", "wait": "rather"}
-    for name, words in lists.items():
-        for said in words:
-            bare = said.removesuffix("…").strip()
-            keys = _keys(bare.rstrip("*"))
-            if bare.endswith("*"):
-                keys[-1] += "*"
-            yield keys, last[name] if said.endswith("…") else name
 
 
 @lru_cache(maxsize=64)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
-from medtasks_ext.answers.reader.reply import without_reasoning
+from medtasks_ext.answers.reasoning import without_reasoning
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.store import verdicts_in
 from medtasks_ext.report.answers.column import response_of
