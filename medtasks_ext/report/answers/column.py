@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from medtasks_ext.answers.reader.reply import without_reasoning
+from medtasks_ext.answers.reasoning import without_reasoning
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
 from medtasks_ext.judge.store import verdicts_in
