@@ -99,7 +99,7 @@ def run_folder(path: Path) -> Path | None:
     """The folder of a run of medtasks that a path names, itself or by its results file; None of others."""
     place = path if path.is_dir() else path.parent
     run = RunFolder(place)
-    return place if run.manifest.is_file() and path in (place, run.results_file) else None
+    return place if run.manifest.exists() and path in (place, run.results_file) else None
 
 
 def results_files(path: Path) -> list[Path]:
@@ -118,7 +118,7 @@ def results_files(path: Path) -> list[Path]:
 def open_results(file: Path, tasks: Registry, faults: list[Fault]) -> Opened:
     """Of its tasks those that are known; the others become a fault."""
     run = RunFolder(file.parent)
-    if not run.manifest.is_file():
+    if not run.manifest.exists():
         content = read_results(file)
         names = _known(names_in(content), file, tasks, faults)
         if names and (bare := [name for name in names if not samples_beside(file, name).is_file()]):
@@ -191,7 +191,7 @@ def experiment_of(opened: Opened, name: str, tasks: Registry, faults: list[Fault
     read_again: Callable[..., list[Sample]] | None = partial(judged_samples, run, name) if run else again
     resampled = None
     if "conditions" in record:
-        if impossible := list(at_odds(record, opened.manifest["tasks"][name].get("n"))):
+        if impossible := list(at_odds(record, (opened.manifest.get("tasks") or {}).get(name, {}).get("n"))):
             raise MedtasksError("; ".join(impossible), where=where, remedy=RESCORE_RUN)
         conditions = conditions_of(record, choice.words, where)
     else:

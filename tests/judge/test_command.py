@@ -734,7 +734,7 @@ def test_judges_are_asked_about_documents_that_a_larger_limit_adds(tasks, jury, 
     assert sorted(map(number, server.asked)) == [2, 3, 4, 5] and metrics(Path("run"))["judged"] == 1
     server.asked.clear()
     assert medtasks(*run, "--limit", 3).code == 0
-    stored = read_json(Path("run/tasks", f"{TASK}.json"))
+    stored = result_of("run", TASK)
     assert (stored["n"], stored["metrics"]["scored"], stored["metrics"]["judged"]) == (3, 1, 1)
     snapshot = read_json(Path("run/judgements", f"{TASK}.json"))
     assert [item["document"] for item in snapshot["documents"]] == ["d0", "d1", "d2"]

@@ -555,7 +555,7 @@ def test_disputed_cases_wait_in_a_queue_and_have_no_score(disputed):
     folder, outcome = disputed
     found = stored(folder)["metrics"]
     assert outcome.code == 1
-    assert "disputed_mlb_case.jsonl" in outcome.err and "human export --kind points" in outcome.err
+    assert "disputed_mlb_case.jsonl" in outcome.err and "study forms --kind points" in outcome.err
     assert "asks for them again" not in outcome.err
     assert "missing: mlb_case, human: 2 (waits for a physician)" in outcome.out
     assert [item["score"] for item in snapshot(folder)] == [0.875, None, 0.875, None]

@@ -96,6 +96,16 @@ def test_plain_lm_eval_output_is_an_entry_of_its_own_beside_a_run_of_the_same_se
     assert one.label != other.label
 
 
+def test_the_files_of_a_run_are_read_without_its_manifest_too(run, tmp_path):
+    folder = run("run")
+    [whole] = read(folder).entries
+    (folder / "run.json").unlink()
+    results = read(folder)
+    [entry] = results.entries
+    assert entry.kind == "lm_eval" and entry.experiments[TASK].metrics == whole.experiments[TASK].metrics
+    assert entry.experiments[TASK].intervals == whole.experiments[TASK].intervals
+
+
 def test_without_samples_scores_stay_and_the_loss_is_said(run, tmp_path):
     plain = as_lm_eval(run("run"), tmp_path / "plain")
     next(plain.glob("samples_*")).unlink()

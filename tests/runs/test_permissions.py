@@ -10,6 +10,7 @@ import pytest
 from medtasks_ext.atomic import make_private
 from medtasks_ext.registry import registry
 from tests.conftest import write_jsonl
+from tests.run_files import without_result
 
 OPEN, PRIVATE = "medhelm_medqa", "medhelm_hospice_referral"
 
@@ -66,7 +67,7 @@ def test_a_folder_that_gets_private_texts_later_becomes_private_and_stays_so(
     command = ("run", "--model", "oracle", "--output_path", "run", "--tasks")
     assert medtasks(*command, OPEN).code == 0 and not are_private(tmp_path / "run")
     assert medtasks(*command, f"{OPEN},{PRIVATE}").code == 0 and are_private(tmp_path / "run")
-    (tmp_path / "run/tasks" / f"{OPEN}.json").unlink()
+    without_result(tmp_path / "run", OPEN)
     assert medtasks(*command, OPEN).code == 0 and are_private(tmp_path / "run")
 
 
