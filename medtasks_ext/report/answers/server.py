@@ -81,7 +81,7 @@ class Viewed:
         files = (
             file
             for folder, _ in runs_of(self._paths)
-            for file in (RunFolder(folder).manifest, *sorted(RunFolder(folder).tasks.glob("*.json")))
+            for file in (RunFolder(folder).manifest, RunFolder(folder).results_file)
         )
         return [(str(file), stat.st_mtime_ns, stat.st_size) for file in files if (stat := _stat(file))]
 
