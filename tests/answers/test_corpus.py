@@ -149,6 +149,27 @@ def test_a_perfect_list_in_other_forms_is_the_gold_list(kind, joint, language):
         assert form.read(reply, row, cot=False).answer == gold, (reply, gold)
 
 
+@pytest.mark.parametrize(
+    ("language", "reply"),
+    [
+        ("en", "Final answer: **A** or possibly **B**"),
+        ("es", "Respuesta: A o quizás B"),
+        ("pt", "Resposta: A ou talvez B."),
+        ("de", "Antwort: A oder vielleicht B."),
+        ("fr", "Réponse : A ou peut-être B."),
+    ],
+)
+def test_a_hedge_before_an_alternative_leaves_it_one(language, reply):
+    form = answer_format({"kind": "choice", "language": language, "labels": list("ABCD")})
+    assert not form.read(reply, {"options": ["one", "two", "three", "four"]}, cot=False).valid
+
+
+def test_mentions_in_a_box_lose_its_marks():
+    form = answer_format({"kind": "spans"})
+    reading = form.read("$\\boxed{fever, dry cough}$", {"prompt": "fever with dry cough"}, cot=False)
+    assert reading.answer == ["drycough", "fever"]
+
+
 KINDS = [*LETTERS, *VALUES, *ITEMS]
 EACH = 60
 

@@ -13,7 +13,7 @@ from medtasks_ext.answers.reader.words import Words, plain, squeezed
 
 #: items that are read; a model in a loop writes any number
 MOST_ITEMS = 2_000
-EDGES = " \t\r\n*_`\"'“”‘’«»「」『』[](){}<>#.。।,，、;；،:!！-–—•·"
+EDGES = " \t\r\n*_`\"'“”‘’«»「」『』[](){}<>#$|.。।,，、;；،:!！-–—•·"
 _MARKS = " \t\r\n*_`\"'“”‘’«»「」<>#"
 _BULLET = regex.compile(
     r"\A[\s>]{0,8}(?:(?:\*{1,3}(?=\s)|[-+•·–—▪●◦・]{1,3}|#{1,6}|\(?\p{N}{1,3}[.)、](?!\d)|\p{N}{1,2}\s?[:：](?=\s))\s*)(?=\S)"
