@@ -254,7 +254,7 @@ def test_published_scores_of_built_in_suites_stay_as_they_are(own):
 @pytest.mark.parametrize("suite", ["wards", "own"])
 def test_a_suite_without_leaderboard_or_published_table_is_refused(medtasks, own, suite):
     outcome = medtasks("card", "run", "--layout", suite, "-o", "out")
-    assert outcome.code == 2 and f"no leaderboard layout for '{suite}'" in outcome.err
+    assert outcome.code == 2 and f"no leaderboard layout '{suite}'" in outcome.err
     outcome = medtasks("study", "reproduce", suite)
     assert outcome.code == 2 and "no table or figure is called so" in outcome.err
 
@@ -443,7 +443,7 @@ def test_new_writes_into_the_folder_of_ones_own(medtasks, own):
     assert (own / "cadute" / "sample.jsonl").is_file()
     assert registry().datasets["own_cadute"].key == "own/cadute"
     outcome = medtasks("data", "new", "--id", "wards_cadute", *FLAGS, "--axis", "unit=emergency")
-    assert outcome.code == 0 and "until `datasets` in" in outcome.out
+    assert outcome.code == 0 and "until `datasets` in" in outcome.text
     assert (own / "wards" / "cadute" / "task.yaml").is_file()
     assert sorted(path.name for path in own.iterdir()) == ["allergie_farmaci", "cadute", "wards"]
     outcome = medtasks("dev", "validate", "own_cadute", "wards_cadute")
@@ -484,11 +484,11 @@ def test_new_begins_an_empty_folder(medtasks, own, tmp_path, monkeypatch):
 def test_new_puts_no_dataset_of_no_suite_into_a_suite(medtasks, own, monkeypatch):
     monkeypatch.setenv("MEDTASKS_TASKS", str(own / "wards"))
     outcome = medtasks("data", "new", "--id", "own_cadute", *FLAGS)
-    assert outcome.code == 2 and "name another folder" in outcome.err
+    assert outcome.code == 2 and "those of suites and single datasets alone" in outcome.err
 
 
 def test_build_writes_the_schema_of_all_suites(medtasks, own, tmp_path):
     outcome = medtasks("dev", "build")
-    assert outcome.code == 0 and "14 tasks, 16 groups" in outcome.out
+    assert outcome.code == 0 and "14 tasks, 16 groups" in outcome.text
     (schema,) = (tmp_path / "cache").rglob("schema.json")
     assert "triage_note" in schema.read_text(encoding="utf-8")
