@@ -69,6 +69,8 @@ def new(
     typer.echo(f"wrote {folder}: {', '.join(sorted(file.name for file in folder.iterdir()))}")
     if rows:
         _preview(dataset, Rows("local", rows, [], str(source)))
+    if joined.datasets and tasks.is_own(dataset):
+        typer.echo(f"means of {joined.id} leave it out until `datasets` in {joined.file} lists it")
     typer.echo("replace all that is marked TODO in its files")
     steps = [f"medtasks preview {dataset.id} --data sample", f"medtasks dev validate {dataset.id}"]
     if source:
