@@ -31,6 +31,7 @@ WRITERS = {
     "medtasks_ext/atomic.py": "the one writer of whole files",
     "medtasks_ext/run/lock.py": "who works in a folder",
     "medtasks_ext/run/store.py": "answers, appended",
+    "medtasks_ext/report/answers/files.py": "into a folder that takes its place as a whole",
     "medtasks_ext/rows/transfer.py": "a part of a public download",
     "medtasks_ext/cli/build.py": _OWN_TEXT,
     "medtasks_ext/registry/build.py": _OWN_TEXT,
@@ -62,6 +63,7 @@ CONNECTIONS = {
 OF_LM_EVAL = re.compile(r"""\b(?:from|import) lm_eval\b|["']lm_eval\.\w""")
 TAKERS = {
     "medtasks_ext/harness.py": "every name that is taken, loaded when it is read",
+    "medtasks_ext/runs/results.py": "the name of a logger",
     "medtasks_ext/egress.py": "modules of lm-eval's clients, compared and never imported",
 }
 
