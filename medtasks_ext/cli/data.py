@@ -242,7 +242,7 @@ def _say_summary(statuses: list[Status]) -> None:
         (failed, "of them not as they should be", "medtasks data check"),
         (to_fetch, "to download", "medtasks data fetch"),
         (to_accept, "to download after you accept their terms", "medtasks data fetch --accept NAME"),
-        (missing, "missing", "medtasks data status TASK"),
+        (missing, "missing", f"medtasks data {'status TASK' if len(statuses) > _EXPLAINED else 'check'}"),
     ):
         if number:
             parts.append(f"{number} {what}")

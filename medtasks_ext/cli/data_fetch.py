@@ -75,7 +75,7 @@ def data_fetch(
     wanted = [dataset for dataset, source in sources.items() if source.download and is_allowed(source)]
     if not wanted and not refused:
         first = datasets[0]
-        way = "fetch --accept" if has_terms(first) else "where"
+        way = "fetch --accept" if has_terms(first) else "status"
         raise MedtasksError(
             f"{first.id} is {first.metadata.access}: it cannot be downloaded"
             + (" before its terms are accepted" if has_terms(first) else ""),

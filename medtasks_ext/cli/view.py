@@ -28,7 +28,7 @@ def view(
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port on this machine; 0: any.")] = 0,
     whole: Annotated[bool, typer.Option("--whole", help="With a document: print long texts whole.")] = False,
 ) -> int:
-    """Show the report with every answer, and why it is wrong, in a browser.
+    """Show the report with every answer in a browser.
 
     The page of `report`, on this machine alone, with all answers: filters, search, two runs side by side,
     clusters of errors and confusion matrices. It is made anew while a run goes on.

@@ -92,6 +92,8 @@ def _group_file(config: Config) -> str:
     if means := config.get("aggregate_metric_list"):
         lines.append("aggregate_metric_list:")
         lines += [f"  - {{metric: {mean['metric']}, weight_by_size: false}}" for mean in means]
+    else:
+        lines.append("# its score, if it has one, is no plain mean over tasks: `medtasks run` prints it")
     return _WRITTEN + "\n".join([*lines, "metadata: {version: 1-A}"]) + "\n"
 
 

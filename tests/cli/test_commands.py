@@ -267,7 +267,7 @@ def test_templates_of_several_datasets_are_written_by_one_command(medtasks, tmp_
         (("judge", "runs/a"), "For example: medtasks judge runs/MODEL --jury medhelm --dry-run"),
         (("view",), "For example: medtasks view runs/A runs/B"),
         (("data", "template"), "For example: medtasks data template medhelm_clear"),
-        (("study", "forms"), "For example: medtasks study forms filled/*.csv"),
+        (("study", "forms"), "For example: medtasks study forms runs/MODEL runs/GPT4"),
     ],
 )
 def test_what_is_left_out_is_answered_with_an_example(medtasks, command, example):

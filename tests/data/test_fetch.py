@@ -190,8 +190,9 @@ def test_a_carried_folder_runs_on_a_machine_without_internet(medtasks, hub, tmp_
         [sys.executable, "-m", *command], cwd=tmp_path, env=environment, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    loaded = results_of(tmp_path / "run")["medtasks"]["loaded"]
-    assert {(item["origin"], item["n_test"]) for item in loaded.values()} == {("hub", 7), ("hub", 9)}
+    configs = results_of(tmp_path / "run")["configs"].values()
+    loaded = [config["metadata"]["medtasks"]["loaded"] for config in configs]
+    assert {(item["origin"], item["n_test"]) for item in loaded} == {("hub", 7), ("hub", 9)}
     assert not (home / ".cache").exists()
 
 

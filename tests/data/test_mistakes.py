@@ -22,7 +22,7 @@ PLACES = (
 )  # fmt: skip
 
 #: How a message says what to do.
-REMEDIES = ("→", "did you mean", "should be", "missing key", "TODO:", "place {{ strategy }}")
+REMEDIES = ("→", "did you mean", "should be", "missing key", "TODO:", "place {{ strategy }}", "are called")
 
 
 @pytest.fixture

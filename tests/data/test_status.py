@@ -87,7 +87,7 @@ def test_names_are_joined_and_fields_narrow_them(medtasks):
     ],
 )
 def test_a_word_that_matches_nothing_is_refused(medtasks, word, message):
-    for command in ("status", "where", "fetch"):
+    for command in ("status", "fetch"):
         outcome = medtasks("data", command, word)
         assert outcome.code == 2 and message in outcome.err
 

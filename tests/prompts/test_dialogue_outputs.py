@@ -6,7 +6,7 @@ import pytest
 
 from medtasks_ext.registry import registry
 from tests.conftest import rewrite_answers, sample_rows, write_jsonl
-from tests.report.made import data_of
+from tests.report.made import data_of, held
 
 TASK = "healthbench_full"
 HOSTILE = "</script><img src=x onerror=alert(1)> my feet were swollen"
@@ -35,19 +35,15 @@ def test_show_has_the_turns(medtasks, run, hostile):
     assert shown.code == 0 and f"User: {HOSTILE}" in " ".join(shown.out.split()) and "Assistant:" in shown.out
 
 
-def test_the_viewer_lists_and_finds_a_dialogue_by_its_hostile(medtasks, run, hostile):
-    medtasks.done("view", "run", "-o", "pages")
-    page = (run.parent / "pages" / f"{TASK}.html").read_text(encoding="utf-8")
-    assert "<img src=x" not in page and "my feet were swollen" in page
-
-
 def test_a_report_names_the_turns_and_keeps_text_as_text(medtasks, run):
-    medtasks.done("report", "run", "-o", "report")
+    medtasks.done("report", "run", "--answers", "-o", "report")
     page = run.parent / "report" / "report.html"
     about = data_of(page)["tasks"][TASK]
     assert about["prompts"]["zero_shot"]["input"] == "{{ prompt }}, turn by turn"
     assert "each criterion of the row" in about["rule"] and "assessor" not in about["rule"]
     assert "<img src=x" not in page.read_text(encoding="utf-8")
+    texts = held((page.parent / "answers" / f"{TASK}-0.js").read_text("utf-8"))
+    assert "my feet were swollen" in str(texts)
 
 
 @pytest.mark.parametrize("kind", ["review", "pairwise"])

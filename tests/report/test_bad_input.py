@@ -78,7 +78,7 @@ def test_a_hostile_run_folder_is_one_message_of_every_command(medtasks, tmp_path
     change(write_run(tmp_path / "run", "ORG/a", {OPEN: GOOD}))
     for command in (
         ("report", "run"), ("card", "run", "-o", "card", "--parts"), ("compare", "good", "run"),
-        ("view", "run", "-o", "view"), ("rescore", "run"),
+        ("view", "run", OPEN), ("rescore", "run"),
     ):  # fmt: skip
         start = process_time()
         outcome = medtasks(*command)
@@ -182,7 +182,7 @@ def test_missing_or_cut_samples_cost_answers_not_scores(medtasks, run, content):
 
 def test_a_run_without_a_finished_task_is_named_beside_others(medtasks, run, tmp_path):
     write_run(tmp_path / "new", "ORG/b", {}, states={OPEN: {"state": "waiting"}})
-    outcome = medtasks("report", "run", "data", "new", "--published", "none")
+    outcome = medtasks("report", "run", "new", "--published", "none")
     assert outcome.code == 1 and "new: no task is finished" in outcome.out
     assert medtasks("report", "new").code == 2
 

@@ -107,8 +107,8 @@ def test_a_run_is_watched_from_before_its_first_answer_to_its_end(run, gate, tmp
     assert viewer.report().own == []
     assert live(viewer)["worker"] == "medtasks run" and live(viewer)["speed"] is None
 
-    gate.allowed = 8
-    until(lambda: len(stored_in(folder)) == 8, process)
+    gate.allowed = 9
+    until(lambda: len(stored_in(folder)) == 9, process)
     seen = live(viewer)
     stored = stored_in(folder)
     texts = [item["text"] for item in stored if item["outcome"] == "answer"]

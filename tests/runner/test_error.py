@@ -225,7 +225,7 @@ def test_tables_say_that_it_is_an_estimate(medtasks, rows, asked):
     assert f"{len(asked)} of {N} answers" in refused and not Path("card").exists()
     assert (
         "covers a part of the test rows (drawn for ±5 points)"
-        in medtasks("card", "part", "--layout", "bridge").text
+        in medtasks("card", "part", "--layout", "bridge", "-o", "export").text
     )
     submitted = medtasks("card", "--layout", "medtasks", "part", "-o", "submission")
     assert submitted.code != 0, submitted.text

@@ -16,7 +16,7 @@ RUN = ("run", "--model", "random-label", "--tasks", TASK, "--output_path")
 COMMANDS = {
     "report": ("report", "copy", "-o", "report"),
     "compare": ("compare", "copy", "run"),
-    "view": ("view", "copy", "-o", "view"),
+    "view": ("view", "copy", TASK),
     "card": ("card", "copy", "-o", "card", "--parts"),
     "rescore": ("rescore", "copy"),
     "run": (*RUN, "copy"),

@@ -63,7 +63,7 @@ def test_a_byte_of_the_same_length_and_time_is_seen_by_whatever_reads_the_run(me
     assert file.stat().st_size == before.st_size
     mark = f"changed since the run ended: {file.name}"
     assert medtasks("run", "--model", "oracle", *RUN[3:-1], "other").code == 0
-    for command in (REPORT, ("compare", "run", "other"), ("view", "run", "-o", "shown")):
+    for command in (REPORT, ("compare", "run", "other"), ("view", "run", TASK)):
         assert mark in medtasks(*command).text, command
     refused = medtasks("card", "run", "--parts", "-o", "card")
     assert refused.code == 2 and mark in refused.err and "from a copy" in refused.err

@@ -61,8 +61,10 @@ class LiveRun:
             if row["task"] not in self._earlier:
                 self._count(row)
         for name, entry in manifest.tasks.items():
-            known = self.tally.tasks.get(name)
-            if known and not known.finished and entry.state not in _GOING_ON:
+            if (known := self.tally.tasks.get(name)) is None:
+                continue
+            known.asked = max(known.asked, entry.asked or 0)  # it stands there once the rows are loaded
+            if not known.finished and entry.state not in _GOING_ON:
                 self.tally.finished(name)
         tally, worker = self.tally, holder_of(self._files.path)
         if worker and self._moving:
