@@ -85,10 +85,12 @@ def _asked(folder: Path, way: str, code: str, tokens: int) -> dict[str, Any]:
     command += ["--gen_kwargs", "max_gen_toks=8", "--output_path", str(folder / way)]
     _medtasks(folder, code, *command)
     from medtasks_ext.run.store import Follower
+    from medtasks_ext.runs.folder import RunFolder
 
+    results = RunFolder(folder / way).read_tasks()
     found: dict[str, Any] = {"input": 0, "cached": 0, "answers": {}}
     for task in TASKS.split(","):
-        result = json.loads((folder / way / "tasks" / f"{task}.json").read_bytes())
+        result = results[task]
         found["input"] += result["tokens"]["input"]
         found["cached"] += result["tokens"]["cached"]
         found["words"] = result["loaded"]["instruction"].partition(",")[0]

@@ -286,10 +286,10 @@ def test_a_server_that_goes_down_is_given_up_after_a_few_requests(run, jury, med
 
 def test_a_server_that_fails_now_and_then_is_not_given_up(run, jury, medtasks, metrics, server, monkeypatch):
     monkeypatch.setattr(engine, "MAX_TRIES", 2)
-    server.script = lambda asked, seen: Reply(status=503) if number(asked) % 2 else fair(asked, seen)
+    server.script = lambda asked, seen: Reply(status=500) if number(asked) % 2 else fair(asked, seen)
     folder = run("qa")
     outcome = medtasks("judge", "--jury", jury("one", max_concurrent=1))
-    assert "given up" not in outcome.err and "3 (HTTP 503" in outcome.out
+    assert "given up" not in outcome.err and "3 (HTTP 500" in outcome.out
     assert (metrics(folder)["judged"], metrics(folder)["judgements_missing"]) == (0.5, 3)
     assert {number(asked) for asked in server.asked} == set(range(6))
 

@@ -9,8 +9,9 @@ from pydantic import ValidationError
 
 from medtasks_ext.registry import forget, registry
 from medtasks_ext.rows.spec import LengthAdjustment
-from tests.conftest import read_json, rewrite_answers, sample_rows
+from tests.conftest import rewrite_answers, sample_rows
 from tests.judge.server import Reply, Server, coded
+from tests.run_files import result_of
 
 TASK = "healthbench_professional_chats"
 RULE = LengthAdjustment(center=2000, points=0.0147, per=500)
@@ -72,7 +73,7 @@ def judged(medtasks, tmp_path):
                 yaml.safe_dump({"judges": [{"name": "one", "model": "m", "base_url": server.url}]})
             )
             medtasks.done("judge", "--jury", jury, "--prompts", "own")
-        return read_json(tmp_path / "run/tasks" / f"{TASK}.json")
+        return result_of("run", TASK)
 
     return run
 

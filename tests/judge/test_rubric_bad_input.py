@@ -4,8 +4,9 @@ import pytest
 import yaml
 
 from medtasks_ext.prompts.load import _build
-from tests.conftest import read_json, sample_rows, write_jsonl
+from tests.conftest import sample_rows, write_jsonl
 from tests.judge.server import Reply, Server, coded
+from tests.run_files import result_of
 
 TASK = "healthbench_full"
 SECRET = "Frau Kaltenbrunner"
@@ -70,7 +71,7 @@ def test_a_dialogue_that_ends_with_the_assistant(medtasks, write):
 
 def test_a_criterion_that_is_changed_after_judging(medtasks, write, jury, tmp_path):
     def metrics():
-        return read_json(tmp_path / "run/tasks" / f"{TASK}.json")["metrics"]
+        return result_of("run", TASK)["metrics"]
 
     def judge():
         medtasks.done("judge", "--jury", jury.file, "--prompts", "own")

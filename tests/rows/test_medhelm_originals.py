@@ -27,9 +27,9 @@ from medtasks_ext.rows.originals import cl100k, ehrshot, files_below, medalign, 
 from medtasks_ext.rows.originals.cl100k import count, read_encoding, tail
 from medtasks_ext.rows.originals.tree import SourceFile
 from medtasks_ext.rows.spec import dataset_spec
-from tests.conftest import read_json
 from tests.rows.original_sources import parquet, workbook
 from tests.rows.original_sources import put as written
+from tests.run_files import result_of
 
 TASKS = registry().datasets
 
@@ -272,7 +272,7 @@ def test_the_oracle_gets_the_ceiling_on_all_of_them(data_dir, vocabulary, medtas
     names = ",".join(f"medhelm_{task}" for task in SOURCES)
     medtasks.done("run", "--model", "oracle", "--tasks", names, "--output_path", "run")
     for task in SOURCES:
-        result = read_json(tmp_path / "run" / "tasks" / f"medhelm_{task}.json")
+        result = result_of("run", f"medhelm_{task}")
         metrics = result["metrics"]
         ceiling = metrics.get("exact_match", metrics.get("rouge_l", metrics.get("mimiciv_billing_code_f1")))
         assert ceiling == 1.0, (task, metrics)

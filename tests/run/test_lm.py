@@ -316,7 +316,7 @@ def test_a_built_in_model_remembers_answers_to_our_tasks(tmp_path: Path, monkeyp
         lm = model("oracle", tmp_path / "run")
         results = simple_evaluate(model=lm, tasks=["medhelm_medqa"], bootstrap_iters=0, **tasks)
         lm.close()
-        scores.append(results["results"]["medhelm_medqa"]["exact_match,answer"])
+        scores.append(results["results"]["medhelm_medqa"]["score,answer"])
     assert scores == [1.0, 1.0]
     assert len((tmp_path / "run/answers.jsonl").read_text().splitlines()) == len(
         results["samples"]["medhelm_medqa"]
