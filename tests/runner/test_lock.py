@@ -119,12 +119,12 @@ def test_a_changed_word_of_the_shared_reader_is_named_for_the_tasks_that_it_read
 
 
 def test_a_changed_score_is_named(locked, medtasks, monkeypatch):
-    statistics = single_label._statistics
+    statistics = single_label._with_micro
 
     def never_right(document, gold, answer):
         return {**statistics(document, gold, answer), "score": 0.0}
 
-    monkeypatch.setattr(single_label, "_statistics", never_right)
+    monkeypatch.setattr(single_label, "_with_micro", never_right)
     outcome = medtasks("dev", "lock", "--check")
     assert outcome.code == 1
     assert [line.split(" changed")[0] for line in outcome.err.splitlines()] == [
@@ -133,8 +133,8 @@ def test_a_changed_score_is_named(locked, medtasks, monkeypatch):
 
 
 def test_an_added_metric_is_no_change(locked, medtasks, monkeypatch):
-    statistics = single_label._statistics
-    monkeypatch.setattr(single_label, "_statistics", lambda *given: {**statistics(*given), "another": 1.0})
+    statistics = single_label._with_micro
+    monkeypatch.setattr(single_label, "_with_micro", lambda *given: {**statistics(*given), "another": 1.0})
     assert medtasks("dev", "lock", "--check").code == 0
 
 
