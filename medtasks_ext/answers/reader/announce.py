@@ -488,6 +488,8 @@ class _Reading:
             not opens and any(self._classes(place)[0] & {"not", "if", "or"} for place in rest)
         ):
             return None
+        if opens and any("refuse" in self._classes(place)[0] for place in range(found.end, line)):
+            return None  # `No, I cannot answer this.`
         return self._of(_Group(found.values, behind, False), begin, "the reply opens with it")
 
     def _said(self) -> list[Said]:

@@ -170,8 +170,8 @@ class Words:
     """The words of one language, and where they stand in tokens.
 
     Classes of a word: `answer`, `verb` (stands before the answer), `option`, `right`, `not`, `if` (makes a
-    condition), `wait`, `rather` (corrects before another answer), `is`, `that` (stands for what was said),
-    `filler`, `and`, `or`, `but`, `because`.
+    condition), `refuse`, `wait`, `rather` (corrects before another answer), `is`, `that` (stands for what was
+    said), `filler`, `and`, `or`, `but`, `because`.
 
     Attributes:
         language: ISO 639; the common ones where it has no list.
@@ -192,6 +192,7 @@ class Words:
         lists = {
             name: [*words, *more.get(name, ())] for name, words in {**languages()["common"], **said}.items()
         }
+        lists["not"] += lists["refuse"]
         last = {"answer": "verb", "not": "if", "wait": "rather"}
         self._trie = Trie(
             (word.removesuffix("…").strip(), last[name] if word.endswith("…") else name)
