@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +41,7 @@ def run(quick: bool) -> Iterator[Row]:
     ideal = n * LATENCY / CONCURRENT  # the judges are asked side by side
     with tempfile.TemporaryDirectory() as folder, _server(Path(folder)) as url:
         jury = make_run(Path(folder) / "run", url, n)
-        found = fresh("judge", "judged", folder=f"{folder}/run", jury=str(jury))
+        found = fresh("judge", "judged", env=_rows_of(Path(folder)), folder=f"{folder}/run", jury=str(jury))
         asked = _counts(folder)
         seconds = asked["last"] - asked["first"]
         served = asked["busy"] / CONCURRENT / len(JUDGES)  # the ideal with the times that the server took
@@ -72,14 +72,15 @@ def run(quick: bool) -> Iterator[Row]:
         arguments = ("--jury", str(jury), "--prompts", "own")
         process = subprocess.Popen(
             [sys.executable, "-m", "medtasks_ext", "judge", f"{folder}/run", *arguments],
-            cwd=ROOT, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            cwd=ROOT, env=environment(**_rows_of(Path(folder))), stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )  # fmt: skip
         while not stored.is_file() or stored.read_bytes().count(b"\n") < n:
             time.sleep(0.02)
         process.send_signal(signal.SIGKILL)
         process.wait()
         before = stored.read_bytes().count(b"\n")
-        found = fresh("judge", "judged", folder=f"{folder}/run", jury=str(jury))
+        found = fresh("judge", "judged", env=_rows_of(Path(folder)), folder=f"{folder}/run", jury=str(jury))
         asked = _counts(folder)
         twice = asked["paid"] - asked["distinct"]
         under_way = CONCURRENT * len(JUDGES)
@@ -91,58 +92,55 @@ def run(quick: bool) -> Iterator[Row]:
         )
 
 
-def manifest_of(folder: Path, task: str, n: int) -> None:
-    """A run's folder with one finished task, without its answers."""
-    (folder / "tasks").mkdir(parents=True)
-    identity = {"model": {"model": "made", "model_args": {}}, "settings": {}}
-    manifest = {
-        "schema": 2,
-        "identity": identity,
-        "requested": [task],
-        "tasks": {task: {"state": "done", "n": n}},
-    }
-    (folder / "run.json").write_text(json.dumps(manifest))
-    empty = ("metrics", "intervals", "loaded", "cut", "conditions", "config")
-    result = {"task": task, "version": "1-A", "n": n, "tokens": None, **{name: {} for name in empty}}
-    (folder / "tasks" / f"{task}.json").write_text(json.dumps(result))
-
-
 def make_run(folder: Path, url: str, n: int) -> Path:
-    """A finished run with n answers of random words, and a jury file beside it."""
+    """A finished run over n rows of random words, answered with the gold, and a jury file beside it."""
     rng = random.Random(0)
-    manifest_of(folder, TASK, n)
-    with (folder / f"samples_{TASK}.jsonl").open("w") as file:
+    rows = folder.parent / "data" / "medhelm" / "medication_qa"
+    rows.mkdir(parents=True)
+    with (rows / "test.jsonl").open("w") as file:
         for index in range(n):
-            document = {
-                "id": f"d{index}",
-                "question": f"{index} {words(rng, 300)}",
-                "target": words(rng, 200),
-                "data": "local",
-            }
-            answer = {"answer": words(rng, 200), "valid": True}
-            record = {"doc_id": index, "doc": document, "filtered_resps": [answer]}
-            file.write(json.dumps(record) + "\n")
+            row = {"id": f"d{index}", "Question": f"{index} {words(rng, 300)}", "Answer": words(rng, 200)}
+            file.write(json.dumps(row) + "\n")
+    command = ("run", "--tasks", TASK, "--model", "oracle", "--output_path", str(folder))
+    subprocess.run(
+        [sys.executable, "-m", "medtasks_ext", *command],
+        cwd=ROOT, env=environment(**_rows_of(folder.parent)), stdout=subprocess.DEVNULL, check=True,
+    )  # fmt: skip
     jury = folder.parent / "jury.yaml"
     judges = [{"name": name, "model": name, "base_url": url, "max_concurrent": CONCURRENT} for name in JUDGES]
     jury.write_text(json.dumps({"judges": judges}))
     return jury
 
 
+def _rows_of(folder: Path) -> dict[str, str]:
+    return {"MEDTASKS_DATA_DIR": str(folder / "data")}
+
+
 def judged(folder: str, jury: str) -> dict[str, float]:
     """Seconds and memory of `medtasks judge` in this process."""
     from common import peak_gigabytes
 
-    from medtasks_ext.cli import judge as command
+    from medtasks_ext.cli.main import main
 
     began, worked = time.perf_counter(), time.process_time()
-    command.judge([folder], jury_name=jury, prompts="own")  # whose verdicts carry a code
+    sys.argv = [
+        "medtasks",
+        "judge",
+        folder,
+        "--jury",
+        jury,
+        "--prompts",
+        "own",
+    ]  # whose verdicts carry a code
+    with suppress(SystemExit):
+        main()
     seconds, processor = time.perf_counter() - began, time.process_time() - worked
-    lines = (Path(folder) / "judgements" / "answers.jsonl").read_text().splitlines()
+    lines = map(json.loads, (Path(folder) / "judgements" / "answers.jsonl").read_text().splitlines())
     return {
         "seconds": seconds,
         "processor": processor,
         "gigabytes": peak_gigabytes(),
-        "kept": len({json.loads(x)["key"] for x in lines}),
+        "kept": len({row["key"] for row in lines if row["outcome"] == "answer"}),
     }
 
 
