@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -65,6 +66,23 @@ def atomic_file(path: Path, *, remedy: str = _REMEDY) -> Iterator[BinaryIO]:
         sync_folder(path.parent)
     except OSError as error:
         raise cannot_write(path, error, remedy) from None
+
+
+@contextmanager
+def replaced_folder(folder: Path, *, remedy: str = _REMEDY) -> Iterator[Path]:
+    """A new folder that takes the place of this one, as soon as all is written to it."""
+    made = folder.with_name(f".{folder.name}.made")
+    try:
+        shutil.rmtree(made, ignore_errors=True)
+        made.mkdir(parents=True)
+        yield made
+        if folder.exists():
+            shutil.rmtree(folder)
+        made.replace(folder)
+    except OSError as error:
+        raise cannot_write(folder, error, remedy) from None
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
 
 
 def remove(path: Path) -> None:

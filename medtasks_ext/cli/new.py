@@ -40,8 +40,7 @@ def new(
 ) -> int:
     """Start a dataset folder.
 
-    What is left to write is marked TODO. With --from, three rows of the file are shown as they are asked. No
-    row is copied.
+    What is left to write is marked TODO. --from shows three rows as they are asked, and copies none.
 
     Example: medtasks data new --from exam.csv --id own_exam --kind choice --map question=stem
     --map options=A,B,C,D

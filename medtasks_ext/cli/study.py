@@ -73,9 +73,7 @@ _REFUSED = dict.fromkeys(
 
 
 def contamination(context: typer.Context) -> int:
-    """Probe whether a model knows test inputs by heart.
-
-    Resumable.
+    """Probe whether a model knows test inputs by heart; resumable.
 
     Example: medtasks study contamination --tasks bridge_zh --model vllm --model_args pretrained=ORG/MODEL
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
@@ -14,7 +13,7 @@ import yaml
 from jinja2 import Environment, FileSystemLoader
 from pydantic import ValidationError
 
-from medtasks_ext.atomic import beside
+from medtasks_ext.atomic import replaced_folder
 from medtasks_ext.errors import MedtasksError, near
 from medtasks_ext.registry.folders import PACKAGE, writable
 from medtasks_ext.registry.functions import TASK_CLASS
@@ -40,10 +39,8 @@ Template = Mapping[str, Any]
 
 
 def templates() -> dict[str, Template]:
-    files = {path.stem: read_mapping(path) for path in sorted(_TEMPLATES.glob("*.yaml"))}
-    return {
-        name: {**said, "kind": yaml_text(said["block"])["answer"]["kind"]} for name, said in files.items()
-    }
+    read = ((path.stem, read_mapping(path)) for path in sorted(_TEMPLATES.glob("*.yaml")))
+    return {name: {**it, "kind": yaml_text(it["block"])["answer"]["kind"]} for name, it in read}
 
 
 def template_of(suite: Suite, kind: str | None) -> Template:
@@ -97,20 +94,14 @@ def suite_of(tasks: Registry, name: str) -> Suite:
     raise MedtasksError(what, where="--id", remedy=f"SUITE_NAME, of one of: {', '.join(tasks.suites)}")
 
 
-# ---------------------------------------------------------------------- the files
-
-
 def write(tasks: Registry, suite: Suite, said: Mapping[str, Any], template: Template) -> Path:
-    """Write the folder of a new dataset, with placeholders where a person must write something.
-
-    Raises MedtasksError: a fact is missing, or is none of those that there are, which are named.
-    """
+    """Write the folder of a new dataset, with `TODO:` where a person must write; wrong facts are named."""
     name = said["id"].removeprefix(f"{suite.id}_")
     folder: Path = (_home(tasks) if suite.id == NO_SUITE else suite.file.parent) / name
     if PACKAGE in folder.parents:
         raise MedtasksError("the installed tasks are replaced by updates", where=folder.parent, remedy=_OWN)
     _check_name(tasks, f"{suite.id}_{name}", name, folder)
-    files, made = {**_files(suite, name, template, said), **template.get("files", {})}, beside(folder)
+    files = {**_files(suite, name, template, said), **template.get("files", {})}
     task = yaml_text(files[TASK_FILE])
     top = {key: task[key] for key in TaskFacts.model_fields if key in task}
     record, remedy = {**top, **yaml_text(files[CARD_FILE])}, "say them with flags: medtasks data new --help"
@@ -119,17 +110,9 @@ def write(tasks: Registry, suite: Suite, said: Mapping[str, Any], template: Temp
     except ValidationError as error:
         what = "".join(f"\n  {fault}" for fault in faults_of(error))
         raise MedtasksError(what, where="medtasks data new", remedy=remedy) from None
-    try:
-        folder.parent.mkdir(exist_ok=True)
-        made.mkdir()  # hidden: a reader, or a crash, sees all of the folder or nothing
+    with replaced_folder(folder, remedy=_OWN) as made:
         for file, content in files.items():
             (made / file).write_text(content, encoding="utf-8")
-        made.rename(folder)
-    except OSError as error:
-        what = f"cannot be written ({error.strerror or error})"
-        raise MedtasksError(what, where=folder, remedy=_OWN) from None
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
     return folder
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from medtasks_ext.atomic import atomic_file, cannot_write, write_text
+from medtasks_ext.atomic import atomic_file, replaced_folder, write_text
 from medtasks_ext.csvfile import csv_lines
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.hooks import REPORT_VIEWS, leave_out, results
@@ -42,23 +41,6 @@ def check_folder(folder: Path) -> None:
         raise MedtasksError(f"holds {foreign[0]}, which no report wrote", where=folder, remedy=remedy)
     if not os.access(folder, os.W_OK):
         raise MedtasksError("cannot be written to", where=folder, remedy=remedy)
-
-
-@contextmanager
-def replaced_folder(folder: Path) -> Iterator[Path]:
-    """A new folder that takes the place of this one, as soon as all is written to it."""
-    made = folder.with_name(f".{folder.name}.made")
-    try:
-        shutil.rmtree(made, ignore_errors=True)
-        made.mkdir(parents=True)
-        yield made
-        if folder.exists():
-            shutil.rmtree(folder)
-        made.replace(folder)
-    except OSError as error:
-        raise cannot_write(folder, error) from None
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
 
 
 def write_report(folder: Path, report: Report, *, closed: bool = False) -> list[Path]:

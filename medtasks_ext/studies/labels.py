@@ -21,11 +21,7 @@ CLEAN, LEAKED, TOO_SHORT = "clean", "leaked", "too short to probe"
 
 
 def labels_in(path: Path, tasks: Registry) -> list[Labels] | None:
-    """The labels in a file of a study, or in a folder of such files; None where there is no such file.
-
-    Raises:
-        MedtasksError: a file is none of a study.
-    """
+    """The labels in a file of a study, or in a folder of such files; None where there is no such file."""
 
     def asking(name: str) -> frozenset[str]:
         dataset = tasks.datasets.get(name)
@@ -79,6 +75,5 @@ def _labels(file: Path, asking: Any) -> Labels:
             **shared,
         )
     except (KeyError, TypeError, ValueError):
-        raise MedtasksError(
-            "is no file of labels of documents", where=file, remedy="`medtasks study` writes them"
-        ) from None
+        what, remedy = "is no file of labels of documents", "`medtasks study` writes them"
+        raise MedtasksError(what, where=file, remedy=remedy) from None

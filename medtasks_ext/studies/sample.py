@@ -49,10 +49,7 @@ def feasible(n: int, pool: Sequence[int]) -> list[int]:
 def draw(
     levels: Mapping[str, str], strata: Mapping[str, str] | None, size: int
 ) -> tuple[set[str], list[dict[str, Any]]]:
-    """Questions that are drawn; how many were in the pool, wanted and drawn, of each level and stratum.
-
-    `levels`, `strata`: question -> its level, its stratum.
-    """
+    """Questions that are drawn of those with a level, a stratum; figures of each level and stratum."""
     from scipy.optimize import LinearConstraint, milp
 
     of_one = strata or dict.fromkeys(levels, "")

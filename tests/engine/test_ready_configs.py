@@ -38,6 +38,7 @@ FILES = {
 #: Files that no engine on this machine can run, and why.
 LEFT_OUT = {
     "oracle": "has no engine; it answers with the gold",
+    "demo": "its own test runs it (`test_demo_model`)",
     "AntAngelMed": "runs four processes, and no smaller file has its settings",
     "anthropic": "asks a provider",
     "azure": "asks a provider",

@@ -11,7 +11,7 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.atomic import write_text
+from medtasks_ext.atomic import replaced_folder, write_text
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.offline_page import data_in_page, title_in_page
@@ -22,7 +22,6 @@ from medtasks_ext.report.site.boards import front_board, scores_of, suite_board
 from medtasks_ext.report.site.datasets import dataset_pages, index
 from medtasks_ext.report.site.models import model_page
 from medtasks_ext.report.submissions.check import undetected
-from medtasks_ext.report.write import replaced_folder
 from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:

@@ -74,10 +74,7 @@ def _by_unit(by_expert: Mapping[str, Mapping[str, str]]) -> list[list[str]]:
 
 
 def _rates(groups: Groups, said: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
-    """Shares of the votes about each criterion, of each expert and of all (`mean`), with 95 % intervals.
-
-    `said`: share -> the votes that count.
-    """
+    """Shares of the votes about each criterion, by expert and of all; `said`: share -> votes that count."""
     rates = []
     for (task, criterion), votes in groups.items():
         tables = {expert: {expert: by} for expert, by in sorted(votes.items())}

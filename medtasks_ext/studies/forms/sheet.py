@@ -113,8 +113,6 @@ def read_forms(
             elif record["values"]:  # words of one's own may stay out
                 missing.setdefault(form, []).append(row)
     if faults or not rows:
-        remedy = f"{remedy}, as they are (nothing was written)"
-        raise MedtasksError(
-            some(list(dict.fromkeys(faults)), 5, "\n  ") or "no row is answered", remedy=remedy
-        )
+        what = some(list(dict.fromkeys(faults)), 5, "\n  ") or "no row is answered"
+        raise MedtasksError(what, remedy=f"{remedy}, as they are (nothing was written)")
     return rows, missing
