@@ -1,8 +1,7 @@
 """One process writes into a folder: a file that names host and process, and that is touched while they live.
 
 Locks of the system do not hold on many network disks. So the file is made by a call that fails where it is
-there, and its time says whether the holder lives: a process of this machine is asked for, one elsewhere has
-to touch the file.
+there. Its holder lives where the process does, on this machine, or touches the file, from another one.
 """
 
 from __future__ import annotations
@@ -24,16 +23,12 @@ TOUCH, DEAD = 5.0, 60.0
 
 
 class FolderLock:
-    """Held from its making until `release`; MedtasksError where another process holds it.
-
-    `command`: what the process does, for the message that others get.
-    """
+    """Held until `release`; MedtasksError where another process holds it, which says its `command`."""
 
     def __init__(self, folder: Path, command: str = "another process") -> None:
         self.path = folder / NAME
-        said = {"command": command, "host": socket.gethostname(), "place": _place(), "process": os.getpid()}
-        said |= {"started": _began(os.getpid()), "token": secrets.token_hex(8)}
-        self._mine = json.dumps(said).encode()
+        process = {"process": os.getpid(), "started": _began(os.getpid()), "token": secrets.token_hex(8)}
+        self._mine = {"command": command, "host": socket.gethostname(), "place": _place(), **process}
         try:
             while not self._made(self.path):
                 self._take_from_the_dead()
@@ -43,12 +38,10 @@ class FolderLock:
 
     def check(self) -> None:
         """Make sure that this process still holds it."""
-        if _content(self.path) != self._mine:
-            raise MedtasksError(
-                "another process writes to this folder by now: this one stood still",
-                where=self.path.parent,
-                remedy="wait for the other one; what is written is kept",
-            )
+        if _held(self.path) != self._mine:
+            what = "another process writes to this folder by now: this one stood still"
+            remedy = "wait for the other one; what is written is kept"
+            raise MedtasksError(what, where=self.path.parent, remedy=remedy)
 
     def touch(self) -> None:
         """Show that this process lives, and make sure as `check` does, where the last time is long ago."""
@@ -58,8 +51,7 @@ class FolderLock:
             self._last = time.time()
 
     def release(self) -> None:
-        """Give the folder free."""
-        if _content(self.path) == self._mine:
+        if _held(self.path) == self._mine:
             self.path.unlink(missing_ok=True)
 
     def _made(self, path: Path) -> bool:
@@ -67,60 +59,60 @@ class FolderLock:
             file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         except FileExistsError:
             return False
-        os.write(file, self._mine)
+        os.write(file, json.dumps(self._mine).encode())
         os.close(file)
         return True
 
     def _take_from_the_dead(self) -> None:
         """Remove the lock of a process that is no more.
 
-        Two processes that find the same one dead must not remove each other's lock: the right to remove that
-        of one holder is a file of its own, and who has the right looks once more.
+        Of two that find it dead, who makes a file of its own has the right to remove it, and looks once more.
         """
-        if (held := _content(self.path)) is None:
+        if (held := _held(self.path)) is None:
             return
-        said = _said(held)
         if self._lives(held):
-            raise MedtasksError(
-                f"{said.get('command', 'another process')} works in this folder (process "
-                f"{said.get('process', '?')} on {said.get('host', 'an unknown host')})",
-                where=self.path.parent,
-                remedy="wait for it to end; what it stores is not asked for again",
-            )
-        right = self.path.with_name(f"{NAME}.{said.get('token', 'damaged')}")
+            process = f"process {held.get('process', '?')} on {held.get('host', 'an unknown host')}"
+            what = f"{held.get('command', 'another process')} works in this folder ({process})"
+            remedy = "wait for it to end; what it stores is not asked for again"
+            raise MedtasksError(what, where=self.path.parent, remedy=remedy)
+        right = self.path.with_name(f"{NAME}.{held.get('token', 'damaged')}")
         if not self._made(right):
             time.sleep(1)
             if time.time() - _touched(right) > DEAD:  # its maker died, too
                 right.unlink(missing_ok=True)
             return
-        if _content(self.path) == held:
+        if _held(self.path) == held:
             self.path.unlink(missing_ok=True)
         right.unlink(missing_ok=True)
 
-    def _lives(self, held: bytes) -> bool:
+    def _lives(self, held: dict[str, object]) -> bool:
         """Whether the holder lives; elsewhere, or before it has said who it is, its touches say so."""
-        if (here := _lives_here(_said(held))) is not None:
+        if (here := _lives_here(held)) is not None:
             return here
         last = _touched(self.path)
         for _ in range(int(DEAD)):
             time.sleep(1)
-            if _touched(self.path) != last or _content(self.path) != held:
+            if _touched(self.path) != last or _held(self.path) != held:
                 return True
         return False
 
 
 def holder_of(folder: Path) -> str | None:
     """The command of the process that works in a folder; None where none does. Nothing is written."""
-    if (held := _content(folder / NAME)) is None:
+    if (held := _held(folder / NAME)) is None:
         return None
-    if (lives := _lives_here(said := _said(held))) is None:
+    if (lives := _lives_here(held)) is None:
         lives = abs(time.time() - _touched(folder / NAME)) <= DEAD
-    return str(said.get("command", "another process")) if lives else None
+    return str(held.get("command", "another process")) if lives else None
 
 
-def _content(path: Path) -> bytes | None:
+def _held(path: Path) -> dict[str, object] | None:
+    """What a lock says, nothing where it is damaged; None where there is none."""
     with suppress(FileNotFoundError):
-        return path.read_bytes()
+        content = path.read_bytes()
+        with suppress(ValueError, TypeError):
+            return dict(json.loads(content) or {})
+        return {}
     return None
 
 
@@ -130,17 +122,11 @@ def _touched(path: Path) -> float:
     return time.time()
 
 
-def _said(held: bytes) -> dict[str, object]:
-    with suppress(ValueError, TypeError):
-        return dict(json.loads(held) or {})
-    return {}
-
-
-def _lives_here(said: dict[str, object]) -> bool | None:
+def _lives_here(held: dict[str, object]) -> bool | None:
     """Whether a process of this machine lives; None of one elsewhere."""
-    if said.get("place") != _place():
+    if held.get("place") != _place():
         return None
-    return _began(int(str(said.get("process", 0)))) == said.get("started")
+    return _began(int(str(held.get("process", 0)))) == held.get("started")
 
 
 def _place() -> str:
