@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -63,6 +64,7 @@ def report(
 
     Exit code 1: something in the runs could not be used, and is named.
     """
+    logging.getLogger("medtasks_ext.metrics").setLevel(logging.ERROR)  # the run named what lacks data
     strategies = _strategies(strategy or [])
     with _folder(out) as folder, collector_paused():  # thousands of results are read, and all of them stay
         report = gather(

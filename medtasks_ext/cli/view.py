@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Sequence
 from contextlib import suppress
@@ -65,6 +66,7 @@ def _serve(paths: Sequence[str], port: int) -> None:
     from medtasks_ext.report.answers.server import HOST, Viewed, ViewServer
 
     os.environ["HF_HUB_OFFLINE"] = "1"  # who watches a run downloads nothing
+    logging.getLogger("medtasks_ext.metrics").setLevel(logging.ERROR)  # the run named what lacks data
     viewed = Viewed([Path(name) for name in paths], registry())
     for fault in viewed.report().faults:
         say(str(fault))
