@@ -44,7 +44,7 @@ def test_an_editable_installation_works_and_finds_what_was_added(tmp_path, check
     environment = Environment(tmp_path)
     environment.pip("install", "--quiet", "--no-deps", "-e", checkout)
     assert "bridge_zh" in environment.lm_eval_names()
-    assert environment.medtasks("dev", "build").strip() == str(checkout / "build" / "tasks")
+    assert environment.medtasks("dev", "build").splitlines()[0] == str(checkout / "build" / "tasks")
     assert environment.medtasks("dev", "build", "bridge_mie_cot").strip() == str(
         checkout / "tasks/bridge/mie/task.yaml"
     )
