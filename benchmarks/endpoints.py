@@ -99,7 +99,7 @@ def asked(urls: list[str], connections: int, n: int) -> dict[str, Any]:
 
     from medtasks_ext.engines import Answer, Request
     from medtasks_ext.engines.api import ApiEngine
-    from medtasks_ext.engines.feed import Feed
+    from medtasks_ext.engines.engine import Feed
 
     lm = LocalChatCompletion(
         model="m", base_url=urls[0], num_concurrent=connections, max_retries=6, timeout=60

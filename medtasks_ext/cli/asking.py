@@ -39,11 +39,11 @@ def ask_jury(
     asking: Asking, tasks: list[JudgedTask], folder: Path, command: str, what: str
 ) -> tuple[Said, End | None] | None:
     """Ask what is not in the folder yet; None after a dry run. `what` judges give, in words."""
-    from medtasks_ext.engines.budget import budget_of
     from medtasks_ext.judge.asking import Judging
     from medtasks_ext.judge.asks import NOT_ASKED, RunToJudge
     from medtasks_ext.judge.checks import check_jury
     from medtasks_ext.judge.store import JudgementStore, paid
+    from medtasks_ext.run.charge import budget_of
     from medtasks_ext.studies.said import said_of
 
     folder, private = out_folder(folder), not all(task.open_access for task in tasks)

@@ -32,13 +32,13 @@ from medtasks_ext.registry import registry
 from medtasks_ext.runs.served import other_models
 
 if TYPE_CHECKING:
-    from medtasks_ext.engines.budget import Budget
     from medtasks_ext.judge.asking import End
     from medtasks_ext.judge.asks import RunToJudge
     from medtasks_ext.judge.cases import JudgedTask
     from medtasks_ext.judge.jury import Jury
     from medtasks_ext.judge.scores import DocumentScore
     from medtasks_ext.judge.store import JudgementStore
+    from medtasks_ext.run.charge import Budget
     from medtasks_ext.runner.run import Run
     from medtasks_ext.studies.ratings import Ratings
 
@@ -83,12 +83,12 @@ def judge(
     if not (folders := folders or [folder.name for folder in [Path("run")] if folder.is_dir()]):
         remedy = "medtasks judge runs/MODEL --jury medhelm"
         raise MedtasksError("no run is named", where="medtasks judge", remedy=remedy)
-    from medtasks_ext.engines.budget import budget_of
     from medtasks_ext.judge.asking import Judging
     from medtasks_ext.judge.asks import RunToJudge
     from medtasks_ext.judge.checks import check_jury, tasks_to_judge
     from medtasks_ext.judge.store import JudgementStore, paid
     from medtasks_ext.prompts.official.choice import prompt_source_of
+    from medtasks_ext.run.charge import budget_of
     from medtasks_ext.run.store import working_in
     from medtasks_ext.runner.run import Run
     from medtasks_ext.studies.ratings import read_ratings

@@ -15,10 +15,10 @@ from medtasks_ext.cli.words import counted, say, say_next
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
-    from medtasks_ext.engines.budget import Budget
     from medtasks_ext.judge.asking import End, Judging
     from medtasks_ext.judge.asks import Ask
     from medtasks_ext.judge.cost import CostEstimate
+    from medtasks_ext.run.charge import Budget
 
 LINE_SECONDS = 10.0
 DONE, INCOMPLETE, INTERRUPTED = 0, 1, 130

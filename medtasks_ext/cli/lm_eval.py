@@ -26,7 +26,7 @@ def lm_eval(context: typer.Context) -> int:
         typer.echo(_DESCRIPTION, nl=False)
         return 0
     from medtasks_ext.harness import cli_evaluate
-    from medtasks_ext.run.registered import register
+    from medtasks_ext.run.lm import register
 
     register()
     sys.argv = ["lm_eval", *context.args]

@@ -26,8 +26,8 @@ from medtasks_ext.runs.manifest import TaskEntry, TaskState
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from medtasks_ext.engines.budget import Budget
     from medtasks_ext.engines.records import Outcome, Request
+    from medtasks_ext.run.charge import Budget
     from medtasks_ext.runner.alarms import Alarms
     from medtasks_ext.runner.tally import Tally, TaskTally
 

@@ -36,24 +36,30 @@ from medtasks_ext.cli.tables import waits_for_judges
 from medtasks_ext.cli.words import counted, say, say_next
 from medtasks_ext.collector import collector_paused, collector_sparing
 from medtasks_ext.egress import Egress
-from medtasks_ext.engines.budget import budget_of
-from medtasks_ext.engines.fields import OF_MODELS, check_refused, check_under_limit
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.privacy import shows_text
 from medtasks_ext.registry.rights import FEW, restrictions
 from medtasks_ext.registry.strategies import LIKELIHOOD
 from medtasks_ext.results.prices import price_of
-from medtasks_ext.run.charge import Charge, check_limit, paid
+from medtasks_ext.run.charge import (
+    OF_MODELS,
+    Charge,
+    budget_of,
+    check_limit,
+    check_refused,
+    check_under_limit,
+    paid,
+)
 from medtasks_ext.runs.choice import Choice
 from medtasks_ext.runs.conditions import accounted_rows
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
 
 if TYPE_CHECKING:
-    from medtasks_ext.engines.budget import Budget
     from medtasks_ext.engines.engine import Engine
     from medtasks_ext.harness import LM, EvaluatorConfig, Task
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.prices import Price
+    from medtasks_ext.run.charge import Budget
     from medtasks_ext.runner.alarms import StopRule
     from medtasks_ext.runner.batch import BatchFiles
     from medtasks_ext.runner.drawing import Design

@@ -1,7 +1,6 @@
 """Requests in, outcomes out in the order in which they finish: vLLM, APIs, lm-eval's other models."""
 
-from medtasks_ext.engines.engine import Done, Engine
-from medtasks_ext.engines.feed import Feed
+from medtasks_ext.engines.engine import Done, Engine, Feed
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Prompt, Request, Usage
 
 __all__ = [

@@ -14,8 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.egress import SERVICES, Egress, hold
-from medtasks_ext.engines.engine import Done, Engine
-from medtasks_ext.engines.feed import Feed
+from medtasks_ext.engines.engine import Done, Engine, Feed
 from medtasks_ext.engines.records import (
     Answer,
     Fault,

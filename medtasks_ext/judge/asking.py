@@ -15,7 +15,6 @@ from typing import Any
 
 from medtasks_ext.collector import collector_sparing
 from medtasks_ext.egress import AskedServer, Egress, Text
-from medtasks_ext.engines.budget import Budget, n_bytes
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.asks import Ask, RunToJudge, requests_of
@@ -25,6 +24,7 @@ from medtasks_ext.judge.jury import HUMAN, Judge, Jury
 from medtasks_ext.judge.procedures import adjudication
 from medtasks_ext.judge.reply import UnreadableError
 from medtasks_ext.run.asker import LOOK, WAITING, Asker, Job, signals_call
+from medtasks_ext.run.charge import Budget, n_bytes
 from medtasks_ext.run.store import Answers, Intent
 
 #: Draws of a question in one call, where they cannot be read.

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from medtasks_ext.engines.fields import check_under_limit
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.cases import JudgedTask, is_judged, judged_tasks
 from medtasks_ext.judge.procedures import N_ASSESSORS
+from medtasks_ext.run.charge import check_under_limit
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.jury import Jury

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from medtasks_ext.engines.budget import most_tokens
+from medtasks_ext.run.charge import most_tokens
 
 if TYPE_CHECKING:
     from medtasks_ext.engines.records import Usage

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.egress import NO_TEXT, Egress
-from medtasks_ext.engines.budget import Budget, counts_fit, most_tokens, n_bytes
 from medtasks_ext.engines.http import Client
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request, Usage
 from medtasks_ext.engines.replies import Server, chat_answer, shortened
 from medtasks_ext.engines.servers import Pace, ServerEngine
 from medtasks_ext.judge.cost import BYTES_PER_TOKEN
 from medtasks_ext.privacy import shows_text
+from medtasks_ext.run.charge import Budget, counts_fit, most_tokens, n_bytes
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json

@@ -13,13 +13,13 @@ from urllib.parse import urlsplit
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from medtasks_ext.egress import is_loopback
-from medtasks_ext.engines.fields import check_refused
 from medtasks_ext.engines.replies import NO_KEY
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
 from medtasks_ext.keys import Keys, host_of
 from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.results.prices import Price
+from medtasks_ext.run.charge import check_refused
 from medtasks_ext.runs.secrets import dropped_secrets
 from medtasks_ext.secret_values import note
 from medtasks_ext.strict import Strict, validated

@@ -2,5 +2,5 @@
 yet.
 
 `store` is the file of outcomes, `lock` keeps two processes from writing it, `asker` asks an engine for who
-waits, `lm` is the class that lm-eval calls, and `registered` gives it to lm-eval beside lm-eval's own models.
+waits, `charge` says what that costs, and `lm` is the class that lm-eval calls, beside lm-eval's own models.
 """

@@ -13,13 +13,11 @@ from typing import Any
 from tqdm import tqdm
 
 from medtasks_ext.egress import Text
-from medtasks_ext.engines.budget import Budget
-from medtasks_ext.engines.engine import Engine
-from medtasks_ext.engines.feed import Feed
+from medtasks_ext.engines.engine import Engine, Feed
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import what_happened
-from medtasks_ext.run.charge import Charge
+from medtasks_ext.run.charge import Budget, Charge
 from medtasks_ext.run.store import Answers, Intent
 
 #: Seconds between two looks at what came.

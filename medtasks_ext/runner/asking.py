@@ -17,7 +17,6 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, Protocol
 
-from medtasks_ext.engines.budget import Budget
 from medtasks_ext.engines.engine import Engine
 from medtasks_ext.engines.records import Answer, Outcome, Prompt, Request
 from medtasks_ext.errors import MedtasksError
@@ -27,7 +26,7 @@ from medtasks_ext.prompts.counting import shared_characters
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.prompts.template import layout_template
 from medtasks_ext.run.asker import AHEAD, Asker, Job
-from medtasks_ext.run.charge import Charge
+from medtasks_ext.run.charge import Budget, Charge
 from medtasks_ext.run.store import Question
 from medtasks_ext.runner.evaluate import Settings, evaluate_task
 from medtasks_ext.runner.requests import RequestBuilder, text_of

@@ -13,13 +13,13 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from medtasks_ext.answers.reasoning import reasoning_of, traces
-from medtasks_ext.engines.budget import Budget
 from medtasks_ext.engines.records import CONTENT_FILTER, Answer, Fault, Outcome, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import excerpt, public_rows, shows_text
 from medtasks_ext.prompts.counting import tokenizer_of
 from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.run.asker import Asker, Job
+from medtasks_ext.run.charge import Budget
 from medtasks_ext.runner.alarms import REASONING_BUDGET
 from medtasks_ext.runner.chat import Counter, counter_of
 from medtasks_ext.runner.evaluate import Reader, Settings

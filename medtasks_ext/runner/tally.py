@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from medtasks_ext.engines.records import CONTENT_FILTER, Fault, FaultKind
 
 if TYPE_CHECKING:
-    from medtasks_ext.engines.budget import Budget
     from medtasks_ext.engines.records import Answer, Outcome, Request
+    from medtasks_ext.run.charge import Budget
     from medtasks_ext.runs.manifest import TaskEntry
 
 #: Answers of a task that are read whatever it takes; that are all read if there is time; the step after.

@@ -16,8 +16,8 @@ from medtasks_ext.cli.live import left_words, view
 from medtasks_ext.cli.progress import Progress
 from medtasks_ext.cli.words import duration
 from medtasks_ext.engines import Answer, Request, Usage
-from medtasks_ext.engines.budget import Budget
 from medtasks_ext.engines.records import Fault, FaultKind
+from medtasks_ext.run.charge import Budget
 from medtasks_ext.runner import tally as tally_module
 from medtasks_ext.runner.alarms import Alarms
 from medtasks_ext.runner.tally import Tally

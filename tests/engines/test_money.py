@@ -12,14 +12,13 @@ from typing import Any
 
 import pytest
 
-from medtasks_ext.engines.budget import Budget
 from medtasks_ext.engines.http import Client, Reply
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request
 from medtasks_ext.engines.replies import Server, chat_answer
 from medtasks_ext.engines.servers import ServerEngine
 from medtasks_ext.results.prices import Price
 from medtasks_ext.run.asker import Asker, Job
-from medtasks_ext.run.charge import Charge
+from medtasks_ext.run.charge import Budget, Charge
 
 PRICE = Price(10.0, 100.0)
 #: A store that knows no answer.

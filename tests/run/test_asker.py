@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from medtasks_ext.engines.budget import Budget
 from medtasks_ext.engines.engine import Engine
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.run.asker import Asker, Job
+from medtasks_ext.run.charge import Budget
 
 LOST = Fault(FaultKind.TIMEOUT, "no reply", maybe_paid=1)
 #: A store that knows no answer.
