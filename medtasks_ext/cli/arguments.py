@@ -249,14 +249,12 @@ def out_folder(name: str | Path) -> Path:
     return folder
 
 
-def own_flags(*, asks: bool = False) -> argparse.ArgumentParser:
-    """The flags besides lm-eval's of commands about documents of tasks; `asks` of those that ask a model."""
+def own_flags() -> argparse.ArgumentParser:
+    """The flags besides lm-eval's of commands about documents of tasks."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--strict", action="store_true")
     parser.add_argument("--data")
     parser.add_argument("--allow-host", action="append", default=[])
-    if asks:
-        parser.add_argument("--max-cost", type=float)
     return parser
 
 

@@ -9,12 +9,14 @@ import ast
 from collections.abc import Iterator, Mapping, MutableMapping
 from functools import lru_cache
 from importlib.metadata import EntryPoint
+from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from typer.core import TyperGroup
 
-from medtasks_ext.cli.app import command_of
+from medtasks_ext.cli.words import PROMPTS
 from medtasks_ext.hooks import COMMANDS, Hook, hooks
 
 #: Panel of `medtasks --help` -> its commands -> the module below `cli`, and the function there, that each is.
@@ -24,8 +26,8 @@ _PANELS: Mapping[str, Mapping[str, str]] = {
         "plan": "plan:plan",
         "preview": "preview:preview",
         "run": "run:run",
-        "lm_eval": "lm_eval:lm_eval",
-        "rescore": "rescore:rescore",
+        "lm_eval": "run:lm_eval",
+        "rescore": "run:rescore",
         "judge": "judge:judge",
     },
     "Results": {
@@ -36,17 +38,17 @@ _PANELS: Mapping[str, Mapping[str, str]] = {
     },
     "Data": {
         "data status": "data:data_status",
-        "data fetch": "data_fetch:data_fetch",
-        "data template": "data:data_template",
-        "data import": "data:data_import",
-        "data check": "data:data_check",
-        "data new": "new:new",
+        "data fetch": "data:data_fetch",
+        "data template": "own_data:data_template",
+        "data import": "own_data:data_import",
+        "data check": "own_data:data_check",
+        "data new": "own_data:new",
     },
     "Contribute": {
-        "dev validate": "validate:validate",
-        "dev lock": "lock:lock",
-        "dev build": "build:build",
-        "dev site": "site:site",
+        "dev validate": "dev:validate",
+        "dev lock": "dev:lock",
+        "dev build": "dev:build",
+        "dev site": "dev:site",
     },
     "Studies": {
         "study contamination": "study:contamination",
@@ -54,7 +56,7 @@ _PANELS: Mapping[str, Mapping[str, str]] = {
         "study difficulty": "study:difficulty",
         "study sample": "study:sample",
         "study prompts": "study:choose",
-        "study forms": "forms:forms",
+        "study forms": "study:forms",
         "study gold": "judge_studies:gold",
         "study judge": "judge_studies:judge_models",
         "study reproduce": "reproduce:reproduce",
@@ -200,3 +202,58 @@ class Group(TyperGroup):
         assert isinstance(self.commands, LazyCommands)
         with formatter.section("Commands"):
             formatter.write_dl([(name, self.commands.short_help(name)) for name in self.commands])
+
+
+AllowHost = Annotated[
+    list[str] | None,
+    typer.Option("--allow-host", help="Send text that is gated or private to this host, too; repeatable."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+ByLabels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--by",
+        metavar="FILE",
+        help="Scores by difficulty, by department, on clean inputs: files or folders of `medtasks "
+        "study difficulty`, `departments`, `contamination`; repeatable.",
+    ),
+]
+Official = Annotated[bool, typer.Option("--official", help="Of official prompts, in place of data.")]
+Origin = Annotated[
+    str | None,
+    typer.Option(
+        "--data", metavar="ORIGIN", help="Rows: sample, local, hub or release; else what a run takes."
+    ),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print requests, tokens and cost; ask nobody.")]
+Prompts = Annotated[str | None, typer.Option("--prompts", metavar="WORDS", help=PROMPTS)]
+OneStrategy = Annotated[str | None, typer.Option("--strategy", help="zero_shot, cot or five_shot.")]
+OnlyTasks = Annotated[str | None, typer.Option("--tasks", help="Only these tasks or groups.")]
+
+
+def out_option(help: str) -> Any:
+    return typer.Option("-o", "--out", help=help)
+
+
+#: Of commands that hand lm-eval's flags on.
+_ANY_FLAGS = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+
+
+def command_app() -> typer.Typer:
+    return typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+
+
+def command_of(declared: Any, name: str) -> Any:
+    """The command of a function, or of an `app` of several commands.
+
+    A command returns its exit code. The first paragraph of its docstring is its line in `medtasks --help`.
+    One that takes the context alone gets all arguments as they are.
+    """
+    app = declared
+    if not isinstance(declared, typer.Typer):
+        app = command_app()
+        hands_on = [*signature(declared).parameters] == ["context"]
+        app.command(name, context_settings=_ANY_FLAGS if hands_on else None)(declared)
+    command = typer.main.get_command(app)
+    command.name = name
+    return command

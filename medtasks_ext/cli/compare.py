@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from medtasks_ext.cli.app import AsJson, ByLabels, out_option
 from medtasks_ext.cli.arguments import out_folder
+from medtasks_ext.cli.commands import AsJson, ByLabels, out_option
 from medtasks_ext.cli.tables import SAMPLE_DATA, console, figure, show, texts
 from medtasks_ext.cli.words import say, say_next
 from medtasks_ext.csvfile import write_csv

@@ -1,160 +1,31 @@
-"""`medtasks data`: what is at hand, what is missing and how to get it, and data of one's own."""
+"""`medtasks data status` and `fetch`: what is at hand, what is missing, and how to get it."""
 
 from __future__ import annotations
 
 import json
-import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast, get_args
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks_ext.cli.app import AsJson, Official, out_option
-from medtasks_ext.cli.data_fetch import chosen, has_terms
-from medtasks_ext.cli.words import aligned, counted, pairs, say_next, terminal_width
+from medtasks_ext.cli.arguments import quiet
+from medtasks_ext.cli.commands import AsJson, Official
+from medtasks_ext.cli.words import aligned, counted, say, say_next, terminal_width
+from medtasks_ext.data.punkt import CARRIED, fetch_punkt, needs_punkt
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import registry
+from medtasks_ext.registry import Dataset, Suite, registry
+from medtasks_ext.registry.select import select
 from medtasks_ext.rows.folders import data_dir
 from medtasks_ext.rows.sources import forced_origin
 
 if TYPE_CHECKING:
-    from medtasks_ext.data.bring import Brought
-    from medtasks_ext.data.check import Cause, Checked, FolderReport
     from medtasks_ext.data.status import Status
     from medtasks_ext.registry import Dataset
+    from medtasks_ext.registry.official import Artefact
+
 
 _EXPLAINED = 3  # datasets of which `data status` says how data are got
-_SHOWN = 5  # causes of faults of a dataset, rows of a cause, and names in a list
-
-
-def data_template(
-    names: Annotated[
-        list[str],
-        typer.Argument(metavar="NAME...", help="Datasets or groups, for example medhelm_clear."),
-    ],
-    out: Annotated[
-        str | None,
-        out_option("Data folder; by default MEDTASKS_DATA_DIR, else ./medtasks_data."),
-    ] = None,
-    form: Annotated[str, typer.Option("--format", help="csv, xlsx or jsonl.")] = "jsonl",
-) -> int:
-    """Write the columns of a dataset and two example rows.
-
-    Types and allowed values of columns stand in a README. Nothing is written where rows are looked for.
-
-    Example: medtasks data template medhelm_clear -o /data/medtasks --format xlsx
-    """
-    from medtasks_ext.data.template import Form, write_template
-
-    if form not in get_args(Form):
-        raise MedtasksError(f"no format {form!r}", where="--format", remedy="use csv, xlsx or jsonl")
-    tasks, root = registry(), _root(out)
-    leaves = [leaf for members in tasks.resolve(names).values() for leaf in members]
-    for dataset in dict.fromkeys(tasks.tasks[leaf][0] for leaf in leaves):
-        template = write_template(dataset, root, cast("Form", form))
-        for path in template.written:
-            typer.echo(f"wrote {path}")
-        rows = template.folder / f"test.{form}"
-        more = ": these rows are downloaded; yours would replace them" if template.downloaded else ""
-        typer.echo(f"rows go to {rows}{more}")
-    say_next(
-        f"medtasks data check {root}", f"MEDTASKS_DATA_DIR={root} medtasks run {' '.join(names)} --model …"
-    )
-    return 0
-
-
-def _root(out: str | None) -> Path:
-    return Path(out or os.environ.get("MEDTASKS_DATA_DIR") or "medtasks_data").expanduser()
-
-
-# ---------------------------------------------------------------------- import
-
-
-def data_import(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="CSV, Excel, JSON, Parquet, …")],
-    task: Annotated[str, typer.Option("--task", help="The dataset whose rows it holds.")],
-    columns: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--map", metavar="OURS=THEIRS", help="A column of the dataset and the file's name for it."
-        ),
-    ] = None,
-    values: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--map-value", metavar="COLUMN:THEIRS=OURS", help="A value of the file and the dataset's for it."
-        ),
-    ] = None,
-    sheets: Annotated[
-        list[str] | None, typer.Option("--sheet", help="A sheet of a workbook; by default all that fit.")
-    ] = None,
-    encoding: Annotated[
-        str | None, typer.Option("--encoding", help="Of a text file that is not UTF-8, such as cp1252.")
-    ] = None,
-    split: Annotated[str, typer.Option("--split", help="test or fewshot.")] = "test",
-    out: Annotated[
-        str | None,
-        out_option("Data folder; by default MEDTASKS_DATA_DIR, else ./medtasks_data."),
-    ] = None,
-) -> int:
-    """Make the row file of a dataset from a file that you have, and check it.
-
-    Columns are found by their names, whatever their case, below titles and in several sheets; --map and
-    --map-value say which is which where names and values differ. What is left out is said.
-
-    Example: medtasks data import notes.xlsx --task medhelm_clear --map text=Befund --map-value label:Ja=A
-
-    Exit code 1: the rows have faults.
-    """
-    from medtasks_ext.data.bring import ImportOptions, bring
-    from medtasks_ext.data.check import check_dataset
-
-    if split not in ("test", "fewshot"):
-        raise MedtasksError(f"no split {split!r}", where="--split", remedy="use test or fewshot")
-    wanted = ImportOptions(
-        split,
-        pairs(columns, "--map", "OURS=THEIRS"),
-        _values(values),
-        sheets or (),
-        encoding,
-    )
-    leaf = next(leaf for members in registry().resolve([task]).values() for leaf in members)
-    dataset, root = registry().tasks[leaf][0], _root(out)
-    done = bring(Path(file).expanduser(), dataset, root, wanted)
-    typer.echo("\n".join(_brought_lines(done)))
-    checked = check_dataset(dataset, root)
-    typer.echo("\n".join(_checked_lines(checked, root)))
-    return 1 if checked.faults else 0
-
-
-def _values(given: list[str] | None) -> dict[str, dict[str, str]]:
-    by_column: dict[str, dict[str, str]] = {}
-    for item in given or []:
-        column, _, pair = item.partition(":")
-        theirs, _, ours = pair.rpartition("=")
-        if not (column and theirs and ours):
-            raise MedtasksError(
-                f"{item!r} maps no value", where="--map-value", remedy="write COLUMN:THEIRS=OURS"
-            )
-        by_column.setdefault(column, {})[theirs] = ours
-    return by_column
-
-
-def _brought_lines(done: Brought) -> list[str]:
-    from medtasks_ext.data.export import ranges
-
-    lines = [f"column {name} is {theirs}" for name, theirs in done.columns.items() if name != theirs]
-    lines += [f"sheet {name}: {counted(n, 'row')}" for name, n in done.sheets.items()]
-    lines += [f"sheet {name} is not read: {why}" for name, why in done.not_read.items()]
-    if done.n_mended:
-        lines.append(
-            f"{counted(done.n_mended, 'cell')} had text that was encoded twice: read as it was meant"
-        )
-    for why, places in done.left_out.items():
-        lines.append(
-            f"left out: {counted(len(places), 'record')}, each of which {why} (record {ranges(places)})"
-        )
-    return [*lines, f"wrote {done.path}: {counted(done.n, 'row')}"]
 
 
 # ---------------------------------------------------------------------- status
@@ -181,7 +52,7 @@ def data_status(
     Exit code 1: with --official, a file is another one than the suite pins.
     """
     if official:
-        from medtasks_ext.cli.official import print_official
+        from medtasks_ext.cli.data import print_official
 
         return print_official()
     from medtasks_ext.data.status import status_of
@@ -324,107 +195,203 @@ def _title(page: Path) -> str:
     return page.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
 
 
-# ---------------------------------------------------------------------- check
+def chosen(words: Sequence[str] | None) -> list[Dataset]:
+    return list(dict.fromkeys(select(registry(), words or []).values()))
 
 
-def data_check(
-    folder: Annotated[
-        str | None, typer.Argument(metavar="[DIR]", help="Data folder; by default MEDTASKS_DATA_DIR.")
+def has_terms(dataset: Dataset) -> bool:
+    from medtasks_ext.rows.missing import source_of
+
+    download = source_of(dataset).download
+    return download is not None and download.terms is not None
+
+
+def data_fetch(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FILTER...]", help="Tasks, groups; KEY=VALUE; by default all."),
     ] = None,
-    as_json: AsJson = False,
-    show_text: Annotated[
-        bool, typer.Option("--show-text", help="Quote values that are wrong: they may be patients' texts.")
-    ] = False,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", help="Folder to carry to a machine without internet, as its MEDTASKS_DATA_DIR."),
+    ] = None,
+    accept: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--accept", metavar="NAME", help="Show the terms of a dataset, ask once, and fetch the dataset."
+        ),
+    ] = None,
+    official: Official = False,
+    source: Annotated[
+        str | None,
+        typer.Option("--from", metavar="DIR", help="With --official: take the files from this folder."),
+    ] = None,
 ) -> int:
-    """Check local files against the schemas of their datasets.
+    """Download open datasets once, for use without internet.
 
-    Every row is read as a run would read it. Names that nobody looks for are listed.
+    Resumable; a second call checks what is there against the hashes that are pinned or were recorded. With
+    --official: the released files that hold official prompts, from the package index and the addresses in
+    suite.yaml; none of them is installed or imported.
 
-    Example: medtasks data check /data/medtasks
+    Example: medtasks data fetch medtasks_scoreable --to /media/stick
 
-    Exit code 1: something is not valid, a name looks mistyped, or nothing was found.
+    Exit code 1: a dataset could not be had, or terms were not accepted.
     """
-    from rich.console import Console
+    quiet()
+    if official:
+        from medtasks_ext.cli.data import fetch_official
 
-    from medtasks_ext.data.check import check_folder
+        return fetch_official(source)
+    from medtasks_ext.data.fetch import Store
+    from medtasks_ext.rows.missing import source_of
+    from medtasks_ext.rows.sources import is_allowed
 
-    if show_text:
-        os.environ["MEDTASKS_SHOW_TEXT"] = "1"
-    root = Path(folder).expanduser() if folder else data_dir()
-    if root is None:
+    asked = chosen(accept) if accept else []
+    refused = _ask(asked)
+    datasets = list(dict.fromkeys([*asked, *(chosen(words) if words or not accept else [])]))
+    sources = {dataset: source_of(dataset) for dataset in datasets}
+    wanted = [dataset for dataset, source in sources.items() if source.download and is_allowed(source)]
+    if not wanted and not refused:
+        first = datasets[0]
+        way = "fetch --accept" if has_terms(first) else "status"
         raise MedtasksError(
-            "no folder to check", where="medtasks data check", remedy="name it, or set MEDTASKS_DATA_DIR"
+            f"{first.id} is {first.metadata.access}: it cannot be downloaded"
+            + (" before its terms are accepted" if has_terms(first) else ""),
+            remedy=f"medtasks data {way} {first.id}",
         )
-    with Console(stderr=True).status("looking for files") as line:
-        report = check_folder(root, registry(), lambda name, place: line.update(f"{name}: {place}"))
-    if as_json:
-        typer.echo(json.dumps(report.record(), ensure_ascii=False, indent=1))
-    else:
-        _print_check(report)
-    return 0 if report.valid else 1
-
-
-def _print_check(report: FolderReport) -> None:
-    from medtasks_ext.data.check import data_folder_above
-
-    for item in report.checked:
-        typer.echo("\n".join(_checked_lines(item, report.folder)))
-    for path in report.damaged:
-        typer.echo(f"✗ {path}: missing, or not as it was fetched")
-    for stray in report.strays:
-        meant = f"; did you mean {stray.meant}?" if stray.meant else ""
-        typer.echo(f"? {stray.path}: not read: {stray.why}{meant}")
-    if report.absent:
-        rest = len(report.absent) - _SHOWN
-        more = f" and {rest} others (`medtasks data status` lists them)" if rest > 0 else ""
-        typer.echo(f"not there: {', '.join(report.absent[:_SHOWN])}{more}")
-    invalid = sum(bool(item.faults) for item in report.checked)
-    mistyped = sum(stray.meant is not None for stray in report.strays)
-    n_fetched = f", {report.n_fetched} fetched files" if report.n_fetched else ""
+    store = Store(Path(to).expanduser() if to else None)
+    failed, n_bytes, n_new = 0, 0, 0
+    for dataset in wanted:
+        try:
+            done = store.fetch(dataset)
+        except MedtasksError as error:
+            failed += 1
+            say(f"✗ {dataset.id}: {error}")
+            continue
+        n_bytes, n_new = n_bytes + done.n_bytes, n_new + done.n_new
+        what = f"{done.n_new} of {done.n_files} files fetched" if done.n_new else "as recorded"
+        rows = f"{done.n_test:,} rows"
+        unpinned = (
+            f"; {counted(done.n_unpinned, 'file')} unpinned: recorded now, other content is refused later"
+            if done.n_unpinned
+            else ""
+        )
+        typer.echo(f"✓ {dataset.id}  {what}, {_size(done.n_bytes)}, {done.exclusions or rows}{unpinned}")
+    here = len(wanted) - failed
     typer.echo(
-        f"{report.folder}: {len(report.checked)} local datasets{n_fetched}, {invalid} not valid"
-        + (f", {mistyped} names that look mistyped" if mistyped else "")
+        f"{here} of {len(wanted)} datasets here ({_size(n_bytes)}), {n_new} files fetched"
+        + (f"; recorded in {store.manifest_file}" if here else "")
     )
-    if not report.checked and not report.n_fetched:
-        above = data_folder_above(report.folder, registry())
-        where = f"check {above}" if above else "it holds bridge/, medhelm/, …"
-        typer.echo(f"nothing was found there: {where} (`medtasks data status TASK` names the files)")
-    if invalid and os.environ.get("MEDTASKS_SHOW_TEXT", "0") in ("", "0"):
-        typer.echo("values are left out, since rows may hold patients' texts; --show-text shows them")
-    if report.checked and report.valid:
-        names = ",".join(item.dataset for item in report.checked[:_SHOWN])
-        say_next(f"medtasks run {names} --data local --model vllm --model_args pretrained=ORG/MODEL")
+    failed += not _punkt(wanted, Path(to).expanduser() if to else None)
+    waiting = [dataset for dataset in datasets if dataset not in wanted and has_terms(dataset)]
+    if waiting:
+        typer.echo(f"to download after you accept their terms (--accept NAME): {len(waiting)}")
+    if others := len(datasets) - len(wanted) - len(waiting):
+        typer.echo(f"not open, to be requested (`medtasks data status TASK`): {others}")
+    if to and here:
+        punkt = f" NLTK_DATA={to}/{CARRIED}" if any(map(needs_punkt, wanted)) else ""
+        typer.echo(f"elsewhere: MEDTASKS_DATA_DIR={to}{punkt} HF_HUB_OFFLINE=1 medtasks run …")
+    if failed or refused:
+        say_next("the same command, which fetches what is missing")
+    elif not to:
+        say_next("medtasks data status")
+    return 1 if failed or refused else 0
 
 
-def _checked_lines(item: Checked, folder: Path) -> list[str]:
-    counts = f"{item.n_test:,} test rows, {item.n_fewshot:,} few-shot rows"
-    mark, valid = ("✗", "valid: ") if item.faults else ("✓", "")
-    lines = [f"{mark} {item.dataset}  {valid}{counts}  ({', '.join(item.files)})"]
-    causes = item.causes
-    for cause in causes[:_SHOWN]:
-        first = cause.faults[0]
-        place, column = cause.where.removeprefix(f"{folder}/"), getattr(first, "column", None)
-        what = first.what if len(cause.faults) == 1 else cause.what
-        named = f" (column {column})" if column and column not in what else ""
-        lines.append(f"    {place}: {what}{named}" + ("" if len(cause.faults) == 1 else _in_rows(cause)))
-        lines.append(f"    → {first.remedy}")
-    if (rest := len(causes) - _SHOWN) > 0:
-        more = sum(len(cause.faults) for cause in causes[_SHOWN:])
-        lines.append(f"    and {counted(rest, 'other cause')} with {more:,} faults (--json has all)")
-    if item.faults and item.n_usable:
-        lines.append(
-            f"    {item.n_usable:,} test rows are without a fault:"
-            f" `medtasks run {item.dataset} --drop-faulty` takes these alone"
-        )
-    lines += [f"    note: {note}" for note in item.notes]
-    if oracle := item.oracle:
-        highest = f", the highest score is {oracle.highest:.4f}" if oracle.highest is not None else ""
-        lines.append(f"    the gold answers themselves score {oracle.score:.4f}{highest}")
-    return lines
+def _punkt(datasets: list[Dataset], to: Path | None) -> bool:
+    """Fetch NLTK's Punkt data status a metric needs it; returns whether all is there."""
+    if not any(map(needs_punkt, datasets)):
+        return True
+    try:
+        typer.echo(f"✓ NLTK's Punkt data, for English BLEU and French ROUGE: {fetch_punkt(to)}")
+    except MedtasksError as error:
+        say(f"✗ {error}")
+        return False
+    return True
 
 
-def _in_rows(cause: Cause) -> str:
-    kind, _, first = cause.rows[0].partition(" row ")
-    rest = [row.removeprefix(f"{kind} row ") for row in cause.rows[1:_SHOWN]]
-    shown = ", ".join([f"{kind} rows {first}", *rest]) + (", …" if len(cause.rows) > _SHOWN else "")
-    return f": {len(cause.rows):,} rows ({shown})"
+def _ask(datasets: list[Dataset]) -> bool:
+    """Show the terms that are not accepted yet, and ask for each once; returns whether some were refused."""
+    from medtasks_ext.rows.missing import source_of
+    from medtasks_ext.rows.terms import accept, are_accepted, shown
+
+    refused = False
+    for dataset in datasets:
+        download = source_of(dataset).download
+        if download is None:
+            raise MedtasksError(
+                f"{dataset.id} has no terms to accept here: its owner gives access",
+                where="--accept",
+                remedy=f"medtasks data status {dataset.id}",
+            )
+        if download.terms is None or are_accepted(download.terms):
+            continue
+        typer.echo(f"{dataset.id}  {dataset.metadata.name}\n{shown(download.terms)}")
+        if typer.confirm("Do you accept these terms?"):
+            accept(download.terms)
+        else:
+            refused = True
+    return refused
+
+
+def _size(n_bytes: int) -> str:
+    return f"{n_bytes / 1e6:,.1f} MB" if n_bytes >= 1e5 else f"{n_bytes / 1e3:,.1f} kB"
+
+
+def fetch_official(folder: str | None) -> int:
+    """Get the released files that hold official prompts, from a folder if one is given."""
+    from medtasks_ext.prompts.official import artefacts
+
+    place = Path(folder).expanduser() if folder is not None else None
+    if place is not None and not place.is_dir():
+        raise MedtasksError("no such folder", where=f"--from {folder}", remedy="correct the path")
+    failed = False
+    for suite, artefact in _artefacts():
+        try:
+            path = artefacts.fetched_artefact(artefact, place)
+        except MedtasksError as error:
+            failed = True
+            say(f"✗ {suite.title}: {artefact.file}: {error}")
+        else:
+            typer.echo(f"✓ {suite.title}: {artefact.file} ({artefact.revision}) at {path}")
+    say_next("medtasks data status --official" if failed else "medtasks dev validate --official")
+    return 1 if failed else 0
+
+
+def print_official() -> int:
+    """Show which official prompts can be asked here."""
+    from medtasks_ext.prompts.official import artefacts
+
+    wrong = missing = False
+    for suite in registry().suites.values():
+        typer.echo(suite.title)
+        for artefact in suite.official.artefacts.values() if suite.official else ():
+            try:
+                path = artefacts.local_artefact(artefact)
+                missing |= path is None
+                said = f"at {path}" if path else f"not here; {artefacts.source_of(artefact)}"
+            except MedtasksError as error:
+                wrong, said = True, f"WRONG: {error.what}"
+            typer.echo(f"  {artefact.file} ({artefact.revision}): {said}")
+        typer.echo(f"  {_covered(suite)}")
+    say_next("medtasks data fetch --official" if wrong or missing else "medtasks dev validate --official")
+    return 1 if wrong else 0
+
+
+def _artefacts() -> Iterator[tuple[Suite, Artefact]]:
+    for suite in registry().suites.values():
+        for artefact in suite.official.artefacts.values() if suite.official else ():
+            yield suite, artefact
+
+
+def _covered(suite: Suite) -> str:
+    of_it = [item for item in registry().datasets.values() if item.suite.id == suite.id]
+    known = sum("official" in item.blocks for item in of_it)
+    said = []
+    if known:
+        said.append(f"{known} of {len(of_it)} datasets")
+    if judged := sum(bool(item.blocks.get("judge", {}).get("official")) for item in of_it):
+        said.append(f"the judges of {judged}")
+    if suite.files:
+        said.append("datasets whose rows, or the release's, carry an instruction")
+    return "official words: " + ("; ".join(said) or "none published")

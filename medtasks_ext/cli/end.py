@@ -1,4 +1,4 @@
-"""The end of a run: its table, what is unfinished, and the commands that come next."""
+"""The end of a run: its table, what must be known of it, what is unfinished, and what comes next."""
 
 from __future__ import annotations
 
@@ -7,29 +7,39 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from medtasks_ext.cli.tables import Line, console, print_rows, waits_for_judges
+from rich.padding import Padding
+from rich.text import Text
+
+from medtasks_ext.cli.tables import ESTIMATE_MEANS, ROUGH, ROUGH_MEANS, Column, Name, console, figure, show
 from medtasks_ext.cli.words import counted, say, say_next
 from medtasks_ext.data.punkt import PUNKT_REMEDY, needs_punkt
 from medtasks_ext.errors import some
+from medtasks_ext.prompts.documents import row_counts_words
+from medtasks_ext.registry import registry
 from medtasks_ext.registry.strategies import SUFFIX
 from medtasks_ext.report.axes import axis_titles
 from medtasks_ext.report.outline import OutlineBlock, outline
+from medtasks_ext.results.rollup import mean
 from medtasks_ext.run.store import closed_text_in
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import TaskState
+from medtasks_ext.runs.records import note_of_traces
 from medtasks_ext.runs.secrets import dropped_secrets, is_secret
 from medtasks_ext.runs.served import served_note
 
 if TYPE_CHECKING:
     from medtasks_ext.errors import MedtasksError
+    from medtasks_ext.prompts.documents import LoadedRecord
     from medtasks_ext.results.rollup import Row
     from medtasks_ext.runner.run import Run
     from medtasks_ext.runs.records import TaskRecord
 
 #: Rows of axes in all; what does not fit is in the report.
 _AXIS_ROWS = 22
+#: Columns of a terminal that the figures of a row take.
+_FIGURES = 58
 #: Tasks that are named one by one.
 _NAMED = 5
 #: Models that nobody publishes a card of.
@@ -43,36 +53,61 @@ _NOT_DECIDED = "_not_decided"
 #: Tasks that a call left without a score.
 _UNFINISHED = (TaskState.WAITING, TaskState.INCOMPLETE, TaskState.ANSWERED)
 _NAME_OF_VALUE = re.compile(r"([\w-]+)['\"]?\s*[=:]")
+_NO_INTERVAL = "[–]: no interval, since a task has fewer than two documents or clusters of them"
+#: What is counted, and what is said of one and of several.
+_CUT = {
+    "answers_cut": (
+        "answer",
+        "fills the token budget: raise max_gen_toks, unless it is the suite's own",
+        "fill the token budget: raise max_gen_toks, unless it is the suite's own",
+    ),
+    "answers_filtered": (
+        "answer",
+        "was filtered by the server: the model gave none there",
+        "were filtered by the server: the model gave none there",
+    ),
+    "shots_dropped": (
+        "prompt",
+        "carries fewer shots than asked for, to fit the context",
+        "carry fewer shots than asked for, to fit the context",
+    ),
+    "inputs_cut": ("input", "lost a part, to fit the context", "lost a part, to fit the context"),
+}
 
 
 # ---------------------------------------------------------------------- the table
 
 
+class _Line(NamedTuple):
+    label: str
+    row: Row | None = None  # None for a heading
+    depth: int = 0  # characters by which the label is set in
+
+
 def print_scores(run: Run, results: Mapping[str, TaskRecord]) -> None:
     """What was asked for: tasks and small groups a row each, suites with their main axes."""
     plan = outline(run.registry, run.known_names())
-    single = run.rows(results, plan.single)
+    lines = [_Line(row.name, row) for row in run.rows(results, plan.single)]
     blocks = [(block, run.rows(results, block.names)) for block in plan.blocks]
     axes = _axes_that_fit(run, results, plan.blocks, {row.name for _, rows in blocks for row in rows})
-    lines = [Line(row.name, row) for row in single]
     for place, (block, rows) in enumerate(blocks):
-        lines += [Line(row.name, row) for row in rows]
+        lines += [_Line(row.name, row) for row in rows]
         for axis, below in axes.get(place, {}).items():
-            lines.append(Line(axis_titles()[axis].partition(" (")[0], depth=2))
-            lines += [Line(block.axes[axis][row.name], row, depth=4) for row in below]
-    print_rows(lines, results)
+            lines.append(_Line(axis_titles()[axis].partition(" (")[0], depth=2))
+            lines += [_Line(block.axes[axis][row.name], row, depth=4) for row in below]
+    said = [*_print_rows(lines, results), *remarks(results)]
     if (shots := run.settings.num_fewshot) is not None:
-        console().print(f"{counted(shots, 'example')} in each prompt (--num_fewshot)", markup=False)
+        said.append(f"{counted(shots, 'example')} in each prompt (--num_fewshot)")
     judged = waits_for_judges(results)
     if blocks:
-        console().print(_counts(run, results, len(judged)), markup=False)
+        said.append(_counts(run, results, len(judged)))
     elif judged:
-        console().print(f"judges are still to score {counted(len(judged), 'task')}", markup=False)
-    for line in (_cache_hits(results), *_ended(results)):
-        if line:
-            console().print(line, markup=False)
+        said.append(f"judges are still to score {counted(len(judged), 'task')}")
+    said += _of_the_engine(results)
     if axes:
-        console().print("specialties, stages and the other axes: `medtasks report`", markup=False)
+        said.append("specialties, stages and the other axes: `medtasks report`")
+    for line in said:
+        console().print(line, markup=False)
 
 
 def _axes_that_fit(
@@ -94,17 +129,65 @@ def _axes_that_fit(
     return found
 
 
-def _cache_hits(results: Mapping[str, TaskRecord]) -> str:
-    """How many tokens of prompts the engine did not read anew, by its own counts; empty where none says."""
+def _print_rows(lines: Sequence[_Line], results: Mapping[str, TaskRecord]) -> Iterator[str]:
+    """The table; yields what its marks mean. Every line of synthetic rows or a partial group says so.
+
+    A narrow terminal has no room for the number of documents, which is in the results.
+    """
+    marks = [_marks(line.row, results) if line.row else "" for line in lines]
+    longest = max(len(line.label) + line.depth for line in lines)
+    columns = [
+        Column("group or task", "label", settings={"overflow": "fold"}),
+        Column("score [95 % interval]", lambda line: _score(line["row"]), settings={"no_wrap": True}),
+        figure("valid", "{row.valid:.1%}"),
+        figure("scored", "{row.n_scored}/{row.n_tasks}"),
+        figure("documents", "{row.n_documents:,}"),
+        Column("", "mark"),
+    ]
+    if console().width < longest + _FIGURES + max(map(len, marks)):
+        del columns[4]
+    labels = [Padding(Name(Text(line.label)), (0, 0, 0, line.depth)) for line in lines]
+    shown = [
+        (label,) if line.row is None else {"label": label, "row": line.row, "mark": mark}
+        for label, line, mark in zip(labels, lines, marks, strict=True)
+    ]
+    rows = [line.row for line in lines if line.row is not None]
+    sample = any(row.sample for row in rows)
+    show(shown, columns, sample=sample, collapse_padding=True, pad_edge=False, title_style="bold")
+    if any(row.score is not None and row.interval is None for row in rows):
+        yield _NO_INTERVAL
+    if any(row.interval is not None and row.interval.rough for row in rows):
+        yield ROUGH_MEANS
+    if any(row.estimate for row in rows):
+        yield ESTIMATE_MEANS
+
+
+def _marks(row: Row, results: Mapping[str, TaskRecord]) -> str:
+    highest = results[row.name].get("highest") if row.name in results else None
+    marks = {
+        "SAMPLE": row.sample,
+        "partial": row.partial,
+        row.estimate.words if row.estimate else "": row.estimate is not None,
+        f"highest possible {highest or 1:.4f}": highest is not None,
+    }
+    return ", ".join(mark for mark, holds in marks.items() if holds)
+
+
+def _score(row: Row) -> Text:
+    if row.score is None:
+        return Text("–")
+    interval = f"{row.interval.low:.3f}, {row.interval.high:.3f}" if row.interval else "–"
+    rough = ROUGH if row.interval and row.interval.rough else ""
+    return Text(f"{row.score:.4f} [{interval}]{rough}")
+
+
+def _of_the_engine(results: Mapping[str, TaskRecord]) -> Iterator[str]:
+    """Tokens of prompts that the engine did not read anew, by its own counts, and answers that it ended."""
     counted_here = [tokens for item in results.values() if (tokens := item["tokens"]) and "cached" in tokens]
-    if not (total := sum(tokens["input"] for tokens in counted_here)):
-        return ""
-    share = sum(tokens["cached"] for tokens in counted_here) / total
-    some = "" if len(counted_here) == len(results) else f" of {counted(len(counted_here), 'task')}"
-    return f"prefix cache: {share:.0%} of {total:,} prompt tokens{some}"
-
-
-def _ended(results: Mapping[str, TaskRecord]) -> Iterator[str]:
+    if total := sum(tokens["input"] for tokens in counted_here):
+        share = sum(tokens["cached"] for tokens in counted_here) / total
+        of = "" if len(counted_here) == len(results) else f" of {counted(len(counted_here), 'task')}"
+        yield f"prefix cache: {share:.0%} of {total:,} prompt tokens{of}"
     if n := sum(item["cut"].get("answers_looped", 0) for item in results.values()):
         yield f"{counted(n, 'answer')} ended since they repeated themselves (repetition_detection)"
 
@@ -112,7 +195,10 @@ def _ended(results: Mapping[str, TaskRecord]) -> Iterator[str]:
 def _counts(run: Run, results: Mapping[str, TaskRecord], judged: int) -> str:
     entries = run.manifest.tasks
     scored = sum("score" in item["metrics"] for item in results.values())
-    blind = sum(_without_gold(item) for item in results.values())
+    blind = sum(
+        "score" not in item["metrics"] and item["loaded"]["n_without_gold"] == item["loaded"]["n_test"]
+        for item in results.values()
+    )
     states = Counter(entry.state for entry in entries.values())
     parts = [
         (judged, "to be judged"),
@@ -126,10 +212,78 @@ def _counts(run: Run, results: Mapping[str, TaskRecord], judged: int) -> str:
     return f"{scored:,} of {counted(len(entries), 'task')} scored" + (f", {others}" if others else "")
 
 
-def _without_gold(record: TaskRecord) -> bool:
-    return (
-        "score" not in record["metrics"] and record["loaded"]["n_without_gold"] == record["loaded"]["n_test"]
-    )
+# ---------------------------------------------------------------------- what must be known of it
+
+
+def remarks(results: Mapping[str, Any]) -> Iterator[str]:
+    """What a reader must know beside the scores: traces that never closed, rows held out, rebuilt rows."""
+    unclosed = {name: item["metrics"].get("unclosed_reasoning", 0) for name, item in results.items()}
+    if worst := {name: share for name, share in unclosed.items() if share > 0}:
+        name = max(worst, key=worst.__getitem__)
+        yield (
+            f"reasoning that never ended in {counted(len(worst), 'task')} (most: {name}, {worst[name]:.1%}):"
+            " raise max_gen_toks"
+        )
+    if unknown := note_of_traces(results.values()):
+        yield unknown
+    metrics = [item["metrics"] for item in results.values() if "score" in item["metrics"]]
+    if shares := [item["valid"] for item in metrics if "valid" in item]:  # what is chosen is not read
+        yield f"readable {mean(shares):.1%} (mean of {counted(len(shares), 'task')})"
+    for key, (noun, one, several) in _CUT.items():
+        counts = {name: item["cut"].get(key, 0) for name, item in results.items()}
+        if total := sum(counts.values()):
+            most = max(counts, key=counts.__getitem__)
+            text = one if total == 1 else several
+            yield f"{counted(total, noun)} {text} (most: {most}, {counts[most]:,})"
+    loaded = {name: item["loaded"] for name, item in results.items()}
+    held = [of["n_held_out"] for of in loaded.values() if of["n_held_out"] and "examples" not in of]
+    if held:
+        tasks = counted(len(held), "task")
+        yield f"no few-shot pool in {tasks}: {max(held)} test rows of each serve as shots"
+    yield from (f"{name}: {words}" for name, of in loaded.items() if (words := _pool(of)))
+    drafts = {name: known[0].metadata.draft for name in results if (known := registry().asked(name))}
+    yield from (f"{name} is a draft, in no group: {why}" for name, why in drafts.items() if why)
+    datasets = registry().datasets
+    if added := [
+        name for name, of in loaded.items() if (own := datasets.get(of["task"])) and own.joined_later
+    ]:
+        yield (
+            f"datasets that no suite's paper has: {', '.join(added)}; groups of their suite leave them out of"
+            " the mean"
+        )
+    for name, of in loaded.items():
+        if excluded := of.get("excluded"):
+            yield f"{name}: {row_counts_words(excluded, of['n_source'])}"
+        if faulty := of.get("n_faulty"):
+            yield f"{name}: {faulty:,} of {faulty + of['n_test']:,} rows left out as faulty (--drop-faulty)"
+        if alike := of.get("n_alike"):
+            rows = counted(alike, "row")
+            yield f"{name}: {rows} left out, since a later one asks the same, as the suite does"
+        if recovered := of.get("recovered"):
+            yield f"{name}: {recovered[0]:,} of {recovered[1]:,} official rows recovered"
+    if rebuilt := [name for name, of in loaded.items() if of["rebuilt"]]:
+        yield f"test rows rebuilt from the source, not the suite's own: {', '.join(rebuilt)}"
+
+
+def _pool(loaded: LoadedRecord) -> str:
+    shown = loaded.get("examples")
+    whose = "examples of the authors" if shown == "authors" else "examples, by their name the authors'"
+    said = []
+    if n := loaded.get("n_overlap"):
+        rows = f"{counted(n, 'row')} of the few-shot pool shared text with test rows"
+        said.append(f"{rows}, and stayed: {whose}" if shown else f"{rows}, and left it")
+    if shown and (n := loaded["n_held_out"]):
+        said.append(f"{counted(n, 'test row')} not asked: among the {whose}")
+    return "; ".join(said)
+
+
+def waits_for_judges(results: Mapping[str, Any]) -> list[str]:
+    """Tasks whose answers are there, and whose score judges have to give."""
+    return [
+        name
+        for name, item in results.items()
+        if "score" not in item["metrics"] and item["config"].get("judge") is not None
+    ]
 
 
 # ---------------------------------------------------------------------- what is left to do
@@ -148,21 +302,33 @@ def say_end(
     `again`: arguments of the command that goes on; None where another command does. `how` the user gets what
     is missing.
     """
-    failed, unfinished = list(_failed(run)), list(_unfinished(run, how))
-    _say_some(failed, f"failed, too (details in {run.manifest_file})")
-    _say_some(unfinished, "unfinished, too")
+    failed, unfinished = [], []
+    for name, entry in run.manifest.tasks.items():
+        if entry.state is TaskState.FAILED:
+            failed.append(f"{name}: {entry.error.splitlines()[0]} (details in {run.manifest_file})")
+        elif entry.state in _UNFINISHED:
+            n = sum(entry.faults.values())
+            lack = f"{entry.reason} ({counted(n, 'request')} without an answer)"
+            unfinished.append(f"{name}: {lack if n else 'not asked to the end'}; {how}")
+    rest = f"failed, too (details in {run.manifest_file})"
+    for lines, too in ((failed, rest), (unfinished, "unfinished, too")):
+        shown = lines if len(lines) <= _NAMED + 1 else lines[:_NAMED]
+        for line in shown:
+            say(f"✗ {line}")
+        if more := len(lines) - len(shown):
+            say(f"✗ {counted(more, 'more task')} {too}")
     if cause is not None:
         say(f"✗ {cause}")
-    for note in run.manifest.notes:
+    results = run.results()
+    for note in (*run.manifest.notes, *_not_decided(run, results), *_without_punkt(run, results)):
         say(f"note: {note}")
-    for note in (*_not_decided(run), *_without_punkt(run)):
-        say(f"note: {note}")
-    if other := _served(run):
+    conditions = [record["conditions"] for record in results.values() if record.get("conditions")]
+    served = [item.get("served") or () for item in conditions]
+    if other := served_note(run.manifest.identity.asked_name, served):
         say(f"! {other}")
     say_sent(run.folder)
     say(f"results: {run.files.results_file}")
-    commands = list(_next(run, again if failed or unfinished or cause else None))
-    say_next(*commands)
+    say_next(*_next(run, results, again if failed or unfinished or cause else None))
     return 1 if failed or unfinished or n_missing or cause else 0
 
 
@@ -172,16 +338,10 @@ def say_sent(folder: Path) -> None:
         say(f"sent to {host} ({way}): text that is not open, of {some(names)}")
 
 
-def _served(run: Run) -> str:
-    conditions = [record["conditions"] for record in run.results().values() if record.get("conditions")]
-    return served_note(run.manifest.identity.asked_name, [item.get("served") or () for item in conditions])
-
-
-def _not_decided(run: Run) -> Iterator[str]:
-    for name, record in run.results().items():
-        shares = (
-            value for metric, value in record.get("metrics", {}).items() if metric.endswith(_NOT_DECIDED)
-        )
+def _not_decided(run: Run, results: Mapping[str, TaskRecord]) -> Iterator[str]:
+    for name, record in results.items():
+        metrics = record.get("metrics", {})
+        shares = (value for metric, value in metrics.items() if metric.endswith(_NOT_DECIDED))
         if n := round(max(shares, default=0.0) * record["n"]):
             yield (
                 f"{name}: {counted(n, 'answer')} not decided and counted as wrong: a process of scoring "
@@ -189,11 +349,11 @@ def _not_decided(run: Run) -> Iterator[str]:
             )
 
 
-def _without_punkt(run: Run) -> Iterator[str]:
+def _without_punkt(run: Run, results: Mapping[str, TaskRecord]) -> Iterator[str]:
     """Tasks whose texts could not be divided into sentences or words, and so have no score or no BLEU."""
     needing = {
         name: record["metrics"]
-        for name, record in run.results().items()
+        for name, record in results.items()
         if name in run.registry.tasks
         and needs_punkt(run.registry.tasks[name][0])
         and not any(metric.startswith("bleu_4") for metric in record["metrics"])
@@ -210,37 +370,19 @@ def _without_punkt(run: Run) -> Iterator[str]:
         )
 
 
-def _failed(run: Run) -> Iterator[str]:
-    for name, entry in run.manifest.tasks.items():
-        if entry.state is TaskState.FAILED:
-            yield f"{name}: {entry.error.splitlines()[0]} (details in {run.manifest_file})"
-
-
-def _unfinished(run: Run, how: str) -> Iterator[str]:
-    for name, entry in run.manifest.tasks.items():
-        if entry.state in _UNFINISHED:
-            n = sum(entry.faults.values())
-            why = (
-                f"{entry.reason} ({counted(n, 'request')} without an answer)" if n else "not asked to the end"
-            )
-            yield f"{name}: {why}; {how}"
-
-
-def _say_some(lines: Sequence[str], rest: str) -> None:
-    shown = lines if len(lines) <= _NAMED + 1 else lines[:_NAMED]
-    for line in shown:
-        say(f"✗ {line}")
-    if more := len(lines) - len(shown):
-        say(f"✗ {counted(more, 'more task')} {rest}")
-
-
-def _next(run: Run, again: Sequence[str] | None) -> Iterator[str]:
+def _next(run: Run, results: Mapping[str, TaskRecord], again: Sequence[str] | None) -> Iterator[str]:
     if again is not None:
         yield shown_command(["run", *again])
-    results = run.results()
     folder = shlex.quote(str(run.folder))
-    waiting = [name for name in waits_for_judges(results) if name in run.registry.tasks]
-    yield from _judging(run, waiting, folder)
+    juries: dict[str, dict[str, None]] = {}
+    for name in waits_for_judges(results):
+        if name in run.registry.tasks:
+            dataset, strategy = run.registry.tasks[name]
+            waiting = juries.setdefault(dataset.suite.jury or _JURY, {})
+            waiting[dataset.suite.id + SUFFIX[strategy]] = None
+    for jury, suites in juries.items():  # where several juries wait, suites are named
+        only = f" --tasks {','.join(suites)}" if len(juries) > 1 else ""
+        yield f"medtasks judge {folder} --jury {jury}{only} --dry-run"
     if results:
         yield f"medtasks report {folder} -o report"
         yield f"medtasks view {folder}"
@@ -258,25 +400,9 @@ def _all_rows(record: TaskRecord) -> bool:
     return bool(record["n"] == loaded["n_test"] and record["n"] + aside >= stated)
 
 
-def _judging(run: Run, waiting: Sequence[str], folder: str) -> Iterator[str]:
-    """Suites name the juries of their answers; where several juries wait, suites are named."""
-    juries: dict[str, dict[str, None]] = {}
-    for name in waiting:
-        dataset, strategy = run.registry.tasks[name]
-        jury = dataset.suite.jury or _JURY
-        juries.setdefault(jury, {})[dataset.suite.id + SUFFIX[strategy]] = None
-    for jury, suites in juries.items():
-        only = f" --tasks {','.join(suites)}" if len(juries) > 1 else ""
-        yield f"medtasks judge {folder} --jury {jury}{only} --dry-run"
-
-
 def shown_command(arguments: Sequence[str]) -> str:
     """A command of medtasks as it can be typed; its name alone where an argument says how to log in."""
-    if any(_says_login(argument) for argument in arguments):
-        return f"medtasks {arguments[0]} … (the same command)"
+    for argument in arguments:
+        if any(map(is_secret, _NAME_OF_VALUE.findall(argument))) or dropped_secrets(argument) != argument:
+            return f"medtasks {arguments[0]} … (the same command)"
     return shlex.join(["medtasks", *arguments])
-
-
-def _says_login(argument: str) -> bool:
-    names = _NAME_OF_VALUE.findall(argument)
-    return any(map(is_secret, names)) or dropped_secrets(argument) != argument

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from medtasks_ext.atomic import private_files
-from medtasks_ext.cli.app import OnlyTasks, out_option
 from medtasks_ext.cli.arguments import out_folder, quiet
-from medtasks_ext.cli.asking import Asking, ask_jury, asks_jury, end_study
-from medtasks_ext.cli.studies import show_tables
+from medtasks_ext.cli.commands import OnlyTasks, out_option
+from medtasks_ext.cli.judging import Asking, ask_jury, asks_jury, end_study
+from medtasks_ext.cli.tables import show_tables
 from medtasks_ext.cli.words import names_in, say_changed, say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from medtasks_ext.cli.app import AsJson
+from medtasks_ext.cli.commands import AsJson
 from medtasks_ext.cli.words import aligned, counted, say, say_next, terminal_width
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import STRATEGIES, SUFFIX, Dataset, Registry, registry

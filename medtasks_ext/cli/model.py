@@ -1,21 +1,22 @@
-"""The model that lm-eval's flags name: created with errors in words, and what it is called."""
+"""The model that lm-eval's flags name: created with errors in words, its name, and whether it reasons."""
 
 from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from medtasks_ext.cli.words import say
 from medtasks_ext.egress import Egress, Text, addresses
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.keys import Keys, host_of, shown_url
+from medtasks_ext.runner.plan_model import PlannedModel, ready_files
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from medtasks_ext.engines.engine import Engine
     from medtasks_ext.engines.records import Request
     from medtasks_ext.harness import LM, EvaluatorConfig
+    from medtasks_ext.registry import Registry
 
 
 def model_name(config: EvaluatorConfig) -> str:
@@ -225,3 +227,53 @@ def check_one_process() -> None:
             "parallelize=True with hf, or several servers with + between their addresses; for several "
             "machines: other --tasks on each, and `medtasks report` on all folders",
         )
+
+
+_UNKNOWN = (
+    "note: nothing says whether the model reasons before it answers, so answers may be longer "
+    """than in the suites' own runs; --metadata '{"thinking": false}' asks with the suites' budgets"""
+)
+
+
+def known_to_think(arguments: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool | None:
+    """Whether a run takes a model for one that reasons before it answers; None where nobody says.
+
+    A switch that is off goes first, then `metadata.thinking` of the configuration, then that of the ready
+    file of the same model.
+    """
+    from medtasks_ext.prompts.load import flag
+
+    if arguments.get("enable_thinking") is False:
+        return False
+    if (said := metadata.get("thinking")) is not None:
+        return flag(said, "thinking")
+    named = arguments.get("pretrained") or arguments.get("model")
+    files = ready_files(str(named)) if named else []
+    return bool(files[0].metadata["thinking"]) if files else None
+
+
+def reasons(config: EvaluatorConfig) -> bool | None:
+    """Whether the model of a run reasons before it answers; None where nobody says."""
+    return known_to_think(config.model_args, config.metadata)
+
+
+def context_of(config: EvaluatorConfig) -> int | None:
+    """Tokens of prompt and answer that the model takes together; None where nobody says."""
+    named = config.model_args.get("pretrained") or config.model_args.get("model")
+    content = {"model": config.model, "model_args": config.model_args}
+    return PlannedModel(str(named), None, content).context() if named else None
+
+
+def say_budget(config: EvaluatorConfig, tasks: Registry, names: Iterable[str]) -> None:
+    """Say that answers may be longer than in the suites' own runs, where nobody knows the model."""
+    from medtasks_ext.runner.evaluate import official_budget
+
+    named = config.model_args.get("pretrained") or config.model_args.get("model")
+    fixed = "max_gen_toks" in (config.gen_kwargs or {})
+    if (
+        named
+        and not fixed
+        and reasons(config) is None
+        and any(official_budget(*tasks.tasks[n]) for n in names if n in tasks.tasks)
+    ):
+        say(_UNKNOWN)

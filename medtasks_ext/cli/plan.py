@@ -12,9 +12,9 @@ from typing import Annotated
 
 import typer
 
-from medtasks_ext.cli.app import AsJson
 from medtasks_ext.cli.arguments import quiet, say_faults
-from medtasks_ext.cli.reasons import known_to_think
+from medtasks_ext.cli.commands import AsJson
+from medtasks_ext.cli.model import known_to_think
 from medtasks_ext.cli.tables import console, figure, show, texts
 from medtasks_ext.cli.words import counted, duration, names_in
 from medtasks_ext.errors import MedtasksError

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from medtasks_ext.cli.app import AsJson, OneStrategy, Origin, Prompts
 from medtasks_ext.cli.arguments import quiet
+from medtasks_ext.cli.commands import AsJson, OneStrategy, Origin, Prompts
 from medtasks_ext.cli.tables import SAMPLE_DATA, console
 from medtasks_ext.cli.words import say_next
 from medtasks_ext.errors import MedtasksError, near

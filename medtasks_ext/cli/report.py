@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from medtasks_ext.atomic import private_files
-from medtasks_ext.cli.app import AsJson, ByLabels, out_option
+from medtasks_ext.cli.commands import AsJson, ByLabels, out_option
 from medtasks_ext.cli.report_tables import print_report
 from medtasks_ext.cli.words import names_in, say, say_next
 from medtasks_ext.collector import collector_paused

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, get_args
 import typer
 from rich.markup import escape
 
-from medtasks_ext.cli.cost_words import answers_words, jury_words
 from medtasks_ext.cli.tables import ESTIMATE_MEANS, ROUGH, ROUGH_MEANS, Column, console, figure, show, texts
-from medtasks_ext.cli.words import counted
+from medtasks_ext.cli.words import counted, unsure_words
+from medtasks_ext.judge.cost import JudgingCost
 from medtasks_ext.registry.strategies import strategy_order, strategy_title
 from medtasks_ext.report.axes import axis_titles, order, title
 from medtasks_ext.report.calibration import calibration_words
@@ -390,10 +390,32 @@ def _costs(report: Report) -> list[str]:
     lines = []
     for row in report.costs.to_pylist():
         if row["counted"]:
-            lines.append(f"{row['entry']}: {answers_words(row)}{row['price']}")
+            lines.append(f"{row['entry']}: {_answers_words(row)}{row['price']}")
         if row["jury"]:
-            lines.append(f"{row['entry']}, jury: {jury_words(row['jury'])}")
+            lines.append(f"{row['entry']}, jury: {_jury_words(row['jury'])}")
     return lines
+
+
+def _answers_words(row: Json) -> str:
+    """What answers cost, and as a batch, by a row of `costs`; nothing where no price is known."""
+    if row["usd"] is None:
+        return ""
+    batch = row["usd_batch"]
+    return f"{row['usd']:,.2f} USD{'' if batch is None else f' ({batch:,.2f} as a batch)'}: "
+
+
+def _jury_words(jury: Json) -> str:
+    """What judging cost: `jury` of the frame `costs`."""
+    spent = JudgingCost(**jury)
+    if not spent.replies:
+        words = "cost not recorded"
+    elif spent.usd is None:
+        words = f"cost not known, {counted(spent.replies, 'judgement')} by judges without a price"
+    else:
+        words = f"{spent.usd:,.2f} USD for {counted(spent.replies - spent.unpriced, 'judgement')}"
+        words += f", without {spent.unpriced:,} by judges without a price" if spent.unpriced else ""
+        words += f", tokens of {spent.estimated:,} not counted" if spent.estimated else ""
+    return words + unsure_words(spent.unsure)
 
 
 def _print_lines(heading: str, lines: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from medtasks_ext.atomic import write_text
-from medtasks_ext.cli.app import out_option
+from medtasks_ext.cli.commands import out_option
 from medtasks_ext.cli.tables import console, figure, show, texts
 from medtasks_ext.cli.words import counted, say, say_next
 from medtasks_ext.csvfile import csv_text

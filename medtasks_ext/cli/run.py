@@ -1,14 +1,14 @@
-"""`medtasks run`."""
+"""`medtasks run`, `medtasks rescore`, and `medtasks lm_eval`."""
 
 from __future__ import annotations
 
 import argparse
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,47 +20,31 @@ from medtasks_ext.cli.arguments import (
     requested_tasks,
     say_faults,
 )
-from medtasks_ext.cli.end import SAME_COMMAND, print_scores, say_end
+from medtasks_ext.cli.end import print_scores, say_end
+from medtasks_ext.cli.execute import RunRequest, check_fields, execute, open_run
 from medtasks_ext.cli.model import (
-    check_address,
     check_model_type,
     check_one_process,
-    create_model,
-    is_server,
+    context_of,
     output_folder,
+    reasons,
+    say_budget,
 )
-from medtasks_ext.cli.official import say_wording
-from medtasks_ext.cli.reasons import context_of, reasons, say_budget
-from medtasks_ext.cli.stated_error import add_error_flags, stated_error
-from medtasks_ext.cli.tables import waits_for_judges
-from medtasks_ext.cli.words import counted, say, say_next
+from medtasks_ext.cli.words import say, say_next
 from medtasks_ext.collector import collector_paused, collector_sparing
 from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError, some
-from medtasks_ext.privacy import shows_text
+from medtasks_ext.registry import registry
 from medtasks_ext.registry.rights import FEW, restrictions
 from medtasks_ext.registry.strategies import LIKELIHOOD
 from medtasks_ext.results.prices import price_of
-from medtasks_ext.run.charge import (
-    OF_MODELS,
-    Charge,
-    budget_of,
-    check_limit,
-    check_refused,
-    check_under_limit,
-    paid,
-)
+from medtasks_ext.run.charge import check_limit
 from medtasks_ext.runs.choice import Choice
 from medtasks_ext.runs.conditions import accounted_rows
-from medtasks_ext.runs.manifest import TaskEntry, TaskState
 
 if TYPE_CHECKING:
-    from medtasks_ext.engines.engine import Engine
-    from medtasks_ext.harness import LM, EvaluatorConfig, Task
-    from medtasks_ext.registry import Registry
-    from medtasks_ext.results.prices import Price
-    from medtasks_ext.run.charge import Budget
-    from medtasks_ext.runner.alarms import StopRule
+    from medtasks_ext.harness import EvaluatorConfig
+    from medtasks_ext.registry import Dataset
     from medtasks_ext.runner.batch import BatchFiles
     from medtasks_ext.runner.drawing import Design
     from medtasks_ext.runner.evaluate import Settings
@@ -99,7 +83,6 @@ Without --output_path the run goes to runs/MODEL.
 """
 #: The usual way to ask: the model writes its answer.
 ANSWERS = "answers"
-_NO_SYSTEM_TURN = "the chat template refuses or drops a system turn: instructions go into the first user turn"
 #: lm-eval flags that have no meaning where every response is stored and tasks run one by one.
 REFUSED = {
     "use_cache": "responses are always stored and reused",
@@ -112,25 +95,6 @@ REFUSED = {
     "trackio_args": "log the results file afterwards",
     "hf_hub_log_args": "upload what `medtasks card` writes",
 }
-
-
-@dataclass
-class RunRequest:
-    registry: Registry
-    names: list[str]  # as the user gave them
-    leaves: list[str]  # the tasks that they stand for
-    settings: Settings
-    choices: dict[str, Choice]  # task -> which of its documents
-    built: dict[str, Task]  # the tasks whose rows are here
-    missing: dict[str, str]  # task -> why it cannot be asked
-    egress: Egress  # which servers may receive which text
-    design: Design | None = None  # of a run with a stated error
-
-    @property
-    def private(self) -> bool:
-        from medtasks_ext.runner.requests import text_of
-
-        return not all(text_of(task).is_open for task in self.built.values())
 
 
 def run(context: typer.Context) -> int:
@@ -146,7 +110,7 @@ def run(context: typer.Context) -> int:
 
 def run_command(arguments: list[str]) -> int:
     quiet()
-    logging.getLogger("medtasks_ext.prompts.load").setLevel(logging.ERROR)  # `_say_parts` counts
+    logging.getLogger("medtasks_ext.prompts.load").setLevel(logging.ERROR)  # `_rows_words` counts
     logging.getLogger("medtasks_ext.metrics").setLevel(logging.ERROR)  # `say_end` names what lacks data
     own, config = _parse(arguments)
     check_model_type(config.model)
@@ -158,9 +122,10 @@ def run_command(arguments: list[str]) -> int:
 
     from medtasks_ext.run.store import working_in
     from medtasks_ext.runner.batch import check_out
+    from medtasks_ext.runner.requests import text_of
     from medtasks_ext.runner.run import Run
 
-    error = stated_error(own, config)
+    error = _stated_error(own, config)
     with ExitStack() as held:
         with collector_paused():  # what is read stays
             wanted = build_request(own, config)
@@ -168,19 +133,16 @@ def run_command(arguments: list[str]) -> int:
                 wanted.design = _design(wanted, error)
             held.enter_context(collector_sparing())
         check_fields(own, config, wanted.built.values())
-        _say_without_gold(wanted)
-        _say_parts(wanted)
-        say_wording(wanted.built)
-        _say_terms(wanted)
+        for line in _rows_words(wanted):
+            say(line)
         run = Run(output_folder(config), wanted.registry)
-        run.answers = held.enter_context(working_in(run.folder, "medtasks run", private=wanted.private))
-        say_damaged(run)
+        private = not all(text_of(task).is_open for task in wanted.built.values())
+        run.answers = held.enter_context(working_in(run.folder, "medtasks run", private=private))
+        _say_damaged(run)
         waiting = open_run(run, wanted, config)
         if waiting and not own.from_batch:
             check_out(run.answers.out)
-        cause = None
-        if waiting:
-            cause = _execute(run, waiting, wanted, config, own, price, files)
+        cause = execute(run, waiting, wanted, config, own, price, files) if waiting else None
         for line in files.summary(run.answers) if files else ():
             say(line)
         faults = any(entry.faults for entry in run.manifest.tasks.values())
@@ -191,8 +153,30 @@ def run_command(arguments: list[str]) -> int:
         if files:
             how = "--to-batch FILE in place of --from-batch writes it again; remove the former first"
             return say_end(run, len(wanted.missing), again=None, cause=cause, how=how)
-        again = _without_rules(arguments) if cause else arguments
-        return say_end(run, len(wanted.missing), again=again, cause=cause)
+        pairs = zip(["", *arguments], arguments, strict=False)
+        without_rules = [word for last, word in pairs if "--stop-if" not in (last, word.partition("=")[0])]
+        return say_end(run, len(wanted.missing), again=without_rules if cause else arguments, cause=cause)
+
+
+def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
+    from medtasks_ext.runner.alarms import StopRule  # brings lm-eval: after `quiet`
+
+    own_parser = own_flags()
+    own_parser.add_argument("--max-cost", type=float)
+    own_parser.add_argument("--prompts")
+    own_parser.add_argument("--ask", default=ANSWERS)
+    own_parser.add_argument("--no-preflight", action="store_true")
+    own_parser.add_argument("--drop-faulty", action="store_true")
+    own_parser.add_argument("--error", type=float)
+    own_parser.add_argument("--to-batch", type=Path)
+    own_parser.add_argument("--from-batch", nargs="+", type=Path, default=[])
+    own_parser.add_argument("--stop-if", action="append", default=[], type=StopRule.parse)
+    own, rest = own_parser.parse_known_args(arguments)
+    if own.ask not in (ANSWERS, LIKELIHOOD):
+        remedy = f"write {ANSWERS} or {LIKELIHOOD}"
+        raise MedtasksError(f"{own.ask!r} is no way to ask", where="--ask", remedy=remedy)
+    example = "--tasks bridge_zh --model vllm --model_args pretrained=ORG/MODEL"
+    return own, lm_eval_config(rest, "run", _DESCRIPTION, example, REFUSED, in_files=True)
 
 
 def _batch_files(own: argparse.Namespace, config: EvaluatorConfig) -> BatchFiles | None:
@@ -212,10 +196,21 @@ def _batch_files(own: argparse.Namespace, config: EvaluatorConfig) -> BatchFiles
     return files
 
 
-def _without_rules(arguments: list[str]) -> list[str]:
-    """A command without the rules that would end it at once."""
-    pairs = zip(["", *arguments], arguments, strict=False)
-    return [word for last, word in pairs if last != "--stop-if" and word.partition("=")[0] != "--stop-if"]
+def _stated_error(own: argparse.Namespace, config: EvaluatorConfig) -> float | None:
+    """The error that scores may have, in points; None without `--error`."""
+    if own.error is None:
+        return None
+    given = {"limit": config.limit, "samples": config.samples}
+    what = ""
+    if not 0.05 <= own.error <= 20:
+        what, remedy = f"{own.error:g} is no error of a score in points", "give 0.05 to 20, such as 1.0"
+    elif both := [f"--{name}" for name, value in given.items() if value is not None]:
+        what, remedy = "chooses documents itself", f"leave out {' and '.join(both)}"
+    elif own.ask == LIKELIHOOD:
+        what, remedy = "is of answers that the model writes", "leave out --ask likelihood"
+    if what:
+        raise MedtasksError(what, where="--error", remedy=remedy)
+    return float(own.error)
 
 
 def build_request(own: argparse.Namespace, config: EvaluatorConfig) -> RunRequest:
@@ -233,413 +228,67 @@ def build_request(own: argparse.Namespace, config: EvaluatorConfig) -> RunReques
     return RunRequest(tasks, list(resolved), leaves, settings, choices, built, missing, egress)
 
 
-def open_run(run: Run, request: RunRequest, config: EvaluatorConfig) -> dict[str, Task]:
-    from medtasks_ext.runner.run import build_tasks
-
-    run.open(config.model, config.model_args, request.settings, request.names, request.leaves)
-    if run.settings.system_role != request.settings.system_role:  # found out when the run began
-        request.settings = run.settings
-        request.built, _ = build_tasks(request.registry, request.built, request.settings)
-    request.built = run.in_stored_wording(request.built)
-    for name, reason in request.missing.items():
-        run.note(name, TaskEntry(state=TaskState.MISSING, error=reason))
-    run.manifest.allow(sorted(request.egress.allowed))
-    built, choices = request.built, request.choices
-    if request.design is not None:
-        choices = {**choices, **_drawn_before(run, request.design, choices)}
-    waiting = {name: task for name, task in built.items() if not run.is_current(name, task, choices[name])}
-    if request.design is not None and waiting:
-        waiting = dict(built)  # of all of them together it follows what is drawn; nothing is asked twice
-    run.choose({name: task for name, task in built.items() if name not in waiting}, choices)
-    run.save()
-    if len(waiting) < len(built):
-        done = len(built) - len(waiting)
-        say(f"{done} of {len(built)} tasks are done already in {run.folder}")
-    _say_changed(run, waiting)
-    _say_there(run, waiting, choices)
-    return waiting
-
-
-def _say_there(run: Run, waiting: dict[str, Task], choices: dict[str, Choice]) -> None:
-    from medtasks_ext.prompts.documents import document_key
-    from medtasks_ext.runner.evaluate import same_documents
-
-    wanted = there = 0
-    for name, task in waiting.items():
-        documents = {document_key(task.eval_docs[place]) for place in run.places(task, choices[name])}
-        wanted += len(documents)
-        there += len(documents & run.answers.answered(name).keys())
-    other = [
-        name
-        for name, task in waiting.items()
-        if run.is_done(name) and not same_documents(task, run.state(name).choice, choices[name])
-    ]
-    if other:
-        say(
-            f"{len(other)} of {len(waiting)} tasks stand over other documents: scored anew over those of "
-            "this call, and no answer is asked for again"
-        )
-    if there:
-        say(f"{there:,} of {wanted:,} documents have an answer already")
-
-
-def _say_changed(run: Run, waiting: dict[str, Task]) -> None:
-    for name, task in waiting.items():
-        if run.is_done(name) and (n := run.n_lost(task)):
-            line = f"answers.jsonl holds no more {counted(n, 'answer')} with which {name} was finished"
-            say(f"note: {line}; what is missing is asked again")
-            run.manifest.note([line])
-
-
 def _design(wanted: RunRequest, error: float) -> Design:
-    from medtasks_ext.cli.stated_error import say_design
     from medtasks_ext.runner.drawing import Design
 
     design = Design(wanted.registry, wanted.names, wanted.built, error)
-    say_design(design)
+    scores, first = some([score.words for score in design.scores]), sum(design.asked.values())
+    say(
+        f"an estimate: documents are drawn until {scores} is known to ±{design.error:g} points "
+        f"(95 %), first {first:,} of {design.n_documents:,}"
+    )
+    for why in dict.fromkeys(design.left_out.values()):
+        names = [name for name, reason in design.left_out.items() if reason == why]
+        say(f"not asked, {len(names)} tasks ({some(names, 3)}): {why}")
     wanted.built = {name: task for name, task in wanted.built.items() if name in design.asked}
     wanted.leaves = [name for name in wanted.leaves if name not in design.left_out]
     return design
 
 
-def _drawn_before(run: Run, design: Design, choices: dict[str, Choice]) -> dict[str, Choice]:
-    scores = tuple(score.name for score in design.scores)
-    states = {name: entry for name, entry in run.manifest.tasks.items() if entry.choice.drawn}
-    if not states.keys() <= set(design.asked):
-        return {}  # a score over more tasks had a part of these documents
-    found = {name: run.state(name).choice for name in choices if name in run.manifest.tasks}
-    return {
-        name: choice
-        for name, choice in found.items()
-        if (drawn := choice.drawn) and (drawn.error, drawn.scores) == (design.error, scores)
-    }
-
-
-def _say_without_gold(wanted: RunRequest) -> None:
+def _rows_words(wanted: RunRequest) -> Iterator[str]:
+    """What the rows that are asked lack: gold answers, other rows, the suite's prompts, leave to use them."""
     from medtasks_ext.runner.run import loaded_record
 
     records = {name: loaded_record(task) for name, task in wanted.built.items()}
-    blind = [name for name, record in records.items() if record["n_without_gold"] == record["n_test"]]
-    if blind:
-        said = (
-            f"no gold answers for {len(blind)} of {len(records)} tasks ({some(blind)}): predicted, not scored"
-        )
-        suites = (wanted.registry.known(name)[0].suite for name in blind)
+    of = {name: wanted.registry.known(name) for name in records}
+    real = [name for name, record in records.items() if record["origin"] != "sample"]
+    if blind := [name for name, record in records.items() if record["n_without_gold"] == record["n_test"]]:
+        suites = (of[name][0].suite for name in blind)
         exported = sorted({suite.id for suite in suites if suite.leaderboard})
-        said += "".join(
-            f"; `medtasks card --layout {name}` writes the leaderboard's files" for name in exported
-        )
-        say(said)
-
-
-def _say_parts(wanted: RunRequest) -> None:
-    from medtasks_ext.runner.run import loaded_record
-
+        yield (
+            f"no gold answers for {len(blind)} of {len(records)} tasks ({some(blind)}): predicted, not scored"
+        ) + "".join(f"; `medtasks card --layout {name}` writes the leaderboard's files" for name in exported)
     parts = []
-    for name, task in wanted.built.items():
-        record, stated = loaded_record(task), wanted.registry.known(name)[0].n_documents
-        rows = accounted_rows(record["n_test"], record["n_held_out"], record["n_dropped"], stated)
-        if record["origin"] != "sample" and rows < stated:
+    for name in real:
+        record, stated = records[name], of[name][0].n_documents
+        if accounted_rows(record["n_test"], record["n_held_out"], record["n_dropped"], stated) < stated:
             parts.append(name)
     if parts:
-        say(
-            f"{len(parts)} of {len(wanted.built)} tasks have a part of their suite's rows: {some(parts, 3)}; "
+        yield (
+            f"{len(parts)} of {len(records)} tasks have a part of their suite's rows: {some(parts, 3)}; "
             "their scores get no rank, and `medtasks data check TASK` counts the rows"
         )
-
-
-def _say_terms(wanted: RunRequest) -> None:
-    """Say what the terms of the datasets restrict; synthetic rows are nobody's."""
-    from medtasks_ext.runner.run import loaded_record
-
-    real = [name for name, task in wanted.built.items() if loaded_record(task)["origin"] != "sample"]
-    asked = dict.fromkeys(wanted.registry.known(name)[0] for name in real)
+    ours = [name for name in real if records[name]["instruction"] == "own"]
+    if known := [name for name in ours if _has_official(*of[name])]:
+        yield (
+            f"asked in our own words, though the suite's are known: {len(known)} of {len(real)} tasks"
+            f" ({some(known)}); `medtasks data status --official` says why"
+        )
+    asked = dict.fromkeys(of[name][0] for name in real)  # synthetic rows are nobody's
     if line := restrictions(((item.id, item.metadata.licence) for item in asked), named=FEW):
-        say(line)
+        yield line
 
 
-def say_damaged(run: Run) -> None:
-    """Name the lines of its outcomes that are not used."""
-    for line in run.answers.damaged:
-        say(f"note: {run.folder}: {line} is damaged; `medtasks run` asks again what it held")
-
-
-def keep_judgements(run: Run) -> None:
-    """Put scores of judges back beside metrics that were computed anew."""
-    if not run.files.judgements.is_dir():
-        return
-    from medtasks_ext.judge.scores import reattach
-
-    for task, (n, of) in reattach(run).items():
-        say(
-            f"{task}: what was judged of {n:,} of {of:,} answers has changed since (the answer, its question "
-            "or a criterion): its former judgements are kept, and do not count\n"
-            f"  → medtasks judge {run.folder} asks about these alone; or bring the former rows back and "
-            "rescore"
-        )
-
-
-def finish(run: Run, n_missing: int, how: str = SAME_COMMAND) -> int:
-    """Write and print the results of a run that no model was asked for; returns the exit code."""
-    _print_scores(run)
-    return say_end(run, n_missing, again=None, how=how)
-
-
-def _print_scores(run: Run) -> None:
-    keep_judgements(run)
-    run.write_results()
-    print_scores(run, run.results())
-
-
-def check_fields(own: argparse.Namespace, config: EvaluatorConfig, tasks: Iterable[Task] = ()) -> None:
-    """Refuse settings that change what a request to a server is, wherever they come from."""
-    if not is_server(config.model):
-        return
-    given = [("--model_args", [name for name in config.model_args if name not in OF_MODELS])]
-    given += [("--gen_kwargs", list(config.gen_kwargs or {}))]
-    given += [(task.task_name, list(task.config.generation_kwargs or {})) for task in tasks]
-    for where, names in given:
-        check_refused(names, where)
-        if own.max_cost is not None and where != "--model_args":
-            check_under_limit(names, where)
-
-
-def _execute(
-    run: Run,
-    waiting: dict[str, Task],
-    wanted: RunRequest,
-    config: EvaluatorConfig,
-    own: argparse.Namespace,
-    price: Price | None,
-    files: BatchFiles | None,
-) -> MedtasksError | None:
-    from medtasks_ext.cli.progress import say_unpriced
-    from medtasks_ext.runner.preflight import check_budget
-    from medtasks_ext.runner.requests import text_of
-    from medtasks_ext.runner.run import loaded_record
-
-    check_conversations(config, wanted.settings)
-    check_likelihood(config, waiting)
-    if not is_server(config.model):  # before a model is loaded, which takes minutes
-        check_budget(context_of(config), waiting)
-    check_address(config, wanted.egress, (text_of(task) for task in waiting.values()))
-    loaded = create_model(config, asked=not files)
-    model = loaded.lm
-    waiting, settings = fitted(run, model, waiting, wanted)
-    places = {name: run.places(task) for name, task in waiting.items()}
-    public = {name: loaded_record(task)["origin"] != "local" for name, task in waiting.items()}
-    engine = (
-        files.of(model)
-        if files
-        else loaded.engine(
-            quotes=lambda request: public[request.task] or shows_text(),
-            say=say,
-            egress=wanted.egress.recording(run.answers.sent),
-        )
-    )
-    engine.check(text_of(task) for name, task in waiting.items() if places[name])
-    limit = own.max_cost
-    charge = Charge(price) if price and (limit is not None or not engine.local) else None
-    budget = budget_of(limit, *paid(limit, charge, run.answers))
-    say_unpriced(budget)
-    ready = _Ready(run, model, engine, waiting, settings, charge, budget)
-    if not (own.no_preflight or files or _is_built_in(model)) and any(places.values()):
-        _preflight(ready, places)
-    if wanted.design is None:
-        return _ask(ready, own.stop_if)
-    try:
-        return _rounds(ready, own.stop_if, wanted.design)
-    finally:
-        engine.close()
-
-
-@dataclass(frozen=True)
-class _Ready:
-    run: Run
-    model: LM
-    engine: Engine
-    tasks: dict[str, Task]  # that are not done, as the model can be asked them
-    settings: Settings
-    charge: Charge | None  # what requests cost; None where they cost nothing, or nobody knows
-    budget: Budget
-
-
-def _rounds(ready: _Ready, rules: Sequence[StopRule], design: Design) -> MedtasksError | None:
-    run, number, again = ready.run, 0, True
-    while again:
-        choices = design.choices()
-        tasks = {
-            name: task for name, task in ready.tasks.items() if not run.is_current(name, task, choices[name])
-        }
-        run.choose(ready.tasks, choices)
-        run.save()
-        if error := _ask(replace(ready, tasks=tasks), rules, one_round=True):
-            return error
-        if not all(run.is_done(name) for name in choices):
-            return None
-        number, asked = number + 1, sum(design.asked.values())
-        again = design.settle(run.results())
-        stands = "".join(f", {score.name} ±{100 * (score.half or 0):.1f}" for score in design.scores)
-        say(f"round {number}: {asked:,} of {design.n_documents:,} documents asked{stands}")
-    return None
-
-
-def _ask(ready: _Ready, rules: Sequence[StopRule], *, one_round: bool = False) -> MedtasksError | None:
-    """Ask the tasks, and show it; returns what ended the run before its time.
-
-    `one_round`: more is asked afterwards: the engine stays open.
-    """
-    from medtasks_ext.cli.progress import Progress
-    from medtasks_ext.runner.alarms import Alarms
-    from medtasks_ext.runner.asking import RunAsker
-    from medtasks_ext.runner.evaluate import Reader
-    from medtasks_ext.runner.requests import chooses
-    from medtasks_ext.runner.tally import Tally
-
-    run, tasks = ready.run, ready.tasks
-    built_in = _is_built_in(ready.model)
-    asked = {name: len(run.places(task)) for name, task in tasks.items()}
-    readers = {name: Reader(task) for name, task in tasks.items() if not chooses(task)}
-    tally = Tally(asked, readers, ready.budget if ready.charge else None)
-    alarms = None if built_in else Alarms(chat_template=ready.settings.templated)
-    progress = Progress(tally, alarms=alarms, score=lambda task: _score_of(run, task), scores=not one_round)
-    what = (run, ready.model, ready.engine, tasks, ready.settings, progress)
-    how: dict[str, Any] = {"say": progress.say, "closes": not one_round}
-    how |= {"charge": ready.charge, "budget": ready.budget}
-    asker = RunAsker(*what, **how)
-    asker.met = lambda: next(filter(None, (rule.met(tally) for rule in rules)), None)
-    with progress:
-        try:
-            asker.go()
-        finally:
-            if notes := alarms.notes() if alarms else []:
-                run.manifest.note(notes)
-                run.save()
-            progress.say_money(ready.budget)
-    return asker.trouble.error
-
-
-def _score_of(run: Run, task: str) -> str:
-    record = run.results().get(task)
-    if record is None:
-        return ""
-    metrics = record["metrics"]
-    if "score" not in metrics:
-        return "to be judged" if waits_for_judges({task: record}) else ""
-    return f"{'SAMPLE ' if 'SAMPLE_DATA' in metrics else ''}score {metrics['score']:.4f}"
-
-
-def check_conversations(config: EvaluatorConfig, settings: Settings) -> None:
-    if "chat" in config.model and not settings.apply_chat_template:
-        raise MedtasksError(
-            f"{config.model} takes conversations, and none is made",
-            where="--model",
-            remedy="add --apply_chat_template",
-        )
-
-
-def check_likelihood(config: EvaluatorConfig, tasks: Mapping[str, Task]) -> None:
-    """A chat interface gives the log-probabilities of its likeliest tokens alone."""
-    from medtasks_ext.runner.requests import chooses
-
-    if is_server(config.model) and "chat" in config.model and any(map(chooses, tasks.values())):
-        raise MedtasksError(
-            f"{config.model} gives log-probabilities of at most 20 likeliest tokens, and an answer may be "
-            "none of them",
-            where="--model",
-            remedy="ask a completions server (--model local-completions, an address that ends in "
-            "/v1/completions), or the model itself (--model vllm or hf)",
-        )
-
-
-def fitted(
-    run: Run, model: LM, waiting: dict[str, Task], request: RunRequest
-) -> tuple[dict[str, Task], Settings]:
-    """The tasks and settings as the model can be asked; what that changes is noted in the run.
-
-    Which documents are asked is noted here, too, and not before: up to here a call may end at the model, and
-    tasks that stand over other documents keep their results then. Raises MedtasksError: the model cannot be
-    asked these tasks with these settings.
-    """
-    from medtasks_ext.runner.preflight import check_budget, check_chat_template, context_of_model
-    from medtasks_ext.runner.requests import takes_system_turn
-    from medtasks_ext.runner.run import build_tasks
-
-    settings = request.settings
-    check_budget(context_of_model(model), waiting)
-    check_chat_template(model, settings)
-    if settings.apply_chat_template and not takes_system_turn(model.apply_chat_template):
-        say(f"note: {_NO_SYSTEM_TURN}")
-        run.manifest.note([_NO_SYSTEM_TURN])
-        run.manifest.system_role = False
-        settings = replace(settings, system_role=False)
-        waiting, _ = build_tasks(run.registry, waiting, settings)
-    context = getattr(model, "max_length", None)
-    run.manifest.context = context if isinstance(context, int) else None
-    run.note_engine(model, settings)
-    run.choose(waiting, request.choices)
-    run.save()
-    return waiting, settings
-
-
-def _is_built_in(model: LM) -> bool:
-    from medtasks_ext.models.baselines import Baseline
-
-    return isinstance(model, Baseline)
-
-
-def _preflight(ready: _Ready, places: dict[str, Sequence[int]]) -> None:
-    from medtasks_ext.runner.preflight import preflight
-
-    run, how = ready.run, (ready.settings, ready.charge, ready.budget)
-    if done := run.manifest.preflight:
-        _warn(done["warnings"])
-        return
-    say("preflight: asking one question …")
-    found = preflight(run, ready.model, ready.engine, ready.tasks, places, *how)
-    if not found.failed:  # else the next call asks again
-        say(f"preflight: {found.summary()}")
-        run.manifest.preflight = found.record()
-        run.manifest.note(found.warnings)
-        run.save()
-    _warn(found.warnings)
-    if found.warnings and (end := found.shown_end()):
-        say(f"  the response ends: {end}")
-
-
-def _warn(warnings: list[str]) -> None:
-    for warning in warnings:
-        say(f"preflight: ! {warning}")
-
-
-def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
-    from medtasks_ext.runner.alarms import StopRule  # brings lm-eval: after `quiet`
-
-    own_parser = own_flags(asks=True)
-    own_parser.add_argument("--prompts")
-    own_parser.add_argument("--ask", type=_way, default=ANSWERS)
-    own_parser.add_argument("--no-preflight", action="store_true")
-    own_parser.add_argument("--drop-faulty", action="store_true")
-    add_error_flags(own_parser)
-    own_parser.add_argument("--to-batch", type=Path)
-    own_parser.add_argument("--from-batch", nargs="+", type=Path, default=[])
-    own_parser.add_argument("--stop-if", action="append", default=[], type=StopRule.parse)
-    own, rest = own_parser.parse_known_args(arguments)
-    example = "--tasks bridge_zh --model vllm --model_args pretrained=ORG/MODEL"
-    return own, lm_eval_config(rest, "run", _DESCRIPTION, example, REFUSED, in_files=True)
-
-
-def _way(text: str) -> str:
-    if text not in (ANSWERS, LIKELIHOOD):
-        raise MedtasksError(
-            f"{text!r} is no way to ask", where="--ask", remedy=f"write {ANSWERS} or {LIKELIHOOD}"
-        )
-    return text
+def _has_official(dataset: Dataset, strategy: str) -> bool:
+    suite = dataset.suite
+    stated = bool(suite.files) or ("official" in dataset.blocks and strategy == "zero_shot")
+    return suite.official is not None and stated
 
 
 def _settings(own: argparse.Namespace, config: EvaluatorConfig) -> Settings:
     from medtasks_ext.prompts.load import flag
     from medtasks_ext.prompts.official.choice import prompt_source_of
+    from medtasks_ext.prompts.template import layout_template
     from medtasks_ext.rows.sources import forced_origin
     from medtasks_ext.runner.evaluate import Settings
 
@@ -647,6 +296,10 @@ def _settings(own: argparse.Namespace, config: EvaluatorConfig) -> Settings:
     ours = {key: value for key, value in config.metadata.items() if key not in config.model_args}
     gen_kwargs = config.gen_kwargs or {}
     official = "max_gen_toks" not in gen_kwargs and reasons(config) is False
+    source = prompt_source_of(own.prompts or ours.get("prompts"))
+    layout = None if config.apply_chat_template else ours.get("layout")
+    if layout is not None:
+        layout_template(layout)
     return Settings(
         num_fewshot=config.num_fewshot,
         apply_chat_template=config.apply_chat_template,
@@ -654,25 +307,14 @@ def _settings(own: argparse.Namespace, config: EvaluatorConfig) -> Settings:
         system_instruction=config.system_instruction,
         system_role=flag(ours.get("system_role", True), "system_role"),
         data=forced_origin(own.data or ours.get("data")),
-        prompts=None
-        if (source := prompt_source_of(own.prompts or ours.get("prompts"))) == "auto"
-        else source,
+        prompts=None if source == "auto" else source,
         gen_kwargs=gen_kwargs,
         seed=config.seed[3] if isinstance(config.seed, list) else None,
-        layout=_layout(ours.get("layout"), config),
+        layout=layout,
         drop_faulty=own.drop_faulty or flag(ours.get("drop_faulty", False), "drop_faulty") or None,
         official_budget=official,
         context=context_of(config) if official else None,
     )
-
-
-def _layout(given: object, config: EvaluatorConfig) -> str | None:
-    from medtasks_ext.prompts.template import layout_template
-
-    if given is None or config.apply_chat_template:
-        return None
-    layout_template(given)
-    return str(given)
 
 
 def _choices(config: EvaluatorConfig, tasks: Iterable[str]) -> dict[str, Choice]:
@@ -685,3 +327,117 @@ def _choices(config: EvaluatorConfig, tasks: Iterable[str]) -> dict[str, Choice]
             where="--samples",
             remedy='write {"TASK": [0, 1, 2]}, or draw a list with `medtasks study sample`',
         ) from None
+
+
+# ---------------------------------------------------------------------- the end of a run
+
+
+def _say_damaged(run: Run) -> None:
+    for line in run.answers.damaged:
+        say(f"note: {run.folder}: {line} is damaged; `medtasks run` asks again what it held")
+
+
+def _print_scores(run: Run) -> None:
+    """Write and print results; scores of judges are put back beside metrics that were computed anew."""
+    if run.files.judgements.is_dir():
+        from medtasks_ext.judge.scores import reattach
+
+        for task, (n, of) in reattach(run).items():
+            say(
+                f"{task}: what was judged of {n:,} of {of:,} answers has changed since (the answer, its "
+                "question or a criterion): its former judgements are kept, and do not count\n"
+                f"  → medtasks judge {run.folder} asks about these alone; or bring the former rows back and "
+                "rescore"
+            )
+    run.write_results()
+    print_scores(run, run.results())
+
+
+def rescore(
+    folders: Annotated[
+        list[str],
+        typer.Argument(metavar="RUN", help="Folder of a run; with --check submissions: …/ORG/MODEL/DATE."),
+    ],
+    check: Annotated[
+        bool, typer.Option("--check", help="Compute every score of submissions again; write nothing.")
+    ] = False,
+) -> int:
+    """Compute every metric again, without a model.
+
+    From the stored responses, by the tasks' version of now. The words that they were asked in stay in the
+    record: where these did not change, results of two versions compare once both are rescored.
+
+    With --check the answers of submissions are read and scored again, on rows and prompts that are made anew
+    here: what does not fit is refused.
+
+    Example: medtasks rescore runs/MODEL
+
+    Exit code 1: a task failed or is missing; with --check, something does not fit, and is named.
+    """
+    quiet()
+    if check:
+        return _check(folders)
+    if len(folders) > 1:
+        raise MedtasksError("one run at a time", where="medtasks rescore", remedy="name one folder")
+    (folder,) = folders
+    from medtasks_ext.results.reading import unknown_tasks
+    from medtasks_ext.run.store import working_in
+    from medtasks_ext.runner.run import Run
+
+    run = Run(Path(folder), registry())
+    run.load()
+    if not run.known_names():
+        fault = unknown_tasks(list(run.manifest.tasks), folder)
+        raise MedtasksError(fault.what, where=fault.where, remedy="call it with the folder of these tasks")
+    with working_in(run.folder, "medtasks rescore") as run.answers:
+        _say_damaged(run)
+        run.rescore(lambda task, what: say(f"{task}: {what}"))
+        _print_scores(run)
+        return say_end(run, 0, again=None)
+
+
+def _check(folders: list[str]) -> int:
+    from medtasks_ext.report.submissions.check import check_submission, levels_words
+
+    code = 0
+    for folder in folders:
+        checked = check_submission(Path(folder), registry())
+        for fault in checked.faults:
+            code = 1
+            typer.echo(f"✗ {folder}: {fault}")
+        if not checked.faults:
+            typer.echo(f"✓ {folder}: {levels_words(checked.verdicts.values())}")
+            for reason in sorted({words for words in checked.verdicts.values() if ":" in words}):
+                typer.echo(f"  {reason}")
+    return code
+
+
+# ---------------------------------------------------------------------- plain lm-eval
+
+
+_LM_EVAL = """usage: medtasks lm_eval --model medtasks-NAME --model_args run=FOLDER,… [options]
+
+Call lm-eval itself, with models that remember every answer. A killed call goes on: each answer is kept
+in the folder that run= names, as soon as it comes, and the same command asks only what has no answer
+yet. NAME is any model of lm-eval's; medtasks-api takes the interface of a server from its address. A
+folder holds the answers of one model. Tasks may be anybody's. Text that is not known to be open goes to
+this machine and to MEDTASKS_TRUSTED_HOSTS only.
+"""
+
+
+def lm_eval(context: typer.Context) -> int:
+    """Call lm-eval itself, with models that remember every answer.
+
+    Example: medtasks lm_eval --model medtasks-vllm --model_args run=answers/MODEL,pretrained=ORG/MODEL
+    --tasks arc_easy --batch_size auto
+    """
+    if context.args[:1] in ([], ["--help"], ["-h"]):
+        typer.echo(_LM_EVAL, nl=False)
+        return 0
+    from medtasks_ext.harness import cli_evaluate
+    from medtasks_ext.run.lm import register
+
+    register()
+    sys.argv = ["lm_eval", *context.args]
+    cli_evaluate()
+    return 0

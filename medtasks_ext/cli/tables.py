@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import typer
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console
@@ -19,19 +20,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from medtasks_ext.cli.words import counted
-from medtasks_ext.prompts.documents import row_counts_words
-from medtasks_ext.registry import registry
-from medtasks_ext.results.rollup import mean
-from medtasks_ext.runs.records import note_of_traces
-
 if TYPE_CHECKING:
     import pyarrow as pa
     from rich.console import ConsoleOptions, RenderResult
-
-    from medtasks_ext.prompts.documents import LoadedRecord
-    from medtasks_ext.registry.yamlfile import Config
-    from medtasks_ext.results.rollup import Row
 
 
 def console() -> Console:
@@ -79,6 +70,8 @@ _NARROW = 100  # columns of a terminal
 
 #: What stands where a figure is missing.
 MISSING = "–"
+
+
 #: Name of a field; formats of fields (`{low:.3f}`), of which the first counts whose fields are all there; or
 #: what is worked out of a row.
 Value: TypeAlias = "str | Sequence[str] | Callable[[Any], Any]"
@@ -202,196 +195,50 @@ def _add(table: Table, columns: Sequence[Column], row: Any, style: str | None = 
     table.add_row(*cells, style=style)
 
 
-#: Columns of a terminal that the figures of a row take.
-_FIGURES = 58
-
-
-@dataclass(frozen=True)
-class Line:
-    label: str
-    row: Row | None = None  # None for a heading
-    depth: int = 0  # characters by which the label is set in
-
-
-def print_rows(lines: Sequence[Line], results: Mapping[str, Any]) -> None:
-    """The roll-up table. Synthetic rows and partial groups are said in every line that has them.
-
-    A narrow terminal has no room for the number of documents, which is in the results.
-    """
-    screen = console()
-    marks = [_marks(line.row, results) for line in lines]
-    longest = max(len(line.label) + line.depth for line in lines)
-    wide = screen.width >= longest + _FIGURES + max(map(len, marks))
-    rows = [line.row for line in lines if line.row is not None]
-    sample = any(row.sample for row in rows)
-    columns = [
-        Column("group or task", "label", settings={"overflow": "fold"}),
-        Column("score [95 % interval]", lambda line: _score(line["row"]), settings={"no_wrap": True}),
-        figure("valid", "{row.valid:.1%}"),
-        figure("scored", "{row.n_scored}/{row.n_tasks}"),
-        *([figure("documents", "{row.n_documents:,}")] if wide else []),
-        Column("", "mark"),
-    ]
-    labels = [Padding(Name(Text(line.label)), (0, 0, 0, line.depth)) for line in lines]
-    shown = [
-        (label,) if line.row is None else {"label": label, "row": line.row, "mark": mark}
-        for label, line, mark in zip(labels, lines, marks, strict=True)
-    ]
-    show(shown, columns, sample=sample, collapse_padding=True, pad_edge=False, title_style="bold")
-    if any(row.score is not None and row.interval is None for row in rows):
-        screen.print(_NO_INTERVAL, markup=False)
-    if any(row.interval is not None and row.interval.rough for row in rows):
-        screen.print(ROUGH_MEANS, markup=False)
-    if any(row.estimate for row in rows):
-        screen.print(ESTIMATE_MEANS, markup=False)
-    for remark in remarks(results):
-        screen.print(remark, markup=False)
-
-
-_NO_INTERVAL = "[–]: no interval, since a task has fewer than two documents or clusters of them"
 #: behind an interval that is rough
 ROUGH = "~"
+
+
 ESTIMATE_MEANS = (
     "±: how far the score over all documents of the test set may be, at 95 %; in brackets, as of scores over "
     "all documents: other documents of the kind"
 )
+
+
 ROUGH_MEANS = (
     "]~: a rough interval, of clusters of documents with a score near 0 or 1: it may hold the truth in less "
     "than 90 %"
 )
 
 
-def _marks(row: Row | None, results: Mapping[str, Any]) -> str:
-    if row is None:
-        return ""
-    highest = results[row.name].get("highest") if row.name in results else None
-    marks = {
-        "SAMPLE": row.sample,
-        "partial": row.partial,
-        row.estimate.words if row.estimate else "": row.estimate is not None,
-        f"highest possible {highest or 1:.4f}": highest is not None,
-    }
-    return ", ".join(mark for mark, holds in marks.items() if holds)
+def show_tables(
+    tables: Sequence[Mapping[str, Any]], found: Mapping[str, Any], *, sample: bool = False
+) -> None:
+    """Print figures; that they are of synthetic texts stands above the first table.
 
-
-def _score(row: Row) -> Text:
-    if row.score is None:
-        return Text("–")
-    interval = f"{row.interval.low:.3f}, {row.interval.high:.3f}" if row.interval else "–"
-    rough = ROUGH if row.interval and row.interval.rough else ""
-    return Text(f"{row.score:.4f} [{interval}]{rough}")
-
-
-#: what is counted, and what is said of one and of several
-_CUT = {
-    "answers_cut": (
-        "answer",
-        "fills the token budget: raise max_gen_toks, unless it is the suite's own",
-        "fill the token budget: raise max_gen_toks, unless it is the suite's own",
-    ),
-    "answers_filtered": (
-        "answer",
-        "was filtered by the server: the model gave none there",
-        "were filtered by the server: the model gave none there",
-    ),
-    "shots_dropped": (
-        "prompt",
-        "carries fewer shots than asked for, to fit the context",
-        "carry fewer shots than asked for, to fit the context",
-    ),
-    "inputs_cut": ("input", "lost a part, to fit the context", "lost a part, to fit the context"),
-}
-
-
-def remarks(results: Mapping[str, Any]) -> list[str]:
-    """What a reader must know beside the scores: traces that never closed, rows held out, rebuilt rows."""
-    lines = []
-    unclosed = {name: item["metrics"].get("unclosed_reasoning", 0) for name, item in results.items()}
-    if worst := {name: share for name, share in unclosed.items() if share > 0}:
-        name = max(worst, key=worst.__getitem__)
-        lines.append(
-            f"reasoning that never ended in {counted(len(worst), 'task')} (most: {name}, {worst[name]:.1%}):"
-            " raise max_gen_toks"
-        )
-    if unknown := note_of_traces(results.values()):
-        lines.append(unknown)
-    if how_much := _of_format(results):
-        lines.append(how_much)
-    for key, (noun, one, several) in _CUT.items():
-        counts = {name: item["cut"].get(key, 0) for name, item in results.items()}
-        if total := sum(counts.values()):
-            most = max(counts, key=counts.__getitem__)
-            text = one if total == 1 else several
-            lines.append(f"{counted(total, noun)} {text} (most: {most}, {counts[most]:,})")
-    held = {
-        name: item["loaded"]["n_held_out"]
-        for name, item in results.items()
-        if item["loaded"]["n_held_out"] and "examples" not in item["loaded"]
-    }
-    if held:
-        lines.append(
-            f"no few-shot pool in {counted(len(held), 'task')}: "
-            f"{max(held.values())} test rows of each serve as shots"
-        )
-    lines += [f"{name}: {words}" for name, item in results.items() if (words := _pool(item["loaded"]))]
-    drafts = {name: known[0].metadata.draft for name in results if (known := registry().asked(name))}
-    lines += [f"{name} is a draft, in no group: {why}" for name, why in drafts.items() if why]
-    if added := [name for name, item in results.items() if _was_added(item)]:
-        lines.append(
-            f"datasets that no suite's paper has: {', '.join(added)}; groups of their suite leave them out of"
-            " the mean"
-        )
-    for name, item in results.items():
-        if excluded := item["loaded"].get("excluded"):
-            lines.append(f"{name}: {row_counts_words(excluded, item['loaded']['n_source'])}")
-        if faulty := item["loaded"].get("n_faulty"):
-            n = faulty + item["loaded"]["n_test"]
-            lines.append(f"{name}: {faulty:,} of {n:,} rows left out as faulty (--drop-faulty)")
-        if alike := item["loaded"].get("n_alike"):
-            what = "row" if alike == 1 else "rows"
-            lines.append(
-                f"{name}: {alike:,} {what} left out, since a later one asks the same, as the suite does"
+    Args:
+        tables: `{frame, title, names, columns, across, line, note, empty}`: a column is a format of a row's
+            fields, or several, of which the first counts whose fields are all there; `names` of them stand
+            left; rows that are alike in these share a line with `across: {by, figure}`.
+        found: frame -> rows, and what titles and notes name.
+    """
+    for table in tables:
+        rows = found.get(table["frame"]) or []
+        if "line" in table or not rows:
+            lines = (
+                [words_of(table["line"], row) for row in rows] if "line" in table else [table.get("empty")]
             )
-        if recovered := item["loaded"].get("recovered"):
-            lines.append(f"{name}: {recovered[0]:,} of {recovered[1]:,} official rows recovered")
-    rebuilt = [name for name, item in results.items() if item["loaded"]["rebuilt"]]
-    if rebuilt:
-        lines.append(f"test rows rebuilt from the source, not the suite's own: {', '.join(rebuilt)}")
-    return lines
-
-
-def _of_format(results: Mapping[str, Any]) -> str:
-    """How many answers could be read: the mean over tasks with a score. What is chosen is not read."""
-    metrics = [item["metrics"] for item in results.values() if "score" in item["metrics"]]
-    shares = [item["valid"] for item in metrics if "valid" in item]
-    return f"readable {mean(shares):.1%} (mean of {counted(len(shares), 'task')})" if shares else ""
-
-
-def waits_for_judges(results: Mapping[str, Any]) -> list[str]:
-    """Tasks whose answers are there, and whose score judges have to give."""
-    return [
-        name
-        for name, item in results.items()
-        if "score" not in item["metrics"] and _judging(item["config"]) is not None
-    ]
-
-
-def _pool(loaded: LoadedRecord) -> str:
-    shown = loaded.get("examples")
-    whose = "examples of the authors" if shown == "authors" else "examples, by their name the authors'"
-    said = []
-    if n := loaded.get("n_overlap"):
-        rows = f"{counted(n, 'row')} of the few-shot pool shared text with test rows"
-        said.append(f"{rows}, and stayed: {whose}" if shown else f"{rows}, and left it")
-    if shown and (n := loaded["n_held_out"]):
-        said.append(f"{counted(n, 'test row')} not asked: among the {whose}")
-    return "; ".join(said)
-
-
-def _was_added(result: dict[str, Any]) -> bool:
-    dataset = registry().datasets.get(result["loaded"]["task"])
-    return dataset is not None and dataset.joined_later
-
-
-def _judging(config: Config) -> Any:
-    return config.get("judge")
+            typer.echo("\n".join(filter(None, lines)), nl=any(lines))
+            continue
+        columns = list(table["columns"].items())
+        left = len(columns) if "across" in table else table.get("names", 1)
+        heads = [texts(*column) for column in columns[:left]]
+        if across := table.get("across"):
+            rows, heads = spread(rows, heads, across["by"], across["figure"])
+        else:
+            heads += [figure(*column) for column in columns[left:]]
+        title = words_of(table.get("title", ""), found)
+        show(rows, heads, title, sample=sample, title_style="bold", pad_edge=False)
+        sample = False
+        if table.get("note"):
+            typer.echo(words_of(table["note"], found))

@@ -100,3 +100,8 @@ def pairs(given: Iterable[str] | None, flag: str, form: str) -> dict[str, str]:
         what = f"no value after {bad[0]}" if bad[0] else "no name before ="
         raise MedtasksError(what, where=flag, remedy=f"write {form}")
     return found
+
+
+def unsure_words(usd: float) -> str:
+    """What requests may have cost whose reply never came; nothing where there are none."""
+    return f", and up to {usd:,.2f} for requests whose reply never came" if usd else ""

@@ -57,7 +57,7 @@ def test_ctrl_c_says_how_a_resumable_command_goes_on(medtasks, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("medtasks_ext.cli.run.build_request", interrupted)
-    monkeypatch.setattr("medtasks_ext.cli.data_fetch.chosen", interrupted)
+    monkeypatch.setattr("medtasks_ext.cli.data.chosen", interrupted)
     fetching = medtasks("data", "fetch", "bridge_mie")
     assert "the same command goes on:\n  medtasks data fetch bridge_mie\n" in fetching.err
     outcome = medtasks("run", "bridge_mie", "--model", "oracle")
@@ -77,9 +77,7 @@ def test_help_names_every_command_in_a_panel_and_imports_none(tmp_path):
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT
     )
     shown, _, loaded = done.stdout.partition("LOADED ")
-    assert sorted(eval(loaded)) == [
-        f"medtasks_ext.cli.{name}" for name in ("app", "commands", "main", "words")
-    ]
+    assert sorted(eval(loaded)) == [f"medtasks_ext.cli.{name}" for name in ("commands", "main", "words")]
     for panel, names in panels().items():
         part = shown.partition(f"\n{panel}:\n")[2].partition("\n\n")[0]
         assert [line.split()[0] for line in part.splitlines()] == list(names)
@@ -244,7 +242,7 @@ def test_build_check_writes_nothing(medtasks, own):
 
 
 def test_an_installed_package_is_not_built_again(medtasks, monkeypatch, tmp_path):
-    monkeypatch.setattr("medtasks_ext.cli.build.built_folder", lambda: INSTALLED)
+    monkeypatch.setattr("medtasks_ext.cli.dev.built_folder", lambda: INSTALLED)
     outcome = medtasks("dev", "build")
     assert (outcome.code, outcome.out, outcome.err) == (0, f"{INSTALLED}\n", "")
 

@@ -1,6 +1,6 @@
 """A run's end says how many answers could be read."""
 
-from medtasks_ext.cli.tables import remarks
+from medtasks_ext.cli.end import remarks
 
 
 def task(**metrics):
@@ -16,4 +16,4 @@ def test_the_end_of_a_run_says_how_many_answers_could_be_read():
     judged = task(valid=1.0)  # has no score yet
     [line] = remarks({"a": read, "b": unread, "c": judged})
     assert line == "readable 50.0% (mean of 2 tasks)"
-    assert remarks({"c": judged}) == []
+    assert not list(remarks({"c": judged}))

@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 from rich.console import Console, ConsoleDimensions
 
-from medtasks_ext.cli import live
 from medtasks_ext.cli import progress as module
-from medtasks_ext.cli.live import left_words, view
-from medtasks_ext.cli.progress import Progress
+from medtasks_ext.cli.progress import Progress, left_words, view
 from medtasks_ext.cli.words import duration
 from medtasks_ext.engines import Answer, Request, Usage
 from medtasks_ext.engines.records import Fault, FaultKind
@@ -62,7 +60,7 @@ def clock(monkeypatch):
             return self.now
 
     clock = Clock()
-    for place in (module, tally_module, live):
+    for place in (module, tally_module):
         monkeypatch.setattr(place, "time", clock)
     return clock
 
@@ -122,9 +120,9 @@ def test_speed_is_said_for_now_and_since_the_start_and_silence_as_such(clock):
         answers(tally, 1, answer=counted)  # 10 tokens a second
     for clock.now in range(610, 671, 10):
         answers(tally, 10, answer=counted)  # 100
-    assert live.speed_words(tally.speed()) == "100 tokens/s (19 since the start)"
+    assert module.speed_words(tally.speed()) == "100 tokens/s (19 since the start)"
     clock.now += 600
-    assert live.speed_words(tally.speed()) == "no answer for 10 min; 10 tokens/s since the start"
+    assert module.speed_words(tally.speed()) == "no answer for 10 min; 10 tokens/s since the start"
     assert "tokens/s" in "".join(lines(tally))
     answers(tally, 1000 - tally.done)
     assert "/s" not in "".join(lines(tally)), "what is left is scoring"
@@ -134,9 +132,9 @@ def test_answers_are_counted_where_nobody_counts_tokens(clock):
     tally = Tally({MIE: 1000})
     clock.now = 10
     answers(tally, 32)
-    assert live.speed_words(tally.speed()) == "3.2 answers/s (3.2 since the start)"
+    assert module.speed_words(tally.speed()) == "3.2 answers/s (3.2 since the start)"
     clock.now = 640
-    assert live.speed_words(tally.speed()) == "no answer for 10 min; 3.0 answers/min since the start"
+    assert module.speed_words(tally.speed()) == "no answer for 10 min; 3.0 answers/min since the start"
 
 
 @pytest.mark.parametrize(
@@ -166,28 +164,28 @@ def test_what_it_costs_follows_from_counted_tokens_and_unknown_replies_are_the_m
     tally = Tally({MIE: 100}, budget=budget)
     answers(tally, 4, answer=Answer("text", usage=Usage(100_000, 10_000), cost=0.35))
     budget.settle(2.0, spent=1.4)
-    assert live.money_words(tally) == "1.40 USD in this call"
+    assert module.money_words(tally) == "1.40 USD in this call"
     tally.ended(request(), Fault(FaultKind.TIMEOUT, "no reply in 60 s", tries=3, maybe_paid=3))
     budget.settle(0.02, unsure=0.02)
     tally.ended(request(), Fault(FaultKind.REFUSED, "no"))
     tally.stored(MIE, 0, unsure=0.25)  # sent by an earlier call that was killed
-    assert live.money_words(tally) == (
+    assert module.money_words(tally) == (
         "1.40 USD in this call, and up to 0.27 for requests whose reply never came"
     )
     answers(tally, 1, answer=Answer("text", cost=0.5))
     budget.settle(0.5, spent=0.5)
-    assert "1.90 USD in this call, with the highest cost of 1 answer whose" in live.money_words(tally)
-    assert live.money_words(Tally({MIE: 1})) == ""
+    assert "1.90 USD in this call, with the highest cost of 1 answer whose" in module.money_words(tally)
+    assert module.money_words(Tally({MIE: 1})) == ""
 
 
 def test_faults_are_counted_with_the_most_frequent_reason():
     tally = Tally({MIE: 100})
-    assert live.fault_words(tally) == ""
+    assert module.fault_words(tally) == ""
     tally.ended(request(), Fault(FaultKind.TIMEOUT, "no reply in 60 s"))
-    assert live.fault_words(tally) == "1 request without an answer: no reply in 60 s"
+    assert module.fault_words(tally) == "1 request without an answer: no reply in 60 s"
     for _ in range(2):
         tally.ended(request(), Fault(FaultKind.BUSY, "HTTP 503\nand more"))
-    assert live.fault_words(tally) == "3 requests without an answer, mostly (2): HTTP 503"
+    assert module.fault_words(tally) == "3 requests without an answer, mostly (2): HTTP 503"
 
 
 def test_the_first_hundred_answers_are_read_then_one_in_ten(clock):
@@ -198,8 +196,8 @@ def test_the_first_hundred_answers_are_read_then_one_in_ten(clock):
     answers(tally, 1000)
     answers(tally, 5, COT)  # nothing reads these
     assert reader.asked == 100 + 96
-    assert live.readable_words([tally.tasks[MIE]]) == "31% of 196 readable"
-    assert live.readable_words([tally.tasks[COT]]) == ""
+    assert module.readable_words([tally.tasks[MIE]]) == "31% of 196 readable"
+    assert module.readable_words([tally.tasks[COT]]) == ""
 
 
 def test_reading_takes_a_small_share_of_the_time_but_for_the_first_answers(clock):
@@ -458,7 +456,7 @@ def test_of_many_tasks_the_first_few_are_named_at_once_and_the_worst_at_the_end(
     assert "medtasks preview" in shown[0] and all(line.endswith("cannot be read, too") for line in shown[1:3])
     assert "further tasks are counted" in shown[3]
     assert alarms.notes() == ["most answers cannot be read in bridge_0, bridge_1, bridge_2 and 14 more tasks"]
-    assert live.alarm_words(alarms) == "most answers cannot be read in 17 tasks"
+    assert module.alarm_words(alarms) == "most answers cannot be read in 17 tasks"
 
 
 def test_what_was_a_bad_beginning_alone_is_no_note(capsys):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from medtasks_ext.cli.data_fetch import has_terms
+from medtasks_ext.cli.data import has_terms
 from medtasks_ext.registry import registry
 from medtasks_ext.rows.missing import source_of
 from medtasks_ext.rows.originals.cl100k import SHA256, URL

@@ -5,7 +5,7 @@ import json
 import pytest
 from lm_eval.config.evaluate_config import EvaluatorConfig
 
-from medtasks_ext.cli.reasons import reasons
+from medtasks_ext.cli.model import reasons
 from medtasks_ext.registry import registry
 from medtasks_ext.runner.evaluate import Settings, build_task
 from tests.run_files import result_of

@@ -1,0 +1,334 @@
+"""`medtasks dev`: checks of task files, and what is built of them."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from medtasks_ext.atomic import atomic_file
+from medtasks_ext.cli.commands import out_option
+from medtasks_ext.cli.tables import console
+from medtasks_ext.cli.words import counted, say, say_next
+from medtasks_ext.collector import collector_paused
+from medtasks_ext.errors import MedtasksError, near, some
+from medtasks_ext.registry import Dataset, Registry, registry
+from medtasks_ext.registry.build import build as build_folder
+from medtasks_ext.registry.build import check_names
+from medtasks_ext.registry.folders import CHECKOUT, INSTALLED, built_folder, is_checkout, tasks_folder
+from medtasks_ext.registry.suites import SUITE_FILE
+from medtasks_ext.registry.tasks import TASK_FILE
+from medtasks_ext.runner.lock import LOCK_FILE, broken, lock_of, lock_text, merged, read_lock
+
+if TYPE_CHECKING:
+    from medtasks_ext.data.declared import Check, DeclaredFolder
+
+
+def validate(
+    names: Annotated[list[str] | None, typer.Argument(help="Dataset ids or folders; all by default.")] = None,
+    static: Annotated[
+        bool, typer.Option("--static", help="Only read the files: import and render nothing that they name.")
+    ] = False,
+    official: Annotated[
+        bool, typer.Option("--official", help="Prove that official prompts equal the suite's own, by hash.")
+    ] = False,
+) -> int:
+    """Check dataset folders.
+
+    Schema, functions, prompts and sample rows; rows that are changed, to see that no prompt tells the gold
+    answer; an oracle, other rows' answers, garbage; and the files of their suites.
+
+    With --official, of suites: the sample rows are rendered, and hashes of whole message lists, budgets and
+    stop sequences are compared with the suite's own.
+
+    Example: medtasks dev validate medhelm_hospice_referral
+
+    Example: medtasks dev validate --static downloads/their_dataset
+
+    Exit code 1: a folder has problems.
+    """
+    if official:
+        return _prove_official(names or [])
+    from medtasks_ext.data.declared import DeclaredFolder, suite_faults
+    from medtasks_ext.results.frames import axis_faults
+
+    tasks = registry()
+    suites = {file.parent.name: reason for file, reason in tasks.suite_faults.items()}
+    suites = {name: reason for name, reason in suites.items() if not names or name in names}
+    for name, suite in tasks.suites.items():
+        if (not names or name in names) and (faults := [*suite_faults(suite), *map(str, axis_faults(suite))]):
+            suites[name] = "\n".join(faults)
+    for reason in suites.values():
+        _say(f"✗ {reason}", "bold red")
+    named = [name for name in names or [] if name not in suites]
+    chosen = _chosen(named) if names else [*tasks.datasets.values(), *map(Dataset, tasks.broken)]
+    folder, failed = DeclaredFolder if static else _running(), 0
+    for dataset in chosen:
+        checks = folder(tasks, dataset).checks()
+        wrong = any(check.problems for check in checks)
+        failed += wrong
+        _print(dataset, checks, every=wrong or len(chosen) == 1)
+    _say(f"{len(chosen) + len(suites)} checked, {failed + len(suites)} with problems")
+    if len(chosen) == 1 and not failed and not suites:
+        name = chosen[0].id
+        say_next(f"medtasks dev validate {name}" if static else f"medtasks preview {name} --data sample")
+    return 1 if failed or suites else 0
+
+
+def _running() -> type[DeclaredFolder]:
+    os.environ.setdefault("TQDM_DISABLE", "1")
+    from medtasks_ext.runner.validate import RunFolder
+
+    logging.getLogger("lm_eval").setLevel(logging.ERROR)
+    return RunFolder
+
+
+def _print(dataset: Dataset, checks: list[Check], *, every: bool) -> None:
+    wrong = sum(len(check.problems) for check in checks)
+    if not wrong:
+        _say(f"✓ {dataset.id}", "green")
+        if draft := dataset.metadata.draft:
+            _say(f"  draft, in no group: {draft}", "yellow")
+    else:
+        name = _name(dataset.folder)
+        _say(f"✗ {name}: {wrong} thing{'s' if wrong > 1 else ''} to mend in {dataset.folder}", "bold red")
+    for check in checks if every else ():
+        if check.done:
+            _say(f"  {'✗' if check.problems else '✓'} {check.what}", "red" if check.problems else "green")
+        for problem in check.problems:
+            _say(f"      {problem}")
+    if waiting := sum(not check.done for check in checks):
+        _say(f"  – {waiting} more points are looked at when this is mended", "dim")
+
+
+def _say(line: str, style: str = "") -> None:
+    console().print(Text(line, style), soft_wrap=True)
+
+
+def _chosen(names: list[str]) -> list[Dataset]:
+    tasks = registry()
+    chosen = []
+    for name in names:
+        folder = Path(name)
+        if (folder / TASK_FILE).is_file():
+            chosen.append(Dataset(folder.resolve()))
+        elif name in tasks.datasets:
+            chosen += [tasks.datasets[name], *_broken(name)]  # a copy of its folder, with its name
+        elif folder.is_dir():
+            raise MedtasksError(f"no {TASK_FILE} in this folder", where=folder, remedy="see CONTRIBUTING.md")
+        else:
+            chosen.extend(_broken(name) or [tasks.tasks[leaf][0] for leaf in _leaves(name)])
+    return list(dict.fromkeys(chosen))
+
+
+def _broken(name: str) -> list[Dataset]:
+    """The dataset of that name, if its file cannot be read: then only its folder is known."""
+    return [item for item in map(Dataset, registry().broken) if name in item.called]
+
+
+def _name(folder: Path) -> str:
+    in_suite = (folder.parent / SUITE_FILE).is_file()
+    return f"{folder.parent.name}_{folder.name}" if in_suite else folder.name
+
+
+def _leaves(name: str) -> list[str]:
+    return registry().leaves_of([name])
+
+
+def lock(
+    names: Annotated[
+        list[str], typer.Argument(metavar="[NAME]...", help="Tasks or groups; all by default.")
+    ] = [],  # noqa: B006
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; exit 1 if a version must rise.")
+    ] = False,
+    data: Annotated[
+        bool, typer.Option("--data", help="Write each dataset's data.lock: what its public files hold.")
+    ] = False,
+) -> int:
+    """Write tasks.lock: what scores follow from.
+
+    Where prompts, readings or scores of sample rows changed and the version's number did not, nothing is
+    written, and the task is named. Of two lines of a dataset, as a merge leaves them, the newest is kept.
+
+    With --data, files that are not here are fetched and read, and `data.lock` says what they hold: the commit
+    of a branch, digests, sizes and hosts, and numbers of rows; for open data the hash of each document stands
+    in `documents.lock`. Other content is refused from then on.
+
+    Example: medtasks dev lock --check
+
+    Example: medtasks dev lock --data medhelm_live_sct_bench
+
+    Exit code 1: a task changed without a new version.
+    """
+    if data:
+        return _pin(names)
+    tasks = Registry(tasks_folder())  # tasks of one's own have no lock
+    own = is_checkout() and tasks.root == CHECKOUT / "tasks"
+    path = (CHECKOUT if own else tasks.root) / LOCK_FILE
+    old = read_lock(path, newest=not check)
+    chosen = set(tasks.leaves_of(names) if names else tasks.tasks)
+    datasets = {tasks.tasks[name][0].id: tasks.tasks[name][0] for name in chosen}
+    new = {name: lock_of(tasks, dataset) for name, dataset in sorted(datasets.items())}
+    faults = [
+        (name, what) for name, locked in new.items() if name in old for what in broken(old[name], locked)
+    ]
+    for name, what in faults:
+        later = f"{int(old[name].number) + 1}-A"
+        say(
+            f"{name}: {what} changed, and the version is still {new[name].version} → undo the change, or"
+            f" write `version: {later}` in task.yaml, name it in CHANGELOG.md, and run `medtasks dev lock`"
+        )
+    if faults:
+        return 1
+    if check:
+        typer.echo(f"{len(new)} datasets agree with {path.name}")
+        return 0
+    kept = {name: locked for name, locked in old.items() if name in tasks.datasets}
+    text = lock_text(kept | {name: merged(old.get(name), locked) for name, locked in new.items()})
+    with atomic_file(path) as file:
+        file.write(text.encode())
+    typer.echo(f"{path}: {len(new)} datasets")
+    say_next("make lint")
+    return 0
+
+
+def _pin(names: list[str]) -> int:
+    from medtasks_ext.data.pins import pin
+    from medtasks_ext.registry import registry
+    from medtasks_ext.registry.datalock import LOCK_FILE as DATA_LOCK
+
+    if not names:
+        raise MedtasksError("no dataset is named", where="--data", remedy="name datasets or groups")
+    known = registry()
+    for dataset in dict.fromkeys(known.known(name)[0] for name in known.leaves_of(names)):
+        new = pin(dataset)
+        typer.echo(f"{dataset.folder / DATA_LOCK}: " + ("; ".join(new) or "nothing new"))
+    say_next("medtasks data fetch TASK")
+    return 0
+
+
+#: Beside the folder of the tasks that lm-eval indexes.
+SCHEMA, CARD_SCHEMA = "schema.json", "card_schema.json"
+
+
+def build(
+    check: Annotated[bool, typer.Option("--check", help="Read all task files and write nothing.")] = False,
+) -> int:
+    """Build the tasks for lm_eval, and print their folder.
+
+    Variants and groups, and in a checkout the schemas for editors. The folder is for --include_path.
+
+    Example: lm_eval --include_path "$(medtasks dev build)" --tasks bridge_mie --model vllm --model_args
+    pretrained=ORG/MODEL --batch_size auto
+    """
+    from medtasks_ext.rows.json_schema import card_schema, schema_text, task_schema
+
+    tasks = registry()
+    check_names(tasks)
+    if check:
+        return 0
+    folder = built_folder()
+    typer.echo(folder)
+    if folder == INSTALLED:  # built when the package was made
+        return 0
+    changed = build_folder(tasks, folder)
+    files = {
+        folder.with_name(SCHEMA): schema_text(task_schema()),
+        folder.with_name(CARD_SCHEMA): schema_text(card_schema()),
+    }
+    for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    n_groups = len(list(folder.glob("groups/*.yaml")))
+    names = f"{len(list(folder.rglob('*.yaml'))) - n_groups} tasks, {n_groups} groups"
+    say(f"{names} for lm-eval ({len(changed)} files changed)")
+    say(f"{folder.with_name(SCHEMA)}, {CARD_SCHEMA}: for editors")
+    return 0
+
+
+def site(
+    out: Annotated[str, out_option("Folder to write; one of an earlier site is replaced.")],
+    submissions: Annotated[
+        str | None,
+        typer.Option(help="Folder with ORG/MODEL/DATE; by default results/submissions, if it is there."),
+    ] = None,
+    published: Annotated[bool, typer.Option(help="Also models that the suites' papers print.")] = True,
+) -> int:
+    """Build the static leaderboard.
+
+    Published and submitted models on all suites and axes, a page for each model and dataset. The pages open
+    as files, too, and load nothing from elsewhere. Every submission is checked: its answers are scored again.
+    What is not proven has no rank.
+
+    Example: medtasks dev site -o build/leaderboard
+
+    Exit code 1: a submission could not be read or does not follow, and is named.
+    """
+    from medtasks_ext.report.site.gather import gather_site
+    from medtasks_ext.report.site.write import write_site
+
+    folder = Path(submissions or "results/submissions")
+    if submissions and not folder.is_dir():
+        raise MedtasksError("no such folder", where=folder, remedy="name the folder of submissions")
+    with collector_paused():
+        found = gather_site(registry(), folder if folder.is_dir() else None, published=published)
+        write_site(Path(out), found)
+    for fault in found.faults:
+        say(f"left out: {fault}")
+    own = sum(not line.published for line in found.lines)
+    lines = f"{counted(len(found.lines) - own, 'published result')}, {counted(own, 'submission')}"
+    typer.echo(f"{lines}, {counted(len(found.models), 'model page')}")
+    say_next(f"open {Path(out) / 'index.html'}")
+    return 1 if found.faults else 0
+
+
+def _prove_official(suites: list[str]) -> int:
+    """Prove that official prompts equal the suite's own."""
+    from medtasks_ext.runner.proof import proof_of
+    from medtasks_ext.runner.proof import verify as compared
+
+    tasks, failed = registry(), False
+    if wrong := [name for name in suites if name not in tasks.suites]:
+        raise MedtasksError(
+            f"no suite {wrong[0]!r}{near(wrong[0], tasks.suites)}",
+            remedy=f"suites: {', '.join(tasks.suites)}",
+        )
+    for name, suite in tasks.suites.items():
+        proof = proof_of(suite)
+        if (suites and name not in suites) or proof is None:
+            continue
+        counts: Counter[str] = Counter()
+        wrong_for: dict[str, list[str]] = {}
+        for verdict in compared(tasks, suite):
+            counts["tasks"] += 1
+            counts["same tasks"] += verdict.ok
+            counts["lists"] += verdict.n
+            counts["same lists"] += verdict.same
+            counts["juries"] += verdict.n_jury
+            counts["same juries"] += verdict.same_jury
+            counts["budgets"] += verdict.same_budget is not None
+            counts["same budgets"] += verdict.same_budget is True
+            counts["same stops"] += verdict.same_stop and not verdict.why
+            if not verdict.ok:
+                jury = f", {verdict.same_jury} of {verdict.n_jury} of judges" if verdict.n_jury else ""
+                why = verdict.why or f"{verdict.same} of {verdict.n} message lists{jury} are identical"
+                wrong_for.setdefault(why, []).append(verdict.dataset)
+        for why, datasets in wrong_for.items():
+            failed = True
+            say(f"✗ {some(datasets)}: {why}")
+        made_by = " ".join(proof.made_by.values())
+        juries = f" {counts['same juries']} of {counts['juries']} of judges," if counts["juries"] else ""
+        typer.echo(
+            f"{suite.title} ({made_by}): {counts['same lists']} of {counts['lists']} message lists,{juries}"
+            f" {counts['same budgets']} of {counts['budgets']} budgets,"
+            f" {counts['same stops']} of {counts['tasks']} stop sequences identical;"
+            f" {counts['same tasks']} of {counts['tasks']} datasets"
+        )
+    say_next("medtasks preview TASK --prompts official")
+    return 1 if failed else 0

@@ -1,0 +1,343 @@
+"""Data of one's own: `medtasks data template`, `import`, `check` and `new`."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
+
+import typer
+
+from medtasks_ext.cli.commands import AsJson, out_option
+from medtasks_ext.cli.words import counted, names_in, pairs, say_next
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.prompts.dialogue import shown
+from medtasks_ext.prompts.load import check_loaded_rows
+from medtasks_ext.registry import Dataset, forget, registry
+from medtasks_ext.registry.build import check_names
+from medtasks_ext.registry.new import of_columns, suite_of, template_of, write
+from medtasks_ext.rows.files import read_rows
+from medtasks_ext.rows.folders import data_dir
+from medtasks_ext.rows.row import Rows
+
+if TYPE_CHECKING:
+    from medtasks_ext.data.bring import Brought
+    from medtasks_ext.data.check import Cause, Checked, FolderReport
+    from medtasks_ext.registry import Dataset
+
+
+_SHOWN = 5  # causes of faults of a dataset, rows of a cause, and names in a list
+
+
+def data_template(
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="NAME...", help="Datasets or groups, for example medhelm_clear."),
+    ],
+    out: Annotated[
+        str | None,
+        out_option("Data folder; by default MEDTASKS_DATA_DIR, else ./medtasks_data."),
+    ] = None,
+    form: Annotated[str, typer.Option("--format", help="csv, xlsx or jsonl.")] = "jsonl",
+) -> int:
+    """Write the columns of a dataset and two example rows.
+
+    Types and allowed values of columns stand in a README. Nothing is written where rows are looked for.
+
+    Example: medtasks data template medhelm_clear -o /data/medtasks --format xlsx
+    """
+    from medtasks_ext.data.template import Form, write_template
+
+    if form not in get_args(Form):
+        raise MedtasksError(f"no format {form!r}", where="--format", remedy="use csv, xlsx or jsonl")
+    tasks, root = registry(), _root(out)
+    leaves = [leaf for members in tasks.resolve(names).values() for leaf in members]
+    for dataset in dict.fromkeys(tasks.tasks[leaf][0] for leaf in leaves):
+        template = write_template(dataset, root, cast("Form", form))
+        for path in template.written:
+            typer.echo(f"wrote {path}")
+        rows = template.folder / f"test.{form}"
+        more = ": these rows are downloaded; yours would replace them" if template.downloaded else ""
+        typer.echo(f"rows go to {rows}{more}")
+    say_next(
+        f"medtasks data check {root}", f"MEDTASKS_DATA_DIR={root} medtasks run {' '.join(names)} --model …"
+    )
+    return 0
+
+
+def _root(out: str | None) -> Path:
+    return Path(out or os.environ.get("MEDTASKS_DATA_DIR") or "medtasks_data").expanduser()
+
+
+# ---------------------------------------------------------------------- import
+
+
+def data_import(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="CSV, Excel, JSON, Parquet, …")],
+    task: Annotated[str, typer.Option("--task", help="The dataset whose rows it holds.")],
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map", metavar="OURS=THEIRS", help="A column of the dataset and the file's name for it."
+        ),
+    ] = None,
+    values: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map-value", metavar="COLUMN:THEIRS=OURS", help="A value of the file and the dataset's for it."
+        ),
+    ] = None,
+    sheets: Annotated[
+        list[str] | None, typer.Option("--sheet", help="A sheet of a workbook; by default all that fit.")
+    ] = None,
+    encoding: Annotated[
+        str | None, typer.Option("--encoding", help="Of a text file that is not UTF-8, such as cp1252.")
+    ] = None,
+    split: Annotated[str, typer.Option("--split", help="test or fewshot.")] = "test",
+    out: Annotated[
+        str | None,
+        out_option("Data folder; by default MEDTASKS_DATA_DIR, else ./medtasks_data."),
+    ] = None,
+) -> int:
+    """Make the row file of a dataset from a file that you have, and check it.
+
+    Columns are found by their names, whatever their case, below titles and in several sheets; --map and
+    --map-value say which is which where names and values differ. What is left out is said.
+
+    Example: medtasks data import notes.xlsx --task medhelm_clear --map text=Befund --map-value label:Ja=A
+
+    Exit code 1: the rows have faults.
+    """
+    from medtasks_ext.data.bring import ImportOptions, bring
+    from medtasks_ext.data.check import check_dataset
+
+    if split not in ("test", "fewshot"):
+        raise MedtasksError(f"no split {split!r}", where="--split", remedy="use test or fewshot")
+    wanted = ImportOptions(
+        split,
+        pairs(columns, "--map", "OURS=THEIRS"),
+        _values(values),
+        sheets or (),
+        encoding,
+    )
+    leaf = next(leaf for members in registry().resolve([task]).values() for leaf in members)
+    dataset, root = registry().tasks[leaf][0], _root(out)
+    done = bring(Path(file).expanduser(), dataset, root, wanted)
+    typer.echo("\n".join(_brought_lines(done)))
+    checked = check_dataset(dataset, root)
+    typer.echo("\n".join(_checked_lines(checked, root)))
+    return 1 if checked.faults else 0
+
+
+def _values(given: list[str] | None) -> dict[str, dict[str, str]]:
+    by_column: dict[str, dict[str, str]] = {}
+    for item in given or []:
+        column, _, pair = item.partition(":")
+        theirs, _, ours = pair.rpartition("=")
+        if not (column and theirs and ours):
+            raise MedtasksError(
+                f"{item!r} maps no value", where="--map-value", remedy="write COLUMN:THEIRS=OURS"
+            )
+        by_column.setdefault(column, {})[theirs] = ours
+    return by_column
+
+
+def _brought_lines(done: Brought) -> list[str]:
+    from medtasks_ext.data.export import ranges
+
+    lines = [f"column {name} is {theirs}" for name, theirs in done.columns.items() if name != theirs]
+    lines += [f"sheet {name}: {counted(n, 'row')}" for name, n in done.sheets.items()]
+    lines += [f"sheet {name} is not read: {why}" for name, why in done.not_read.items()]
+    if done.n_mended:
+        lines.append(
+            f"{counted(done.n_mended, 'cell')} had text that was encoded twice: read as it was meant"
+        )
+    for why, places in done.left_out.items():
+        lines.append(
+            f"left out: {counted(len(places), 'record')}, each of which {why} (record {ranges(places)})"
+        )
+    return [*lines, f"wrote {done.path}: {counted(done.n, 'row')}"]
+
+
+# ---------------------------------------------------------------------- check
+
+
+def data_check(
+    folder: Annotated[
+        str | None, typer.Argument(metavar="[DIR]", help="Data folder; by default MEDTASKS_DATA_DIR.")
+    ] = None,
+    as_json: AsJson = False,
+    show_text: Annotated[
+        bool, typer.Option("--show-text", help="Quote values that are wrong: they may be patients' texts.")
+    ] = False,
+) -> int:
+    """Check local files against the schemas of their datasets.
+
+    Every row is read as a run would read it. Names that nobody looks for are listed.
+
+    Example: medtasks data check /data/medtasks
+
+    Exit code 1: something is not valid, a name looks mistyped, or nothing was found.
+    """
+    from rich.console import Console
+
+    from medtasks_ext.data.check import check_folder
+
+    if show_text:
+        os.environ["MEDTASKS_SHOW_TEXT"] = "1"
+    root = Path(folder).expanduser() if folder else data_dir()
+    if root is None:
+        raise MedtasksError(
+            "no folder to check", where="medtasks data check", remedy="name it, or set MEDTASKS_DATA_DIR"
+        )
+    with Console(stderr=True).status("looking for files") as line:
+        report = check_folder(root, registry(), lambda name, place: line.update(f"{name}: {place}"))
+    if as_json:
+        typer.echo(json.dumps(report.record(), ensure_ascii=False, indent=1))
+    else:
+        _print_check(report)
+    return 0 if report.valid else 1
+
+
+def _print_check(report: FolderReport) -> None:
+    from medtasks_ext.data.check import data_folder_above
+
+    for item in report.checked:
+        typer.echo("\n".join(_checked_lines(item, report.folder)))
+    for path in report.damaged:
+        typer.echo(f"✗ {path}: missing, or not as it was fetched")
+    for stray in report.strays:
+        meant = f"; did you mean {stray.meant}?" if stray.meant else ""
+        typer.echo(f"? {stray.path}: not read: {stray.why}{meant}")
+    if report.absent:
+        rest = len(report.absent) - _SHOWN
+        more = f" and {rest} others (`medtasks data status` lists them)" if rest > 0 else ""
+        typer.echo(f"not there: {', '.join(report.absent[:_SHOWN])}{more}")
+    invalid = sum(bool(item.faults) for item in report.checked)
+    mistyped = sum(stray.meant is not None for stray in report.strays)
+    n_fetched = f", {report.n_fetched} fetched files" if report.n_fetched else ""
+    typer.echo(
+        f"{report.folder}: {len(report.checked)} local datasets{n_fetched}, {invalid} not valid"
+        + (f", {mistyped} names that look mistyped" if mistyped else "")
+    )
+    if not report.checked and not report.n_fetched:
+        above = data_folder_above(report.folder, registry())
+        where = f"check {above}" if above else "it holds bridge/, medhelm/, …"
+        typer.echo(f"nothing was found there: {where} (`medtasks data status TASK` names the files)")
+    if invalid and os.environ.get("MEDTASKS_SHOW_TEXT", "0") in ("", "0"):
+        typer.echo("values are left out, since rows may hold patients' texts; --show-text shows them")
+    if report.checked and report.valid:
+        names = ",".join(item.dataset for item in report.checked[:_SHOWN])
+        say_next(f"medtasks run {names} --data local --model vllm --model_args pretrained=ORG/MODEL")
+
+
+def _checked_lines(item: Checked, folder: Path) -> list[str]:
+    counts = f"{item.n_test:,} test rows, {item.n_fewshot:,} few-shot rows"
+    mark, valid = ("✗", "valid: ") if item.faults else ("✓", "")
+    lines = [f"{mark} {item.dataset}  {valid}{counts}  ({', '.join(item.files)})"]
+    causes = item.causes
+    for cause in causes[:_SHOWN]:
+        first = cause.faults[0]
+        place, column = cause.where.removeprefix(f"{folder}/"), getattr(first, "column", None)
+        what = first.what if len(cause.faults) == 1 else cause.what
+        named = f" (column {column})" if column and column not in what else ""
+        lines.append(f"    {place}: {what}{named}" + ("" if len(cause.faults) == 1 else _in_rows(cause)))
+        lines.append(f"    → {first.remedy}")
+    if (rest := len(causes) - _SHOWN) > 0:
+        more = sum(len(cause.faults) for cause in causes[_SHOWN:])
+        lines.append(f"    and {counted(rest, 'other cause')} with {more:,} faults (--json has all)")
+    if item.faults and item.n_usable:
+        lines.append(
+            f"    {item.n_usable:,} test rows are without a fault:"
+            f" `medtasks run {item.dataset} --drop-faulty` takes these alone"
+        )
+    lines += [f"    note: {note}" for note in item.notes]
+    if oracle := item.oracle:
+        highest = f", the highest score is {oracle.highest:.4f}" if oracle.highest is not None else ""
+        lines.append(f"    the gold answers themselves score {oracle.score:.4f}{highest}")
+    return lines
+
+
+def _in_rows(cause: Cause) -> str:
+    kind, _, first = cause.rows[0].partition(" row ")
+    rest = [row.removeprefix(f"{kind} row ") for row in cause.rows[1:_SHOWN]]
+    shown = ", ".join([f"{kind} rows {first}", *rest]) + (", …" if len(cause.rows) > _SHOWN else "")
+    return f": {len(cause.rows):,} rows ({shown})"
+
+
+_Axes = typer.Option(metavar="NAME=VALUE", help="A value on an axis of the suite's own.")
+
+
+_Map = typer.Option(
+    "--map", metavar="OURS=THEIRS", help="A column of the kind, and the file's; of a list A,B."
+)
+
+
+def new(
+    id: Annotated[str | None, typer.Option(help="SUITE_DATASET.")] = None,
+    kind: Annotated[str | None, typer.Option(help="Answer kind (docs/keys.md).")] = None,
+    language: Annotated[str | None, typer.Option(help="Of the documents: en, zh, …")] = None,
+    task_type: Annotated[str | None, typer.Option(help="What is done with a document.")] = None,
+    document_types: Annotated[str | None, typer.Option(help="Kinds of documents: A,B.")] = None,
+    specialties: Annotated[str | None, typer.Option(help="Medical specialties: A,B.")] = None,
+    stage: Annotated[str | None, typer.Option(help="Clinical stage.")] = None,
+    access: Annotated[str | None, typer.Option(help="open, gated, private.")] = None,
+    axis: Annotated[list[str] | None, _Axes] = None,
+    source: Annotated[
+        str | None, typer.Option("--from", metavar="FILE", help="File of rows that the task is for.")
+    ] = None,
+    columns: Annotated[list[str] | None, _Map] = None,
+) -> int:
+    """Start a dataset folder.
+
+    What is left to write is marked TODO. --from shows three rows as they are asked, and copies none.
+
+    Example: medtasks data new --from exam.csv --id own_exam --kind choice --map question=stem
+    --map options=A,B,C,D
+    """
+    rows = read_rows(Path(source).expanduser()) if source else []
+    tasks = registry(empty=True)
+    check_names(tasks)  # a registry that cannot be read is mended first
+    said: dict[str, Any] = {
+        "id": id or "", "language": language or "", "task_type": task_type or "", "stage": stage or "",
+        "document_types": names_in(document_types) or [""],
+        "specialties": names_in(specialties) or [""],
+        "access": access or "", "axes": pairs(axis, "--axis", "NAME=VALUE"),
+    }  # fmt: skip
+    joined = suite_of(tasks, said["id"])
+    template = template_of(joined, kind)
+    named = {ours: names_in(theirs) for ours, theirs in pairs(columns, "--map", "OURS=THEIRS").items()}
+    if absent := [name for names in named.values() for name in names if rows and name not in rows[0]]:
+        what, known = f"the file has no column {absent[0]}", ", ".join(rows[0])
+        raise MedtasksError(what, where="--map", remedy=f"name one of: {known}")
+    if named:
+        template = of_columns(template, named)
+    folder = write(tasks, joined, said, template)
+    forget()
+    dataset = Dataset(folder)
+    typer.echo(f"wrote {folder}: {', '.join(sorted(file.name for file in folder.iterdir()))}")
+    if rows:
+        _preview(dataset, Rows("local", rows, [], str(source)))
+    if joined.datasets and tasks.is_own(dataset):
+        typer.echo(f"means of {joined.id} leave it out until `datasets` in {joined.file} lists it")
+    typer.echo("replace all that is marked TODO in its files")
+    steps = [f"medtasks preview {dataset.id} --data sample", f"medtasks dev validate {dataset.id}"]
+    if source:
+        data = f"$MEDTASKS_DATA_DIR/{joined.id}/{folder.name}"
+        steps.append(f"mkdir -p {data}; cp {source} {data}/test{Path(source).suffix}; medtasks data check")
+    say_next(*steps)
+    return 0
+
+
+def _preview(dataset: Dataset, rows: Rows) -> None:
+    """Three rows as they are asked, and what keeps others from it."""
+    n, checked = len(rows.test), check_loaded_rows(dataset, rows)
+    for document in checked.test[:3]:
+        text = "\n\n".join(filter(None, (document["system"], shown(document))))
+        typer.echo(f"\n── {document.row} ──\n{text}\n── gold ──\n{document['target']}")
+    asked = len({document.row.partition(",")[0] for document in checked.test})
+    typer.echo(f"\n{asked:,} of {n:,} rows can be asked as the new task file says")
+    if checked.faults:
+        remedy = f"correct {dataset.file}, then `medtasks preview`"
+        typer.echo(f"note: {checked.faults[0].what} → --map names columns; {remedy}")
