@@ -13,7 +13,7 @@ import socket
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -202,6 +202,7 @@ def is_loopback(url: str) -> bool:
     return address.is_loopback if address else host == "localhost" or host.endswith(".localhost")
 
 
+@lru_cache(maxsize=1024)  # each request asks for the other end of its connection
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     """The address that a text is, without its zone; an IPv4 address in the form of IPv6 is the former."""
     bare = host.partition("%")[0] if ":" in host else host

@@ -88,17 +88,17 @@ def is_deep(value: Any) -> bool:
 
 def json_bytes(content: Any, indent: int | None = None) -> bytes:
     """Half of a surrogate pair, which servers and broken texts hold, becomes the escape of JSON for it."""
-    text = json.dumps(content, ensure_ascii=False, indent=indent, default=str)
-    return text.encode("utf-8", errors="backslashreplace")
+    try:  # in a tenth of the time
+        return to_json(content, indent=indent, inf_nan_mode="constants", fallback=str)
+    except ValueError:  # half of a surrogate pair
+        marks = (",", ": " if indent else ":")  # as above
+        text = json.dumps(content, ensure_ascii=False, indent=indent, separators=marks, default=str)
+        return text.encode("utf-8", errors="backslashreplace")
 
 
 def write_json(path: Path, content: Any) -> None:
-    try:  # in a tenth of the time
-        text = to_json(content, indent=1, inf_nan_mode="constants", fallback=str)
-    except ValueError:  # half of a surrogate pair
-        text = json_bytes(content, indent=1)
     with atomic_file(path) as file:
-        file.write(Secrets.known().hidden(text))
+        file.write(Secrets.known().hidden(json_bytes(content, indent=1)))
 
 
 def write_lines(path: Path, items: Iterable[Any]) -> None:

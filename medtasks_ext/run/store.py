@@ -35,6 +35,7 @@ from medtasks_ext.atomic import (
 from medtasks_ext.egress import AskedServer, Permission, Text
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Likelihood, Outcome, Usage
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import json_bytes
 from medtasks_ext.run.lock import DEAD, FolderLock
 from medtasks_ext.runs.sums import hashed
 from medtasks_ext.secret_values import Secrets
@@ -445,8 +446,7 @@ class Unsettled(dict[tuple[str, str], list[float]]):
 
 
 def _line(record: Mapping[str, Any], secrets: Secrets) -> bytes:
-    text = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
-    body = secrets.hidden(text.encode(errors="backslashreplace"))
+    body = secrets.hidden(json_bytes(record))
     return b'%s,"hash":"%s"}\n' % (body[:-1], _hash(body[:-1]))
 
 

@@ -564,12 +564,12 @@ def _recorded(samples: Sequence[Sample], asked: Mapping[str, Request]) -> Iterab
     """lm-eval's records with the key of each request; generation settings may hold a header."""
     for sample in samples:
         recorded: Sample = {**sample}
-        recorded["arguments"] = [
+        recorded["arguments"] = kept = [
             (prompt, dropped_secrets(settings)) for prompt, settings in sample["arguments"]
         ]
         # a key follows from what is recorded, or is not recorded
-        plain = all(settings == dropped_secrets(settings) for _, settings in sample["arguments"])
-        if (item := asked.get(document_key(sample["doc"]))) and plain:
+        plain = kept == [(prompt, settings) for prompt, settings in sample["arguments"]]
+        if plain and (item := asked.get(document_key(sample["doc"]))):
             recorded["request"] = item.key
         yield recorded
 

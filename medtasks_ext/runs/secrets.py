@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -26,6 +27,7 @@ _SPLIT = re.compile(r"[^A-Za-z0-9]+|(?<=[a-z0-9])(?=[A-Z])")
 _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9.-]*://(?:(?!\+https?://)[^\s'\"])+")
 
 
+@lru_cache(maxsize=4096)
 def is_secret(name: str) -> bool:
     """Of a known setting it does not."""
     return any(part.lower() in _WORDS for part in _SPLIT.split(name)) and not is_known(name)
