@@ -24,8 +24,7 @@ TASKS = ("medhelm_medmcqa_ll", "mlb_maexam_ll", "bridge_mednli_ll")
 def requests_of(lm: Any, name: str, most: int) -> list[Any]:
     """The requests of a task; rows are repeated with another beginning, so that no cache knows them."""
     from medtasks_ext.registry import registry
-    from medtasks_ext.runner.evaluate import Settings, build_task
-    from medtasks_ext.runner.requests import RequestBuilder
+    from medtasks_ext.runner.evaluate import RequestBuilder, Settings, build_task
 
     settings = Settings(prompts="own")
     task = build_task(registry(), name, settings)

@@ -1,6 +1,6 @@
 """The values by which this process logs in somewhere: JSON and messages get a mark in their place.
 
-`medtasks_ext.runs.secrets` keeps secrets out by their names. A server may send one back in an answer, and a
+`medtasks_ext.runs.settings` keeps secrets out by their names. A server may send one back in an answer, and a
 user may type one, so values are known, too: those of variables such as `*_KEY` and `*_TOKEN`, and those that
 a command has seen (`note`).
 """

@@ -314,11 +314,11 @@ def rewrite_answers(run: Path, task: str, answers: dict[str, str]) -> None:
 def hashed_anew(place: Path) -> None:
     """Write the hashes of the run's folder that a path lies in anew, as if a command had edited it."""
     from medtasks_ext.run.store import working_in
-    from medtasks_ext.runs.sums import FILE
+    from medtasks_ext.runs.folder import SUMS
 
     run = next((folder for folder in (place, *place.parents) if (folder / "run.json").is_file()), None)
     if run is not None:
-        (run / FILE).unlink(missing_ok=True)
+        (run / SUMS).unlink(missing_ok=True)
         with working_in(run, "a test"):
             pass
 

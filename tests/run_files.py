@@ -8,7 +8,7 @@ from typing import Any
 
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import Manifest
-from medtasks_ext.runs.results import results_content
+from medtasks_ext.runs.records import results_content
 
 
 def results_file(run: Path | str) -> Path:

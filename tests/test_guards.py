@@ -55,7 +55,7 @@ CONNECTIONS = {
     "medtasks_ext/engines/http.py": "prompts: the policy before each; redirects are never followed",
     "medtasks_ext/rows/transfer.py": "downloads: no text leaves; where a stranger names it, the web alone",
     "medtasks_ext/rows/remote.py": "downloads from the hub: no text leaves",
-    "medtasks_ext/runner/plan_model.py": "a model's configuration from the hub: no text leaves",
+    "medtasks_ext/runner/plan.py": "a model's configuration from the hub: no text leaves",
     "medtasks_ext/cli/model.py": "whether a server is there: no text leaves",
 }
 
@@ -63,7 +63,7 @@ CONNECTIONS = {
 OF_LM_EVAL = re.compile(r"""\b(?:from|import) lm_eval\b|["']lm_eval\.\w""")
 TAKERS = {
     "medtasks_ext/harness.py": "every name that is taken, loaded when it is read",
-    "medtasks_ext/runs/results.py": "the name of a logger",
+    "medtasks_ext/runs/records.py": "the name of a logger",
     "medtasks_ext/egress.py": "modules of lm-eval's clients, compared and never imported",
 }
 

@@ -29,7 +29,7 @@ from medtasks_ext.registry.folders import add_own_folders, built_folder
 from medtasks_ext.registry.model_configs import bundled_configs, find_config
 from medtasks_ext.registry.strategies import LIKELIHOOD_SUFFIX
 from medtasks_ext.results.prices import price_of
-from medtasks_ext.runs.secrets import note_secrets
+from medtasks_ext.runs.settings import note_secrets
 
 if TYPE_CHECKING:
     from medtasks_ext.harness import EvaluatorConfig

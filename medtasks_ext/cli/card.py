@@ -84,7 +84,7 @@ def card(
     )
     from medtasks_ext.report.pictures.spec import is_possible
     from medtasks_ext.results.entries import read_results
-    from medtasks_ext.runs.sums import refuse_changed
+    from medtasks_ext.runs.folder import refuse_changed
 
     tasks, folder = registry(), out_folder(out)
     results = read_results([Path(name) for name in folders], tasks)

@@ -23,7 +23,7 @@ from medtasks_ext.registry.build import check_names
 from medtasks_ext.registry.folders import CHECKOUT, INSTALLED, built_folder, is_checkout, tasks_folder
 from medtasks_ext.registry.suites import SUITE_FILE
 from medtasks_ext.registry.tasks import TASK_FILE
-from medtasks_ext.runner.lock import LOCK_FILE, broken, lock_of, lock_text, merged, read_lock
+from medtasks_ext.runner.proof import LOCK_FILE, broken, lock_of, lock_text, merged, read_lock
 
 if TYPE_CHECKING:
     from medtasks_ext.data.declared import Check, DeclaredFolder

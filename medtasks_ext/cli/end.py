@@ -23,11 +23,11 @@ from medtasks_ext.report.axes import axis_titles
 from medtasks_ext.report.outline import OutlineBlock, outline
 from medtasks_ext.results.rollup import mean
 from medtasks_ext.run.store import closed_text_in
+from medtasks_ext.runs.conditions import served_note
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import TaskState
 from medtasks_ext.runs.records import note_of_traces
-from medtasks_ext.runs.secrets import dropped_secrets, is_secret
-from medtasks_ext.runs.served import served_note
+from medtasks_ext.runs.settings import dropped_secrets, is_secret
 
 if TYPE_CHECKING:
     from medtasks_ext.errors import MedtasksError

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.prices import Price
     from medtasks_ext.run.charge import Budget
-    from medtasks_ext.runner.alarms import StopRule
     from medtasks_ext.runner.batch import BatchFiles
     from medtasks_ext.runner.drawing import Design
     from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runner.run import Run
-    from medtasks_ext.runs.choice import Choice
+    from medtasks_ext.runner.tally import StopRule
+    from medtasks_ext.runs.manifest import Choice
 
 _NO_SYSTEM_TURN = "the chat template refuses or drops a system turn: instructions go into the first user turn"
 
@@ -145,7 +145,7 @@ def check_fields(own: argparse.Namespace, config: EvaluatorConfig, tasks: Iterab
 
 
 def _check_interface(config: EvaluatorConfig, settings: Settings, tasks: Mapping[str, Task]) -> None:
-    from medtasks_ext.runner.requests import chooses
+    from medtasks_ext.runner.evaluate import chooses
 
     if "chat" not in config.model:
         return
@@ -171,8 +171,8 @@ def _fitted(
     tasks that stand over other documents keep their results then. Raises MedtasksError: the model cannot be
     asked these tasks with these settings.
     """
+    from medtasks_ext.runner.evaluate import takes_system_turn
     from medtasks_ext.runner.preflight import check_budget, check_chat_template, context_of_model
-    from medtasks_ext.runner.requests import takes_system_turn
     from medtasks_ext.runner.run import build_tasks
 
     settings = request.settings
@@ -206,8 +206,8 @@ def execute(
 ) -> MedtasksError | None:
     """Load the model and ask it; returns what ended the run before its time."""
     from medtasks_ext.cli.progress import say_unpriced
+    from medtasks_ext.runner.evaluate import text_of
     from medtasks_ext.runner.preflight import check_budget
-    from medtasks_ext.runner.requests import text_of
     from medtasks_ext.runner.run import loaded_record
 
     _check_interface(config, wanted.settings, waiting)
@@ -287,11 +287,9 @@ def _rounds(ready: _Ready, design: Design) -> MedtasksError | None:
 def _ask(ready: _Ready, *, one_round: bool = False) -> MedtasksError | None:
     """Ask the tasks, and show it. After `one_round` more is asked: the engine stays open."""
     from medtasks_ext.cli.progress import Progress
-    from medtasks_ext.runner.alarms import Alarms
     from medtasks_ext.runner.asking import RunAsker
-    from medtasks_ext.runner.evaluate import Reader
-    from medtasks_ext.runner.requests import chooses
-    from medtasks_ext.runner.tally import Tally
+    from medtasks_ext.runner.evaluate import Reader, chooses
+    from medtasks_ext.runner.tally import Alarms, Tally
 
     run, tasks = ready.run, ready.tasks
     asked = {name: len(run.places(task)) for name, task in tasks.items()}

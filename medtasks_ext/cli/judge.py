@@ -30,7 +30,7 @@ from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.judge.report import ALL, COMPOSITE, POOLED
 from medtasks_ext.registry import registry
-from medtasks_ext.runs.served import other_models
+from medtasks_ext.runs.conditions import other_models
 from medtasks_ext.studies.clinicians import MUCH, PEOPLE, ROUGE, has_bertscore
 
 if TYPE_CHECKING:

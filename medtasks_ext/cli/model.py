@@ -16,7 +16,7 @@ from medtasks_ext.cli.words import say
 from medtasks_ext.egress import Egress, Text, addresses
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.keys import Keys, host_of, shown_url
-from medtasks_ext.runner.plan_model import PlannedModel, ready_files
+from medtasks_ext.runner.plan import PlannedModel, ready_files
 
 if TYPE_CHECKING:
     from rich.status import Status

@@ -23,15 +23,17 @@ from medtasks_ext.registry import registry
 from medtasks_ext.registry.strategies import by_likelihood
 from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.results.prices import Price, price_of
-from medtasks_ext.runner.evaluate import Settings
-from medtasks_ext.runner.plan import COUNTED, FETCH, PlannedTask, plan_task
-from medtasks_ext.runner.plan_model import (
+from medtasks_ext.runner.evaluate import Settings, takes_system_turn
+from medtasks_ext.runner.plan import (
     BYTES_PER_TOKEN,
+    COUNTED,
+    FETCH,
     PlannedModel,
+    PlannedTask,
     Tokenizer,
     find_model,
+    plan_task,
 )
-from medtasks_ext.runner.requests import takes_system_turn
 
 DEFAULT = "medtasks_scoreable"
 #: Tasks that are listed one by one; more are summed by suite.

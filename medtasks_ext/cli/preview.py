@@ -21,8 +21,7 @@ from medtasks_ext.rows.missing import origin_of, where_it_goes
 from medtasks_ext.rows.sources import forced_origin
 
 if TYPE_CHECKING:
-    from medtasks_ext.runner.chat import Chat
-    from medtasks_ext.runner.preview import Preview, PreviewAnswer
+    from medtasks_ext.runner.preview import Chat, Preview, PreviewAnswer
 
 #: Metrics that say something else than how good an answer is.
 _NO_QUALITY = ("score", "valid", "scored", "unclosed_reasoning", "SAMPLE_DATA")
@@ -104,7 +103,7 @@ def _tasks(tasks: Registry, name: str, strategy: str | None) -> list[str]:
 
 
 def _chat(tokenizer: str | None, file: str | None) -> Chat | None:
-    from medtasks_ext.runner.chat import file_chat, read_template, tokenizer_chat
+    from medtasks_ext.runner.preview import file_chat, read_template, tokenizer_chat
 
     path = Path(file) if file else None
     if tokenizer:

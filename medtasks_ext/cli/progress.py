@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
     from medtasks_ext.engines.records import Outcome, Request
     from medtasks_ext.run.charge import Budget
-    from medtasks_ext.runner.alarms import Alarms
-    from medtasks_ext.runner.tally import Tally, TaskTally
+    from medtasks_ext.runner.tally import Alarms, Tally, TaskTally
 
 
 #: What is said where `--max-cost` ended a call.

@@ -39,8 +39,8 @@ from medtasks_ext.registry.rights import FEW, restrictions
 from medtasks_ext.registry.strategies import LIKELIHOOD
 from medtasks_ext.results.prices import price_of
 from medtasks_ext.run.charge import check_limit
-from medtasks_ext.runs.choice import Choice
 from medtasks_ext.runs.conditions import accounted_rows
+from medtasks_ext.runs.manifest import Choice
 
 if TYPE_CHECKING:
     from medtasks_ext.harness import EvaluatorConfig
@@ -122,7 +122,7 @@ def run_command(arguments: list[str]) -> int:
 
     from medtasks_ext.run.store import working_in
     from medtasks_ext.runner.batch import check_out
-    from medtasks_ext.runner.requests import text_of
+    from medtasks_ext.runner.evaluate import text_of
     from medtasks_ext.runner.run import Run
 
     error = _stated_error(own, config)
@@ -159,7 +159,7 @@ def run_command(arguments: list[str]) -> int:
 
 
 def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
-    from medtasks_ext.runner.alarms import StopRule  # brings lm-eval: after `quiet`
+    from medtasks_ext.runner.tally import StopRule  # brings lm-eval: after `quiet`
 
     own_parser = own_flags()
     own_parser.add_argument("--max-cost", type=float)

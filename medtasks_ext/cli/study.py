@@ -37,7 +37,7 @@ def _documents(
     """Dataset -> its first test documents, each question once; and whether others have none."""
     from medtasks_ext.prompts import load_documents
     from medtasks_ext.rows.sources import forced_origin
-    from medtasks_ext.runs.choice import Choice
+    from medtasks_ext.runs.manifest import Choice
 
     found, faults, known, origin = {}, dict[str, MedtasksError](), registry(), forced_origin(data)
     for name in dict.fromkeys(known.tasks[leaf][0].id for leaf in names):

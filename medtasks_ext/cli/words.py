@@ -23,8 +23,7 @@ def say(line: str) -> None:
 
 def say_changed(folders: Iterable[Path]) -> None:
     """Say what was changed in folders of runs since their last calls ended; nothing of what are none."""
-    from medtasks_ext.runs.folder import RunFolder
-    from medtasks_ext.runs.sums import state_of
+    from medtasks_ext.runs.folder import RunFolder, state_of
 
     for folder in folders:
         if RunFolder(folder).manifest.is_file() and (state := state_of(folder)).changed:

@@ -20,7 +20,7 @@ from medtasks_ext.keys import Keys, host_of
 from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.results.prices import Price
 from medtasks_ext.run.charge import check_refused
-from medtasks_ext.runs.secrets import dropped_secrets
+from medtasks_ext.runs.settings import dropped_secrets
 from medtasks_ext.secret_values import note
 from medtasks_ext.strict import Strict, validated
 

@@ -11,7 +11,7 @@ from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import title as title_of
 from medtasks_ext.results.conditions import moving
 from medtasks_ext.results.experiments import Entry, Experiment, differing
-from medtasks_ext.runs.choice import DRAWN
+from medtasks_ext.runs.manifest import DRAWN
 
 if TYPE_CHECKING:
     from medtasks_ext.report.compared import Compared

@@ -14,11 +14,11 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from medtasks_ext.engines.described import EngineRecord
 from medtasks_ext.privacy import text_hash
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.strategies import shots_of
 from medtasks_ext.runs.conditions import Conditions, Judge, Jury
+from medtasks_ext.runs.manifest import EngineRecord
 from medtasks_ext.runs.settings import Effect, Place, read_value, with_effect
 
 if TYPE_CHECKING:

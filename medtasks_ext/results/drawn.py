@@ -14,7 +14,7 @@ from medtasks_ext.stats.counts import statistic_of, unit_of
 from medtasks_ext.stats.sampling import Estimate, estimated, half_width, interval_of, weighted
 
 if TYPE_CHECKING:
-    from medtasks_ext.runs.choice import Drawn
+    from medtasks_ext.runs.manifest import Drawn
     from medtasks_ext.stats.statistic import Statistic
 
 

@@ -10,7 +10,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.engines.described import EngineRecord
 from medtasks_ext.errors import MedtasksError, near, some
 from medtasks_ext.jsonfile import Json, read_json
 from medtasks_ext.metrics.likelihood import risk_coverage
@@ -30,17 +29,18 @@ from medtasks_ext.results.experiments import (
     without_nan,
 )
 from medtasks_ext.results.resampled import load_resampled
-from medtasks_ext.runs.choice import Choice
-from medtasks_ext.runs.conditions import Conditions, conditions_of, run_conditions, task_conditions
-from medtasks_ext.runs.folder import RunFolder
-from medtasks_ext.runs.manifest import Identity, Manifest, TaskState
-from medtasks_ext.runs.records import note_of_traces
-from medtasks_ext.runs.results import names_in, read_results, record_of
+from medtasks_ext.runs.conditions import (
+    Conditions,
+    conditions_of,
+    run_conditions,
+    served_note,
+    task_conditions,
+)
+from medtasks_ext.runs.folder import RESTORE, RunFolder, state_of
+from medtasks_ext.runs.manifest import Choice, EngineRecord, Identity, Manifest, TaskState
+from medtasks_ext.runs.records import names_in, note_of_traces, read_results, record_of
 from medtasks_ext.runs.samples import read_samples, samples_beside
-from medtasks_ext.runs.secrets import dropped_secrets, without_login
-from medtasks_ext.runs.served import served_note
-from medtasks_ext.runs.settings import Effect, read_value, with_effect
-from medtasks_ext.runs.sums import RESTORE, state_of
+from medtasks_ext.runs.settings import Effect, dropped_secrets, read_value, with_effect, without_login
 from medtasks_ext.stats.bootstrap import intervals_of_record, missed_by, task_intervals
 from medtasks_ext.stats.intervals import Interval
 from medtasks_ext.stats.statistic import Statistic

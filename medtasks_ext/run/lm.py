@@ -28,7 +28,7 @@ from medtasks_ext.run.asker import Asker
 from medtasks_ext.run.requests import is_sampled, prompt_of, request_of, text_of
 from medtasks_ext.run.store import Answers, key_of
 from medtasks_ext.runs.manifest import Identity, identity_of
-from medtasks_ext.runs.secrets import note_secrets
+from medtasks_ext.runs.settings import note_secrets
 
 if TYPE_CHECKING:
     from medtasks_ext.harness import Instance

@@ -37,7 +37,7 @@ from medtasks_ext.engines.records import Answer, Fault, FaultKind, Likelihood, O
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import json_bytes
 from medtasks_ext.run.lock import DEAD, FolderLock
-from medtasks_ext.runs.sums import hashed
+from medtasks_ext.runs.folder import hashed
 from medtasks_ext.secret_values import Secrets
 
 FILES = "answers*.jsonl"

@@ -28,11 +28,10 @@ from medtasks_ext.prompts.template import layout_template
 from medtasks_ext.run.asker import AHEAD, Asker, Job
 from medtasks_ext.run.charge import Budget, Charge
 from medtasks_ext.run.store import Question
-from medtasks_ext.runner.evaluate import Settings, evaluate_task
-from medtasks_ext.runner.requests import RequestBuilder, text_of
+from medtasks_ext.runner.evaluate import RequestBuilder, Settings, evaluate_task, text_of
 from medtasks_ext.runner.run import Run, failed, loaded_record
 from medtasks_ext.runner.stored import StoredLM
-from medtasks_ext.runner.trouble import Trouble
+from medtasks_ext.runner.tally import Trouble
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
 from medtasks_ext.task import MedicalTask
 

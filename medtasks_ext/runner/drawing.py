@@ -20,7 +20,7 @@ from medtasks_ext.results.document_scores import score_statistic
 from medtasks_ext.results.drawn import nearness
 from medtasks_ext.results.rollup import Members
 from medtasks_ext.runner.run import loaded_record
-from medtasks_ext.runs.choice import Choice, Drawn
+from medtasks_ext.runs.manifest import Choice, Drawn
 from medtasks_ext.stats.counts import unit_of
 from medtasks_ext.stats.sampling import ENOUGH, LEAST, Population
 

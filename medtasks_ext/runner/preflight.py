@@ -20,12 +20,10 @@ from medtasks_ext.prompts.counting import tokenizer_of
 from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.run.asker import Asker, Job
 from medtasks_ext.run.charge import Budget
-from medtasks_ext.runner.alarms import REASONING_BUDGET
-from medtasks_ext.runner.chat import Counter, counter_of
-from medtasks_ext.runner.evaluate import Reader, Settings
-from medtasks_ext.runner.requests import RequestBuilder, readable, rendered_prompt, text_of
+from medtasks_ext.runner.evaluate import Reader, RequestBuilder, Settings, readable, rendered_prompt, text_of
+from medtasks_ext.runner.preview import Counter, counter_of
 from medtasks_ext.runner.run import Run, loaded_record
-from medtasks_ext.runner.trouble import stopped
+from medtasks_ext.runner.tally import REASONING_BUDGET, stopped
 
 if TYPE_CHECKING:
     from medtasks_ext.engines.engine import Engine

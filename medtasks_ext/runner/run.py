@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from medtasks_ext.answers.reasoning import unknown_traces
 from medtasks_ext.data.oracle import highest_possible
-from medtasks_ext.engines.described import described
 from medtasks_ext.engines.records import CONTENT_FILTER, LOOP, Answer, Prompt, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
@@ -55,11 +54,12 @@ from medtasks_ext.runs.manifest import (
     Session,
     TaskEntry,
     TaskState,
+    described,
     identity_of,
 )
-from medtasks_ext.runs.results import groups_of, quiet_groups, results_content
+from medtasks_ext.runs.records import groups_of, quiet_groups, results_content
 from medtasks_ext.runs.samples import iter_samples, options_of, request_of, write_samples
-from medtasks_ext.runs.secrets import dropped_secrets, without_login
+from medtasks_ext.runs.settings import dropped_secrets, without_login
 from medtasks_ext.stats.bootstrap import interval_record, intervals_of_record, task_intervals
 from medtasks_ext.stats.intervals import WILSON_OF_UNITS, Estimated, Interval
 from medtasks_ext.version import __version__
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from medtasks_ext.prompts.documents import Document, LoadedRecord
     from medtasks_ext.registry import Registry
     from medtasks_ext.run.store import Answers
-    from medtasks_ext.runs.choice import Choice
+    from medtasks_ext.runs.manifest import Choice
     from medtasks_ext.runs.records import EstimateRecord, Sample, TaskRecord
     from medtasks_ext.stats.statistic import Array
 

@@ -12,7 +12,7 @@ from medtasks_ext.engines.records import Answer, Prompt
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.models.baselines import Baseline
 from medtasks_ext.prompts.documents import document_key
-from medtasks_ext.runner.requests import readable
+from medtasks_ext.runner.evaluate import readable
 
 if TYPE_CHECKING:
     from medtasks_ext.harness import Instance

@@ -1,18 +1,24 @@
 """How far a run is: what came, how fast, what it cost, and how many answers can be read.
 
+What the outcomes say is said while there is time to stop: that answers are worth nothing (cut at the budget,
+empty, unreadable), and what fails every request.
+
 An outcome must cost microseconds here: thousands come in a second, and the thread that counts them shares the
 interpreter with the engine's loop. Answers are therefore read in samples, within a share of the time.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
-from medtasks_ext.engines.records import CONTENT_FILTER, Fault, FaultKind
+from medtasks_ext.engines.records import CONTENT_FILTER, Answer, Fault, FaultKind, Outcome
+from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
     from medtasks_ext.engines.records import Answer, Outcome, Request
@@ -288,3 +294,230 @@ def readable_share(tasks: Iterable[TaskTally]) -> tuple[int, int]:
     """Of answers that were looked at, those that can be read; and how many were looked at."""
     found = list(tasks)
     return sum(task.readable for task in found), sum(task.read for task in found)
+
+
+#: What `model_configs` gives models that reason before they answer.
+REASONING_BUDGET = 16_384
+#: Answers that must have come before most of them mean anything, unless the task has fewer.
+ENOUGH = 20
+#: Tasks that are named one by one, of each kind.
+SINGLY = 3
+
+
+class Kind(str, Enum):
+    """What may be wrong with most answers of a task. An earlier kind explains the later ones."""
+
+    CUT = "fill the token budget"
+    EMPTY = "are empty"
+    UNREADABLE = "cannot be read"
+
+
+#: What a user calls each kind.
+STOP_WORDS = {"cut": Kind.CUT, "empty": Kind.EMPTY, "unreadable": Kind.UNREADABLE}
+#: Answers that must have been looked at, over all tasks, before a rule ends a run.
+STOP_AFTER = 50
+_RULE = re.compile(r"(\w+)\s*>\s*(\d+(?:\.\d+)?)\s*%")
+
+
+@dataclass(frozen=True)
+class StopRule:
+    """Ends a run whose answers are worth nothing."""
+
+    kind: Kind
+    percent: float  # of the answers that were looked at; more of them end the run
+
+    @classmethod
+    def parse(cls, text: str) -> StopRule:
+        """A rule as a user writes it, such as `unreadable>50%`."""
+        match = _RULE.fullmatch(text.strip())
+        if not match or match[1] not in STOP_WORDS or float(match[2]) >= 100:
+            raise MedtasksError(
+                f"{text!r} is no rule",
+                where="--stop-if",
+                remedy=f"write {', '.join(STOP_WORDS)} and a share below 100 %: --stop-if 'unreadable>50%'",
+            )
+        return cls(STOP_WORDS[match[1]], float(match[2]))
+
+    def met(self, tally: Tally) -> str | None:
+        """Why the run ends, from all answers of this call so far; None if it goes on."""
+        of_tasks = {name: _figures(task)[self.kind] for name, task in tally.tasks.items()}
+        n, of = (sum(figures[i] for figures in of_tasks.values()) for i in (0, 1))
+        if of < STOP_AFTER or 100 * n <= self.percent * of:
+            return None
+        shares = {name: hits / looked for name, (hits, looked) in of_tasks.items() if hits}
+        return f"{n} of {of} answers that were looked at {self.kind.value}, in {_named(shares)}"
+
+
+class Alarms:
+    """Says once per task and kind that most answers are worth nothing, and remembers what was so to the end.
+
+    `chat_template`: whether one is applied.
+    """
+
+    def __init__(self, *, chat_template: bool) -> None:
+        self._chat_template = chat_template
+        self._said: dict[Kind, dict[str, TaskTally]] = {kind: {} for kind in Kind}
+        self._held: dict[Kind, dict[str, float]] = {kind: {} for kind in Kind}
+
+    def look(self, task: TaskTally, request: Request) -> str | None:
+        """The line to say after an answer of a task; None if there is nothing new to say."""
+        for kind, (n, of) in _figures(task).items():
+            known = self._said[kind]
+            if task.name in known:
+                return None  # it explains the later kinds, too
+            if 2 * n > of and (of >= ENOUGH or task.complete):
+                known[task.name] = task
+                return self._line(kind, task, n, of, request)
+        return None
+
+    def _line(self, kind: Kind, task: TaskTally, n: int, of: int, request: Request) -> str:
+        budget = int(request.settings.get("max_gen_toks") or 0)
+        what = f"! {task.name}: {n} of {of} answers {kind.value}" + f" of {budget:,}" * (kind is Kind.CUT)
+        n_tasks = len(self._said[kind])
+        if n_tasks == 1:
+            return f"{what}: {self._remedy(kind, task, budget)}"
+        if n_tasks <= SINGLY:
+            return f"{what}, too"
+        if n_tasks == SINGLY + 1:
+            return f"{what}, too; further tasks are counted, and named at the end"
+        return ""
+
+    def _remedy(self, kind: Kind, task: TaskTally, budget: int) -> str:
+        more = f"--gen_kwargs max_gen_toks={max(REASONING_BUDGET, 2 * budget)}"
+        template = "chat template" if self._chat_template else "chat template: --apply_chat_template"
+        if kind is Kind.CUT:
+            return (
+                "the suite's own budget is short, the model does not know where to stop (end token, "
+                f"{template}), or it reasons and needs more ({more}, in another --output_path)"
+            )
+        if kind is Kind.EMPTY and 2 * task.filtered > task.empty:
+            return "the server's filter takes them away: loosen it, or ask a server without one"
+        if kind is Kind.EMPTY:
+            return f"check the {template}; hidden reasoning may have used up the budget ({more})"
+        shows = f"`medtasks preview {task.name}` shows how answers are read"
+        if not self._chat_template:
+            form = "an instruct model needs --apply_chat_template, a base model examples (--num_fewshot 5)"
+            return f"{form}, one that reasons a larger budget ({more}); {shows}"
+        # reasoning without an end fills its budget
+        endless = f", or reasoning never ends ({more})" if task.cut else ""
+        return f"they may have another form than is asked for{endless}; {shows}"
+
+    def ended(self, task: TaskTally) -> None:
+        """Remember what still holds at the end of a task."""
+        for kind, (n, of) in _figures(task).items():
+            if 2 * n > of and task.name in self._said[kind]:
+                self._held[kind][task.name] = n / of
+
+    def counts(self) -> dict[Kind, int]:
+        """Kind -> tasks in which most answers are so, or were when it was said."""
+        return {kind: len(tasks) for kind, tasks in self._said.items() if tasks}
+
+    def notes(self) -> list[str]:
+        """A line for each kind that held to the end of a task, the worst tasks named."""
+        return [
+            f"most answers {kind.value} in {_named(tasks)}" for kind, tasks in self._held.items() if tasks
+        ]
+
+
+def _figures(task: TaskTally) -> dict[Kind, tuple[int, int]]:
+    """How many answers of a task are of each kind, and of how many."""
+    return {
+        Kind.CUT: (task.cut, task.answers),
+        Kind.EMPTY: (task.empty, task.answers),
+        Kind.UNREADABLE: (task.read - task.readable, task.read),
+    }
+
+
+def _named(tasks: dict[str, float]) -> str:
+    worst = sorted(tasks, key=lambda name: (-tasks[name], name))
+    shown, more = ", ".join(worst[:SINGLY]), len(worst) - SINGLY
+    return f"{shown} and {more} more task{'s' if more > 1 else ''}" if more > 0 else shown
+
+
+#: Requests in a row that must fail for one cause before it is taken for the cause of all.
+IN_A_ROW = 20
+_NUMBER = re.compile(r"\d+")
+
+#: For faults that do not say themselves what to do.
+REMEDIES = {
+    FaultKind.UNREACHABLE: "start the server, or correct base_url",
+    FaultKind.BUSY: "ask with fewer connections (num_concurrent), or later",
+    FaultKind.MALFORMED: "look at what base_url serves; it ends in /v1/chat/completions or /v1/completions",
+    FaultKind.REFUSED: "correct what the server names; --gen_kwargs sets the decoding",
+}
+_LOOK = "mend what the message names; `medtasks run … --limit 1` tries it quickly"
+
+
+class Trouble:
+    """Watches outcomes for a cause that ends the run.
+
+    Every one of the first tens of requests fails for one cause, or as many in a row for a cause that lies
+    with the server, or one fails for a cause that no request escapes (key, credit, model). A cause that may
+    lie in the requests themselves must have failed those of two tasks: one bad task costs no other.
+    """
+
+    def __init__(self, n_tasks: int = 1) -> None:
+        self.cause: Fault | None = None  # the fault that ends the run, once there is one
+        self.wish: str | None = None  # why a rule of the user's ends it, once it does
+        self.answered = False  # whether any request was answered
+        self._last: Fault | None = None
+        self._in_a_row = 0
+        self._tasks: set[str] = set()
+        self._needed = min(2, n_tasks)
+
+    def see(self, task: str, outcome: Outcome) -> bool:
+        """Take note of the outcome of a task's request; whether the run should stop."""
+        if isinstance(outcome, Answer):
+            self.answered, self._in_a_row, self._last = True, 0, None
+            return self.ends
+        if self._last is None or _cause(self._last) != _cause(outcome):
+            self._in_a_row, self._tasks = 0, set()
+        self._in_a_row += 1
+        self._tasks.add(task)
+        self._last = outcome
+        if self.cause is None and (outcome.kind.ends_all or (self._in_a_row >= IN_A_ROW and self._of_all())):
+            self.cause = outcome
+        return self.ends
+
+    @property
+    def ends(self) -> bool:
+        """Whether the run should stop."""
+        return self.cause is not None or self.wish is not None
+
+    @property
+    def error(self) -> MedtasksError | None:
+        """What ended the run before its time, in words; None if nothing did."""
+        if self.cause is not None:
+            return stopped(self.cause)
+        if self.wish is not None:
+            return MedtasksError(
+                self.wish,
+                where="stopped (--stop-if)",
+                remedy="`medtasks view` shows the answers; without --stop-if the same command goes on, and "
+                "nothing is asked twice",
+            )
+        return None
+
+    def _of_all(self) -> bool:
+        """Whether requests of other tasks would fail like the last ones."""
+        assert self._last is not None
+        return self._last.kind.is_transient or (not self.answered and len(self._tasks) >= self._needed)
+
+    def settle(self) -> None:
+        """At the end of the asking: where nothing was answered, the one cause is the cause of all."""
+        if self.cause is None and not self.answered and self._last is not None:
+            self.cause = self._last
+
+
+def _cause(fault: Fault) -> tuple[FaultKind, str]:
+    """Kind and reason; a count of tokens or a time in it is another for each request."""
+    return fault.kind, _NUMBER.sub("#", fault.reason)
+
+
+def stopped(fault: Fault) -> MedtasksError:
+    """The error of a run that a fault ended."""
+    return MedtasksError(
+        f"no request gets an answer: {fault.reason}",
+        where=f"stopped ({fault.kind.value})",
+        remedy=f"{fault.remedy or REMEDIES.get(fault.kind, _LOOK)}; the same command continues",
+    )

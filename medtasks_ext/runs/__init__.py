@@ -3,7 +3,7 @@
 RUN/run.json               the manifest: whose responses these are, what each task was asked, its state
 RUN/answers.jsonl          every outcome, appended as it comes, and which hosts got text (`run.store`)
 RUN/results_DATE.json      lm-eval's own file: all finished tasks, and their groups when a call has ended;
-                           under `medtasks` intervals, conditions and tokens (`runs.results`)
+                           under `medtasks` intervals, conditions and tokens (`runs.records`)
 RUN/samples_TASK_DATE.jsonl  lm-eval's own record per document, with the prompt as it was sent
 RUN/tasks/TASK.npy         a task's score on each bootstrap resample, for the intervals of groups
 RUN/tasks/TASK.parquet     what each document contributed to the score; no text
@@ -26,7 +26,3 @@ What is promised:
 Every command that reads a folder names what somebody changed there, unless the hashes were made anew as well:
 then only a copy that somebody kept tells.
 """
-
-from medtasks_ext.runs.manifest import RUN_SCHEMA, Identity, Manifest, Session, TaskEntry, TaskState
-
-__all__ = ["RUN_SCHEMA", "Identity", "Manifest", "Session", "TaskEntry", "TaskState"]

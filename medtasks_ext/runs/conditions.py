@@ -2,21 +2,24 @@
 
 What is asked is complete before the first request, what was seen after the last answer. None stands for what
 nobody recorded. `results.conditions` decides what may stand beside what.
+
+Whether the model that answered is the one that was asked for is told by the names that servers give it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from medtasks_ext.engines.described import EngineRecord
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import text_hash
 from medtasks_ext.registry.model_configs import ready_layouts
+from medtasks_ext.runs.manifest import EngineRecord
 from medtasks_ext.runs.settings import is_harmless
 
 if TYPE_CHECKING:
@@ -78,7 +81,7 @@ class Conditions(_Strict):
     rows: str | None = None  # hash of the rendered documents and their gold
     folded: str | None = None  # of local rows: the hash that `data.lock` keeps of the suite's
     differs: bool | None = None  # local rows are not those of the public file that `data.lock` knows
-    documents: str | None = None  # the choice of them: `all`, or what was chosen (`runs.choice.Choice.words`)
+    documents: str | None = None  # the choice of them: `all`, or what was chosen (`Choice.words`)
     n_of_suite: int | None = None  # documents that the suite states; None or 0 where it states none
     n: int | None = None  # documents that were answered
     n_here: int | None = None  # documents of the test file that was read
@@ -224,3 +227,50 @@ def task_conditions(run: Conditions, loaded: LoadedRecord, config: Mapping[str, 
         budget=None if budget is None else int(budget),
         decoding=generation if generation or budget is not None else None,
     )
+
+
+#: What a server adds to a name, or an alias stands for: a date or the number of an edition, `latest`, or a
+#: tag of a provider's (`gpt-4o-2024-08-06`, `gemini-2.0-flash-001`, `mistral-large-2411`, `llama3:latest`).
+_EDITION = re.compile(
+    r"(?:[-_@:](?:20\d\d-?[01]\d-?[0-3]\d|[01]\d-[0-3]\d|[01]\d-20\d\d|\d{4}|\d{3}|v\d+(?::\d+)?|latest)"
+    r"|:[a-z][a-z-]*)\Z"
+)
+_ODD = re.compile(r"[^\w./:@+-]")
+#: Characters of a name that are shown.
+_SHOWN = 80
+
+
+def other_models(asked: str, served: Iterable[str]) -> list[str]:
+    """Names of models that are not the one asked for, as a line may show them.
+
+    A name that has a provider before it, or a date or edition behind it that the other leaves out, is of the
+    same model; letters may be large or small.
+    """
+    others = sorted({name for name in served if not _same(asked.lower(), name.lower())})
+    return [_ODD.sub("?", name)[:_SHOWN] for name in others]
+
+
+def served_note(asked: str, served: Collection[Iterable[str]]) -> str:
+    """A line where another model answered; empty where none did, or where nobody knows what was asked."""
+    found = [others for names in served if asked and (others := other_models(asked, names))]
+    if not found:
+        return ""
+    names = ", ".join(sorted({name for others in found for name in others}))
+    of = f"{len(found)} of {len(served)} tasks" if len(served) > 1 else "the task"
+    return f"asked for {_ODD.sub('?', asked)}, and the server answered as {names}, in {of}"
+
+
+def _same(asked: str, served: str) -> bool:
+    (one, edition), (other, served_edition) = _parted(asked), _parted(served)
+    alike = one == other or one.endswith(f"/{other}") or other.endswith(f"/{one}")
+    return alike and (edition == served_edition or not edition or not served_edition)
+
+
+def _parted(name: str) -> tuple[str, str]:
+    """A name without its editions, and the last of these that is more than a tag."""
+    editions = []
+    while match := _EDITION.search(name):
+        name = name[: match.start()]
+        if re.search(r"\d", match[0]):
+            editions.append(match[0])
+    return name, "".join(editions)

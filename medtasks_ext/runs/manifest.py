@@ -1,15 +1,22 @@
-"""The manifest of a run, `RUN/run.json`: whose responses a folder holds, and the state of every task."""
+"""The manifest of a run, `RUN/run.json`: whose responses a folder holds, and the state of every task.
+
+Which documents of a task are asked say `--limit`, `--samples` and `--error`.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from enum import Enum
 from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import (
     AliasChoices,
@@ -21,14 +28,73 @@ from pydantic import (
 )
 
 from medtasks_ext.atomic import check_all_regular
-from medtasks_ext.engines.described import EngineRecord
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
+from medtasks_ext.privacy import text_hash
 from medtasks_ext.registry.yamlfile import Config
-from medtasks_ext.runs.choice import Choice
-from medtasks_ext.runs.secrets import dropped_secrets
-from medtasks_ext.runs.settings import is_harmless
+from medtasks_ext.runs.settings import dropped_secrets, is_harmless
 from medtasks_ext.strict import faults_of
+
+if TYPE_CHECKING:
+    from medtasks_ext.harness import LM
+
+#: How the words of drawn documents begin.
+DRAWN = "drawn for "
+#: Of `generation_config.json`: ids of tokens and notes, which are no settings.
+_NO_SETTINGS = frozenset({"bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id"})
+_NO_SETTINGS |= {"transformers_version", "_from_model_config", "max_length", "max_new_tokens"}
+
+
+class Drawn(BaseModel):
+    """Documents that were drawn so that scores have a stated error (`stats.sampling`)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    error: float  # half of the 95 % interval that was aimed at, in points
+    scores: tuple[str, ...]  # groups whose scores have that error
+    seed: int
+    documents: int  # of the task, of which these are some
+    units: int  # of the task: documents, or clusters of them
+
+
+class Choice(BaseModel):
+    """Documents of one task; all of them without a limit and without samples."""
+
+    model_config = ConfigDict(frozen=True)
+
+    limit: float | None = None  # how many from the first on, or below 1 their share
+    samples: tuple[int, ...] | None = None  # places in the test file, in its order
+    drawn: Drawn | None = None  # how the samples were drawn; None of others
+
+    @classmethod
+    def of(cls, task: str, limit: float | None, samples: Mapping[str, Sequence[int]] | None) -> Choice:
+        """A task without a list in `samples` is under the limit."""
+        if listed := (samples or {}).get(task):
+            return cls(samples=tuple(sorted(set(listed))))
+        return cls(limit=limit)
+
+    @property
+    def whole(self) -> bool:
+        return self.limit is None and self.samples is None
+
+    @property
+    def words(self) -> str:
+        if self.drawn is not None:
+            return f"{DRAWN}±{self.drawn.error:g} points"
+        if self.samples is not None:
+            return "chosen documents"
+        if self.limit is None:
+            return "all"
+        return f"the first {int(self.limit)}" if self.limit >= 1 else f"the first {100 * self.limit:g} %"
+
+    def places(self, n: int) -> Sequence[int]:
+        """A share is rounded up, which is lm-eval's rule; samples may name places beyond `n`."""
+        if self.samples is not None:
+            return self.samples
+        if self.limit is None:
+            return range(n)
+        return range(min(n, int(self.limit) if self.limit >= 1 else math.ceil(n * self.limit)))
+
 
 FILE = "run.json"
 #: Schema of the manifest that this version writes and reads.
@@ -124,6 +190,78 @@ def differences(old: Any, new: Any, path: str = "") -> list[str]:
             for line in differences(old.get(key), new.get(key), f"{path}.{key}".strip("."))
         ]
     return [] if old == new else [f"{path} was {old!r}, is {new!r}"]
+
+
+@dataclass(frozen=True)
+class EngineRecord:
+    """What answered in one session of a run. None: nobody tells, as of a model behind a server."""
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid"}  # where it is read from a file
+    name: str | None = None  # of the package that generates, or of lm-eval's class of a server
+    version: str | None = None  # of the package
+    dtype: str | None = None  # of the weights, as loaded
+    quantisation: str | None = None  # its method; `none`
+    adapters: str | None = None  # their names, without their places; `none`
+    thinking: bool | None = None  # what the chat template was told of it
+    tools: bool | None = None  # whether the chat template got any
+    system_text: str | None = None  # hash of text that the user added to the system turn; empty: none
+    template: str | None = None  # hash of the chat template that laid prompts out; empty: none
+    #: whether it is the one of the tokenizer's repository; None of a folder on this machine, too
+    repository_template: bool | None = None
+    generation: Mapping[str, Any] | None = None  # settings that the model's own file adds to requests
+
+    @property
+    def local_template(self) -> str | None:
+        """Hash of the template, where nobody knows whether the model's repository has the same."""
+        return self.template if self.template and self.repository_template is None else None
+
+
+def described(
+    lm: LM, *, template: bool | str | None, system_text: str | None, layout: str | None
+) -> EngineRecord:
+    """What a loaded model says of itself.
+
+    `layout` is a template that a model's file writes out in place of the chat template.
+    """
+    kinds = {kind.__name__ for kind in type(lm).__mro__}  # their modules need packages of their own
+    of: dict[str, Any] = {"system_text": text_hash(system_text) if system_text else ""}
+    if layout:
+        of |= {"template": text_hash(layout), "repository_template": False}
+    if not kinds & {"VLLM", "HFLM"}:
+        return EngineRecord(name=type(lm).__name__, **of)
+    model: Any = lm.model
+    if "VLLM" in kinds:  # gets whole sampling parameters by lm-eval: those of the model's file do not count
+        config = getattr(getattr(model, "llm_engine", None), "model_config", None)
+        method, dtype = getattr(config, "quantization", None), getattr(config, "dtype", None)
+        adapter = getattr(lm, "lora_request", None)
+        of |= {"name": "vllm", "generation": {}}
+        of["quantisation"] = None if config is None else str(method or "none")
+        of["adapters"] = "none" if adapter is None else Path(str(adapter.lora_path)).name
+    else:
+        brought, dtype = getattr(model, "generation_config", None), getattr(model, "dtype", None)
+        settings = {} if brought is None else brought.to_diff_dict()
+        quantised = getattr(getattr(model, "config", None), "quantization_config", None)
+        method = getattr(quantised, "quant_method", None)
+        of |= {"name": "transformers", "quantisation": str(getattr(method, "value", method) or "none")}
+        of["adapters"] = ", ".join(getattr(model, "peft_config", None) or ()) or "none"
+        of["generation"] = {key: settings[key] for key in sorted(settings) if key not in _NO_SETTINGS}
+    of["dtype"] = None if dtype is None else str(dtype).removeprefix("torch.")
+    with suppress(PackageNotFoundError):
+        of["version"] = version(of["name"])
+    context = dict(getattr(lm, "chat_template_args", None) or {})
+    told = getattr(lm, "enable_thinking", None)
+    of |= {"thinking": context.get("enable_thinking") if told is None else told}
+    of |= {"tools": bool(context.get("tools"))}
+    if template:
+        tokenizer = getattr(lm, "tokenizer", None)
+        source = getattr(tokenizer, "chat_template", None)
+        if isinstance(source, Mapping):
+            source = source.get(template if isinstance(template, str) else "default")
+        place = str(getattr(tokenizer, "name_or_path", "") or "")
+        of["template"] = text_hash(source) if isinstance(source, str) else None
+        # a folder may hold anything; a name on the hub holds what its repository has
+        of["repository_template"] = None if not place or Path(place).exists() else True
+    return EngineRecord(**{"template": "", **of})
 
 
 class Session(_Record):

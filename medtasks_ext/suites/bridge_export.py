@@ -20,16 +20,15 @@ from medtasks_ext.results.condition_words import GREEDY, decoding_words, differe
 from medtasks_ext.results.conditions import Facts, facts, moving, of_the_paper
 from medtasks_ext.rows.spec import dataset_spec
 from medtasks_ext.runs.conditions import conditions_of
-from medtasks_ext.runs.folder import RunFolder
+from medtasks_ext.runs.folder import RunFolder, refuse_changed
 from medtasks_ext.runs.manifest import Manifest, TaskEntry, TaskState
 from medtasks_ext.runs.samples import iter_samples
-from medtasks_ext.runs.sums import refuse_changed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from medtasks_ext.registry import Dataset, Registry, Suite
-    from medtasks_ext.runs.choice import Choice
+    from medtasks_ext.runs.manifest import Choice
     from medtasks_ext.runs.records import Sample, TaskRecord
 
 MODES = {"zero_shot": "direct", "cot": "cot", "five_shot": "direct-5-shot"}

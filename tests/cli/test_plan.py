@@ -238,7 +238,7 @@ def test_sample_rows_that_are_asked_for_are_marked(medtasks, tokenizers, monkeyp
 
 
 def test_every_bundled_configuration_of_a_model_can_be_planned():
-    from medtasks_ext.runner.plan_model import find_model
+    from medtasks_ext.runner.plan import find_model
 
     for folder, provider in (("open", False), ("api", True)):
         for path in (ROOT / "model_configs" / folder).glob("*.yaml"):

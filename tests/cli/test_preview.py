@@ -7,8 +7,8 @@ import pytest
 
 from medtasks_ext.models.baselines import Oracle
 from medtasks_ext.registry import STRATEGIES, registry
-from medtasks_ext.runner.chat import file_chat
 from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
+from medtasks_ext.runner.preview import file_chat
 from tests.conftest import write_jsonl
 
 CHATML = (

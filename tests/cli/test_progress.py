@@ -17,8 +17,7 @@ from medtasks_ext.engines import Answer, Request, Usage
 from medtasks_ext.engines.records import Fault, FaultKind
 from medtasks_ext.run.charge import Budget
 from medtasks_ext.runner import tally as tally_module
-from medtasks_ext.runner.alarms import Alarms
-from medtasks_ext.runner.tally import Tally
+from medtasks_ext.runner.tally import Alarms, Tally
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
 
 MIE, COT = "bridge_mie", "bridge_mie_cot"

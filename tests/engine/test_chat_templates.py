@@ -7,7 +7,7 @@ import json
 import pytest
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.runner.chat import file_chat, tokenizer_chat
+from medtasks_ext.runner.preview import file_chat, tokenizer_chat
 from tests.engine.tiny_model import TEMPLATE, TEMPLATE_WITHOUT_SYSTEM, make
 
 pytestmark = pytest.mark.engine

@@ -330,9 +330,9 @@ def test_a_loaded_model_says_what_it_is(tmp_path):
     """The attributes of lm-eval's classes that are read are there."""
     from lm_eval.models.huggingface import HFLM
 
-    from medtasks_ext.engines.described import described
     from medtasks_ext.results.conditions import facts
     from medtasks_ext.runs.conditions import Conditions
+    from medtasks_ext.runs.manifest import described
 
     folder = make(tmp_path)
     file = folder / "generation_config.json"

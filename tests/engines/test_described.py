@@ -4,10 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from medtasks_ext.engines.described import EngineRecord, described
 from medtasks_ext.privacy import text_hash
 from medtasks_ext.results.conditions import facts
 from medtasks_ext.runs.conditions import Conditions, read_conditions
+from medtasks_ext.runs.manifest import EngineRecord, described
 
 ASKED = {"template": True, "system_text": None, "layout": None}
 

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from medtasks_ext.runs.sums import state_of
+from medtasks_ext.runs.folder import state_of
 from tests.judge.conftest import judgements
 from tests.runs.faults import at_every_operation, fresh
 

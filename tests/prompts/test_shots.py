@@ -5,8 +5,7 @@ from itertools import pairwise
 import pytest
 
 from medtasks_ext.registry import registry
-from medtasks_ext.runner.evaluate import Settings, build_task
-from medtasks_ext.runner.requests import rendered_prompt
+from medtasks_ext.runner.evaluate import Settings, build_task, rendered_prompt
 
 TASKS = registry()
 SETTINGS = Settings(data="sample", prompts="own")

@@ -20,10 +20,9 @@ from medtasks_ext.results.document_scores import (
     score_statistic,
 )
 from medtasks_ext.results.resampled import save_resampled
-from medtasks_ext.runs.choice import Choice
 from medtasks_ext.runs.conditions import run_conditions, task_conditions
 from medtasks_ext.runs.folder import RunFolder
-from medtasks_ext.runs.manifest import RUN_SCHEMA
+from medtasks_ext.runs.manifest import RUN_SCHEMA, Choice
 from medtasks_ext.stats.bootstrap import task_intervals
 from tests.conftest import hashed_anew
 from tests.run_files import write_stored

@@ -14,7 +14,7 @@ import pytest
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.report.answers.server import Viewed
-from medtasks_ext.runs.sums import state_of
+from medtasks_ext.runs.folder import state_of
 from tests.conftest import ROOT, outcomes, read_json
 from tests.engines.server import Reply, Server, chat
 from tests.report.viewed import EVENTS, LABEL

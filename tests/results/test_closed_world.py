@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from medtasks_ext.engines.described import EngineRecord
 from medtasks_ext.registry import registry
 from medtasks_ext.results.condition_words import task_words
 from medtasks_ext.results.conditions import comparable, differences, facts, moving, of_the_paper
 from medtasks_ext.runs.conditions import Conditions
+from medtasks_ext.runs.manifest import EngineRecord
 from tests.report.made import write_run
 
 TASK = "bridge_brainmri_ais"

@@ -168,7 +168,7 @@ def test_a_preview_is_to_the_letter_what_a_run_asks(medtasks, tmp_path):
 
 
 def test_a_plan_counts_prompts_and_options_and_no_output(medtasks, monkeypatch):
-    monkeypatch.setattr("medtasks_ext.runner.plan_model.count_bytes", lambda texts: list(map(len, texts)))
+    monkeypatch.setattr("medtasks_ext.runner.plan.count_bytes", lambda texts: list(map(len, texts)))
     monkeypatch.setenv("MEDTASKS_DATA", "sample")
     planned = {}
     for name in ("bridge_mednli", TASK):

@@ -17,7 +17,16 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics import single_label
 from medtasks_ext.prompts.load import _build
 from medtasks_ext.registry import Registry, forget, registry
-from medtasks_ext.runner.lock import LOCK_FILE, Locked, broken, lock_of, lock_text, merged, read_lock, replies
+from medtasks_ext.runner.proof import (
+    LOCK_FILE,
+    Locked,
+    broken,
+    lock_of,
+    lock_text,
+    merged,
+    read_lock,
+    replies,
+)
 from tests.conftest import ROOT, declare_suites
 
 TASKS = registry()

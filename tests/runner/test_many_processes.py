@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from medtasks_ext.runs.sums import state_of
+from medtasks_ext.runs.folder import state_of
 from tests.conftest import ROOT, outcomes
 
 TASK = "bridge_chip_ctc"

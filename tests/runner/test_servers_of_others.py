@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from medtasks_ext.runs.served import other_models
+from medtasks_ext.runs.conditions import other_models
 from tests.conftest import outcomes
 from tests.engines.server import Reply, Server, chat
 from tests.run_files import result_of, samples_file

@@ -17,7 +17,7 @@ from medtasks_ext.models.baselines import Oracle
 from medtasks_ext.registry import registry
 from medtasks_ext.run.store import Answers, Intent
 from medtasks_ext.runner.asking import TaskLM
-from medtasks_ext.runner.requests import RequestBuilder
+from medtasks_ext.runner.evaluate import RequestBuilder
 from tests.conftest import ROOT, outcomes, sft_row
 from tests.run_files import result_of, results_file, results_of, samples_file
 

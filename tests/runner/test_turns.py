@@ -118,7 +118,7 @@ def test_what_has_no_answer_is_asked_again_in_turn(medtasks, notes):
 
 def test_a_task_whose_prompts_cannot_be_built_does_not_cost_the_other(medtasks, notes, monkeypatch):
     notes(400)
-    from medtasks_ext.runner.requests import RequestBuilder
+    from medtasks_ext.runner.evaluate import RequestBuilder
 
     right = RequestBuilder.request
 

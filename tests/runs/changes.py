@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from medtasks_ext.runs.sums import FILE, state_of
+from medtasks_ext.runs.folder import SUMS, state_of
 
 FLIPS = 6  # places of a file at which one bit is turned
 
@@ -58,7 +58,7 @@ def edits_of(folder: Path, seed: int = 1) -> Iterator[Edit]:
         if name.endswith(".json"):
             yield Edit((name,), "a number changed", _put(name, _other_number(content)))
         twins = [other for other in names if other != name and Path(other).suffix == Path(name).suffix]
-        twins = [] if name == FILE else [other for other in twins if other != FILE]
+        twins = [] if name == SUMS else [other for other in twins if other != SUMS]
         for other in twins[:1]:
             yield Edit((name, other), f"swapped with {other}", _swap(name, other))
         yield Edit((f"{name}.bak",), "a copy put beside it", _put(f"{name}.bak", content))
@@ -67,7 +67,7 @@ def edits_of(folder: Path, seed: int = 1) -> Iterator[Edit]:
 def named(folder: Path) -> set[str]:
     """The files that whatever reads the folder names; the hashes, where they are gone."""
     state = state_of(folder)
-    return {FILE} if state.interrupted else set(state.changed)
+    return {SUMS} if state.interrupted else set(state.changed)
 
 
 def all_named(folder: Path, copies: Path) -> Counter[str]:
@@ -80,7 +80,7 @@ def all_named(folder: Path, copies: Path) -> Counter[str]:
         edit.apply(copy)
         seen = named(copy)
         # of damaged hashes, those files are named whose lines are gone or others
-        missed = not seen if edit.files == (FILE,) else set(edit.files) - seen
+        missed = not seen if edit.files == (SUMS,) else set(edit.files) - seen
         assert not missed, (edit.files, edit.what, missed)
         made[edit.files[0]] += 1
         shutil.rmtree(copy)

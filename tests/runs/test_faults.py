@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from medtasks_ext.cli.run import run_command
-from medtasks_ext.runs.sums import state_of
+from medtasks_ext.runs.folder import state_of
 from tests.conftest import outcomes
 from tests.run_files import results_of
 from tests.runs.faults import at_every_operation, fresh

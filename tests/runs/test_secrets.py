@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from medtasks_ext.runs.secrets import dropped_secrets, is_secret
+from medtasks_ext.runs.settings import dropped_secrets, is_secret
 
 SECRETS = {
     "api_key": "CANARY-1",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from medtasks_ext.runs.sums import FILE, state_of
+from medtasks_ext.runs.folder import SUMS, state_of
 from tests.conftest import ROOT
 from tests.run_files import results_file, samples_file
 from tests.runs.changes import Edit, all_named, edits_of, files_of, named
@@ -32,7 +32,7 @@ def test_every_change_to_every_file_of_a_run_is_named(run, tmp_path):
         f"tasks/{TASK}.npy",
         f"tasks/{TASK}.parquet",
         "run.json",
-        FILE,
+        SUMS,
         results_file(run).name,
     } <= made.keys()
 
@@ -45,11 +45,11 @@ def test_every_change_to_a_rescored_and_resumed_run_is_named(medtasks, run, tmp_
 
 def test_the_file_is_one_that_sha256sum_reads(run):
     done = subprocess.run(
-        ["sha256sum", "--check", "--strict", FILE], cwd=run, capture_output=True, check=False
+        ["sha256sum", "--check", "--strict", SUMS], cwd=run, capture_output=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    names = [line[66:] for line in (run / FILE).read_text().splitlines()]
-    assert names == sorted(set(files_of(run)) - {FILE}) and len(names) >= 6
+    names = [line[66:] for line in (run / SUMS).read_text().splitlines()]
+    assert names == sorted(set(files_of(run)) - {SUMS}) and len(names) >= 6
 
 
 @pytest.mark.parametrize("name", ["answers.jsonl", "samples", "run.json"])

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.experiments import Entry, Experiment
-    from medtasks_ext.runs.choice import Choice
+    from medtasks_ext.runs.manifest import Choice
 
 #: In command lines: where the places of chosen documents would lie.
 SAMPLES_FILE = "samples.json"

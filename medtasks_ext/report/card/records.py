@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.results.experiments import Entry, Experiment
-    from medtasks_ext.runs.choice import Choice
+    from medtasks_ext.runs.manifest import Choice
 
 SCHEMA_VERSION = "0.3.0"
 #: lm-eval models that load the weights themselves

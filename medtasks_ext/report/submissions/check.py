@@ -26,7 +26,7 @@ from medtasks_ext.registry.yamlfile import read_mapping
 from medtasks_ext.report.submissions.record import ANSWERS, RECORD, place_of, read_answers, read_record
 from medtasks_ext.results.document_scores import document_scores, score_statistic
 from medtasks_ext.results.experiments import Fault
-from medtasks_ext.runs.choice import Choice
+from medtasks_ext.runs.manifest import Choice
 from medtasks_ext.runs.samples import request_of
 
 if TYPE_CHECKING:
