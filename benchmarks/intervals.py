@@ -53,7 +53,7 @@ def _tasks(names: tuple[str, ...] | None = None) -> Iterator[tuple[Any, Any]]:
 
 def _samples(dataset: Any, task: Any, share: int) -> tuple[list[dict[str, Any]], str]:
     """Items of a model that is right six times in ten, as many as the published test file has."""
-    from medtasks_ext.stats.counts import statistic_of
+    from medtasks_ext.stats.statistic import statistic_of
 
     rng = random.Random(dataset.id)
     answer = dataset.blocks["answer"]
@@ -89,7 +89,7 @@ def _several(rng: random.Random, labels: list[str]) -> tuple[list[str], list[str
 
 def vectorised(share: int) -> dict[str, Any]:
     from medtasks_ext.stats.bootstrap import task_intervals
-    from medtasks_ext.stats.counts import counts_of
+    from medtasks_ext.stats.statistic import counts_of
     from medtasks_ext.suites.bridge_scores import t_interval_of_bootstrap_mean
 
     inputs = [

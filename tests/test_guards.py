@@ -37,11 +37,10 @@ WRITERS = {
     "medtasks_ext/registry/build.py": _OWN_TEXT,
     "medtasks_ext/registry/new.py": _OWN_TEXT,
     "medtasks_ext/cli/main.py": "the device that takes what is left of a closed pipe",
-    "medtasks_ext/data/punkt.py": "a public download",
     "medtasks_ext/data/fetch.py": "a public download, by `atomic_file`",
     "medtasks_ext/metrics/sql_worker.py": "opened to read alone",
     "medtasks_ext/prompts/official/artefacts.py": "a public download",
-    "medtasks_ext/rows/databases.py": "synthetic rows; a database is opened to read alone",
+    "medtasks_ext/rows/sources.py": "synthetic rows; a database is opened to read alone",
     "medtasks_ext/runner/proof.py": _TEMPORARY,
     "medtasks_ext/models/demo.py": "weights and licences that are public",
 }

@@ -19,7 +19,7 @@ import pytest
 from medtasks_ext.answers.reader.words import plain
 from medtasks_ext.prompts.load import load_documents
 from medtasks_ext.registry import registry
-from medtasks_ext.rows.folders import FETCHED
+from medtasks_ext.rows.places import FETCHED
 from medtasks_ext.rows.remote import RemoteFile, remote_files
 from medtasks_ext.rows.spec import dataset_spec
 

@@ -12,11 +12,11 @@ import typer
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.commands import AsJson, Official
 from medtasks_ext.cli.words import aligned, counted, say, say_next, terminal_width
-from medtasks_ext.data.punkt import CARRIED, fetch_punkt, needs_punkt
+from medtasks_ext.data.fetch import CARRIED, fetch_punkt, needs_punkt
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Dataset, Suite, registry
 from medtasks_ext.registry.select import select
-from medtasks_ext.rows.folders import data_dir
+from medtasks_ext.rows.places import data_dir
 from medtasks_ext.rows.sources import forced_origin
 
 if TYPE_CHECKING:
@@ -133,10 +133,9 @@ _UNPINNED = "  (unpinned: recorded at first use, other content is refused later)
 
 
 def _how(dataset: Dataset) -> list[str]:
-    from medtasks_ext.rows.missing import source_of
     from medtasks_ext.rows.places import source_page
-    from medtasks_ext.rows.remote import remote_files
-    from medtasks_ext.rows.terms import shown
+    from medtasks_ext.rows.remote import remote_files, shown
+    from medtasks_ext.rows.sources import source_of
 
     metadata, source = dataset.metadata, source_of(dataset)
     files, page = remote_files(source), source_page(dataset)
@@ -167,9 +166,8 @@ def _how(dataset: Dataset) -> list[str]:
 
 
 def _layouts(dataset: Dataset) -> list[str]:
-    from medtasks_ext.rows.authors import authors_of
-    from medtasks_ext.rows.missing import source_of
-    from medtasks_ext.rows.places import dataset_folder, places
+    from medtasks_ext.rows.places import authors_of, dataset_folder, places
+    from medtasks_ext.rows.sources import source_of
 
     source, lines = source_of(dataset), []
     for place in places(dataset, source):
@@ -200,7 +198,7 @@ def chosen(words: Sequence[str] | None) -> list[Dataset]:
 
 
 def has_terms(dataset: Dataset) -> bool:
-    from medtasks_ext.rows.missing import source_of
+    from medtasks_ext.rows.sources import source_of
 
     download = source_of(dataset).download
     return download is not None and download.terms is not None
@@ -243,8 +241,7 @@ def data_fetch(
 
         return fetch_official(source)
     from medtasks_ext.data.fetch import Store
-    from medtasks_ext.rows.missing import source_of
-    from medtasks_ext.rows.sources import is_allowed
+    from medtasks_ext.rows.sources import is_allowed, source_of
 
     asked = chosen(accept) if accept else []
     refused = _ask(asked)
@@ -312,8 +309,8 @@ def _punkt(datasets: list[Dataset], to: Path | None) -> bool:
 
 def _ask(datasets: list[Dataset]) -> bool:
     """Show the terms that are not accepted yet, and ask for each once; returns whether some were refused."""
-    from medtasks_ext.rows.missing import source_of
-    from medtasks_ext.rows.terms import accept, are_accepted, shown
+    from medtasks_ext.rows.remote import accept, are_accepted, shown
+    from medtasks_ext.rows.sources import source_of
 
     refused = False
     for dataset in datasets:

@@ -199,7 +199,7 @@ def lock(
 
 
 def _pin(names: list[str]) -> int:
-    from medtasks_ext.data.pins import pin
+    from medtasks_ext.data.rowlock import pin
     from medtasks_ext.registry import registry
     from medtasks_ext.registry.datalock import LOCK_FILE as DATA_LOCK
 

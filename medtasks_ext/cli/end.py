@@ -14,7 +14,7 @@ from rich.text import Text
 
 from medtasks_ext.cli.tables import ESTIMATE_MEANS, ROUGH, ROUGH_MEANS, Column, Name, console, figure, show
 from medtasks_ext.cli.words import counted, say, say_next
-from medtasks_ext.data.punkt import PUNKT_REMEDY, needs_punkt
+from medtasks_ext.data.fetch import PUNKT_REMEDY, needs_punkt
 from medtasks_ext.errors import some
 from medtasks_ext.prompts.documents import row_counts_words
 from medtasks_ext.registry import registry

@@ -12,8 +12,7 @@ from medtasks_ext.cli.words import aligned, counted, say, say_next, terminal_wid
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import STRATEGIES, SUFFIX, Dataset, Registry, registry
 from medtasks_ext.registry.select import select
-from medtasks_ext.rows.missing import origin_of
-from medtasks_ext.rows.sources import forced_origin
+from medtasks_ext.rows.sources import forced_origin, origin_of
 
 _DATA = {
     "local": "local files",

@@ -18,7 +18,7 @@ from medtasks_ext.registry import Dataset, forget, registry
 from medtasks_ext.registry.build import check_names
 from medtasks_ext.registry.new import of_columns, suite_of, template_of, write
 from medtasks_ext.rows.files import read_rows
-from medtasks_ext.rows.folders import data_dir
+from medtasks_ext.rows.places import data_dir
 from medtasks_ext.rows.row import Rows
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def _values(given: list[str] | None) -> dict[str, dict[str, str]]:
 
 
 def _brought_lines(done: Brought) -> list[str]:
-    from medtasks_ext.data.export import ranges
+    from medtasks_ext.data.bring import ranges
 
     lines = [f"column {name} is {theirs}" for name, theirs in done.columns.items() if name != theirs]
     lines += [f"sheet {name}: {counted(n, 'row')}" for name, n in done.sheets.items()]

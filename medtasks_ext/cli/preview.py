@@ -17,8 +17,7 @@ from medtasks_ext.cli.tables import SAMPLE_DATA, console
 from medtasks_ext.cli.words import say_next
 from medtasks_ext.errors import MedtasksError, near
 from medtasks_ext.registry import STRATEGIES, Registry, registry
-from medtasks_ext.rows.missing import origin_of, where_it_goes
-from medtasks_ext.rows.sources import forced_origin
+from medtasks_ext.rows.sources import forced_origin, origin_of, where_it_goes
 
 if TYPE_CHECKING:
     from medtasks_ext.runner.preview import Chat, Preview, PreviewAnswer

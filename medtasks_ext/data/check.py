@@ -4,37 +4,43 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
-from medtasks_ext.data.content import ContentCheck, Fault, errors_of
+from medtasks_ext.data.content import ContentCheck, Fault, Oracle, errors_of, oracle_of
 from medtasks_ext.data.fetch import MANIFEST, damaged_files
-from medtasks_ext.data.oracle import Oracle, oracle_of
 from medtasks_ext.data.rowlock import compare_rows
-from medtasks_ext.data.strays import Stray, find_strays
 from medtasks_ext.errors import MedtasksError, RowError, some
 from medtasks_ext.prompts.load import check_rows
-from medtasks_ext.rows.digests import has_digest, sha256_of
-from medtasks_ext.rows.folders import FETCHED, data_dir, data_folder
-from medtasks_ext.rows.missing import source_of
-from medtasks_ext.rows.remote import remote_files
-from medtasks_ext.rows.sources import find_origin, local_files, original_folder
+from medtasks_ext.registry import Registry
+from medtasks_ext.rows.places import (
+    BESIDE,
+    FETCHED,
+    authors_of,
+    data_dir,
+    data_folder,
+    dataset_folder,
+    letters,
+    row_files,
+)
+from medtasks_ext.rows.remote import has_digest, remote_files, sha256_of
+from medtasks_ext.rows.sources import find_origin, local_files, original_folder, source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from medtasks_ext.data.rowlock import RowsCompared
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.prompts.documents import Documents
-    from medtasks_ext.registry import Dataset, Registry
+    from medtasks_ext.registry import Dataset
     from medtasks_ext.rows.row import Origin
 
-    #: Told which dataset, and which of its rows, is looked at.
-    Watch = Callable[[str, str], None]
-
+#: Told which dataset, and which of its rows, is looked at.
+Watch = Callable[[str, str], None]
 SHOTS = 5
 #: What a message says of one row alone: which it is, how long its text is.
 _OF_ONE_ROW = re.compile(
@@ -335,3 +341,52 @@ def _of_documents(compared: RowsCompared) -> Iterator[Fault]:
         yield Fault(what, _PUBLIC, [])
     if n > whole and not any(unlike.values()):
         yield Fault(f"{n:,} rows where the public file has {whole:,}", _PUBLIC, [])
+
+
+_ROWS = (*row_files("test"), *row_files("fewshot"))
+_ASIDE = ("readme", "licence", "license", "thumbs")
+
+
+class Stray(NamedTuple):
+    path: str  # below the data folder
+    why: str
+    meant: str | None = None  # the name that may be meant
+
+
+def find_strays(folder: Path, registry: Registry, read: set[str]) -> Iterator[Stray]:
+    """What lies in a data folder and is not `read`; hidden and empty files and readmes aside."""
+    beside, inside, official = {FETCHED}, set[str](), set[str]()
+    for dataset in registry.datasets.values():
+        source, place = source_of(dataset), dataset_folder(dataset)
+        inside.add(place)
+        beside |= {f"{place}/{name}" for name in BESIDE}
+        beside |= {f"{place}/original"} if source.original else set()
+        beside |= {f"{place}/{source.database.file}"} if source.database else set()
+        if authors := authors_of(dataset, source):
+            official |= {path for paths in authors.paths for path in paths}
+    walked = {*inside, *(path.rpartition("/")[0] for path in (*inside, *official))}
+    named = sorted({*walked, *official})
+    known = {letters(said): place for place in named for said in (place.rpartition("/")[2], place)}
+    in_official = {*map(letters, official)}  # the loader takes these in any case and punctuation
+    for place in _entries(folder, "", walked):
+        parent, _, name = place.rpartition("/")
+        aside = name.startswith(".") or Path(name).stem.lower() in _ASIDE
+        if aside or place in read or place in beside:
+            continue
+        if (parent in inside and name.lower() in _ROWS) or letters(place) in in_official:
+            yield Stray(place, "other files come first, or the test rows are missing")
+        elif parent in inside:
+            close = get_close_matches(name, _ROWS, n=1, cutoff=0.75)
+            yield Stray(place, "rows are called test or fewshot", f"{parent}/{close[0]}" if close else None)
+        else:
+            near = (get_close_matches(letters(said), known, n=1, cutoff=0.8) for said in (name, place))
+            yield Stray(place, "unknown name", next((known[close[0]] for close in near if close), None))
+
+
+def _entries(folder: Path, below: str, walked: set[str]) -> Iterator[str]:
+    for entry in sorted((folder / below).iterdir()):
+        place = entry.relative_to(folder).as_posix()
+        if entry.is_dir() and place in walked:
+            yield from _entries(folder, place, walked)
+        elif entry.is_dir() or entry.lstat().st_size:
+            yield place

@@ -15,12 +15,10 @@ from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import shows_text
 from medtasks_ext.registry.folders import PACKAGE, cache_dir
-from medtasks_ext.rows.authors import authors_of
-from medtasks_ext.rows.digests import sha256_of
-from medtasks_ext.rows.missing import source_of
-from medtasks_ext.rows.remote import remote_files
+from medtasks_ext.rows.places import authors_of
+from medtasks_ext.rows.remote import remote_files, sha256_of
 from medtasks_ext.rows.row import Origin
-from medtasks_ext.rows.sources import find_origin, local_files, original_folder
+from medtasks_ext.rows.sources import find_origin, local_files, original_folder, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -10,10 +10,10 @@ from medtasks_ext.prompts.official.choice import Use
 from medtasks_ext.registry import Dataset
 from medtasks_ext.registry.strategies import OPEN_KINDS
 from medtasks_ext.registry.suites import Lines
-from medtasks_ext.rows.authors import ReleasedInstruction, authors_of
+from medtasks_ext.rows.expressions import PromptTemplate
+from medtasks_ext.rows.places import ReleasedInstruction, authors_of
 from medtasks_ext.rows.row import ReadRow, Row
 from medtasks_ext.rows.spec import DatasetSpec
-from medtasks_ext.rows.texts import PromptTemplate
 
 log = logging.getLogger(__name__)
 

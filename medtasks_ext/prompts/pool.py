@@ -17,10 +17,9 @@ from medtasks_ext.privacy import excerpt, shows_text, what_happened
 from medtasks_ext.prompts.documents import Documents, words
 from medtasks_ext.registry import Dataset
 from medtasks_ext.rows.expressions import UNFIT, Expression
-from medtasks_ext.rows.faults import Faults
-from medtasks_ext.rows.options import check_options, mended, permuted
-from medtasks_ext.rows.overlap import NormalisedTexts
-from medtasks_ext.rows.row import ReadRow, Row, Rows
+from medtasks_ext.rows.filters import check_options, mended, permuted
+from medtasks_ext.rows.originals.build import NormalisedTexts
+from medtasks_ext.rows.row import Faults, ReadRow, Row, Rows
 from medtasks_ext.rows.spec import DatasetSpec, DrawByClass, Source
 from medtasks_ext.seed import SEED
 

@@ -15,12 +15,10 @@ from medtasks_ext.prompts.instructions import OWN_LINE, Instructions
 from medtasks_ext.prompts.official.choice import Use, chosen_words
 from medtasks_ext.registry import Dataset
 from medtasks_ext.registry.row_labels import RowLabel
-from medtasks_ext.rows.databases import find_database
-from medtasks_ext.rows.expressions import Expression
-from medtasks_ext.rows.faults import Faults
-from medtasks_ext.rows.row import ReadRow, Row, Rows
+from medtasks_ext.rows.expressions import Expression, PromptTemplate, TextReader
+from medtasks_ext.rows.row import Faults, ReadRow, Row, Rows
+from medtasks_ext.rows.sources import find_database
 from medtasks_ext.rows.spec import DatasetSpec, TurnTemplate
-from medtasks_ext.rows.texts import PromptTemplate, TextReader
 
 log = logging.getLogger(__name__)
 #: Values of a label that a message lists.

@@ -25,7 +25,7 @@ from medtasks_ext.strict import Strict, validated
 LOCK_FILE = "data.lock"
 #: A line for each test document of an open dataset, in their order (`data.rowlock.document_hash`).
 DOCUMENTS_FILE = "documents.lock"
-#: What identifies content, `KIND:HEX` (`rows.digests`).
+#: What identifies content, `KIND:HEX` (`rows.remote`).
 Digest = Annotated[str, StringConstraints(pattern=r"^(sha256|git|members):[0-9a-f]{40,64}$")]
 _REMEDY = "`medtasks dev lock --data TASK` writes the file; nobody edits it"
 

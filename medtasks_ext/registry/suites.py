@@ -211,7 +211,7 @@ class Suite(Strict):
     answers: list[str] = []  #: the kinds of answers that its datasets have; by default any.
     jury: str | None = None  #: the bundled jury that judges its open-ended answers.
     #: dotted name of the class that knows the files of rows that the authors give out for each dataset of the
-    #: paper, and their public release (`rows.authors.AuthorsFiles`).
+    #: paper, and their public release (`rows.places.AuthorsFiles`).
     files: Reference | None = None
     official: SuiteOfficial | None = None  #: where its own words stand, and how they become prompts.
     #: tokens of an answer in the suite's own runs, for datasets without a figure of their own: `at_most`, and

@@ -19,8 +19,8 @@ from medtasks_ext.results.conditions import differences, moving
 from medtasks_ext.results.experiments import Entry, Experiment, Fault, differing
 from medtasks_ext.stats.bootstrap import resample
 from medtasks_ext.stats.comparison import Comparison, compare, compare_resamples, least_half
-from medtasks_ext.stats.counts import Counts, by_unit
 from medtasks_ext.stats.permutation import EQUAL, MOST_DOCUMENTS, PairedTest, Part, document_test
+from medtasks_ext.stats.statistic import Counts, by_unit
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json

@@ -22,14 +22,14 @@ from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.registry.functions import MARK, function_named
 from medtasks_ext.registry.strategies import by_likelihood
 from medtasks_ext.stats.bootstrap import resample, score_interval
-from medtasks_ext.stats.counts import Counts, by_unit, statistic_of, unit_of
-from medtasks_ext.stats.statistic import Array, Statistic, mean, mean_of_runs
+from medtasks_ext.stats.statistic import Counts, Statistic, by_unit, mean, mean_of_runs, statistic_of, unit_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from medtasks_ext.registry.tasks import Dataset
     from medtasks_ext.stats.intervals import Interval
+    from medtasks_ext.stats.statistic import Array
 
 SCHEMA = 1
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from medtasks_ext.runs.records import EstimateRecord
 from medtasks_ext.stats.bootstrap import IntervalRecord, interval_record
-from medtasks_ext.stats.counts import statistic_of, unit_of
 from medtasks_ext.stats.sampling import Estimate, estimated, half_width, interval_of, weighted
+from medtasks_ext.stats.statistic import statistic_of, unit_of
 
 if TYPE_CHECKING:
     from medtasks_ext.runs.manifest import Drawn

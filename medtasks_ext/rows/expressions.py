@@ -6,21 +6,29 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypedDict
 
 import jinja2
 from jinja2 import meta, nodes
 
-from medtasks_ext.errors import MedtasksError
-from medtasks_ext.privacy import RowValueError, excerpt
+from medtasks_ext.errors import MedtasksError, RowError, near, some
+from medtasks_ext.privacy import RowValueError, excerpt, what_happened
 from medtasks_ext.rows.files import blocks
-from medtasks_ext.rows.filters import json_objects, masked, renamed, spans
-from medtasks_ext.rows.options import as_letters, lettered, split_options
+from medtasks_ext.rows.filters import (
+    as_letters,
+    json_objects,
+    lettered,
+    masked,
+    renamed,
+    spans,
+    split_options,
+)
 from medtasks_ext.rows.sandbox import CHARACTERS, NO_TEMPLATE, REFUSED, Declared
 
 if TYPE_CHECKING:
-    from medtasks_ext.rows.row import Row
-
+    from medtasks_ext.rows.row import ReadRow, Row
+    from medtasks_ext.rows.spec import DatasetSpec
 
 # ----------------------------------------------------------------------
 # Questions whose options stand in their text: both are taken apart by how an option is marked.
@@ -317,3 +325,56 @@ def _forbidden(text: str, where: object, error: Exception) -> MedtasksError:
     return MedtasksError(
         f"the Jinja {text[:60]!r} does what a task file may not: {error}", where=where, remedy=_REMEDY
     )
+
+
+class PromptTemplate:
+    """One template of a task; `key` is what holds it in the task file: `prompt.input`, `judge.question`."""
+
+    def __init__(self, key: str, text: str, file: Path) -> None:
+        self.key, self.compiled = key, Template(text, file, key)
+
+    def variables(self) -> frozenset[str]:
+        return self.compiled.variables()
+
+    def of(self, row: ReadRow, values: Row) -> str:
+        """Raises RowError: the row lacks what the template reads."""
+        try:
+            return self.compiled.render(values)
+        except (jinja2.UndefinedError, TypeError, ValueError, KeyError) as error:
+            what = what_happened(error, self.compiled.text)
+            remedy = "the row lacks a field that the template uses, or holds a value that is not foreseen"
+            if unknown := sorted(self.variables() - values.keys()):
+                what = f"no column or field {unknown[0]!r}{near(unknown[0], values)}"
+                remedy = f"name one of: {some([name for name in values if name[0] != '_'], 12)}"
+            raise RowError(
+                f"{self.key} cannot be rendered for {row.place}: {what}",
+                row=row.place,
+                where=row.where,
+                remedy=remedy,
+                cause=f"{self.key} cannot be rendered: {what}",
+            ) from None
+
+
+class Texts(NamedTuple):
+    input: str  # the input, without the line that asks for the answer
+    asked: str  # the input with that line
+    target: str | None  # the gold answer as written; None where the authors left it out
+
+
+class TextReader:
+    """Renders the rows of one dataset for one strategy; with `cot` the prompt ends without a cue."""
+
+    def __init__(self, spec: DatasetSpec, file: Path, *, cot: bool) -> None:
+        self._input = PromptTemplate("prompt.input", spec.prompt.input, file)
+        cue = "" if cot else spec.prompt.cue
+        self._cue = PromptTemplate("prompt.cue", cue, file) if cue else None
+        self.target = PromptTemplate("prompt.target", spec.prompt.target, file)
+        self._may_lack_gold = spec.rows.official_name is not None
+
+    def read(self, row: ReadRow, values: Row) -> Texts:
+        text = asked = self._input.of(row, values)
+        if self._cue:
+            asked = f"{text}\n{self._cue.of(row, values)}"
+        if self._may_lack_gold and not str(values.get("output") or "").strip():
+            return Texts(text, asked, None)
+        return Texts(text, asked, self.target.of(row, values))

@@ -13,19 +13,17 @@ from jinja2 import meta, nodes
 from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.privacy import describe_columns, what_happened
 from medtasks_ext.registry.suites import vocabulary
-from medtasks_ext.rows.authors import AuthorsFiles, authors_of
 from medtasks_ext.rows.columns import CellReader, Column, is_blank
 from medtasks_ext.rows.expressions import UNFIT, Expression, Template, parsed
-from medtasks_ext.rows.faults import REMEDY
-from medtasks_ext.rows.row import ReadRow
+from medtasks_ext.rows.places import AuthorsFiles, authors_of
+from medtasks_ext.rows.row import REMEDY, ReadRow
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from medtasks_ext.registry import Dataset
     from medtasks_ext.rows.columns import Cells
-    from medtasks_ext.rows.faults import Faults
-    from medtasks_ext.rows.row import Row, Rows
+    from medtasks_ext.rows.row import Faults, Row, Rows
     from medtasks_ext.rows.spec import DatasetSpec, Exclusion, RowSchema
 
 #: Rows among which an option that is never right is no chance.

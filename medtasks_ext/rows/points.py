@@ -13,8 +13,7 @@ from medtasks_ext.rows.expressions import Expression
 from medtasks_ext.rows.row import Point
 
 if TYPE_CHECKING:
-    from medtasks_ext.rows.faults import Faults
-    from medtasks_ext.rows.row import ReadRow
+    from medtasks_ext.rows.row import Faults, ReadRow
     from medtasks_ext.rows.spec import Judging
 
 #: An id stands in prompts and is a key of a verdict.

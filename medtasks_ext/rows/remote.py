@@ -2,7 +2,8 @@
 
 A file is pinned if a SHA-256 of ours says what it holds: what a server says of its own answer (a hub's ETag,
 the git hash in an address) is none. One that is not pinned is on trial until its rows were read
-(`rows.first_use`): then its hash is recorded, and other content is refused from then on.
+(`first_use`): then its hash is recorded, and other content is refused from then on. Some have terms that a
+user accepts once.
 """
 
 from __future__ import annotations
@@ -10,22 +11,72 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import zipfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from datetime import datetime, timezone
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
+from medtasks_ext.atomic import check_regular
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.registry.datalock import is_sha256
 from medtasks_ext.registry.folders import cache_dir
 from medtasks_ext.rows import transfer
-from medtasks_ext.rows.digests import git_blob, has_digest, sha256_of
-from medtasks_ext.rows.folders import FETCHED, data_dir
+from medtasks_ext.rows.places import FETCHED, data_dir
 from medtasks_ext.rows.transfer import OTHERWISE
 
 if TYPE_CHECKING:
-    from medtasks_ext.rows.spec import Database, Source
+    from medtasks_ext.rows.spec import Database, Source, Terms
+
+
+def sha256_of(path: Path) -> str:
+    check_regular(path)
+    with path.open("rb") as content:
+        digest = hashlib.sha256()
+        while piece := content.read(1 << 20):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def git_blob(path: Path) -> str:
+    check_regular(path)
+    digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size)
+    with path.open("rb") as content:
+        while piece := content.read(1 << 20):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def members_digest(path: Path, patterns: Sequence[str]) -> str:
+    """The SHA-256 of what `sha256sum` prints of a zip archive's members, sorted by name.
+
+    Archives that servers pack on demand change their bytes, not their members. `patterns` are compared with
+    the last parts of their paths.
+    """
+    check_regular(path)
+    listing = hashlib.sha256()
+    with zipfile.ZipFile(path) as archive:
+        for name in sorted(archive.namelist()):
+            if any(PurePosixPath(name).match(pattern) for pattern in patterns):
+                listing.update(f"{hashlib.sha256(archive.read(name)).hexdigest()}  {name}\n".encode())
+    return listing.hexdigest()
+
+
+def has_digest(path: Path, digest: str, patterns: Sequence[str]) -> bool:
+    """`digest`: `sha256:…` of the bytes, `git:…` (the blob's id), or `members:…` of an archive."""
+    kind, _, wanted = digest.partition(":")
+    if kind == "git":
+        return git_blob(path) == wanted
+    if kind == "sha256":
+        return sha256_of(path) == wanted
+    try:
+        return members_digest(path, patterns) == wanted
+    except zipfile.BadZipFile:
+        return False
+
 
 _FIRST_USE = "first_use"  # folder of the cache: what files that are not pinned held at first
 _HUB_URL = "https://huggingface.co/datasets/"
@@ -49,7 +100,7 @@ class RemoteFile:
     name: str  # path in the repository, or URL
     revision: str  # commit or release that is pinned
     repo: str | None = None  # dataset on the hub; None for a URL
-    digest: str | None = None  # of its content (`rows.digests`); None where it is not known
+    digest: str | None = None  # of its content (`rows.remote`); None where it is not known
     members: tuple[str, ...] = ()  # patterns of an archive's members that are read
     mirrors: tuple[str, ...] = ()  # URLs of the same content, asked in this order after its own place
     size: int | None = None  # bytes, where they are pinned
@@ -309,3 +360,91 @@ def drop(path: Path) -> None:
 
 def _url_place(url: str) -> str:
     return f"{hashlib.sha256(url.encode()).hexdigest()[:16]}/{Path(url).name}"
+
+
+def record_file() -> Path:
+    return cache_dir() / "accepted.json"
+
+
+def are_accepted(terms: Terms) -> bool:
+    """Whether the user accepted these terms, in these words."""
+    file = record_file()
+    return file.is_file() and _key(terms) in read_json(file)
+
+
+def accept(terms: Terms) -> None:
+    """They hold for all datasets that have the same."""
+    file = record_file()
+    kept = read_json(file) if file.is_file() else {}
+    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    write_json(file, {**kept, _key(terms): {**terms.model_dump(), "accepted": now}})
+
+
+def shown(terms: Terms) -> str:
+    lines = [f"Owner: {terms.owner}", f"Terms: {terms.asks}", f"       {terms.url}"]
+    if terms.copy_by:
+        lines.append(
+            f"The files are a public copy by {terms.copy_by}, not the owner's. The owner's terms apply to you"
+            " whatever the copy says."
+        )
+    if terms.token:
+        lines.append("The hub asks for your own account: accept there, too, and run `hf auth login`.")
+    return "\n".join(lines)
+
+
+def _key(terms: Terms) -> str:
+    words = (terms.owner, terms.url, terms.asks, str(bool(terms.copy_by)))
+    return hashlib.sha256("\n".join(words).encode()).hexdigest()[:16]
+
+
+_Read = TypeVar("_Read")
+
+
+class NoUseError(MedtasksError):
+    """Files that nobody has pinned, and that cannot be used: they are here no longer."""
+
+
+def first_use(
+    files: Sequence[RemoteFile],
+    read: Callable[[], _Read],
+    fault_of: Callable[[_Read], MedtasksError | None],
+) -> _Read:
+    """What is read of public files; NoUseError where no place sends files that can be used.
+
+    Files on trial are recorded once their rows were read without a fault. Otherwise they are removed, and the
+    next place is asked; the next call begins anew.
+    """
+    trial = [file for file in files if file.is_on_trial]
+    if not trial:
+        return read()
+    faults: list[MedtasksError] = []
+    try:
+        while True:
+            for file in files:
+                file.get()
+            try:
+                content = read()
+                fault = fault_of(content)
+            except MedtasksError as error:
+                fault = error
+            if fault is None:
+                for file in trial:
+                    file.keep()
+                return content
+            faults.append(fault)
+            rejected = [file.reject() for file in trial]
+            if not any(rejected):
+                raise _of_no_use(trial, faults)
+    finally:
+        for file in trial:
+            file.ask_all()
+
+
+def _of_no_use(trial: Sequence[RemoteFile], faults: Sequence[MedtasksError]) -> NoUseError:
+    why = "; ".join(dict.fromkeys(fault.what for fault in faults))
+    others = f" ({len(faults)} places were asked)" if len(faults) > 1 else ""
+    return NoUseError(
+        f"sends what cannot be used, and nothing of it was kept: {why}{others}",
+        where=", ".join(file.source for file in trial),
+        remedy=f"the same command asks again, later perhaps with success; or {OTHERWISE}",
+    )

@@ -1,28 +1,32 @@
-"""Where a dataset's rows come from: local files, a pinned download, or the bundled samples."""
+"""Where a dataset's rows and database come from: local files, a pinned download, or the bundled samples."""
 
 from __future__ import annotations
 
 import json
 import os
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, get_args
 
-from medtasks_ext.atomic import check_regular
+from medtasks_ext.atomic import atomic_file, check_regular
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.rows.authors import authors_of
+from medtasks_ext.registry import Dataset, Registry, registry
+from medtasks_ext.registry.folders import cache_dir
 from medtasks_ext.rows.files import read_rows
-from medtasks_ext.rows.folders import data_dir
-from medtasks_ext.rows.originals.rows import original_rows, records_of
-from medtasks_ext.rows.places import row_file
-from medtasks_ext.rows.remote import remote_file, remote_files
+from medtasks_ext.rows.originals.build import original_rows, records_of
+from medtasks_ext.rows.places import CACHE_REMEDY, authors_of, data_dir, places, row_file
+from medtasks_ext.rows.remote import are_accepted, database_file, remote_file, remote_files
 from medtasks_ext.rows.row import Origin, Row, Rows
-from medtasks_ext.rows.terms import are_accepted
+from medtasks_ext.rows.spec import Source, dataset_spec
 
 if TYPE_CHECKING:
-    from medtasks_ext.registry import Dataset
-    from medtasks_ext.rows.authors import AuthorsFiles
-    from medtasks_ext.rows.spec import Download, Source
+    from medtasks_ext.rows.places import AuthorsFiles
+    from medtasks_ext.rows.spec import Database, Download
 
 SPLIT_KEY = "_split"
 
@@ -176,3 +180,111 @@ def _download(source: Source, download: Download, name: str) -> list[Row]:
                 f"holds no rows of {name}", where=place, remedy="delete it, to fetch it again"
             )
     return [{**row, "_file": name} for row in rows]
+
+
+def origin_of(dataset: Dataset, forced: Origin | None) -> Origin | None:
+    return find_origin(dataset, source_of(dataset), forced)
+
+
+def source_of(dataset: Dataset) -> Source:
+    return dataset_spec(dataset).rows
+
+
+def where_it_goes(dataset: Dataset) -> str:
+    """One line: who grants access, and where the files go."""
+    metadata = dataset.metadata
+    folders = dict.fromkeys(place.short for place in places(dataset, source_of(dataset)))
+    download = source_of(dataset).download
+    click = f"; or accept its terms: medtasks data fetch --accept {dataset.id}" if download else ""
+    return f"{dataset.id} ({metadata.access}): from {metadata.url}; files go to {' or '.join(folders)}{click}"
+
+
+def missing_data(dataset: Dataset, forced: Origin | None) -> MedtasksError:
+    """The error for one dataset that is not at hand. It names the others of the suite, too.
+
+    lm-eval stops at the first error, after the model was loaded; whoever reads it should not have
+    to find the next missing dataset by another run.
+    """
+    suite = [item for item in siblings_of(dataset) if item.metadata.suite == dataset.metadata.suite]
+    others = [item.id for item in suite if item != dataset and origin_of(item, forced) is None]
+    mode = f" as {forced}" if forced else ""
+    name = dataset.metadata.suite
+    rest = f"\n  {len(others)} further datasets of {name} are missing: {', '.join(others)}" if others else ""
+    return MedtasksError(
+        f"{dataset.id} is not at hand{mode}, below {data_dir() or '$MEDTASKS_DATA_DIR, which is not set'}"
+        f"\n  {where_it_goes(dataset)}{rest}",
+        remedy="lm_eval stops here; `medtasks run` with the same --tasks runs what is there"
+        f"\n  → `medtasks data status {dataset.id}` says how to get the data"
+        "\n  → try all tasks on synthetic rows: add --metadata data=sample",
+    )
+
+
+def siblings_of(dataset: Dataset) -> Iterable[Dataset]:
+    """The datasets of the registry that it belongs to; of a folder outside the registry those beside it."""
+    tasks = registry()
+    known = tasks if dataset in tasks.datasets.values() else Registry(dataset.folder.parents[1])
+    return known.datasets.values()
+
+
+@dataclass(frozen=True)
+class DatabaseFile:
+    path: Path
+    digest: str
+    schema: str
+
+
+def find_database(dataset: Dataset, database: Database, origin: Origin) -> DatabaseFile:
+    """The database of a dataset: beside the local rows, else the pinned download; its own for sample rows."""
+    root, place = data_dir(), f"{dataset.metadata.suite}/{dataset.folder.name}/{database.file}"
+    if origin == "sample":
+        path = _built(dataset.folder / database.sample)
+    elif root and (root / place).is_file():
+        path = root / place
+    else:
+        try:
+            path = database_file(database).get()
+        except MedtasksError as error:
+            raise MedtasksError(
+                f"{dataset.id} needs this database: {error.what}",
+                where=database.url.format(revision=database.revision),
+                remedy="run once with internet, HF_HUB_OFFLINE unset, or put it at"
+                f" {root or '$MEDTASKS_DATA_DIR'}/{place}",
+            ) from None
+    return DatabaseFile(path, sha256(path.read_bytes()).hexdigest()[:12], _schema(path))
+
+
+def _built(script: Path) -> Path:
+    """The sample database, built once from its SQL text."""
+    check_regular(script)
+    text = script.read_text(encoding="utf-8")
+    target = cache_dir() / "databases" / f"{sha256(text.encode()).hexdigest()[:16]}.sqlite"
+    if target.is_file():
+        return target
+    with TemporaryDirectory() as folder:  # SQLite opens files by name alone
+        made = Path(folder) / target.name
+        try:
+            with closing(sqlite3.connect(made)) as connection:
+                connection.executescript(text)
+        except sqlite3.Error as error:
+            raise MedtasksError(
+                f"cannot be run ({error})", where=script, remedy="mend the statement there"
+            ) from None
+        with atomic_file(target, remedy=CACHE_REMEDY) as file:
+            file.write(made.read_bytes())
+    return target
+
+
+def _schema(path: Path) -> str:
+    """The CREATE TABLE statements, in the order in which the tables were made."""
+    try:
+        with closing(
+            sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+        ) as connection:
+            statements = connection.execute(
+                "SELECT sql FROM sqlite_master WHERE type = 'table' ORDER BY rowid"
+            )
+            return "\n\n".join(f"{sql.strip()};" for (sql,) in statements)
+    except sqlite3.Error as error:
+        raise MedtasksError(
+            f"is not an SQLite database ({error})", where=path, remedy="put the complete file there"
+        ) from None

@@ -14,8 +14,7 @@ from medtasks_ext.registry.datalock import Digest, LockedFile
 from medtasks_ext.registry.functions import function_named
 from medtasks_ext.registry.official import InsidePath, Official, OfficialJury, OfficialPassage
 from medtasks_ext.registry.yamlfile import Config
-from medtasks_ext.rows.codes import CODE_SYSTEMS
-from medtasks_ext.rows.columns import Column, ColumnType, Value
+from medtasks_ext.rows.columns import CODE_SYSTEMS, Column, ColumnType, Value
 from medtasks_ext.seed import SEED
 from medtasks_ext.strict import Strict, validated
 
@@ -135,7 +134,7 @@ class LinesReader(Strict):
 
 
 class SourceReader(Strict):
-    """A source that no other reader fits; the module of that name in `data/originals` reads it."""
+    """A source that no other reader fits; the function of that name in `rows/originals/own.py` reads it."""
 
     kind: Literal["clister", "ehrshot", "medalign", "mimic_iv"]
 
@@ -191,7 +190,7 @@ class Download(Strict):
     that a pattern names: `Corpus.zip!Test/*/*.xml`.
 
     `digests` has, by the name of a file, what its content is, whoever sends it: `sha256:` of its bytes,
-    `git:` the id of its blob, `members:` of an archive's members that are read (`rows.digests`); or that as
+    `git:` the id of its blob, `members:` of an archive's members that are read (`rows.remote`); or that as
     `digest` beside `hosts`, URLs of the same content, which are asked in order after the pinned place. Files
     at GitHub are found at other servers without being told. `terms` have to be accepted first.
     """
@@ -337,7 +336,7 @@ class Source(RowSchema):
     #: `medtasks data check` finds fewer a fault.
     mentions: float | None = Field(default=None, ge=0, le=1)
     #: the classification whose codes the gold answers are, or field of the answer -> classification
-    #: (`rows/codes.py`).
+    #: (`rows/columns.py`).
     codes: CodeSystem | dict[str, CodeSystem] | None = None
     #: options that each question has, where all have as many.
     n_options: int | None = Field(default=None, ge=2)

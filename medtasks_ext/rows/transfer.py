@@ -21,7 +21,7 @@ from filelock import FileLock
 
 from medtasks_ext.atomic import cannot_write
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.rows.folders import CACHE_REMEDY
+from medtasks_ext.rows.places import CACHE_REMEDY
 from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from medtasks_ext.results.drawn import nearness
 from medtasks_ext.results.rollup import Members
 from medtasks_ext.runner.run import loaded_record
 from medtasks_ext.runs.manifest import Choice, Drawn
-from medtasks_ext.stats.counts import unit_of
 from medtasks_ext.stats.sampling import ENOUGH, LEAST, Population
+from medtasks_ext.stats.statistic import unit_of
 
 if TYPE_CHECKING:
     from medtasks_ext.harness import Task

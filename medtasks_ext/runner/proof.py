@@ -38,9 +38,8 @@ from medtasks_ext.prompts.official.juries import jury_words
 from medtasks_ext.prompts.shots import after
 from medtasks_ext.registry import Dataset, Registry
 from medtasks_ext.registry.strategies import shots_of
-from medtasks_ext.rows.authors import authors_of
 from medtasks_ext.rows.files import read_rows
-from medtasks_ext.rows.folders import data_folder
+from medtasks_ext.rows.places import authors_of, data_folder
 from medtasks_ext.rows.sources import SPLIT_KEY
 from medtasks_ext.rows.spec import dataset_spec
 from medtasks_ext.runner.evaluate import Reader, Settings, build_task, rendered_prompt
@@ -49,7 +48,7 @@ from medtasks_ext.strict import Strict
 if TYPE_CHECKING:
     from medtasks_ext.harness import Task
     from medtasks_ext.registry import Dataset, Registry, Suite
-    from medtasks_ext.rows.authors import AuthorsFiles
+    from medtasks_ext.rows.places import AuthorsFiles
 
 LOCK_FILE = "tasks.lock"
 _HEAD = "# what scores follow from, by task; written by `medtasks dev lock`\n"

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from medtasks_ext.answers.reasoning import unknown_traces
-from medtasks_ext.data.oracle import highest_possible
+from medtasks_ext.data.content import highest_possible
 from medtasks_ext.engines.records import CONTENT_FILTER, LOOP, Answer, Prompt, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
@@ -35,8 +35,7 @@ from medtasks_ext.results.document_scores import document_scores, save_document_
 from medtasks_ext.results.drawn import drawn_results
 from medtasks_ext.results.resampled import save_resampled
 from medtasks_ext.results.rollup import Members, Row, roll_up_one
-from medtasks_ext.rows.missing import origin_of, where_it_goes
-from medtasks_ext.rows.sources import forced_origin
+from medtasks_ext.rows.sources import forced_origin, origin_of, where_it_goes
 from medtasks_ext.run.store import closed_text_in
 from medtasks_ext.runner.evaluate import (
     Settings,

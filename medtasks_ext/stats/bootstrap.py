@@ -27,8 +27,8 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from medtasks_ext.seed import SEED
-from medtasks_ext.stats.counts import Counts, counts_of, question_of, unit_of
 from medtasks_ext.stats.intervals import HOLDING, LEVEL, Estimated, Interval, intervals_of, is_mean
+from medtasks_ext.stats.statistic import Counts, counts_of, question_of, unit_of
 
 if TYPE_CHECKING:
     from typing_extensions import NotRequired

@@ -26,8 +26,7 @@ from math import inf, sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 
-from medtasks_ext.stats.counts import Counts
-from medtasks_ext.stats.statistic import Array, mean_of_runs, ratios, share
+from medtasks_ext.stats.statistic import Array, Counts, mean_of_runs, ratios, share
 
 LEVEL = 0.95
 WILSON = "Wilson, 95 %"

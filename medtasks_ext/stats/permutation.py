@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from medtasks_ext.seed import SEED
-from medtasks_ext.stats.counts import Counts
 from medtasks_ext.stats.intervals import Interval, matched_difference
-from medtasks_ext.stats.statistic import Array, as_they_are, mean_of_runs, ratios, share
+from medtasks_ext.stats.statistic import Array, Counts, as_they_are, mean_of_runs, ratios, share
 
 MCNEMAR = "McNemar, mid-p"
 EXACT_FLIPS, RANDOM_FLIPS = "sign flips, exact", "sign flips, Monte Carlo"

@@ -11,9 +11,8 @@ import numpy as np
 from medtasks_ext.judge.cases import Case as JudgedCase
 from medtasks_ext.judge.cases import JudgedTask, point_rubric, shown_for_point
 from medtasks_ext.stats.bootstrap import resample
-from medtasks_ext.stats.counts import Counts, by_unit
 from medtasks_ext.stats.intervals import intervals_of
-from medtasks_ext.stats.statistic import Array, Statistic, as_they_are, f1_scores, ratios
+from medtasks_ext.stats.statistic import Array, Counts, Statistic, as_they_are, by_unit, f1_scores, ratios
 from medtasks_ext.studies.judge_data import Case, Decisions, question_of
 
 if TYPE_CHECKING:

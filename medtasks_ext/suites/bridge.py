@@ -22,11 +22,9 @@ from medtasks_ext.jsonfile import json_bytes
 from medtasks_ext.registry.folders import cache_dir
 from medtasks_ext.registry.official import Artefact
 from medtasks_ext.registry.suites import Suite
-from medtasks_ext.rows.authors import ReleasedInstruction
 from medtasks_ext.rows.columns import Column
 from medtasks_ext.rows.files import read_rows
-from medtasks_ext.rows.folders import CACHE_REMEDY
-from medtasks_ext.rows.places import letters
+from medtasks_ext.rows.places import CACHE_REMEDY, ReleasedInstruction, letters
 from medtasks_ext.rows.remote import RemoteFile
 from medtasks_ext.rows.row import Row, Rows
 from medtasks_ext.rows.spec import RowSchema
@@ -61,7 +59,7 @@ _CODE, _ANSWER, _REASON = "code", "list_str_templates_direct", "list_str_templat
 
 
 class Files:
-    """The authors' files of one dataset (`rows.authors.AuthorsFiles`)."""
+    """The authors' files of one dataset (`rows.places.AuthorsFiles`)."""
 
     schema, gold, languages, repo = SCHEMA, "output", {"cn": "zh", "jp": "ja"}, "YLab-Open/BRIDGE-Open"
 

@@ -25,7 +25,7 @@ from medtasks_ext.prompts.official.words import (
     strict_sandbox,
 )
 from medtasks_ext.registry.official import Official, TextLocation
-from medtasks_ext.rows.options import lettered
+from medtasks_ext.rows.filters import lettered
 from medtasks_ext.rows.row import Row
 
 _AGE = re.compile(r"\b(\d+)\s*[-\s]?(?:year[- ]old|yo)\b", re.IGNORECASE)

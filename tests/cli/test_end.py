@@ -5,7 +5,7 @@ import shlex
 import pytest
 
 from medtasks_ext.cli.end import shown_command
-from medtasks_ext.data.punkt import needs_punkt
+from medtasks_ext.data.fetch import needs_punkt
 from medtasks_ext.registry import registry
 from medtasks_ext.report.outline import outline
 from medtasks_ext.results.rollup import mean

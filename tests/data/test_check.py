@@ -7,10 +7,9 @@ import pytest
 
 from medtasks_ext.data.check import check_folder, known_content
 from medtasks_ext.registry import registry
-from medtasks_ext.rows.digests import sha256_of
-from medtasks_ext.rows.faults import STEP
-from medtasks_ext.rows.missing import source_of
-from medtasks_ext.rows.remote import remote_files
+from medtasks_ext.rows.remote import remote_files, sha256_of
+from medtasks_ext.rows.row import STEP
+from medtasks_ext.rows.sources import source_of
 from tests.conftest import sample_rows, write_jsonl
 
 HOSPICE = "medhelm_hospice_referral"

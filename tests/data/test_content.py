@@ -12,7 +12,7 @@ from medtasks_ext.data.rowlock import lock_of_rows
 from medtasks_ext.prompts.load import check_rows
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.datalock import DataLock, Seen
-from medtasks_ext.rows.folders import data_folder
+from medtasks_ext.rows.places import data_folder
 from tests.conftest import sample_rows, write_jsonl
 from tests.data.corruptions import CORRUPTIONS
 

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from medtasks_ext.registry import Registry, registry
-from medtasks_ext.rows.missing import source_of
 from medtasks_ext.rows.remote import remote_files
+from medtasks_ext.rows.sources import source_of
 from tests.conftest import ROOT, declare_suites, read_json
 from tests.rows.hub_server import Hub
 from tests.run_files import results_of

@@ -11,8 +11,8 @@ import pytest
 from medtasks_ext.prompts.load import _build
 from medtasks_ext.registry import forget, registry
 from medtasks_ext.rows import transfer
-from medtasks_ext.rows.missing import source_of
 from medtasks_ext.rows.remote import remote_files
+from medtasks_ext.rows.sources import source_of
 from tests.conftest import read_json, sample_rows
 from tests.rows.hub_server import Hub
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from medtasks_ext.answers.filter import ParseAnswer
-from medtasks_ext.data.oracle import oracle_of
+from medtasks_ext.data.content import oracle_of
 from medtasks_ext.prompts.load import check_rows
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.functions import function_named

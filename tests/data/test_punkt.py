@@ -1,4 +1,4 @@
-"""`data fetch` brings NLTK's Punkt data status a metric needs it; a server on loopback stands for GitHub."""
+"""`data fetch` brings NLTK's Punkt data where a metric needs it; a server on loopback stands for GitHub."""
 
 import hashlib
 import io
@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from medtasks_ext.data import punkt
-from medtasks_ext.data.punkt import fetch_punkt, needs_punkt
+from medtasks_ext.data import fetch
+from medtasks_ext.data.fetch import fetch_punkt, needs_punkt
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.rows import transfer
@@ -24,8 +24,8 @@ def served(monkeypatch, tmp_path):
     content = packed.getvalue()
     server.files["/punkt_tab.zip"] = content
     digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
-    file = replace(punkt.PUNKT, name=f"{server.url}/punkt_tab.zip", digest=digest, size=len(content))
-    monkeypatch.setattr(punkt, "PUNKT", file)
+    file = replace(fetch.PUNKT, name=f"{server.url}/punkt_tab.zip", digest=digest, size=len(content))
+    monkeypatch.setattr(fetch, "PUNKT", file)
     monkeypatch.setattr("nltk.data.path", [str(tmp_path / "home")])
     monkeypatch.setattr(
         "nltk.downloader.Downloader.default_download_dir", lambda self: str(tmp_path / "home")
@@ -54,7 +54,7 @@ def test_it_comes_through_a_proxy(served, tmp_path, monkeypatch):
     monkeypatch.setenv("http_proxy", served.url)
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.setenv(name, "")
-    monkeypatch.setattr(punkt, "PUNKT", replace(punkt.PUNKT, name="http://data.invalid/punkt_tab.zip"))
+    monkeypatch.setattr(fetch, "PUNKT", replace(fetch.PUNKT, name="http://data.invalid/punkt_tab.zip"))
     assert (fetch_punkt(tmp_path / "stick") / "tokenizers/punkt_tab/english").is_dir()
     assert served.asked["/punkt_tab.zip"] == 1
 
@@ -70,7 +70,7 @@ def test_a_server_that_fails_is_one_error_and_leaves_nothing_for_nltk(served, tm
 
 
 def test_it_is_pinned():
-    assert punkt.PUNKT.is_pinned and punkt.PUNKT.size and len(punkt.PUNKT.urls) > 1
+    assert fetch.PUNKT.is_pinned and fetch.PUNKT.size and len(fetch.PUNKT.urls) > 1
 
 
 def test_it_is_needed_for_sentences_of_languages_with_blanks_alone():

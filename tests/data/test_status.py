@@ -6,9 +6,9 @@ import pytest
 
 from medtasks_ext.cli.data import has_terms
 from medtasks_ext.registry import registry
-from medtasks_ext.rows.missing import source_of
-from medtasks_ext.rows.originals.cl100k import SHA256, URL
+from medtasks_ext.rows.originals.own import SHA256, URL
 from medtasks_ext.rows.places import source_page
+from medtasks_ext.rows.sources import source_of
 from tests.conftest import ROOT, write_jsonl
 
 pytestmark = pytest.mark.usefixtures("few_rows")

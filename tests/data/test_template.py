@@ -5,7 +5,7 @@ import json
 import pytest
 
 from medtasks_ext.registry import registry
-from medtasks_ext.rows.missing import source_of
+from medtasks_ext.rows.sources import source_of
 
 PRIVATE = [
     item.id for item in registry().datasets.values() if item.metadata.access != "open"

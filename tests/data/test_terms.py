@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from medtasks_ext.registry import registry
-from medtasks_ext.rows.missing import source_of
-from medtasks_ext.rows.terms import record_file
+from medtasks_ext.rows.remote import record_file
+from medtasks_ext.rows.sources import source_of
 from tests.conftest import read_json
 from tests.rows.hub_server import Hub
 

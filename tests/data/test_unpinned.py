@@ -17,7 +17,7 @@ import pytest
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.load import _build
 from medtasks_ext.registry import forget, registry
-from medtasks_ext.rows.missing import source_of
+from medtasks_ext.rows.sources import source_of
 from tests.conftest import declare_suites, read_json, sample_rows
 from tests.rows.hub_server import Hub
 

@@ -98,7 +98,7 @@ def test_a_few_words_in_common_are_chance(download):
 def test_test_rows_that_serve_as_shots_share_no_text_with_those_that_are_asked(data_dir):
     """Of eight notes six stand in each other; a draw by chance would nearly always take one of them."""
     from medtasks_ext.registry import registry
-    from medtasks_ext.rows.overlap import NormalisedTexts
+    from medtasks_ext.rows.originals.build import NormalisedTexts
 
     notes = [f"{LONG} and now number {n}" for n in range(30)]
     notes += [f"Before. {note}. After that nothing." for note in notes[:24]]

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext.registry import registry
-from medtasks_ext.rows.overlap import count_words
+from medtasks_ext.rows.originals.build import count_words
 from medtasks_ext.suites.bridge import direct_sentence
 
 if TYPE_CHECKING:

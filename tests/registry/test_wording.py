@@ -7,7 +7,7 @@ import pytest
 import medtasks_ext
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import registry
-from medtasks_ext.rows.overlap import count_words
+from medtasks_ext.rows.originals.build import count_words
 from tests.registry.official_wording import copied, hashed, official_lengths, official_runs, runs, set_phrases
 
 TASKS = registry()

@@ -10,10 +10,9 @@ from medtasks_ext.metrics import common
 from medtasks_ext.metrics import single_label as single
 from medtasks_ext.stats.bootstrap import percentile_interval, resampled_sums, resampling_weights
 from medtasks_ext.stats.comparison import compare
-from medtasks_ext.stats.counts import Counts, by_unit
 from medtasks_ext.stats.intervals import intervals_of
 from medtasks_ext.stats.permutation import PairedTest, Part, document_test
-from medtasks_ext.stats.statistic import Array, Statistic, as_they_are, mean, mean_of_some
+from medtasks_ext.stats.statistic import Array, Counts, Statistic, as_they_are, by_unit, mean, mean_of_some
 from tests.conftest import ROOT
 
 #: (counts, truth) of one simulated task

@@ -18,8 +18,7 @@ from medtasks_ext.stats.bootstrap import (
     resampling_weights,
     task_intervals,
 )
-from medtasks_ext.stats.counts import counts_of
-from medtasks_ext.stats.statistic import label_counts
+from medtasks_ext.stats.statistic import counts_of, label_counts
 from medtasks_ext.suites.bridge_scores import t_interval_of_bootstrap_mean
 from tests.results.aggregations import PLAIN, some_items
 from tests.results.statistics_of import AGGREGATIONS, samples_of

@@ -27,7 +27,6 @@ from medtasks_ext.stats.comparison import (
     least_half,
     smallest_p_value,
 )
-from medtasks_ext.stats.counts import counts_of
 from medtasks_ext.stats.permutation import (
     EXACT_FLIPS,
     EXACT_SWAPS,
@@ -39,7 +38,7 @@ from medtasks_ext.stats.permutation import (
     document_test,
     paired,
 )
-from medtasks_ext.stats.statistic import mean, mean_of_runs, mean_of_some
+from medtasks_ext.stats.statistic import counts_of, mean, mean_of_runs, mean_of_some
 from tests.results.simulated import paired_test
 
 scores = st.floats(0, 1).map(lambda value: round(value, 6))

@@ -9,7 +9,6 @@ from scipy import stats
 from medtasks_ext.metrics import common
 from medtasks_ext.metrics import single_label as single
 from medtasks_ext.stats.bootstrap import resample, score_interval
-from medtasks_ext.stats.counts import Counts, by_unit
 from medtasks_ext.stats.intervals import (
     Interval,
     intervals_of,
@@ -20,7 +19,7 @@ from medtasks_ext.stats.intervals import (
     wilson,
 )
 from medtasks_ext.stats.permutation import mid_p
-from medtasks_ext.stats.statistic import Statistic, mean, mean_of_runs, value_and_one
+from medtasks_ext.stats.statistic import Counts, Statistic, by_unit, mean, mean_of_runs, value_and_one
 from tests.results.simulated import coverage_of, kinds
 
 shares = st.floats(0, 1)

@@ -12,7 +12,7 @@ from medtasks_ext.metrics import multi_label
 from medtasks_ext.models.baselines import Baseline
 from medtasks_ext.registry import registry
 from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
-from medtasks_ext.stats.counts import counts_of, statistic_of
+from medtasks_ext.stats.statistic import counts_of, statistic_of
 from tests.results.aggregations import PLAIN, some_items
 from tests.results.statistics_of import AGGREGATIONS, samples_of
 

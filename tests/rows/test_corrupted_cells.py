@@ -14,9 +14,9 @@ import pytest
 
 from medtasks_ext.prompts.load import RowCheck, check_rows
 from medtasks_ext.registry import Dataset, registry
-from medtasks_ext.rows.authors import authors_of
 from medtasks_ext.rows.columns import Column
 from medtasks_ext.rows.fields import columns_of
+from medtasks_ext.rows.places import authors_of
 from medtasks_ext.rows.spec import DatasetSpec, dataset_spec
 from tests.conftest import sample_rows, write_jsonl
 

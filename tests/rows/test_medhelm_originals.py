@@ -23,9 +23,10 @@ from hypothesis import strategies as st
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import registry
-from medtasks_ext.rows.originals import cl100k, ehrshot, files_below, medalign, read_original
-from medtasks_ext.rows.originals.cl100k import count, read_encoding, tail
-from medtasks_ext.rows.originals.tree import SourceFile
+from medtasks_ext.rows.originals import own
+from medtasks_ext.rows.originals.build import read_original
+from medtasks_ext.rows.originals.own import count_tokens, last_tokens, read_encoding
+from medtasks_ext.rows.originals.tree import SourceFile, files_below
 from medtasks_ext.rows.spec import dataset_spec
 from tests.rows.original_sources import parquet, workbook
 from tests.rows.original_sources import put as written
@@ -141,7 +142,7 @@ VOCABULARY = b"".join(
 
 @pytest.fixture
 def vocabulary(monkeypatch):
-    monkeypatch.setattr(cl100k, "SHA256", hashlib.sha256(VOCABULARY).hexdigest())
+    monkeypatch.setattr(own, "SHA256", hashlib.sha256(VOCABULARY).hexdigest())
     return VOCABULARY
 
 
@@ -474,15 +475,15 @@ def test_bytes_are_paired_by_rank_inside_words_only(vocabulary):
 
 @given(st.text())
 def test_a_tail_is_the_end_of_a_text_in_tokens(text):
-    cl100k_sha, cl100k.SHA256 = cl100k.SHA256, hashlib.sha256(VOCABULARY).hexdigest()
+    cl100k_sha, own.SHA256 = own.SHA256, hashlib.sha256(VOCABULARY).hexdigest()
     try:
         code = encoding()
     finally:
-        cl100k.SHA256 = cl100k_sha
+        own.SHA256 = cl100k_sha
     tokens = code.decode_tokens_bytes(code.encode_ordinary(text))
-    assert count(code, text) == len(tokens)
-    assert tail(code, text, len(tokens) + 1) == text and tail(code, text, 0) == ""
-    assert tail(code, text, 2) == b"".join(tokens[-2:]).decode(errors="replace")
+    assert count_tokens(code, text) == len(tokens)
+    assert last_tokens(code, text, len(tokens) + 1) == text and last_tokens(code, text, 0) == ""
+    assert last_tokens(code, text, 2) == b"".join(tokens[-2:]).decode(errors="replace")
 
 
 def test_another_vocabulary_is_refused(data_dir):
@@ -510,8 +511,8 @@ def test_the_first_annotators_answers_are_joined_with_question_and_record(data_d
 
 def test_a_record_keeps_its_most_recent_tokens(data_dir, vocabulary, monkeypatch):
     folder = put(data_dir, "medalign", {**med_align(), "medalign_ehr_xml/502.xml": "hello" * 3 + " hello"})
-    question = count(encoding(), "Any allergy?")
-    monkeypatch.setattr(medalign, "CONTEXT", medalign.ANSWER + medalign.TEMPLATE + question + 3)
+    question = count_tokens(encoding(), "Any allergy?")
+    monkeypatch.setattr(own, "CONTEXT", own.ANSWER + own.TEMPLATE + question + 3)
     row = test_rows("medalign", folder)[0]
     # " hello" is "␣", "hello"; of the word before only its last token is left
     assert row["ehr"] == "hello hello"
@@ -542,12 +543,12 @@ def test_histories_are_those_of_a_plain_search(data):
     moments = data.draw(st.lists(st.integers(0, 5), min_size=len(patients), max_size=len(patients)))
     codes = [f"C/{n % 7}" for n in range(len(patients))]
     content = parquet({"subject_id": patients, "time": days(*moments), "code": codes})
-    sha, cl100k.SHA256 = cl100k.SHA256, hashlib.sha256(VOCABULARY).hexdigest()
+    sha, own.SHA256 = own.SHA256, hashlib.sha256(VOCABULARY).hexdigest()
     try:
-        events = ehrshot._Events(SourceFile("x", "x", lambda: io.BytesIO(content)), encoding())
+        events = own._Events(SourceFile("x", "x", lambda: io.BytesIO(content)), encoding())
         code = encoding()
     finally:
-        cl100k.SHA256 = sha
+        own.SHA256 = sha
     for who in range(6):
         for day in range(-1, 7):
             moment = int((DAY + timedelta(days=day) - datetime(1970, 1, 1)) / timedelta(microseconds=1))
@@ -560,16 +561,16 @@ def test_histories_are_those_of_a_plain_search(data):
             lines = [codes[place] for _, place in past]
             assert found.text == "\n".join(lines)
             if lines:
-                assert found.tokens == count(code, "".join(f"- {line}\n" for line in lines) + "\n")
+                assert found.tokens == count_tokens(code, "".join(f"- {line}\n" for line in lines) + "\n")
 
 
 def test_prompts_above_the_limit_are_dropped_and_those_at_the_limit_kept(tmp_path, vocabulary, monkeypatch):
     written(tmp_path, meds())
-    size = count(encoding(), "- LOINC/B\n- LOINC/A\n- ICD10CM/I10\n\n")
-    monkeypatch.setattr(ehrshot, "MAX_TOKENS", ehrshot.SUBJECTS["guo_readmission"] + size)
+    size = count_tokens(encoding(), "- LOINC/B\n- LOINC/A\n- ICD10CM/I10\n\n")
+    monkeypatch.setattr(own, "MAX_TOKENS", own.SUBJECTS["guo_readmission"] + size)
     kept = test_rows("ehrshot", tmp_path)
     assert sum(row["subject"] == "guo_readmission" for row in kept) == 3
-    monkeypatch.setattr(ehrshot, "MAX_TOKENS", ehrshot.MAX_TOKENS - 1)
+    monkeypatch.setattr(own, "MAX_TOKENS", own.MAX_TOKENS - 1)
     kept = test_rows("ehrshot", tmp_path)
     assert sum(row["subject"] == "guo_readmission" for row in kept) == 2
 
@@ -584,12 +585,12 @@ def test_labels_of_laboratory_tasks_are_drawn_as_pandas_draws_them(tmp_path, mon
     content = io.BytesIO()
     frame.to_parquet(content)
     file = SourceFile("labels.parquet", "x", lambda: io.BytesIO(content.getvalue()))
-    monkeypatch.setattr(ehrshot, "MAX_LABELS", 20)
+    monkeypatch.setattr(own, "MAX_LABELS", 20)
     drawn = frame.sample(n=20, random_state=1).sort_values(["subject_id", "prediction_time"], kind="stable")
-    assert [(who, value) for who, _, value in ehrshot._labels(file, draw=True)] == list(
+    assert [(who, value) for who, _, value in own._labels(file, draw=True)] == list(
         zip(drawn["subject_id"], drawn["boolean_value"], strict=True)
     )
-    assert len(list(ehrshot._labels(file, draw=False))) == 60
+    assert len(list(own._labels(file, draw=False))) == 60
 
 
 def test_notes_of_the_release_are_rows_in_its_order(data_dir):
@@ -616,7 +617,7 @@ def test_stays_without_a_frequent_code_have_no_row(data_dir):
 
 @given(st.text(alphabet="aB1 2,\n-7é", max_size=30))
 def test_the_preprocessing_is_that_of_four_replacements_in_turn(text):
-    from medtasks_ext.rows.originals.mimic_iv import _plain
+    from medtasks_ext.rows.originals.own import _plain
 
     plain = regex.sub("[^A-Za-z0-9]+", " ", text.lower())
     plain = regex.sub(r"(\s\d+)+\s", " ", plain)

@@ -15,8 +15,8 @@ import pytest
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.load import _build, load_documents
 from medtasks_ext.registry import registry
-from medtasks_ext.rows.digests import git_blob
-from medtasks_ext.rows.missing import source_of
+from medtasks_ext.rows.remote import git_blob
+from medtasks_ext.rows.sources import source_of
 from tests.conftest import declare_suites, edited_json, sample_rows
 from tests.rows.hub_server import Hub
 

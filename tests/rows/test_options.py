@@ -12,7 +12,7 @@ from scipy.stats import chisquare
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import Dataset, registry
-from medtasks_ext.rows.options import as_letters, permuted
+from medtasks_ext.rows.filters import as_letters, permuted
 from tests.conftest import write_jsonl
 
 TASKS = registry().datasets

@@ -9,8 +9,8 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.prompts.load import check_rows
 from medtasks_ext.registry import Dataset, forget, registry
-from medtasks_ext.rows.missing import source_of
 from medtasks_ext.rows.remote import remote_files
+from medtasks_ext.rows.sources import source_of
 
 CMEXAM = registry().datasets["mlb_cmexam"]
 FIVE = "A 甲\nB 乙\nC 丙\nD 丁\nE 戊"

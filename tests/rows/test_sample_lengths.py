@@ -9,7 +9,7 @@ import pytest
 
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import Dataset, registry
-from medtasks_ext.rows.overlap import count_words
+from medtasks_ext.rows.originals.build import count_words
 from tests.rows.published_lengths import published_lengths
 
 TASKS = registry()

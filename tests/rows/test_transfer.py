@@ -14,8 +14,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.official import artefacts
 from medtasks_ext.registry.official import Artefact
 from medtasks_ext.rows import transfer
-from medtasks_ext.rows.digests import git_blob, members_digest
-from medtasks_ext.rows.remote import RemoteFile
+from medtasks_ext.rows.remote import RemoteFile, git_blob, members_digest
 from tests.conftest import ROOT
 from tests.rows.hub_server import Hub
 

@@ -23,9 +23,8 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.folders import cache_dir
 from medtasks_ext.registry.official import Artefact
 from medtasks_ext.rows import transfer
-from medtasks_ext.rows.digests import sha256_of
-from medtasks_ext.rows.folders import CACHE_REMEDY
-from medtasks_ext.rows.remote import is_offline
+from medtasks_ext.rows.places import CACHE_REMEDY
+from medtasks_ext.rows.remote import is_offline, sha256_of
 from medtasks_ext.rows.transfer import NotHereError
 
 FOLDER = "official"

@@ -1,10 +1,13 @@
-"""From records to the suite's rows: items, groups, joins, texts, rendering, repeats, split."""
+"""From the files of a source to the suite's rows: items, groups, joins, texts, rendering, repeats, split."""
 
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import jinja2
@@ -13,14 +16,57 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import excerpt, shows_text, what_happened
 from medtasks_ext.rows.expressions import UNFIT, Expression, Template
 from medtasks_ext.rows.originals.readers import Record, lacks, records
-from medtasks_ext.rows.originals.tree import UNCHANGED, WHOLE, SourceFile, matching
-from medtasks_ext.rows.overlap import NormalisedTexts, plain
-from medtasks_ext.rows.row import Row
+from medtasks_ext.rows.originals.tree import (
+    UNCHANGED,
+    WHOLE,
+    SourceFile,
+    files_below,
+    matching,
+    missing_files,
+)
+from medtasks_ext.rows.places import authors_of
+from medtasks_ext.rows.row import Origin, Row, Rows
 from medtasks_ext.rows.spec import Join, RowsReader, SourceReader
 from medtasks_ext.seed import SEED
 
 if TYPE_CHECKING:
-    from medtasks_ext.rows.spec import Original
+    from medtasks_ext.registry import Dataset
+    from medtasks_ext.rows.spec import Original, Reader, Source
+
+#: Words of a text, below which standing in another one is chance: terms, headings, answers of a word.
+FEWEST_WORDS = 8
+
+_EAST_ASIAN = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+_WORD = re.compile(rf"[{_EAST_ASIAN}]|[^\W{_EAST_ASIAN}]+")
+
+
+def count_words(text: str, most: int | None = None) -> int:
+    """Words as BRIDGE's published lengths count them, at most so many.
+
+    A run of letters, digits and underscores is a word, and so is every Chinese or Japanese character.
+    """
+    return sum(1 for _ in islice(_WORD.finditer(text), most))
+
+
+class NormalisedTexts:
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._all = {plain(text) for text in texts}
+        self._long = list(filter(_is_long, self._all))
+
+    def overlap(self, text: str) -> bool:
+        """Whether a text is one of them, or holds one, or stands in one."""
+        said = plain(text)
+        if said in self._all:
+            return True
+        return _is_long(said) and any(said in other or other in said for other in self._long)
+
+
+def _is_long(text: str) -> bool:
+    return count_words(text, FEWEST_WORDS) == FEWEST_WORDS
+
+
+def plain(text: str) -> str:
+    return " ".join(text.split())
 
 
 # ----------------------------------------------------------------------
@@ -193,9 +239,9 @@ def recovered(rows: Sequence[Row], official: Sequence[str]) -> list[Row]:
 def _records(original: Original, files: list[SourceFile], patterns: list[str]) -> Iterator[Record]:
     if isinstance(original.reader, SourceReader):
         # imported when needed: EHRSHOT's needs pyarrow, which takes its time
-        module = import_module(f"medtasks_ext.rows.originals.{original.reader.kind}")
+        read = getattr(import_module("medtasks_ext.rows.originals.own"), original.reader.kind)
         # the parts of a source are read apart
-        records_read: Iterator[Record] = module.rows(matching(files, patterns) if original.fewshot else files)
+        records_read: Iterator[Record] = read(matching(files, patterns) if original.fewshot else files)
     else:
         records_read = records(original.reader, files, patterns)
     if original.each:
@@ -302,3 +348,48 @@ def _fitting(record: Record, use: Callable[[Record], _Made], written: str) -> _M
     except UNFIT as error:
         what = f"does not fit the source's schema: {what_happened(error, written)}"
         raise MedtasksError(what, where=record.where, remedy=UNCHANGED) from None
+
+
+def original_rows(
+    origin: Origin,
+    dataset: Dataset,
+    source: Source,
+    places: Sequence[Path],
+    where: str,
+    *,
+    names: Sequence[str] = (),
+    revision: str | None = None,
+) -> Rows:
+    """Rows of a dataset, made from folders or downloaded files, which its source calls `names`."""
+    files = files_below(places, names=names)
+    absent = [missing_files(files, layout.patterns) for layout in source.original]
+    if all(absent):
+        what = f"the source's files are not all there: {' | '.join(map(', '.join, absent))}"
+        remedy = "put them there as distributed (docs/sources); archives need not be unpacked"
+        raise MedtasksError(what, where=where, remedy=remedy)
+    layout = source.original[absent.index([])]
+    authors = authors_of(dataset, source) if layout.rebuilt else None
+    official = authors.released_inputs() if authors else []
+    test, fewshot = read_original(
+        layout,
+        files,
+        task=str(source.official_name),
+        identity=source.identity,
+        where=where,
+        official=official,
+    )
+    n_recovered = len(recovered(test, official))
+    return Rows(
+        origin,
+        test,
+        fewshot,
+        where,
+        revision=revision,
+        rebuilt=layout.rebuilt and not n_recovered,
+        recovered=(n_recovered, len(official)) if n_recovered else None,
+    )
+
+
+def records_of(reader: Reader, place: Path, member: str) -> list[Row]:
+    """The records of one file, or of the members of an archive that a pattern names."""
+    return [dict(record.fields) for record in records(reader, files_below([place]), [member])]
