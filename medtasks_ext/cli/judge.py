@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from medtasks_ext.judge.asking import End
-    from medtasks_ext.judge.asks import RunToJudge
-    from medtasks_ext.judge.cases import JudgedTask
+    from medtasks_ext.judge.cases import JudgedTask, RunToJudge
     from medtasks_ext.judge.jury import Jury
     from medtasks_ext.judge.report import Figure
     from medtasks_ext.judge.scores import DocumentScore
@@ -90,8 +89,7 @@ def judge(
         remedy = "medtasks judge runs/MODEL --jury medhelm"
         raise MedtasksError("no run is named", where="medtasks judge", remedy=remedy)
     from medtasks_ext.judge.asking import Judging
-    from medtasks_ext.judge.asks import RunToJudge
-    from medtasks_ext.judge.checks import check_jury, tasks_to_judge
+    from medtasks_ext.judge.cases import RunToJudge, check_jury, tasks_to_judge
     from medtasks_ext.judge.store import JudgementStore, paid
     from medtasks_ext.prompts.official.choice import prompt_source_of
     from medtasks_ext.run.charge import budget_of
@@ -148,7 +146,7 @@ def _wanted(names: str | None) -> set[str] | None:
 
 
 def _take_decisions(path: Path, runs: Sequence[RunToJudge], jury: Jury, *, keep: bool) -> None:
-    from medtasks_ext.judge.disputed import take_decisions
+    from medtasks_ext.judge.scores import take_decisions
 
     if jury.adjudicator:
         raise MedtasksError(
@@ -185,10 +183,9 @@ def _finish(
     people: Ratings,
     budget: Budget,
 ) -> int:
-    from medtasks_ext.judge.disputed import queue_file
     from medtasks_ext.judge.jury import HUMAN
     from medtasks_ext.judge.report import agreement_frame, judge_axis_figures, judge_figures, write_figures
-    from medtasks_ext.judge.scores import document_scores, keep_scores
+    from medtasks_ext.judge.scores import document_scores, keep_scores, queue_file
     from medtasks_ext.studies.clinicians import clinician_figures
 
     stopped = outcome.stopped if outcome else {}
@@ -258,8 +255,8 @@ def _print_table(
     scored: Sequence[tuple[JudgedTask, Sequence[DocumentScore]]],
     metrics: Mapping[str, Mapping[str, float]],
 ) -> None:
-    from medtasks_ext.judge.engine import CUT_REPLY
-    from medtasks_ext.judge.procedures import N_ASSESSORS
+    from medtasks_ext.judge.asking import CUT_REPLY
+    from medtasks_ext.judge.protocol import N_ASSESSORS
     from medtasks_ext.judge.scores import missing_reasons
 
     sample = any(case.case.synthetic for _, scores in scored for case in scores)

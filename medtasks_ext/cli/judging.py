@@ -25,10 +25,9 @@ from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.asking import End, Judging
-    from medtasks_ext.judge.asks import Ask
-    from medtasks_ext.judge.cases import JudgedTask
-    from medtasks_ext.judge.cost import CostEstimate
+    from medtasks_ext.judge.cases import Ask, JudgedTask
     from medtasks_ext.judge.jury import Jury
+    from medtasks_ext.judge.store import CostEstimate
     from medtasks_ext.run.charge import Budget
     from medtasks_ext.studies.said import Said
 
@@ -145,8 +144,7 @@ def ask_jury(
 ) -> tuple[Said, End | None] | None:
     """Ask what is not in the folder yet; None after a dry run. `what` judges give, in words."""
     from medtasks_ext.judge.asking import Judging
-    from medtasks_ext.judge.asks import NOT_ASKED, RunToJudge
-    from medtasks_ext.judge.checks import check_jury
+    from medtasks_ext.judge.cases import NOT_ASKED, RunToJudge, check_jury
     from medtasks_ext.judge.store import JudgementStore, paid
     from medtasks_ext.run.charge import budget_of
     from medtasks_ext.studies.said import said_of
@@ -203,7 +201,7 @@ def asks_jury(
     def with_options(command: Callable[..., int]) -> Callable[..., int]:
         @wraps(command)
         def call(**given: Any) -> int:
-            from medtasks_ext.judge.checks import check_prices
+            from medtasks_ext.judge.cases import check_prices
             from medtasks_ext.judge.jury import load_jury
 
             name, dry_run, most, hosts = (given.pop(option) for option in options)

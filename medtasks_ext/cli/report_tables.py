@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from medtasks_ext.cli.tables import ESTIMATE_MEANS, ROUGH, ROUGH_MEANS, Column, console, figure, show, texts
 from medtasks_ext.cli.words import counted, unsure_words
-from medtasks_ext.judge.cost import JudgingCost
+from medtasks_ext.judge.store import JudgingCost
 from medtasks_ext.registry.strategies import strategy_order, strategy_title
 from medtasks_ext.report.axes import axis_titles, order, title
 from medtasks_ext.report.calibration import calibration_words

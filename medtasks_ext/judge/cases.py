@@ -6,25 +6,30 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from hashlib import sha256
+from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from medtasks_ext.egress import Text
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.judge.procedures import JudgeRequest, Subject
-from medtasks_ext.judge.protocol import AXIS, Rubric
+from medtasks_ext.judge.protocol import AXIS, N_ASSESSORS, PROCEDURES, Judged, JudgeRequest, Rubric, Subject
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.prompts.official.juries import jury_words
 from medtasks_ext.rows.spec import Judging, dataset_spec
-from medtasks_ext.run.store import key_of
+from medtasks_ext.run.charge import check_under_limit
+from medtasks_ext.run.store import Intent, key_of
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.samples import RESCORE, iter_samples, parsed_of
 
 if TYPE_CHECKING:
+    from medtasks_ext.engines.records import Outcome
+    from medtasks_ext.judge.jury import Jury
+    from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.prompts.official.choice import PromptSource
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.rows.row import Point
+    from medtasks_ext.runner.run import Run
     from medtasks_ext.runs.records import Sample
-
 
 # One scoring point of one answer: what the fine-tuned judge of MLB learns and is asked (Section 3.6).
 
@@ -186,3 +191,131 @@ def _case(sample: Sample, rubric: Rubric) -> Case:
         cluster=document.get("cluster"),
         tags=document.get("tags", ()),
     )
+
+
+#: Why a judgement is missing that nobody was asked for.
+NOT_ASKED = "not asked yet"
+
+
+class Ask(NamedTuple):
+    question: str  # its key, whatever was said
+    key: str  # of the draw that comes next
+    task: JudgedTask
+    case: Case
+    request: JudgeRequest
+    store: JudgementStore
+
+    @classmethod
+    def of(
+        cls, task: JudgedTask, case: Case, request: JudgeRequest, jury: Jury, store: JudgementStore
+    ) -> tuple[Ask, Judged | None]:
+        """A question, and the ratings in its last reply, if there are some."""
+        question = task.key(jury.identities[request.judge], case, request)
+        key, last = store.drawn(question)
+        known = Judged(request, last.ratings) if last and last.ratings is not None else None
+        return cls(question, key, task, case, request, store), known
+
+    @property
+    def rubric(self) -> Rubric:
+        return self.case.rubric_of(self.request)
+
+    @property
+    def text(self) -> Text:
+        return Text(self.task.name, is_open=self.task.open_access or self.case.synthetic)
+
+    def keep(self, outcome: Outcome | Intent, read: Mapping[str, Any] | None = None) -> None:
+        """Store what became of it.
+
+        Args:
+            read: what was read in the reply, and further words of its line.
+        """
+        point = {} if self.request.point is None else {"point": self.request.point}
+        about = {"judge": self.request.judge, **point, "wording": self.rubric.wording, **(read or {})}
+        self.store.put(self.key, outcome, self.task.name, self.case.document, about)
+
+
+class RunToJudge(NamedTuple):
+    tasks: list[JudgedTask]
+    store: JudgementStore
+
+
+def requests_of(
+    task: JudgedTask, case: Case, jury: Jury, store: JudgementStore
+) -> tuple[list[Judged], list[Ask]]:
+    """What was judged under the task's protocol, and what is still open, as far as that is known before the
+    answers to it are there; a physician's decision may be among both.
+    """
+    if not case.asked:
+        return [], []
+    protocol = task.rubric.protocol
+    procedure, panel = PROCEDURES[protocol.procedure], protocol.panel(jury)
+    done: dict[str, Judged] = {}
+    while True:
+        still_open: dict[str, Ask] = {}
+        before = len(done)
+        for request in procedure(case.subject, panel, list(done.values())):
+            ask, judged = Ask.of(task, case, request, jury, store)
+            if judged is None:
+                still_open[ask.question] = ask
+            else:
+                done.setdefault(ask.question, judged)
+        if len(done) == before:
+            return list(done.values()), list(still_open.values())
+
+
+def check_jury(jury: Jury, tasks: Sequence[JudgedTask]) -> None:
+    """Refuse a jury with too few judges for a protocol, or with a judge named like an axis."""
+    adjudicated = [task.name for task in tasks if task.rubric.protocol.dispute_above is not None]
+    if adjudicated and len(jury) < N_ASSESSORS:
+        raise MedtasksError(
+            f"{', '.join(adjudicated)}: two assessors are needed, the jury has one judge",
+            where="--jury",
+            remedy="add another judge, which may be the same model under another name, or name other --tasks",
+        )
+    axes = {axis for task in tasks for axis in task.rubric.axes}
+    if taken := axes & set(jury.names):
+        raise MedtasksError(
+            f"judge {min(taken)} has the name of an axis", where="--jury", remedy="give it another name"
+        )
+
+
+def check_prices(jury: Jury, max_cost: float | None) -> None:
+    """A limit cannot be kept where a judge elsewhere has no price, or a field costs what nobody knows."""
+    if max_cost is not None:
+        for judge in jury.models:
+            check_under_limit(judge.extra_body, f"--jury: extra_body of {judge.name}")
+    if max_cost is not None and not isfinite(max_cost):
+        raise MedtasksError(f"{max_cost} is no limit", where="--max-cost", remedy="give an amount in USD")
+    unknown = [judge.name for judge in jury.models if judge.price is None and not judge.is_local]
+    if max_cost is not None and unknown:
+        raise MedtasksError(
+            f"--max-cost cannot be kept without the price of {', '.join(unknown)}",
+            where="--jury",
+            remedy="add price: {input: …, output: …} in USD per million tokens",
+        )
+
+
+def tasks_to_judge(
+    run: Run, wanted: set[str] | None, store: JudgementStore, prompts: PromptSource
+) -> list[JudgedTask]:
+    """The finished judged tasks of a run, among those wanted.
+
+    With `auto`, a task goes on in the words in which its judging began: others would be paid for anew.
+    """
+    judged = [
+        name
+        for name in run.manifest.tasks
+        if run.is_done(name) and name in run.registry.tasks and is_judged(run.registry.tasks[name][0])
+    ]
+    chosen = [name for name in judged if wanted is None or name in wanted]
+    if not chosen:
+        raise MedtasksError(
+            "no finished task of this run is judged by models",
+            where=run.folder,
+            remedy=f"judged here: {', '.join(judged)}"
+            if judged
+            else "`medtasks run` an open-ended task first",
+        )
+    begun: Mapping[str, PromptSource] = store.wording if prompts == "auto" else {}
+    words = {name: begun.get(name, prompts) for name in chosen}
+    return judged_tasks(run.folder, run.registry, chosen, words)

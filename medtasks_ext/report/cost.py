@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
-from medtasks_ext.judge.cost import JudgingCost
+from medtasks_ext.judge.store import JudgingCost
 from medtasks_ext.registry import suites
 from medtasks_ext.registry.suites import function
 from medtasks_ext.results.frames import table_of

@@ -11,7 +11,7 @@ import yaml
 
 from medtasks_ext.csvfile import write_csv
 from medtasks_ext.jsonfile import write_json
-from medtasks_ext.judge.asks import requests_of
+from medtasks_ext.judge.cases import requests_of
 from medtasks_ext.judge.protocol import Rubric
 from medtasks_ext.rows.spec import Judging
 

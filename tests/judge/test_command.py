@@ -12,7 +12,7 @@ import yaml
 
 from medtasks_ext.answers.reasoning import traces
 from medtasks_ext.engines.servers import Pace
-from medtasks_ext.judge import engine
+from medtasks_ext.judge import asking
 from medtasks_ext.judge.cases import rubric_of
 from medtasks_ext.registry import Registry
 from tests.conftest import ROOT, read_json, rewrite_answers, write_jsonl
@@ -275,7 +275,7 @@ def test_a_judge_that_cannot_go_on_stops_at_once_alone(run, jury, medtasks, metr
 
 
 def test_a_server_that_goes_down_is_given_up_after_a_few_requests(run, jury, medtasks, server, monkeypatch):
-    monkeypatch.setattr(engine, "MAX_TRIES", 2)
+    monkeypatch.setattr(asking, "MAX_TRIES", 2)
     server.script = lambda asked, seen: Reply(status=503) if number(asked) else fair(asked, seen)
     run("qa")
     outcome = medtasks("judge", "--jury", jury("one", max_concurrent=1))
@@ -285,7 +285,7 @@ def test_a_server_that_goes_down_is_given_up_after_a_few_requests(run, jury, med
 
 
 def test_a_server_that_fails_now_and_then_is_not_given_up(run, jury, medtasks, metrics, server, monkeypatch):
-    monkeypatch.setattr(engine, "MAX_TRIES", 2)
+    monkeypatch.setattr(asking, "MAX_TRIES", 2)
     server.script = lambda asked, seen: Reply(status=500) if number(asked) % 2 else fair(asked, seen)
     folder = run("qa")
     outcome = medtasks("judge", "--jury", jury("one", max_concurrent=1))
@@ -295,7 +295,7 @@ def test_a_server_that_fails_now_and_then_is_not_given_up(run, jury, medtasks, m
 
 
 def test_a_reply_without_a_verdict_ends_the_tries_in_a_row(run, jury, medtasks, metrics, server, monkeypatch):
-    monkeypatch.setattr(engine, "MAX_TRIES", 2)
+    monkeypatch.setattr(asking, "MAX_TRIES", 2)
     replies = (Reply(status=503), Reply("I cannot say."), Reply(status=503))
     server.script = lambda asked, seen: replies[seen] if seen < len(replies) else fair(asked, seen)
     folder = run("qa")

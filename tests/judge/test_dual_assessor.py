@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
-from medtasks_ext.judge import procedures
+from medtasks_ext.judge import protocol
 from medtasks_ext.judge.cases import rubric_of
-from medtasks_ext.judge.procedures import Judged, JudgeRequest, Panel, Subject
+from medtasks_ext.judge.protocol import Judged, JudgeRequest, Panel, Subject
 from medtasks_ext.prompts.load import _build
 from medtasks_ext.registry import Registry, tasks_folder
 from medtasks_ext.rows.points import PointsError, read_points
@@ -268,15 +268,15 @@ def test_scores_and_disputes_are_those_of_whole_numbers(drawn):
     whole = sum(weights)
     a, b, c = (sum(w for w, met in zip(weights, who, strict=True) if met) for who in (one, two, third))
     disputed = 4 * abs(a - b) > whole
-    assert procedures.is_disputed(subject, TWO, done) is disputed
-    asked = [item.judge for item in procedures.assessors_then_adjudicator(subject, TWO, done)]
+    assert protocol.is_disputed(subject, TWO, done) is disputed
+    asked = [item.judge for item in protocol.assessors_then_adjudicator(subject, TWO, done)]
     assert asked == ["one", "two", *(["third"] if disputed else [])]
-    alone = procedures.agreed_or_adjudicated(subject, TWO, done)
+    alone = protocol.agreed_or_adjudicated(subject, TWO, done)
     assert alone == (None if disputed else float(Fraction(a + b, 2 * whole)))
-    final = procedures.agreed_or_adjudicated(subject, TWO, [*done, judged("third", third)])
+    final = protocol.agreed_or_adjudicated(subject, TWO, [*done, judged("third", third)])
     assert final == float(Fraction(c, whole) if disputed else Fraction(a + b, 2 * whole))
-    assert procedures.agreed_or_adjudicated(subject, TWO, done[:1]) is None
-    assert procedures.agreed_or_adjudicated(subject, TWO, done[::-1]) == alone
+    assert protocol.agreed_or_adjudicated(subject, TWO, done[:1]) is None
+    assert protocol.agreed_or_adjudicated(subject, TWO, done[::-1]) == alone
 
 
 def test_without_the_second_assessment_there_is_no_score(answered, panel, medtasks, server):

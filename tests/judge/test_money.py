@@ -7,7 +7,7 @@ import socket
 import pytest
 import yaml
 
-from medtasks_ext.judge import engine
+from medtasks_ext.judge import asking
 from tests.conftest import edited_json
 from tests.engines.server import Reply as Bytes
 from tests.engines.server import Server as ModelServer
@@ -37,7 +37,7 @@ class Bill:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_judges_charge_at_most_the_limit(run, jury, medtasks, server, monkeypatch, data_dir, tasks, seed):
-    monkeypatch.setattr(engine, "MAX_TRIES", 2)
+    monkeypatch.setattr(asking, "MAX_TRIES", 2)
     make_rows(data_dir, "qa", rows(12))
     bill = Bill(seed)
 

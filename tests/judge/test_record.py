@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from medtasks_ext.judge import engine
+from medtasks_ext.judge import asking
 from medtasks_ext.run.lock import NAME
 from medtasks_ext.run.store import working_in
 from tests.conftest import outcomes, read_json, wait_for
@@ -136,7 +136,7 @@ def test_requests_without_a_reply_count_in_later_calls(run, priced, medtasks, se
 
 @pytest.mark.parametrize("status", [400, 401, 429, 503])
 def test_a_request_that_no_server_worked_on_costs_nothing(run, priced, medtasks, server, monkeypatch, status):
-    monkeypatch.setattr(engine, "MAX_TRIES", 2)
+    monkeypatch.setattr(asking, "MAX_TRIES", 2)
     server.script = lambda asked, seen: Reply(status=status)
     folder, path = run("qa"), priced("one", max_concurrent=1)
     assert medtasks("judge", "--jury", path, "--max-cost", 1.01).code == 1

@@ -5,7 +5,7 @@ import zipfile
 
 import pytest
 
-from medtasks_ext.judge.procedures import weighted_mean
+from medtasks_ext.judge.protocol import weighted_mean
 
 FILE = "helm/benchmark/annotation/health_bench_annotator.py"
 

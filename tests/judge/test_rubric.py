@@ -8,7 +8,7 @@ import yaml
 
 from medtasks_ext.judge import cases
 from medtasks_ext.judge.cases import rubric_of
-from medtasks_ext.judge.procedures import weighted_mean
+from medtasks_ext.judge.protocol import weighted_mean
 from medtasks_ext.judge.reply import UnreadableError
 from medtasks_ext.prompts.official.folding import split_at
 from medtasks_ext.prompts.official.juries import JuryWords

@@ -8,7 +8,7 @@ import pytest
 from lm_eval.api.metrics import mean
 
 from medtasks_ext.judge.cases import judged_tasks
-from medtasks_ext.judge.procedures import Judged, JudgeRequest
+from medtasks_ext.judge.protocol import Judged, JudgeRequest
 from medtasks_ext.judge.scores import DocumentScore, figures
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import registry
