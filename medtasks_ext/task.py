@@ -37,8 +37,8 @@ from medtasks_ext.registry.functions import MARK, TASK_CLASS, function_named, un
 from medtasks_ext.registry.metadata import TaskFacts
 from medtasks_ext.registry.strategies import LIKELIHOOD, by_likelihood, suffix_of
 from medtasks_ext.registry.tasks import ANSWER_BUDGET, BLOCKS, TASK_FILE
-from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.rows.sources import forced_origin
+from medtasks_ext.strict import Config
 
 without_frames()
 _log = logging.getLogger(__name__)

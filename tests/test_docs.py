@@ -19,7 +19,7 @@ from medtasks_ext.answers.formats import any_format
 from medtasks_ext.metrics.glossary import meanings
 from medtasks_ext.plain import asks_one_by_one
 from medtasks_ext.registry import registry
-from medtasks_ext.registry.citations import PACKAGE, citations
+from medtasks_ext.registry.columns import PACKAGE, citations
 from medtasks_ext.results.conditions import RULES
 from medtasks_ext.results.frames import FRAMES, schema
 from medtasks_ext.rows.expressions import FILTERS

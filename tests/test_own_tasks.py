@@ -14,7 +14,7 @@ from lm_eval.tasks import TaskManager
 
 from medtasks_ext.registry import SUFFIX, Registry, forget, registry
 from medtasks_ext.registry.build import build
-from medtasks_ext.registry.citations import references
+from medtasks_ext.registry.columns import references
 from medtasks_ext.registry.folders import tasks_folder
 from medtasks_ext.registry.new import templates, write
 from medtasks_ext.registry.strategies import LIKELIHOOD

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from medtasks_ext.markdown import cell, table
-from medtasks_ext.registry.citations import BibEntry, entries_of
+from medtasks_ext.registry.columns import BibEntry, entries_of
 from medtasks_ext.registry.groups import Registry
 from medtasks_ext.registry.metadata import Metadata, terms_words
 from medtasks_ext.registry.suites import TERMS, Suite

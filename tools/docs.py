@@ -33,13 +33,13 @@ from medtasks_ext.registry import Registry, Suite
 from medtasks_ext.registry.datalock import DataLock, LockedDatabase, LockedFile, LockedPart, LockedRows, Seen
 from medtasks_ext.registry.folders import tasks_folder
 from medtasks_ext.registry.metadata import TaskFacts
-from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.results.conditions import HARMLESS, NOT_OF_A_PAPER, RULES
 from medtasks_ext.results.frames import FRAMES, ROW_OF, documented
 from medtasks_ext.rows.expressions import FILTERS
 from medtasks_ext.rows.json_schema import card_schema, task_schema
 from medtasks_ext.rows.spec import dataset_spec
 from medtasks_ext.runs.settings import LISTS, Effect, Setting
+from medtasks_ext.strict import read_yaml
 
 Facts = dict[str, Any]
 ROOT = Path(__file__).parents[1]

@@ -12,7 +12,7 @@ from medtasks_ext.harness import Filter
 
 if TYPE_CHECKING:
     from medtasks_ext.answers.formats import Parsed
-    from medtasks_ext.registry.yamlfile import Config
+    from medtasks_ext.strict import Config
 
 
 class ParseAnswer(Filter):

@@ -25,8 +25,7 @@ from medtasks_ext.keys import Keys
 from medtasks_ext.plain import BATCHING_MODELS
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.build import check
-from medtasks_ext.registry.folders import add_own_folders, built_folder
-from medtasks_ext.registry.model_configs import bundled_configs, find_config
+from medtasks_ext.registry.folders import add_own_folders, built_folder, bundled_configs, find_config
 from medtasks_ext.registry.strategies import LIKELIHOOD_SUFFIX
 from medtasks_ext.results.prices import price_of
 from medtasks_ext.runs.settings import note_secrets

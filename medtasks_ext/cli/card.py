@@ -69,7 +69,7 @@ def card(
     """
     if layout:
         return write_layout(layout, folders, Path(out), about or (), own_words=own_words)
-    from medtasks_ext.registry.citations import references
+    from medtasks_ext.registry.columns import references
     from medtasks_ext.report.card.facts import complete_tasks
     from medtasks_ext.report.card.hub import eval_results, model_index, tasks_index
     from medtasks_ext.report.card.records import every_eval_ever, manifest

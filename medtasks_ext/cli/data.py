@@ -15,14 +15,14 @@ from medtasks_ext.cli.words import aligned, counted, say, say_next, terminal_wid
 from medtasks_ext.data.fetch import CARRIED, fetch_punkt, needs_punkt
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Dataset, Suite, registry
-from medtasks_ext.registry.select import select
+from medtasks_ext.registry.groups import select
 from medtasks_ext.rows.places import data_dir
 from medtasks_ext.rows.sources import forced_origin
 
 if TYPE_CHECKING:
     from medtasks_ext.data.status import Status
     from medtasks_ext.registry import Dataset
-    from medtasks_ext.registry.official import Artefact
+    from medtasks_ext.registry.blocks import Artefact
 
 
 _EXPLAINED = 3  # datasets of which `data status` says how data are got

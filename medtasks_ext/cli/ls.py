@@ -11,7 +11,7 @@ from medtasks_ext.cli.commands import AsJson
 from medtasks_ext.cli.words import aligned, counted, say, say_next, terminal_width
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import STRATEGIES, SUFFIX, Dataset, Registry, registry
-from medtasks_ext.registry.select import select
+from medtasks_ext.registry.groups import select
 from medtasks_ext.rows.sources import forced_origin, origin_of
 
 _DATA = {

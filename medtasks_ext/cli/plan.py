@@ -21,7 +21,6 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.strategies import by_likelihood
-from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.results.prices import Price, price_of
 from medtasks_ext.runner.evaluate import Settings, takes_system_turn
 from medtasks_ext.runner.plan import (
@@ -34,6 +33,7 @@ from medtasks_ext.runner.plan import (
     find_model,
     plan_task,
 )
+from medtasks_ext.strict import Config
 
 DEFAULT = "medtasks_scoreable"
 #: Tasks that are listed one by one; more are summed by suite.

@@ -35,7 +35,7 @@ from medtasks_ext.collector import collector_paused, collector_sparing
 from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.registry import registry
-from medtasks_ext.registry.rights import FEW, restrictions
+from medtasks_ext.registry.metadata import FEW, restrictions
 from medtasks_ext.registry.strategies import LIKELIHOOD
 from medtasks_ext.results.prices import price_of
 from medtasks_ext.run.charge import check_limit

@@ -267,7 +267,7 @@ def choose(
     Example: medtasks study prompts wordings.yaml -o wordings
     """
     quiet()
-    from medtasks_ext.registry.yamlfile import read_mapping
+    from medtasks_ext.strict import read_mapping
     from medtasks_ext.studies.prompts import choose, write_wordings
 
     given, known = read_mapping(file), registry()

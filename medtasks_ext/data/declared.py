@@ -18,17 +18,16 @@ from medtasks_ext.atomic import check_regular
 from medtasks_ext.errors import MedtasksError, near, some
 from medtasks_ext.jsonfile import numbered_lines
 from medtasks_ext.registry import Dataset, Metadata, Registry, Suite
-from medtasks_ext.registry.citations import BESIDE, entries_of
+from medtasks_ext.registry.columns import BESIDE, entries_of
 from medtasks_ext.registry.functions import TASK_CLASS, check_function, functions_of, unsafe_keys
+from medtasks_ext.registry.metadata import COMMON, is_no_name
 from medtasks_ext.registry.new import PLACEHOLDER
-from medtasks_ext.registry.rights import COMMON, is_no_name
 from medtasks_ext.registry.suites import NO_SUITE, language_of_country
 from medtasks_ext.registry.tasks import BLOCKS, TASK_FILE, TASK_KEYS
-from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.rows.expressions import syntax_faults
 from medtasks_ext.rows.json_schema import VERSION, known_keys, task_schema
 from medtasks_ext.rows.spec import DatasetSpec, RowSchema, dataset_spec, spec_model
-from medtasks_ext.strict import fault_of, nearest_faults
+from medtasks_ext.strict import Config, fault_of, nearest_faults
 
 #: What names another commit whenever the source changes.
 _MOVING = ("main", "master", "HEAD", "head", "latest", "dev", "develop")

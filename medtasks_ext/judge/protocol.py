@@ -29,14 +29,13 @@ from medtasks_ext.judge.reply import (
     read_verdict,
     verdict_schema,
 )
-from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.rows.expressions import Template
-from medtasks_ext.strict import Strict, validated
+from medtasks_ext.strict import Strict, read_yaml, validated
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.jury import Jury
     from medtasks_ext.prompts.official.juries import JuryWords
-    from medtasks_ext.registry.official import OfficialJury
+    from medtasks_ext.registry.blocks import OfficialJury
     from medtasks_ext.rows.spec import Judging
 
 N_ASSESSORS = 2

@@ -19,7 +19,7 @@ from medtasks_ext.answers.reasoning import without_reasoning
 from medtasks_ext.jsonfile import Json, JsonError, parse_json
 
 if TYPE_CHECKING:
-    from medtasks_ext.registry.official import OfficialJury
+    from medtasks_ext.registry.blocks import OfficialJury
 
 #: How judges write a truth value.
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}

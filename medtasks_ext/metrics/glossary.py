@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from medtasks_ext.registry import Dataset
-from medtasks_ext.registry.yamlfile import read_yaml
+from medtasks_ext.strict import read_yaml
 
 
 @lru_cache(maxsize=1)

@@ -19,7 +19,7 @@ from typing import Any
 from medtasks_ext.atomic import write_text
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.official.artefacts import fetched_artefact
-from medtasks_ext.registry.official import Artefact
+from medtasks_ext.registry.blocks import Artefact
 
 #: What the model is called wherever it has a score: these are not the weights that were released.
 NAME = "SmolLM2-135M-Instruct-from-Q4_1"

@@ -14,7 +14,7 @@ from medtasks_ext.prompts.documents import Document, Documents, digest, words
 from medtasks_ext.prompts.instructions import OWN_LINE, Instructions
 from medtasks_ext.prompts.official.choice import Use, chosen_words
 from medtasks_ext.registry import Dataset
-from medtasks_ext.registry.row_labels import RowLabel
+from medtasks_ext.registry.blocks import RowLabel
 from medtasks_ext.rows.expressions import Expression, PromptTemplate, TextReader
 from medtasks_ext.rows.row import Faults, ReadRow, Row, Rows
 from medtasks_ext.rows.sources import find_database

@@ -16,7 +16,7 @@ from medtasks_ext.registry.groups import Registry, check_suite, suite_of_group
 from medtasks_ext.registry.strategies import LIKELIHOOD
 from medtasks_ext.registry.suites import NO_SUITE, no_suite, read_suite
 from medtasks_ext.registry.tasks import TASK_FILE, Dataset
-from medtasks_ext.registry.yamlfile import Config
+from medtasks_ext.strict import Config
 
 #: Metrics of a group's row.
 _OF_GROUPS = ("score", "SAMPLE_DATA")

@@ -19,8 +19,7 @@ from pydantic import Field, StringConstraints
 from medtasks_ext.atomic import check_regular
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import JsonError, parse_json
-from medtasks_ext.registry.yamlfile import Config
-from medtasks_ext.strict import Strict, validated
+from medtasks_ext.strict import Config, Strict, validated
 
 LOCK_FILE = "data.lock"
 #: A line for each test document of an open dataset, in their order (`data.rowlock.document_hash`).

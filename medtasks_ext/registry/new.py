@@ -22,8 +22,7 @@ from medtasks_ext.registry.metadata import Metadata, TaskFacts
 from medtasks_ext.registry.strategies import OPEN_KINDS, SUFFIX
 from medtasks_ext.registry.suites import NO_SUITE, SUITE_FILE, Suite
 from medtasks_ext.registry.tasks import CARD_FILE, TASK_FILE, facts_of
-from medtasks_ext.registry.yamlfile import read_mapping, yaml_text
-from medtasks_ext.strict import faults_of
+from medtasks_ext.strict import faults_of, read_mapping, yaml_text
 
 #: What stands where a person must write something. `medtasks dev validate` asks for it to be replaced.
 PLACEHOLDER = "TODO:"

@@ -25,13 +25,10 @@ from pydantic import (
 )
 
 from medtasks_ext.errors import MedtasksError, near, some
-from medtasks_ext.registry.families import answer_kinds
+from medtasks_ext.registry.blocks import OF_ALL, AnswerBudget, Reference, RowLabel, SuiteOfficial
 from medtasks_ext.registry.folders import own_folders, tasks_folder
-from medtasks_ext.registry.functions import function_named
-from medtasks_ext.registry.official import AnswerBudget, Reference, SuiteOfficial
-from medtasks_ext.registry.row_labels import OF_ALL, RowLabel
-from medtasks_ext.registry.yamlfile import Config, read_mapping
-from medtasks_ext.strict import Strict, validated
+from medtasks_ext.registry.functions import answer_kinds, function_named
+from medtasks_ext.strict import Config, Strict, read_mapping, validated
 
 #: Codes of countries that people write for the language; some are the code of another language.
 _OF_COUNTRY = {

@@ -17,12 +17,18 @@ from pydantic import ValidationError
 
 from medtasks_ext.errors import MedtasksError, near
 from medtasks_ext.jsonfile import Json
+from medtasks_ext.registry.blocks import AnswerBudget
 from medtasks_ext.registry.datalock import DataLock, are_pinned, read_lock, with_lock
-from medtasks_ext.registry.families import Family, check_kind, check_metrics, family_of, kinds_of_any_language
 from medtasks_ext.registry.folders import own_folders, tasks_folder
-from medtasks_ext.registry.functions import TASK_CLASS
+from medtasks_ext.registry.functions import (
+    TASK_CLASS,
+    Family,
+    check_kind,
+    check_metrics,
+    family_of,
+    kinds_of_any_language,
+)
 from medtasks_ext.registry.metadata import Card, Facts, Metadata, TaskFacts
-from medtasks_ext.registry.official import AnswerBudget
 from medtasks_ext.registry.strategies import (
     STRATEGIES,
     SUFFIX,
@@ -42,8 +48,7 @@ from medtasks_ext.registry.suites import (
     suites_below,
     vocabulary,
 )
-from medtasks_ext.registry.yamlfile import Config, read_mapping, read_yaml
-from medtasks_ext.strict import fault_of
+from medtasks_ext.strict import Config, fault_of, read_mapping, read_yaml
 
 #: Tokens of an answer where no file says otherwise: room for models that reason before they answer.
 ANSWER_BUDGET = 4000

@@ -16,9 +16,9 @@ from medtasks_ext.rows.spec import dataset_spec
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry.tasks import Dataset
-    from medtasks_ext.registry.yamlfile import Config
     from medtasks_ext.results.experiments import Experiment
     from medtasks_ext.rows.spec import Prompt
+    from medtasks_ext.strict import Config
 
 _LENGTH = 4000  # of an instruction: some list hundreds of labels
 _LINE = "{{ strategy }}"

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from medtasks_ext.prompts.documents import LoadedRecord
-from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.results.condition_words import (
     difference_words,
     run_words,
@@ -38,6 +37,7 @@ from medtasks_ext.results.conditions import (
 from medtasks_ext.results.confirmed import Confirmed, confirmed
 from medtasks_ext.runs.conditions import Conditions
 from medtasks_ext.stats.intervals import Interval
+from medtasks_ext.strict import Config
 
 if TYPE_CHECKING:
     from medtasks_ext.registry.tasks import Dataset

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Dataset, Registry
-    from medtasks_ext.registry.row_labels import RowLabel
+    from medtasks_ext.registry.blocks import RowLabel
     from medtasks_ext.results.document_scores import DocumentScores
     from medtasks_ext.stats.statistic import Array
 

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from pydantic import ValidationError, field_validator
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.results.published import reference_folder
-from medtasks_ext.strict import Strict, faults_of
+from medtasks_ext.strict import Strict, faults_of, read_yaml
 
 if TYPE_CHECKING:
     from medtasks_ext.results.experiments import Entry

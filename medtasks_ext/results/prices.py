@@ -9,9 +9,8 @@ from typing import Any
 from pydantic import ConfigDict, Field, TypeAdapter
 from pydantic.dataclasses import dataclass
 
-from medtasks_ext.registry.model_configs import bundled_configs
-from medtasks_ext.registry.yamlfile import read_yaml
-from medtasks_ext.strict import validated
+from medtasks_ext.registry.folders import bundled_configs
+from medtasks_ext.strict import read_yaml, validated
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))

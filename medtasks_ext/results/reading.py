@@ -47,9 +47,9 @@ from medtasks_ext.stats.statistic import Statistic
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset, Registry
-    from medtasks_ext.registry.yamlfile import Config
     from medtasks_ext.results.document_scores import DocumentScores
     from medtasks_ext.runs.records import Sample, TaskRecord
+    from medtasks_ext.strict import Config
 
 LOG_AGAIN = "run the task again with --log_samples"
 RESCORE_RUN = "medtasks rescore RUN"

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, create_model, model_validator
 from typing_extensions import Self
 
+from medtasks_ext.registry.blocks import InsidePath, Official, OfficialJury, OfficialPassage
 from medtasks_ext.registry.datalock import Digest, LockedFile
 from medtasks_ext.registry.functions import function_named
-from medtasks_ext.registry.official import InsidePath, Official, OfficialJury, OfficialPassage
-from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.rows.columns import CODE_SYSTEMS, Column, ColumnType, Value
 from medtasks_ext.seed import SEED
-from medtasks_ext.strict import Strict, validated
+from medtasks_ext.strict import Config, Strict, validated
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset

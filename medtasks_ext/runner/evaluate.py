@@ -15,9 +15,9 @@ from medtasks_ext.prompts.fit import PromptFitter
 from medtasks_ext.prompts.template import layout_template
 from medtasks_ext.registry import AnswerBudget, Dataset, Registry
 from medtasks_ext.registry.strategies import by_likelihood
-from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.run.requests import request_of
 from medtasks_ext.runs.manifest import Choice
+from medtasks_ext.strict import Config
 
 if TYPE_CHECKING:
     from medtasks_ext.answers.formats import Parsed

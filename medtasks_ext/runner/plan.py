@@ -22,12 +22,12 @@ import yaml
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
 from medtasks_ext.plain import VLLM_MODELS
-from medtasks_ext.registry.model_configs import bundled_configs, find_config
+from medtasks_ext.registry.folders import bundled_configs, find_config
 from medtasks_ext.registry.strategies import by_likelihood
-from medtasks_ext.registry.yamlfile import Config, read_yaml
 from medtasks_ext.rows.sources import forced_origin, origin_of, where_it_goes
 from medtasks_ext.runner.evaluate import ChatTemplate, Settings, build_task, rendered_prompt
 from medtasks_ext.runner.preview import Counter, counter_of, renderer_of
+from medtasks_ext.strict import Config, read_yaml
 
 if TYPE_CHECKING:
     from medtasks_ext.harness import Task

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from medtasks_ext.harness import LM, Task
     from medtasks_ext.prompts.documents import Document, LoadedRecord
     from medtasks_ext.registry import Registry
-    from medtasks_ext.registry.yamlfile import Config
     from medtasks_ext.runs.records import Sample
+    from medtasks_ext.strict import Config
 
 #: Texts -> the number of tokens of each, without special tokens.
 Counter = Callable[[Sequence[str]], list[int]]

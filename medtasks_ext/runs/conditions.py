@@ -18,7 +18,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import text_hash
-from medtasks_ext.registry.model_configs import ready_layouts
+from medtasks_ext.registry.folders import ready_layouts
 from medtasks_ext.runs.manifest import EngineRecord
 from medtasks_ext.runs.settings import is_harmless
 

@@ -31,9 +31,8 @@ from medtasks_ext.atomic import check_all_regular
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.privacy import text_hash
-from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.runs.settings import dropped_secrets, is_harmless
-from medtasks_ext.strict import faults_of
+from medtasks_ext.strict import Config, faults_of
 
 if TYPE_CHECKING:
     from medtasks_ext.harness import LM

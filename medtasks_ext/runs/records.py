@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from medtasks_ext.prompts.dialogue import Turn
     from medtasks_ext.prompts.documents import LoadedRecord
     from medtasks_ext.registry import Registry
-    from medtasks_ext.registry.yamlfile import Config
     from medtasks_ext.rows.row import Point
     from medtasks_ext.runs.manifest import Manifest
     from medtasks_ext.stats.bootstrap import IntervalRecord
+    from medtasks_ext.strict import Config
 
 
 class _Document(TypedDict):

@@ -25,8 +25,8 @@ from urllib.parse import parse_qsl, urlsplit
 from pydantic import ConfigDict, TypeAdapter
 
 from medtasks_ext.keys import shown_url
-from medtasks_ext.registry.yamlfile import Config, read_yaml
 from medtasks_ext.secret_values import note
+from medtasks_ext.strict import Config, read_yaml
 
 
 class Effect(Enum):

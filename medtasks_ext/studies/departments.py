@@ -13,7 +13,7 @@ from medtasks_ext.studies.said import Said, rubric_of
 
 if TYPE_CHECKING:
     from medtasks_ext.prompts.documents import Document
-    from medtasks_ext.registry.row_labels import RowLabel
+    from medtasks_ext.registry.blocks import RowLabel
 
 DEPARTMENT, NOTHING = "department", "none"
 PLACES = ("first", "second", "third")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
 from medtasks_ext.prompts.documents import document_key
-from medtasks_ext.registry.row_labels import LEVELS
+from medtasks_ext.registry.blocks import LEVELS
 from medtasks_ext.results.document_scores import score_statistic
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import Manifest, TaskState

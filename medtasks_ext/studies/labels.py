@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
-from medtasks_ext.registry.row_labels import DIFFICULTY, LEVELS
+from medtasks_ext.registry.blocks import DIFFICULTY, LEVELS
 from medtasks_ext.results.labels import Labels
 from medtasks_ext.studies.contamination import FILE
 from medtasks_ext.studies.departments import DEPARTMENT, departments

@@ -16,7 +16,7 @@ import numpy as np
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
-from medtasks_ext.registry.row_labels import LEVELS
+from medtasks_ext.registry.blocks import LEVELS
 from medtasks_ext.seed import SEED, random_rank
 from medtasks_ext.studies.departments import DEPARTMENT
 from medtasks_ext.studies.said import study

@@ -19,8 +19,8 @@ from pathlib import Path
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import json_bytes
+from medtasks_ext.registry.blocks import Artefact
 from medtasks_ext.registry.folders import cache_dir
-from medtasks_ext.registry.official import Artefact
 from medtasks_ext.registry.suites import Suite
 from medtasks_ext.rows.columns import Column
 from medtasks_ext.rows.files import read_rows

@@ -29,7 +29,7 @@ from medtasks_ext.prompts.official.words import (
     source_of,
     strict_sandbox,
 )
-from medtasks_ext.registry.official import Official, TextLocation
+from medtasks_ext.registry.blocks import Official, TextLocation
 from medtasks_ext.rows.row import Row
 from medtasks_ext.strict import Strict
 

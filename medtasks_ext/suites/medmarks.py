@@ -24,7 +24,7 @@ from medtasks_ext.prompts.official.words import (
     source_of,
     strict_sandbox,
 )
-from medtasks_ext.registry.official import Official, TextLocation
+from medtasks_ext.registry.blocks import Official, TextLocation
 from medtasks_ext.rows.filters import lettered
 from medtasks_ext.rows.row import Row
 

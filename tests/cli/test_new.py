@@ -8,7 +8,7 @@ from zlib import crc32
 import pytest
 
 from medtasks_ext.registry import Registry, forget, registry
-from medtasks_ext.registry.families import families
+from medtasks_ext.registry.functions import families
 from medtasks_ext.registry.new import PLACEHOLDER, template_of, templates, write
 from medtasks_ext.registry.suites import TERMS
 from medtasks_ext.runner.validate import RunFolder

@@ -13,7 +13,7 @@ import yaml
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.official import artefacts
-from medtasks_ext.registry.official import Artefact
+from medtasks_ext.registry.blocks import Artefact
 from medtasks_ext.rows.transfer import NotHereError
 from tests.conftest import read_json, sample_rows, write_jsonl
 from tests.run_files import result_of

@@ -10,7 +10,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.load import load_documents
 from medtasks_ext.prompts.official.words import Held
 from medtasks_ext.registry import registry
-from medtasks_ext.registry.official import Artefact
+from medtasks_ext.registry.blocks import Artefact
 from medtasks_ext.runner.proof import verify
 from medtasks_ext.suites.medmarks import EnvironmentWords, OfficialEnvironment, aged
 

@@ -4,7 +4,7 @@ import pytest
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.official.folding import PythonSource
-from medtasks_ext.registry.official import TextLocation
+from medtasks_ext.registry.blocks import TextLocation
 from medtasks_ext.suites.helm import read_adapter
 
 SCENARIO = '''

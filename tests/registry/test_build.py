@@ -12,7 +12,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.build import build
 from medtasks_ext.registry.folders import FROM_INSTALLED
-from medtasks_ext.registry.yamlfile import yaml_text
+from medtasks_ext.strict import yaml_text
 from tests.conftest import declare_suites
 
 TASKS = registry()

@@ -9,7 +9,7 @@ import pytest
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
-from medtasks_ext.registry.citations import (
+from medtasks_ext.registry.columns import (
     CITATIONS_FILE,
     HARNESS,
     PACKAGE,

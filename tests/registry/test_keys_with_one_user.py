@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from medtasks_ext.registry.yamlfile import read_yaml
+from medtasks_ext.strict import read_yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Below these stand names that a dataset or suite chooses.

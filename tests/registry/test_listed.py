@@ -14,7 +14,7 @@ from lm_eval.tasks import TaskManager
 from medtasks_ext.models.baselines import Oracle
 from medtasks_ext.registry import Registry, forget, registry
 from medtasks_ext.registry.build import build, built_files
-from medtasks_ext.registry.citations import references
+from medtasks_ext.registry.columns import references
 from medtasks_ext.registry.folders import tasks_folder
 from medtasks_ext.report.groups import groups_of
 from tests.conftest import rewrite_answers

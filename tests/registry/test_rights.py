@@ -6,14 +6,14 @@ import pytest
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import forget, registry
-from medtasks_ext.registry.rights import Licence, licences, restrictions, use_of
+from medtasks_ext.registry.metadata import Licence, licences, restrictions, use_of
 
 TASKS = registry()
 OPEN = {item.id: item.metadata for item in TASKS.datasets.values() if item.metadata.scoreable}
 
 
 def card_of(dataset):
-    from medtasks_ext.registry.yamlfile import read_mapping
+    from medtasks_ext.strict import read_mapping
 
     return read_mapping(dataset.folder / "card.yaml")["licence"]
 
@@ -109,11 +109,11 @@ def test_the_line_names_sources_and_says_nothing_where_nothing_is_restricted():
 
 
 def test_a_record_that_is_wrong_names_the_file(tmp_path, monkeypatch):
-    from medtasks_ext.registry import rights
+    from medtasks_ext.registry import metadata
 
     file = tmp_path / "licences.yaml"
     file.write_text("ward: {spdx: MIT, use: all}\n", "utf-8")
-    monkeypatch.setattr(rights, "LICENCES_FILE", file)
+    monkeypatch.setattr(metadata, "LICENCES_FILE", file)
     licences.cache_clear()
     try:
         with pytest.raises(MedtasksError, match=r"ward\.use"):

@@ -18,9 +18,9 @@ from medtasks_ext.registry import Dataset, Registry, Suite, registry, vocabulary
 from medtasks_ext.registry.datalock import DataLock, read_lock
 from medtasks_ext.registry.metadata import Card, Metadata, TaskFacts
 from medtasks_ext.registry.tasks import TASK_KEYS
-from medtasks_ext.registry.yamlfile import read_mapping
 from medtasks_ext.rows.json_schema import card_schema, schema_text, task_schema
 from medtasks_ext.runner.validate import RunFolder
+from medtasks_ext.strict import read_mapping
 from medtasks_ext.task import OTHER_ROWS, OWN_KEYS
 from tests.conftest import declare_suites
 

@@ -12,7 +12,7 @@ import medtasks_ext
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Registry, forget, registry
 from medtasks_ext.registry.build import build, built_files
-from medtasks_ext.registry.citations import references
+from medtasks_ext.registry.columns import references
 from medtasks_ext.registry.metadata import TaskFacts
 from medtasks_ext.registry.suites import function
 from medtasks_ext.report.groups import group_scores, groups_of

@@ -7,7 +7,7 @@ from lm_eval.tasks._yaml_loader import load_yaml
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.suites import read_suite
-from medtasks_ext.registry.yamlfile import read_mapping, read_yaml
+from medtasks_ext.strict import read_mapping, read_yaml
 
 #: What is wrong, its line, and what is said. PyYAML's pure parser reads the first, and libyaml,
 #: with which lm-eval reads, refuses it.

@@ -5,7 +5,7 @@ import pytest
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import registry
-from medtasks_ext.registry.row_labels import RowLabel
+from medtasks_ext.registry.blocks import RowLabel
 from tests.conftest import write_jsonl
 
 TASKS = registry()

@@ -8,10 +8,10 @@ from jinja2.exceptions import SecurityError
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import numbered_lines, read_json
-from medtasks_ext.registry.yamlfile import read_mapping, read_yaml
 from medtasks_ext.rows import sandbox
 from medtasks_ext.rows.files import open_archive, read_rows
 from medtasks_ext.rows.sandbox import Declared
+from medtasks_ext.strict import read_mapping, read_yaml
 
 READERS = {
     "rows": read_rows, "an archive": open_archive, "JSON": read_json,

@@ -12,7 +12,7 @@ import pytest
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.official import artefacts
-from medtasks_ext.registry.official import Artefact
+from medtasks_ext.registry.blocks import Artefact
 from medtasks_ext.rows import transfer
 from medtasks_ext.rows.remote import RemoteFile, git_blob, members_digest
 from tests.conftest import ROOT

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from medtasks_ext.registry import Registry, registry
-from medtasks_ext.registry.families import FOLDER
+from medtasks_ext.registry.functions import FOLDER
 from tests.conftest import declare_suites, problems_of
 
 NAME = "medhelm_mimic_rrs"

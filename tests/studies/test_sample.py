@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.row_labels import LEVELS
+from medtasks_ext.registry.blocks import LEVELS
 from medtasks_ext.studies.sample import RATIO, apportioned, draw, feasible
 
 

@@ -20,8 +20,8 @@ from pathlib import Path
 
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.blocks import Artefact
 from medtasks_ext.registry.folders import cache_dir
-from medtasks_ext.registry.official import Artefact
 from medtasks_ext.rows import transfer
 from medtasks_ext.rows.places import CACHE_REMEDY
 from medtasks_ext.rows.remote import is_offline, sha256_of

@@ -13,7 +13,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.official import artefacts
 from medtasks_ext.prompts.official.words import Held, Words, artefacts_of, words_of
 from medtasks_ext.registry import Dataset
-from medtasks_ext.registry.official import Artefact, Official, OfficialPassage
+from medtasks_ext.registry.blocks import Artefact, Official, OfficialPassage
 from medtasks_ext.rows.spec import DatasetSpec
 from medtasks_ext.rows.transfer import NotHereError
 

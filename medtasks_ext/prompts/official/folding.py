@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import Any
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.official import TextLocation
+from medtasks_ext.registry.blocks import TextLocation
 
 _REMEDY = "check the task's block `official` against that file; the pinned version is in suite.yaml"
 

@@ -10,7 +10,7 @@ from medtasks_ext.prompts.official.choice import PromptSource, find_artefact
 from medtasks_ext.prompts.official.folding import FoldedText, split_at
 from medtasks_ext.prompts.official.words import Origin, origin_of, source_of
 from medtasks_ext.registry import Dataset
-from medtasks_ext.registry.official import OfficialJury
+from medtasks_ext.registry.blocks import OfficialJury
 from medtasks_ext.rows.expressions import Template as Jinja
 from medtasks_ext.rows.spec import Judging
 

@@ -18,11 +18,11 @@ from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.privacy import what_happened
 from medtasks_ext.prompts.official import artefacts
 from medtasks_ext.prompts.official.folding import FoldedText, PythonSource, split_at
+from medtasks_ext.registry.blocks import Artefact, Official, OfficialPassage, Passage, SuiteOfficial
 from medtasks_ext.registry.functions import function_named
-from medtasks_ext.registry.official import Artefact, Official, OfficialPassage, Passage, SuiteOfficial
-from medtasks_ext.registry.yamlfile import yaml_text
 from medtasks_ext.rows.row import Row
 from medtasks_ext.rows.sandbox import NO_TEMPLATE, REFUSED, Declared
+from medtasks_ext.strict import yaml_text
 
 
 @dataclass(frozen=True)

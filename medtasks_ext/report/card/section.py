@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from medtasks_ext.markdown import table
-from medtasks_ext.registry.rights import restrictions
+from medtasks_ext.registry.metadata import restrictions
 from medtasks_ext.registry.strategies import strategy_order, strategy_title
 from medtasks_ext.report.axes import axis_titles
 from medtasks_ext.report.card.facts import SAMPLES_FILE, URL, command, group_rows, scored

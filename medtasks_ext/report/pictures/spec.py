@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from xml.sax.saxutils import escape
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.yamlfile import read_yaml
+from medtasks_ext.strict import read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING
 
-from medtasks_ext.registry.citations import entries_of
+from medtasks_ext.registry.columns import entries_of
 from medtasks_ext.registry.metadata import terms_words
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.registry.tasks import rows_words, scored_by_words

@@ -15,7 +15,7 @@ from medtasks_ext.atomic import replaced_folder, write_text
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.offline_page import data_in_page, title_in_page
-from medtasks_ext.registry.citations import cited_by, entries_of
+from medtasks_ext.registry.columns import cited_by, entries_of
 from medtasks_ext.report import page as report_page
 from medtasks_ext.report.pictures.spec import FONT, kinds, licences, themes, vendored
 from medtasks_ext.report.site.boards import front_board, scores_of, suite_board

@@ -22,12 +22,12 @@ from medtasks_ext.engines.records import Answer
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.registry.strategies import by_likelihood, reasons, shots_of
-from medtasks_ext.registry.yamlfile import read_mapping
 from medtasks_ext.report.submissions.record import ANSWERS, RECORD, place_of, read_answers, read_record
 from medtasks_ext.results.document_scores import document_scores, score_statistic
 from medtasks_ext.results.experiments import Fault
 from medtasks_ext.runs.manifest import Choice
 from medtasks_ext.runs.samples import request_of
+from medtasks_ext.strict import read_mapping
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry

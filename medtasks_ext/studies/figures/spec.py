@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import lru_cache, partial
 from typing import Literal
 
-from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.results.published import published, reference_folder
-from medtasks_ext.strict import Strict, validated
+from medtasks_ext.strict import Strict, read_yaml, validated
 
 
 class PrintedFigures(Strict):
