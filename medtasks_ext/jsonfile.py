@@ -11,7 +11,7 @@ from pydantic_core import from_json, to_json
 
 from medtasks_ext.atomic import atomic_file, check_regular
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.secret_values import Secrets
+from medtasks_ext.keys import Secrets
 
 #: An object of JSON whose keys others say: a server, a schema, the script of a page, a reader of `--json`.
 Json: TypeAlias = dict[str, Any]

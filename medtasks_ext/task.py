@@ -20,10 +20,10 @@ from jinja2 import TemplateError
 from medtasks_ext.answers import answer_format
 from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.answers.formats import AnswerFormat, Lead
+from medtasks_ext.egress import check_server, say_batch_size
 from medtasks_ext.errors import MedtasksError, near, without_frames
 from medtasks_ext.harness import LM, ConfigurableTask, Instance, TaskConfig
 from medtasks_ext.metrics import likelihood
-from medtasks_ext.plain import check_server, say_batch_size
 from medtasks_ext.prompts.dialogue import Turn, as_text, own_turns
 from medtasks_ext.prompts.documents import Document, document_key
 from medtasks_ext.prompts.fit import PromptFitter

@@ -298,8 +298,8 @@ def outcomes(run: Path | str, task: str = "", *kinds: str) -> list[dict[str, Any
 
 def rewrite_answers(run: Path, task: str, answers: dict[str, str]) -> None:
     """Replace stored answers by document, as if the model had given them."""
+    from medtasks_ext.keys import Secrets
     from medtasks_ext.run.store import _line
-    from medtasks_ext.secret_values import Secrets
 
     path = run / "answers.jsonl"
     rows = [json.loads(line) for line in path.open("rb")]

@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from medtasks_ext.collector import collector_paused, collector_sparing
+from medtasks_ext.process import collector_paused, collector_sparing
 
 
 @pytest.fixture(autouse=True)

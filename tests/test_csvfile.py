@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import medtasks_ext
-from medtasks_ext.csvfile import as_written, csv_table, plain, write_csv
+from medtasks_ext.tables import as_written, csv_table, plain, write_csv
 
 FORMULAS = ["=cmd|calc!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "-", "=1", "-x", "+49 30 1"]
 OTHERS = ["", "a=b", "-1", "-0.5", "+3", "-1e-3", "-inf", 0.5, -1, None, True, "'x", " =1"]
@@ -52,4 +52,4 @@ def test_all_csv_goes_through_one_writer():
         for path in package.rglob("*.py")
         if "csv.writer(" in path.read_text() or "DictWriter(" in path.read_text()
     }
-    assert found == {"csvfile.py"}
+    assert found == {"tables.py"}

@@ -200,7 +200,7 @@ def test_what_fails_on_an_answer_is_named_by_kind_and_kept(
 
     target = {
         "metric": "medtasks_ext.answers.filter.ParseAnswer.apply",
-        "model": "medtasks_ext.models.baselines.Oracle.answer",
+        "model": "medtasks_ext.models.Oracle.answer",
     }[place]
     monkeypatch.setattr(target, fails)
     put(data_dir, good())
@@ -215,7 +215,7 @@ def test_what_a_machine_says_is_shown(medtasks, data_dir, monkeypatch):
     def hangs_up(*_):
         raise ConnectionError("the endpoint hung up")
 
-    monkeypatch.setattr("medtasks_ext.models.baselines.Oracle.answer", hangs_up)
+    monkeypatch.setattr("medtasks_ext.models.Oracle.answer", hangs_up)
     put(data_dir, good())
     outcome = medtasks("run", "--model", "oracle", *HOSPICE)
     assert outcome.code == 1 and "✗ medhelm_hospice_referral: the endpoint hung up" in outcome.err

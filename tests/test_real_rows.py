@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from medtasks_ext.models.baselines import Baseline, NearestShot, Oracle
+from medtasks_ext.models import Baseline, NearestShot, Oracle
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import STRATEGIES, registry
 from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task

@@ -11,7 +11,7 @@ from lm_eval.tasks import TaskManager
 from lm_eval.utils import handle_non_serializable
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.models.baselines import Oracle
+from medtasks_ext.models import Oracle
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import Dataset, registry, tasks_folder
 from medtasks_ext.registry.metadata import Card, TaskFacts

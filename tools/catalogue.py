@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from medtasks_ext.markdown import cell, table
 from medtasks_ext.registry.columns import BibEntry, entries_of
 from medtasks_ext.registry.groups import Registry
 from medtasks_ext.registry.metadata import Metadata, terms_words
 from medtasks_ext.registry.suites import TERMS, Suite
 from medtasks_ext.registry.tasks import Dataset, rows_words, scored_by_words
+from medtasks_ext.tables import cell, table
 
 #: axes that the index counts: metadata field -> heading, column
 _INDEXED = {

@@ -27,7 +27,6 @@ from medtasks_ext.answers.formats import any_format
 from medtasks_ext.cli.commands import panels
 from medtasks_ext.cli.main import app
 from medtasks_ext.judge.jury import Adjudicator, Judge
-from medtasks_ext.markdown import cell, table
 from medtasks_ext.metrics.glossary import meanings, rules
 from medtasks_ext.registry import Registry, Suite
 from medtasks_ext.registry.datalock import DataLock, LockedDatabase, LockedFile, LockedPart, LockedRows, Seen
@@ -40,6 +39,7 @@ from medtasks_ext.rows.json_schema import card_schema, task_schema
 from medtasks_ext.rows.spec import dataset_spec
 from medtasks_ext.runs.settings import LISTS, Effect, Setting
 from medtasks_ext.strict import read_yaml
+from medtasks_ext.tables import cell, table
 
 Facts = dict[str, Any]
 ROOT = Path(__file__).parents[1]

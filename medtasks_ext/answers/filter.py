@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.answers import answer_format
 from medtasks_ext.answers.reasoning import unclosed_reasoning
-from medtasks_ext.collector import collector_paused
 from medtasks_ext.harness import Filter
+from medtasks_ext.process import collector_paused
 
 if TYPE_CHECKING:
     from medtasks_ext.answers.formats import Parsed

@@ -19,10 +19,9 @@ import yaml
 
 from medtasks_ext.cli.model import keep_key, make_demo
 from medtasks_ext.cli.words import counted, names_in, near_options, say
-from medtasks_ext.egress import addresses
+from medtasks_ext.egress import BATCHING_MODELS, addresses
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.keys import Keys
-from medtasks_ext.plain import BATCHING_MODELS
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.build import check
 from medtasks_ext.registry.folders import add_own_folders, built_folder, bundled_configs, find_config

@@ -16,7 +16,6 @@ from medtasks_ext.cli.arguments import out_folder
 from medtasks_ext.cli.commands import AsJson, ByLabels, out_option
 from medtasks_ext.cli.tables import SAMPLE_DATA, console, figure, show, texts
 from medtasks_ext.cli.words import say, say_next
-from medtasks_ext.csvfile import write_csv
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.results.changes import suite_groups
@@ -25,6 +24,7 @@ from medtasks_ext.results.entries import read_results
 from medtasks_ext.results.labels import read_labels
 from medtasks_ext.results.models import published_rows
 from medtasks_ext.results.published import published_entries
+from medtasks_ext.tables import write_csv
 
 if TYPE_CHECKING:
     import pyarrow as pa

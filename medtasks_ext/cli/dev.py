@@ -15,8 +15,8 @@ from medtasks_ext.atomic import atomic_file
 from medtasks_ext.cli.commands import out_option
 from medtasks_ext.cli.tables import console
 from medtasks_ext.cli.words import counted, say, say_next
-from medtasks_ext.collector import collector_paused
 from medtasks_ext.errors import MedtasksError, near, some
+from medtasks_ext.process import collector_paused
 from medtasks_ext.registry import Dataset, Registry, registry
 from medtasks_ext.registry.build import build as build_folder
 from medtasks_ext.registry.build import check_names

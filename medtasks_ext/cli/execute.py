@@ -57,7 +57,7 @@ class _Ready:
 
     @property
     def built_in(self) -> bool:
-        from medtasks_ext.models.baselines import Baseline
+        from medtasks_ext.models import Baseline
 
         return isinstance(self.model, Baseline)
 

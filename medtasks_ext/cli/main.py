@@ -18,8 +18,8 @@ from medtasks_ext.atomic import cannot_write
 from medtasks_ext.cli.commands import Group, LazyCommands, after_interrupt, panels
 from medtasks_ext.cli.words import near_options, say
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.keys import forget, hidden_output
 from medtasks_ext.privacy import shows_text, what_happened
-from medtasks_ext.secret_values import forget, hidden_output
 from medtasks_ext.version import __version__
 
 BAD_INPUT, INTERRUPTED = 2, 130

@@ -16,9 +16,9 @@ from medtasks_ext.atomic import private_files
 from medtasks_ext.cli.commands import AsJson, ByLabels, out_option
 from medtasks_ext.cli.report_tables import print_report
 from medtasks_ext.cli.words import names_in, say, say_next
-from medtasks_ext.collector import collector_paused
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
+from medtasks_ext.process import collector_paused
 from medtasks_ext.registry import STRATEGIES, registry
 from medtasks_ext.registry.strategies import is_strategy, strategy_order
 from medtasks_ext.report.gather import Report, gather

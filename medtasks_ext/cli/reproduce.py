@@ -13,13 +13,13 @@ from medtasks_ext.atomic import write_text
 from medtasks_ext.cli.commands import out_option
 from medtasks_ext.cli.tables import console, figure, show, texts
 from medtasks_ext.cli.words import counted, say, say_next
-from medtasks_ext.csvfile import csv_text
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.report.pictures.spec import is_possible
 from medtasks_ext.studies.figures.picture import table_of, write_pictures
 from medtasks_ext.studies.figures.spec import figures_of_suites
 from medtasks_ext.studies.figures.statistics import Cell, Data, cells_of, check
+from medtasks_ext.tables import csv_text
 
 if TYPE_CHECKING:
     from medtasks_ext.studies.figures.spec import Item

@@ -31,9 +31,9 @@ from medtasks_ext.cli.model import (
     say_budget,
 )
 from medtasks_ext.cli.words import say, say_next
-from medtasks_ext.collector import collector_paused, collector_sparing
 from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError, some
+from medtasks_ext.process import collector_paused, collector_sparing
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.metadata import FEW, restrictions
 from medtasks_ext.registry.strategies import LIKELIHOOD

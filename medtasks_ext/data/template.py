@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from medtasks_ext.atomic import atomic_file
-from medtasks_ext.csvfile import csv_text
-from medtasks_ext.markdown import table
 from medtasks_ext.registry import Dataset
 from medtasks_ext.rows.columns import Column
 from medtasks_ext.rows.fields import columns_of
@@ -18,6 +16,7 @@ from medtasks_ext.rows.files import read_rows
 from medtasks_ext.rows.places import authors_of
 from medtasks_ext.rows.sources import SPLIT_KEY
 from medtasks_ext.rows.spec import DatasetSpec, RowSchema, dataset_spec
+from medtasks_ext.tables import csv_text, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable

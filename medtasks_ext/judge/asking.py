@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.collector import collector_sparing
 from medtasks_ext.egress import NO_TEXT, AskedServer, Egress, Text
 from medtasks_ext.engines.http import Client
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request, Usage
@@ -26,6 +25,7 @@ from medtasks_ext.judge.protocol import adjudication
 from medtasks_ext.judge.reply import UnreadableError
 from medtasks_ext.judge.store import BYTES_PER_TOKEN, CostEstimate, estimate, highest_cost
 from medtasks_ext.privacy import shows_text
+from medtasks_ext.process import collector_sparing
 from medtasks_ext.run.asker import LOOK, WAITING, Asker, Job, signals_call
 from medtasks_ext.run.charge import Budget, counts_fit, most_tokens, n_bytes
 from medtasks_ext.run.store import Answers, Intent

@@ -16,11 +16,10 @@ from medtasks_ext.egress import is_loopback
 from medtasks_ext.engines.replies import NO_KEY
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
-from medtasks_ext.keys import Keys, host_of
+from medtasks_ext.keys import Keys, host_of, note
 from medtasks_ext.results.prices import Price
 from medtasks_ext.run.charge import check_refused
 from medtasks_ext.runs.settings import dropped_secrets
-from medtasks_ext.secret_values import note
 from medtasks_ext.strict import Strict, read_yaml, validated
 
 if TYPE_CHECKING:

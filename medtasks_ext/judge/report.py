@@ -10,13 +10,13 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, TypeAlias
 
 from medtasks_ext.atomic import write_text
-from medtasks_ext.csvfile import csv_lines
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.judge.protocol import N_ASSESSORS
 from medtasks_ext.results.frames import records, table_of
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.stats import agreement
+from medtasks_ext.tables import csv_lines
 
 if TYPE_CHECKING:
     import pyarrow as pa

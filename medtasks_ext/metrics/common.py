@@ -8,7 +8,7 @@ from functools import wraps
 from typing import Any, TypeAlias
 
 from medtasks_ext.answers.formats import Parsed
-from medtasks_ext.seed import SEED
+from medtasks_ext.process import SEED
 from medtasks_ext.stats.statistic import Statistic, as_they_are, f1_scores, ratios
 
 #: a document as its task loads it; `loaded` is a reference to what all documents of the task share

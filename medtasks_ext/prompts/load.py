@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, cast
 
-from medtasks_ext.collector import collector_paused
 from medtasks_ext.egress import Text
 from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.privacy import public_rows, what_happened
+from medtasks_ext.process import collector_paused
 from medtasks_ext.prompts.documents import Document, Documents, Loaded, LoadedRecord, digest
 from medtasks_ext.prompts.official.choice import Use, prompt_source_of
 from medtasks_ext.prompts.pool import check_answers, parts, pool_rows, sampled, trials, with_own_ids

@@ -14,6 +14,7 @@ import jinja2
 
 from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.privacy import excerpt, shows_text, what_happened
+from medtasks_ext.process import SEED
 from medtasks_ext.prompts.documents import Documents, words
 from medtasks_ext.registry import Dataset
 from medtasks_ext.rows.expressions import UNFIT, Expression
@@ -21,7 +22,6 @@ from medtasks_ext.rows.filters import check_options, mended, permuted
 from medtasks_ext.rows.originals.build import NormalisedTexts
 from medtasks_ext.rows.row import Faults, ReadRow, Row, Rows
 from medtasks_ext.rows.spec import DatasetSpec, DrawByClass, Source
-from medtasks_ext.seed import SEED
 
 log = logging.getLogger(__name__)
 

@@ -31,7 +31,6 @@ from pydantic_core import CoreSchema, core_schema
 
 from medtasks_ext.errors import near, some
 from medtasks_ext.jsonfile import Json
-from medtasks_ext.markdown import cell
 from medtasks_ext.registry.functions import answer_kinds
 from medtasks_ext.registry.strategies import STRATEGIES, Strategy
 from medtasks_ext.registry.suites import (
@@ -44,6 +43,7 @@ from medtasks_ext.registry.suites import (
     no_language,
 )
 from medtasks_ext.strict import Strict, validated
+from medtasks_ext.tables import cell
 
 LICENCES_FILE = Path(__file__).parent / "licences.yaml"
 Use = Literal["any", "share-alike", "research", "unclear"]

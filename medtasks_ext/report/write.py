@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from medtasks_ext.atomic import atomic_file, replaced_folder, write_text
-from medtasks_ext.csvfile import csv_lines
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.hooks import REPORT_VIEWS, leave_out, results
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.report.answers.files import FOLDER, write_answers
 from medtasks_ext.report.page import render
 from medtasks_ext.report.payload import payload
+from medtasks_ext.tables import csv_lines
 from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:

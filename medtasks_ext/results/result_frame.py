@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from medtasks_ext.csvfile import csv_lines
 from medtasks_ext.registry.columns import axis_values
 from medtasks_ext.results.condition_words import unknown_words
 from medtasks_ext.results.frames import CONDITIONS, axes, names, schema, table, table_of
 from medtasks_ext.results.models import model_id, version_of
 from medtasks_ext.results.prices import prices
+from medtasks_ext.tables import csv_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

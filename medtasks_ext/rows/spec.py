@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, create_model, model_validator
 from typing_extensions import Self
 
+from medtasks_ext.process import SEED
 from medtasks_ext.registry.blocks import InsidePath, Official, OfficialJury, OfficialPassage
 from medtasks_ext.registry.datalock import Digest, LockedFile
 from medtasks_ext.registry.functions import function_named
 from medtasks_ext.rows.columns import CODE_SYSTEMS, Column, ColumnType, Value
-from medtasks_ext.seed import SEED
 from medtasks_ext.strict import Config, Strict, validated
 
 if TYPE_CHECKING:

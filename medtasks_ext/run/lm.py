@@ -23,7 +23,7 @@ from medtasks_ext.engines.records import Answer, Likelihood, Request, likeliest
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.harness import LM
 from medtasks_ext.jsonfile import read_json, write_json
-from medtasks_ext.models.baselines import Baseline
+from medtasks_ext.models import Baseline
 from medtasks_ext.run.asker import Asker
 from medtasks_ext.run.requests import is_sampled, prompt_of, request_of, text_of
 from medtasks_ext.run.store import Answers, key_of

@@ -36,9 +36,9 @@ from medtasks_ext.egress import AskedServer, Permission, Text
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Likelihood, Outcome, Usage
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import json_bytes
+from medtasks_ext.keys import Secrets
 from medtasks_ext.run.lock import DEAD, FolderLock
 from medtasks_ext.runs.folder import hashed
-from medtasks_ext.secret_values import Secrets
 
 FILES = "answers*.jsonl"
 #: Seconds between two writes: an outcome is on the disk after that time.

@@ -255,7 +255,7 @@ class RequestBuilder:
     """
 
     def __init__(self, model: LM, task: Task, settings: Settings, identity: str) -> None:
-        from medtasks_ext.models.baselines import Baseline  # with lm-eval: reading a run does without
+        from medtasks_ext.models import Baseline  # with lm-eval: reading a run does without
 
         self._model, self._task, self._settings = model, task, settings
         self._identity, self._reads_document = identity, isinstance(model, Baseline)

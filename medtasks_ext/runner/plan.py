@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from medtasks_ext.egress import VLLM_MODELS
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
-from medtasks_ext.plain import VLLM_MODELS
 from medtasks_ext.registry.folders import bundled_configs, find_config
 from medtasks_ext.registry.strategies import by_likelihood
 from medtasks_ext.rows.sources import forced_origin, origin_of, where_it_goes

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.atomic import check_regular
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.models.baselines import Oracle, Says
+from medtasks_ext.models import Oracle, Says
 from medtasks_ext.prompts.shots import after
 from medtasks_ext.prompts.template import rendering
 from medtasks_ext.registry.strategies import by_likelihood

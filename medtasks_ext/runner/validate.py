@@ -14,7 +14,7 @@ from medtasks_ext.data.declared import MIN_FEWSHOT, MIN_TEST, DeclaredFolder, St
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.metrics.common import random_label
 from medtasks_ext.metrics.generation import tokeniser
-from medtasks_ext.models.baselines import Baseline, Oracle, Says
+from medtasks_ext.models import Baseline, Oracle, Says
 from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.prompts.load import check_rows
 from medtasks_ext.registry import STRATEGIES, Registry

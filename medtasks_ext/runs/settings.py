@@ -24,8 +24,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import ConfigDict, TypeAdapter
 
-from medtasks_ext.keys import shown_url
-from medtasks_ext.secret_values import note
+from medtasks_ext.keys import note, shown_url
 from medtasks_ext.strict import Config, read_yaml
 
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from medtasks_ext.seed import SEED
+from medtasks_ext.process import SEED
 from medtasks_ext.stats.intervals import HOLDING, LEVEL, Estimated, Interval, intervals_of, is_mean
 from medtasks_ext.stats.statistic import Counts, counts_of, question_of, unit_of
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from medtasks_ext.seed import SEED
+from medtasks_ext.process import SEED
 from medtasks_ext.stats.intervals import Interval, matched_difference
 from medtasks_ext.stats.statistic import Array, Counts, as_they_are, mean_of_runs, ratios, share
 

@@ -21,7 +21,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import numbered_lines, parse_json, write_json, write_lines
 from medtasks_ext.judge.cases import FIELD, PROTOCOL, point_rubric, shown_for_point
 from medtasks_ext.judge.protocol import AXIS
-from medtasks_ext.seed import SEED, random_rank
+from medtasks_ext.process import SEED, random_rank
 
 #: Of the questions, that is held out.
 TEST_SHARE = 0.1

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 from medtasks_ext.atomic import write_text
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json, write_lines
+from medtasks_ext.process import SEED
 from medtasks_ext.results.entries import read_results
 from medtasks_ext.rows.fields import FieldReader
 from medtasks_ext.rows.row import Faults
 from medtasks_ext.rows.sources import find_origin, load_rows
 from medtasks_ext.rows.spec import dataset_spec
-from medtasks_ext.seed import SEED
 from medtasks_ext.studies.said import study
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.csvfile import read_sheet
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.judge.cases import response_hash
+from medtasks_ext.tables import read_sheet
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.cases import JudgedTask

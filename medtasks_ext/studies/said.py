@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from medtasks_ext.csvfile import write_csv
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.judge.cases import requests_of
 from medtasks_ext.judge.protocol import Rubric
 from medtasks_ext.rows.spec import Judging
+from medtasks_ext.tables import write_csv
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.cases import JudgedTask

@@ -16,8 +16,8 @@ import numpy as np
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
+from medtasks_ext.process import SEED, random_rank
 from medtasks_ext.registry.blocks import LEVELS
-from medtasks_ext.seed import SEED, random_rank
 from medtasks_ext.studies.departments import DEPARTMENT
 from medtasks_ext.studies.said import study
 

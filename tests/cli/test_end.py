@@ -173,7 +173,7 @@ def test_any_other_command_can_be_typed_as_it_is_printed():
 
 
 def test_of_many_unfinished_tasks_a_few_are_named(medtasks, monkeypatch):
-    from medtasks_ext.models.baselines import RandomLabel
+    from medtasks_ext.models import RandomLabel
 
     def fails(self, request, requests):
         raise RuntimeError("hung up")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from medtasks_ext.models.baselines import Oracle
+from medtasks_ext.models import Oracle
 from tests.run_files import result_of
 
 SHOTS = ("run", "--model", "oracle", "--tasks", "bridge_chip_ctc", "--num_fewshot", "3", "--output_path")

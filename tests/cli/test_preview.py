@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from medtasks_ext.models.baselines import Oracle
+from medtasks_ext.models import Oracle
 from medtasks_ext.registry import STRATEGIES, registry
 from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
 from medtasks_ext.runner.preview import file_chat

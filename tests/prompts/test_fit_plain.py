@@ -4,7 +4,7 @@ import pytest
 from lm_eval import simple_evaluate
 from lm_eval.tasks import TaskManager
 
-from medtasks_ext.models.baselines import Oracle
+from medtasks_ext.models import Oracle
 from tests.run_files import samples_of
 
 

@@ -11,7 +11,7 @@ import yaml
 from lm_eval.evaluator import evaluate
 from lm_eval.tasks import TaskManager
 
-from medtasks_ext.models.baselines import Oracle
+from medtasks_ext.models import Oracle
 from medtasks_ext.registry import Registry, forget, registry
 from medtasks_ext.registry.build import build, built_files
 from medtasks_ext.registry.columns import references

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.models.baselines import Oracle
+from medtasks_ext.models import Oracle
 from medtasks_ext.registry import registry
 from medtasks_ext.results.condition_words import decoding_words, jury_words, shown, task_words
 from medtasks_ext.results.conditions import drawn, facts, read_decoding, read_jury

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtasks_ext.metrics import multi_label
-from medtasks_ext.models.baselines import Baseline
+from medtasks_ext.models import Baseline
 from medtasks_ext.registry import registry
 from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
 from medtasks_ext.stats.statistic import counts_of, statistic_of

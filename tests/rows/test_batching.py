@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from medtasks_ext.plain import asks_one_by_one, say_batch_size
+from medtasks_ext.egress import asks_one_by_one, say_batch_size
 
 MODULE = "/venv/lib/python3.11/site-packages/lm_eval/__main__.py"  # also under accelerate launch -m lm_eval
 LOCAL = "--model vllm --model_args pretrained=org/model,dtype=auto --tasks bridge_mie"

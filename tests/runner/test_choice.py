@@ -7,7 +7,7 @@ from zlib import crc32
 import pytest
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.models.baselines import Oracle
+from medtasks_ext.models import Oracle
 from medtasks_ext.runner import asking
 from tests.conftest import outcomes
 from tests.run_files import result_of, results_of, samples_file

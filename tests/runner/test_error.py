@@ -10,7 +10,7 @@ from zlib import crc32
 
 import pytest
 
-from medtasks_ext.models.baselines import Oracle
+from medtasks_ext.models import Oracle
 from medtasks_ext.runs.folder import state_of
 from tests.conftest import sft_row
 from tests.engines.server import Reply, Server, chat

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from medtasks_ext.models.baselines import Oracle
+from medtasks_ext.models import Oracle
 from tests.conftest import outcomes, sft_row
 from tests.run_files import result_of, samples_file
 

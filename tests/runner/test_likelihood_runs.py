@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from medtasks_ext.models.baselines import Baseline, Oracle
+from medtasks_ext.models import Baseline, Oracle
 from medtasks_ext.registry import registry
 from tests.conftest import outcomes
 from tests.run_files import result_of, samples_of

@@ -131,7 +131,7 @@ def test_a_line_cut_short_by_a_crash_costs_that_response_alone(medtasks, chip_ct
 
 
 def test_a_task_that_fails_does_not_stop_the_others(medtasks, chip_ctc, tmp_path, monkeypatch):
-    from medtasks_ext.models.baselines import Oracle
+    from medtasks_ext.models import Oracle
 
     answer = Oracle.answer
 
@@ -224,7 +224,7 @@ def test_more_shots_than_the_pool_has_is_said(medtasks, chip_ctc):
 
 STOPPED = """
 import os, sys
-from medtasks_ext.models.baselines import Oracle
+from medtasks_ext.models import Oracle
 answer, last, how = Oracle.answer, int(sys.argv[1]), int(sys.argv[2])
 asked = []
 def noted(self, request, requests):

@@ -13,7 +13,7 @@ import pytest
 from medtasks_ext.engines import Answer, Engine, Fault, FaultKind, Usage
 from medtasks_ext.engines import lm as chosen
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.models.baselines import Oracle
+from medtasks_ext.models import Oracle
 from medtasks_ext.registry import registry
 from medtasks_ext.run.store import Answers, Intent
 from medtasks_ext.runner.asking import TaskLM

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from medtasks_ext import secret_values
+from medtasks_ext import keys
 from medtasks_ext.engines.records import Answer
 from medtasks_ext.jsonfile import write_json
+from medtasks_ext.keys import MARK, Secrets, note
 from medtasks_ext.run.store import Answers
-from medtasks_ext.secret_values import MARK, Secrets, note
 from tests.engines.server import Reply, Server
 from tests.engines.server import chat as chat_reply
 
@@ -23,9 +23,9 @@ JUDGED = "medhelm_medication_qa"
 
 @pytest.fixture(autouse=True)
 def nothing_noted():
-    secret_values.forget()
+    keys.forget()
     yield
-    secret_values.forget()
+    keys.forget()
 
 
 @pytest.fixture

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from medtasks_ext.collector import collector_paused
 from medtasks_ext.egress import is_loopback
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import json_bytes
 from medtasks_ext.privacy import what_happened
+from medtasks_ext.process import collector_paused
 from medtasks_ext.report.answers.column import outcomes_in
 from medtasks_ext.report.answers.dataset import DatasetAnswers
 from medtasks_ext.report.answers.files import (

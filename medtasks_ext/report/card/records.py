@@ -10,11 +10,11 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
+from medtasks_ext.process import SEED
 from medtasks_ext.registry.strategies import reasons
 from medtasks_ext.report.card.facts import command, hub_dataset, scored, setting_words
 from medtasks_ext.results.condition_words import shown_record
 from medtasks_ext.results.reading import choice_of
-from medtasks_ext.seed import SEED
 from medtasks_ext.stats.bootstrap import RESAMPLES
 from medtasks_ext.stats.intervals import LEVEL, METHODS
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from medtasks_ext.markdown import table
 from medtasks_ext.registry.metadata import restrictions
 from medtasks_ext.registry.strategies import strategy_order, strategy_title
 from medtasks_ext.report.axes import axis_titles
@@ -22,6 +21,7 @@ from medtasks_ext.report.standing import (
 from medtasks_ext.results.confirmed import confirmed_words, counted
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.results.result_frame import result_parts
+from medtasks_ext.tables import table
 from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:

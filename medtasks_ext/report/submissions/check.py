@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from medtasks_ext.collector import collector_paused
 from medtasks_ext.engines.records import Answer
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.process import collector_paused
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.registry.strategies import by_likelihood, reasons, shots_of
 from medtasks_ext.report.submissions.record import ANSWERS, RECORD, place_of, read_answers, read_record

@@ -14,6 +14,7 @@ import jinja2
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import excerpt, shows_text, what_happened
+from medtasks_ext.process import SEED
 from medtasks_ext.rows.expressions import UNFIT, Expression, Template
 from medtasks_ext.rows.originals.readers import Record, lacks, records
 from medtasks_ext.rows.originals.tree import (
@@ -27,7 +28,6 @@ from medtasks_ext.rows.originals.tree import (
 from medtasks_ext.rows.places import authors_of
 from medtasks_ext.rows.row import Origin, Row, Rows
 from medtasks_ext.rows.spec import Join, RowsReader, SourceReader
-from medtasks_ext.seed import SEED
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.cases import judged_tasks, response_hash
 from medtasks_ext.judge.protocol import CONTROL
+from medtasks_ext.process import SEED
 from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.prompts.load import load_documents
 from medtasks_ext.runner.run import Run
 from medtasks_ext.runs.samples import parsed_of, read_samples
-from medtasks_ext.seed import SEED
 from medtasks_ext.studies.judge_data import read_cases
 from medtasks_ext.studies.said import study
 

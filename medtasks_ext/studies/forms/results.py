@@ -10,11 +10,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from medtasks_ext.csvfile import write_csv
 from medtasks_ext.jsonfile import write_json, write_lines
 from medtasks_ext.stats import agreement as agree
 from medtasks_ext.stats.intervals import of_shares
 from medtasks_ext.studies.said import study
+from medtasks_ext.tables import write_csv
 
 Rows = Sequence[Mapping[str, Any]]
 Tables: TypeAlias = dict[str, list[dict[str, Any]]]

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from medtasks_ext.atomic import write_text
-from medtasks_ext.csvfile import read_sheet
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.offline_page import offline_page
 from medtasks_ext.studies.forms.export import KINDS
 from medtasks_ext.studies.said import study
+from medtasks_ext.tables import read_sheet
 
 KEY_FILE = "key.json"
 

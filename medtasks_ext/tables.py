@@ -1,4 +1,7 @@
-"""CSV for people: a cell that a spreadsheet would take for a formula is shown as text."""
+"""Tables as people read them: CSV and Markdown.
+
+A cell of a CSV that a spreadsheet would take for a formula is shown as text.
+"""
 
 from __future__ import annotations
 
@@ -96,3 +99,15 @@ def _cells(column: pa.ChunkedArray) -> list[Any]:
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> None:
     with atomic_file(path) as file:
         file.write(csv_table(rows, columns).encode(errors="replace"))
+
+
+def cell(text: object) -> str:
+    """On one line, and a bar in it divides nothing."""
+    return " ".join(str(text).split()).replace("|", "\\|")
+
+
+def table(head: Sequence[str], rows: Iterable[Iterable[object]]) -> list[str]:
+    def line(cells: Iterable[object]) -> str:
+        return f"| {' | '.join(map(cell, cells))} |"
+
+    return [line(head), "|" + " --- |" * len(head), *map(line, rows)]
