@@ -51,7 +51,7 @@ def run(quick: bool) -> Iterator[Row]:
 def make_run(folder: str, n: int) -> float:
     """Write the run; returns megabytes of its samples."""
     from medtasks_ext.cli.run import run_command
-    from medtasks_ext.engines.records import Answer, Usage
+    from medtasks_ext.engines import Answer, Usage
     from medtasks_ext.registry import registry
     from medtasks_ext.results.document_scores import (
         document_scores,

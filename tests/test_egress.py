@@ -24,10 +24,9 @@ from lm_eval.tasks import TaskManager
 from yarl import URL
 
 from medtasks_ext.egress import TRUSTED_HOSTS, AskedServer, Egress, Permission, Text
-from medtasks_ext.engines import Request
+from medtasks_ext.engines import Answer, Fault, FaultKind, Request
 from medtasks_ext.engines.api import ApiEngine
 from medtasks_ext.engines.lm import engine_of
-from medtasks_ext.engines.records import Answer, Fault, FaultKind
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.run.store import Answers, sent_in
 from medtasks_ext.runs.manifest import Manifest

@@ -21,8 +21,8 @@ from medtasks_ext.runner.plan import PlannedModel, ready_files
 if TYPE_CHECKING:
     from rich.status import Status
 
+    from medtasks_ext.engines import Request
     from medtasks_ext.engines.engine import Engine
-    from medtasks_ext.engines.records import Request
     from medtasks_ext.harness import LM, EvaluatorConfig
     from medtasks_ext.registry import Registry
 

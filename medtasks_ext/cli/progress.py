@@ -21,7 +21,7 @@ from medtasks_ext.runs.manifest import TaskEntry, TaskState
 if TYPE_CHECKING:
     from rich.console import ConsoleDimensions, RenderableType
 
-    from medtasks_ext.engines.records import Outcome, Request
+    from medtasks_ext.engines import Outcome, Request
     from medtasks_ext.run.charge import Budget
     from medtasks_ext.runner.tally import Alarms, Tally, TaskTally
 

@@ -1,17 +1,133 @@
 """Requests in, outcomes out in the order in which they finish: vLLM, APIs, lm-eval's other models."""
 
-from medtasks_ext.engines.engine import Done, Engine, Feed
-from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Prompt, Request, Usage
+from __future__ import annotations
 
-__all__ = [
-    "Answer",
-    "Done",
-    "Engine",
-    "Fault",
-    "FaultKind",
-    "Feed",
-    "Outcome",
-    "Prompt",
-    "Request",
-    "Usage",
-]
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from math import isfinite
+from typing import Any, NamedTuple, TypeAlias
+
+from medtasks_ext.egress import UNKNOWN_TEXT, Text
+
+#: A text, or the turns of a conversation: `{"role": …, "content": …}`.
+Prompt: TypeAlias = str | list[dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    key: str  # identifies model, task, document, prompt and settings
+    task: str
+    document: str  # key of the document within the task
+    prompt: Prompt  # as the model gets it
+    settings: Mapping[str, Any]  # lm-eval's `generation_kwargs`: `until`, `max_gen_toks`, `temperature`, …
+    #: the lm-eval document, for models that answer from it (the built-in ones)
+    row: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
+    #: of the prompt, where the engine takes tokens
+    tokens: list[int] | None = field(default=None, repr=False, compare=False)
+    #: whose text the prompt holds, which decides about the servers that may receive it
+    text: Text = field(default=UNKNOWN_TEXT, compare=False)
+    #: the possible answers, each as it follows the prompt, where the model is asked how likely they are;
+    #: empty where it writes an answer
+    options: tuple[str, ...] = ()
+    #: of the options, where the engine takes tokens
+    option_tokens: tuple[tuple[int, ...], ...] = field(default=(), repr=False, compare=False)
+    #: of the tasks that ask about one document in turn, which of them it is; empty elsewhere. Requests of one
+    #: record go to one server, which keeps its beginning
+    record: str = ""
+    cut: str = ""  # what did not fit of the prompt: `shots`, `input`, or nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    prompt: int  # of the prompt, those taken from a cache included
+    completion: int  # of the response, its reasoning included
+    reasoning: int | None = None  # of the reasoning, where the server says so
+    cached: int | None = None  # of the prompt that the server took from a cache, where it says so
+    counted: bool = True  # False for an estimate
+    prompt_bytes: int | None = None  # of the texts that were sent, where it is kept
+
+
+#: `Answer.finish` of one that vLLM ended since it repeats itself (`repetition_detection`).
+LOOP = "repetition"
+#: `Answer.finish` of one that a filter of the server took away, or a part of it.
+CONTENT_FILTER = "content_filter"
+
+
+class Likelihood(NamedTuple):
+    """How likely a model finds a text behind a prompt, as lm-eval has it."""
+
+    value: float  # natural logarithm of the probability, summed over tokens
+    greedy: bool  # whether greedy decoding writes it
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    #: what the model said; empty only if the model ended at once, was cut within its reasoning, or a filter
+    #: of its server took the text away (`finish` says which). Of options, the likeliest one
+    text: str
+    finish: str = ""  # why the response ended: `stop`, `length`, `content_filter`, …; empty where nobody says
+    usage: Usage | None = None  # tokens, where they were counted
+    reasoning: str = ""  # what the server returns apart from the text
+    model: str = ""  # that answered, as the server calls it
+    request_id: str = ""  # of the server
+    seconds: float | None = None  # from sending to the last token
+    cost: float | None = (
+        None  # US dollars at the price of the time; None where nobody charges, or none is known
+    )
+    likelihoods: tuple[Likelihood, ...] = ()  # of the options, in their order
+
+
+def likeliest(request: Request, likelihoods: Sequence[Likelihood], usage: Usage | None = None) -> Outcome:
+    """The answer to a request that has options; a fault where a likelihood is no number."""
+    if not all(isfinite(item.value) for item in likelihoods):
+        return Fault(FaultKind.ENGINE, "the model gave a log-likelihood that is no number")
+    best = max(range(len(likelihoods)), key=lambda place: likelihoods[place].value)
+    return Answer(request.options[best].strip(), usage=usage, likelihoods=tuple(likelihoods))
+
+
+class FaultKind(str, Enum):
+    UNREACHABLE = "unreachable"  # no server answers, or the connection broke
+    TIMEOUT = "timeout"  # no reply in time
+    BUSY = "busy"  # the server asks to come back later, or fails (429, 408, 409, 425, 5xx)
+    #: a reply that holds no completion: an error with status 200, no choices, no text, HTML
+    MALFORMED = "malformed"
+    REFUSED = "refused"  # the server does not take this request (400, 413, 422, …)
+    TOO_LONG = "too_long"  # the prompt does not fit the context, even without shots and input
+    #: the text is not open to everyone, and the server may not receive it: nothing was sent
+    WITHHELD = "withheld"
+    ENGINE = "engine"  # the engine failed on this request
+    KEY = "key"  # the key is missing, wrong or not allowed (401, 403)
+    MONEY = "money"  # no credit is left (402, or said in words)
+    MODEL = "model"  # there is no such model or address (404), or the server redirects elsewhere
+    UNREADABLE = "no_verdict"  # a reply came, and its reader finds no verdict in it
+
+    @property
+    def ends_all(self) -> bool:
+        return self in (FaultKind.KEY, FaultKind.MONEY, FaultKind.MODEL)
+
+    @property
+    def is_transient(self) -> bool:
+        return self in (FaultKind.UNREACHABLE, FaultKind.TIMEOUT, FaultKind.BUSY, FaultKind.MALFORMED)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    kind: FaultKind
+    reason: str  # in words, without text of the row
+    remedy: str = ""  # what to do, where that is known
+    status: int | None = None  # of HTTP, if a reply came
+    tries: int = 1  # how often the request was sent
+    maybe_paid: int = 0  # how many of these the server may have worked on and counted
+    details: str = field(default="", repr=False)  # a traceback, which may quote the row; never shown
+    usage: Usage | None = None  # of a reply that came all the same
+    cost: float | None = None  # US dollars of that reply
+    request_id: str = ""  # of the server
+    after: float | None = None  # seconds after which the server asks to come back, while it is asked
+
+    @property
+    def in_words(self) -> str:
+        return f"{self.reason}: {self.remedy}" if self.remedy else self.reason
+
+
+Outcome: TypeAlias = Answer | Fault

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from medtasks_ext.egress import AskedServer, Egress, hold
-from medtasks_ext.engines.http import Client, Clock
-from medtasks_ext.engines.records import (
+from medtasks_ext.engines import (
     CONTENT_FILTER,
     Answer,
     Fault,
@@ -26,6 +25,7 @@ from medtasks_ext.engines.records import (
     Request,
     likeliest,
 )
+from medtasks_ext.engines.http import Client, Clock
 from medtasks_ext.engines.replies import (
     NO_KEY,
     Reader,

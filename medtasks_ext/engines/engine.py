@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from medtasks_ext.egress import Egress, Text
-from medtasks_ext.engines.records import Fault, Outcome, Request
+from medtasks_ext.engines import Fault, Outcome, Request
 
 #: Characters of prompts that wait ready at most.
 WAITING = 64_000_000

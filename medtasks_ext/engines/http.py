@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 
 from medtasks_ext.egress import LEFT, NO_TEXT, UNKNOWN_TEXT, AskedServer, Egress, Text, remedy_for
-from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome
+from medtasks_ext.engines import Answer, Fault, FaultKind, Outcome
 from medtasks_ext.engines.replies import FILTERED, Reader, Server, is_filtered, status_fault, withheld
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import JsonError, json_bytes, parse_json

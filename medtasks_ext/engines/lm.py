@@ -14,8 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.egress import SERVICES, Egress, hold
-from medtasks_ext.engines.engine import Done, Engine, Feed
-from medtasks_ext.engines.records import (
+from medtasks_ext.engines import (
     Answer,
     Fault,
     FaultKind,
@@ -25,6 +24,7 @@ from medtasks_ext.engines.records import (
     Usage,
     likeliest,
 )
+from medtasks_ext.engines.engine import Done, Engine, Feed
 from medtasks_ext.engines.replies import withheld
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.harness import Instance

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from medtasks_ext.egress import AskedServer, Text, remedy_for
-from medtasks_ext.engines.records import CONTENT_FILTER, Answer, Fault, FaultKind, Usage
+from medtasks_ext.engines import CONTENT_FILTER, Answer, Fault, FaultKind, Usage
 from medtasks_ext.jsonfile import Json
 from medtasks_ext.keys import shown_url
 

@@ -30,9 +30,9 @@ from itertools import islice
 from typing import Any
 
 from medtasks_ext.egress import Egress, is_loopback
+from medtasks_ext.engines import Answer, Fault, FaultKind, Outcome, Request
 from medtasks_ext.engines.engine import WAIT_SECONDS, Done, Engine, Feed, together
 from medtasks_ext.engines.http import Client, Clock
-from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request
 from medtasks_ext.engines.replies import Reader, Server
 from medtasks_ext.privacy import shows_text, what_happened
 

@@ -28,8 +28,7 @@ from inspect import signature
 from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from medtasks_ext.engines.engine import WAIT_SECONDS, Done, Engine, Feed, together
-from medtasks_ext.engines.records import (
+from medtasks_ext.engines import (
     Answer,
     Fault,
     FaultKind,
@@ -39,6 +38,7 @@ from medtasks_ext.engines.records import (
     Usage,
     likeliest,
 )
+from medtasks_ext.engines.engine import WAIT_SECONDS, Done, Engine, Feed, together
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.egress import NO_TEXT, AskedServer, Egress, Text
+from medtasks_ext.engines import Answer, Fault, FaultKind, Outcome, Request, Usage
 from medtasks_ext.engines.http import Client
-from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request, Usage
 from medtasks_ext.engines.replies import Server, chat_answer, shortened
 from medtasks_ext.engines.servers import Pace, ServerEngine
 from medtasks_ext.errors import MedtasksError

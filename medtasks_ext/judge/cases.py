@@ -19,10 +19,10 @@ from medtasks_ext.rows.spec import Judging, dataset_spec
 from medtasks_ext.run.charge import check_under_limit
 from medtasks_ext.run.store import Intent, key_of
 from medtasks_ext.runs.folder import RunFolder
-from medtasks_ext.runs.samples import RESCORE, iter_samples, parsed_of
+from medtasks_ext.runs.records import RESCORE, iter_samples, parsed_of
 
 if TYPE_CHECKING:
-    from medtasks_ext.engines.records import Outcome
+    from medtasks_ext.engines import Outcome
     from medtasks_ext.judge.jury import Jury
     from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.prompts.official.choice import PromptSource

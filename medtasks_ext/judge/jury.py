@@ -23,7 +23,7 @@ from medtasks_ext.runs.settings import dropped_secrets
 from medtasks_ext.strict import Strict, read_yaml, validated
 
 if TYPE_CHECKING:
-    from medtasks_ext.engines.records import Usage
+    from medtasks_ext.engines import Usage
 
 
 class Judge(Strict):

@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import BaseModel, Field, ValidationError
 
 from medtasks_ext.atomic import remove
-from medtasks_ext.engines.records import Answer
+from medtasks_ext.engines import Answer
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.jsonfile import numbered_lines, read_json, write_json, write_lines
 from medtasks_ext.judge.cases import NOT_ASKED, Ask, Case, JudgedTask, RunToJudge, judged_tasks, requests_of

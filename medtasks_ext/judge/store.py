@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from medtasks_ext.engines.records import Outcome, Usage
+from medtasks_ext.engines import Outcome, Usage
 from medtasks_ext.judge.jury import Judge, Jury
 from medtasks_ext.judge.protocol import Wording
 from medtasks_ext.run.charge import most_tokens

@@ -38,8 +38,14 @@ from medtasks_ext.runs.conditions import (
 )
 from medtasks_ext.runs.folder import RESTORE, RunFolder, state_of
 from medtasks_ext.runs.manifest import Choice, EngineRecord, Identity, Manifest, TaskState
-from medtasks_ext.runs.records import names_in, note_of_traces, read_results, record_of
-from medtasks_ext.runs.samples import read_samples, samples_beside
+from medtasks_ext.runs.records import (
+    names_in,
+    note_of_traces,
+    read_results,
+    read_samples,
+    record_of,
+    samples_beside,
+)
 from medtasks_ext.runs.settings import Effect, dropped_secrets, read_value, with_effect, without_login
 from medtasks_ext.stats.bootstrap import intervals_of_record, missed_by, task_intervals
 from medtasks_ext.stats.intervals import Interval

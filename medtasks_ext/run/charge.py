@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from medtasks_ext.engines.records import Answer, Prompt, Request, Usage
+from medtasks_ext.engines import Answer, Prompt, Request, Usage
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:

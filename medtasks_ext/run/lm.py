@@ -17,15 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.atomic import private_files
 from medtasks_ext.egress import addresses
+from medtasks_ext.engines import Answer, Likelihood, Request, likeliest
 from medtasks_ext.engines.engine import Engine
 from medtasks_ext.engines.lm import engine_of
-from medtasks_ext.engines.records import Answer, Likelihood, Request, likeliest
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.harness import LM
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.models import Baseline
-from medtasks_ext.run.asker import Asker
-from medtasks_ext.run.requests import is_sampled, prompt_of, request_of, text_of
+from medtasks_ext.run.asker import Asker, is_sampled, prompt_of, request_of, text_of
 from medtasks_ext.run.store import Answers, key_of
 from medtasks_ext.runs.manifest import Identity, identity_of
 from medtasks_ext.runs.settings import note_secrets

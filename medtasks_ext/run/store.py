@@ -33,7 +33,7 @@ from medtasks_ext.atomic import (
     sync_folder,
 )
 from medtasks_ext.egress import AskedServer, Permission, Text
-from medtasks_ext.engines.records import Answer, Fault, FaultKind, Likelihood, Outcome, Usage
+from medtasks_ext.engines import Answer, Fault, FaultKind, Likelihood, Outcome, Usage
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import json_bytes
 from medtasks_ext.keys import Secrets

@@ -17,8 +17,8 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, Protocol
 
+from medtasks_ext.engines import Answer, Outcome, Prompt, Request
 from medtasks_ext.engines.engine import Engine
-from medtasks_ext.engines.records import Answer, Outcome, Prompt, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.harness import LM, Instance
 from medtasks_ext.privacy import public_rows

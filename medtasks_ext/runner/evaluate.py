@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.egress import Text
-from medtasks_ext.engines.records import Request
+from medtasks_ext.engines import Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.prompts.fit import PromptFitter
 from medtasks_ext.prompts.template import layout_template
 from medtasks_ext.registry import AnswerBudget, Dataset, Registry
 from medtasks_ext.registry.strategies import by_likelihood
-from medtasks_ext.run.requests import request_of
+from medtasks_ext.run.asker import request_of
 from medtasks_ext.runs.manifest import Choice
 from medtasks_ext.strict import Config
 

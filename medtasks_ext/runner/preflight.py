@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from medtasks_ext.answers.reasoning import reasoning_of, traces
-from medtasks_ext.engines.records import CONTENT_FILTER, Answer, Fault, Outcome, Request
+from medtasks_ext.engines import CONTENT_FILTER, Answer, Fault, Outcome, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import excerpt, public_rows, shows_text
 from medtasks_ext.prompts.counting import tokenizer_of

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from medtasks_ext.answers.reasoning import unknown_traces
 from medtasks_ext.data.content import highest_possible
-from medtasks_ext.engines.records import CONTENT_FILTER, LOOP, Answer, Prompt, Request
+from medtasks_ext.engines import CONTENT_FILTER, LOOP, Answer, Prompt, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.privacy import what_happened
@@ -56,8 +56,15 @@ from medtasks_ext.runs.manifest import (
     described,
     identity_of,
 )
-from medtasks_ext.runs.records import groups_of, quiet_groups, results_content
-from medtasks_ext.runs.samples import iter_samples, options_of, request_of, write_samples
+from medtasks_ext.runs.records import (
+    groups_of,
+    iter_samples,
+    options_of,
+    quiet_groups,
+    request_of,
+    results_content,
+    write_samples,
+)
 from medtasks_ext.runs.settings import dropped_secrets, without_login
 from medtasks_ext.stats.bootstrap import interval_record, intervals_of_record, task_intervals
 from medtasks_ext.stats.intervals import WILSON_OF_UNITS, Estimated, Interval

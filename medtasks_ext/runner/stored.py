@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from medtasks_ext.engines import Answer, Prompt
 from medtasks_ext.engines.lm import lm_eval_prompt
-from medtasks_ext.engines.records import Answer, Prompt
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.models import Baseline
 from medtasks_ext.prompts.documents import document_key

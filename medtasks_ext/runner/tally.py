@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
-from medtasks_ext.engines.records import CONTENT_FILTER, Answer, Fault, FaultKind, Outcome
+from medtasks_ext.engines import CONTENT_FILTER, Answer, Fault, FaultKind, Outcome
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
-    from medtasks_ext.engines.records import Answer, Outcome, Request
+    from medtasks_ext.engines import Answer, Outcome, Request
     from medtasks_ext.run.charge import Budget
     from medtasks_ext.runs.manifest import TaskEntry
 

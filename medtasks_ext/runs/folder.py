@@ -23,8 +23,7 @@ from medtasks_ext.atomic import atomic_file, check_all_regular, remove
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.jsonfile import read_json
 from medtasks_ext.runs.manifest import FILE
-from medtasks_ext.runs.records import read_results, records_of
-from medtasks_ext.runs.samples import samples_beside
+from medtasks_ext.runs.records import read_results, records_of, samples_beside
 
 if TYPE_CHECKING:
     from medtasks_ext.runs.records import TaskRecord

@@ -14,7 +14,7 @@ from medtasks_ext.registry.blocks import LEVELS
 from medtasks_ext.results.document_scores import score_statistic
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import Manifest, TaskState
-from medtasks_ext.runs.samples import read_samples
+from medtasks_ext.runs.records import read_samples
 from medtasks_ext.stats.statistic import Statistic, counts_of, question_of
 from medtasks_ext.studies.said import study
 

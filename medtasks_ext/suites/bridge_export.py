@@ -22,7 +22,7 @@ from medtasks_ext.rows.spec import dataset_spec
 from medtasks_ext.runs.conditions import conditions_of
 from medtasks_ext.runs.folder import RunFolder, refuse_changed
 from medtasks_ext.runs.manifest import Manifest, TaskEntry, TaskState
-from medtasks_ext.runs.samples import iter_samples
+from medtasks_ext.runs.records import iter_samples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

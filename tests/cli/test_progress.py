@@ -13,8 +13,7 @@ from rich.console import Console, ConsoleDimensions
 from medtasks_ext.cli import progress as module
 from medtasks_ext.cli.progress import Progress, left_words, view
 from medtasks_ext.cli.words import duration
-from medtasks_ext.engines import Answer, Request, Usage
-from medtasks_ext.engines.records import Fault, FaultKind
+from medtasks_ext.engines import Answer, Fault, FaultKind, Request, Usage
 from medtasks_ext.run.charge import Budget
 from medtasks_ext.runner import tally as tally_module
 from medtasks_ext.runner.tally import Alarms, Tally

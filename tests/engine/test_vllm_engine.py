@@ -18,8 +18,7 @@ from typing import Any
 
 import pytest
 
-from medtasks_ext.engines import Answer, Fault, FaultKind, Request
-from medtasks_ext.engines.records import LOOP
+from medtasks_ext.engines import LOOP, Answer, Fault, FaultKind, Request
 from medtasks_ext.privacy import text_hash
 from medtasks_ext.runs.manifest import described
 from tests.engine.streams import PLACES, ListFeed, answered, arguments, request

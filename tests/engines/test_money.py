@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from medtasks_ext.engines import Answer, Fault, FaultKind, Outcome, Request
 from medtasks_ext.engines.http import Client, Reply
-from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request
 from medtasks_ext.engines.replies import Server, chat_answer
 from medtasks_ext.engines.servers import ServerEngine
 from medtasks_ext.results.prices import Price

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from lm_eval.api.instance import Instance
 from lm_eval.models.openai_completions import LocalCompletionsAPI
 
-from medtasks_ext.engines import Answer, Fault, FaultKind, Request
-from medtasks_ext.engines.records import Likelihood, likeliest
+from medtasks_ext.engines import Answer, Fault, FaultKind, Likelihood, Request, likeliest
 from medtasks_ext.engines.vllm import MOST_IDS, branches, option_likelihoods
 from tests.engines.made import run, tokenised
 from tests.engines.server import Reply

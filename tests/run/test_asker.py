@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from medtasks_ext.engines import Answer, Fault, FaultKind, Request
 from medtasks_ext.engines.engine import Engine
-from medtasks_ext.engines.records import Answer, Fault, FaultKind, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.run.asker import Asker, Job
 from medtasks_ext.run.charge import Budget

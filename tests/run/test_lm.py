@@ -21,8 +21,8 @@ from lm_eval.api.registry import get_model
 from lm_eval.tasks import TaskManager
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.run.asker import is_sampled, normalised
 from medtasks_ext.run.lm import register
-from medtasks_ext.run.requests import is_sampled, normalised
 from tests.engines.server import Asked, Reply, Server, chat, completion
 
 N = 40

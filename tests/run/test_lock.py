@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from medtasks_ext.atomic import remove
-from medtasks_ext.engines.records import Answer
+from medtasks_ext.engines import Answer
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.run import lock, store

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks_ext.engines.records import Answer, Fault, FaultKind, Usage
+from medtasks_ext.engines import Answer, Fault, FaultKind, Usage
 from medtasks_ext.run.store import Answers, Asked, Follower, Intent, Question, outcome_of
 from tests.conftest import ROOT
 

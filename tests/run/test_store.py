@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks_ext.engines.records import Answer, Fault, FaultKind, Likelihood, Usage
+from medtasks_ext.engines import Answer, Fault, FaultKind, Likelihood, Usage
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.run.lock import DEAD, NAME, FolderLock, _place
 from medtasks_ext.run.store import Answers

@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from medtasks_ext.engines import Answer, Engine, Fault, FaultKind, Usage
+from medtasks_ext.engines import Answer, Fault, FaultKind, Usage
 from medtasks_ext.engines import lm as chosen
+from medtasks_ext.engines.engine import Engine
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.models import Oracle
 from medtasks_ext.registry import registry
@@ -331,7 +332,8 @@ def test_answers_that_are_lost_are_noticed_and_asked_again(medtasks, engine):
 
 WORKER = """
 import sys, threading
-from medtasks_ext.engines import Answer, Engine, lm
+from medtasks_ext.engines import Answer, lm
+from medtasks_ext.engines.engine import Engine
 class Slow(Engine):
     window = 8
     def run(self, feed, done):

@@ -11,7 +11,7 @@ import pytest
 from lm_eval.api.model import LM
 from lm_eval.api.registry import register_model
 
-from medtasks_ext.engines.records import Answer, Fault, FaultKind
+from medtasks_ext.engines import Answer, Fault, FaultKind
 from medtasks_ext.runner.tally import IN_A_ROW, Trouble
 from tests.conftest import sft_row
 from tests.run_files import results_of

@@ -7,8 +7,9 @@ from typing import ClassVar
 import pytest
 import yaml
 
-from medtasks_ext.engines import Answer, Engine, Fault, FaultKind, Usage
+from medtasks_ext.engines import Answer, Fault, FaultKind, Usage
 from medtasks_ext.engines import lm as chosen
+from medtasks_ext.engines.engine import Engine
 from medtasks_ext.registry import forget
 from tests.conftest import ROOT, write_jsonl
 from tests.run_files import result_of, results_of, samples_file

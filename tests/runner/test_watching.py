@@ -13,7 +13,7 @@ from lm_eval.api.model import LM
 from lm_eval.api.registry import register_model
 
 from medtasks_ext.cli.progress import Progress
-from medtasks_ext.engines.records import Answer, Fault
+from medtasks_ext.engines import Answer, Fault
 from medtasks_ext.models import Oracle
 from medtasks_ext.runner.tally import STOP_AFTER
 from tests.conftest import sft_row

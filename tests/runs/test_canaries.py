@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from medtasks_ext import keys
-from medtasks_ext.engines.records import Answer
+from medtasks_ext.engines import Answer
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.keys import MARK, Secrets, note
 from medtasks_ext.run.store import Answers

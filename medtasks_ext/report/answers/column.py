@@ -30,10 +30,10 @@ from medtasks_ext.results.error_clusters import (
 )
 from medtasks_ext.run.store import Answers, files_of
 from medtasks_ext.runs.folder import RunFolder
-from medtasks_ext.runs.samples import RESCORE, SampleFile, parsed_of
+from medtasks_ext.runs.records import RESCORE, SampleFile, parsed_of
 
 if TYPE_CHECKING:
-    from medtasks_ext.engines.records import Answer
+    from medtasks_ext.engines import Answer
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry.tasks import Dataset
     from medtasks_ext.results.experiments import Experiment

@@ -12,7 +12,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.store import verdicts_in
 from medtasks_ext.report.answers.column import response_of
 from medtasks_ext.results.extracted import IN_TEXT, items_of, marked
-from medtasks_ext.runs.samples import parsed_of, request_of, turns_of
+from medtasks_ext.runs.records import parsed_of, request_of, turns_of
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json

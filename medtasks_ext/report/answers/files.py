@@ -23,7 +23,7 @@ from medtasks_ext.results.experiments import Fault
 from medtasks_ext.results.reading import asked_task, run_folder
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import Manifest, TaskState
-from medtasks_ext.runs.samples import RESCORE, task_of_samples
+from medtasks_ext.runs.records import RESCORE, task_of_samples
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json

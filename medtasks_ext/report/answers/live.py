@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medtasks_ext.engines.records import Request
+from medtasks_ext.engines import Request
 from medtasks_ext.run.charge import Budget
 from medtasks_ext.run.lock import holder_of
 from medtasks_ext.run.store import Follower, Row, outcome_of

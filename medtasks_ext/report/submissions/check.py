@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from medtasks_ext.engines.records import Answer
+from medtasks_ext.engines import Answer
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.process import collector_paused
 from medtasks_ext.prompts.documents import document_key
@@ -26,7 +26,7 @@ from medtasks_ext.report.submissions.record import ANSWERS, RECORD, place_of, re
 from medtasks_ext.results.document_scores import document_scores, score_statistic
 from medtasks_ext.results.experiments import Fault
 from medtasks_ext.runs.manifest import Choice
-from medtasks_ext.runs.samples import request_of
+from medtasks_ext.runs.records import request_of
 from medtasks_ext.strict import read_mapping
 
 if TYPE_CHECKING:

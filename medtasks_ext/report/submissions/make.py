@@ -16,7 +16,7 @@ from medtasks_ext.report.submissions import check
 from medtasks_ext.report.submissions.record import LONGEST, About, FinalAnswer, Submission, place_of
 from medtasks_ext.results.reading import read_runs
 from medtasks_ext.runs.folder import refuse_changed
-from medtasks_ext.runs.samples import request_of, turns_of
+from medtasks_ext.runs.records import request_of, turns_of
 from medtasks_ext.strict import validated
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.prompts.load import load_documents
 from medtasks_ext.runner.run import Run
-from medtasks_ext.runs.samples import parsed_of, read_samples
+from medtasks_ext.runs.records import parsed_of, read_samples
 from medtasks_ext.studies.judge_data import read_cases
 from medtasks_ext.studies.said import study
 
