@@ -61,7 +61,7 @@ def measure(n: int) -> dict[str, float]:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:2]))
     from medtasks_ext.answers.filter import ParseAnswer
-    from medtasks_ext.metrics import ehrsql
+    from medtasks_ext.metrics import sql
     from medtasks_ext.prompts import load_documents
     from medtasks_ext.registry import Dataset
 
@@ -84,12 +84,11 @@ def measure(n: int) -> dict[str, float]:
             started = time.perf_counter()
             read = ParseAnswer({"kind": "sql"}).apply([[reply] for reply in replies], asked)
             results = [
-                ehrsql.process_results(document, [answer])
-                for document, answer in zip(asked, read, strict=True)
+                sql.process_ehrsql(document, [answer]) for document, answer in zip(asked, read, strict=True)
             ]
             times[name] = time.perf_counter() - started
         wrong = sum(result["score"] != (place not in attacked) for place, result in enumerate(results))
-        ehrsql._database(str(database)).sandbox.close()
+        sql._database(str(database)).sandbox.close()
         return {
             **times,
             "hostile": len(attacked),

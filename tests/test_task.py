@@ -179,7 +179,7 @@ def test_metrics_that_a_file_states_win(mine):
         for name in metrics(built(MEDNLI / "task.yaml")) - {"f1_macro", "f1_micro"}
     ]
     corpus = [
-        {"metric": name, "aggregation": "!function medtasks_ext.metrics.single_label.f1_macro"}
+        {"metric": name, "aggregation": "!function medtasks_ext.metrics.labels.f1_macro"}
         for name in ("f1_macro", "f1_micro")
     ]
     for item in corpus:

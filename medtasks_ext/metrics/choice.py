@@ -1,11 +1,13 @@
-"""HELM's exact match on an option letter, and its relaxed kin (HELM, `evaluate_reference_metrics`)."""
+"""Answers that are one option or one value: HELM's exact match, votes of a panel, MedCalc-Bench."""
 
 from __future__ import annotations
 
 import re
 import string
+from collections.abc import Mapping
 from typing import Any
 
+from medtasks_ext.answers.medcalc import CATEGORIES, HELM_CATEGORIES, loose_value, value
 from medtasks_ext.metrics.common import Document, Metrics, scorer
 from medtasks_ext.stats.statistic import in_run
 
@@ -29,8 +31,10 @@ def exact_matches(reply: str, gold: str) -> dict[str, float]:
 
 
 @scorer
-def process_results(document: Document, gold: Any, answer: Any) -> Metrics:
+def process_choice(document: Document, gold: Any, answer: Any) -> Metrics:
     """`exact_match` is the score: the answer is one option letter, and the right one.
+
+    With its relaxed kin it is HELM's (`evaluate_reference_metrics`).
 
     As in HELM the letter is mapped to its option text and texts are compared; an answer that is no
     letter maps to nothing and is wrong on all four HELM metrics. Where there are no options the
@@ -42,3 +46,64 @@ def process_results(document: Document, gold: Any, answer: Any) -> Metrics:
         gold, chosen = texts[gold], texts.get(chosen, "")
     matches = exact_matches(chosen, gold)
     return in_run(document, {"score": matches["exact_match"], **matches})
+
+
+@scorer
+def process_panel(document: Document, gold: dict[str, float], answer: Any) -> Metrics:
+    """A choice against a distribution of experts (script concordance; SCT-Bench, `modeling.py`).
+
+    `panel_credit` is the score: the votes of the chosen value over the most votes that a value has.
+
+    `in_panel`: at least one expert chose that value. `modal`: no value has more votes. An unreadable answer
+    gets nothing.
+    """
+    credit = gold.get(answer, 0.0)
+    return {
+        "score": credit,
+        "panel_credit": credit,
+        "in_panel": float(credit > 0),
+        "modal": float(credit == 1),
+    }
+
+
+_COMPARED_AS_TEXT = ("risk", "severity", "diagnosis")
+_BY_CATEGORY = tuple(f"accuracy_{name}" for name in dict.fromkeys(CATEGORIES.values()))
+
+
+@scorer
+def process_medcalc(document: Document, gold: Mapping[str, Any], answer: str | None) -> Metrics:
+    """MedCalc-Bench: accuracy by category and limits (HELM, `medcalc_bench_metrics`).
+
+    `medcalc_bench_accuracy` (the score): risk, severity and diagnosis must be the gold's text; physical,
+    dosage conversion and date must lie between the limits, read by Python's `float`, as month/day/year, or as
+    `('14 weeks', '2 days')`; no other category scores. `accuracy_CATEGORY` compares with the limits in every
+    category and reads gestational ages as the questions write them, `(4 weeks, 3 days)`.
+    """
+    reply = answer or ""
+    within, category = float(limits_hit(reply, gold)), f"accuracy_{CATEGORIES[gold['category']]}"
+    return {
+        **dict.fromkeys(("score", "medcalc_bench_accuracy"), float(official_hit(reply, gold))),
+        **{name: (within, 1) if name == category else (0, 0) for name in _BY_CATEGORY},
+        **exact_matches(reply, gold["answer"]),
+    }
+
+
+def official_hit(reply: str, gold: Mapping[str, Any]) -> bool:
+    """Whether HELM counts the stripped reply. It does not know `lab test` and `dosage`, among others."""
+    if gold["category"] not in HELM_CATEGORIES:
+        return False
+    if gold["category"] in _COMPARED_AS_TEXT:
+        return bool(reply == gold["answer"])
+    return _within(value(reply, gold["form"]), gold)
+
+
+def limits_hit(reply: str, gold: Mapping[str, Any]) -> bool:
+    """Whether the reply is the gold's text or its value lies between the limits, in every category.
+
+    As strict as HELM about anything beside the value: units, a full stop, words.
+    """
+    return reply == gold["answer"] or _within(loose_value(reply, gold["form"]), gold)
+
+
+def _within(value: float | None, gold: Mapping[str, Any]) -> bool:
+    return value is not None and gold["lower"] <= value <= gold["upper"]

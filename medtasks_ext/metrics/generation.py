@@ -17,9 +17,10 @@ from typing import Any
 
 import regex
 
+from medtasks_ext.answers.formats import Parsed
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.metrics.common import Document, Metrics, ratio, scorer
-from medtasks_ext.stats.statistic import Array, Statistic, share, value_and_one
+from medtasks_ext.metrics.common import Document, Metrics, metrics_of, ratio, scorer
+from medtasks_ext.stats.statistic import Array, Matrix, Statistic, in_run, mean_of_runs, share, value_and_one
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +36,7 @@ _BERTSCORE_LANGUAGE = {"en": "en", "zh": "zh"}
 
 
 @scorer
-def process_results(document: Document, references: Any, answer: Any) -> Metrics:
+def process_text(document: Document, references: Any, answer: Any) -> Metrics:
     """Scores of one text on 0-1; a metric whose tokeniser is not at hand is left out.
 
     The official smoothing of BLEU gives an identical text of five tokens or more 1.1167.
@@ -213,3 +214,178 @@ def bert_scores(
 #: mean BERTScore F1, empty texts counting 0. Switched on by `MEDTASKS_BERTSCORE=1`, since it loads a
 #: model; needs the extra `bertscore`.
 bertscore_f1 = Statistic("bertscore_f1", _bertscore_counts, share)
+
+
+_ROUGE = ("rougeL", "rouge1", "rouge2")
+#: recall counts more than precision (MS-COCO's captions)
+_BETA = 1.2
+
+
+@scorer
+def process_report(document: Document, reference: Any, answer: Any) -> Metrics:
+    """ROUGE-L of generated reports (ClinicBench, Table 1), in two definitions, with what stands beside it.
+
+    The paper names ROUGE-L and no more. The score takes `rouge_score` without stemming. The authors' early
+    scoring script used pycocoevalcap, whose ROUGE-L is another: `rougeL_coco`. An empty answer gets 0;
+    `output_words` is its length. Texts are tokenised plainly (`tokeniser`). `bleu_4` (that of BRIDGE, not
+    capped at 1) is left out of English where NLTK's Punkt data is not installed.
+    """
+    text = _well_formed(answer or "")
+    reference = _well_formed(reference)
+    language = document.loaded.record["language"]  # type: ignore[attr-defined]
+    metrics: Metrics = {
+        "rougeL_coco": rouge_l_coco(text, reference),
+        "output_words": float(len(text.split())),
+    }
+    if (rouge := rouge_scores(text, [reference], language, plain=True)) is not None:
+        metrics |= {"score": rouge["rougeL"], **{name: rouge[name] for name in _ROUGE}}
+    if (bleu := bleu_4(text, [reference], language, plain=True)) is not None:
+        metrics["bleu_4"] = bleu
+    return metrics
+
+
+def rouge_l_coco(text: str, reference: str) -> float:
+    """ROUGE-L as pycocoevalcap computes it: F with beta 1.2 over tokens between single blanks.
+
+    Case and punctuation count; line breaks are blanks; two blanks hold an empty token between them.
+    """
+    if not text:
+        return 0.0
+    score = rouge_scorer().score(_tokens(reference), _tokens(text))["rougeL"]
+    precision, recall = float(score.precision), float(score.recall)
+    return ratio((1 + _BETA**2) * precision * recall, recall + _BETA**2 * precision)
+
+
+def _tokens(text: str) -> str:
+    """Each token in hexadecimal after a letter, so that the scorer's own tokeniser keeps it as it is."""
+    return " ".join(f"t{token.encode().hex()}" for token in text.replace("\n", " ").split(" "))
+
+
+def _well_formed(text: str) -> str:
+    """Half a surrogate pair is no word, and the fast scorer takes well-formed texts only."""
+    return text.encode(errors="replace").decode()
+
+
+#: what a reply that says nothing else counts as: the report of an error somewhere
+_UNREADABLE = {"flag": 1, "sentence": None, "correction": ""}
+
+
+@scorer
+def process_medec(document: Document, gold: Any, answer: Any) -> Metrics:
+    """MEDEC: is there an error, in which sentence, and how well is it corrected (HELM, `medec_metrics`).
+
+    `medec_error_flag_accuracy` is the score: whether the reply is right that there is an error, or none.
+    `medec_error_sentence_accuracy` is HELM's. It reads the sentence's number from the whole gold
+    text, where there is none, so notes with an error never score. `correction_…` compares the corrected
+    sentences over the notes with an error; a reply without correction scores 0.
+    """
+    answer = answer or _UNREADABLE
+    flag = answer["flag"] == gold["flag"]
+    official = answer["sentence"] is not None and answer["sentence"] == gold["official_sentence"]
+    metrics: Metrics = {
+        "score": float(flag),
+        "medec_error_flag_accuracy": float(flag),
+        "medec_error_sentence_accuracy": float(flag and (official or not gold["flag"])),
+    }
+    language, references = document.loaded.record["language"], [gold["correction"]]  # type: ignore[attr-defined]
+    rouge = rouge_scores(answer["correction"], references, language) or {}
+    for name, value in rouge.items():
+        metrics[f"correction_{name}"] = (value, 1) if gold["flag"] else (0, 0)
+    if gold["flag"] and os.environ.get("MEDTASKS_BERTSCORE"):
+        metrics["correction_bertscore_f1"] = (answer["correction"], references, language)
+    return metrics
+
+
+_ROUGE_NAMES = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}
+_BERTSCORE = ("BERTScore-P", "BERTScore-R", "BERTScore-F")
+_BERTSCORE_MODEL = "distilbert-base-uncased"
+
+
+def process_open_ended(document: Document, results: list[Parsed]) -> Metrics:
+    """ROUGE and BERTScore of open-ended answers (HELM, `summarization_metrics`).
+
+    MedHELM's 13 open-ended benchmarks have no `score` before a jury has read the answers. `rouge_1`,
+    `rouge_2` and `rouge_l` (English as HELM has it, with Porter stemming; other languages by their plain
+    tokens) and, where `MEDTASKS_BERTSCORE=1`, `BERTScore-P`, `-R` and `-F` (distilbert-base-uncased, no
+    rescaling, no idf) are reported at once, and never replace the score. NoteExtract has no gold; as in HELM,
+    answers are compared with the note. Figures of CLEAR, EHRSHOT, MedDialog and N2C2-CT are means over their
+    runs (conditions, outcomes, subsets, criteria).
+    """
+    return metrics_of(document, results[0], _open_ended) | {"scored": 0.0}
+
+
+def _open_ended(document: Document, reference: str, answer: str | None) -> Metrics:
+    text, language = answer or "", _language(document)
+    metrics: Metrics = {**stemmed_rouge_scores(text, reference)} if language == "en" else {}
+    if language != "en" and (scores := rouge_scores(text, [reference], language, plain=True)):
+        metrics = {name: scores[kind] for name, kind in _ROUGE_NAMES.items()}
+    if os.environ.get("MEDTASKS_BERTSCORE"):
+        metrics |= dict.fromkeys(_BERTSCORE, (text, reference))
+    return in_run(document, metrics)
+
+
+def process_with_points(document: Document, results: list[Parsed]) -> Metrics:
+    """ROUGE-L on 0-1 of an answer that assessors score by points (MLB), where its row has a reference.
+
+    Texts are tokenised as elsewhere in their language: Chinese by characters.
+    """
+    return metrics_of(document, results[0], _rouge_l) | {"scored": 0.0}
+
+
+def _rouge_l(document: Document, reference: str, answer: str | None) -> Metrics:
+    scores = rouge_scores(answer or "", [reference], _language(document), plain=True)
+    return {"rouge_l": scores["rougeL"]} if scores else {}
+
+
+def _language(document: Document) -> str:
+    language: str = document.loaded.record["language"]  # type: ignore[attr-defined]
+    return language
+
+
+def stemmed_rouge_scores(text: str, reference: str, *, backend: str | None = None) -> dict[str, float]:
+    """F-measures of ROUGE-1, ROUGE-2 and ROUGE-L with Porter stemming, 0-1.
+
+    `backend`: `rouge_score` or `rouge_score_rs` (identical scores); by default the faster one installed.
+    """
+    # half a surrogate pair is no word character, and the fast scorer takes well-formed texts only
+    well_formed = (item.encode(errors="replace").decode() for item in (reference, text))
+    scores = _stemming_scorer(backend).score(*well_formed)
+    return {name: float(scores[kind].fmeasure) for name, kind in _ROUGE_NAMES.items()}
+
+
+@lru_cache(maxsize=4)
+def _stemming_scorer(backend: str | None) -> Any:
+    return type(rouge_scorer(backend))(list(_ROUGE_NAMES.values()), use_stemmer=True)
+
+
+def bertscore_f_values(pairs: Sequence[tuple[str, str]]) -> list[float]:
+    """BERTScore F1 of (answer, reference) pairs, as `bertscore_f` takes it; an empty answer scores 0."""
+    return _values(pairs, _BERTSCORE.index("BERTScore-F"))
+
+
+def _without_braces(text: str) -> str:
+    """One brace less at either end, as HELM hands texts to its metrics. ROUGE has no tokens of braces."""
+    return text.removeprefix("{").removesuffix("}")
+
+
+def _values(pairs: Sequence[tuple[str, str]], place: int) -> list[float]:
+    items = tuple((_without_braces(text), (_without_braces(of),)) for text, of in pairs)
+    return [scores[place] for scores in bert_scores(items, model_type=_BERTSCORE_MODEL)]
+
+
+def _bertscore(name: str, place: int) -> Statistic:
+    return Statistic(name, lambda pairs: value_and_one(_values(pairs, place)), share)
+
+
+def _bertscore_of_runs(name: str, place: int) -> Statistic:
+    def counts(items: Sequence[tuple[str, tuple[str, str]]]) -> Matrix:
+        values = _values([pair for _, pair in items], place)
+        return mean_of_runs.counts([(run, value) for (run, _), value in zip(items, values, strict=True)])
+
+    return Statistic(name, counts, mean_of_runs.value)
+
+
+#: mean BERTScore precision, recall and F1; empty answers count 0
+bertscore_p, bertscore_r, bertscore_f = map(_bertscore, _BERTSCORE, range(3))
+#: the same as means over runs
+bertscore_p_of_runs, bertscore_r_of_runs, bertscore_f_of_runs = map(_bertscore_of_runs, _BERTSCORE, range(3))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from medtasks_ext.judge.report import ALL, COMPOSITE, Figure
-from medtasks_ext.metrics.open_ended import bertscore_f_values, rouge_scores
+from medtasks_ext.metrics.generation import bertscore_f_values, stemmed_rouge_scores
 from medtasks_ext.stats import agreement
 from medtasks_ext.stats.intervals import of_shares
 
@@ -77,7 +77,8 @@ def _metrics(
     """Over the answers that have a reference; no metric where none has."""
     of = {unit: item.case.texts for unit, item in found.items() if "gold" in item.case.texts}
     texts = {unit: (both["response"], both["gold"]) for unit, both in of.items()}
-    metrics = {ROUGE: {unit: rouge_scores(*pair)["rouge_l"] for unit, pair in texts.items()}} if texts else {}
+    rouge = {unit: stemmed_rouge_scores(*pair)["rouge_l"] for unit, pair in texts.items()}
+    metrics = {ROUGE: rouge} if rouge else {}
     if texts and has_bertscore():
         metrics[BERTSCORE] = dict(zip(texts, bertscore_f_values(list(texts.values())), strict=True))
     return metrics

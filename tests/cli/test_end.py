@@ -213,7 +213,7 @@ def test_the_table_says_how_many_examples_were_asked_for(medtasks):
 
 
 def test_answers_that_processes_of_scoring_failed_over_are_named(medtasks, monkeypatch):
-    from medtasks_ext.metrics.sql_sandbox import QueryResult, SqlSandbox
+    from medtasks_ext.metrics.sql import QueryResult, SqlSandbox
 
     def fail(sandbox, queries):
         return [QueryResult(None, "its process died", decided=False) for _ in queries]

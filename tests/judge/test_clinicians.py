@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from medtasks_ext.judge.cases import judged_tasks, response_hash
-from medtasks_ext.metrics.open_ended import rouge_scores
+from medtasks_ext.metrics.generation import stemmed_rouge_scores
 from medtasks_ext.registry import registry
 from tests.judge.server import Reply, coded, verdict
 from tests.judge.test_command import AXES, TASK, figures, number, rated, ratings_file
@@ -60,7 +60,7 @@ def value(folder, **wanted):
 
 
 def rouge():
-    return [rouge_scores(ANSWERS[f"d{i}"], f"Reference reply {i}.")["rouge_l"] for i in range(N)]
+    return [stemmed_rouge_scores(ANSWERS[f"d{i}"], f"Reference reply {i}.")["rouge_l"] for i in range(N)]
 
 
 def test_jury_and_metric_stand_beside_the_clinicians(judged):

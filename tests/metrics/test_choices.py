@@ -13,7 +13,7 @@ KIN = ["exact_match", "quasi_exact_match", "prefix_exact_match", "quasi_prefix_e
 
 
 def helm(reply: str, options: list[str], gold: str = "A") -> list[float]:
-    got = columns(choice.process_results, documents([gold], options=options), [reply])
+    got = columns(choice.process_choice, documents([gold], options=options), [reply])
     assert got["score"] == got["exact_match"]
     return [got[name][0] for name in KIN]
 

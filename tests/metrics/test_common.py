@@ -7,21 +7,7 @@ from collections import Counter
 
 import pytest
 
-from medtasks_ext.metrics import (
-    choice,
-    codes,
-    drugs,
-    entities,
-    events,
-    generation,
-    label_sets,
-    multi_label,
-    open_ended,
-    permutation,
-    relation_labels,
-    report_text,
-    single_label,
-)
+from medtasks_ext.metrics import choice, drugs, generation, labels, permutation, sets
 from medtasks_ext.metrics.common import random_label
 from tests.conftest import ROOT
 from tests.metrics.build import INVALID, columns, documents, parsed
@@ -32,7 +18,7 @@ LABELS = ["a", "b", "c"]
 def test_an_invalid_label_counts_as_one_drawn_uniformly_from_the_distinct_gold_labels():
     # nine in ten are "a", which does not matter
     docs = documents(["a"] * 2_700 + ["b"] * 150 + ["c"] * 150, labels=LABELS)
-    got = columns(single_label.process_results, docs, [INVALID] * len(docs))
+    got = columns(labels.process_label, docs, [INVALID] * len(docs))
     drawn = Counter(predicted for _, predicted in got["f1_macro"])
     assert set(drawn) == set(LABELS)
     assert all(900 < n < 1_100 for n in drawn.values())
@@ -42,7 +28,7 @@ def test_an_invalid_label_counts_as_one_drawn_uniformly_from_the_distinct_gold_l
 
 def test_an_invalid_label_list_counts_as_one_label_drawn_from_the_gold_labels():
     docs = documents([["a", "b"], ["c"]] * 300, labels=LABELS)
-    got = columns(multi_label.process_results, docs, [INVALID] * len(docs))
+    got = columns(labels.process_labels, docs, [INVALID] * len(docs))
     drawn = Counter(tuple(predicted) for _, predicted in got["f1_macro"])
     assert set(drawn) == {("a",), ("b",), ("c",)}
     assert all(150 < n < 250 for n in drawn.values())
@@ -66,25 +52,25 @@ def test_the_draw_depends_on_the_document_alone_and_not_on_the_process():
 
 
 METRICS = [
-    (single_label.process_results, "a", {}),
-    (single_label.process_results_invalid_is_wrong, "a", {}),
-    (multi_label.process_results, ["a"], {}),
-    (events.process_results, [["a", "x"]], {}),
-    (events.process_relations, [[["a", "b"], "b", "x"]], {}),
-    (codes.process_results, ["I10"], {}),
-    (generation.process_results, "a", {}),
+    (labels.process_label, "a", {}),
+    (labels.process_label_invalid_is_wrong, "a", {}),
+    (labels.process_labels, ["a"], {}),
+    (sets.process_events, [["a", "x"]], {}),
+    (sets.process_relations, [[["a", "b"], "b", "x"]], {}),
+    (sets.process_codes, ["I10"], {}),
+    (generation.process_text, "a", {}),
     (generation.process_passages, ["a"], {}),
-    (choice.process_results, "A", {"options": ["yes", "no"]}),
+    (choice.process_choice, "A", {"options": ["yes", "no"]}),
     (permutation.process_results, ["yes"], {"options": ["yes", "no"], "item": "1", "trial": 0}),
     (drugs.process_results, ["Aspirin"], {}),
-    (entities.process_results, ["rash"], {}),
-    (relation_labels.process_results, "effect", {}),
-    (label_sets.process_results, ["death"], {}),
-    (report_text.process_results, "Normal chest.", {}),
-    (open_ended.process_results, "rest", {}),
+    (sets.process_entities, ["rash"], {}),
+    (sets.process_relation_label, "effect", {}),
+    (sets.process_labels, ["death"], {}),
+    (generation.process_report, "Normal chest.", {}),
+    (generation.process_open_ended, "rest", {}),
 ]
 #: whose score judges give
-JUDGED = (open_ended.process_results,)
+JUDGED = (generation.process_open_ended,)
 NAMES = [f"{process.__module__.rpartition('.')[2]}.{process.__name__}" for process, _, _ in METRICS]
 
 
@@ -92,14 +78,14 @@ NAMES = [f"{process.__module__.rpartition('.')[2]}.{process.__name__}" for proce
 def test_without_gold_a_document_reports_valid_and_no_score(process, answer, fields):
     [document] = documents([None], labels=["a"], **fields)
     assert process(document, [parsed(answer)]) == {"valid": 1, "unclosed_reasoning": 0, "scored": 0}
-    unread = "" if process is choice.process_results else [] if process is codes.process_results else None
+    unread = "" if process is choice.process_choice else [] if process is sets.process_codes else None
     unclosed = parsed(unread, valid=False, unclosed=True)
     assert process(document, [unclosed]) == {"valid": 0, "unclosed_reasoning": 1, "scored": 0}
 
 
 @pytest.mark.parametrize(("process", "answer", "fields"), METRICS, ids=NAMES)
 def test_sample_rows_are_marked_and_others_are_not(process, answer, fields):
-    gold = [answer] if process is generation.process_results else answer
+    gold = [answer] if process is generation.process_text else answer
     [document] = documents([gold], labels=["a"], **fields)
     read = parsed(answer)
     real = process(document, [read])

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from medtasks_ext.metrics.sql_sandbox import QueryResult, SqlSandbox
 
 from medtasks_ext.answers import GoldError, answer_format
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics import ehrsql
-from medtasks_ext.metrics.sql_sandbox import QueryResult, SqlSandbox
 from medtasks_ext.models import Oracle
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import registry

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support
 from sklearn.preprocessing import MultiLabelBinarizer
 
-from medtasks_ext.metrics import common, entities, label_sets, multi_label, relation_labels, single_label
+from medtasks_ext.metrics import common, labels, sets
 from tests.metrics.build import INVALID, columns, documents, mean
 
 MENTIONS = st.frozensets(st.sampled_from(["fever", "rash", "hepatitis", "hit", "anemia"]), max_size=4)
@@ -26,7 +26,7 @@ def test_entity_f1_counts_sentence_and_text_pairs(sentences):
     predicted = {(n, mention) for n, (_, mentions) in enumerate(sentences) for mention in mentions or ()}
     right = len(gold & predicted)
     got = columns(
-        entities.process_results,
+        sets.process_entities,
         documents([sorted(mentions) for mentions, _ in sentences]),
         [INVALID if answer is None else sorted(answer) for _, answer in sentences],
     )
@@ -42,14 +42,14 @@ def test_entity_f1_counts_sentence_and_text_pairs(sentences):
 def test_relation_f1_is_that_of_scikit_learn_without_the_negative_class(pairs):
     gold, answers = map(list, zip(*pairs, strict=True))
     predicted = ["" if answer is None else answer for answer in answers]
-    got = columns(relation_labels.process_results, documents(gold), given_or_invalid(answers))
+    got = columns(sets.process_relation_label, documents(gold), given_or_invalid(answers))
     _, _, micro, _ = precision_recall_fscore_support(
         gold, predicted, labels=POSITIVE, average="micro", zero_division=0
     )
     macro = f1_score(gold, predicted, labels=sorted(set(gold)), average="macro", zero_division=0)
     assert got["score"] == got["micro_f1"]
     assert common.micro_f1(got["micro_f1"]) == pytest.approx(micro, abs=1e-12)
-    assert single_label.f1_macro(got["macro_f1"]) == pytest.approx(macro, abs=1e-12)
+    assert labels.f1_macro(got["macro_f1"]) == pytest.approx(macro, abs=1e-12)
     assert mean(got["acc"]) == pytest.approx(accuracy_score(gold, predicted))
     if "" not in predicted:  # with the negative class micro-F1 is accuracy
         pooled = f1_score(gold, predicted, labels=[*POSITIVE, "none"], average="micro", zero_division=0)
@@ -60,7 +60,7 @@ def test_f1_of_two_classes_is_that_of_yes():
     gold, predicted = list("yynny"), list("ynyny")
     names = {"y": "yes", "n": "no"}
     got = columns(
-        relation_labels.process_results,
+        sets.process_relation_label,
         documents([names[item] for item in gold]),
         [names[item] for item in predicted],
     )
@@ -75,7 +75,7 @@ def test_label_set_metrics_are_those_of_scikit_learn(pairs):
     hot = MultiLabelBinarizer(classes=HALLMARKS).fit([HALLMARKS])
     gold, predicted = (hot.transform([pair[side] for pair in pairs]) for side in (0, 1))
     got = columns(
-        label_sets.process_results,
+        sets.process_labels,
         documents([sorted(pair[0]) for pair in pairs]),
         [sorted(pair[1]) for pair in pairs],
     )
@@ -84,7 +84,7 @@ def test_label_set_metrics_are_those_of_scikit_learn(pairs):
     seen = (gold + predicted).sum(axis=0) > 0
     if seen.any():
         per_label = f1_score(gold, predicted, average=None, zero_division=0)
-        assert multi_label.f1_macro(got["macro_f1"]) == pytest.approx(per_label[seen].mean(), abs=1e-12)
+        assert labels.f1_macro_of_lists(got["macro_f1"]) == pytest.approx(per_label[seen].mean(), abs=1e-12)
     samples = f1_score(gold, predicted, average="samples", zero_division=1)
     assert mean(got["example_f1"]) == pytest.approx(samples, abs=1e-12)
     assert mean(got["acc"]) == pytest.approx(accuracy_score(gold, predicted))
@@ -92,7 +92,7 @@ def test_label_set_metrics_are_those_of_scikit_learn(pairs):
 
 def test_label_sets_by_hand():
     docs = documents([["death", "growth"], [], [], ["immune"]])
-    got = columns(label_sets.process_results, docs, [["death", "energetics"], [], INVALID, INVALID])
+    got = columns(sets.process_labels, docs, [["death", "energetics"], [], INVALID, INVALID])
     # one right, energetics invented, growth and immune missed
     assert common.micro_f1(got["score"]) == pytest.approx(2 / 5)
     assert got["example_f1"] == [pytest.approx(1 / 2), 1, 0, 0]

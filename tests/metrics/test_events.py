@@ -8,7 +8,7 @@ from sklearn.preprocessing import MultiLabelBinarizer
 
 from medtasks_ext.answers import answer_format
 from medtasks_ext.answers.filter import ParseAnswer
-from medtasks_ext.metrics import codes, common, events
+from medtasks_ext.metrics import common, sets
 from tests.metrics.build import INVALID, columns, documents, mean
 
 EVENT = st.tuples(st.sampled_from("abcd"), st.sampled_from("xy")).map(list)
@@ -27,9 +27,7 @@ def f1_by_counting(rows: list[tuple[set, set]]) -> float:
 
 @given(st.lists(st.tuples(EVENTS.filter(bool), EVENTS), min_size=1, max_size=12))
 def test_event_and_subject_f1_pool_the_counts_of_all_documents(rows):
-    got = columns(
-        events.process_results, documents([gold for gold, _ in rows]), [answer for _, answer in rows]
-    )
+    got = columns(sets.process_events, documents([gold for gold, _ in rows]), [answer for _, answer in rows])
     whole = [(set(map(tuple, gold)), set(map(tuple, answer))) for gold, answer in rows]
     subjects = [({event[0] for event in gold}, {event[0] for event in answer}) for gold, answer in rows]
     assert common.micro_f1(got["score"]) == pytest.approx(f1_by_counting(whole), abs=1e-12)
@@ -41,7 +39,7 @@ def test_event_and_subject_f1_pool_the_counts_of_all_documents(rows):
 
 def test_an_answer_without_events_misses_them_all():
     got = columns(
-        events.process_results, documents([[["a", "x"], ["b", "y"]], [["c", "x"]]]), [INVALID, [["c", "x"]]]
+        sets.process_events, documents([[["a", "x"], ["b", "y"]], [["c", "x"]]]), [INVALID, [["c", "x"]]]
     )
     assert got["score"] == [(0, 0, 2), (1, 0, 0)]
     assert common.micro_f1(got["score"]) == pytest.approx(0.5)  # precision 1, recall 1/3
@@ -64,7 +62,7 @@ def test_relations_are_scored_as_published(line, event, subject):
         "fields": ["entity_1", "entity_2", "relation"],
         "patterns": ["strict", "loose"],
     }
-    got = scores(events.process_relations, block, "entity_1: a, entity_2: b, relation: holder;", line)
+    got = scores(sets.process_relations, block, "entity_1: a, entity_2: b, relation: holder;", line)
     assert got == {"score": event, "f1_event": event, "f1_subject": subject}
 
 
@@ -82,7 +80,7 @@ CODES = st.frozensets(st.sampled_from(["I10", "J44.9", "E11.65", "S72", "Z99"]))
 @given(st.lists(st.tuples(CODES, CODES), min_size=1, max_size=4))
 def test_billing_code_metrics_are_those_that_helm_takes_from_scikit_learn(rows):
     got = columns(
-        codes.process_results,
+        sets.process_codes,
         documents([sorted(gold) for gold, _ in rows]),
         [sorted(answer) for _, answer in rows],
     )
@@ -99,11 +97,11 @@ def test_billing_code_metrics_are_those_that_helm_takes_from_scikit_learn(rows):
 
 
 def test_no_readable_code_on_either_side_scores_0():
-    got = columns(codes.process_results, documents([[]]), [[]])
+    got = columns(sets.process_codes, documents([[]]), [[]])
     assert got["score"] == got["mimiciv_billing_code_precision"] == got["mimiciv_billing_code_recall"] == [0]
 
 
 def test_billing_codes_are_averaged_over_documents_and_pooled_beside():
-    got = columns(codes.process_results, documents([["I10"], ["A00", "B99", "C34"]]), [["I10"], ["D50"]])
+    got = columns(sets.process_codes, documents([["I10"], ["A00", "B99", "C34"]]), [["I10"], ["D50"]])
     assert mean(got["score"]) == 0.5
     assert common.micro_f1(got["billing_code_f1_pooled"]) == pytest.approx(1 / 3)  # 1 right of 2 and of 4

@@ -32,7 +32,7 @@ def reference_scorer(language: str) -> RougeScorer:
 
 
 def generated(answer: str | dict, references: list[str], language: str = "zh") -> dict[str, float]:
-    got = columns(generation.process_results, documents([references], language=language), [answer])
+    got = columns(generation.process_text, documents([references], language=language), [answer])
     return {name: values[0] for name, values in got.items()}
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support
 from sklearn.preprocessing import MultiLabelBinarizer
 
-from medtasks_ext.metrics import multi_label, single_label
+from medtasks_ext.metrics import labels
 from tests.metrics.build import INVALID, columns, documents, mean
 
 LABELS = st.sampled_from(["疾病", "年龄", "药物", "a", "b"])
@@ -16,10 +16,10 @@ WITH_STRANGERS = st.sampled_from(["疾病", "年龄", "药物", "a", "b", "yeſ"
 @given(st.lists(st.tuples(LABELS, WITH_STRANGERS), min_size=1, max_size=40))
 def test_single_label_metrics_are_those_of_scikit_learn(pairs):
     gold, predicted = map(list, zip(*pairs, strict=True))
-    got = columns(single_label.process_results, documents(gold, labels=set(gold)), predicted)
+    got = columns(labels.process_label, documents(gold, labels=set(gold)), predicted)
     for average, value in (
-        ("macro", single_label.f1_macro(got["f1_macro"])),
-        ("micro", single_label.f1_micro(got["f1_micro"])),
+        ("macro", labels.f1_macro(got["f1_macro"])),
+        ("micro", labels.f1_micro(got["f1_micro"])),
     ):
         _, _, f1, _ = precision_recall_fscore_support(
             gold, predicted, labels=sorted(set(gold)), average=average, zero_division=0
@@ -30,7 +30,7 @@ def test_single_label_metrics_are_those_of_scikit_learn(pairs):
 
 def test_in_clinicbench_an_answer_that_cannot_be_read_is_wrong():
     got = columns(
-        single_label.process_results_invalid_is_wrong,
+        labels.process_label_invalid_is_wrong,
         documents(["yes", "no"], labels=["yes"]),
         [INVALID, "no"],
     )
@@ -46,15 +46,15 @@ def test_label_list_metrics_are_those_of_multi_hot_matrices_over_the_gold_labels
     space = sorted({label for gold, _ in rows for label in gold})
     assume(len(space) > 1)  # scikit-learn takes a single column for a binary task
     docs = documents([sorted(gold) for gold, _ in rows], labels=space)
-    got = columns(multi_label.process_results, docs, [sorted(set(answer)) for _, answer in rows])
+    got = columns(labels.process_labels, docs, [sorted(set(answer)) for _, answer in rows])
     hot = MultiLabelBinarizer(classes=space).fit([space])
     gold = hot.transform([gold for gold, _ in rows])
     predicted = hot.transform([set(answer) & set(space) for _, answer in rows])
     macro, micro = (
         f1_score(gold, predicted, average=average, zero_division=0) for average in ("macro", "micro")
     )
-    assert multi_label.f1_macro(got["f1_macro"]) == pytest.approx(macro, abs=1e-12)
-    assert multi_label.f1_micro(got["f1_micro"]) == pytest.approx(micro, abs=1e-12)
+    assert labels.f1_macro_of_lists(got["f1_macro"]) == pytest.approx(macro, abs=1e-12)
+    assert labels.f1_micro_of_lists(got["f1_micro"]) == pytest.approx(micro, abs=1e-12)
     assert mean(got["acc"]) == mean(got["score"]) == pytest.approx(accuracy_score(gold, predicted))
 
 
@@ -68,4 +68,4 @@ def test_label_list_metrics_are_those_of_multi_hot_matrices_over_the_gold_labels
 )  # fmt: skip
 def test_a_label_list_is_right_when_its_gold_labels_are_exactly_the_gold(answer, score):
     docs = documents([["a", "b"]], labels=["a", "b", "c"])
-    assert columns(multi_label.process_results, docs, [answer])["score"] == [score]
+    assert columns(labels.process_labels, docs, [answer])["score"] == [score]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtasks_ext.answers import GoldError, answer_format
-from medtasks_ext.metrics import medcalc
+from medtasks_ext.metrics import choice
 from medtasks_ext.stats.statistic import mean_of_some
 from tests.metrics.build import columns, documents
 
@@ -32,7 +32,7 @@ def gold(row: str) -> dict:
 def scores(row: str, reply: str) -> dict[str, list]:
     """The metrics of one reply, read from the response on."""
     document = documents([gold(row)])
-    return columns(medcalc.process_results, document, [FORMAT.read(reply, document[0], cot=False).answer])
+    return columns(choice.process_medcalc, document, [FORMAT.read(reply, document[0], cot=False).answer])
 
 
 def hits(row: str, reply: str) -> tuple[float, float]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
 from medtasks_ext.answers import GoldError, answer_format
-from medtasks_ext.metrics import medec
+from medtasks_ext.metrics import generation
 from tests.metrics.build import columns, documents
 
 FORMAT = answer_format({"kind": "medec"})
@@ -19,7 +19,7 @@ ACCURACIES = ("medec_error_flag_accuracy", "medec_error_sentence_accuracy")
 def results(gold: str, reply: str, *, cot: bool = False) -> dict:
     document = documents([FORMAT.read_gold(gold, {})], language="en")
     answer = FORMAT.read(reply, document[0], cot=cot).answer
-    return {name: values[0] for name, values in columns(medec.process_results, document, [answer]).items()}
+    return {name: values[0] for name, values in columns(generation.process_medec, document, [answer]).items()}
 
 
 def accuracies(gold: str, reply: str) -> tuple[float, ...]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.metrics import generation, open_ended
+from medtasks_ext.metrics import generation
 from tests.metrics.build import INVALID, columns, documents
 
 ROUGE = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}
@@ -28,7 +28,7 @@ WORDS = st.lists(
 
 
 def results(answer: str | dict, reference: str, **fields: str) -> dict[str, list]:
-    return columns(open_ended.process_results, documents([reference], language="en", **fields), [answer])
+    return columns(generation.process_open_ended, documents([reference], language="en", **fields), [answer])
 
 
 @given(WORDS | st.text(max_size=60), WORDS | st.text(max_size=60))
@@ -47,7 +47,7 @@ def test_the_fast_rouge_stems_as_the_reference_does():
             " ".join(stem + rng.choice(ENDINGS) for _ in range(rng.randint(1, 3))) for _ in range(2)
         )
         plain, fast = (
-            open_ended.rouge_scores(text, reference, backend=backend)
+            generation.stemmed_rouge_scores(text, reference, backend=backend)
             for backend in ("rouge_score", "rouge_score_rs")
         )
         assert plain == fast, (text, reference)
@@ -94,8 +94,8 @@ def test_bertscore_is_off_unless_asked_for():
 
 def test_bertscore_takes_the_model_of_helm_and_counts_empty_answers_as_0(bert_score):
     docs = documents(["one", "{two}", "three"], language="en")
-    got = columns(open_ended.process_results, docs, ["ab", INVALID, "{abcd}"])
-    parts = [open_ended.bertscore_p, open_ended.bertscore_r, open_ended.bertscore_f]
+    got = columns(generation.process_open_ended, docs, ["ab", INVALID, "{abcd}"])
+    parts = [generation.bertscore_p, generation.bertscore_r, generation.bertscore_f]
     values = [part(got[name]) for part, name in zip(parts, BERTSCORE, strict=True)]
     assert values == pytest.approx([0.02, 0.04, 0.06])
     # one call for all three, one brace less at either end
@@ -104,15 +104,15 @@ def test_bertscore_takes_the_model_of_helm_and_counts_empty_answers_as_0(bert_sc
 
 def test_bertscore_of_runs_is_the_mean_of_their_means(bert_score):
     got = [
-        columns(open_ended.process_results, documents(["x"], language="en", run=run), [answer])
+        columns(generation.process_open_ended, documents(["x"], language="en", run=run), [answer])
         for run, answer in (("a", "ab"), ("a", "abcd"), ("b", "abcdefghi"))
     ]
     items = [item["BERTScore-F"][0] for item in got]
-    assert open_ended.bertscore_f_of_runs(items) == pytest.approx((0.03 + 0.09) * 3 / 2)
+    assert generation.bertscore_f_of_runs(items) == pytest.approx((0.03 + 0.09) * 3 / 2)
 
 
 def test_bertscore_without_its_package_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "bert_score", None)
     generation.bert_scores.cache_clear()
     with pytest.raises(MedtasksError, match=r"medtasks\[bertscore\]"):
-        open_ended.bertscore_f([("a", "b")])
+        generation.bertscore_f([("a", "b")])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from medtasks_ext.answers.choices import PanelRating
 from medtasks_ext.answers.formats import GoldError
-from medtasks_ext.metrics import panel
+from medtasks_ext.metrics import choice
 from tests.metrics.build import INVALID, columns, documents
 
 SCALES = st.lists(st.integers(-9, 9), min_size=2, max_size=7, unique=True).map(sorted)
@@ -26,7 +26,7 @@ def worth(values: list[int], votes: list[float]) -> dict[str, float]:
 
 
 def credits(gold: dict[str, float], *chosen: str) -> dict[str, list[float]]:
-    return columns(panel.process_results, documents([gold] * len(chosen)), list(chosen))
+    return columns(choice.process_panel, documents([gold] * len(chosen)), list(chosen))
 
 
 @st.composite

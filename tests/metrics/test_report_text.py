@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
-from medtasks_ext.metrics import report_text
+from medtasks_ext.metrics import generation
 from tests.metrics.build import INVALID, columns, documents
 
 REFERENCE = RougeScorer(["rouge1", "rouge2", "rougeL"], use_stemmer=False)
@@ -18,7 +18,7 @@ WORDS = st.lists(
 
 
 def scores(text: str, reference: str) -> dict[str, float]:
-    got = columns(report_text.process_results, documents([reference], language="en"), [text])
+    got = columns(generation.process_report, documents([reference], language="en"), [text])
     return {name: values[0] for name, values in got.items()}
 
 
@@ -68,6 +68,6 @@ def test_a_case_worked_by_hand():
 
 
 def test_an_empty_answer_scores_nothing():
-    got = columns(report_text.process_results, documents(["Normal chest."], language="en"), [INVALID])
+    got = columns(generation.process_report, documents(["Normal chest."], language="en"), [INVALID])
     for name in ("score", "rougeL", "rouge1", "rouge2", "rougeL_coco", "output_words", "valid"):
         assert got[name] == [0.0]

@@ -18,10 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.metrics import sql_sandbox
-from medtasks_ext.metrics.sql_sandbox import Limits, SqlSandbox
+from medtasks_ext.metrics import sql
+from medtasks_ext.metrics.sql import Limits, SqlSandbox
 
-WORKER = Path(sql_sandbox.__file__).with_name("sql_worker.py")
+WORKER = Path(sql.__file__).with_name("sql_worker.py")
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 with_setlimit = pytest.mark.skipif(
     sys.version_info < (3, 11), reason="sqlite3.Connection.setlimit came with Python 3.11"
@@ -351,7 +351,7 @@ def test_a_killed_parent_leaves_no_worker_behind(folder):
     script = f"""
 import time
 from pathlib import Path
-from medtasks_ext.metrics.sql_sandbox import SqlSandbox
+from medtasks_ext.metrics.sql import SqlSandbox
 sandbox = SqlSandbox(Path({str(folder / "db #1.sqlite")!r}), workers=1)
 sandbox.run(["SELECT 1"])
 print(next(iter(sandbox._live)).process.pid, flush=True)
@@ -412,13 +412,13 @@ LONG = NUMBERS.format(3_000_000) + "SELECT count(*) FROM r"
 def test_a_worker_that_is_killed_in_a_query_is_replaced_once(folder, kills, rows, decided, monkeypatch):
     sandbox = SqlSandbox(folder / "db #1.sqlite", workers=1)
     begun: queue.Queue[int] = queue.Queue()
-    run = sql_sandbox._Worker.run
+    run = sql._Worker.run
 
     def noted(worker, sql):
         begun.put(worker.process.pid)
         return run(worker, sql)
 
-    monkeypatch.setattr(sql_sandbox._Worker, "run", noted)
+    monkeypatch.setattr(sql._Worker, "run", noted)
     with ThreadPoolExecutor(1) as threads:
         answer = threads.submit(sandbox.run, [LONG])
         for _ in range(kills):

@@ -11,7 +11,7 @@ from sklearn.metrics import precision_recall_fscore_support
 from medtasks_ext.answers import answer_format
 from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.metrics import common, tuples
+from medtasks_ext.metrics import common, sets
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import registry
 from tests.metrics.build import documents
@@ -25,7 +25,7 @@ TYPES = list(CMEEE["closed_values"]["type"])
 STATISTICS = {
     "score": common.micro_f1, "micro_f1": common.micro_f1, "micro_precision": common.micro_precision,
     "micro_recall": common.micro_recall, "micro_f1_with_types": common.micro_f1,
-    "attribute_micro_f1": tuples.attribute_micro_f1, "f1_macro": tuples.f1_macro,
+    "attribute_micro_f1": sets.attribute_micro_f1, "f1_macro": sets.f1_macro_of_classes,
 }  # fmt: skip
 
 
@@ -33,7 +33,7 @@ def scores(block: dict, pairs: list[tuple[str, str]]) -> dict[str, float]:
     form, reader = answer_format(block), ParseAnswer(answer=block)
     docs = documents([form.read_gold(gold, {}) for gold, _ in pairs])
     parsed = reader.apply([[answer] for _, answer in pairs], docs)
-    results = [tuples.process_results(doc, [answer]) for doc, answer in zip(docs, parsed, strict=True)]
+    results = [sets.process_tuples(doc, [answer]) for doc, answer in zip(docs, parsed, strict=True)]
     return {
         name: statistic([result[name] for result in results])
         for name, statistic in STATISTICS.items()
@@ -169,7 +169,7 @@ def test_no_hostile_answer_is_right_or_fails(name):
     docs = load_documents(TASKS[name], cot=False, origin="sample")["test"]
     reader = ParseAnswer(answer=TASKS[name].blocks["answer"])
     for text in HOSTILE:
-        result = tuples.process_results(docs[0], reader.apply([[text]], docs[:1]))
+        result = sets.process_tuples(docs[0], reader.apply([[text]], docs[:1]))
         json.dumps(result)
         assert common.micro_f1([result["score"]]) == 0
 

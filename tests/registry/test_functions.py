@@ -64,7 +64,7 @@ def changed(file: Path, **keys: object) -> None:
     [
         {"process_results": "!function evil.f"},
         {"process_results": "!function os.system"},
-        {"process_results": "!function medtasks_ext.metrics.single_label.process_results",
+        {"process_results": "!function medtasks_ext.metrics.labels.process_label",
          "metric_list": "[{metric: score, aggregation: !function evil.f, higher_is_better: true}]"},
     ],
 )  # fmt: skip

@@ -6,8 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from medtasks_ext.metrics import common
-from medtasks_ext.metrics import single_label as single
+from medtasks_ext.metrics import common, labels
 from medtasks_ext.stats.bootstrap import percentile_interval, resampled_sums, resampling_weights
 from medtasks_ext.stats.comparison import compare
 from medtasks_ext.stats.intervals import intervals_of
@@ -88,7 +87,7 @@ def _macro(rng: np.random.Generator, n: int, p: float) -> tuple[Counts, float]:
     gold = rng.choice(4, n, p=_SHARES)
     told = np.where(rng.random(n) < p, gold, (gold + rng.integers(1, 4, n)) % 4)
     one, other = np.eye(4)[gold], np.eye(4)[told]
-    statistic = Statistic("f1_macro", as_they_are, single.f1_macro.value)
+    statistic = Statistic("f1_macro", as_they_are, labels.f1_macro.value)
     tp, said = p * _SHARES, p * _SHARES + (1 - p) * (1 - _SHARES) / 3
     return Counts(np.hstack([one * other, other, one]), {"score": statistic}), float(
         np.mean(2 * tp / (_SHARES + said))

@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 from lm_eval.api.metrics import mean as lm_eval_mean
 
-from medtasks_ext.metrics import common, multi_label, neutral, permutation, tuples
-from medtasks_ext.metrics import single_label as single
+from medtasks_ext.metrics import common, labels, neutral, permutation, sets
 from medtasks_ext.stats.statistic import mean_of_runs, mean_of_some
 
 AGGREGATIONS: dict[str, Callable] = {
@@ -14,17 +13,17 @@ AGGREGATIONS: dict[str, Callable] = {
     "micro_f1": common.micro_f1,
     "micro_precision": common.micro_precision,
     "micro_recall": common.micro_recall,
-    "single_label.f1_macro": single.f1_macro,
-    "single_label.f1_micro": single.f1_micro,
-    "multi_label.f1_macro": multi_label.f1_macro,
-    "multi_label.f1_micro": multi_label.f1_micro,
+    "single_label.f1_macro": labels.f1_macro,
+    "single_label.f1_micro": labels.f1_micro,
+    "multi_label.f1_macro": labels.f1_macro_of_lists,
+    "multi_label.f1_micro": labels.f1_micro_of_lists,
     **{name: getattr(neutral, name) for name in ("kappa_linear", "kappa_quadratic", "clipped_kappa")},
     "accuracy_all3": permutation.accuracy_all3,
     "single_trial_accuracy": permutation.single_trial_accuracy,
     "position_consistency": permutation.position_consistency,
     "mean_of_runs": mean_of_runs,
-    "attribute_micro_f1": tuples.attribute_micro_f1,
-    "f1_macro_of_classes": tuples.f1_macro,
+    "attribute_micro_f1": sets.attribute_micro_f1,
+    "f1_macro_of_classes": sets.f1_macro_of_classes,
     "position_bias": permutation.position_bias,
     "position_bias_uniform": permutation.position_bias_uniform,
     **{f"{name}_{letter}": getattr(permutation, f"{name}_{letter}") for name in ("chosen",

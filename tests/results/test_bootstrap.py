@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lm_eval.api.metrics import mean as lm_eval_mean
 from scipy import stats
 
-from medtasks_ext.metrics import multi_label
+from medtasks_ext.metrics import labels
 from medtasks_ext.stats.bootstrap import (
     percentile_interval,
     resample,
@@ -159,7 +159,7 @@ def test_fewer_than_two_documents_have_no_interval(items):
 def test_the_official_bootstrap_counts_labels_that_a_resample_lacks_as_0():
     """BRIDGE keeps the label columns of the whole file; here every label has one document, all right."""
     items = [([f"label {number}"], [f"label {number}"]) for number in range(50)]
-    records, values = record_of(items, multi_label.f1_macro, t_interval_of_bootstrap_mean)
+    records, values = record_of(items, labels.f1_macro_of_lists, t_interval_of_bootstrap_mean)
     assert (values == 1).all()
     assert 0.8 < records["score"]["interval_low"] < records["score"]["interval_high"] == 1
     present = (resampling_weights("task", 50) > 0).mean(axis=1)

@@ -13,9 +13,9 @@ from hypothesis.extra import numpy as arrays
 from scipy import stats
 
 from medtasks_ext.metrics.common import micro_f1
-from medtasks_ext.metrics.multi_label import f1_macro as multi_f1_macro
+from medtasks_ext.metrics.labels import f1_macro
+from medtasks_ext.metrics.labels import f1_macro_of_lists as multi_f1_macro
 from medtasks_ext.metrics.permutation import accuracy_all3
-from medtasks_ext.metrics.single_label import f1_macro
 from medtasks_ext.stats.bootstrap import percentile_interval, resample
 from medtasks_ext.stats.comparison import (
     BOOTSTRAP,

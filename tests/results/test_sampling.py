@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from medtasks_ext.metrics.common import micro_f1
-from medtasks_ext.metrics.single_label import f1_macro
+from medtasks_ext.metrics.labels import f1_macro
 from medtasks_ext.stats.sampling import (
     Estimate,
     Population,

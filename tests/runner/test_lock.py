@@ -14,7 +14,7 @@ import pytest
 from medtasks_ext.answers import normalise
 from medtasks_ext.answers.reader import announce
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.metrics import single_label
+from medtasks_ext.metrics import labels
 from medtasks_ext.prompts.load import _build
 from medtasks_ext.registry import Registry, forget, registry
 from medtasks_ext.runner.proof import (
@@ -128,12 +128,12 @@ def test_a_changed_word_of_the_shared_reader_is_named_for_the_tasks_that_it_read
 
 
 def test_a_changed_score_is_named(locked, medtasks, monkeypatch):
-    statistics = single_label._with_micro
+    statistics = labels._with_micro
 
     def never_right(document, gold, answer):
         return {**statistics(document, gold, answer), "score": 0.0}
 
-    monkeypatch.setattr(single_label, "_with_micro", never_right)
+    monkeypatch.setattr(labels, "_with_micro", never_right)
     outcome = medtasks("dev", "lock", "--check")
     assert outcome.code == 1
     assert [line.split(" changed")[0] for line in outcome.err.splitlines()] == [
@@ -142,8 +142,8 @@ def test_a_changed_score_is_named(locked, medtasks, monkeypatch):
 
 
 def test_an_added_metric_is_no_change(locked, medtasks, monkeypatch):
-    statistics = single_label._with_micro
-    monkeypatch.setattr(single_label, "_with_micro", lambda *given: {**statistics(*given), "another": 1.0})
+    statistics = labels._with_micro
+    monkeypatch.setattr(labels, "_with_micro", lambda *given: {**statistics(*given), "another": 1.0})
     assert medtasks("dev", "lock", "--check").code == 0
 
 
