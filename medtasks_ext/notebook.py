@@ -16,7 +16,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.report.gather import gather
 from medtasks_ext.results.compared import compare_results
-from medtasks_ext.results.entries import read_results
+from medtasks_ext.results.reading import read_results
 from medtasks_ext.results.result_frame import condition_frame
 
 if TYPE_CHECKING:

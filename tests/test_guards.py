@@ -31,7 +31,7 @@ WRITERS = {
     "medtasks_ext/atomic.py": "the one writer of whole files",
     "medtasks_ext/run/lock.py": "who works in a folder",
     "medtasks_ext/run/store.py": "answers, appended",
-    "medtasks_ext/report/answers/files.py": "into a folder that takes its place as a whole",
+    "medtasks_ext/report/write.py": "into a folder that takes its place as a whole",
     "medtasks_ext/rows/transfer.py": "a part of a public download",
     "medtasks_ext/cli/dev.py": _OWN_TEXT,
     "medtasks_ext/registry/build.py": _OWN_TEXT,

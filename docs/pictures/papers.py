@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from medtasks_ext.registry import registry
-from medtasks_ext.report.pictures.spec import svg
+from medtasks_ext.report.pictures import svg
 from medtasks_ext.studies.figures.picture import drawn
 from medtasks_ext.studies.figures.spec import figures_of_suites
 from medtasks_ext.studies.figures.statistics import Data, cells_of

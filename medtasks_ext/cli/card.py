@@ -70,9 +70,14 @@ def card(
     if layout:
         return write_layout(layout, folders, Path(out), about or (), own_words=own_words)
     from medtasks_ext.registry.columns import references
-    from medtasks_ext.report.card.facts import complete_tasks
-    from medtasks_ext.report.card.hub import eval_results, model_index, tasks_index
-    from medtasks_ext.report.card.records import every_eval_ever, manifest
+    from medtasks_ext.report.card import complete_tasks
+    from medtasks_ext.report.card.records import (
+        eval_results,
+        every_eval_ever,
+        manifest,
+        model_index,
+        tasks_index,
+    )
     from medtasks_ext.report.card.section import (
         DETAILS,
         card_details,
@@ -82,8 +87,8 @@ def card(
         drawn,
         picture_name,
     )
-    from medtasks_ext.report.pictures.spec import is_possible
-    from medtasks_ext.results.entries import read_results
+    from medtasks_ext.report.pictures import is_possible
+    from medtasks_ext.results.reading import read_results
     from medtasks_ext.runs.folder import refuse_changed
 
     tasks, folder = registry(), out_folder(out)
@@ -179,7 +184,7 @@ def write_layout(
 
 
 def _submission(folder: Path, out: Path, about: Sequence[str]) -> int:
-    from medtasks_ext.report.submissions.check import levels_words
+    from medtasks_ext.report.submissions import levels_words
     from medtasks_ext.report.submissions.make import submit
 
     facts = pairs(about, "--about", "NAME=VALUE, such as access=open")

@@ -18,12 +18,11 @@ from medtasks_ext.cli.tables import SAMPLE_DATA, console, figure, show, texts
 from medtasks_ext.cli.words import say, say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
-from medtasks_ext.results.changes import suite_groups
-from medtasks_ext.results.compared import ALPHA, Compared, compare_results
-from medtasks_ext.results.entries import read_results
+from medtasks_ext.results.compared import ALPHA, Compared, compare_results, suite_groups
 from medtasks_ext.results.labels import read_labels
 from medtasks_ext.results.models import published_rows
 from medtasks_ext.results.published import published_entries
+from medtasks_ext.results.reading import read_results
 from medtasks_ext.tables import write_csv
 
 if TYPE_CHECKING:

@@ -270,7 +270,7 @@ def site(
 
     Exit code 1: a submission could not be read or does not follow, and is named.
     """
-    from medtasks_ext.report.site.gather import gather_site
+    from medtasks_ext.report.site.boards import gather_site
     from medtasks_ext.report.site.write import write_site
 
     folder = Path(submissions or "results/submissions")

@@ -19,8 +19,7 @@ from medtasks_ext.errors import some
 from medtasks_ext.prompts.documents import row_counts_words
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.strategies import SUFFIX
-from medtasks_ext.report.axes import axis_titles
-from medtasks_ext.report.outline import OutlineBlock, outline
+from medtasks_ext.report.axes import OutlineBlock, axis_titles, outline
 from medtasks_ext.results.rollup import mean
 from medtasks_ext.run.store import closed_text_in
 from medtasks_ext.runs.conditions import served_note

@@ -16,11 +16,11 @@ from medtasks_ext.cli.words import counted, unsure_words
 from medtasks_ext.judge.store import JudgingCost
 from medtasks_ext.registry.strategies import strategy_order, strategy_title
 from medtasks_ext.report.axes import axis_titles, order, title
-from medtasks_ext.report.calibration import calibration_words
+from medtasks_ext.report.figures import calibration_words
 from medtasks_ext.report.groups import Group, groups_of
-from medtasks_ext.results.confirmed import State, confirmed_words
-from medtasks_ext.results.drawn import Nearness
+from medtasks_ext.results.conditions import State, confirmed_words
 from medtasks_ext.results.labels import is_within
+from medtasks_ext.results.rollup import Nearness
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

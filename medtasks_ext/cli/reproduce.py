@@ -15,7 +15,7 @@ from medtasks_ext.cli.tables import console, figure, show, texts
 from medtasks_ext.cli.words import counted, say, say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
-from medtasks_ext.report.pictures.spec import is_possible
+from medtasks_ext.report.pictures import is_possible
 from medtasks_ext.studies.figures.picture import table_of, write_pictures
 from medtasks_ext.studies.figures.spec import figures_of_suites
 from medtasks_ext.studies.figures.statistics import Cell, Data, cells_of, check

@@ -397,7 +397,7 @@ def rescore(
 
 
 def _check(folders: list[str]) -> int:
-    from medtasks_ext.report.submissions.check import check_submission, levels_words
+    from medtasks_ext.report.submissions import check_submission, levels_words
 
     code = 0
     for folder in folders:

@@ -102,9 +102,9 @@ def show(run: str, task: str, document: str | None, *, whole: bool) -> None:
 
     Without a document: the errors of the task, the score if each were mended, and the documents of each.
     """
+    from medtasks_ext.report.answers.column import columns_of, sources_named, sources_of
     from medtasks_ext.report.answers.dataset import DatasetAnswers
-    from medtasks_ext.report.answers.files import columns_of, sources_named, sources_of
-    from medtasks_ext.results.entries import read_results
+    from medtasks_ext.results.reading import read_results
 
     tasks, path = registry(), Path(run)
     results = read_results([path], tasks)

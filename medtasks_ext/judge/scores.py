@@ -35,9 +35,8 @@ from medtasks_ext.judge.protocol import (
 )
 from medtasks_ext.judge.store import JudgementStore
 from medtasks_ext.results.document_scores import document_scores as document_scores_of
-from medtasks_ext.results.document_scores import save_document_scores
+from medtasks_ext.results.document_scores import save_document_scores, save_resampled
 from medtasks_ext.results.reading import judged_samples
-from medtasks_ext.results.resampled import save_resampled
 from medtasks_ext.runs import conditions
 from medtasks_ext.runs.conditions import Conditions, conditions_of
 from medtasks_ext.runs.folder import RunFolder

@@ -6,89 +6,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.columns import grouped_tasks
 from medtasks_ext.registry.strategies import STRATEGIES, strategy_order
 from medtasks_ext.report.axes import titles_of
-from medtasks_ext.report.calibration import calibration
-from medtasks_ext.report.compared import Compared, compared, pair_frame
-from medtasks_ext.report.cost import cost_frame
-from medtasks_ext.report.differences import differences
+from medtasks_ext.report.compared import Compared, compared, differences, pair_frame
+from medtasks_ext.report.figures import calibration, cost_frame, gap_frame, judgement_frame
 from medtasks_ext.report.groups import GroupScore, group_frame, group_scores, groups_of, rank
-from medtasks_ext.report.judged import judgement_frame
-from medtasks_ext.report.privacy import is_open
 from medtasks_ext.report.standing import ranks_of, standings
-from medtasks_ext.results.entries import read_results
 from medtasks_ext.results.experiments import Entry, Fault
-from medtasks_ext.results.frames import table_of
 from medtasks_ext.results.labels import label_scores, read_labels
 from medtasks_ext.results.published import published_entries
+from medtasks_ext.results.reading import read_results
 from medtasks_ext.results.result_frame import ResultParts, result_parts
-from medtasks_ext.runs.manifest import TaskState
 from medtasks_ext.stats.bootstrap import RESAMPLES, single_threaded
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from medtasks_ext.registry import Registry
-    from medtasks_ext.registry.tasks import Dataset
-    from medtasks_ext.results.experiments import Experiment
     from medtasks_ext.stats.statistic import Array
-
-
-# Tasks of the registry without a score, and why.
-
-State = Literal["missing", "failed", "waiting", "not asked", "without gold", "not judged", "not computed"]
-
-_LENGTH = 200
-
-
-def gap_frame(entries: Sequence[Entry], tasks: Registry, strategies: Sequence[str]) -> pa.Table:
-    """The frame `gaps`, each entry's in the registry's order; controls and drafts belong to no suite."""
-    found = []
-    for entry in entries:
-        for dataset, suite, strategy, name in grouped_tasks(tasks, strategies):
-            item = entry.experiments.get(name)
-            if item is None or item.score is None:
-                state, reason = _without_score(item) if item else _without_result(entry, dataset, name)
-                of = {"suite": suite, "dataset": dataset.id, "task": name}
-                found.append(
-                    {"entry": entry.label, **of, "strategy": strategy, "state": state, "reason": reason}
-                )
-    return table_of("gaps", found)
-
-
-def _without_score(item: Experiment) -> tuple[State, str]:
-    if item.dataset.blocks.get("judge"):
-        return "not judged", "its answers wait for `medtasks judge`"
-    if item.loaded.get("n_without_gold") == item.loaded.get("n_test", item.n):
-        return "without gold", "its rows have no gold answers"
-    return "not computed", (
-        "NLTK's Punkt data was not on the machine that scored: python -m nltk.downloader punkt_tab, "
-        "then medtasks rescore RUN"
-    )
-
-
-def _without_result(entry: Entry, dataset: Dataset, name: str) -> tuple[State, str]:
-    task = (entry.manifest.get("tasks") or {}).get(name) or {}
-    state, error = task.get("state"), str(task.get("error") or "")
-    if state in (TaskState.MISSING, TaskState.FAILED):
-        # what an error says of rows that are not open may quote them; where they go does not
-        shown = is_open(dataset, sample=entry.sample) or error.startswith(f"{dataset.id} (")
-        return state, _first_line(error) if shown else f"{state}; run.json of the run has the message"
-    if state in (TaskState.WAITING, TaskState.INCOMPLETE, TaskState.ANSWERED):
-        return "waiting", "the run was interrupted before; the same command goes on"
-    if state == TaskState.DONE:
-        return "failed", "its results are damaged, see the faults"
-    return "not asked", "was not among the tasks of the run"
-
-
-def _first_line(text: str) -> str:
-    return (text.strip().splitlines() or ["no message"])[0][:_LENGTH]
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry, Suite
-    from medtasks_ext.results.drawn import Nearness
     from medtasks_ext.results.experiments import Entry, Experiment
+    from medtasks_ext.results.rollup import Nearness
     from medtasks_ext.stats.intervals import Interval
     from medtasks_ext.stats.statistic import Array
 

@@ -16,14 +16,14 @@ from medtasks_ext.errors import some
 from medtasks_ext.registry.columns import axis_values, dataset_facts
 from medtasks_ext.registry.strategies import reasons, strategy_title
 from medtasks_ext.report.axes import axis_titles, order, title, titles_of
-from medtasks_ext.report.calibration import METRICS
+from medtasks_ext.report.figures import METRICS
 from medtasks_ext.report.groups import ALL, is_derived
-from medtasks_ext.report.pages import task_page
+from medtasks_ext.report.page import task_page
 from medtasks_ext.report.standing import quarters_of
-from medtasks_ext.results.drawn import Nearness
 from medtasks_ext.results.frames import records
 from medtasks_ext.results.labels import is_within
 from medtasks_ext.results.models import WEIGHTS, facts_of, size_of
+from medtasks_ext.results.rollup import Nearness
 from medtasks_ext.stats.intervals import sample_sizes
 from medtasks_ext.version import __version__
 

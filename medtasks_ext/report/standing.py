@@ -16,7 +16,7 @@ import numpy as np
 
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.groups import Group, GroupScore, groups_of
-from medtasks_ext.results.confirmed import State, confirmed_words, counted
+from medtasks_ext.results.conditions import State, confirmed_words, counted
 from medtasks_ext.results.frames import table_of
 from medtasks_ext.results.models import model_id, version_of
 from medtasks_ext.stats.intervals import of_tasks

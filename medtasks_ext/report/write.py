@@ -6,15 +6,17 @@ import os
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from medtasks_ext.atomic import atomic_file, replaced_folder, write_text
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.hooks import REPORT_VIEWS, leave_out, results
-from medtasks_ext.jsonfile import write_json
-from medtasks_ext.report.answers.files import FOLDER, write_answers
+from medtasks_ext.jsonfile import Json, write_json
+from medtasks_ext.report.answers.column import columns_of, sources_of
+from medtasks_ext.report.answers.dataset import FOLDER, DatasetAnswers, script
 from medtasks_ext.report.page import render
 from medtasks_ext.report.payload import payload
+from medtasks_ext.results.experiments import is_open
 from medtasks_ext.tables import csv_lines
 from medtasks_ext.version import __version__
 
@@ -27,6 +29,8 @@ MARK = "medtasks-report.json"
 FILES = ("results.csv", "results.parquet", "groups.csv", "groups.parquet", "report.html")
 #: Written where documents have labels.
 LABEL_FILES = ("labels.csv", "labels.parquet")
+#: Answers that a report holds, spread evenly over its runs and tasks; of one run of one task at least.
+MOST, LEAST = 10_000, 20
 
 
 def check_folder(folder: Path) -> None:
@@ -71,6 +75,35 @@ def write_report(folder: Path, report: Report, *, closed: bool = False) -> list[
     for name in {*LABEL_FILES} - {*names}:
         (folder / name).unlink(missing_ok=True)  # of an earlier report
     return [folder / name for name in names]
+
+
+def write_answers(folder: Path, report: Report, *, closed: bool) -> Json:
+    """Write the files, and return what the page says of them.
+
+    What cannot be read is added to the report's faults. `closed`: also of data that are not open.
+    """
+    every = sources_of(report.own, report.tasks)
+    found = {
+        name: [item for item in sources if closed or is_open(item.dataset, sample=item.sample)]
+        for name, sources in every.items()
+    }
+    withheld = [name for name, sources in found.items() if not sources]
+    each = max(LEAST, MOST // max(1, sum(map(len, found.values()))))
+    most = max(1, MOST // (each * max(1, len(found) - len(withheld))))
+    held = []
+    for name, sources in found.items():
+        if columns := columns_of(sources[:most], report.faults, each):
+            held.append(name)
+            named = all(is_open(item.dataset, sample=item.sample) for item in sources)
+            answers = DatasetAnswers(columns, named=named)
+            _write(folder / f"{name}.js", answers.head())
+            for number in range(answers.parts):
+                _write(folder / f"{name}-{number}.js", answers.part(number))
+    return {"held": held, "withheld": withheld}
+
+
+def _write(path: Path, content: Any) -> None:
+    path.write_text(script(path.stem, content), encoding="ascii")  # its folder takes its place as a whole
 
 
 def _parquet(table: pa.Table, file: BinaryIO) -> None:

@@ -10,26 +10,35 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from medtasks_ext.atomic import atomic_file
+from medtasks_ext.atomic import atomic_file, remove
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics import likelihood
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.registry.functions import MARK, function_named
 from medtasks_ext.registry.strategies import by_likelihood
 from medtasks_ext.stats.bootstrap import resample, score_interval
-from medtasks_ext.stats.statistic import Counts, Statistic, by_unit, mean, mean_of_runs, statistic_of, unit_of
+from medtasks_ext.stats.statistic import (
+    Array,
+    Counts,
+    Statistic,
+    by_unit,
+    mean,
+    mean_of_runs,
+    statistic_of,
+    unit_of,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from medtasks_ext.registry.tasks import Dataset
     from medtasks_ext.stats.intervals import Interval
-    from medtasks_ext.stats.statistic import Array
 
 SCHEMA = 1
 
@@ -253,3 +262,40 @@ def load_document_scores(path: Path, statistic: Statistic) -> DocumentScores:
         what = f"the score was {written.get('statistic')}, and is {statistic.name} in this version"
         raise MedtasksError(what, where=path, remedy="medtasks rescore RUN")
     return from_table(table, statistic)
+
+
+_BYTES = 16 << 20  # two million resamples
+
+
+def save_resampled(path: Path, values: Array | None) -> None:
+    """None (nothing to resample) removes an older file."""
+    if values is None:
+        remove(path)
+        return
+    with atomic_file(path) as file:
+        np.save(file, values)
+
+
+def load_resampled(path: Path) -> Array | None:
+    """The values, (resamples,); None where no file is, (0,) where it is not as `save_resampled` writes it.
+
+    The header of a file of somebody else may claim more values than a machine holds, so none is believed.
+    """
+    try:
+        content = path.read_bytes() if path.stat().st_size <= _BYTES else b""
+    except FileNotFoundError:
+        return None
+    except OSError:
+        content = b""
+    start = int.from_bytes(content[8:10], "little") + 10
+    n = (len(content) - start) // 8
+    if n <= 0 or content[:start] != _header(n):
+        return np.empty(0)
+    return np.frombuffer(content, offset=start, count=n)
+
+
+@lru_cache(maxsize=16)
+def _header(n: int) -> bytes:
+    file = BytesIO()
+    np.save(file, np.zeros(n))
+    return file.getvalue()[: -8 * n] if n else b""

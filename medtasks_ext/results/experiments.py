@@ -26,15 +26,16 @@ from medtasks_ext.results.condition_words import (
     value_words,
 )
 from medtasks_ext.results.conditions import (
+    Confirmed,
     Difference,
     Facts,
+    confirmed,
     differences,
     facts,
     of_run,
     of_the_paper,
     runs_apart,
 )
-from medtasks_ext.results.confirmed import Confirmed, confirmed
 from medtasks_ext.runs.conditions import Conditions
 from medtasks_ext.stats.intervals import Interval
 from medtasks_ext.strict import Config
@@ -279,6 +280,11 @@ class Entry:
     @property
     def sample(self) -> bool:
         return any(item.sample for item in self.experiments.values())
+
+
+def is_open(dataset: Dataset, *, sample: bool) -> bool:
+    """Whether anyone may see the rows: they are synthetic, or anyone can download them."""
+    return sample or dataset.metadata.access == "open"
 
 
 def without_nan(metrics: Mapping[str, Any], where: str) -> tuple[dict[str, float], list[Fault]]:

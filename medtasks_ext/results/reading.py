@@ -1,11 +1,11 @@
-"""Reading the results of one run: of `medtasks run`, or of plain `lm_eval`."""
+"""Results of any origin as lines of a leaderboard: runs of `medtasks run`, and output of plain `lm_eval`."""
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,19 +16,24 @@ from medtasks_ext.metrics.likelihood import risk_coverage
 from medtasks_ext.privacy import text_hash
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.registry.strategies import asked_strategy
+from medtasks_ext.results.condition_words import difference_words
 from medtasks_ext.results.document_scores import (
+    DocumentScores,
     aggregations,
     document_scores,
     load_document_scores,
+    load_resampled,
     score_statistic,
 )
 from medtasks_ext.results.experiments import (
     Entry,
     Experiment,
     Fault,
+    label_entries,
+    unlike_runs,
+    unlike_tasks,
     without_nan,
 )
-from medtasks_ext.results.resampled import load_resampled
 from medtasks_ext.runs.conditions import (
     Conditions,
     conditions_of,
@@ -39,13 +44,15 @@ from medtasks_ext.runs.conditions import (
 from medtasks_ext.runs.folder import RESTORE, RunFolder, state_of
 from medtasks_ext.runs.manifest import Choice, EngineRecord, Identity, Manifest, TaskState
 from medtasks_ext.runs.records import (
+    Sample,
+    TaskRecord,
     names_in,
     note_of_traces,
-    read_results,
     read_samples,
     record_of,
     samples_beside,
 )
+from medtasks_ext.runs.records import read_results as read_results_file
 from medtasks_ext.runs.settings import Effect, dropped_secrets, read_value, with_effect, without_login
 from medtasks_ext.stats.bootstrap import intervals_of_record, missed_by, task_intervals
 from medtasks_ext.stats.intervals import Interval
@@ -53,8 +60,6 @@ from medtasks_ext.stats.statistic import Statistic
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset, Registry
-    from medtasks_ext.results.document_scores import DocumentScores
-    from medtasks_ext.runs.records import Sample, TaskRecord
     from medtasks_ext.strict import Config
 
 LOG_AGAIN = "run the task again with --log_samples"
@@ -125,7 +130,7 @@ def open_results(file: Path, tasks: Registry, faults: list[Fault]) -> Opened:
     """Of its tasks those that are known; the others become a fault."""
     run = RunFolder(file.parent)
     if not run.manifest.exists():
-        content = read_results(file)
+        content = read_results_file(file)
         names = _known(names_in(content), file, tasks, faults)
         if names and (bare := [name for name in names if not samples_beside(file, name).is_file()]):
             what = (
@@ -138,7 +143,7 @@ def open_results(file: Path, tasks: Registry, faults: list[Fault]) -> Opened:
     done = [name for name, entry in manifest.tasks.items() if entry.state is TaskState.DONE]
     known = _known(done, file, tasks, faults)
     try:
-        content = read_results(file) if file.is_file() else content
+        content = read_results_file(file) if file.is_file() else content
         there = set(names_in(content))
         if lost := [name for name in known if name not in there]:
             faults.append(Fault(str(file), f"holds no result of {some(lost)}", RESCORE_RUN))
@@ -447,3 +452,84 @@ def add_experiment(
                 "leave one of the two tasks out of the run",
             )
         )
+
+
+@dataclass
+class Results:
+    entries: list[Entry] = field(default_factory=list)  # lines of a leaderboard, published ones last
+    faults: list[Fault] = field(default_factory=list)  # what was left out, or must be known
+
+
+def read_results(paths: Iterable[Path], tasks: Registry) -> Results:
+    """Read runs, of whatever kind each path holds.
+
+    Runs of one model under the same conditions become one entry; where they disagree about a task, both stay,
+    as entries of their own.
+    """
+    results = Results()
+    read: list[Entry] = []
+    for path in paths:
+        if runs := runs_below(path):
+            read.extend(entry for run in runs for entry in _read_if_it_can(run, tasks, results.faults))
+        else:
+            read.extend(read_runs(path, tasks, results.faults))
+    results.entries = _joined(read, results.faults)
+    label_entries(results.entries)
+    return results
+
+
+def runs_below(path: Path) -> list[Path]:
+    """None where the folder is a run itself."""
+    if not path.is_dir() or (path / "run.json").is_file():
+        return []
+    return sorted(file.parent for file in path.glob("*/run.json"))
+
+
+def _read_if_it_can(run: Path, tasks: Registry, faults: list[Fault]) -> list[Entry]:
+    try:
+        return read_runs(run, tasks, faults)
+    except MedtasksError as error:
+        faults.append(Fault(str(run), error.what, error.remedy))
+        return []
+
+
+def _joined(entries: Sequence[Entry], faults: list[Fault]) -> list[Entry]:
+    joined: list[Entry] = []
+    for entry in entries:
+        for known in joined:
+            if known.model != entry.model or unlike_runs(known, entry):
+                continue
+            if conflict := _disagreement(known, entry):
+                faults.append(conflict)
+                continue
+            known.experiments = {**entry.experiments, **known.experiments}
+            known.folders += tuple(item for item in entry.folders if item not in known.folders)
+            known.notes = tuple(dict.fromkeys([*known.notes, *entry.notes]))
+            break
+        else:
+            joined.append(entry)
+    return joined
+
+
+def _disagreement(one: Entry, other: Entry) -> Fault | None:
+    shared = [name for name in one.experiments if name in other.experiments]
+    other_conditions = unlike_tasks(other, one)
+    unlike = [
+        name
+        for name in shared
+        if name in other_conditions or one.experiments[name].metrics != other.experiments[name].metrics
+    ]
+    if not unlike:
+        return None
+    first = next(iter(other_conditions), unlike[0])
+    why = (
+        "; ".join(map(difference_words, other_conditions.get(first, ())))
+        or "although model and conditions are the same"
+    )
+    return Fault(
+        ", ".join(map(str, other.folders)),
+        f"disagrees with {', '.join(map(str, one.folders))} about {len(unlike)} of {len(shared)} tasks that "
+        f"both hold (first: {first}), {why}; both are shown",
+        "leave one of the two runs out",
+        skipped=False,
+    )

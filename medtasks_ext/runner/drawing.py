@@ -17,8 +17,7 @@ import numpy as np
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.results.document_scores import score_statistic
-from medtasks_ext.results.drawn import nearness
-from medtasks_ext.results.rollup import Members
+from medtasks_ext.results.rollup import Members, nearness
 from medtasks_ext.runner.run import loaded_record
 from medtasks_ext.runs.manifest import Choice, Drawn
 from medtasks_ext.stats.sampling import ENOUGH, LEAST, Population

@@ -31,10 +31,13 @@ from medtasks_ext.prompts.documents import document_key, without_places
 from medtasks_ext.prompts.fit import INPUT, SHOTS
 from medtasks_ext.registry.strategies import asked_strategy, by_likelihood, reasons
 from medtasks_ext.registry.suites import function
-from medtasks_ext.results.document_scores import document_scores, save_document_scores, score_statistic
-from medtasks_ext.results.drawn import drawn_results
-from medtasks_ext.results.resampled import save_resampled
-from medtasks_ext.results.rollup import Members, Row, roll_up_one
+from medtasks_ext.results.document_scores import (
+    document_scores,
+    save_document_scores,
+    save_resampled,
+    score_statistic,
+)
+from medtasks_ext.results.rollup import Members, Row, drawn_results, roll_up_one
 from medtasks_ext.rows.sources import forced_origin, origin_of, where_it_goes
 from medtasks_ext.run.store import closed_text_in
 from medtasks_ext.runner.evaluate import (

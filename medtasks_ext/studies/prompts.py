@@ -16,7 +16,7 @@ from medtasks_ext.atomic import write_text
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json, write_lines
 from medtasks_ext.process import SEED
-from medtasks_ext.results.entries import read_results
+from medtasks_ext.results.reading import read_results
 from medtasks_ext.rows.fields import FieldReader
 from medtasks_ext.rows.row import Faults
 from medtasks_ext.rows.sources import find_origin, load_rows

@@ -3,7 +3,7 @@
 import pytest
 
 from medtasks_ext.registry import registry
-from medtasks_ext.report.site.gather import gather_site
+from medtasks_ext.report.site.boards import gather_site
 from medtasks_ext.report.site.write import write_site
 from tests.browser.chromium import Chromium
 from tests.browser.report_page import (  # noqa: F401  (fixtures)

@@ -8,9 +8,9 @@ import numpy as np
 
 from medtasks_ext.registry import STRATEGIES, Registry, registry
 from medtasks_ext.report import gather, payload
-from medtasks_ext.results.entries import Results
 from medtasks_ext.results.experiments import Entry, Experiment, Fault
 from medtasks_ext.results.published import published_entries
+from medtasks_ext.results.reading import Results
 from medtasks_ext.runs.conditions import Conditions
 from medtasks_ext.stats.bootstrap import RESAMPLES, percentile_interval
 

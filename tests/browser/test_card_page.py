@@ -3,8 +3,8 @@
 import pytest
 from markdown_it import MarkdownIt
 
-from medtasks_ext.results import entries
-from medtasks_ext.results.entries import Results
+from medtasks_ext.results import reading
+from medtasks_ext.results.reading import Results
 from tests.browser.report_page import on_all, texts
 from tests.browser.report_payload import made_entry
 from tests.conftest import hashed_anew
@@ -39,7 +39,7 @@ def fits(browser, folder):
 
 
 def test_all_suites_in_all_strategies_take_one_screen(medtasks, browser, tmp_path, monkeypatch):
-    monkeypatch.setattr(entries, "read_results", lambda *_: Results([made_entry()], []))
+    monkeypatch.setattr(reading, "read_results", lambda *_: Results([made_entry()], []))
     medtasks.done("card", "run", "-o", "card")
     fits(browser, tmp_path / "card")
     assert len(texts(browser, "tbody tr")) == 6 and "The table shows 6 of" in " ".join(texts(browser, "p"))

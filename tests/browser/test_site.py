@@ -9,9 +9,9 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from medtasks_ext.registry import registry
-from medtasks_ext.report.site.gather import BoardLine, gather_site
+from medtasks_ext.report.site.boards import BoardLine, gather_site
 from medtasks_ext.report.site.write import write_site
-from medtasks_ext.results.confirmed import Confirmed
+from medtasks_ext.results.conditions import Confirmed
 from medtasks_ext.results.experiments import Experiment
 from tests.browser.axe import LOOKS, violations
 from tests.browser.chromium import THERE

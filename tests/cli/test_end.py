@@ -7,7 +7,7 @@ import pytest
 from medtasks_ext.cli.end import shown_command
 from medtasks_ext.data.fetch import needs_punkt
 from medtasks_ext.registry import registry
-from medtasks_ext.report.outline import outline
+from medtasks_ext.report.axes import outline
 from medtasks_ext.results.rollup import mean
 from tests.engines.server import Reply, Server, chat
 from tests.run_files import result_of, results_of

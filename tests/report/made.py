@@ -17,9 +17,9 @@ from medtasks_ext.results.document_scores import (
     aggregations,
     document_scores,
     save_document_scores,
+    save_resampled,
     score_statistic,
 )
-from medtasks_ext.results.resampled import save_resampled
 from medtasks_ext.runs.conditions import run_conditions, task_conditions
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import RUN_SCHEMA, Choice

@@ -13,7 +13,7 @@ from scipy.stats import binomtest
 
 from medtasks_ext.metrics.glossary import meanings, rule
 from medtasks_ext.registry import registry
-from medtasks_ext.results.resampled import load_resampled
+from medtasks_ext.results.document_scores import load_resampled
 from medtasks_ext.stats.comparison import compare_resamples
 from tests.conftest import ROOT, edited_json
 from tests.report.made import answers_of, data_of, unpacked, write_run

@@ -162,7 +162,7 @@ def test_rows_below_the_suites_number_are_marked_and_get_no_place(medtasks, tmp_
 
 def test_without_the_drawing_library_the_card_holds_no_picture(medtasks, tmp_path, monkeypatch):
     write_run(tmp_path / "run", "ORG/med-8b", like("gemma-3-27b-it", SOME[:3]), **ASKED)
-    monkeypatch.setattr("medtasks_ext.report.pictures.spec.is_possible", lambda: False)
+    monkeypatch.setattr("medtasks_ext.report.pictures.is_possible", lambda: False)
     outcome = medtasks("card", "run", "-o", "card")
     assert outcome.code == 0 and "medtasks[plots]" in outcome.err
     card = (tmp_path / "card" / "medical-evaluation.md").read_text(encoding="utf-8")

@@ -12,9 +12,9 @@ import pytest
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
-from medtasks_ext.report.answers import files
+from medtasks_ext.report import write
 from medtasks_ext.report.answers.column import Flag
-from medtasks_ext.report.answers.document import MOST
+from medtasks_ext.report.answers.dataset import MOST
 from medtasks_ext.report.answers.server import Viewed, ViewServer
 from medtasks_ext.runs.folder import RunFolder
 from tests.conftest import edited_json
@@ -378,8 +378,8 @@ def test_a_large_run_is_shown_in_part_and_its_documents_lie_in_several_files(
 ):
     from medtasks_ext.report.answers import dataset
 
-    monkeypatch.setattr(files, "MOST", 24)
-    monkeypatch.setattr(files, "LEAST", 4)
+    monkeypatch.setattr(write, "MOST", 24)
+    monkeypatch.setattr(write, "LEAST", 4)
     monkeypatch.setattr(dataset, "PART", 3)
     medtasks("report", *made, "-o", "out")
     answers = tmp_path / "out" / "answers"

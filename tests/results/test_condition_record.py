@@ -10,7 +10,7 @@ from medtasks_ext.models import Oracle
 from medtasks_ext.registry import registry
 from medtasks_ext.results.condition_words import decoding_words, jury_words, shown, task_words
 from medtasks_ext.results.conditions import drawn, facts, read_decoding, read_jury
-from medtasks_ext.results.entries import read_results
+from medtasks_ext.results.reading import read_results
 from medtasks_ext.runs.conditions import (
     Conditions,
     Judge,

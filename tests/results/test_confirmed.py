@@ -7,8 +7,16 @@ import pytest
 
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.datalock import DataLock, LockedPart, LockedRows, Seen
-from medtasks_ext.results.conditions import Facts, facts, moving, of_the_paper
-from medtasks_ext.results.confirmed import Confirmed, confirmed, confirmed_words, counted
+from medtasks_ext.results.conditions import (
+    Confirmed,
+    Facts,
+    confirmed,
+    confirmed_words,
+    counted,
+    facts,
+    moving,
+    of_the_paper,
+)
 from medtasks_ext.runs.conditions import Conditions
 from tests.conftest import write_jsonl
 from tests.run_files import result_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from medtasks_ext.results.extracted import Items, items_of, marked, near_misses
+from medtasks_ext.results.error_clusters import Items, items_of, marked, near_misses
 
 
 def test_items_of_an_answer_are_found_missed_or_spurious():

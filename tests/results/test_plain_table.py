@@ -18,7 +18,7 @@ from lm_eval.utils import (
 )
 
 from medtasks_ext.registry import registry
-from medtasks_ext.results.entries import read_results
+from medtasks_ext.results.reading import read_results
 from tests.conftest import read_json
 from tests.run_files import results_file, results_of, samples_of
 

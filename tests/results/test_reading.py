@@ -9,7 +9,7 @@ import pytest
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.results.conditions import comparable, differences
-from medtasks_ext.results.entries import read_results
+from medtasks_ext.results.reading import read_results
 from tests.conftest import edited_json, hashed_anew, read_json, write_jsonl
 from tests.report.made import write_run
 from tests.run_files import result_of, results_of, samples_file

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from medtasks_ext.registry import registry
-from medtasks_ext.report.submissions.record import About, Submission, TaskResult
+from medtasks_ext.report.submissions import About, Submission, TaskResult
 from medtasks_ext.results.conditions import of_the_paper
 from medtasks_ext.runs.conditions import Conditions
 

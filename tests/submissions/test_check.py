@@ -2,7 +2,7 @@
 
 import pytest
 
-from medtasks_ext.report.submissions.record import MOST_BYTES
+from medtasks_ext.report.submissions import MOST_BYTES
 from tests.conftest import edited_json
 from tests.submissions.conftest import CLOSED_MEAN, OPEN_COUNTS, OPEN_MEAN, PLACE
 

@@ -6,7 +6,7 @@ What no check can tell is said to readers (`undetected.yaml`), and is no part of
 import pytest
 
 from medtasks_ext.prompts import load
-from medtasks_ext.report.submissions.record import read_answers, read_record
+from medtasks_ext.report.submissions import read_answers, read_record
 from tests.submissions.conftest import OPEN_COUNTS, OPEN_MEAN, PLACE
 from tests.submissions.test_check import edited
 

@@ -3,8 +3,8 @@
 import pytest
 
 from medtasks_ext.registry import forget, registry
-from medtasks_ext.report.site.gather import gather_site
-from medtasks_ext.report.submissions.check import undetected
+from medtasks_ext.report.site.boards import gather_site
+from medtasks_ext.report.submissions import undetected
 from tests.judge import conftest as judged
 from tests.submissions.test_check import edited
 

@@ -14,10 +14,9 @@ from pyarrow import csv
 
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.strategies import strategy_title
-from medtasks_ext.report.site.boards import scores_of, whole_of
-from medtasks_ext.report.site.gather import BoardLine, gather_site
+from medtasks_ext.report.site.boards import BoardLine, gather_site, scores_of, whole_of
 from medtasks_ext.report.site.write import put
-from medtasks_ext.results.confirmed import Confirmed
+from medtasks_ext.results.conditions import Confirmed
 from medtasks_ext.results.experiments import Experiment
 from medtasks_ext.results.models import identity_of
 from medtasks_ext.results.published import published_entries

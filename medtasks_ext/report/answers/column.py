@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntFlag
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from medtasks_ext.answers.reasoning import without_reasoning
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, near
 from medtasks_ext.jsonfile import read_json
 from medtasks_ext.judge.store import verdicts_in
 from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.prompts.documents import document_key
-from medtasks_ext.results.document_scores import document_scores, score_statistic
+from medtasks_ext.results.document_scores import DocumentScores, document_scores, score_statistic
 from medtasks_ext.results.error_clusters import (
     TEXTS,
     Answered,
@@ -28,13 +28,17 @@ from medtasks_ext.results.error_clusters import (
     error_of,
     right_value,
 )
+from medtasks_ext.results.experiments import Entry, Fault
+from medtasks_ext.results.reading import asked_task, run_folder, runs_below
 from medtasks_ext.run.store import Answers, files_of
 from medtasks_ext.runs.folder import RunFolder
-from medtasks_ext.runs.records import RESCORE, SampleFile, parsed_of
+from medtasks_ext.runs.manifest import Manifest, TaskState
+from medtasks_ext.runs.records import RESCORE, SampleFile, parsed_of, task_of_samples
 
 if TYPE_CHECKING:
     from medtasks_ext.engines import Answer
     from medtasks_ext.jsonfile import Json
+    from medtasks_ext.registry import Registry
     from medtasks_ext.registry.tasks import Dataset
     from medtasks_ext.results.experiments import Experiment
     from medtasks_ext.runs.records import Sample
@@ -73,6 +77,7 @@ class Source:
     samples: Path  # lm-eval's records; there is no such file before the task is scored
     folder: Path | None  # of the run; None of plain lm_eval
     sample: bool  # whether its rows are synthetic
+    outcomes: Answers | None  # of the run; plain lm_eval keeps none
     item: Experiment | None = None  # None before it is scored
 
     @property
@@ -100,7 +105,8 @@ class Row(NamedTuple):
 class Column:
     """MedtasksError where there are no records, or these do not fit the task.
 
-    `first`: documents that are read; by default all of them.
+    `first`: documents that are read, and kept with their texts; by default all of them, whose texts are read
+    again when they are shown.
     """
 
     def __init__(self, source: Source, first: int | None = None) -> None:
@@ -109,22 +115,24 @@ class Column:
         self.whole = first is None or item is None or item.n <= first  # whether all documents are read
         self._kind = str(source.dataset.config["answer"]["kind"])
         self._statistic = score_statistic(source.dataset)
-        self._outcomes = outcomes_in(source.folder) if source.folder else None
+        self._outcomes = source.outcomes
         self.judged = _judged(source)
         self._disputed = _disputed(source, self.judged or {})
         self._file = SampleFile(source.samples, remedy=RESCORE if source.folder else LOG_SAMPLES)
-        self._live = None if item or source.samples.is_file() else [*self._waiting()]
-        if self._live is not None:
-            self.rows = [self._waits(sample) for sample in self._live]
-        else:
+        self._kept: list[Sample | None] = []
+        if item or source.samples.is_file():
             try:
                 self.rows = [*self._read(first)]
             except (KeyError, TypeError, ValueError) as error:
                 what = f"damaged, or its scores are not such as the task gives ({type(error).__name__})"
                 raise MedtasksError(what, where=source.samples, remedy=RESCORE) from None
+        else:
+            self._kept += self._waiting()
+            self.rows = [self._waits(sample) for sample in self._kept if sample]
 
     def record(self, place: int) -> Sample:
-        return self._live[place] if self._live is not None else self._file.record(place)
+        kept = self._kept[place] if self._kept else None
+        return self._file.record(place) if kept is None else kept
 
     def answer_of(self, sample: Sample) -> Answer | None:
         """The stored outcome, which plain lm_eval does not keep."""
@@ -158,43 +166,31 @@ class Column:
         return Row(document_key(sample["doc"]), flags, reply=_in_one_line(response))
 
     def _read(self, first: int | None) -> Iterator[Row]:
-        source, number = islice(self._file.further(), first), 0
-        stored = self._stored()
+        source, number, stored = islice(self._file.further(), first), 0, self._stored()
         while some := list(islice(source, _BLOCK)):
+            self._kept += some if first else []
             sound = [sample for sample in some if sample is not None]
             for sample in sound:
                 self._with_judgement(sample)
             keys = [sample.get("request", "") for sample in sound]
             answers = self._outcomes.known(filter(None, keys)) if self._outcomes else {}
-            figures = iter(self._figures(sound, stored))
+            if not stored.keys() >= {document_key(sample["doc"]) for sample in sound}:
+                stored = _figures(document_scores(sound, self._statistic))
             for one in some:
                 number += 1
                 if one is None:
                     yield Row(f"damaged record {number}", Flag.DAMAGED)
                 else:
-                    yield self._row(one, answers.get(one.get("request", "")), *next(figures))
+                    answer = answers.get(one.get("request", ""))
+                    yield self._row(one, answer, *stored[document_key(one["doc"])])
 
-    def _stored(self) -> dict[str, tuple[float, float, float]]:
-        """Document -> score, readable, unclosed, as the run's frame `documents` has them."""
+    def _stored(self) -> dict[str, tuple[float, ...]]:
+        """Figures as the run's frame `documents` has them; none where there is no such frame."""
         item = self.source.item
-        if self.source.folder is None or item is None or item.read_documents is None:
-            return {}
-        with suppress(MedtasksError):
-            frame = item.read_documents()
-            columns = (column.tolist() for column in (frame.scores, frame.valid, frame.unclosed))
-            return dict(zip(frame.documents, zip(*columns, strict=True), strict=True))
+        if self.source.folder and item and item.read_documents:
+            with suppress(MedtasksError):
+                return _figures(item.read_documents())
         return {}
-
-    def _figures(
-        self, samples: Sequence[Sample], stored: Mapping[str, tuple[float, float, float]]
-    ) -> Iterator[tuple[float, float, float]]:
-        keys = [document_key(sample["doc"]) for sample in samples]
-        if stored.keys() >= set(keys):
-            return (stored[key] for key in keys)
-        frame = document_scores(samples, self._statistic)
-        columns = (column.tolist() for column in (frame.scores, frame.valid, frame.unclosed))
-        found = dict(zip(frame.documents, zip(*columns, strict=True), strict=True))
-        return (found[key] for key in keys)
 
     def _with_judgement(self, sample: Sample) -> None:
         if self.judged is not None:
@@ -205,11 +201,10 @@ class Column:
 
     def _row(self, sample: Sample, answer: Answer | None, score: float, valid: float, unclosed: float) -> Row:
         document, parsed, response = sample["doc"], parsed_of(sample), response_of(sample)
+        sample["filtered_resps"] = [parsed]  # who shows it need not read it again
         value: Any = sample.get("score")
         if "trial" in document and isinstance(value, list | tuple):
-            score = float(
-                value[2]
-            )  # a trial is right or wrong by itself, also where all of them make a score
+            score = float(value[2])  # it is right or wrong by itself, also where all of them make a score
         flags = _ending(answer, response)
         if unclosed == 1:
             flags |= Flag.TRUNCATED
@@ -239,6 +234,12 @@ class Column:
             document.get("gold"),
             parsed.get("answer") if parsed.get("valid") else None,
         )
+
+
+def _figures(frame: DocumentScores) -> dict[str, tuple[float, ...]]:
+    """Document -> score, readable, unclosed."""
+    columns = (column.tolist() for column in (frame.scores, frame.valid, frame.unclosed))
+    return dict(zip(frame.documents, zip(*columns, strict=True), strict=True))
 
 
 def response_of(sample: Sample) -> str:
@@ -291,3 +292,71 @@ def _disputed(source: Source, judged: Mapping[str, Mapping[str, Any]]) -> frozen
         for key, judges in ratings.items()
     }
     return frozenset(key for key, found in means.items() if found and max(found) - min(found) >= _APART)
+
+
+Sources: TypeAlias = "dict[str, list[Source]]"
+
+
+def sources_of(entries: Sequence[Entry], tasks: Registry, paths: Sequence[Path] = ()) -> Sources:
+    """Dataset -> where its answers lie, in the registry's order; answers by likelihood are no texts.
+
+    `paths`: of runs whose answers to tasks without a score count, too.
+    """
+    found: Sources = {name: [] for name in tasks.datasets}
+    outcomes = cache(outcomes_in)
+    for entry in entries:
+        for item in entry.experiments.values():
+            if item.samples is not None and item.task in tasks.tasks:
+                folder = item.samples.parent if entry.kind == "medtasks" else None
+                task = task_of_samples(item.samples) if folder else item.task
+                where = item.samples, folder, item.sample, outcomes(folder) if folder else None
+                source = Source(entry.label, task, item.dataset, item.strategy, *where, item)
+                found[item.dataset.id].append(source)
+    for folder, manifest in runs_of(paths):
+        for name in outcomes(folder).asked:
+            entered = manifest.tasks.get(name)
+            if name in tasks.tasks and entered and entered.state is not TaskState.DONE:
+                dataset, strategy = asked_task(tasks, name, {})
+                sample = manifest.identity.settings.get("data") == "sample"
+                where = RunFolder(folder).samples_file(name), folder, sample, outcomes(folder)
+                found[dataset.id].append(
+                    Source(manifest.identity.model_name, name, dataset, strategy, *where)
+                )
+    return {name: sources for name, sources in found.items() if sources}
+
+
+def sources_named(found: Sources, name: str, tasks: Registry) -> list[Source]:
+    """By the dataset's id, or by the name of one of its tasks."""
+    dataset = name if name in found or name not in tasks.tasks else tasks.tasks[name][0].id
+    if dataset not in found:
+        raise MedtasksError(
+            f"no answers to {name!r}{near(name, found)}",
+            remedy=f"name one of: {', '.join([*found][:8])}{' …' if len(found) > 8 else ''}"
+            if found
+            else "look again when a task has answers",
+        )
+    return found[dataset]
+
+
+def runs_of(paths: Iterable[Path]) -> Iterator[tuple[Path, Manifest]]:
+    """The runs of medtasks that paths name, those that can be read."""
+    for path in paths:
+        own = run_folder(path)
+        for folder in [own] if own else runs_below(path):
+            with suppress(MedtasksError):  # who reads the results names it
+                yield folder, Manifest.read(folder)
+
+
+def columns_of(sources: Sequence[Source], faults: list[Fault], first: int | None = None) -> list[Column]:
+    """Those that can be read; what cannot is added to the faults."""
+    found = []
+    for source in sources:
+        try:
+            found.append(column := Column(source, first))
+        except MedtasksError as error:
+            faults.append(Fault(source.task, f"no answers: {error.what}", error.remedy, skipped=False))
+            continue
+        if damaged := sum(bool(row.flags & Flag.DAMAGED) for row in column.rows):
+            what = f"{damaged:,} of {len(column.rows):,} records of {source.samples.name} are damaged"
+            faults.append(Fault(source.task, what, RESCORE, skipped=False))
+    return found

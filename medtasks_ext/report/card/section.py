@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from medtasks_ext.registry.metadata import restrictions
 from medtasks_ext.registry.strategies import strategy_order, strategy_title
 from medtasks_ext.report.axes import axis_titles
-from medtasks_ext.report.card.facts import SAMPLES_FILE, URL, command, group_rows, scored
-from medtasks_ext.report.pictures.spec import Value, looks_of, picture, svg, themes
+from medtasks_ext.report.card import SAMPLES_FILE, URL, command, group_rows, scored
+from medtasks_ext.report.pictures import Value, looks_of, picture, svg, themes
 from medtasks_ext.report.standing import (
     ends_of,
     measured_words,
@@ -18,7 +18,7 @@ from medtasks_ext.report.standing import (
     standings,
     tasks_words,
 )
-from medtasks_ext.results.confirmed import confirmed_words, counted
+from medtasks_ext.results.conditions import confirmed_words, counted
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.results.result_frame import result_parts
 from medtasks_ext.tables import table

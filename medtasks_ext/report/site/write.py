@@ -6,27 +6,243 @@ import gzip
 import json
 import time
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from string import Template
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.atomic import replaced_folder, write_text
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.jsonfile import write_json
+from medtasks_ext.jsonfile import Json, write_json
 from medtasks_ext.offline_page import data_in_page, title_in_page
 from medtasks_ext.registry.columns import cited_by, entries_of
+from medtasks_ext.registry.metadata import Metadata, terms_words
+from medtasks_ext.registry.strategies import strategy_title
+from medtasks_ext.registry.tasks import rows_words, scored_by_words
 from medtasks_ext.report import page as report_page
-from medtasks_ext.report.pictures.spec import FONT, kinds, licences, themes, vendored
-from medtasks_ext.report.site.boards import front_board, scores_of, suite_board
-from medtasks_ext.report.site.datasets import dataset_pages, index
-from medtasks_ext.report.site.models import model_page
-from medtasks_ext.report.submissions.check import undetected
+from medtasks_ext.report.axes import axis_titles, title
+from medtasks_ext.report.pictures import FONT, kinds, licences, themes, vendored
+from medtasks_ext.report.site.boards import (
+    BoardLine,
+    Scores,
+    Site,
+    axis_title,
+    facts_of_lines,
+    front_board,
+    scores_of,
+    suite_board,
+    whole_of,
+)
+from medtasks_ext.report.submissions import levels_words, undetected
 from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
-    from medtasks_ext.jsonfile import Json
-    from medtasks_ext.report.site.gather import Site
+    from medtasks_ext.registry import Dataset
+    from medtasks_ext.report.groups import Group
+    from medtasks_ext.results.experiments import Experiment
+
+_LISTED = 30  # models on a page
+_AXES = ("language", "task_type", "stage", "specialties", "document_types")
+
+
+def dataset_pages(scores: Scores) -> dict[str, Json]:
+    found: dict[tuple[str, str], list[tuple[BoardLine, int]]] = {}
+    for line in scores.site.lines:
+        for item in line.entry.experiments.values():
+            firm = item.score is not None and line.is_proven(item) and not line.apart(item)
+            if item.score is not None and firm and (line.published or not item.in_part):
+                place = (item.dataset.id, item.strategy)
+                found.setdefault(place, []).append((line, whole_of(item.score)))
+    return {name: _page(scores, dataset, found) for name, dataset in scores.site.tasks.datasets.items()}
+
+
+def index(pages: dict[str, Json]) -> Json:
+    rows = []
+    for name, page in pages.items():
+        best = page["boards"][0]["best"][0][:3] if page["boards"] else None
+        axes = [page["axes"][axis] for axis in _AXES[:4]]
+        rows.append(
+            [name, page["title"], page["suite"][1], *axes, page["access"], page["n"], best, page["ceiling"]]
+        )
+    return {"kind": "datasets", "title": "Datasets", "datasets": rows}
+
+
+def _page(
+    scores: Scores, dataset: Dataset, found: dict[tuple[str, str], list[tuple[BoardLine, int]]]
+) -> Json:
+    record, suite = dataset.metadata, dataset.suite
+    return {
+        "kind": "dataset",
+        "title": record.name,
+        "summary": record.summary,
+        "suite": [suite.id, suite.title],
+        "axes": {axis: ", ".join(title(axis, value) for value in record.axis(axis)) for axis in _AXES},
+        "own_axes": [
+            [axis_title(suite.title_of(axis)), ", ".join(title(axis, value) for value in values)]
+            for axis in suite.axes
+            if (values := dataset.values(suite, axis))
+        ],
+        "access": record.access,
+        "n": record.n_test,
+        "ceiling": record.oracle_max if isinstance(record.oracle_max, float) else None,
+        "facts": [
+            ["Score", f"{record.primary_metric}{scored_by_words(dataset)}"],
+            ["Version", dataset.version],
+            ["Tokens of an answer in the suite", f"{budget:,}" if (budget := record.official_budget) else ""],
+            ["Rows", "; ".join(rows_words(dataset)) or f"you bring them: {record.access}"],
+            ["Where", record.url],
+            ["Terms", terms_words(record)],
+            ["Cite", "; ".join(entry.reference for entry in entries_of([dataset], []).values())],
+        ],
+        "unsettled": _unsettled(record),
+        "boards": [
+            _board(strategy, some)
+            for strategy in scores.strategies
+            if (some := found.get((dataset.id, strategy)))
+        ],
+        "run": [
+            f"medtasks preview {dataset.id} --data sample",
+            f"medtasks run --tasks {dataset.id} --model vllm --model_args pretrained=ORG/MODEL",
+            f"lm_eval --tasks {dataset.id} --model vllm --model_args pretrained=ORG/MODEL "
+            "--batch_size auto --apply_chat_template",
+        ],
+    }
+
+
+def _unsettled(record: Metadata) -> list[str]:
+    loss = record.gold_loss
+    found = [
+        f"A draft, in no group: {record.draft}" if record.draft else "",
+        f"The official reader loses up to {loss:.0%} of the gold answers themselves." if loss else "",
+    ]
+    return [*filter(None, found), *record.open_questions]
+
+
+def _board(strategy: str, some: list[tuple[BoardLine, int]]) -> Json:
+    some = sorted(some, key=lambda pair: -pair[1])
+    values = [score for _, score in some]
+    best = []
+    for line, score in some[:_LISTED]:
+        rank = 1 + sum(value > score for value in values)
+        facts = line.facts.get("size"), line.facts.get("access"), int(line.published)
+        best.append([line.title, line.page, score, rank, *facts])
+    return {"strategy": strategy_title(strategy), "n": len(some), "median": int(median(values)), "best": best}
+
+
+_FACT_TITLES = {
+    "organisation": "Organisation",
+    "size": "Parameters, billions",
+    "access": "Weights",
+    "domain": "Domain",
+    "reasoning": "Reasons before it answers",
+    "date": "Released",
+    "license": "Licence",
+    "price_in": "Input, USD per million tokens",
+    "price": "Output, USD per million tokens",
+}
+#: Conditions that the table of tasks has in columns of their own.
+_IN_COLUMNS = ("strategy", "n", "n_of_suite", "differs", "documents", "judged")
+#: Ranks among fewer lines say nothing of single values.
+_FEWEST_LINES = 5
+#: Axes that people look for, in this order; those of a suite follow, others say nothing of models.
+_RANKED_AXES = ("language", "task_type", "specialties", "stage")
+_NO_AXES = ("suite", "access")
+
+
+def model_page(scores: Scores, lines: Sequence[BoardLine]) -> Json:
+    facts = facts_of_lines(lines)
+    first = next((line for line in lines if not line.published), lines[0])
+    return {
+        "kind": "model",
+        "title": first.entry.model,
+        "facts": [[words, facts[name]] for name, words in _FACT_TITLES.items() if name in facts],
+        "hub_id": next((hub for line in lines if (hub := line.entry.details.get("hub_id"))), None),
+        "lines": [_line(scores, line) for line in lines],
+    }
+
+
+def _line(scores: Scores, line: BoardLine) -> Json:
+    words: dict[str, int] = {"": 0}
+    items = [item for item in line.entry.experiments.values() if item.score is not None]
+    items.sort(key=lambda item: (item.dataset.suite.title, item.dataset.metadata.name, item.strategy))
+    place, record = scores.site.lines.index(line), line.record
+    if record is None:
+        paper = scores.site.tasks.suites[line.entry.paper].title
+        source = [["Source", f"published scores of {paper}"], *(["Note", note] for note in line.entry.notes)]
+    else:
+        trust = levels_words(line.checked.verdicts.values())
+        source = [["Source", "submission"], ["Trust", trust], ["Submitted", record.date]]
+    settings = {} if record is None else line.entry.words | dict(sorted(record.versions.items()))
+    return {
+        "label": line.title,
+        "published": line.published,
+        "source": source,
+        "places": list(_places(scores, place)),
+        "tasks": [_task(line, item, words) for item in items],
+        "words": list(words),
+        "settings": [*map(list, settings.items())],
+    }
+
+
+def _places(scores: Scores, place: int) -> Iterator[Json]:
+    """Where it stands in each suite and strategy; by axis where it has a rank."""
+    for suite, whole in scores.whole.items():
+        for strategy in scores.strategies:
+            if cell := scores.cells.get((place, strategy, whole)):
+                rank = scores.rank(strategy, whole, place)
+                row = {
+                    "suite": suite,
+                    "title": scores.site.tasks.suites[suite].title,
+                    "strategy": strategy_title(strategy),
+                    "score": cell.value,
+                    "interval": cell.interval,
+                    "tasks": cell.tasks,
+                    "of": whole.n_tasks,
+                    "rank": rank,
+                    "otherwise": cell.apart,
+                    "unproven": not cell.proven,
+                }
+                enough = rank and rank[1] >= _FEWEST_LINES
+                yield row | ({"axes": _axes(scores, place, whole, strategy)} if enough else {})
+
+
+def _task(line: BoardLine, item: Experiment, words: dict[str, int]) -> list[Any]:
+    """Its row; last come places in `words` of what differs from the paper, of trust and of conditions."""
+    assert item.score is not None  # the caller looked
+    interval, valid = item.intervals.get("score"), item.metrics.get("valid")
+    conditions = "; ".join(
+        f"{name.replace('_', ' ')}: {value}"
+        for name, value in item.shown.items()
+        if value not in (None, "", False) and name not in _IN_COLUMNS
+    )
+    said = line.apart(item), "" if line.published else line.checked.verdicts[item.task], conditions
+    return [
+        item.dataset.suite.title,
+        item.dataset.metadata.name,
+        strategy_title(item.strategy),
+        whole_of(item.score),
+        None if interval is None else [whole_of(interval.low), whole_of(interval.high)],
+        item.n,
+        item.dataset.n_documents,
+        None if valid is None else whole_of(valid),
+        item.dataset.id,
+        *(words.setdefault(one, len(words)) for one in said),
+    ]
+
+
+def _axes(scores: Scores, place: int, whole: Group, strategy: str) -> list[Any]:
+    """A line's ranks by axis of a suite."""
+    titles, found = axis_titles(), dict[str, list[Any]]()
+    for group in scores.groups:
+        rank = scores.rank(strategy, group, place)
+        if group.suite == whole.suite and group.axis not in _NO_AXES and rank and rank[1] >= _FEWEST_LINES:
+            cell, middle = scores.cells[place, strategy, group], scores.ranks[strategy, group].middle
+            row = [title(group.axis, group.value), cell.tasks, cell.value, middle, *rank]
+            found.setdefault(group.axis, []).append(row)
+    shown = [axis for axis in dict.fromkeys([*_RANKED_AXES, *titles]) if axis in found]
+    return [[axis_title(titles[axis]), found[axis]] for axis in shown]
+
 
 MARK = "medtasks-site.json"
 _HERE, _REPORT = Path(__file__).parent / "page", Path(report_page.__file__).parent

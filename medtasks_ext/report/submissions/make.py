@@ -12,8 +12,19 @@ from medtasks_ext.answers.normalise import fold
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.privacy import text_hash
 from medtasks_ext.prompts.documents import document_key
-from medtasks_ext.report.submissions import check
-from medtasks_ext.report.submissions.record import LONGEST, About, FinalAnswer, Submission, place_of
+from medtasks_ext.report.submissions import (
+    LONGEST,
+    About,
+    Checked,
+    FinalAnswer,
+    OtherDocumentsError,
+    Submission,
+    check_record,
+    place_of,
+    prompt_hash,
+    rebuilt,
+    why_unchecked,
+)
 from medtasks_ext.results.reading import read_runs
 from medtasks_ext.runs.folder import refuse_changed
 from medtasks_ext.runs.records import request_of, turns_of
@@ -29,9 +40,7 @@ if TYPE_CHECKING:
 _PLACES = re.compile(r"\w+://[^\s,;)]+|(?<![\w.~/-])(?:~|\.\.?)?/[^\s,;)]*|\b[A-Za-z]:\\[^\s,;)]*")
 
 
-def submit(
-    run: Path, out: Path, tasks: Registry, about: Mapping[str, str]
-) -> tuple[check.Checked, list[str]]:
+def submit(run: Path, out: Path, tasks: Registry, about: Mapping[str, str]) -> tuple[Checked, list[str]]:
     """Write what may be public; returns what the check found, and what is left out, in words."""
     model, date = place_of(out)
     if out.is_symlink() or out.is_file() or (out.is_dir() and any(out.iterdir())):
@@ -49,7 +58,7 @@ def submit(
     }
     record = validated(lambda: Submission.model_validate(content), where=run)
     answers = dict(_answers(entry, tasks))
-    checked = check.check_record(record, tasks, lambda task: answers.get(task, ()))
+    checked = check_record(record, tasks, lambda task: answers.get(task, ()))
     for fault in checked.faults:
         raise MedtasksError(fault.what, where=fault.where, remedy=fault.remedy)
     record.write(out, answers)
@@ -109,19 +118,19 @@ def _task(item: Experiment) -> Json:
 def _answers(entry: Entry, tasks: Registry) -> Iterator[tuple[str, Sequence[FinalAnswer]]]:
     """Task -> its final answers; none where the rows and prompts here are not those of the run."""
     for name, item in entry.experiments.items():
-        if item.read_samples is None or check.why_unchecked(name, tasks):
+        if item.read_samples is None or why_unchecked(name, tasks):
             continue
         samples = {document_key(sample["doc"]): sample for sample in item.read_samples()}
         given = {key: final_answer(str(sample["resps"][0][0])) for key, sample in samples.items()}
         try:
-            made = check.rebuilt(name, item.conditions, given, tasks)
-        except (MedtasksError, check.OtherDocumentsError):
+            made = rebuilt(name, item.conditions, given, tasks)
+        except (MedtasksError, OtherDocumentsError):
             continue
         here = {document_key(one["doc"]): one for one in made}
         sent = {key: "".join(text for _, text in _turns(one)) for key, one in samples.items()}
         otherwise = sum(any(text.strip() not in sent[key] for _, text in _turns(here[key])) for key in here)
         if otherwise <= sum(item.conditions.cut.get(key, 0) for key in ("inputs_cut", "shots_dropped")):
-            yield name, [FinalAnswer(key, check.prompt_hash(one), given[key]) for key, one in here.items()]
+            yield name, [FinalAnswer(key, prompt_hash(one), given[key]) for key, one in here.items()]
 
 
 def _turns(sample: Sample) -> list[tuple[str, str]]:

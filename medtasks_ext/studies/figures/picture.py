@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from medtasks_ext.atomic import atomic_file, write_text
-from medtasks_ext.report.pictures.spec import Kind, Value, looks_of, picture, png, svg, themes
+from medtasks_ext.report.pictures import Kind, Value, looks_of, picture, png, svg, themes
 
 if TYPE_CHECKING:
     from pathlib import Path

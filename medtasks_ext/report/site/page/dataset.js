@@ -92,7 +92,7 @@ function runPart() {
 
 // ------------------------------------------------------------------ all of them
 
-// What the rows of `datasets` hold, in their order (medtasks_ext/report/site/datasets.py).
+// What the rows of `datasets` hold, in their order (medtasks_ext/report/site/write.py).
 const OF_DATASET = ["id", "name", "suite", "language", "kind", "stage", "specialties", "access", "n", "best", "ceiling"];
 
 function drawDatasets() {

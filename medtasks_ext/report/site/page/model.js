@@ -110,7 +110,7 @@ function placesTable(line, number) {
   });
 }
 
-// What the rows of `tasks` hold, in their order (medtasks_ext/report/site/models.py).
+// What the rows of `tasks` hold, in their order (medtasks_ext/report/site/write.py).
 const OF_TASK = [
   ...["suite", "task", "strategy", "score", "interval", "n"],
   ...["of", "valid", "id", "otherwise", "trust", "conditions"],
