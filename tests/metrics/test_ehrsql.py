@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from medtasks_ext.metrics.sql_sandbox import QueryResult, SqlSandbox
 
 from medtasks_ext.answers import GoldError, answer_format
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.metrics import ehrsql
+from medtasks_ext.metrics import sql
+from medtasks_ext.metrics.sql import QueryResult, SqlSandbox
 from medtasks_ext.models import Oracle
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import registry
@@ -55,7 +55,7 @@ def scored(reply: str, gold: dict, database: str) -> dict:
     document.loaded.database_file = database
     reading = FORMAT.read(reply, document, cot=False)
     parsed = {"answer": reading.answer, "valid": reading.valid, "unclosed_reasoning": False}
-    return ehrsql.process_results(document, [parsed])
+    return sql.process_ehrsql(document, [parsed])
 
 
 @pytest.mark.parametrize(

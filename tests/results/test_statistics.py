@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks_ext.metrics import multi_label
+from medtasks_ext.metrics.labels import f1_macro_of_lists
 from medtasks_ext.models import Baseline
 from medtasks_ext.registry import registry
 from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
@@ -123,7 +123,7 @@ def test_many_labels_take_little_room():
     labels = [f"code {number}" for number in range(600)]
     items = [(rng.sample(labels, 3), rng.sample(labels, 3)) for _ in range(10_000)]
     [counts] = counts_of(
-        [{"doc_id": i, "doc": {}, "m": item} for i, item in enumerate(items)], {"m": multi_label.f1_macro}
+        [{"doc_id": i, "doc": {}, "m": item} for i, item in enumerate(items)], {"m": f1_macro_of_lists}
     )
     assert counts.matrix.shape == (10_000, 1800)
     assert counts.matrix.data.nbytes + counts.matrix.indices.nbytes < 2e6
