@@ -41,7 +41,7 @@ def run(quick: bool) -> Iterator[Row]:
             way: _asked(place, way, code, tokens) for way, code in (("turns", IN_TURN), ("apart", APART))
         }
     if any(item["words"] != "official" for item in found.values()):
-        yield Row(name, "not run: HELM's words are not here (medtasks data fetch --official)", "")
+        yield Row(name, "not run: HELM's words are not here (medtasks data fetch official)", "")
         return
     shares = {way: item["cached"] / item["input"] for way, item in found.items()}
     yield Row(

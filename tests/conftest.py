@@ -19,7 +19,7 @@ from zlib import crc32
 import pytest
 
 os.environ.update(HF_HUB_OFFLINE="1", TQDM_DISABLE="1", TOKENIZERS_PARALLELISM="false")
-# Where `medtasks data fetch --official` put released files. Tests begin with an empty cache, so that none
+# Where `medtasks data fetch official` put released files. Tests begin with an empty cache, so that none
 # depends on what this machine has; processes that they start inherit it.
 _kept = Path(os.environ.get("MEDTASKS_CACHE") or "~/.cache/medtasks").expanduser()
 os.environ.setdefault("RELEASED", str(_kept))
@@ -152,7 +152,7 @@ def helm(released) -> Path:
     """The wheel of HELM; the test skips where it was not fetched."""
     found = next(iter(released.glob("official/*/crfm_helm-*.whl")), None)
     if found is None:
-        pytest.skip("the wheel of crfm-helm is not here: medtasks data fetch --official")
+        pytest.skip("the wheel of crfm-helm is not here: medtasks data fetch official")
     return found
 
 

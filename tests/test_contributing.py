@@ -197,10 +197,10 @@ def by_the_wizard(checkout: Checkout) -> None:
     """A dataset from a file of rows, with what is marked TODO written."""
     write_jsonl(checkout.tree / "rows.jsonl", ROWS)
     checkout.run(
-        "medtasks data new --from rows.jsonl --id commons_vaccines --access open --kind choice --language en"
+        "medtasks data new --from rows.jsonl --id commons_vaccines --kind choice access=open language=en"
         " --map question=q --map options=options --map answer=key"
-        " --task-type multiple_choice --document-types exam_question --specialties general"
-        " --stage initial_assessment"
+        " task_type=multiple_choice document_types=exam_question specialties=general"
+        " stage=initial_assessment"
     )
     folder = checkout.tree / "tasks" / "commons" / "vaccines"
     for name in ("task.yaml", "card.yaml"):

@@ -135,9 +135,9 @@ def test_prompts_have_the_suites_line_of_the_language(medtasks, own):
     assert lines["answer"] not in prompt(ALONE)
 
 
-def test_a_folder_of_the_command_line_is_one_of_the_environment(medtasks, own, monkeypatch):
-    monkeypatch.setenv("MEDTASKS_TASKS", str(own / ALONE))
-    outcome = medtasks("--tasks-dir", own / "wards", "ls", "--json")
+def test_folders_of_ones_own_are_several_or_that_of_lm_eval(medtasks, own, monkeypatch):
+    monkeypatch.setenv("MEDTASKS_TASKS", f"{own / ALONE}:{own / 'wards'}")
+    outcome = medtasks("ls", "--json")
     found = {item["id"] for item in json.loads(outcome.out)}
     assert {ITALIAN, POLISH, GREEK, ALONE} <= found
     monkeypatch.delenv("MEDTASKS_TASKS")
@@ -264,7 +264,7 @@ def test_results_without_the_folder_of_their_tasks_say_what_to_name(medtasks, ru
     monkeypatch.delenv("MEDTASKS_TASKS")
     for command in (("report", "run", "-o", "report"), ("rescore", "run")):
         outcome = medtasks(*command)
-        assert outcome.code != 0 and "--tasks-dir FOLDER" in outcome.err, (command, outcome.text)
+        assert outcome.code != 0 and "MEDTASKS_TASKS=FOLDER" in outcome.err, (command, outcome.text)
 
 
 def test_the_lock_is_of_built_in_tasks(medtasks, own):
@@ -433,8 +433,8 @@ def test_the_page_shows_commands_that_do_what_it_says(medtasks, data_dir, tmp_pa
 
 
 FLAGS = (
-    "--kind", "label_word", "--language", "it", "--task-type", "text_classification", "--document-types",
-    "general_ehr_note", "--specialties", "general", "--stage", "research", "--access", "private",
+    "--kind", "label_word", "language=it", "task_type=text_classification",
+    "document_types=general_ehr_note", "specialties=general", "stage=research", "access=private",
 )  # fmt: skip
 
 
@@ -442,7 +442,7 @@ def test_new_writes_into_the_folder_of_ones_own(medtasks, own):
     medtasks.done("data", "new", "--id", "own_cadute", *FLAGS)
     assert (own / "cadute" / "sample.jsonl").is_file()
     assert registry().datasets["own_cadute"].key == "own/cadute"
-    outcome = medtasks("data", "new", "--id", "wards_cadute", *FLAGS, "--axis", "unit=emergency")
+    outcome = medtasks("data", "new", "--id", "wards_cadute", *FLAGS, "unit=emergency")
     assert outcome.code == 0 and "until `datasets` in" in outcome.text
     assert (own / "wards" / "cadute" / "task.yaml").is_file()
     assert sorted(path.name for path in own.iterdir()) == ["allergie_farmaci", "cadute", "wards"]
@@ -476,7 +476,8 @@ def test_new_begins_an_empty_folder(medtasks, own, tmp_path, monkeypatch):
     outcome = medtasks("data", "new", "--id", "own_cadute", *FLAGS)
     assert outcome.code == 2 and "mkdir my_tasks; export MEDTASKS_TASKS=my_tasks" in outcome.err
     (tmp_path / "my_tasks").mkdir()
-    outcome = medtasks("--tasks-dir", "my_tasks", "data", "new", "--id", "own_cadute", *FLAGS)
+    monkeypatch.setenv("MEDTASKS_TASKS", "my_tasks")
+    outcome = medtasks("data", "new", "--id", "own_cadute", *FLAGS)
     assert outcome.code == 0 and (tmp_path / "my_tasks" / "cadute" / "task.yaml").is_file()
     assert registry().datasets["own_cadute"].folder == tmp_path / "my_tasks" / "cadute"
 

@@ -234,8 +234,8 @@ def test_a_defect_of_the_command_itself_prints_its_place_alone(medtasks, data_di
 
 def test_values_are_shown_where_that_is_asked_for(medtasks, data_dir, monkeypatch):
     put(data_dir, changed(label=MARKER))
-    assert MARKER[:20] in medtasks("data", "check", "--show-text").out
     monkeypatch.setenv("MEDTASKS_SHOW_TEXT", "1")
+    assert MARKER[:20] in medtasks("data", "check").out
     assert MARKER[:20] in medtasks("run", "--model", "oracle", *HOSPICE).err
 
 

@@ -513,7 +513,6 @@ def make_submitted(recorder: Recorder) -> None:
         "card",
         "local --layout medtasks -o",
         SUBMITTED,
-        "--about parameters_b=8 --about access=open",
         env=OWN,
         made=True,
         keep=(SUBMITTED,),
@@ -538,7 +537,6 @@ def make_labels(recorder: Recorder) -> None:
         "departments",
         "--tasks mlb_cmexam --data sample --jury",
         file,
-        "-o departments",
         made=True,
         keep=("departments",),
     )
@@ -593,12 +591,12 @@ def read_reports(recorder: Recorder) -> None:
 def read_comparisons(recorder: Recorder) -> None:
     """What changed between runs."""
     call = recorder.call
-    call("changes.two", "compare", "random served --documents 2 --all -o {out}")
+    call("changes.two", "compare", "random served --documents 2 -o {out}")
     call("changes.two-json", "compare", "random served --json")
     call("changes.strategies", "compare", "served --json")
     call("changes.settings", "compare", "served warm")
     call("changes.labels", "compare", "random served --by levels --json")
-    call("changes.judged", "compare", "judged disputed --all")
+    call("changes.judged", "compare", "judged disputed")
     call("changes.published", "compare", "GPT-4o Llama-3.1-8B-Instruct")
 
 
@@ -607,7 +605,7 @@ def read_documents(recorder: Recorder) -> None:
     call = recorder.call
     call("documents.pages", "report", "served random -o {out} --answers")
     call("documents.one", "show", "served medhelm_medqa 0")
-    call("documents.one-whole", "show", "judged medhelm_aci_bench 1 --whole")
+    call("documents.one-whole", "show", "judged medhelm_aci_bench 1")
     call("documents.errors", "show", "served bridge_ade_drug_dosage")
     call("documents.none", "show", "served bridge_mie")
     if recorder.wants("whole.broken"):
@@ -627,10 +625,10 @@ def read_publications(recorder: Recorder) -> None:
     call("public.card", "card", "served -o {out}")
     call("public.card-local", "card", "local -o {out} --parts", env=OWN)
     call("public.card-judged", "card", "own-served -o {out} --parts", env=OWN)
-    call("public.layout", "card", "random --layout bridge -o {out} --own-words")
+    call("public.layout", "card", "random --layout bridge -o {out} --parts")
     call("public.checked", "check", SUBMITTED)
-    call("public.site", "site", "--submissions submissions -o {out} --no-published")
-    call("public.site-all", "site", "--submissions submissions -o", recorder.out / "scratch" / "site")
+    call("public.site", "site", "--submissions submissions -o {out}")
+    call("public.site-all", "site", "-o", recorder.out / "scratch" / "site")
     call("public.figures", "reproduce")
     call("public.figure", "reproduce", "bridge:tables3 -o {out}")
     call("public.figure-judges", "reproduce", "clinicbench")
@@ -647,7 +645,7 @@ def read_tasks(recorder: Recorder) -> None:
     call(
         "estimate.model",
         "plan",
-        "Qwen3-8B-Thinking --tasks bridge_zh,medhelm_admin --throughput 9000 --gpu-hour-price 2.5",
+        "Qwen3-8B-Thinking --tasks bridge_zh,medhelm_admin --throughput 9000",
     )
     call("estimate.json", "plan", "Qwen3-8B-Non-Thinking --tasks mlb --json")
     for task, answer_ in (
@@ -666,7 +664,7 @@ def read_tasks(recorder: Recorder) -> None:
             "--json --prompts own",
         )
     call("words.read", "preview", "medhelm_ehrsql --data sample --response 'SELECT 1' --prompts own")
-    call("words.known", "data status --official")
+    call("words.known", "data status official")
     call("rows.known", "data status")
     call("rows.where", "data status", "medhelm_medqa")
     call("rows.checked", "data check", "data --json", env=OWN)

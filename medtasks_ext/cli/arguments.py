@@ -19,12 +19,11 @@ import yaml
 
 from medtasks_ext.cli.model import keep_key, make_demo
 from medtasks_ext.cli.words import counted, names_in, near_options, say
-from medtasks_ext.egress import BATCHING_MODELS, addresses
+from medtasks_ext.egress import BATCHING_MODELS
 from medtasks_ext.errors import MedtasksError, some
-from medtasks_ext.keys import Keys
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.build import check
-from medtasks_ext.registry.folders import add_own_folders, built_folder, bundled_configs, find_config
+from medtasks_ext.registry.folders import add_own_folder, built_folder, find_config
 from medtasks_ext.registry.strategies import LIKELIHOOD_SUFFIX
 from medtasks_ext.results.prices import price_of
 from medtasks_ext.runs.settings import note_secrets
@@ -105,42 +104,29 @@ def lm_eval_config(
         remedy = f"{near} {remedy}" if near else remedy
         raise MedtasksError(f"unknown: {' '.join(unknown)}", where=f"medtasks {command}", remedy=remedy)
     if unknown:  # names of tasks that stand for themselves
-        namespace.tasks = ",".join([*_given_tasks(namespace), *unknown])
+        given = getattr(namespace, "tasks", None) or []
+        namespace.tasks = ",".join([*([given] if isinstance(given, str) else given), *unknown])
     logging.getLogger("lm_eval").setLevel(logging.ERROR)
     try:
         with redirect_stdout(io.StringIO()):  # lm-eval prints what a file says, keys and tokens included
             config = EvaluatorConfig.from_cli(namespace)
     except (ValueError, TypeError, FileNotFoundError) as error:
         raise MedtasksError(str(error), where=f"medtasks {command}", remedy=remedy) from None
-    for given in (config.model_args, config.gen_kwargs, config.metadata):
-        note_secrets(given)
-    _keep_key(config, namespace, Keys.of_environment())
+    for settings in (config.model_args, config.gen_kwargs, config.metadata):
+        note_secrets(settings)
+    keep_key(config, typed="base_url" in str(getattr(namespace, "model_args", None) or ""))
     if config.model in BATCHING_MODELS and not _says_batch_size(namespace):
         config.batch_size = "auto"  # lm-eval's own default is one question at a time
     hide_bars(config.model)
     if config.limit is not None and config.limit <= 0:
         raise MedtasksError(f"{config.limit:g} documents leave nothing", where="--limit", remedy="raise it")
-    given = {name for name, value in vars(namespace).items() if value or value == 0}
+    said = {name for name, value in vars(namespace).items() if value or value == 0}
     for name, why in refused.items():
-        if getattr(config, name, None) if in_files else name in given:
+        if getattr(config, name, None) if in_files else name in said:
             raise MedtasksError(f"--{name} is not for `medtasks {command}`: {why}", remedy="leave it out")
     price_of(config.metadata, "--config")  # a price that is none is said before anything is done
     make_demo(config)
     return config
-
-
-def _given_tasks(namespace: argparse.Namespace) -> list[str]:
-    given = getattr(namespace, "tasks", None) or []
-    return [given] if isinstance(given, str) else list(given)
-
-
-def _keep_key(config: EvaluatorConfig, namespace: argparse.Namespace, keys: Keys) -> None:
-    typed = "base_url" in str(getattr(namespace, "model_args", None) or "")
-    if typed or (config.config and Path(config.config).resolve() in bundled_configs().values()):
-        for url in addresses(config.model_args.get("base_url")):
-            for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
-                keys = keys.with_host(name, url)
-    keep_key(config, keys)
 
 
 #: Options of lm-eval's whose values are pairs.
@@ -185,11 +171,9 @@ def _pairs(given: list[str], option: str) -> list[str]:
             }
         return [json.dumps(found)]
     except (ValueError, TypeError):
-        raise MedtasksError(
-            "a value in braces is neither an object of JSON nor one of Python",
-            where=option,
-            remedy=f"""write it in quotes: {option} 'chat_template_kwargs={{"enable_thinking": true}}'""",
-        ) from None
+        what = "a value in braces is neither an object of JSON nor one of Python"
+        remedy = f"""write it in quotes: {option} 'chat_template_kwargs={{"enable_thinking": true}}'"""
+        raise MedtasksError(what, where=option, remedy=remedy) from None
 
 
 def _json(text: str) -> Any:
@@ -197,12 +181,9 @@ def _json(text: str) -> Any:
 
 
 def _says_batch_size(namespace: argparse.Namespace) -> bool:
-    if hasattr(namespace, "batch_size"):
-        return True
-    if not namespace.config:
-        return False
-    content = yaml.safe_load(Path(namespace.config).read_text(encoding="utf-8"))
-    return "batch_size" in content
+    if hasattr(namespace, "batch_size") or not namespace.config:
+        return hasattr(namespace, "batch_size")
+    return "batch_size" in yaml.safe_load(Path(namespace.config).read_text(encoding="utf-8"))
 
 
 def requested_tasks(
@@ -214,7 +195,7 @@ def requested_tasks(
     """
     # what `medtasks dev build` prints is built from tasks that are known here
     if config.include_path and Path(config.include_path).resolve() != built_folder().resolve():
-        add_own_folders([str(config.include_path)])
+        add_own_folder(str(config.include_path))
     tasks = registry()
     if tasks.own:  # a task that cannot be read would be missing in a group without a word
         check(tasks)
@@ -225,16 +206,9 @@ def requested_tasks(
     if likelihood is None:
         return tasks, tasks.resolve(names)
     resolved = tasks.asked_for(names, likelihood=likelihood)
-    listed = {
-        name: leaves
-        for name, leaves in resolved.items()
-        if name.endswith(LIKELIHOOD_SUFFIX) and name not in tasks.tasks
-    }
-    bare = (name.removesuffix(LIKELIHOOD_SUFFIX) for name in listed)
-    n, of = (
-        len({leaf for leaves in found for leaf in leaves})
-        for found in (listed.values(), map(tasks.leaves, bare))
-    )
+    listed = [name for name in resolved if name.endswith(LIKELIHOOD_SUFFIX) and name not in tasks.tasks]
+    n = len({leaf for name in listed for leaf in resolved[name]})
+    of = len({leaf for name in listed for leaf in tasks.leaves(name.removesuffix(LIKELIHOOD_SUFFIX))})
     if n < of:
         say(f"{n} of {counted(of, 'task')} are asked by likelihood: answers of the others cannot be listed")
     return tasks, resolved
@@ -250,7 +224,6 @@ def out_folder(name: str | Path) -> Path:
 def own_flags() -> argparse.ArgumentParser:
     """The flags besides lm-eval's of commands about documents of tasks."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--strict", action="store_true")
     parser.add_argument("--data")
     parser.add_argument("--allow-host", action="append", default=[])
     return parser

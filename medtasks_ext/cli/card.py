@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from medtasks_ext.atomic import is_private, private_files, write_text
 from medtasks_ext.cli.arguments import out_folder
 from medtasks_ext.cli.commands import out_option
-from medtasks_ext.cli.words import counted, pairs, say, say_next
+from medtasks_ext.cli.words import counted, say, say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.registry import registry
@@ -24,31 +25,22 @@ if TYPE_CHECKING:
 
 def card(
     folders: Annotated[
-        list[str],
-        typer.Argument(metavar="RUN...", help="Runs of one model; or what lm_eval wrote."),
+        list[str], Argument(metavar="RUN...", help="Runs of one model; or what lm_eval wrote.")
     ],
     out: Annotated[str, out_option("Folder to write to.")],
     parts: Annotated[
         bool,
-        typer.Option("--parts", help="Keep scores over a part of the rows or judgements; the card says so."),
+        Option(
+            "--parts",
+            help="Keep scores over a part of the rows or judgements, and with --layout bridge tasks asked in "
+            "other words; what is written says so.",
+        ),
     ] = False,
     layout: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="NAME",
             help="In place of the card, what a leaderboard takes: bridge, or medtasks, a submission.",
-        ),
-    ] = None,
-    own_words: Annotated[
-        bool,
-        typer.Option("--own-words", help="With --layout bridge: tasks asked in other words, too, marked so."),
-    ] = False,
-    about: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="With --layout medtasks, a fact of the model for filters: parameters_b, access, domain, "
-            "reasoning, release_date, license, hub_id; repeatable.",
         ),
     ] = None,
 ) -> int:
@@ -68,7 +60,7 @@ def card(
     Example: medtasks card runs/MODEL -o results/submissions/ORG/MODEL/DATE --layout medtasks
     """
     if layout:
-        return write_layout(layout, folders, Path(out), about or (), own_words=own_words)
+        return _write_layout(layout, folders, Path(out), own_words=parts)
     from medtasks_ext.registry.columns import references
     from medtasks_ext.report.card import complete_tasks
     from medtasks_ext.report.card.records import (
@@ -147,30 +139,36 @@ def _only(entries: list[Entry]) -> Entry:
         raise MedtasksError("no task has a score", remedy="`medtasks rescore RUN`, or `medtasks judge RUN`")
     if len(scored) > 1:
         labels = "; ".join(item.label for item in scored)
-        raise MedtasksError(
-            f"a card is of one model under one set of settings; here are: {labels}",
-            remedy="name the runs of one of them",
-        )
+        what = f"a card is of one model under one set of settings; here are: {labels}"
+        raise MedtasksError(what, remedy="name the runs of one of them")
     return scored[0]
 
 
 #: The layout of a submission.
-OWN = "medtasks"
+_OWN = "medtasks"
 
 
-def write_layout(
-    name: str, folders: Sequence[str], out: Path, about: Sequence[str], *, own_words: bool
-) -> int:
+def _write_layout(name: str, folders: Sequence[str], out: Path, *, own_words: bool) -> int:
+    """What leaderboards take: the layout of a suite's own, or a submission to ours."""
     tasks = registry()
     layouts = {suite: item.leaderboard for suite, item in tasks.suites.items() if item.leaderboard}
-    if name not in (OWN, *layouts):
-        what, remedy = f"no leaderboard layout {name!r}", f"use: {', '.join((OWN, *layouts))}"
+    if name not in (_OWN, *layouts):
+        what, remedy = f"no leaderboard layout {name!r}", f"use: {', '.join((_OWN, *layouts))}"
         raise MedtasksError(what, where="--layout", remedy=remedy)
     if len(folders) > 1:
         raise MedtasksError("one run goes to one folder", where=f"--layout {name}", remedy="name one run")
     (folder,) = folders
-    if name == OWN:
-        return _submission(Path(folder), out, about)
+    if name == _OWN:
+        from medtasks_ext.report.submissions import levels_words
+        from medtasks_ext.report.submissions.make import submit
+
+        made, notes = submit(Path(folder), out, tasks)
+        for note in notes:
+            say(note)
+        what = f"{counted(len(made.verdicts), 'task')}; no text, no ids, but in answers to open data"
+        typer.echo(f"{out}: {what}\ntrust: {levels_words(made.verdicts.values())}")
+        say_next("read submission.json, commit the folder, open a pull request (docs/compare.md)")
+        return 0
     export = function(tasks.suites[name], layouts[name])
     with private_files(is_private(Path(folder))):  # rows hold answers
         written, refused = export(Path(folder), out, tasks, tasks.suites[name], own_words=own_words)
@@ -181,17 +179,3 @@ def write_layout(
     if written:
         say_next(f"medtasks card {shlex.quote(folder)} -o card")
     return 1 if refused else 0
-
-
-def _submission(folder: Path, out: Path, about: Sequence[str]) -> int:
-    from medtasks_ext.report.submissions import levels_words
-    from medtasks_ext.report.submissions.make import submit
-
-    facts = pairs(about, "--about", "NAME=VALUE, such as access=open")
-    made, notes = submit(folder, out, registry(), facts)
-    for note in notes:
-        say(note)
-    what = f"{counted(len(made.verdicts), 'task')}; no text, no ids, but in answers to open data"
-    typer.echo(f"{out}: {what}\ntrust: {levels_words(made.verdicts.values())}")
-    say_next("read submission.json, commit the folder, open a pull request (docs/compare.md)")
-    return 0

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 from typer.core import TyperGroup
 
 from medtasks_ext.cli.words import PROMPTS
@@ -206,33 +207,29 @@ class Group(TyperGroup):
 
 AllowHost = Annotated[
     list[str] | None,
-    typer.Option("--allow-host", help="Send text that is gated or private to this host, too; repeatable."),
+    Option("--allow-host", help="Send text that is gated or private to this host, too; repeatable."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+AsJson = Annotated[bool, Option("--json", help="Print JSON.")]
 ByLabels = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--by",
         metavar="FILE",
         help="Scores by difficulty, by department, on clean inputs: files or folders of `medtasks "
         "study difficulty`, `departments`, `contamination`; repeatable.",
     ),
 ]
-Official = Annotated[bool, typer.Option("--official", help="Of official prompts, in place of data.")]
 Origin = Annotated[
     str | None,
-    typer.Option(
-        "--data", metavar="ORIGIN", help="Rows: sample, local, hub or release; else what a run takes."
-    ),
+    Option("--data", metavar="ORIGIN", help="Rows: sample, local, hub or release; else what a run takes."),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print requests, tokens and cost; ask nobody.")]
-Prompts = Annotated[str | None, typer.Option("--prompts", metavar="WORDS", help=PROMPTS)]
-OneStrategy = Annotated[str | None, typer.Option("--strategy", help="zero_shot, cot or five_shot.")]
-OnlyTasks = Annotated[str | None, typer.Option("--tasks", help="Only these tasks or groups.")]
+DryRun = Annotated[bool, Option("--dry-run", help="Print requests, tokens and cost; ask nobody.")]
+Prompts = Annotated[str | None, Option("--prompts", metavar="WORDS", help=PROMPTS)]
+OnlyTasks = Annotated[str | None, Option("--tasks", help="Only these tasks or groups.")]
 
 
 def out_option(help: str) -> Any:
-    return typer.Option("-o", "--out", help=help)
+    return Option("-o", "--out", help=help)
 
 
 #: Of commands that hand lm-eval's flags on.

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from medtasks_ext.cli.arguments import out_folder
 from medtasks_ext.cli.commands import AsJson, ByLabels, out_option
@@ -31,25 +32,20 @@ if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
 
 _FILES = ("groups", "tasks", "labels", "flipped")
-SHOWN = 15  # lines of a table that are printed without --all
+SHOWN = 15  # lines of a table that are printed
 
 
 def compare(
     paths: Annotated[
         list[str],
-        typer.Argument(
+        Argument(
             metavar="BEFORE AFTER",
             help="Two runs; one folder of two models; one run with several strategies.",
         ),
     ],
     out: Annotated[str | None, out_option("Folder for groups.csv, tasks.csv and flipped.csv.")] = None,
     by: ByLabels = None,
-    documents: Annotated[
-        int, typer.Option("--documents", min=0, help="Print so many documents of each task that changed.")
-    ] = 0,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Print all groups and tasks, not the largest changes alone.")
-    ] = False,
+    documents: Annotated[int, Option(min=0, help="Print so many documents of each task that changed.")] = 0,
     as_json: AsJson = False,
 ) -> int:
     """Show what changed between runs, models or strategies.
@@ -61,15 +57,12 @@ def compare(
     tasks = registry()
     if out is not None:
         out_folder(out)
-    no_runs = [name for name in paths if not Path(name).exists()]
-    if no_runs:
+    if no_runs := [name for name in paths if not Path(name).exists()]:
         for name in no_runs:
             published_rows(name, published_entries(tasks))
-        raise MedtasksError(
-            "is a published model, and no run: of such a model no document is known",
-            where=no_runs[0],
-            remedy="`medtasks report RUN` puts a run beside published models",
-        )
+        what = "is a published model, and no run: of such a model no document is known"
+        remedy = "`medtasks report RUN` puts a run beside published models"
+        raise MedtasksError(what, where=no_runs[0], remedy=remedy)
     labels = read_labels([Path(name) for name in by or []], tasks)
     compared = compare_results(read_results([Path(name) for name in paths], tasks), tasks, labels)
     for fault in compared.faults:
@@ -84,10 +77,10 @@ def compare(
     suites = suite_groups(tasks)
     whole = [row for row in content["groups"] if row["name"] in suites]
     parts = [row for row in content["groups"] if row["name"] not in suites]
-    _table("suite", whole, whole, everything=True)
-    _table("group", [row for row in parts if everything or _is_significant(row)], parts, everything)
-    _table("task", content["tasks"], content["tasks"], everything)
-    _table("label", content["labels"], content["labels"], everything=True, sort=False)
+    _table("suite", whole, whole, most=len(whole))
+    _table("group", [row for row in parts if _is_significant(row)], parts)
+    _table("task", content["tasks"], content["tasks"])
+    _table("label", content["labels"], content["labels"], most=len(content["labels"]), sort=False)
     _flips(content, documents)
     say_next(f"medtasks view {shlex.join(paths)}")
     if out is not None:
@@ -121,14 +114,14 @@ def _is_significant(row: Json) -> bool:
 
 
 def _table(
-    title: str, chosen: Sequence[Json], rows: Sequence[Json], everything: bool, *, sort: bool = True
+    title: str, chosen: Sequence[Json], rows: Sequence[Json], *, most: int = SHOWN, sort: bool = True
 ) -> None:
     if not rows:
         return
     ordered = list(chosen)
     if sort:
         ordered.sort(key=lambda row: (not _is_significant(row), -abs(row["difference"])))
-    shown = ordered if everything else ordered[:SHOWN]
+    shown = ordered[:most]
     several = len({row["pair"] for row in rows}) > 1
     differs = {row.get("differs") for row in rows}
     same = next(iter(differs)) if len(rows) > 1 and len(differs) == 1 else None  # said once, below
@@ -147,7 +140,7 @@ def _table(
         console().print(f"other in all {title}s: {same}")
     n = sum(map(_is_significant, rows))
     hidden = len(rows) - len(shown)
-    more = f"; {hidden} more with --all" if hidden else ""
+    more = f"; {hidden} more in {title}s.csv of -o" if hidden else ""
     console().print(f"{n} of {len(rows)} {title}s changed (p < {ALPHA} after Holm's adjustment){more}")
 
 

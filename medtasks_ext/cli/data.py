@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from medtasks_ext.cli.arguments import quiet
-from medtasks_ext.cli.commands import AsJson, Official
+from medtasks_ext.cli.commands import AsJson
 from medtasks_ext.cli.words import aligned, counted, say, say_next, terminal_width
 from medtasks_ext.data.fetch import CARRIED, fetch_punkt, needs_punkt
 from medtasks_ext.errors import MedtasksError
@@ -22,9 +23,10 @@ from medtasks_ext.rows.sources import forced_origin
 if TYPE_CHECKING:
     from medtasks_ext.data.status import Status
     from medtasks_ext.registry import Dataset
-    from medtasks_ext.registry.blocks import Artefact
 
 
+#: What stands for official prompts among names of tasks.
+_OFFICIAL = "official"
 _EXPLAINED = 3  # datasets of which `data status` says how data are got
 
 
@@ -34,27 +36,26 @@ _EXPLAINED = 3  # datasets of which `data status` says how data are got
 def data_status(
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FILTER...]", help="Tasks, groups; KEY=VALUE; part of a name."),
+        Argument(
+            metavar="[FILTER...]",
+            help="Tasks, groups; KEY=VALUE; part of a name; or `official`, for prompts.",
+        ),
     ] = None,
-    official: Official = False,
     as_json: AsJson = False,
 ) -> int:
     """Show where each dataset would be read from now.
 
     Rows are counted and checked where they are on this machine. Nothing is downloaded. Of up to three
-    datasets, how data are got, and where which files go. With --official: which official prompts can be asked
-    here.
+    datasets, how data are got, and where which files go. `official`: which official prompts can be asked.
 
     Example: medtasks data status bridge_zh access=gated
 
     Example: medtasks data status medhelm_ehrshot
 
-    Exit code 1: with --official, a file is another one than the suite pins.
+    Exit code 1: a file of official prompts is another one than the suite pins.
     """
-    if official:
-        from medtasks_ext.cli.data import print_official
-
-        return print_official()
+    if words == [_OFFICIAL]:
+        return _print_official()
     from medtasks_ext.data.status import status_of
 
     forced = forced_origin()
@@ -148,7 +149,8 @@ def _how(dataset: Dataset) -> list[str]:
         f"  page     {metadata.url}",
     ]
     if page:
-        lines.append(f"  how      {_title(page)}: {page}")
+        title = page.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
+        lines.append(f"  how      {title}: {page}")
     if files:
         if source.download and source.download.terms:
             lines += [f"  {line}" for line in shown(source.download.terms).split("\n")]
@@ -189,10 +191,6 @@ def _layouts(dataset: Dataset) -> list[str]:
     return lines
 
 
-def _title(page: Path) -> str:
-    return page.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
-
-
 def chosen(words: Sequence[str] | None) -> list[Dataset]:
     return list(dict.fromkeys(select(registry(), words or []).values()))
 
@@ -207,28 +205,24 @@ def has_terms(dataset: Dataset) -> bool:
 def data_fetch(
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FILTER...]", help="Tasks, groups; KEY=VALUE; by default all."),
+        Argument(
+            metavar="[FILTER...]",
+            help="Tasks, groups; KEY=VALUE; by default all. `official`: prompts, of a folder if it is "
+            "named, too.",
+        ),
     ] = None,
     to: Annotated[
-        str | None,
-        typer.Option("--to", help="Folder to carry to a machine without internet, as its MEDTASKS_DATA_DIR."),
+        str | None, Option(help="Folder to carry to a machine without internet, as its MEDTASKS_DATA_DIR.")
     ] = None,
     accept: Annotated[
         list[str] | None,
-        typer.Option(
-            "--accept", metavar="NAME", help="Show the terms of a dataset, ask once, and fetch the dataset."
-        ),
-    ] = None,
-    official: Official = False,
-    source: Annotated[
-        str | None,
-        typer.Option("--from", metavar="DIR", help="With --official: take the files from this folder."),
+        Option(metavar="NAME", help="Show the terms of a dataset, ask once, and fetch the dataset."),
     ] = None,
 ) -> int:
     """Download open datasets once, for use without internet.
 
-    Resumable; a second call checks what is there against the hashes that are pinned or were recorded. With
-    --official: the released files that hold official prompts, from the package index and the addresses in
+    Resumable; a second call checks what is there against the hashes that are pinned or were recorded.
+    `official`: the released files that hold official prompts, from the package index and the addresses in
     suite.yaml; none of them is installed or imported.
 
     Example: medtasks data fetch medtasks_scoreable --to /media/stick
@@ -236,10 +230,8 @@ def data_fetch(
     Exit code 1: a dataset could not be had, or terms were not accepted.
     """
     quiet()
-    if official:
-        from medtasks_ext.cli.data import fetch_official
-
-        return fetch_official(source)
+    if words and words[0] == _OFFICIAL:
+        return _fetch_official(words[1:])
     from medtasks_ext.data.fetch import Store
     from medtasks_ext.rows.sources import is_allowed, source_of
 
@@ -316,11 +308,8 @@ def _ask(datasets: list[Dataset]) -> bool:
     for dataset in datasets:
         download = source_of(dataset).download
         if download is None:
-            raise MedtasksError(
-                f"{dataset.id} has no terms to accept here: its owner gives access",
-                where="--accept",
-                remedy=f"medtasks data status {dataset.id}",
-            )
+            what = f"{dataset.id} has no terms to accept here: its owner gives access"
+            raise MedtasksError(what, where="--accept", remedy=f"medtasks data status {dataset.id}")
         if download.terms is None or are_accepted(download.terms):
             continue
         typer.echo(f"{dataset.id}  {dataset.metadata.name}\n{shown(download.terms)}")
@@ -335,27 +324,28 @@ def _size(n_bytes: int) -> str:
     return f"{n_bytes / 1e6:,.1f} MB" if n_bytes >= 1e5 else f"{n_bytes / 1e3:,.1f} kB"
 
 
-def fetch_official(folder: str | None) -> int:
+def _fetch_official(folders: Sequence[str]) -> int:
     """Get the released files that hold official prompts, from a folder if one is given."""
     from medtasks_ext.prompts.official import artefacts
 
-    place = Path(folder).expanduser() if folder is not None else None
-    if place is not None and not place.is_dir():
-        raise MedtasksError("no such folder", where=f"--from {folder}", remedy="correct the path")
+    place = Path(folders[0]).expanduser() if folders else None
+    if (place is not None and not place.is_dir()) or len(folders) > 1:
+        raise MedtasksError("no such folder", where=" ".join(folders), remedy="correct the path")
     failed = False
-    for suite, artefact in _artefacts():
-        try:
-            path = artefacts.fetched_artefact(artefact, place)
-        except MedtasksError as error:
-            failed = True
-            say(f"✗ {suite.title}: {artefact.file}: {error}")
-        else:
-            typer.echo(f"✓ {suite.title}: {artefact.file} ({artefact.revision}) at {path}")
-    say_next("medtasks data status --official" if failed else "medtasks dev validate --official")
+    for suite in registry().suites.values():
+        for artefact in suite.official.artefacts.values() if suite.official else ():
+            try:
+                path = artefacts.fetched_artefact(artefact, place)
+            except MedtasksError as error:
+                failed = True
+                say(f"✗ {suite.title}: {artefact.file}: {error}")
+            else:
+                typer.echo(f"✓ {suite.title}: {artefact.file} ({artefact.revision}) at {path}")
+    say_next("medtasks data status official" if failed else "medtasks dev validate official")
     return 1 if failed else 0
 
 
-def print_official() -> int:
+def _print_official() -> int:
     """Show which official prompts can be asked here."""
     from medtasks_ext.prompts.official import artefacts
 
@@ -371,14 +361,8 @@ def print_official() -> int:
                 wrong, said = True, f"WRONG: {error.what}"
             typer.echo(f"  {artefact.file} ({artefact.revision}): {said}")
         typer.echo(f"  {_covered(suite)}")
-    say_next("medtasks data fetch --official" if wrong or missing else "medtasks dev validate --official")
+    say_next("medtasks data fetch official" if wrong or missing else "medtasks dev validate official")
     return 1 if wrong else 0
-
-
-def _artefacts() -> Iterator[tuple[Suite, Artefact]]:
-    for suite in registry().suites.values():
-        for artefact in suite.official.artefacts.values() if suite.official else ():
-            yield suite, artefact
 
 
 def _covered(suite: Suite) -> str:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import logging
 import os
-from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
+from typer import Argument, Option
 
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.cli.commands import out_option
-from medtasks_ext.cli.tables import console
+from medtasks_ext.cli.tables import write
 from medtasks_ext.cli.words import counted, say, say_next
 from medtasks_ext.errors import MedtasksError, near, some
 from medtasks_ext.process import collector_paused
@@ -23,19 +23,17 @@ from medtasks_ext.registry.build import check_names
 from medtasks_ext.registry.folders import CHECKOUT, INSTALLED, built_folder, is_checkout, tasks_folder
 from medtasks_ext.registry.suites import SUITE_FILE
 from medtasks_ext.registry.tasks import TASK_FILE
-from medtasks_ext.runner.proof import LOCK_FILE, broken, lock_of, lock_text, merged, read_lock
 
 if TYPE_CHECKING:
-    from medtasks_ext.data.declared import Check, DeclaredFolder
+    from medtasks_ext.data.declared import Check
 
 
 def validate(
-    names: Annotated[list[str] | None, typer.Argument(help="Dataset ids or folders; all by default.")] = None,
+    names: Annotated[
+        list[str] | None, Argument(help="Dataset ids or folders, by default all; or `official`, and suites.")
+    ] = None,
     static: Annotated[
-        bool, typer.Option("--static", help="Only read the files: import and render nothing that they name.")
-    ] = False,
-    official: Annotated[
-        bool, typer.Option("--official", help="Prove that official prompts equal the suite's own, by hash.")
+        bool, Option("--static", help="Only read the files: import and render nothing that they name.")
     ] = False,
 ) -> int:
     """Check dataset folders.
@@ -43,8 +41,8 @@ def validate(
     Schema, functions, prompts and sample rows; rows that are changed, to see that no prompt tells the gold
     answer; an oracle, other rows' answers, garbage; and the files of their suites.
 
-    With --official, of suites: the sample rows are rendered, and hashes of whole message lists, budgets and
-    stop sequences are compared with the suite's own.
+    `official`: the sample rows are rendered, and hashes of whole message lists, budgets and stop sequences
+    are compared with the suites' own.
 
     Example: medtasks dev validate medhelm_hospice_referral
 
@@ -52,8 +50,8 @@ def validate(
 
     Exit code 1: a folder has problems.
     """
-    if official:
-        return _prove_official(names or [])
+    if names and names[0] == "official":
+        return _prove_official(names[1:])
     from medtasks_ext.data.declared import DeclaredFolder, suite_faults
     from medtasks_ext.results.frames import axis_faults
 
@@ -67,7 +65,12 @@ def validate(
         _say(f"✗ {reason}", "bold red")
     named = [name for name in names or [] if name not in suites]
     chosen = _chosen(named) if names else [*tasks.datasets.values(), *map(Dataset, tasks.broken)]
-    folder, failed = DeclaredFolder if static else _running(), 0
+    folder, failed = DeclaredFolder, 0
+    if not static:
+        os.environ.setdefault("TQDM_DISABLE", "1")
+        from medtasks_ext.runner.validate import RunFolder as folder  # noqa: N813
+
+        logging.getLogger("lm_eval").setLevel(logging.ERROR)
     for dataset in chosen:
         checks = folder(tasks, dataset).checks()
         wrong = any(check.problems for check in checks)
@@ -80,14 +83,6 @@ def validate(
     return 1 if failed or suites else 0
 
 
-def _running() -> type[DeclaredFolder]:
-    os.environ.setdefault("TQDM_DISABLE", "1")
-    from medtasks_ext.runner.validate import RunFolder
-
-    logging.getLogger("lm_eval").setLevel(logging.ERROR)
-    return RunFolder
-
-
 def _print(dataset: Dataset, checks: list[Check], *, every: bool) -> None:
     wrong = sum(len(check.problems) for check in checks)
     if not wrong:
@@ -95,8 +90,9 @@ def _print(dataset: Dataset, checks: list[Check], *, every: bool) -> None:
         if draft := dataset.metadata.draft:
             _say(f"  draft, in no group: {draft}", "yellow")
     else:
-        name = _name(dataset.folder)
-        _say(f"✗ {name}: {wrong} thing{'s' if wrong > 1 else ''} to mend in {dataset.folder}", "bold red")
+        suite, folder = dataset.folder.parent, dataset.folder
+        name = f"{suite.name}_{folder.name}" if (suite / SUITE_FILE).is_file() else folder.name
+        _say(f"✗ {name}: {wrong} thing{'s' if wrong > 1 else ''} to mend in {folder}", "bold red")
     for check in checks if every else ():
         if check.done:
             _say(f"  {'✗' if check.problems else '✓'} {check.what}", "red" if check.problems else "green")
@@ -106,49 +102,27 @@ def _print(dataset: Dataset, checks: list[Check], *, every: bool) -> None:
         _say(f"  – {waiting} more points are looked at when this is mended", "dim")
 
 
-def _say(line: str, style: str = "") -> None:
-    console().print(Text(line, style), soft_wrap=True)
-
-
 def _chosen(names: list[str]) -> list[Dataset]:
     tasks = registry()
-    chosen = []
+    unreadable, chosen = list(map(Dataset, tasks.broken)), list[Dataset]()
     for name in names:
-        folder = Path(name)
+        folder, broken = Path(name), [item for item in unreadable if name in item.called]
         if (folder / TASK_FILE).is_file():
             chosen.append(Dataset(folder.resolve()))
         elif name in tasks.datasets:
-            chosen += [tasks.datasets[name], *_broken(name)]  # a copy of its folder, with its name
+            chosen += [tasks.datasets[name], *broken]  # a copy of its folder, with its name
         elif folder.is_dir():
             raise MedtasksError(f"no {TASK_FILE} in this folder", where=folder, remedy="see CONTRIBUTING.md")
         else:
-            chosen.extend(_broken(name) or [tasks.tasks[leaf][0] for leaf in _leaves(name)])
+            chosen += broken or [tasks.tasks[leaf][0] for leaf in tasks.leaves_of([name])]
     return list(dict.fromkeys(chosen))
 
 
-def _broken(name: str) -> list[Dataset]:
-    """The dataset of that name, if its file cannot be read: then only its folder is known."""
-    return [item for item in map(Dataset, registry().broken) if name in item.called]
-
-
-def _name(folder: Path) -> str:
-    in_suite = (folder.parent / SUITE_FILE).is_file()
-    return f"{folder.parent.name}_{folder.name}" if in_suite else folder.name
-
-
-def _leaves(name: str) -> list[str]:
-    return registry().leaves_of([name])
-
-
 def lock(
-    names: Annotated[
-        list[str], typer.Argument(metavar="[NAME]...", help="Tasks or groups; all by default.")
-    ] = [],  # noqa: B006
-    check: Annotated[
-        bool, typer.Option("--check", help="Write nothing; exit 1 if a version must rise.")
-    ] = False,
+    names: Annotated[list[str], Argument(metavar="[NAME]...", help="Tasks or groups; all by default.")] = [],  # noqa: B006
+    check: Annotated[bool, Option("--check", help="Write nothing; exit 1 if a version must rise.")] = False,
     data: Annotated[
-        bool, typer.Option("--data", help="Write each dataset's data.lock: what its public files hold.")
+        bool, Option("--data", help="Write each dataset's data.lock: what its public files hold.")
     ] = False,
 ) -> int:
     """Write tasks.lock: what scores follow from.
@@ -168,6 +142,8 @@ def lock(
     """
     if data:
         return _pin(names)
+    from medtasks_ext.runner.proof import LOCK_FILE, broken, lock_of, lock_text, merged, read_lock
+
     tasks = Registry(tasks_folder())  # tasks of one's own have no lock
     own = is_checkout() and tasks.root == CHECKOUT / "tasks"
     path = (CHECKOUT if own else tasks.root) / LOCK_FILE
@@ -213,12 +189,13 @@ def _pin(names: list[str]) -> int:
     return 0
 
 
+_say = partial(write, whole=True)
 #: Beside the folder of the tasks that lm-eval indexes.
 SCHEMA, CARD_SCHEMA = "schema.json", "card_schema.json"
 
 
 def build(
-    check: Annotated[bool, typer.Option("--check", help="Read all task files and write nothing.")] = False,
+    check: Annotated[bool, Option("--check", help="Read all task files and write nothing.")] = False,
 ) -> int:
     """Build the tasks for lm_eval, and print their folder.
 
@@ -256,9 +233,11 @@ def site(
     out: Annotated[str, out_option("Folder to write; one of an earlier site is replaced.")],
     submissions: Annotated[
         str | None,
-        typer.Option(help="Folder with ORG/MODEL/DATE; by default results/submissions, if it is there."),
+        Option(
+            help="Folder with ORG/MODEL/DATE, for a leaderboard of these alone; by default those in "
+            "results/submissions, beside models that the suites' papers print."
+        ),
     ] = None,
-    published: Annotated[bool, typer.Option(help="Also models that the suites' papers print.")] = True,
 ) -> int:
     """Build the static leaderboard.
 
@@ -277,7 +256,7 @@ def site(
     if submissions and not folder.is_dir():
         raise MedtasksError("no such folder", where=folder, remedy="name the folder of submissions")
     with collector_paused():
-        found = gather_site(registry(), folder if folder.is_dir() else None, published=published)
+        found = gather_site(registry(), folder if folder.is_dir() else None, published=submissions is None)
         write_site(Path(out), found)
     for fault in found.faults:
         say(f"left out: {fault}")
@@ -289,32 +268,24 @@ def site(
 
 
 def _prove_official(suites: list[str]) -> int:
-    """Prove that official prompts equal the suite's own."""
+    """Prove that official prompts equal the suites' own."""
     from medtasks_ext.runner.proof import proof_of
     from medtasks_ext.runner.proof import verify as compared
 
     tasks, failed = registry(), False
     if wrong := [name for name in suites if name not in tasks.suites]:
-        raise MedtasksError(
+        what, remedy = (
             f"no suite {wrong[0]!r}{near(wrong[0], tasks.suites)}",
-            remedy=f"suites: {', '.join(tasks.suites)}",
+            f"suites: {', '.join(tasks.suites)}",
         )
+        raise MedtasksError(what, remedy=remedy)
     for name, suite in tasks.suites.items():
         proof = proof_of(suite)
         if (suites and name not in suites) or proof is None:
             continue
-        counts: Counter[str] = Counter()
+        verdicts = list(compared(tasks, suite))
         wrong_for: dict[str, list[str]] = {}
-        for verdict in compared(tasks, suite):
-            counts["tasks"] += 1
-            counts["same tasks"] += verdict.ok
-            counts["lists"] += verdict.n
-            counts["same lists"] += verdict.same
-            counts["juries"] += verdict.n_jury
-            counts["same juries"] += verdict.same_jury
-            counts["budgets"] += verdict.same_budget is not None
-            counts["same budgets"] += verdict.same_budget is True
-            counts["same stops"] += verdict.same_stop and not verdict.why
+        for verdict in verdicts:
             if not verdict.ok:
                 jury = f", {verdict.same_jury} of {verdict.n_jury} of judges" if verdict.n_jury else ""
                 why = verdict.why or f"{verdict.same} of {verdict.n} message lists{jury} are identical"
@@ -322,13 +293,16 @@ def _prove_official(suites: list[str]) -> int:
         for why, datasets in wrong_for.items():
             failed = True
             say(f"✗ {some(datasets)}: {why}")
-        made_by = " ".join(proof.made_by.values())
-        juries = f" {counts['same juries']} of {counts['juries']} of judges," if counts["juries"] else ""
+        lists, same = (sum(getattr(one, field) for one in verdicts) for field in ("n", "same"))
+        juries, alike = (sum(getattr(one, field) for one in verdicts) for field in ("n_jury", "same_jury"))
+        budgets = [one.same_budget for one in verdicts if one.same_budget is not None]
+        stops = sum(one.same_stop and not one.why for one in verdicts)
         typer.echo(
-            f"{suite.title} ({made_by}): {counts['same lists']} of {counts['lists']} message lists,{juries}"
-            f" {counts['same budgets']} of {counts['budgets']} budgets,"
-            f" {counts['same stops']} of {counts['tasks']} stop sequences identical;"
-            f" {counts['same tasks']} of {counts['tasks']} datasets"
+            f"{suite.title} ({' '.join(proof.made_by.values())}): {same} of {lists} message lists,"
+            + (f" {alike} of {juries} of judges," if juries else "")
+            + f" {sum(budgets)} of {len(budgets)} budgets,"
+            f" {stops} of {len(verdicts)} stop sequences identical;"
+            f" {sum(one.ok for one in verdicts)} of {len(verdicts)} datasets"
         )
     say_next("medtasks preview TASK --prompts official")
     return 1 if failed else 0

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from medtasks_ext.cli.arguments import quiet
-from medtasks_ext.cli.commands import OnlyTasks
+from medtasks_ext.cli.commands import AllowHost, DryRun, OnlyTasks
 from medtasks_ext.cli.end import say_sent
-from medtasks_ext.cli.judging import (
-    DONE,
-    INCOMPLETE,
-    Asking,
-    ask_all,
-    asks_jury,
-    end_code,
-    number,
-    print_estimates,
-    say_spent,
-    warn_withheld,
-)
+from medtasks_ext.cli.judging import DONE, INCOMPLETE, ask_all, end_code, print_estimates, say_spent
 from medtasks_ext.cli.tables import SAMPLE_DATA, console, figure, show, spread, texts
 from medtasks_ext.cli.words import PROMPTS, counted, names_in, say, say_changed
 from medtasks_ext.egress import Egress
@@ -41,7 +31,6 @@ if TYPE_CHECKING:
     from medtasks_ext.judge.jury import Jury
     from medtasks_ext.judge.report import Figure
     from medtasks_ext.judge.scores import DocumentScore
-    from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.run.charge import Budget
     from medtasks_ext.runner.run import Run
     from medtasks_ext.studies.ratings import Ratings
@@ -50,31 +39,32 @@ if TYPE_CHECKING:
 _FIGURE = 6  # width of the longest figure
 
 
-@asks_jury("Jury file, or a bundled one: medhelm, mlb, local.")
 def judge(
     folders: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="RUN...", help="Folders of runs; by default the folder `run`, if there is one."
-        ),
+        Argument(metavar="RUN...", help="Folders of runs; by default the folder `run`, if there is one."),
     ] = None,
     *,
     tasks: OnlyTasks = None,
     ratings: Annotated[
         str | None,
-        typer.Option("--ratings", help="CSV of clinicians' ratings: task, document, rater, axis, score."),
-    ] = None,
-    decisions: Annotated[
-        str | None,
-        typer.Option("--decisions", help="A physician's decisions on disputed cases: decisions.jsonl."),
-    ] = None,
-    prompts: Annotated[
-        str | None,
-        typer.Option(
-            "--prompts", metavar="WORDS", help=f"{PROMPTS} auto goes on in those in which judging began."
+        Option(
+            help="What people said: clinicians' ratings, a CSV of task, document, rater, axis, score; or a "
+            "physician's decisions on disputed cases, decisions.jsonl."
         ),
     ] = None,
-    asking: Asking,
+    prompts: Annotated[
+        str | None, Option(metavar="WORDS", help=f"{PROMPTS} auto goes on in those in which judging began.")
+    ] = None,
+    jury: Annotated[
+        str,
+        Option(metavar="JURY", help="Jury file, or a bundled one: medhelm, mlb, local.", show_default=False),
+    ],
+    dry_run: DryRun = False,
+    max_cost: Annotated[
+        float | None, Option(min=0.0, help="Stop before it has cost more USD in all.")
+    ] = None,
+    allow_host: AllowHost = None,
 ) -> int:
     """Let a jury of models rate open-ended answers.
 
@@ -89,7 +79,8 @@ def judge(
         remedy = "medtasks judge runs/MODEL --jury medhelm"
         raise MedtasksError("no run is named", where="medtasks judge", remedy=remedy)
     from medtasks_ext.judge.asking import Judging
-    from medtasks_ext.judge.cases import RunToJudge, check_jury, tasks_to_judge
+    from medtasks_ext.judge.cases import RunToJudge, check_jury, check_prices, tasks_to_judge
+    from medtasks_ext.judge.jury import load_jury
     from medtasks_ext.judge.store import JudgementStore, paid
     from medtasks_ext.prompts.official.choice import prompt_source_of
     from medtasks_ext.run.charge import budget_of
@@ -97,8 +88,10 @@ def judge(
     from medtasks_ext.runner.run import Run
     from medtasks_ext.studies.ratings import read_ratings
 
-    jury, dry_run, source = asking.jury, asking.dry_run, prompt_source_of(prompts)
-    egress, wanted = Egress.of(asking.allow_host or []), _wanted(tasks)
+    asked = load_jury(jury)
+    check_prices(asked, max_cost)
+    source, egress = prompt_source_of(prompts), Egress.of(allow_host or [])
+    wanted = None if tasks is None else set(registry().leaves_of(names_in(tasks)))
     runs: dict[str, Run] = {}
     to_judge: dict[str, RunToJudge] = {}
     with ExitStack() as stack:
@@ -110,50 +103,38 @@ def judge(
             run.load()
             store = stack.enter_context(closing(JudgementStore(run.folder, write=not dry_run)))
             chosen = tasks_to_judge(run, wanted, store, source)
-            check_jury(jury, chosen)
+            check_jury(asked, chosen)
             for line in store.damaged:
                 say(f"note: {run.files.judgements}: {line} is damaged; what is missing is asked again")
             if egress.allowed and not dry_run:
                 run.manifest.allow(sorted(egress.allowed))
                 run.save()
             to_judge[name] = RunToJudge(chosen, store)
-        if decisions:
-            _take_decisions(Path(decisions), list(to_judge.values()), jury, keep=not dry_run)
-        judged = {name: item.tasks for name, item in to_judge.items()}
-        people = read_ratings(Path(ratings), judged) if ratings else {}
-        stores = [item.store for item in to_judge.values()]
-        budget = budget_of(asking.max_cost, *paid(jury, stores))
-        judging = Judging(jury, list(to_judge.values()), say, egress)
+        people: Ratings = {}
+        if ratings and ratings.endswith(".jsonl"):
+            _take_decisions(Path(ratings), list(to_judge.values()), asked, keep=not dry_run)
+        elif ratings:
+            people = read_ratings(Path(ratings), {name: item.tasks for name, item in to_judge.items()})
+        budget = budget_of(max_cost, *paid(asked, [item.store for item in to_judge.values()]))
+        judging = Judging(asked, list(to_judge.values()), say, egress)
         _say_wording([task for item in to_judge.values() for task in item.tasks])
-        asks = judging.pending() if dry_run else []
-        if dry_run:
-            possible = judging.possible(asks)
-            warn_withheld(judging, [*asks, *possible])
-            print_estimates(judging.estimates([*asks, *possible]), budget)
-            if possible:
-                typer.echo(
-                    f"of them {len(possible):,} at most to {jury.adjudicator_name}, for disputed cases"
-                )
-            return DONE
-        return _finish(jury, runs, to_judge, ask_all(judging, budget), people, budget)
-
-
-def _wanted(names: str | None) -> set[str] | None:
-    if names is None:
-        return None
-    resolved = registry().resolve(names_in(names))
-    return {leaf for leaves in resolved.values() for leaf in leaves}
+        if not dry_run:
+            return _finish(asked, runs, to_judge, ask_all(judging, budget), people, budget)
+        asks = judging.pending()
+        possible = judging.possible(asks)
+        print_estimates(judging, [*asks, *possible], budget, limit=True)
+        if possible:
+            typer.echo(f"of them {len(possible):,} at most to {asked.adjudicator_name}, for disputed cases")
+        return DONE
 
 
 def _take_decisions(path: Path, runs: Sequence[RunToJudge], jury: Jury, *, keep: bool) -> None:
     from medtasks_ext.judge.scores import take_decisions
 
     if jury.adjudicator:
-        raise MedtasksError(
-            f"disputed cases are decided by the judge {jury.adjudicator_name}, not by a physician",
-            where="--decisions",
-            remedy="write `adjudicator: human` in the jury file, or leave --decisions out",
-        )
+        what = f"disputed cases are decided by the judge {jury.adjudicator_name}, not by a physician"
+        remedy = "write `adjudicator: human` in the jury file, or leave --ratings out"
+        raise MedtasksError(what, where=f"--ratings {path}", remedy=remedy)
     decided = take_decisions(path, runs, jury, keep=keep)
     say(f"{path}: {decided.taken:,} new decisions, {decided.replaced:,} replaced")
     for count, what in (
@@ -178,7 +159,7 @@ def _say_wording(tasks: Sequence[JudgedTask]) -> None:
 def _finish(
     jury: Jury,
     runs: Mapping[str, Run],
-    to_judge: Mapping[str, Any],
+    to_judge: Mapping[str, RunToJudge],
     outcome: End | None,
     people: Ratings,
     budget: Budget,
@@ -195,58 +176,46 @@ def _finish(
         scored[name] = [(task, document_scores(task, jury, store, stopped)) for task in tasks]
         metrics = {task.name: keep_scores(run, task, jury, scores, store) for task, scores in scored[name]}
         run.write_results()
-        _print_scores(name if len(runs) > 1 else "", jury, scored[name], metrics)
+        for protocol in dict.fromkeys(task.rubric.judging.protocol for task in tasks):
+            same = [item for item in scored[name] if item[0].rubric.judging.protocol == protocol]
+            _print_table(name if len(runs) > 1 else "", jury, same, metrics)
     common = judge_axis_figures(scored, jury.names)
     common += clinician_figures(scored, people) if people else []
     for name, run in runs.items():
         own = judge_figures(scored[name], jury.names)
         write_figures(run.folder, [*own, *common])
-        print_agreement(name if len(runs) > 1 else "", agreement_frame(own))
-    print_axes(agreement_frame(common))
-    print_clinicians(common)
-    complete = all(item.complete for items in scored.values() for _, scores in items for item in scores)
+        _print_agreement(name if len(runs) > 1 else "", agreement_frame(own))
+    _print_axes(agreement_frame(common))
+    _print_clinicians(common)
+    every = [item for items in scored.values() for _, scores in items for item in scores]
     say_spent(outcome, budget, "these runs")
-    _say_served(jury, [(store, tasks) for tasks, store in to_judge.values()])
+    names = [
+        (store.served_about(task.name), task.name) for tasks, store in to_judge.values() for task in tasks
+    ]
+    for judge in jury.models:
+        served = {name for by_judge, _ in names for name in by_judge.get(judge.name, ())}
+        if others := other_models(judge.model, served):
+            say(f"! judge {judge.name}: asked for {judge.model}, its server answered as {', '.join(others)}")
     for run in runs.values():
         say_sent(run.folder)
         say(f"results: {run.files.results_file}, {run.folder / 'judgements'}")
     waiting = [
-        queue_file(run.folder, task.name)
+        str(queue_file(run.folder, task.name))
         for name, run in runs.items()
         for task, scores in scored[name]
         if any(item.pending for item in scores) and not jury.adjudicator
     ]
     if waiting and not (outcome and outcome.interrupted):
         say(
-            "disputed cases wait for a physician: " + ", ".join(map(str, waiting)) + "\n"
+            f"disputed cases wait for a physician: {', '.join(waiting)}\n"
             "  → medtasks study forms --kind points FILE -o DIR, then medtasks study forms; "
-            "medtasks judge RUN … --decisions decisions.jsonl"
+            "medtasks judge RUN … --ratings decisions.jsonl"
         )
-    judges = (name for items in scored.values() for _, s in items for item in s for name in item.missing)
-    missing = any(name != HUMAN for name in judges)
+    missing = any(name != HUMAN for item in every for name in item.missing)
     code = end_code(
         outcome, missing=missing, again="judgements are missing; the same command asks for them again"
     )
-    return code if complete else code or INCOMPLETE
-
-
-def _say_served(jury: Jury, judged: Iterable[tuple[JudgementStore, list[JudgedTask]]]) -> None:
-    names = [(store.served_about(task.name), task) for store, tasks in judged for task in tasks]
-    for judge in jury.models:
-        served = {name for by_judge, _ in names for name in by_judge.get(judge.name, ())}
-        if others := other_models(judge.model, served):
-            say(f"! judge {judge.name}: asked for {judge.model}, its server answered as {', '.join(others)}")
-
-
-def _print_scores(
-    run: str,
-    jury: Jury,
-    scored: Sequence[tuple[JudgedTask, Sequence[DocumentScore]]],
-    metrics: Mapping[str, Mapping[str, float]],
-) -> None:
-    for protocol in dict.fromkeys(task.rubric.judging.protocol for task, _ in scored):
-        same = [(task, scores) for task, scores in scored if task.rubric.judging.protocol == protocol]
-        _print_table(run, jury, same, metrics)
+    return code if all(item.complete for item in every) else code or INCOMPLETE
 
 
 def _print_table(
@@ -255,13 +224,13 @@ def _print_table(
     scored: Sequence[tuple[JudgedTask, Sequence[DocumentScore]]],
     metrics: Mapping[str, Mapping[str, float]],
 ) -> None:
+    """Scores, judges and axes of the tasks of one protocol."""
     from medtasks_ext.judge.asking import CUT_REPLY
     from medtasks_ext.judge.protocol import N_ASSESSORS
     from medtasks_ext.judge.scores import missing_reasons
 
     sample = any(case.case.synthetic for _, scores in scored for case in scores)
-    titles = [run] if run else []
-    titles += [SAMPLE_DATA] if sample else []
+    titles = [run] * bool(run) + [SAMPLE_DATA] * sample
     protocol = scored[0][0].rubric.protocol
     low, high = protocol.scale
     axes = list(dict.fromkeys(axis for task, _ in scored for axis in task.rubric.axes))
@@ -270,25 +239,20 @@ def _print_table(
         judges = [*jury.names[:N_ASSESSORS], jury.adjudicator_name]
         disputes = {"disputed": 2, "assessor_agreement": 2, "assessor_kappa": 2, "pending": 0}
     figures = [name.removeprefix("assessor_") for name in ("score", *judges, *axes, *disputes, "judged")]
-    width = (
-        sum(max(len(name), _FIGURE) + 3 for name in figures) + max(len(task.name) for task, _ in scored) + 4
-    )
-    beside = axes if width <= console().width else []  # else in a table of their own
+    width = sum(max(len(name), _FIGURE) + 3 for name in figures) + max(len(task.name) for task, _ in scored)
+    beside = axes if width + 4 <= console().width else []  # else in a table of their own
     figures = [name for name in figures if name in beside or name not in axes]
-    rows = []
+    rows, apart = [], []
     for task, scores in scored:
         own = metrics[task.name]
-        cells = [number(own.get("score"), 4)]
-        cells += [number(own.get(f"jury_{name}"), 2) for name in (*judges, *beside)]
-        cells += [number(own.get(name), digits) for name, digits in disputes.items()]
+        cells = [_number(own.get("score"), 4)]
+        cells += [_number(own.get(f"jury_{name}"), 2) for name in (*judges, *beside)]
+        cells += [_number(own.get(name), digits) for name, digits in disputes.items()]
         rows.append((task.name, *cells, f"{sum(item.complete for item in scores):,}/{len(scores):,}"))
+        apart.append((task.name, *(_number(own.get(f"jury_{name}"), 2) for name in axes)))
     show(rows, [texts("task"), *map(figure, figures)], "\n".join(titles), title_style="bold")
     if axes != beside:
-        means = [
-            (task.name, *(number(metrics[task.name].get(f"jury_{name}"), 2) for name in axes))
-            for task, _ in scored
-        ]
-        show(means, [texts("task"), *map(figure, axes)])
+        show(apart, [texts("task"), *map(figure, axes)])
     typer.echo(
         f"score is on 0–1; judges{' and axes' if axes else ''} are means on the scale {low:g}–{high:g}"
     )
@@ -305,7 +269,10 @@ def _print_table(
             typer.echo(f"{task.name}: {blank:,} empty answers have the lowest rating; no judge was asked")
 
 
-def print_agreement(run: str, frame: pa.Table) -> None:
+# ---------------------------------------------------------------------- the frame `agreement`
+
+
+def _print_agreement(run: str, frame: pa.Table) -> None:
     title = "agreement between judges" + (f" in {run}" if run else "")
     rows = [row for row in frame.to_pylist() if row["table"] == "judges"]
     rows = [row for row in rows if row["item"] in (COMPOSITE, POOLED)]
@@ -317,19 +284,19 @@ def print_agreement(run: str, frame: pa.Table) -> None:
         show(*spread(rows, down, "measure", "{value:.3f}", measures, blank=""), title, title_style="bold")
 
 
-def print_axes(frame: pa.Table) -> None:
+def _print_axes(frame: pa.Table) -> None:
     """Judge x axis of all runs together, over all tasks where there are several."""
     rows = [row for row in frame.to_pylist() if row["table"] == "judge_axes"]
     tasks = list(dict.fromkeys(row["task"] for row in rows))
     means, sds = ([row for row in rows if row["measure"] == name] for name in ("mean", "s.d."))
-    pairs = [{**one, "sd": number(other["value"], 3)} for one, other in zip(means, sds, strict=True)]
+    pairs = [{**one, "sd": _number(other["value"], 3)} for one, other in zip(means, sds, strict=True)]
     for task in [task for task in tasks if task.startswith(ALL)] or tasks:
         here = [row for row in pairs if row["task"] == task]
         table = spread(here, [texts("judge", "between")], "item", "{value:.3f} ({sd})", blank="– (–)")
         show(*table, f"ratings of judges, mean (s.d.): {task}", title_style="bold")
 
 
-def print_clinicians(figures: Sequence[Figure]) -> None:
+def _print_clinicians(figures: Sequence[Figure]) -> None:
     """MedHELM's Extended Data Table 4, and who is nearer to the clinicians by answer quality."""
     people = [row for row in figures if row.table == "clinicians"]
     if not people:
@@ -352,3 +319,7 @@ def print_clinicians(figures: Sequence[Figure]) -> None:
         typer.echo(
             f"shares of answers; all z-scored; much: by more than {MUCH:g} s.d.; moderate: 3 to 4 of 1 to 5"
         )
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"

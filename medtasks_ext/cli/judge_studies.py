@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from medtasks_ext.atomic import private_files
 from medtasks_ext.cli.arguments import out_folder, quiet
-from medtasks_ext.cli.commands import OnlyTasks, out_option
-from medtasks_ext.cli.judging import Asking, ask_jury, asks_jury, end_study
+from medtasks_ext.cli.commands import DryRun, OnlyTasks, out_option
+from medtasks_ext.cli.judging import ask_jury, end_study
 from medtasks_ext.cli.tables import show_tables
 from medtasks_ext.cli.words import names_in, say_changed, say_next
 from medtasks_ext.errors import MedtasksError
@@ -21,13 +22,12 @@ if TYPE_CHECKING:
     from medtasks_ext.studies.judge_data import Case, Decisions
 
 
-@asks_jury("Jury file, or a bundled one; one judge is enough.")
 def gold(
-    folders: Annotated[list[str], typer.Argument(metavar="RUN...", help="Folders of runs.")],
+    folders: Annotated[list[str], Argument(metavar="RUN...", help="Folders of runs.")],
     out: Annotated[str, out_option("Folder for verdicts and figures.")],
+    jury: Annotated[str, Option(metavar="JURY", help="Jury file, or a bundled one; one judge is enough.")],
     tasks: OnlyTasks = None,
-    *,
-    asking: Asking,
+    dry_run: DryRun = False,
 ) -> int:
     """Let models flag doubtful reference answers.
 
@@ -39,11 +39,12 @@ def gold(
     """
     quiet()
     from medtasks_ext.judge.cases import judged_tasks
+    from medtasks_ext.judge.jury import load_jury
     from medtasks_ext.runner.run import Run
     from medtasks_ext.studies.gold import gold_cases, gold_tables
     from medtasks_ext.studies.said import study, write_tables
 
-    wanted = set(registry().leaves_of(names_in(tasks)))
+    judges, wanted = load_jury(jury), set(registry().leaves_of(names_in(tasks)))
     names = dict.fromkeys(given.rstrip("/") for given in folders)
     runs, judged = {name: Run(Path(name), registry()) for name in names}, []
     for run in runs.values():
@@ -55,32 +56,33 @@ def gold(
         what = "no finished task of these runs is judged beside a reference"
         remedy = "`medtasks run` an open-ended task that has references first"
         raise MedtasksError(what, where=", ".join(runs), remedy=remedy)
-    asked = ask_jury(asking, cases, Path(out), "medtasks study gold", what := "verdicts on references")
+    asked = ask_jury(
+        judges, cases, Path(out), "medtasks study gold", what := "verdicts on references", dry_run=dry_run
+    )
     if asked is None:
         return 0
     tables = gold_tables(cases, asked[0], {name: run.files for name, run in runs.items()})
-    write_tables(Path(out), "gold", tables, judges=[judge.identity() for judge in asking.jury.judges])
+    write_tables(Path(out), "gold", tables, judges=[judge.identity() for judge in judges.judges])
     synthetic = any(case.synthetic for task in cases for case in task.cases)
     show_tables(study("gold")["tables"], tables, sample=synthetic)
     code = end_study(asked[1], sum(row["missing"] for row in tables["tasks"]), what)
     if not code:
-        judge = f"medtasks judge {' '.join(runs)} --jury {asking.name}"
+        judge = f"medtasks judge {' '.join(runs)} --jury {jury}"
         say_next(f"medtasks view {' '.join(runs)}" if tables["scores"] else judge)
     return code
 
 
-@asks_jury("Jury file: ask these judges about each point; resumable.", needed=False)
 def judge_models(
-    files: Annotated[list[Path], typer.Argument(metavar="CASES...", help="JSONL files of cases.")],
-    expert: Annotated[list[Path] | None, typer.Option(help="Decisions of experts, if not in CASES.")] = None,
-    decided: Annotated[
-        list[Path] | None, typer.Option("--judge", help="Decisions of a judge; repeatable.")
-    ] = None,
+    files: Annotated[list[Path], Argument(metavar="CASES...", help="JSONL files of cases.")],
+    expert: Annotated[list[Path] | None, Option(help="Decisions of experts, if not in CASES.")] = None,
+    decided: Annotated[list[Path] | None, Option("--judge", help="Decisions of a judge; repeatable.")] = None,
     out: Annotated[
         str | None, out_option("Folder for the data or the figures; by default judge_data or judge_eval.")
     ] = None,
-    *,
-    asking: Asking | None,
+    jury: Annotated[
+        str | None, Option(metavar="JURY", help="Jury file: ask these judges about each point; resumable.")
+    ] = None,
+    dry_run: DryRun = False,
 ) -> int:
     """Write training data of a judge, or compare judges with experts.
 
@@ -98,10 +100,10 @@ def judge_models(
 
     cases = read_cases(files)
     truth = expert_decisions(cases, expert or [])
-    if not decided and not asking:
+    if not decided and not jury:
         return _write_data(cases, truth, out or "judge_data")
     by_judge = {str(path): decisions_about(cases, path) for path in decided or []}
-    return _evaluate(cases, truth, by_judge, asking, out or "judge_eval")
+    return _evaluate(cases, truth, by_judge, jury, Path(out or "judge_eval"), dry_run=dry_run)
 
 
 def _write_data(cases: Mapping[str, Case], truth: Decisions, out: str) -> int:
@@ -124,20 +126,24 @@ def _evaluate(
     cases: Mapping[str, Case],
     truth: Decisions,
     by_judge: dict[str, Decisions],
-    asking: Asking | None,
-    out: str,
+    jury: str | None,
+    out: Path,
+    *,
+    dry_run: bool,
 ) -> int:
+    from medtasks_ext.judge.jury import load_jury
     from medtasks_ext.studies.judge_eval import evaluate, points_to_judge
     from medtasks_ext.studies.said import study, write_tables
 
     end = None
-    if asking:
+    if jury:
+        judges = load_jury(jury)
         task, keys = points_to_judge(cases, truth, registry())
-        asked = ask_jury(asking, [task], Path(out), "medtasks study judge", "decisions on points")
+        asked = ask_jury(judges, [task], out, "medtasks study judge", "decisions on points", dry_run=dry_run)
         if asked is None:
             return 0
         said, end = asked
-        by_judge |= {name: {} for name in asking.jury.names}
+        by_judge |= {name: {} for name in judges.names}
         for (_, document), ratings in said.items():
             for judge, rated in ratings.items():
                 by_judge[judge][keys[document]] = any(rated.values())

@@ -1,21 +1,18 @@
-"""What commands that ask a jury have in common: their options, what it will cost, how far the judges are."""
+"""What commands that ask a jury have in common: what it will cost, how far the judges are, the end."""
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import typer
 
 from medtasks_ext.atomic import folder_for_files
 from medtasks_ext.cli.arguments import out_folder
-from medtasks_ext.cli.commands import AllowHost, DryRun
 from medtasks_ext.cli.end import say_sent
 from medtasks_ext.cli.progress import LIMIT_REACHED, Progress
 from medtasks_ext.cli.tables import figure, show, texts
@@ -27,34 +24,20 @@ if TYPE_CHECKING:
     from medtasks_ext.judge.asking import End, Judging
     from medtasks_ext.judge.cases import Ask, JudgedTask
     from medtasks_ext.judge.jury import Jury
-    from medtasks_ext.judge.store import CostEstimate
     from medtasks_ext.run.charge import Budget
     from medtasks_ext.studies.said import Said
-
 
 LINE_SECONDS = 10.0
 DONE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 
 
-def warn_withheld(judging: Judging, asks: Sequence[Ask]) -> None:
+def print_estimates(judging: Judging, asks: Sequence[Ask], budget: Budget, *, limit: bool = False) -> None:
+    """What a call would ask, of whom, and what it would cost at most; `limit`: it takes --max-cost."""
     try:
         judging.check(asks)
     except MedtasksError as error:
         say(f"warning: {error}")
-
-
-def money_words(budget: Budget) -> str:
-    if not budget.spent and not budget.unsure:
-        return f"not known: {_without_price(budget)}" if budget.unpriced else ""
-    more = f", without {_without_price(budget)}" if budget.unpriced else ""
-    return f"{budget.spent:,.2f} USD{unsure_words(budget.unsure)}{more}"
-
-
-def _without_price(budget: Budget) -> str:
-    return f"{counted(budget.unpriced, 'judgement')} by judges without a price"
-
-
-def print_estimates(estimates: Sequence[CostEstimate], budget: Budget) -> None:
+    estimates = judging.estimates(asks)
     # short, since the names of judges need the rest of the line
     columns = [
         texts("judge"),
@@ -71,10 +54,10 @@ def print_estimates(estimates: Sequence[CostEstimate], budget: Budget) -> None:
         typer.echo(
             "~ estimated: four bytes of a prompt count as one token, until the server has counted some"
         )
-    if words := money_words(budget):
+    if words := _spent_words(budget):
         typer.echo(f"spent on these runs so far: {words}")
     typer.echo("nothing was asked (--dry-run)")
-    if most := sum(item.cost or 0.0 for item in asked):
+    if limit and (most := sum(item.cost or 0.0 for item in asked)):
         say_next(f"the same command with --max-cost {math.ceil(most)} in place of --dry-run")
     elif asked:
         say_next("the same command without --dry-run")
@@ -85,6 +68,13 @@ def _usd(costs: Sequence[float | None]) -> str:
     if costs and not known:
         return "no price"
     return f"{sum(known):,.2f}" + (" and more" if len(known) < len(costs) else "")
+
+
+def _spent_words(budget: Budget) -> str:
+    without = f"{counted(budget.unpriced, 'judgement')} by judges without a price" if budget.unpriced else ""
+    if not budget.spent and not budget.unsure:
+        return f"not known: {without}" if without else ""
+    return f"{budget.spent:,.2f} USD{unsure_words(budget.unsure)}{without and f', without {without}'}"
 
 
 def ask_all(judging: Judging, budget: Budget) -> End | None:
@@ -108,7 +98,7 @@ def ask_all(judging: Judging, budget: Budget) -> End | None:
 
 
 def say_spent(end: End | None, budget: Budget, on: str) -> None:
-    if words := money_words(budget):
+    if words := _spent_words(budget):
         say(f"spent on {on}: {words}")
     for judge, reason in (end.stopped if end else {}).items():
         say(f"✗ judge {judge}: {reason}")
@@ -127,20 +117,11 @@ def end_code(end: End | None, *, missing: bool, again: str) -> int:
     return DONE
 
 
-def number(value: float | None, digits: int) -> str:
-    return "–" if value is None else f"{value:.{digits}f}"
-
-
-class Asking(NamedTuple):
-    jury: Jury
-    name: str = ""  # of the jury, as the user gave it
-    dry_run: bool = False
-    max_cost: float | None = None  # US dollars of all calls on the folder
-    allow_host: Sequence[str] | None = None
+# ---------------------------------------------------------------------- studies outside any run
 
 
 def ask_jury(
-    asking: Asking, tasks: list[JudgedTask], folder: Path, command: str, what: str
+    jury: Jury, tasks: list[JudgedTask], folder: Path, command: str, what: str, *, dry_run: bool
 ) -> tuple[Said, End | None] | None:
     """Ask what is not in the folder yet; None after a dry run. `what` judges give, in words."""
     from medtasks_ext.judge.asking import Judging
@@ -151,21 +132,17 @@ def ask_jury(
 
     folder, private = out_folder(folder), not all(task.open_access for task in tasks)
     with ExitStack() as stack:
-        if not asking.dry_run:
+        if not dry_run:
             stack.enter_context(folder_for_files(folder, private=private))
-        store = stack.enter_context(
-            closing(JudgementStore(folder, write=not asking.dry_run, command=command))
-        )
-        check_jury(asking.jury, tasks)
-        egress = Egress.of(asking.allow_host or [])
-        judging = Judging(asking.jury, [RunToJudge(tasks, store)], say, egress)
-        budget = budget_of(asking.max_cost, *paid(asking.jury, [store]))
-        if asking.dry_run:
-            warn_withheld(judging, judging.pending())
-            print_estimates(judging.estimates(judging.pending()), budget)
+        store = stack.enter_context(closing(JudgementStore(folder, write=not dry_run, command=command)))
+        check_jury(jury, tasks)
+        judging = Judging(jury, [RunToJudge(tasks, store)], say, Egress.of([]))
+        budget = budget_of(None, *paid(jury, [store]))
+        if dry_run:
+            print_estimates(judging, judging.pending(), budget)
             return None
         end = ask_all(judging, budget)
-        said = said_of(asking.jury, tasks, store)
+        said = said_of(jury, tasks, store)
         open_asks = Counter(
             (ask.request.judge, store.why_not(ask.question, NOT_ASKED)) for ask in judging.pending()
         )
@@ -179,47 +156,3 @@ def ask_jury(
 def end_study(end: End | None, missing: int, what: str) -> int:
     again = f"missing in all: {missing:,} {what}; the same command asks for them again"
     return end_code(end, missing=missing > 0, again=again)
-
-
-def asks_jury(
-    help_of_jury: str, *, needed: bool = True
-) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Give a command the options of all that ask a jury; its argument `asking` has what they say.
-
-    Not `needed`: the command can do without a jury; `asking` is None then.
-    """
-    named = typer.Option("--jury", metavar="JURY", help=help_of_jury)
-    money = typer.Option("--max-cost", min=0.0, help="Stop before it has cost more USD in all.")
-    jury: Any = Annotated[str, named] if needed else Annotated[str | None, named]
-    options: dict[str, tuple[Any, Any]] = {
-        "jury": (jury, inspect.Parameter.empty if needed else None),
-        "dry_run": (DryRun, False),
-        "max_cost": (Annotated[float | None, money], None),
-        "allow_host": (AllowHost, None),
-    }
-
-    def with_options(command: Callable[..., int]) -> Callable[..., int]:
-        @wraps(command)
-        def call(**given: Any) -> int:
-            from medtasks_ext.judge.cases import check_prices
-            from medtasks_ext.judge.jury import load_jury
-
-            name, dry_run, most, hosts = (given.pop(option) for option in options)
-            asking = None
-            if name:
-                asking = Asking(load_jury(name), name, dry_run, most, hosts)
-                check_prices(asking.jury, most)
-            return command(asking=asking, **given)
-
-        own = inspect.signature(command, eval_str=True)
-        keyword = inspect.Parameter.KEYWORD_ONLY
-        parameters = [item.replace(kind=keyword) for item in own.parameters.values() if item.name != "asking"]
-        parameters += [
-            inspect.Parameter(name, keyword, default=default, annotation=hint)
-            for name, (hint, default) in options.items()
-        ]
-        call.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-        call.__annotations__ = {item.name: item.annotation for item in parameters} | {"return": int}
-        return call
-
-    return with_options

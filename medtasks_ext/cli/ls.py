@@ -6,9 +6,10 @@ import json
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from medtasks_ext.cli.commands import AsJson
-from medtasks_ext.cli.words import aligned, counted, say, say_next, terminal_width
+from medtasks_ext.cli.words import aligned, counted, say, say_next, shortened, terminal_width
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import STRATEGIES, SUFFIX, Dataset, Registry, registry
 from medtasks_ext.registry.groups import select
@@ -30,12 +31,9 @@ _LEFT_OUT_FIRST = ("stage", "primary_metric", "n_test", "task_type")
 
 def ls(
     words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[FILTER...]", help="Tasks, groups; KEY=VALUE; part of a name."),
+        list[str] | None, Argument(metavar="[FILTER...]", help="Tasks, groups; KEY=VALUE; part of a name.")
     ] = None,
-    groups: Annotated[
-        bool, typer.Option("--groups", help="List groups and how many tasks they hold.")
-    ] = False,
+    groups: Annotated[bool, Option("--groups", help="List groups and how many tasks they hold.")] = False,
     as_json: AsJson = False,
 ) -> int:
     """List datasets and whether their data is at hand.
@@ -82,18 +80,11 @@ def _list_groups(filters: list[str], *, as_json: bool) -> None:
         where, remedy = f"--groups {' '.join(filters)}", "`medtasks ls --groups` lists all"
         raise MedtasksError("no name of groups holds this", where=where, remedy=remedy)
     room = terminal_width() - _SIZE
-    for line in aligned([(_shortened(name, room), str(size)) for name, size in sorted(sizes.items())], {1}):
+    for line in aligned([(shortened(name, room), str(size)) for name, size in sorted(sizes.items())], {1}):
         typer.echo(line)
     if cut := sum(len(name) > room for name in sizes):
         say(f"a wider terminal shows {counted(cut, 'name')} whole; `medtasks ls --groups --json` has all")
     say_next("medtasks ls NAME", "medtasks plan MODEL --tasks NAME")
-
-
-def _shortened(name: str, width: int) -> str:
-    if len(name) <= width:
-        return name
-    end = (width - 1) // 2
-    return f"{name[: width - 1 - end]}…{name[-end:]}"
 
 
 def _record(dataset: Dataset, origin: str | None) -> dict[str, Any]:
@@ -124,16 +115,6 @@ def _record(dataset: Dataset, origin: str | None) -> dict[str, Any]:
     }
 
 
-def _asked_as(records: list[dict[str, Any]]) -> str:
-    names = [
-        f"TASK{SUFFIX[item]}" for item in STRATEGIES if any(item in one["strategies"] for one in records)
-    ]
-    fewer = sum(len(record["strategies"]) < len(names) for record in records)
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) + f" ({fewer} have fewer)" * bool(
-        fewer
-    )
-
-
 def _print(records: list[dict[str, Any]]) -> None:
     cells = {name: [name, *(_cell(record, name) for record in records)] for name in _COLUMNS}
     widths = {name: max(map(len, column)) + 2 for name, column in cells.items()}
@@ -151,12 +132,15 @@ def _print(records: list[dict[str, Any]]) -> None:
         n_datasets = len({record["id"] for record in records})
         typer.echo(f"{counted(len(records), 'task')} of {counted(n_datasets, 'dataset')}")
     else:
-        typer.echo(
-            counted(len(records) - controls - len(drafts), "dataset")
-            + (f" and {controls} with rows of others, outside all groups" if controls else "")
-            + (f" and {counted(len(drafts), 'draft')}, outside all groups" if drafts else "")
-            + f", each as {_asked_as(records)}; `--groups` lists groups"
-        )
+        said = counted(len(records) - controls - len(drafts), "dataset")
+        said += f" and {controls} with rows of others, outside all groups" if controls else ""
+        said += f" and {counted(len(drafts), 'draft')}, outside all groups" if drafts else ""
+        ways = [item for item in STRATEGIES if any(item in record["strategies"] for record in records)]
+        *names, last = [f"TASK{SUFFIX[item]}" for item in ways]
+        asked = f"{', '.join(names)} and {last}" if names else last
+        fewer = sum(len(record["strategies"]) < len(ways) for record in records)
+        asked += f" ({fewer} have fewer)" if fewer else ""
+        typer.echo(f"{said}, each as {asked}; `--groups` lists groups")
     for name, why in drafts.items():
         typer.echo(f"draft: {name}: {why}")
     say_next(f"medtasks preview {records[0]['task']} --data sample", "medtasks data status TASK")

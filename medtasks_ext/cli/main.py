@@ -13,6 +13,7 @@ import traceback
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 
 from medtasks_ext.atomic import cannot_write
 from medtasks_ext.cli.commands import Group, LazyCommands, after_interrupt, panels
@@ -111,19 +112,9 @@ def _version(value: bool) -> None:
 
 @app.callback()
 def _root(
-    version: Annotated[bool, typer.Option("--version", callback=_version, help="Print the version.")] = False,
-    tasks_dir: Annotated[
-        list[str],
-        typer.Option(
-            metavar="FOLDER",
-            help="A folder with datasets or suites of your own; may be repeated. As MEDTASKS_TASKS.",
-        ),
-    ] = [],  # noqa: B006
+    version: Annotated[bool, Option("--version", callback=_version, help="Print the version.")] = False,
 ) -> None:
-    if tasks_dir:
-        from medtasks_ext.registry.folders import add_own_folders
-
-        add_own_folders(tasks_dir)
+    """Options of the program itself."""
 
 
 def switch_off_telemetry() -> None:

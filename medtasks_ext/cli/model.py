@@ -16,7 +16,7 @@ from medtasks_ext.cli.words import say
 from medtasks_ext.egress import Egress, Text, addresses
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.keys import Keys, host_of, shown_url
-from medtasks_ext.runner.plan import PlannedModel, ready_files
+from medtasks_ext.registry.folders import bundled_configs
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -69,11 +69,8 @@ def check_model_type(name: str) -> None:
     known = sorted(model_registry.keys())
     if name not in known:
         near = get_close_matches(name, known, n=3)
-        raise MedtasksError(
-            f"unknown model type {name!r}",
-            where="--model",
-            remedy=f"did you mean {' or '.join(near)}?" if near else f"use one of: {', '.join(known)}",
-        )
+        remedy = f"did you mean {' or '.join(near)}?" if near else f"use one of: {', '.join(known)}"
+        raise MedtasksError(f"unknown model type {name!r}", where="--model", remedy=remedy)
 
 
 #: How a variable is called in this process whose key is not sent.
@@ -87,10 +84,10 @@ def _loading() -> Status:
 
 
 def is_server(name: str) -> bool:
-    return server_class(name) is not None
+    return _server_class(name) is not None
 
 
-def server_class(name: str) -> type[LM] | None:
+def _server_class(name: str) -> type[LM] | None:
     """The class of a type of models that is asked over HTTP; None of others, or where it is not installed."""
     from medtasks_ext.harness import get_model
 
@@ -104,9 +101,9 @@ def server_class(name: str) -> type[LM] | None:
     return kind if issubclass(kind, TemplateAPI) else None
 
 
-def addresses_of(config: EvaluatorConfig) -> list[str]:
+def _addresses_of(config: EvaluatorConfig) -> list[str]:
     """The addresses of a model's servers, as far as they are said; none of a model that is no server."""
-    kind = server_class(config.model)
+    kind = _server_class(config.model)
     if kind is None:
         return []
     default = signature(kind.__init__).parameters.get("base_url")
@@ -115,19 +112,24 @@ def addresses_of(config: EvaluatorConfig) -> list[str]:
 
 def check_address(config: EvaluatorConfig, egress: Egress, texts: Iterable[Text]) -> None:
     held = list(texts)
-    for url in addresses_of(config):
+    for url in _addresses_of(config):
         egress.check(url, held)
 
 
-def keep_key(config: EvaluatorConfig, keys: Keys) -> None:
+def keep_key(config: EvaluatorConfig, *, typed: bool) -> None:
     """Take the variable of the model's key out of this process, if the server may not receive it.
 
-    lm-eval sends what it finds there, when it looks for a tokenizer as well.
+    lm-eval sends what it finds there, when it looks for a tokenizer as well. An address that was `typed`, and
+    one in a bundled configuration, may receive its key.
     """
     if "azure" in config.model:  # whose address is a variable of the user's, too
         return
+    keys = Keys.of_environment()
     name = "ANTHROPIC_API_KEY" if "anthropic" in config.model else "OPENAI_API_KEY"
-    for url in addresses_of(config):
+    if typed or (config.config and Path(config.config).resolve() in bundled_configs().values()):
+        for url in addresses(config.model_args.get("base_url")):
+            keys = keys.with_host(name, url)
+    for url in _addresses_of(config):
         if os.environ.get(name) and not keys.permit(name, url):
             os.environ[f"{WITHHELD}{name}"] = os.environ.pop(name)  # still searched for in what is written
             host = host_of(url)
@@ -188,11 +190,8 @@ def create_model(config: EvaluatorConfig, *, asked: bool = True) -> Loaded:
     except (ImportError, ModuleNotFoundError) as error:
         raise _not_installed(config, error) from None
     except (OSError, TypeError, ValueError) as error:
-        raise MedtasksError(
-            f"the model cannot be loaded: {error}",
-            where="--model_args",
-            remedy="check the name, path and arguments",
-        ) from None
+        what = f"the model cannot be loaded: {error}"
+        raise MedtasksError(what, where="--model_args", remedy="check the name, path and arguments") from None
 
 
 def _not_installed(config: EvaluatorConfig, error: ImportError) -> MedtasksError:
@@ -210,11 +209,9 @@ def _check_endpoint(url: str, endpoint: str) -> None:
     try:
         socket.create_connection((parts.hostname or "", port), timeout=10).close()
     except OSError as error:
-        raise MedtasksError(
-            f"no server answers at {shown_url(url)} ({error.strerror or error})",
-            where="--model_args base_url",
-            remedy=f"start the server, or correct the address; it ends in {endpoint}",
-        ) from None
+        what = f"no server answers at {shown_url(url)} ({error.strerror or error})"
+        remedy = f"start the server, or correct the address; it ends in {endpoint}"
+        raise MedtasksError(what, where="--model_args base_url", remedy=remedy) from None
 
 
 def check_one_process() -> None:
@@ -242,6 +239,7 @@ def known_to_think(arguments: Mapping[str, Any], metadata: Mapping[str, Any]) ->
     file of the same model.
     """
     from medtasks_ext.prompts.load import flag
+    from medtasks_ext.runner.plan import ready_files  # with lm-eval, so not before progress bars are hidden
 
     if arguments.get("enable_thinking") is False:
         return False
@@ -259,6 +257,8 @@ def reasons(config: EvaluatorConfig) -> bool | None:
 
 def context_of(config: EvaluatorConfig) -> int | None:
     """Tokens of prompt and answer that the model takes together; None where nobody says."""
+    from medtasks_ext.runner.plan import PlannedModel
+
     named = config.model_args.get("pretrained") or config.model_args.get("model")
     content = {"model": config.model, "model_args": config.model_args}
     return PlannedModel(str(named), None, content).context() if named else None
@@ -269,11 +269,7 @@ def say_budget(config: EvaluatorConfig, tasks: Registry, names: Iterable[str]) -
     from medtasks_ext.runner.evaluate import official_budget
 
     named = config.model_args.get("pretrained") or config.model_args.get("model")
-    fixed = "max_gen_toks" in (config.gen_kwargs or {})
-    if (
-        named
-        and not fixed
-        and reasons(config) is None
-        and any(official_budget(*tasks.tasks[n]) for n in names if n in tasks.tasks)
-    ):
+    if not named or "max_gen_toks" in (config.gen_kwargs or {}) or reasons(config) is not None:
+        return
+    if any(official_budget(*tasks.tasks[name]) for name in names if name in tasks.tasks):
         say(_UNKNOWN)

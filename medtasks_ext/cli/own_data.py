@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
+from typer import Argument, Option
 
 from medtasks_ext.cli.commands import AsJson, out_option
 from medtasks_ext.cli.words import counted, names_in, pairs, say_next
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.privacy import shows_text
 from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.prompts.load import check_loaded_rows
 from medtasks_ext.registry import Dataset, forget, registry
@@ -32,14 +34,12 @@ _SHOWN = 5  # causes of faults of a dataset, rows of a cause, and names in a lis
 
 def data_template(
     names: Annotated[
-        list[str],
-        typer.Argument(metavar="NAME...", help="Datasets or groups, for example medhelm_clear."),
+        list[str], Argument(metavar="NAME...", help="Datasets or groups, for example medhelm_clear.")
     ],
     out: Annotated[
-        str | None,
-        out_option("Data folder; by default MEDTASKS_DATA_DIR, else ./medtasks_data."),
+        str | None, out_option("Data folder; by default MEDTASKS_DATA_DIR, else ./medtasks_data.")
     ] = None,
-    form: Annotated[str, typer.Option("--format", help="csv, xlsx or jsonl.")] = "jsonl",
+    form: Annotated[str, Option("--format", help="csv, xlsx or jsonl.")] = "jsonl",
 ) -> int:
     """Write the columns of a dataset and two example rows.
 
@@ -74,30 +74,25 @@ def _root(out: str | None) -> Path:
 
 
 def data_import(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="CSV, Excel, JSON, Parquet, …")],
-    task: Annotated[str, typer.Option("--task", help="The dataset whose rows it holds.")],
+    file: Annotated[str, Argument(metavar="FILE", help="CSV, Excel, JSON, Parquet, …")],
+    task: Annotated[str, Option(help="The dataset whose rows it holds.")],
     columns: Annotated[
         list[str] | None,
-        typer.Option(
-            "--map", metavar="OURS=THEIRS", help="A column of the dataset and the file's name for it."
-        ),
+        Option("--map", metavar="OURS=THEIRS", help="A column of the dataset and the file's name for it."),
     ] = None,
     values: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--map-value", metavar="COLUMN:THEIRS=OURS", help="A value of the file and the dataset's for it."
         ),
     ] = None,
     sheets: Annotated[
-        list[str] | None, typer.Option("--sheet", help="A sheet of a workbook; by default all that fit.")
+        list[str] | None, Option("--sheet", help="A sheet of a workbook; by default all that fit.")
     ] = None,
-    encoding: Annotated[
-        str | None, typer.Option("--encoding", help="Of a text file that is not UTF-8, such as cp1252.")
-    ] = None,
-    split: Annotated[str, typer.Option("--split", help="test or fewshot.")] = "test",
+    encoding: Annotated[str | None, Option(help="Of a text file that is not UTF-8, such as cp1252.")] = None,
+    split: Annotated[str, Option(help="test or fewshot.")] = "test",
     out: Annotated[
-        str | None,
-        out_option("Data folder; by default MEDTASKS_DATA_DIR, else ./medtasks_data."),
+        str | None, out_option("Data folder; by default MEDTASKS_DATA_DIR, else ./medtasks_data.")
     ] = None,
 ) -> int:
     """Make the row file of a dataset from a file that you have, and check it.
@@ -115,11 +110,7 @@ def data_import(
     if split not in ("test", "fewshot"):
         raise MedtasksError(f"no split {split!r}", where="--split", remedy="use test or fewshot")
     wanted = ImportOptions(
-        split,
-        pairs(columns, "--map", "OURS=THEIRS"),
-        _values(values),
-        sheets or (),
-        encoding,
+        split, pairs(columns, "--map", "OURS=THEIRS"), _values(values), sheets or (), encoding
     )
     leaf = next(leaf for members in registry().resolve([task]).values() for leaf in members)
     dataset, root = registry().tasks[leaf][0], _root(out)
@@ -165,12 +156,9 @@ def _brought_lines(done: Brought) -> list[str]:
 
 def data_check(
     folder: Annotated[
-        str | None, typer.Argument(metavar="[DIR]", help="Data folder; by default MEDTASKS_DATA_DIR.")
+        str | None, Argument(metavar="[DIR]", help="Data folder; by default MEDTASKS_DATA_DIR.")
     ] = None,
     as_json: AsJson = False,
-    show_text: Annotated[
-        bool, typer.Option("--show-text", help="Quote values that are wrong: they may be patients' texts.")
-    ] = False,
 ) -> int:
     """Check local files against the schemas of their datasets.
 
@@ -184,8 +172,6 @@ def data_check(
 
     from medtasks_ext.data.check import check_folder
 
-    if show_text:
-        os.environ["MEDTASKS_SHOW_TEXT"] = "1"
     root = Path(folder).expanduser() if folder else data_dir()
     if root is None:
         raise MedtasksError(
@@ -225,8 +211,8 @@ def _print_check(report: FolderReport) -> None:
         above = data_folder_above(report.folder, registry())
         where = f"check {above}" if above else "it holds bridge/, medhelm/, …"
         typer.echo(f"nothing was found there: {where} (`medtasks data status TASK` names the files)")
-    if invalid and os.environ.get("MEDTASKS_SHOW_TEXT", "0") in ("", "0"):
-        typer.echo("values are left out, since rows may hold patients' texts; --show-text shows them")
+    if invalid and not shows_text():
+        typer.echo("values are left out, as they may be patients' texts; MEDTASKS_SHOW_TEXT=1 shows them")
     if report.checked and report.valid:
         names = ",".join(item.dataset for item in report.checked[:_SHOWN])
         say_next(f"medtasks run {names} --data local --model vllm --model_args pretrained=ORG/MODEL")
@@ -266,45 +252,40 @@ def _in_rows(cause: Cause) -> str:
     return f": {len(cause.rows):,} rows ({shown})"
 
 
-_Axes = typer.Option(metavar="NAME=VALUE", help="A value on an axis of the suite's own.")
-
-
-_Map = typer.Option(
-    "--map", metavar="OURS=THEIRS", help="A column of the kind, and the file's; of a list A,B."
-)
-
-
 def new(
-    id: Annotated[str | None, typer.Option(help="SUITE_DATASET.")] = None,
-    kind: Annotated[str | None, typer.Option(help="Answer kind (docs/keys.md).")] = None,
-    language: Annotated[str | None, typer.Option(help="Of the documents: en, zh, …")] = None,
-    task_type: Annotated[str | None, typer.Option(help="What is done with a document.")] = None,
-    document_types: Annotated[str | None, typer.Option(help="Kinds of documents: A,B.")] = None,
-    specialties: Annotated[str | None, typer.Option(help="Medical specialties: A,B.")] = None,
-    stage: Annotated[str | None, typer.Option(help="Clinical stage.")] = None,
-    access: Annotated[str | None, typer.Option(help="open, gated, private.")] = None,
-    axis: Annotated[list[str] | None, _Axes] = None,
-    source: Annotated[
-        str | None, typer.Option("--from", metavar="FILE", help="File of rows that the task is for.")
+    facts: Annotated[
+        list[str] | None,
+        Argument(
+            metavar="[FACT=VALUE...]",
+            help="language, task_type, document_types=A,B, specialties=A,B, stage, access (open, gated or "
+            "private), and values on axes of the suite's own.",
+        ),
     ] = None,
-    columns: Annotated[list[str] | None, _Map] = None,
+    id: Annotated[str | None, Option(help="SUITE_DATASET.")] = None,
+    kind: Annotated[str | None, Option(help="Answer kind (docs/keys.md).")] = None,
+    source: Annotated[
+        str | None, Option("--from", metavar="FILE", help="File of rows that the task is for.")
+    ] = None,
+    columns: Annotated[
+        list[str] | None,
+        Option("--map", metavar="OURS=THEIRS", help="A column of the kind, and the file's; of a list A,B."),
+    ] = None,
 ) -> int:
     """Start a dataset folder.
 
     What is left to write is marked TODO. --from shows three rows as they are asked, and copies none.
 
     Example: medtasks data new --from exam.csv --id own_exam --kind choice --map question=stem
-    --map options=A,B,C,D
+    --map options=A,B,C,D language=en task_type=multiple_choice document_types=exam_question
+    specialties=general stage=research access=private
     """
     rows = read_rows(Path(source).expanduser()) if source else []
     tasks = registry(empty=True)
     check_names(tasks)  # a registry that cannot be read is mended first
-    said: dict[str, Any] = {
-        "id": id or "", "language": language or "", "task_type": task_type or "", "stage": stage or "",
-        "document_types": names_in(document_types) or [""],
-        "specialties": names_in(specialties) or [""],
-        "access": access or "", "axes": pairs(axis, "--axis", "NAME=VALUE"),
-    }  # fmt: skip
+    axes = pairs(facts, "medtasks data new", "FACT=VALUE")
+    said: dict[str, Any] = {"id": id or "", "axes": axes}
+    said |= {name: axes.pop(name, "") for name in ("language", "task_type", "stage", "access")}
+    said |= {name: names_in(axes.pop(name, "")) or [""] for name in ("document_types", "specialties")}
     joined = suite_of(tasks, said["id"])
     template = template_of(joined, kind)
     named = {ours: names_in(theirs) for ours, theirs in pairs(columns, "--map", "OURS=THEIRS").items()}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import groupby
-from math import isfinite
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from medtasks_ext.cli.arguments import quiet, say_faults
 from medtasks_ext.cli.commands import AsJson
@@ -33,7 +33,6 @@ from medtasks_ext.runner.plan import (
     find_model,
     plan_task,
 )
-from medtasks_ext.strict import Config
 
 DEFAULT = "medtasks_scoreable"
 #: Tasks that are listed one by one; more are summed by suite.
@@ -44,22 +43,11 @@ _NAMED = 6
 
 def plan(
     model: Annotated[
-        str,
-        typer.Argument(help="ORG/MODEL of the hub, a folder with its tokenizer, or a name of model_configs."),
+        str, Argument(help="ORG/MODEL of the hub, a folder with its tokenizer, or a name of model_configs.")
     ],
-    tasks: Annotated[str, typer.Option("--tasks", help="Tasks or groups.")] = DEFAULT,
-    max_gen_toks: Annotated[
-        int | None, typer.Option("--max_gen_toks", min=1, help="Tokens that an answer may have.")
-    ] = None,
+    tasks: Annotated[str, Option(help="Tasks or groups.")] = DEFAULT,
     throughput: Annotated[
-        float | None,
-        typer.Option("--throughput", min=1.0, help="Measured tokens per second, prompt and output together."),
-    ] = None,
-    gpu_hour_price: Annotated[
-        float | None,
-        typer.Option(
-            "--gpu-hour-price", min=0.0, help="USD for an hour of the GPUs that reach the throughput."
-        ),
+        float | None, Option(min=1.0, help="Measured tokens per second, prompt and output together.")
     ] = None,
     as_json: AsJson = False,
 ) -> int:
@@ -70,18 +58,12 @@ def plan(
     Example: medtasks plan openai --tasks mlb_cot
     """
     quiet()
-    if gpu_hour_price is not None and not (throughput and isfinite(gpu_hour_price)):
-        raise MedtasksError(
-            "needs USD for an hour, and how many tokens the GPUs take in a second",
-            where="--gpu-hour-price",
-            remedy="give both: --gpu-hour-price 2.50 --throughput 9000, as you measured",
-        )
     known = registry()
     leaves = dict.fromkeys(leaf for group in known.asked_for(names_in(tasks)).values() for leaf in group)
     found = find_model(model)
     price = price_of(found.metadata, found.config or found.name) if found.provider else None
     tokenizer = Tokenizer.of(found)
-    settings = _settings(found, tokenizer, max_gen_toks)
+    settings = _settings(found, tokenizer)
     planned, faults = list[PlannedTask](), dict[str, MedtasksError]()
     for name in leaves:
         try:
@@ -89,15 +71,15 @@ def plan(
         except MedtasksError as error:  # malformed data costs only its task
             faults[name] = error
     say_faults(faults, stop=not planned)
-    total = Total.of(planned, price, throughput, gpu_hour_price)
-    command = _command(tasks, found, tokenizer, max_gen_toks)
+    total = _total(planned, price, throughput)
+    command = _command(tasks, found, tokenizer)
     lines = [
         *_rules(planned, found, tokenizer),
         *_costs(found, price, total, throughput),
         *_missing(planned, tasks),
     ]
     if as_json:
-        record: Json = {"model": found.name, "config": found.config, "total": asdict(total), "rules": lines}
+        record: Json = {"model": found.name, "config": found.config, "total": total, "rules": lines}
         record |= {"command": command, "tasks": [asdict(task) for task in planned]}
         typer.echo(json.dumps(record, ensure_ascii=False, indent=1))
     else:
@@ -106,40 +88,25 @@ def plan(
     return 1 if faults else 0
 
 
-@dataclass(frozen=True)
-class Total:
-    tasks: int
-    missing: int  # tasks whose rows are not here
-    documents: int
-    prompt_tokens: int
-    most_output_tokens: int
-    most_cost: float | None = None  # US dollars, if every answer filled its budget; None without a price
-    most_hours: float | None = None  # likewise; None without a measured throughput
-
-    @classmethod
-    def of(
-        cls,
-        tasks: Sequence[PlannedTask],
-        price: Price | None,
-        throughput: float | None,
-        gpu_hour_price: float | None,
-    ) -> Total:
-        here = [task for task in tasks if not task.missing]
-        prompt = sum(task.prompt_tokens or 0 for task in here)
-        output = sum(task.most_output_tokens for task in here)
-        hours = (prompt + output) / throughput / 3600 if throughput and here else None
-        cost = None
-        if price and here:
-            cost = price.of(prompt, output)
-        elif hours is not None and gpu_hour_price is not None:
-            cost = hours * gpu_hour_price
-        documents = sum(task.documents for task in tasks)
-        return cls(len(tasks), len(tasks) - len(here), documents, prompt, output, cost, hours)
+def _total(tasks: Sequence[PlannedTask], price: Price | None, throughput: float | None) -> Json:
+    """What is asked in all; cost (US dollars) and hours are those of answers that fill their budgets."""
+    here = [task for task in tasks if not task.missing]
+    prompt = sum(task.prompt_tokens or 0 for task in here)
+    output = sum(task.most_output_tokens for task in here)
+    return {
+        "tasks": len(tasks),
+        "missing": len(tasks) - len(here),  # whose rows are not here
+        "documents": sum(task.documents for task in tasks),
+        "prompt_tokens": prompt,
+        "most_output_tokens": output,
+        "most_cost": price.of(prompt, output) if price and here else None,
+        "most_hours": (prompt + output) / throughput / 3600 if throughput and here else None,
+    }
 
 
-def _settings(model: PlannedModel, tokenizer: Tokenizer, max_gen_toks: int | None) -> Settings:
+def _settings(model: PlannedModel, tokenizer: Tokenizer) -> Settings:
     template = tokenizer.template(model)
-    gen_kwargs = _decoding(model, max_gen_toks)
+    gen_kwargs = {**model.decoding}
     arguments = model.arguments or {"pretrained": model.name}
     return Settings(
         apply_chat_template=template is not None,
@@ -153,24 +120,14 @@ def _settings(model: PlannedModel, tokenizer: Tokenizer, max_gen_toks: int | Non
     )
 
 
-def _decoding(model: PlannedModel, max_gen_toks: int | None) -> Config:
-    return {**model.decoding, **({"max_gen_toks": max_gen_toks} if max_gen_toks else {})}
-
-
-def _command(tasks: str, model: PlannedModel, tokenizer: Tokenizer, max_gen_toks: int | None) -> str:
-    """The command that runs it; lm-eval replaces a key of a file as a whole, so it is written out."""
-    words = ["medtasks", "run", "--tasks", tasks]
+def _command(tasks: str, model: PlannedModel, tokenizer: Tokenizer) -> str:
     if model.config:
-        words += ["--config", model.config]
-    else:
-        words += ["--model", model.engine, "--model_args", f"pretrained={model.name}"]
-    if max_gen_toks:
-        given = _decoding(model, max_gen_toks)
-        words += ["--gen_kwargs", json.dumps(given, ensure_ascii=False)]
-    line = shlex.join(words)
-    if model.config or (tokenizer.loaded is not None and tokenizer.template(model) is None):
-        return line
-    return f"{line} --apply_chat_template" if tokenizer.loaded else f"{line} [--apply_chat_template]"
+        return shlex.join(["medtasks", "run", "--tasks", tasks, "--config", model.config])
+    named = ["--model", model.engine, "--model_args", f"pretrained={model.name}"]
+    line = shlex.join(["medtasks", "run", "--tasks", tasks, *named])
+    if tokenizer.loaded is None:
+        return f"{line} [--apply_chat_template]"
+    return line if tokenizer.template(model) is None else f"{line} --apply_chat_template"
 
 
 def _rules(tasks: Sequence[PlannedTask], model: PlannedModel, tokenizer: Tokenizer) -> Iterator[str]:
@@ -185,18 +142,18 @@ def _rules(tasks: Sequence[PlannedTask], model: PlannedModel, tokenizer: Tokeniz
         yield "by likelihood: a prompt counts once, and each of its possible answers behind it"
 
 
-def _costs(model: PlannedModel, price: Price | None, total: Total, throughput: float | None) -> Iterator[str]:
-    if total.missing == total.tasks:
+def _costs(model: PlannedModel, price: Price | None, total: Json, throughput: float | None) -> Iterator[str]:
+    if total["missing"] == total["tasks"]:
         return
-    if total.most_hours is not None:
-        yield f"time: at most {duration(total.most_hours * 3600)}, at {throughput:,.0f} tokens per second"
-    if total.most_cost is not None:
-        of = f"{price.input:g} USD per million prompt tokens, {price.output:g} of output" if price else "hour"
-        yield f"cost: at most {total.most_cost:,.2f} USD, by {of}"
+    if total["most_hours"] is not None:
+        yield f"time: at most {duration(total['most_hours'] * 3600)}, at {throughput:,.0f} tokens per second"
+    if price:
+        of = f"{price.input:g} USD per million prompt tokens, {price.output:g} of output"
+        yield f"cost: at most {total['most_cost']:,.2f} USD, by {of}"
     elif model.provider:
         yield "cost: no price is known; put metadata.price into a copy of the file"
-    elif total.most_hours is None:
-        yield "time and cost: measure tokens per second (vllm bench throughput), and give --throughput"
+    elif total["most_hours"] is None:
+        yield "time: measure tokens per second (vllm bench throughput), and give --throughput"
 
 
 def _missing(tasks: Sequence[PlannedTask], given: str) -> Iterator[str]:
@@ -235,17 +192,18 @@ def _print(name: str, tasks: Sequence[PlannedTask], lines: Sequence[str]) -> Non
 
 def _row(name: str, tasks: Sequence[PlannedTask]) -> Json:
     here = [task.prompt_tokens for task in tasks if task.prompt_tokens is not None]
+    mark = "" if len(here) == len(tasks) else "~"
     return {
         "name": name,
         "tasks": len(tasks),
-        "mark": "" if len(here) == len(tasks) else "~",
+        "mark": mark,
         "documents": sum(task.documents for task in tasks),
-        "prompt": f"{'' if len(here) == len(tasks) else '~'}{tokens_in_words(sum(here))}" if here else "–",
-        "output": tokens_in_words(sum(task.most_output_tokens for task in tasks)),
+        "prompt": f"{mark}{_in_words(sum(here))}" if here else "–",
+        "output": _in_words(sum(task.most_output_tokens for task in tasks)),
     }
 
 
-def tokens_in_words(n: float) -> str:
+def _in_words(n: float) -> str:
     """A number with three figures: 1.39 million."""
     for unit, size in (("billion", 1e9), ("million", 1e6), ("thousand", 1e3)):
         if n >= size:

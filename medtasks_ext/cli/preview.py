@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
+from typer import Argument, Option
 
 from medtasks_ext.cli.arguments import quiet
-from medtasks_ext.cli.commands import AsJson, OneStrategy, Origin, Prompts
-from medtasks_ext.cli.tables import SAMPLE_DATA, console
+from medtasks_ext.cli.commands import AsJson, Origin, Prompts
+from medtasks_ext.cli.tables import SAMPLE_DATA, short, write, write_heading
 from medtasks_ext.cli.words import say_next
-from medtasks_ext.errors import MedtasksError, near
-from medtasks_ext.registry import STRATEGIES, Registry, registry
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry import registry
 from medtasks_ext.rows.sources import forced_origin, origin_of, where_it_goes
 
 if TYPE_CHECKING:
@@ -24,90 +25,53 @@ if TYPE_CHECKING:
 
 #: Metrics that say something else than how good an answer is.
 _NO_QUALITY = ("score", "valid", "scored", "unclosed_reasoning", "SAMPLE_DATA")
+_say = partial(write, whole=True)
 
 
 def preview(
-    task: Annotated[str, typer.Argument(help="Dataset (all strategies), or one of its tasks.")],
-    strategy: OneStrategy = None,
-    document: Annotated[int, typer.Option("--document", help="Which test document, from 0.")] = 0,
+    task: Annotated[str, Argument(help="A task: DATASET, DATASET_cot, DATASET_5shot.")],
+    document: Annotated[int, Option(help="Which test document, from 0.")] = 0,
     data: Origin = None,
     prompts: Prompts = None,
     tokenizer: Annotated[
-        str | None, typer.Option("--tokenizer", help="Folder or model whose chat template is applied, too.")
-    ] = None,
-    chat_template: Annotated[
         str | None,
-        typer.Option("--chat-template", help="File with a chat template: Jinja, or tokenizer_config.json."),
+        Option(
+            help="Folder or model whose chat template is applied, too; or a file with one: Jinja, or "
+            "tokenizer_config.json."
+        ),
     ] = None,
-    response: Annotated[str | None, typer.Option("--response", help="A response to read and score.")] = None,
+    response: Annotated[str | None, Option(help="A response to read and score.")] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Show the prompts of a document, and how answers to it are read.
+    """Show the prompt of a document, and how answers to it are read.
 
     To the letter, without and with a chat template; with the gold answer and the score of an answer.
 
     Example: medtasks preview medhelm_medqa --data sample --response "The answer is B."
     """
     quiet()
-    tasks = registry()
-    names = _tasks(tasks, task, strategy)
-    forced = forced_origin(data)
-    dataset = tasks.known(names[0])[0]
+    tasks, forced = registry(), forced_origin(data)
+    if tasks.asked(task) is None:
+        leaves = tasks.leaves_of([task])
+        what, remedy = f"{task!r} stands for {len(leaves)} tasks", f"name one, such as {leaves[0]}"
+        raise MedtasksError(what, where="TASK", remedy=remedy)
+    dataset = tasks.known(task)[0]
     if origin_of(dataset, forced) is None:
-        raise MedtasksError(
-            f"no rows are at hand: {where_it_goes(dataset)}",
-            where=dataset.id,
-            remedy="put them there, or look at the bundled synthetic rows: --data sample",
-        )
+        remedy = "put them there, or look at the bundled synthetic rows: --data sample"
+        raise MedtasksError(f"no rows are at hand: {where_it_goes(dataset)}", where=dataset.id, remedy=remedy)
     from medtasks_ext.prompts.official.choice import prompt_source_of
     from medtasks_ext.runner.evaluate import Settings
-    from medtasks_ext.runner.preview import preview
+    from medtasks_ext.runner.preview import chat_of, preview
 
-    chat = _chat(tokenizer, chat_template)
+    chat = chat_of(tokenizer) if tokenizer else None
     settings = Settings(data=forced, prompts=prompt_source_of(prompts))
-    seen = [preview(tasks, item, settings, place=document, chat=chat, response=response) for item in names]
+    seen = preview(tasks, task, settings, place=document, chat=chat, response=response)
     if as_json:
-        typer.echo(json.dumps([asdict(item) for item in seen], ensure_ascii=False, indent=1, default=str))
+        typer.echo(json.dumps(asdict(seen), ensure_ascii=False, indent=1, default=str))
     else:
-        for item in seen:
-            _print(item, chat)
-        say_next(f"medtasks run --tasks {names[0]} --model vllm --model_args pretrained=ORG/MODEL --limit 2")
+        _print(seen, chat)
+        say_next(f"medtasks run --tasks {task} --model vllm --model_args pretrained=ORG/MODEL --limit 2")
     return 0
-
-
-def _tasks(tasks: Registry, name: str, strategy: str | None) -> list[str]:
-    if strategy is not None and strategy not in STRATEGIES:
-        raise MedtasksError(
-            f"unknown strategy {strategy!r}{near(strategy, STRATEGIES)}",
-            where="--strategy",
-            remedy=f"use one of: {', '.join(STRATEGIES)}",
-        )
-    if tasks.asked(name) is None:
-        leaves = [leaf for found in tasks.asked_for([name]).values() for leaf in found]
-        raise MedtasksError(
-            f"{name!r} stands for {len(leaves)} tasks", where="TASK", remedy=f"name one, such as {leaves[0]}"
-        )
-    dataset, named = tasks.known(name)
-    if strategy is None and name == dataset.id:
-        return [dataset.task(item) for item in dataset.strategies]
-    if strategy is not None and not dataset.has(strategy):
-        raise MedtasksError(
-            f"{dataset.id} is not asked so: it has {', '.join(dataset.strategies)}",
-            where="--strategy",
-            remedy="leave it out",
-        )
-    if strategy is not None and named not in ("zero_shot", strategy):
-        raise MedtasksError(f"{name} is {named}, not {strategy}", where="--strategy", remedy="leave it out")
-    return [dataset.task(strategy or named)]
-
-
-def _chat(tokenizer: str | None, file: str | None) -> Chat | None:
-    from medtasks_ext.runner.preview import file_chat, read_template, tokenizer_chat
-
-    path = Path(file) if file else None
-    if tokenizer:
-        return tokenizer_chat(tokenizer, read_template(path)[0] if path else None)
-    return file_chat(path) if path else None
 
 
 # ---------------------------------------------------------------------- what is printed
@@ -139,17 +103,17 @@ def _print(seen: Preview, chat: Chat | None) -> None:
         size = "" if seen.tokens is None else f", {seen.tokens:,} tokens"
         turn = "" if seen.system_turn else "; it takes no system turn"
         _text(f"prompt with the chat template of {chat.name}", seen.chat_prompt, seen.own_text, size + turn)
-    _heading("gold answer")
+    write_heading("gold answer")
     _say(seen.target or "(none: this row is predicted, not scored)", "green")
     if seen.gold is not None:
-        _say(f"compared as: {_short(seen.gold)}", "dim")
+        _say(f"compared as: {short(seen.gold)}", "dim")
     if seen.options:
-        _heading(f"possible answers ({len(seen.options)}), each of them behind the prompt")
+        write_heading(f"possible answers ({len(seen.options)}), each of them behind the prompt")
         for option in seen.options:
             _say(repr(option))
         typer.echo()
         return
-    _heading("how answers are read and scored")
+    write_heading("how answers are read and scored")
     from medtasks_ext.answers import answer_format
 
     if lacking := answer_format(dataset.blocks["answer"]).unknown_language():
@@ -161,18 +125,18 @@ def _print(seen: Preview, chat: Chat | None) -> None:
 
 def _text(title: str, prompt: str, own_text: str, remark: str = "") -> None:
     """A prompt to the letter; on a terminal the document's own turn stands out from what surrounds it."""
-    _heading(f"{title} ({len(prompt):,} characters{remark})")
+    write_heading(f"{title} ({len(prompt):,} characters{remark})")
     if not sys.stdout.isatty():
         typer.echo(prompt)  # to the letter, also tabs
         return
     before, own, after = prompt.rpartition(own_text) if own_text else ("", "", prompt)
-    console().print(Text.assemble((before, "cyan"), own, (after, "cyan")), soft_wrap=True)
+    _say(Text.assemble((before, "cyan"), own, (after, "cyan")))
 
 
 def _print_answer(answer: PreviewAnswer, seen: Preview, *, sample: bool) -> None:
     _say(f"{answer.name}: {answer.response!r}", "bold")
     if answer.valid:
-        _say(f"  {answer.reader} reading: {_short(answer.parsed)}{_where(answer.span, answer.why)}")
+        _say(f"  {answer.reader} reading: {short(answer.parsed)}{_where(answer.span, answer.why)}")
     else:
         _say(
             "  no answer can be read in it; it counts as the suite's rule says (docs/metric_names.md)", "red"
@@ -196,15 +160,3 @@ def _where(span: tuple[int, int] | None, why: str) -> str:
     place = f"characters {span[0] + 1} to {span[1]}" if span else ""
     said = "; ".join(part for part in (why, place) if part)
     return f" ({said})" if said else ""
-
-
-def _heading(title: str) -> None:
-    _say(f"\n── {title} ──", "bold blue")
-
-
-def _say(line: str, style: str = "") -> None:
-    console().print(Text(line, style), soft_wrap=True)
-
-
-def _short(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)

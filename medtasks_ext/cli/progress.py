@@ -14,7 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from medtasks_ext.cli.words import aligned, counted, duration, say, unsure_words
+from medtasks_ext.cli.words import aligned, counted, duration, say, shortened, unsure_words
 from medtasks_ext.runner.tally import NOW_SECONDS, Speed, Tally, TaskTally, readable_share
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
 
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
     from medtasks_ext.engines import Outcome, Request
     from medtasks_ext.run.charge import Budget
-    from medtasks_ext.runner.tally import Alarms, Tally, TaskTally
-
+    from medtasks_ext.runner.tally import Alarms
 
 #: What is said where `--max-cost` ended a call.
 LIMIT_REACHED = "✗ --max-cost is reached; a higher one continues"
@@ -34,15 +33,14 @@ QUIET_SECONDS = 600
 _NAMED = 3
 #: Seconds between two drawings of the live display.
 _DRAW_SECONDS = 0.5
-
-
-def say_unpriced(budget: Budget) -> None:
-    """Name answers of earlier calls that a limit cannot count."""
-    if budget.unpriced:
-        say(
-            f"note: {counted(budget.unpriced, 'answer')} of earlier calls have no recorded cost, and too "
-            "little is kept to say what they may have cost: they are not in what --max-cost limits"
-        )
+#: Tasks under way that have a line each, and lines of the terminal that are left to other things.
+MAX_TASKS, _OTHER_LINES = 8, 12
+_MAX_BAR = 60
+#: Columns left free: a terminal that shows Ctrl-C as ^C would go to another line, and the display astray.
+_ECHO = 3
+_DAY = 24 * 3600
+#: What comes less often in a second is counted by the minute: a figure of 0.0 says nothing.
+_SLOW = 0.1
 
 
 class Progress:
@@ -74,7 +72,16 @@ class Progress:
         self._n_finished = 0
         self._said = time.monotonic()
         self._console = Console(stderr=True)
-        self._live = self._display() if _draws(self._console) else None
+        self._live: Live | None = None
+        # variables of CI systems make Rich take a pipe for a terminal
+        if sys.stderr.isatty() and not self._console.is_dumb_terminal:
+            self._live = Live(
+                self._view(),
+                console=self._console,
+                auto_refresh=False,
+                transient=True,
+                redirect_stdout=sys.stdout.isatty(),  # else what is printed to a file would end up here
+            )
         self._thread = threading.Thread(target=self._go_on, name="progress", daemon=True)
 
     def __enter__(self) -> Progress:
@@ -107,22 +114,20 @@ class Progress:
             self.say(line)
 
     def finished(self, task: str, entry: TaskEntry) -> None:
-        if entry.state is TaskState.DONE:
+        done = entry.state is TaskState.DONE
+        if done:
             what = ", ".join(filter(None, ("done", self._score(task))))
         elif entry.faults:
             what = f"{counted(sum(entry.faults.values()), 'request')} without an answer"
         else:
             what = f"failed: {entry.error}"
-        self.say_task(task, what, shown=self._scores or entry.state is not TaskState.DONE)
-
-    def say_task(self, task: str, what: str, *, shown: bool = True) -> None:
         with self._lock:
             self.tally.finished(task)
             if self._alarms:
                 self._alarms.ended(self.tally.tasks[task])
             self._n_finished += 1
             line = f"[{self._n_finished}/{len(self.tally.tasks)}] {task}: {what} ({self._time()})"
-        if shown:
+        if self._scores or not done:
             self.say(line)
 
     def say(self, line: str) -> None:
@@ -145,13 +150,33 @@ class Progress:
 
     def remind(self) -> None:
         if time.monotonic() - self._said > self._every:
-            with self._lock:
-                line = self._so_far()
-            self.say(line)
+            self.say(self.so_far())
 
     def so_far(self) -> str:
+        """All that is asked, in one line."""
         with self._lock:
-            return self._so_far()
+            tally, under_way = self.tally, self.tally.under_way
+            named = list(tally.tasks.values()) if self._names_all else under_way[:_NAMED]
+            parts = [
+                f"{tally.done:,} of {tally.asked:,} {self._what} ({self._time()})",
+                speed_words(tally.speed()),
+                money_words(tally),
+                _fault_words(tally),
+                _alarm_words(self._alarms),
+            ]
+            for task in named:
+                shares = (f"{task.name} {task.done:,}/{task.asked:,}", _readable_words([task]))
+                parts.append(", ".join(filter(None, shares)))
+            if len(under_way) > len(named):
+                parts.append(f"{counted(len(under_way) - len(named), 'more task')} under way")
+        return "; ".join(filter(None, parts))
+
+    def _time(self) -> str:
+        """Since the start, and what is left, unless the live display shows that."""
+        left = "" if self._live else left_words(self.tally.seconds_left())
+        return ", ".join(filter(None, (duration(self.tally.seconds), left)))
+
+    # ------------------------------------------------------------------ the live display
 
     def _go_on(self) -> None:
         """Draw, or remind: a server that does not answer is heard of, too."""
@@ -160,39 +185,6 @@ class Progress:
                 self._draw(self._live)
             else:
                 self.remind()
-
-    # ------------------------------------------------------------------ words
-
-    def _time(self) -> str:
-        """Since the start, and what is left, unless the live display shows that."""
-        left = "" if self._live else left_words(self.tally.seconds_left())
-        return ", ".join(filter(None, (duration(self.tally.seconds), left)))
-
-    def _so_far(self) -> str:
-        tally, under_way = self.tally, self.tally.under_way
-        named = list(tally.tasks.values()) if self._names_all else under_way[:_NAMED]
-        parts = [
-            f"{tally.done:,} of {tally.asked:,} {self._what} ({self._time()})",
-            speed_words(tally.speed()),
-            money_words(tally),
-            fault_words(tally),
-            alarm_words(self._alarms),
-            *(_so_far(task) for task in named),
-        ]
-        if len(under_way) > len(named):
-            parts.append(f"{counted(len(under_way) - len(named), 'more task')} under way")
-        return "; ".join(filter(None, parts))
-
-    # ------------------------------------------------------------------ the live display
-
-    def _display(self) -> Live:
-        return Live(
-            self._view(),
-            console=self._console,
-            auto_refresh=False,
-            transient=True,
-            redirect_stdout=sys.stdout.isatty(),  # else what is printed to a file would end up here
-        )
 
     def _draw(self, live: Live) -> None:
         shown = self._view()
@@ -204,40 +196,28 @@ class Progress:
             return view(self.tally, self._alarms, self._console.size)
 
 
-def _draws(console: Console) -> bool:
-    """Whether a display can be drawn; variables of CI systems make Rich take a pipe for a terminal."""
-    return sys.stderr.isatty() and not console.is_dumb_terminal
-
-
-def _so_far(task: TaskTally) -> str:
-    return ", ".join(filter(None, (f"{task.name} {task.done:,}/{task.asked:,}", readable_words([task]))))
-
-
-#: Tasks under way that have a line each, and lines of the terminal that are left to other things.
-MAX_TASKS, _OTHER_LINES = 8, 12
-_MAX_BAR = 60
-#: Columns left free: a terminal that shows Ctrl-C as ^C would go to another line, and the display astray.
-_ECHO = 3
-_DAY = 24 * 3600
-#: What comes less often in a second is counted by the minute: a figure of 0.0 says nothing.
-_SLOW = 0.1
-
-
 def view(tally: Tally, alarms: Alarms | None, size: ConsoleDimensions) -> RenderableType:
     width, n_lines = size.width - _ECHO, max(1, min(MAX_TASKS, size.height - _OTHER_LINES))
     # without a speed while scores are computed: it would fall, though nothing is asked any more
     speed = speed_words(tally.speed()) if tally.done < tally.asked else ""
     going = (left_words(tally.seconds_left(), clock=True), speed)
     words = [
-        (states_words(tally.tasks.values()), ""),
+        (_states_words(tally.tasks.values()), ""),
         ("; ".join(filter(None, going)), ""),
         (money_words(tally), ""),
-        (fault_words(tally), "red"),
-        (alarm_words(alarms), "yellow"),
+        (_fault_words(tally), "red"),
+        (_alarm_words(alarms), "yellow"),
     ]
+    figures = f"{tally.done:,}/{tally.asked:,}  {tally.done / tally.asked if tally.asked else 1:.0%}"
+    figures += f"  {duration(tally.seconds)}"
+    bar = Table.grid(padding=(0, 2, 0, 0))
+    room = max(4, min(_MAX_BAR, width - len(figures) - 2))
+    bar.add_row(
+        ProgressBar(total=tally.asked or 1, completed=tally.done, width=room), Text(figures, no_wrap=True)
+    )
     return Group(
         *(_line(line, width) for line in _task_lines(tally.under_way, width, n_lines)),
-        _bar(tally, width),
+        bar,
         *(_line(line, width, style) for line, style in words if line),
     )
 
@@ -254,37 +234,35 @@ def _task_lines(tasks: Sequence[TaskTally], width: int, n_lines: int) -> list[st
     if rest := tasks[len(shown) :]:
         rows.append((f"and {counted(len(rest), 'more task')}", list(rest)))
     figures = [
-        (f"{sum(task.done for task in group):,}/{sum(task.asked for task in group):,}", readable_words(group))
+        (
+            f"{sum(task.done for task in group):,}/{sum(task.asked for task in group):,}",
+            _readable_words(group),
+        )
         for _, group in rows
     ]
     taken = sum(max(map(len, column)) for column in zip(*figures, strict=True))
-    names = [_short(name, max(12, width - taken - 4)) for name, _ in rows]
+    names = [shortened(name, max(12, width - taken - 4)) for name, _ in rows]
     return aligned([(name, *cells) for name, cells in zip(names, figures, strict=True)], right=[1])
-
-
-def _short(name: str, room: int) -> str:
-    end = room // 3
-    return name if len(name) <= room else f"{name[: room - end - 1]}…{name[-end:]}"
-
-
-def _bar(tally: Tally, width: int) -> RenderableType:
-    done, asked = tally.done, tally.asked
-    figures = f"{done:,}/{asked:,}  {done / asked if asked else 1:.0%}  {duration(tally.seconds)}"
-    row = Table.grid(padding=(0, 2, 0, 0))
-    bar = ProgressBar(total=asked or 1, completed=done, width=max(4, min(_MAX_BAR, width - len(figures) - 2)))
-    row.add_row(bar, Text(figures, no_wrap=True))
-    return row
 
 
 # ---------------------------------------------------------------------- words
 
 
-def readable_words(tasks: Iterable[TaskTally]) -> str:
+def say_unpriced(budget: Budget) -> None:
+    """Name answers of earlier calls that a limit cannot count."""
+    if budget.unpriced:
+        say(
+            f"note: {counted(budget.unpriced, 'answer')} of earlier calls have no recorded cost, and too "
+            "little is kept to say what they may have cost: they are not in what --max-cost limits"
+        )
+
+
+def _readable_words(tasks: Iterable[TaskTally]) -> str:
     readable, read = readable_share(tasks)
     return f"{readable / read:.0%} of {read:,} readable" if read else ""
 
 
-def states_words(tasks: Iterable[TaskTally]) -> str:
+def _states_words(tasks: Iterable[TaskTally]) -> str:
     known = list(tasks)
     finished = sum(task.finished for task in known)
     scoring = sum(task.complete and not task.finished for task in known)
@@ -310,14 +288,13 @@ def speed_words(speed: Speed | None) -> str:
     if speed is None:
         return "no answer yet"
     unit, factor = ("s", 1) if speed.since_start >= _SLOW else ("min", 60)
-    since = _figure(speed.since_start * factor)
+    now, since = (
+        f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
+        for value in (speed.now * factor, speed.since_start * factor)
+    )
     if speed.silent > NOW_SECONDS:
         return f"no answer for {duration(speed.silent)}; {since} {speed.of}/{unit} since the start"
-    return f"{_figure(speed.now * factor)} {speed.of}/{unit} ({since} since the start)"
-
-
-def _figure(value: float) -> str:
-    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
+    return f"{now} {speed.of}/{unit} ({since} since the start)"
 
 
 def money_words(tally: Tally) -> str:
@@ -330,18 +307,17 @@ def money_words(tally: Tally) -> str:
     return words + unsure_words(tally.unsure)
 
 
-def fault_words(tally: Tally) -> str:
+def _fault_words(tally: Tally) -> str:
     if not tally.reasons:
         return ""
     n = sum(tally.reasons.values())
     (kind, reason), most = tally.reasons.most_common(1)[0]
     why = (reason or kind.value).splitlines()[0]
-    return f"{counted(n, 'request')} without an answer" + (
-        f": {why}" if most == n else f", mostly ({most:,}): {why}"
-    )
+    share = "" if most == n else f", mostly ({most:,})"
+    return f"{counted(n, 'request')} without an answer{share}: {why}"
 
 
-def alarm_words(alarms: Alarms | None) -> str:
+def _alarm_words(alarms: Alarms | None) -> str:
     counts = alarms.counts() if alarms else {}
     said = ", ".join(f"{kind.value} in {counted(n, 'task')}" for kind, n in counts.items())
     return f"most answers {said}" if said else ""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from medtasks_ext.atomic import private_files
 from medtasks_ext.cli.commands import AsJson, ByLabels, out_option
@@ -28,30 +29,25 @@ from medtasks_ext.results.frames import records
 def report(
     folders: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             metavar="[RUN...]",
             help="Folders of runs, or of lm_eval --output_path; none with --published.",
             show_default=False,
         ),
     ] = None,
     out: Annotated[
-        str | None,
-        out_option("Folder for the page (HTML) and the tables (CSV, Parquet)."),
+        str | None, out_option("Folder for the page (HTML) and the tables (CSV, Parquet).")
     ] = None,
     published: Annotated[
         str | None,
-        typer.Option(
-            "--published",
-            help="Published models beside yours: a suite, all or none; by default of the suites you ran.",
-        ),
+        Option(help="Published models beside yours: a suite, all or none; by default of the suites you ran."),
     ] = None,
     strategy: Annotated[
-        list[str] | None, typer.Option("--strategy", help="Only zero_shot, cot or five_shot; repeatable.")
+        list[str] | None, Option(help="Only zero_shot, cot or five_shot; repeatable.")
     ] = None,
     by: ByLabels = None,
     answers: Annotated[
-        bool,
-        typer.Option("--answers", help="Answers to gated and private data, too: patients' text."),
+        bool, Option("--answers", help="Answers to gated and private data, too: patients' text.")
     ] = False,
     as_json: AsJson = False,
 ) -> int:
@@ -66,16 +62,18 @@ def report(
     """
     logging.getLogger("medtasks_ext.metrics").setLevel(logging.ERROR)  # the run named what lacks data
     strategies = _strategies(strategy or [])
+    runs, labels = [Path(name) for name in folders or []], [Path(name) for name in by or []]
     with _folder(out) as folder, collector_paused():  # thousands of results are read, and all of them stay
-        report = gather(
-            [Path(name) for name in folders or []],
-            registry(),
-            strategies,
-            published,
-            [Path(name) for name in by or []],
-        )
-        with private_files(answers):
-            written = _write(folder, report, closed=answers) if folder else []
+        report = gather(runs, registry(), strategies, published, labels)
+        written = list[Path]()
+        if folder is not None:
+            from medtasks_ext.report.write import write_report, write_views
+
+            if answers:
+                say("--answers: the files hold text of gated and private data, as confidential as they are")
+            with private_files(answers):
+                written = write_report(folder, report, closed=answers)
+                written += write_views(folder, report, written)
         if as_json:
             typer.echo(json.dumps(_summary(report), ensure_ascii=False, indent=1))
         else:
@@ -83,8 +81,8 @@ def report(
     for path in written:
         say(str(path))
     if folders and not as_json:
-        runs = shlex.join(folders)
-        say_next(*([f"medtasks view {runs}"] if written else [f"medtasks report {runs} -o report"]))
+        named = shlex.join(folders)
+        say_next(f"medtasks view {named}" if written else f"medtasks report {named} -o report")
     return 1 if any(fault.skipped for fault in report.faults) else 0
 
 
@@ -111,21 +109,10 @@ def _folder(out: str | None) -> Iterator[Path | None]:
 def _strategies(given: Sequence[str]) -> list[str] | None:
     names = [name for item in given for name in names_in(item)]
     if unknown := [name for name in names if not is_strategy(name)]:
-        raise MedtasksError(
-            f"unknown strategy {unknown[0]!r}",
-            where="--strategy",
-            remedy=f"use {', '.join(STRATEGIES)}, or what was asked with --num_fewshot: 3_shot, cot_1_shot",
-        )
+        what = f"unknown strategy {unknown[0]!r}"
+        remedy = f"use {', '.join(STRATEGIES)}, or what was asked with --num_fewshot: 3_shot, cot_1_shot"
+        raise MedtasksError(what, where="--strategy", remedy=remedy)
     return sorted(set(names), key=strategy_order) or None
-
-
-def _write(folder: Path, report: Report, *, closed: bool) -> list[Path]:
-    from medtasks_ext.report.write import write_report, write_views
-
-    if closed:
-        say("--answers: the files hold text of gated and private data, as confidential as they are")
-    written = write_report(folder, report, closed=closed)
-    return written + write_views(folder, report, written)
 
 
 def _summary(report: Report) -> Json:

@@ -23,7 +23,7 @@ from medtasks_ext.results.labels import is_within
 from medtasks_ext.results.rollup import Nearness
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Suite
@@ -39,26 +39,6 @@ _PAPER = "p"  # behind an interval that a paper prints
 _TABLES = 12  # of labels; more are no help on a terminal
 
 
-def _unaveraged(report: Report, rows: Iterable[Json]) -> list[str]:
-    """A line for each suite whose rows have no score, because its tasks have no mean."""
-    suites = report.tasks.suites
-    named = dict.fromkeys(row["suite"] for row in rows if row["tasks"] > 1)
-    return [
-        f"{suites[name].title}: {suites[name].mean_rule or 'its tasks have no mean'}"
-        for name in named
-        if name and not suites[name].averaged
-    ]
-
-
-def _drafts(report: Report) -> list[str]:
-    used = {item.dataset.id: item.dataset for entry in report.own for item in entry.experiments.values()}
-    return [
-        f"{name} is a draft, in no group: {dataset.metadata.draft}"
-        for name, dataset in used.items()
-        if dataset.metadata.draft
-    ]
-
-
 def print_report(report: Report, *, files: bool) -> None:
     """Scores by suite and strategy, by the suites' main axes, then what to know in words.
 
@@ -70,38 +50,58 @@ def print_report(report: Report, *, files: bool) -> None:
     whole = [row for row in rows if row["axis"] == "all" and len(_suites_of(report, row)) > 1]
     sections = _sections([*report.tasks.suites, "all"], [*suites, *whole])
     _print_main(report, sections)
+    screen = console()
     if not sections:
-        console().print(
+        screen.print(
             "no scores of single tasks are published; `medtasks study reproduce` lists what the papers print"
         )
-    console().print(
-        "rank: among entries with all of its tasks that were asked alike; cut: answers that fill the budget",
-        style="dim",
-    )
-    for line in [*_unaveraged(report, suites), *_drafts(report)]:
-        console().print(line, style="dim", markup=False)
-    _print_standings(report)
+    _dim("rank: among entries with all of its tasks that were asked alike; cut: answers that fill the budget")
+    for name in dict.fromkeys(row["suite"] for row in suites if row["tasks"] > 1):
+        if name and not (suite := report.tasks.suites[name]).averaged:
+            _dim(f"{suite.title}: {suite.mean_rule or 'its tasks have no mean'}")
+    used = {item.dataset.id: item.dataset for entry in report.own for item in entry.experiments.values()}
+    for name, dataset in used.items():
+        if dataset.metadata.draft:
+            _dim(f"{name} is a draft, in no group: {dataset.metadata.draft}")
+    beside = [row for row in report.standings.to_pylist() if row["rivals"]]
+    for row in sorted(beside, key=lambda row: (not row["ranked"], -row["comparable"]))[:_STANDINGS]:
+        name = f"{row['entry']}: " if len(report.own) > 1 else ""
+        screen.print(f"\n{name}{row['sentence']}", style="bold", markup=False)
+        for line in row["remarks"]:
+            screen.print(f"  {line}", markup=False)
+    if len(beside) > _STANDINGS:
+        _dim(f"and {len(beside) - _STANDINGS} more; --json has all")
     _print_axes(report, rows, files)
     _print_labels(report, files)
-    for heading, lines in (
-        (
-            "differences between entries on the tasks that they share; p after Holm's correction",
-            _sure(report),
+    sure = "differences between entries on the tasks that they share; p after Holm's correction"
+    sections_in_words: dict[str, Iterable[str]] = {
+        sure: _sure(report),
+        "by likelihood: how sure the model is, means over tasks": calibration_words(
+            report.calibration, report.tasks
         ),
-        (
-            "by likelihood: how sure the model is, means over tasks",
-            calibration_words(report.calibration, report.tasks),
-        ),
-        ("without a score", _lacking(report)),
-        ("cost", _costs(report)),
-        ("to know before comparing", report.differences),
-        ("faults", [str(fault) for fault in report.faults]),
-    ):
-        _print_lines(heading, lines)
+        "without a score": _lacking(report),
+        "cost": _costs(report),
+        "to know before comparing": report.differences,
+        "faults": map(str, report.faults),
+    }
+    for heading, said in sections_in_words.items():
+        if lines := list(said):
+            screen.print(f"\n{heading}:", style="bold", markup=False)
+        for line in lines[:_SAID]:
+            screen.print(f"- {line}", markup=False)
+        if len(lines) > _SAID:
+            screen.print(f"- and {len(lines) - _SAID} more; --json has all", markup=False)
+
+
+def _dim(line: str) -> None:
+    console().print(line, style="dim", markup=False)
 
 
 def _entry_of(report: Report, row: Json) -> Entry:
     return next(entry for entry in report.entries if entry.label == row["entry"])
+
+
+# ---------------------------------------------------------------------- suites
 
 
 def _best(report: Report, every: Iterable[Json]) -> list[Json]:
@@ -143,7 +143,7 @@ def _print_main(report: Report, sections: dict[tuple[str, str], list[Json]]) -> 
     columns = [
         Column("suite" if alone else "suite, entry", "label", settings={"overflow": "fold", "min_width": 16}),
         Column("score [95 % interval]", lambda row: _score(row, 4), settings={"no_wrap": True}),
-        figure("rank", lambda row: "–" if row["rank"] is None else f"{row['rank']}/{row['rank_of']}"),
+        figure("rank", ["{rank}/{rank_of}"]),
         figure("valid", form=".1%"),
         figure("cut", form=".1%"),
         Column("tasks", _tasks),
@@ -159,12 +159,14 @@ def _print_main(report: Report, sections: dict[tuple[str, str], list[Json]]) -> 
         for label, score in _published(report, rows) if report.own else ():
             lines.append((f"[dim]  {escape(label)}[/dim]", f"[dim]{score:.4f}[/dim]"))
     show(lines, columns, _heading(report), collapse_padding=True, pad_edge=False, title_style="bold")
-    if any(row["interval_rough"] for rows in sections.values() for row in rows):
-        console().print(ROUGH_MEANS, markup=False)
-    if any(row["estimate_half"] is not None for rows in sections.values() for row in rows):
-        console().print(ESTIMATE_MEANS, markup=False)
-    if any(_by_paper(row) for rows in sections.values() for row in rows):
-        console().print(f"]{_PAPER}: the interval that the suite's paper prints", markup=False)
+    every = [row for rows in sections.values() for row in rows]
+    for holds, meaning in (
+        (any(row["interval_rough"] for row in every), ROUGH_MEANS),
+        (any(row["estimate_half"] is not None for row in every), ESTIMATE_MEANS),
+        (any(map(_by_paper, every)), f"]{_PAPER}: the interval that the suite's paper prints"),
+    ):
+        if holds:
+            console().print(meaning, markup=False)
 
 
 def _heading(report: Report) -> str:
@@ -176,29 +178,23 @@ def _heading(report: Report) -> str:
         heading += f", beside {published} published models"
         rows = [row for row in report.standings.to_pylist() if row["rivals"]]
         asked, of = (sum(row[name] for row in rows) for name in ("official", "tasks"))
-        heading += f"; {asked} of {of} tasks asked in the suites' own words" if of else ""
         states = {state: sum(row[state] for row in rows) for state in get_args(State)}
-        heading += f"; {confirmed_words(states, of)}" if of else ""
+        if of:
+            heading += (
+                f"; {asked} of {of} tasks asked in the suites' own words; {confirmed_words(states, of)}"
+            )
     if not report.sample:
         return heading
     every = all(entry.sample for entry in report.own)
     return f"{heading}\nSAMPLE DATA: {'synthetic rows' if every else 'some rows are synthetic'}, not a result"
 
 
-def _nearness(row: Json) -> dict[str, bool]:
-    """That some documents were asked alone, and how near an estimate is."""
-    if row["estimate_half"] is None:
-        return {"limited": row["limited"]}
-    return {Nearness(row["estimate_half"], row["documents"], row["documents_of"]).words: True}
-
-
 def _tasks(row: Json) -> str:
-    marks = {
-        "partial": row["partial"],
-        **_nearness(row),
-        "rows in part": row["rows_in_part"] and not row["limited"],
-        "judged in part": row["pending"],
-    }
+    marks = {"partial": row["partial"], "limited": row["limited"]}
+    if row["estimate_half"] is not None:  # some documents were asked alone: how near the estimate is
+        del marks["limited"]
+        marks[Nearness(row["estimate_half"], row["documents"], row["documents_of"]).words] = True
+    marks |= {"rows in part": row["rows_in_part"] and not row["limited"], "judged in part": row["pending"]}
     said = ", ".join(mark for mark, holds in marks.items() if holds)
     tasks = "" if row["tasks_scored"] is None else f"{row['tasks_scored']}/{row['tasks']}"
     return f"{tasks} {said}".strip()
@@ -264,47 +260,7 @@ def _scored(entry: Entry, group: Group, strategy: str) -> dict[str, float]:
     }
 
 
-def _print_standings(report: Report) -> None:
-    beside = [row for row in report.standings.to_pylist() if row["rivals"]]
-    for row in sorted(beside, key=lambda row: (not row["ranked"], -row["comparable"]))[:_STANDINGS]:
-        name = f"{row['entry']}: " if len(report.own) > 1 else ""
-        console().print(f"\n{name}{row['sentence']}", style="bold", markup=False)
-        for line in row["remarks"]:
-            console().print(f"  {line}", markup=False)
-    if len(beside) > _STANDINGS:
-        console().print(f"and {len(beside) - _STANDINGS} more; --json has all", style="dim")
-
-
-def _print_labels(report: Report, files: bool) -> None:
-    """A table for each axis, suite, strategy and entry, if they are few; no values within others."""
-    places: dict[tuple[str, ...], list[Json]] = {}
-    for row in report.labels.to_pylist():
-        place = (row["axis"], row["suite"], row["strategy"], row["entry"])
-        places.setdefault(place, []).append(row)
-    where = f"labels.csv{'' if files else ' of -o OUT'}"
-    if len(places) > _TABLES:
-        axes = " and ".join(dict.fromkeys(axis for axis, *_ in places))
-        console().print(f"by {axes}: {where}", style="dim")
-        return
-    for (axis, suite, strategy, label), some in places.items():
-        heading = f"by {axis}: {label}, {report.tasks.suites[suite].title}, {strategy_title(strategy)}"
-        heading += " (SAMPLE DATA)" if some[0]["sample"] else ""
-        columns = [
-            texts(axis, "value"),
-            figure("documents", lambda row: f"{row['documents']:,} of {row['documents_of_all']:,}"),
-            figure("tasks"),
-            figure("score", lambda row: _of_label(row, "score", "interval")),
-            figure("all of these tasks", lambda row: _of_label(row, "score_of_all", "of_all")),
-        ]
-        shown = [row for row in some if not is_within(row)]
-        show(shown, columns, heading, pad_edge=False)
-        if left := len(some) - len(shown):
-            typer.echo(f"and {left} values within these: {where}")
-
-
-def _of_label(row: Json, score: str, ends: str) -> str:
-    low, high = row[f"{ends}_low"], row[f"{ends}_high"]
-    return f"{row[score]:.4f}" + ("" if low is None else f" \\[{low:.3f}, {high:.3f}]")
+# ---------------------------------------------------------------------- axes and labels
 
 
 def _print_axes(report: Report, rows: Sequence[Json], files: bool) -> None:
@@ -319,8 +275,8 @@ def _print_axes(report: Report, rows: Sequence[Json], files: bool) -> None:
         elif ways:
             _print_suite(suite, of_suite, ways)
     if left_out:
-        where = "groups.csv and report.html" if files else "groups.csv and report.html of -o OUT"
-        console().print(f"by language, specialty, stage and the suites' own axes: {where}", style="dim")
+        where = f"groups.csv and report.html{'' if files else ' of -o OUT'}"
+        _dim(f"by language, specialty, stage and the suites' own axes: {where}")
 
 
 def _print_suite(suite: Suite, rows: Sequence[Json], ways: Sequence[tuple[str, str]]) -> None:
@@ -345,84 +301,85 @@ def _print_suite(suite: Suite, rows: Sequence[Json], ways: Sequence[tuple[str, s
     show(lines, columns, heading, pad_edge=False, title_style="bold")
 
 
-def _sure(report: Report) -> list[str]:
+def _print_labels(report: Report, files: bool) -> None:
+    """A table for each axis, suite, strategy and entry, if they are few; no values within others."""
+    places: dict[tuple[str, ...], list[Json]] = {}
+    for row in report.labels.to_pylist():
+        place = (row["axis"], row["suite"], row["strategy"], row["entry"])
+        places.setdefault(place, []).append(row)
+    where = f"labels.csv{'' if files else ' of -o OUT'}"
+    if len(places) > _TABLES:
+        _dim(f"by {' and '.join(dict.fromkeys(axis for axis, *_ in places))}: {where}")
+        return
+    ends = ("{{{0}:.4f}} \\[{{{1}_low:.3f}}, {{{1}_high:.3f}}]", "{{{0}:.4f}}")
+    for (axis, suite, strategy, label), some in places.items():
+        heading = f"by {axis}: {label}, {report.tasks.suites[suite].title}, {strategy_title(strategy)}"
+        heading += " (SAMPLE DATA)" if some[0]["sample"] else ""
+        columns = [
+            texts(axis, "value"),
+            figure("documents", "{documents:,} of {documents_of_all:,}"),
+            figure("tasks"),
+            figure("score", [end.format("score", "interval") for end in ends]),
+            figure("all of these tasks", [end.format("score_of_all", "of_all") for end in ends]),
+        ]
+        shown = [row for row in some if not is_within(row)]
+        show(shown, columns, heading, pad_edge=False)
+        if left := len(some) - len(shown):
+            typer.echo(f"and {left} values within these: {where}")
+
+
+# ---------------------------------------------------------------------- in words
+
+
+def _sure(report: Report) -> Iterator[str]:
     """What the comparisons found: each pair where they are few, else how many differ."""
-    lines, place = [], itemgetter("suite", "strategy", "sample")
+    place = itemgetter("suite", "strategy", "sample")
     for (suite, strategy, sample), rows in groupby(report.pairs.to_pylist(), key=place):
         pairs = list(rows)
         of = f"{report.tasks.suites[suite].title}, {strategy_title(strategy)}"
         of += f", {counted(pairs[0]['tasks'], 'task')}{', SAMPLE' * sample}"
-        if len(pairs) <= _FEW:
-            lines += [f"{of}: {row['entry']} − {row['minus']} = {_difference(row)}" for row in pairs]
-        else:
+        if len(pairs) > _FEW:
             n_sure = sum(pair["p_holm"] < _ALPHA for pair in pairs)
-            lines.append(f"{of}: {n_sure} of {len(pairs)} pairs differ (p < {_ALPHA})")
-    return lines
+            yield f"{of}: {n_sure} of {len(pairs)} pairs differ (p < {_ALPHA})"
+            continue
+        for row in pairs:
+            p = f"p = {row['p_holm']:.3f}" if row["p_holm"] >= 0.001 else "p < 0.001"
+            interval = f"{row['difference']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}]"
+            yield f"{of}: {row['entry']} − {row['minus']} = {interval}, {p}"
 
 
-def _difference(row: Json) -> str:
-    p = f"p = {row['p_holm']:.3f}" if row["p_holm"] >= 0.001 else "p < 0.001"
-    return f"{row['difference']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}], {p}"
-
-
-def _lacking(report: Report) -> list[str]:
+def _lacking(report: Report) -> Iterator[str]:
     """How many tasks have no score, and why; strategies of a suite not asked at all are left out."""
     asked = {
         (entry.label, item.dataset.metadata.suite, item.strategy)
         for entry in report.own
         for item in entry.experiments.values()
     }
-    counts = Counter(
-        ((row["entry"], row["suite"], row["strategy"]), row["state"]) for row in report.gaps.to_pylist()
-    )
-    groups: dict[tuple[str, str, str], list[str]] = {}
-    for (place, state), n in counts.items():
-        if place in asked:
-            groups.setdefault(place, []).append(f"{n} {state}")
-    suites = report.tasks.suites
-    return [
-        f"{entry}, {suites[suite].title}, {strategy_title(strategy)}: {', '.join(parts)}"
-        for (entry, suite, strategy), parts in groups.items()
-    ]
+    counts: dict[tuple[str, str, str], Counter[str]] = {}
+    for row in report.gaps.to_pylist():
+        if (place := (row["entry"], row["suite"], row["strategy"])) in asked:
+            counts.setdefault(place, Counter())[row["state"]] += 1
+    for (entry, suite, strategy), states in counts.items():
+        parts = ", ".join(f"{n} {state}" for state, n in states.items())
+        yield f"{entry}, {report.tasks.suites[suite].title}, {strategy_title(strategy)}: {parts}"
 
 
-def _costs(report: Report) -> list[str]:
-    lines = []
+def _costs(report: Report) -> Iterator[str]:
     for row in report.costs.to_pylist():
         if row["counted"]:
-            lines.append(f"{row['entry']}: {_answers_words(row)}{row['price']}")
+            batch = "" if row["usd_batch"] is None else f" ({row['usd_batch']:,.2f} as a batch)"
+            paid = "" if row["usd"] is None else f"{row['usd']:,.2f} USD{batch}: "
+            yield f"{row['entry']}: {paid}{row['price']}"
         if row["jury"]:
-            lines.append(f"{row['entry']}, jury: {_jury_words(row['jury'])}")
-    return lines
+            spent = JudgingCost(**row["jury"])
+            yield f"{row['entry']}, jury: {_jury_words(spent)}{unsure_words(spent.unsure)}"
 
 
-def _answers_words(row: Json) -> str:
-    """What answers cost, and as a batch, by a row of `costs`; nothing where no price is known."""
-    if row["usd"] is None:
-        return ""
-    batch = row["usd_batch"]
-    return f"{row['usd']:,.2f} USD{'' if batch is None else f' ({batch:,.2f} as a batch)'}: "
-
-
-def _jury_words(jury: Json) -> str:
-    """What judging cost: `jury` of the frame `costs`."""
-    spent = JudgingCost(**jury)
+def _jury_words(spent: JudgingCost) -> str:
     if not spent.replies:
-        words = "cost not recorded"
-    elif spent.usd is None:
-        words = f"cost not known, {counted(spent.replies, 'judgement')} by judges without a price"
-    else:
-        words = f"{spent.usd:,.2f} USD for {counted(spent.replies - spent.unpriced, 'judgement')}"
-        words += f", without {spent.unpriced:,} by judges without a price" if spent.unpriced else ""
-        words += f", tokens of {spent.estimated:,} not counted" if spent.estimated else ""
-    return words + unsure_words(spent.unsure)
-
-
-def _print_lines(heading: str, lines: Sequence[str]) -> None:
-    if not lines:
-        return
-    console().print(f"\n{heading}:", style="bold", markup=False)
-    for line in lines[:_SAID]:
-        console().print(f"- {line}", markup=False)
-    if len(lines) > _SAID:
-        console().print(f"- and {len(lines) - _SAID} more; --json has all", markup=False)
+        return "cost not recorded"
+    if spent.usd is None:
+        return f"cost not known, {counted(spent.replies, 'judgement')} by judges without a price"
+    words = f"{spent.usd:,.2f} USD for {counted(spent.replies - spent.unpriced, 'judgement')}"
+    words += f", without {spent.unpriced:,} by judges without a price" if spent.unpriced else ""
+    return words + (f", tokens of {spent.estimated:,} not counted" if spent.estimated else "")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument
 
 from medtasks_ext.atomic import write_text
 from medtasks_ext.cli.commands import out_option
@@ -29,9 +30,7 @@ _SHOWN = 20  # rows of a table that are printed
 
 
 def reproduce(
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="bridge:tables3, a suite, or all.")
-    ] = None,
+    name: Annotated[str | None, Argument(metavar="NAME", help="bridge:tables3, a suite, or all.")] = None,
     out: Annotated[str | None, out_option("Folder for CSV, SVG and PNG.")] = None,
 ) -> int:
     """Recompute the papers' tables and figures.

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from medtasks_ext.cli.arguments import (
     available,
@@ -162,6 +163,7 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
     from medtasks_ext.runner.tally import StopRule  # brings lm-eval: after `quiet`
 
     own_parser = own_flags()
+    own_parser.add_argument("--strict", action="store_true")
     own_parser.add_argument("--max-cost", type=float)
     own_parser.add_argument("--prompts")
     own_parser.add_argument("--ask", default=ANSWERS)
@@ -272,7 +274,7 @@ def _rows_words(wanted: RunRequest) -> Iterator[str]:
     if known := [name for name in ours if _has_official(*of[name])]:
         yield (
             f"asked in our own words, though the suite's are known: {len(known)} of {len(real)} tasks"
-            f" ({some(known)}); `medtasks data status --official` says why"
+            f" ({some(known)}); `medtasks data status official` says why"
         )
     asked = dict.fromkeys(of[name][0] for name in real)  # synthetic rows are nobody's
     if line := restrictions(((item.id, item.metadata.licence) for item in asked), named=FEW):
@@ -322,11 +324,9 @@ def _choices(config: EvaluatorConfig, tasks: Iterable[str]) -> dict[str, Choice]
     try:
         return {task: Choice.of(task, config.limit, samples) for task in tasks}
     except (TypeError, ValueError):
-        raise MedtasksError(
-            "holds something else than lists of places",
-            where="--samples",
-            remedy='write {"TASK": [0, 1, 2]}, or draw a list with `medtasks study sample`',
-        ) from None
+        what = "holds something else than lists of places"
+        remedy = 'write {"TASK": [0, 1, 2]}, or draw a list with `medtasks study sample`'
+        raise MedtasksError(what, where="--samples", remedy=remedy) from None
 
 
 # ---------------------------------------------------------------------- the end of a run
@@ -356,10 +356,10 @@ def _print_scores(run: Run) -> None:
 def rescore(
     folders: Annotated[
         list[str],
-        typer.Argument(metavar="RUN", help="Folder of a run; with --check submissions: …/ORG/MODEL/DATE."),
+        Argument(metavar="RUN", help="Folder of a run; with --check submissions: …/ORG/MODEL/DATE."),
     ],
     check: Annotated[
-        bool, typer.Option("--check", help="Compute every score of submissions again; write nothing.")
+        bool, Option("--check", help="Compute every score of submissions again; write nothing.")
     ] = False,
 ) -> int:
     """Compute every metric again, without a model.

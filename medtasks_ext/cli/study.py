@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from medtasks_ext.atomic import private_files
 from medtasks_ext.cli.arguments import (
@@ -18,8 +19,8 @@ from medtasks_ext.cli.arguments import (
     requested_tasks,
     say_faults,
 )
-from medtasks_ext.cli.commands import OnlyTasks, Origin, out_option
-from medtasks_ext.cli.judging import Asking, ask_jury, asks_jury, end_study
+from medtasks_ext.cli.commands import DryRun, OnlyTasks, Origin, out_option
+from medtasks_ext.cli.judging import ask_jury, end_study
 from medtasks_ext.cli.tables import show_tables
 from medtasks_ext.cli.words import names_in, say, say_changed, say_next
 from medtasks_ext.errors import MedtasksError
@@ -31,9 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def _documents(
-    names: Iterable[str], data: str | None, limit: float | None = None, strict: bool = False
-) -> Any:
+def _documents(names: Iterable[str], data: str | None, limit: float | None = None) -> Any:
     """Dataset -> its first test documents, each question once; and whether others have none."""
     from medtasks_ext.prompts import load_documents
     from medtasks_ext.rows.sources import forced_origin
@@ -47,7 +46,7 @@ def _documents(
             found[name] = [once[place] for place in Choice(limit=limit).places(len(once))]
         except MedtasksError as error:
             faults[name] = error
-    say_faults(faults, stop=strict or not found)
+    say_faults(faults, stop=not found)
     return found, bool(faults)
 
 
@@ -56,7 +55,6 @@ test input is cut at tokens 10, 15, 20, 25 and 30; it counts as leaked when at l
 five tokens are predicted exactly. Takes lm-eval's flags that name a model, tasks and an output folder. The
 same command continues an interrupted probe. Besides:
 
-  --strict            stop if the data of any task is missing
   --data ORIGIN       read data from: local, hub, release or sample (synthetic rows, to try the command)
   --allow-host HOST   send text that is gated or private to this host, too; repeatable
 
@@ -99,7 +97,7 @@ def contamination(context: typer.Context) -> int:
         raise MedtasksError(what, where=f"--model {config.model}", remedy=remedy)
     _, resolved = requested_tasks(config)
     names = [leaf for leaves in resolved.values() for leaf in leaves]
-    documents, lacking = _documents(names, own.data, config.limit, own.strict)
+    documents, lacking = _documents(names, own.data, config.limit)
     loaded_of = {name: items[0].loaded for name, items in documents.items()}
     folder, identity = model.output_folder(config), identity_of(config.model, config.model_args, {})
     egress, texts = Egress.of(own.allow_host), {of.text for of in loaded_of.values()}
@@ -147,7 +145,7 @@ def contamination(context: typer.Context) -> int:
 
 
 def difficulty(
-    folders: Annotated[list[Path], typer.Argument(metavar="RUN...", help="The panel's runs, one a model.")],
+    folders: Annotated[list[Path], Argument(metavar="RUN...", help="The panel's runs, one a model.")],
     tasks: OnlyTasks = None,
     out: Annotated[str, out_option("Folder for TASK.json.")] = "difficulty",
 ) -> int:
@@ -173,32 +171,32 @@ def difficulty(
     return 0
 
 
-@asks_jury("Jury file with one model, which labels.")
 def departments(
-    tasks: Annotated[str, typer.Option(help="Whose questions: tasks or groups.")],
+    tasks: Annotated[str, Option(help="Whose questions: tasks or groups.")],
+    jury: Annotated[str, Option(metavar="JURY", help="Jury file with one model, which labels.")],
     data: Origin = None,
-    out: Annotated[str, out_option("Folder for TASK.json.")] = "departments",
-    *,
-    asking: Asking,
+    dry_run: DryRun = False,
 ) -> int:
     """Label questions with clinical departments by a model.
 
-    Up to three of a two-tier list, or none, as MLB does. Resumable.
+    Up to three of a two-tier list, or none, as MLB does, into departments/TASK.json. Resumable.
 
-    Example: medtasks study departments --tasks mlb --jury labeller.yaml -o departments
+    Example: medtasks study departments --tasks mlb --jury labeller.yaml
 
     Exit code 1: labels are missing.
     """
     quiet()
+    from medtasks_ext.judge.jury import load_jury
     from medtasks_ext.studies import departments as label
 
-    if len(asking.jury.models) != 1:
-        where = f"--jury {asking.name}"
+    labeller, out, what = load_jury(jury), Path("departments"), "labels of questions"
+    if len(labeller.models) != 1:
+        where = f"--jury {jury}"
         raise MedtasksError("has several models", where=where, remedy="name one: it labels alone")
     documents, _ = _documents(registry().leaves_of(names_in(tasks)), data)
     rubric = label.DepartmentRubric()
     cases = [label.texts_to_label(name, items, rubric) for name, items in documents.items()]
-    asked = ask_jury(asking, cases, Path(out), "medtasks study departments", "labels of questions")
+    asked = ask_jury(labeller, cases, out, "medtasks study departments", what, dry_run=dry_run)
     if asked is None:
         return 0
     rows, missing = [], 0
@@ -211,14 +209,14 @@ def departments(
     synthetic = any(case.synthetic for task in cases for case in task.cases)
     show_tables(study("departments")["tables"], {"tasks": rows}, sample=synthetic)
     say_next(f"medtasks report RUN --by {out}")
-    return end_study(asked[1], missing, "labels of questions")
+    return end_study(asked[1], missing, what)
 
 
 def sample(
-    files: Annotated[list[Path], typer.Argument(metavar="LEVELS...", help="Files of `study difficulty`.")],
-    size: Annotated[int, typer.Option("-n", "--size", min=1, help="Questions to draw from each.")],
+    files: Annotated[list[Path], Argument(metavar="LEVELS...", help="Files of `study difficulty`.")],
+    size: Annotated[int, Option("-n", "--size", min=1, help="Questions to draw from each.")],
     by: Annotated[
-        str | None, typer.Option(help="Strata: `department`, of the rows, or a file of `study departments`.")
+        str | None, Option(help="Strata: `department`, of the rows, or a file of `study departments`.")
     ] = None,
     out: Annotated[Path, out_option("List for --samples; keeps other tasks.")] = Path("samples.json"),
 ) -> int:
@@ -255,22 +253,21 @@ def sample(
     return int(not met)
 
 
-def choose(
-    file: Annotated[Path, typer.Argument(help="YAML file of a task and its wordings.")],
-    out: Annotated[Path, out_option("Folder for their rows and runs.")] = Path("wordings"),
-) -> int:
+def choose(file: Annotated[Path, Argument(help="YAML file of a task and its wordings.")]) -> int:
     """Choose among wordings of a prompt.
 
-    First it writes 100 rows of the few-shot pool, never test rows, for each wording. Run them with several
-    models (ClinicBench: three wordings, three models); the same command then names the best mean.
+    First it writes 100 rows of the few-shot pool, never test rows, for each wording, into a folder of the
+    file's name without its ending. Run them with several models (ClinicBench: three wordings, three models);
+    the same command then names the best mean.
 
-    Example: medtasks study prompts wordings.yaml -o wordings
+    Example: medtasks study prompts wordings.yaml
     """
     quiet()
     from medtasks_ext.strict import read_mapping
     from medtasks_ext.studies.prompts import choose, write_wordings
 
     given, known = read_mapping(file), registry()
+    out = file.with_suffix("") if file.suffix else file.with_name(f"{file.name}_rows")
     task, wordings = str(given.get("task")), given.get("wordings")
     if (
         task not in known.datasets
@@ -302,7 +299,7 @@ def choose(
 def forms(
     sources: Annotated[
         list[str],
-        typer.Argument(
+        Argument(
             metavar="SOURCE...",
             help="Runs; points: a JSONL file; review: tasks; survey: a suite. With --key: filled forms.",
         ),
@@ -310,18 +307,16 @@ def forms(
     out: Annotated[str, out_option("Folder for forms and key, or for the results.")],
     kind: Annotated[
         str,
-        typer.Option(
+        Option(
             help="pairwise: answers of two runs, four questions; points: one answer, its scoring points; "
             "likert: answers of runs, rated on the axes of their jury; review: test items, five criteria; "
             "survey: a suite's taxonomy."
         ),
     ] = "pairwise",
-    tasks: Annotated[str | None, typer.Option(help="What of the runs: tasks or groups.")] = None,
-    documents: Annotated[int, typer.Option("-n", "--documents", min=1, help="Documents per task.")] = 100,
-    experts: Annotated[int | None, typer.Option(min=1, max=99, help="By default as in the paper.")] = None,
-    key: Annotated[
-        Path | None, typer.Option(help="key.json of the forms: read the filled ones, *.csv.")
-    ] = None,
+    tasks: Annotated[str | None, Option(help="What of the runs: tasks or groups.")] = None,
+    documents: Annotated[int, Option("-n", "--documents", min=1, help="Documents per task.")] = 100,
+    experts: Annotated[int | None, Option(min=1, max=99, help="By default as in the paper.")] = None,
+    key: Annotated[Path | None, Option(help="key.json of the forms: read the filled ones, *.csv.")] = None,
 ) -> int:
     """Write blinded forms for experts, or read the filled ones.
 

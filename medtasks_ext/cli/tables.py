@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import string
@@ -29,6 +30,22 @@ def console() -> Console:
     """Standard output; wide enough not to wrap when it is a file or a pipe, unless COLUMNS says how wide."""
     known = sys.stdout.isatty() or "COLUMNS" in os.environ
     return Console(width=None if known else 140, highlight=False)
+
+
+def write(line: str | Text, style: str = "", *, whole: bool = False) -> None:
+    """Print text of others, whose square brackets are no markup; `whole`: lines that the terminal breaks."""
+    text = Text(line, style) if isinstance(line, str) else line
+    console().print(text, overflow=None if whole else "fold", soft_wrap=whole)
+
+
+def write_heading(title: str) -> None:
+    write(f"\n── {title} ──", "bold blue", whole=True)
+
+
+def short(value: Any, most: int | None = None) -> str:
+    """A value as JSON, a text as it is; with at most so many characters."""
+    text = value if isinstance(value, str) and most else json.dumps(value, ensure_ascii=False, default=str)
+    return text if most is None or len(text) <= most else f"{text[:most]}… ({len(text):,} characters)"
 
 
 #: Stands above whatever was computed of sample rows.

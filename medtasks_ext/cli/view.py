@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import sys
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.text import Text
+from typer import Argument
 
-from medtasks_ext.cli.tables import SAMPLE_DATA, console, figure, texts
-from medtasks_ext.cli.tables import show as show_table
+from medtasks_ext.cli.tables import SAMPLE_DATA, figure, short, show, texts, write, write_heading
 from medtasks_ext.cli.words import say, say_next
 from medtasks_ext.errors import MedtasksError, near
 from medtasks_ext.registry import registry
@@ -28,18 +25,22 @@ if TYPE_CHECKING:
     from medtasks_ext.report.answers.column import Column
     from medtasks_ext.report.answers.dataset import DatasetAnswers
 
+#: Documents that are listed where none is named.
+_LISTED = 20
+#: Characters of a reading, or of a judge's verdict, that are printed.
+_MOST = 2000
+_STYLES = {"found": "green", "missed": "bold red", "spurious": "bold yellow"}
+
 
 def view(
     paths: Annotated[
         list[str],
-        typer.Argument(
+        Argument(
             metavar="RUN... [TASK [DOCUMENT]]",
             help="Folders of runs, or of lm_eval --output_path --log_samples. With a task, and a document's "
             "key or place from 0: in the terminal.",
         ),
     ],
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port on this machine; 0: any.")] = 0,
-    whole: Annotated[bool, typer.Option("--whole", help="With a document: print long texts whole.")] = False,
 ) -> int:
     """Show the report with every answer in a browser.
 
@@ -53,28 +54,32 @@ def view(
 
     Example: medtasks view runs/MODEL bridge_mednli t3
     """
-    paths, named = _runs_and_names(paths)
-    if named:
-        if len(paths) > 1 or len(named) > 2:
-            raise MedtasksError(
-                "one document of one run is shown at a time, in the terminal",
-                where=" ".join([*paths, *named]),
-                remedy="write: medtasks view RUN TASK DOCUMENT; and is each folder of a run there?",
-            )
-        show(paths[0], named[0], named[1] if len(named) > 1 else None, whole=whole)
+    n = 1
+    while n < len(paths) and (Path(paths[n]).exists() or "/" in paths[n]):
+        n += 1
+    named = paths[n:]
+    if not named:
+        _serve(paths)
+        return 0
+    if n > 1 or len(named) > 2:
+        what = "one document of one run is shown at a time, in the terminal"
+        remedy = "write: medtasks view RUN TASK DOCUMENT; and is each folder of a run there?"
+        raise MedtasksError(what, where=" ".join(paths), remedy=remedy)
+    run, task = paths[0], named[0]
+    answers, column = _answers(run, task)
+    if column.source.sample:
+        write(SAMPLE_DATA, "bold yellow")
+    if len(named) == 1:
+        _print_errors(answers, column)
+        say_next(f"medtasks view {run} {task} DOCUMENT", f"medtasks view {run}")
     else:
-        _serve(paths, port)
+        seen = answers.document(answers.place_of(named[1]), whole=True)
+        write(f"{task}, document {seen['key']}", "bold")
+        _print_document(seen["target"], seen["responses"][0], column)
     return 0
 
 
-def _runs_and_names(words: list[str]) -> tuple[list[str], list[str]]:
-    n = 1
-    while n < len(words) and (Path(words[n]).exists() or "/" in words[n]):
-        n += 1
-    return words[:n], words[n:]
-
-
-def _serve(paths: Sequence[str], port: int) -> None:
+def _serve(paths: Sequence[str]) -> None:
     from medtasks_ext.report.answers.server import HOST, Viewed, ViewServer
 
     os.environ["HF_HUB_OFFLINE"] = "1"  # who watches a run downloads nothing
@@ -82,7 +87,7 @@ def _serve(paths: Sequence[str], port: int) -> None:
     viewed = Viewed([Path(name) for name in paths], registry())
     for fault in viewed.report().faults:
         say(str(fault))
-    with ViewServer(viewed, port) as server:
+    with ViewServer(viewed) as server:
         say("open this address, Ctrl-C ends")
         typer.echo(server.url)
         number = server.server_address[1]
@@ -92,16 +97,8 @@ def _serve(paths: Sequence[str], port: int) -> None:
     say_next(f"medtasks report {' '.join(paths)} -o report")
 
 
-#: Documents that are listed where none is named.
-_LISTED = 20
-_STYLES = {"found": "green", "missed": "bold red", "spurious": "bold yellow"}
-
-
-def show(run: str, task: str, document: str | None, *, whole: bool) -> None:
-    """Print a document of a run, by its key or its place from 0: prompt, response, readings, score.
-
-    Without a document: the errors of the task, the score if each were mended, and the documents of each.
-    """
+def _answers(run: str, task: str) -> tuple[DatasetAnswers, Column]:
+    """The answers of a run to a task."""
     from medtasks_ext.report.answers.column import columns_of, sources_named, sources_of
     from medtasks_ext.report.answers.dataset import DatasetAnswers
     from medtasks_ext.results.reading import read_results
@@ -112,29 +109,14 @@ def show(run: str, task: str, document: str | None, *, whole: bool) -> None:
     of_task = [item for item in sources if item.task == task]
     if not of_task:
         names = [item.task for item in sources]
-        raise MedtasksError(
-            f"no answers to {task!r}{near(task, names)}",
-            where="TASK",
-            remedy=f"name one of: {', '.join(names)}",
-        )
+        what, remedy = f"no answers to {task!r}{near(task, names)}", f"name one of: {', '.join(names)}"
+        raise MedtasksError(what, where="TASK", remedy=remedy)
     columns = columns_of(of_task[:1], results.faults)
     for fault in results.faults:
         say(str(fault))
     if not columns:
         raise MedtasksError("its answers cannot be read", where=task, remedy="mend what is named above")
-    answers, [column] = DatasetAnswers(columns), columns
-    if column.source.sample:
-        _say(SAMPLE_DATA, "bold yellow")
-    if document is None:
-        _print_errors(answers, column)
-        say_next(f"medtasks view {run} {task} DOCUMENT", f"medtasks view {run}")
-        return
-    seen = answers.document(answers.place_of(document), whole=whole)
-    _say(f"{task}, document {seen['key']}", "bold")
-    _print(seen["target"], seen["responses"][0], column, whole=whole)
-
-
-# ---------------------------------------------------------------------- the errors of a task
+    return DatasetAnswers(columns), columns[0]
 
 
 def _print_errors(answers: DatasetAnswers, column: Column) -> None:
@@ -142,7 +124,7 @@ def _print_errors(answers: DatasetAnswers, column: Column) -> None:
     [found] = head["columns"]
     mark = "SAMPLE " if column.source.sample else ""
     said = "no score" if found["score"] is None else f"{mark}score {found['score']:.4f}"
-    _say(f"{column.source.task}: {len(column.rows):,} documents, {said}", "bold")
+    write(f"{column.source.task}: {len(column.rows):,} documents, {said}", "bold")
     if not found["errors"]:
         typer.echo("no error was found")
         return
@@ -151,63 +133,58 @@ def _print_errors(answers: DatasetAnswers, column: Column) -> None:
         figure("documents", form=","),
         figure(f"{mark}score if mended", "mended", ".4f"),
     ]
-    show_table(found["errors"], columns)
+    show(found["errors"], columns)
     for item in head["meaning"]:
         keys = [row.key for row in column.rows if row.cluster and row.cluster.value == item]
         if keys:
             more = f" and {len(keys) - _LISTED:,} more" if len(keys) > _LISTED else ""
-            _say(f"{item}: {', '.join(keys[:_LISTED])}{more}")
+            write(f"{item}: {', '.join(keys[:_LISTED])}{more}")
 
 
-# ---------------------------------------------------------------------- one document
-
-
-def _print(target: str, response: Json, column: Column, *, whole: bool) -> None:
+def _print_document(target: str, response: Json, column: Column) -> None:
     if response["fault"]:
-        _say(response["fault"], "red")
+        write(response["fault"], "red")
         return
     for turn in response["turns"]:
         role = "as text" if turn["role"] == "text" else turn["role"]
-        _heading(f"prompt, {role} ({turn['length']:,} characters)")
-        _text(Text(turn["text"]))
-    _heading("gold answer")
-    _say(target or "(none: this row is predicted, not scored)", "green")
-    stretches = response["stretches"]
-    if trace := [part for part in stretches if part["trace"]]:
-        _heading("reasoning trace")
-        _text(_response_text(trace, "dim"))
-    _heading(f"response ({response['length']:,} characters)")
-    _text(_response_text([part for part in stretches if not part["trace"]], ""))
-    if not whole and any(part["left_out"] for part in stretches):
-        _say("--whole prints all of it", "dim")
-    _heading("readings")
+        write_heading(f"prompt, {role} ({turn['length']:,} characters)")
+        write(turn["text"])
+    write_heading("gold answer")
+    write(target or "(none: this row is predicted, not scored)", "green")
+    parts = response["stretches"]
+    if trace := [part for part in parts if part["trace"]]:
+        write_heading("reasoning trace")
+        write(_marked(trace, "dim"))
+    write_heading(f"response ({response['length']:,} characters)")
+    write(_marked([part for part in parts if not part["trace"]], ""))
+    write_heading("readings")
     for reading in response["readings"]:
         answer, why = reading["answer"], reading["why"]
-        _say(f"{reading['reader']}: {'unreadable' if answer is None else _short(answer)}", "bold")
-        _say(f"  compared with {_short(reading['gold'])}{f'; {why}' if why else ''}", "dim")
+        write(f"{reading['reader']}: {'unreadable' if answer is None else short(answer, _MOST)}", "bold")
+        write(f"  compared with {short(reading['gold'], _MOST)}{f'; {why}' if why else ''}", "dim")
     if response["items"]:
         _print_items(response)
-    _heading("score")
-    _say(_score_line(response, column))
+    write_heading("score")
+    write(_score_line(response, "SAMPLE " if column.source.sample else ""))
     for word in response["judges"]:
         ratings = ", ".join(f"{axis} {rating:g}" for axis, rating in word["ratings"].items())
         point = f", {word['point']}" if word["point"] else ""
-        _say(f"{word['judge']}{point}: {ratings}", "bold")
+        write(f"{word['judge']}{point}: {ratings}", "bold")
         for axis, said in word["verdict"].items():
-            _say(f"  {axis}: {_short(said)}", "dim")
+            write(f"  {axis}: {short(said, _MOST)}", "dim")
 
 
 def _print_items(response: Json) -> None:
     if response["pieces"]:
-        _heading("in the document: found, missed, spurious")
-        marked = Text()
+        write_heading("in the document: found, missed, spurious")
+        text = Text()
         for piece in response["pieces"]:
             marks = piece["marks"]
-            marked.append(_bracketed(piece["text"], marks), style=_STYLES[marks[-1]] if marks else "")
-        _text(marked)
+            text.append(_bracketed(piece["text"], marks), style=_STYLES[marks[-1]] if marks else "")
+        write(text)
     for kind, style in _STYLES.items():
         if items := response["items"][kind]:
-            _say(f"{kind}: {'; '.join(' · '.join(item) for item in items)}", style)
+            write(f"{kind}: {'; '.join(' · '.join(item) for item in items)}", style)
 
 
 def _bracketed(text: str, marks: Sequence[str]) -> str:
@@ -215,20 +192,16 @@ def _bracketed(text: str, marks: Sequence[str]) -> str:
     return text if not marks or sys.stdout.isatty() else f"[{'+'.join(marks)}: {text}]"
 
 
-def _response_text(parts: Sequence[Json], style: str) -> Text:
+def _marked(parts: Sequence[Json], style: str) -> Text:
     text = Text()
     for part in parts:
         marks = part["marks"]
-        if part["left_out"]:
-            text.append(f" … {part['left_out']:,} characters … ", style="yellow")
-        else:
-            own = "reverse" if "official" in marks else "underline" if marks else style
-            text.append(_bracketed(part["text"], marks), style=own)
+        own = "reverse" if "official" in marks else "underline" if marks else style
+        text.append(_bracketed(part["text"], marks), style=own)
     return text
 
 
-def _score_line(response: Json, column: Column) -> str:
-    mark = "SAMPLE " if column.source.sample else ""
+def _score_line(response: Json, mark: str) -> str:
     score, cluster, why, tokens = (response[name] for name in ("score", "cluster", "why", "tokens"))
     parts = [
         "no score of its own" if score is None else f"{mark}score {score:.4g}",
@@ -238,21 +211,3 @@ def _score_line(response: Json, column: Column) -> str:
         *(f"{mark}{name} {value:.4g}" for name, value in response["metrics"].items()),
     ]
     return "; ".join(filter(None, parts))
-
-
-def _short(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= 2000 else f"{text[:2000]}… ({len(text):,} characters)"
-
-
-def _heading(title: str) -> None:
-    _say(f"\n── {title} ──", "bold blue")
-
-
-def _text(text: Text) -> None:
-    known = sys.stdout.isatty() or "COLUMNS" in os.environ
-    Console(width=None if known else 140, highlight=False).print(text, overflow="fold")
-
-
-def _say(line: str, style: str = "") -> None:
-    console().print(Text(line, style), overflow="fold")

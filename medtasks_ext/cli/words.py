@@ -63,6 +63,12 @@ def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[
     ]
 
 
+def shortened(name: str, width: int) -> str:
+    """A name that keeps its beginning and its end, where names differ."""
+    end = width // 3
+    return name if len(name) <= width else f"{name[: width - end - 1]}…{name[-end:]}"
+
+
 def duration(seconds: float) -> str:
     """A time in two units at most: 45 s, 12 min, 3 h 20 min, 2 d 4 h."""
     minutes, hours = round(seconds / 60), round(seconds / 3600)

@@ -55,7 +55,7 @@ def own_folders() -> tuple[Path, ...]:
     for folder in folders:
         if not folder.is_dir():
             what = "no such folder"
-            remedy = "correct MEDTASKS_TASKS, --tasks-dir or --include_path"
+            remedy = "correct MEDTASKS_TASKS or --include_path"
             raise MedtasksError(what, where=f"tasks of your own, {folder}", remedy=remedy)
     return tuple(dict.fromkeys([*folders, *package_folders()]))
 
@@ -69,8 +69,8 @@ def writable(folders: Iterable[Path]) -> list[Path]:
     return [folder for folder in folders if folder not in package_folders()]
 
 
-def add_own_folders(folders: Iterable[str]) -> None:
-    named = [os.environ.get("MEDTASKS_TASKS", ""), *(str(Path(name).absolute()) for name in folders)]
+def add_own_folder(folder: str) -> None:
+    named = [os.environ.get("MEDTASKS_TASKS", ""), str(Path(folder).absolute())]
     os.environ["MEDTASKS_TASKS"] = os.pathsep.join(filter(None, named))
 
 

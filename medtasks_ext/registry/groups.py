@@ -40,8 +40,7 @@ def check_suite(known: Datasets, file: Path) -> None:
             if "/" in name:
                 raise refused(
                     f"{key}: no dataset {name!r}{near(name, by_key)}{more}",
-                    "correct the name; datasets of your own are known where MEDTASKS_TASKS or --tasks-dir "
-                    "names them",
+                    "correct the name; MEDTASKS_TASKS names folders of datasets of your own",
                 )
             here = [item.partition("/")[2] for item in by_key if item.startswith(f"{suite.id}/")]
             elsewhere = [item for item in by_key if item.endswith(f"/{name}")]
@@ -279,7 +278,7 @@ class Registry(Datasets):
                     self.check_readable(match)
                     meant_by = ", ".join(difflib.get_close_matches(name, known, n=4, cutoff=0.5))
                     remedy = f"did you mean: {meant_by}? " if meant_by else ""
-                    own = "" if self.own else ", and `medtasks --tasks-dir FOLDER …` adds tasks of your own"
+                    own = "" if self.own else ", and MEDTASKS_TASKS=FOLDER adds tasks of your own"
                     what = f"no task or group named {name!r}"
                     raise MedtasksError(what, remedy=f"{remedy}`medtasks ls` lists all names{own}")
                 resolved[match] = self.leaves(match)

@@ -103,7 +103,7 @@ def write(tasks: Registry, suite: Suite, said: Mapping[str, Any], template: Temp
     files = {**_files(suite, name, template, said), **template.get("files", {})}
     task = yaml_text(files[TASK_FILE])
     top = {key: task[key] for key in TaskFacts.model_fields if key in task}
-    record, remedy = {**top, **yaml_text(files[CARD_FILE])}, "say them with flags: medtasks data new --help"
+    record, remedy = {**top, **yaml_text(files[CARD_FILE])}, "say them: medtasks data new --help"
     try:
         Metadata.read(record, facts_of(suite, task))  # as it will be read
     except ValidationError as error:

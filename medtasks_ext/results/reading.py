@@ -271,7 +271,7 @@ def unknown_tasks(names: Sequence[str], where: str) -> Fault:
     return Fault(
         where,
         f"no task of this registry is called {some(names)}"
-        " (tasks of your own: medtasks --tasks-dir FOLDER …)",
+        " (tasks of your own: MEDTASKS_TASKS=FOLDER medtasks …)",
         "left out; `medtasks ls` lists the names",
     )
 

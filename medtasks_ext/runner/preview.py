@@ -46,18 +46,21 @@ class Chat:
     count: Counter | None = None  # texts -> number of tokens of each; None without a tokenizer
 
 
-def tokenizer_chat(name: str, template: str | None = None) -> Chat:
-    """The chat template of a tokenizer, rendered by transformers as lm-eval's models do.
+def chat_of(name: str) -> Chat:
+    """The chat template of a file, or of a tokenizer: a folder, or a name on the Hugging Face hub.
 
-    `name`: folder, or name on the Hugging Face hub. `template`: another template in its place.
+    A tokenizer's is rendered by transformers as lm-eval's models do.
     """
+    path = Path(name)
+    if path.suffix in (".jinja", ".json") or (path.exists() and not path.is_dir()):
+        return _file_chat(path)
     try:
         from transformers import AutoTokenizer
     except ImportError:
         raise MedtasksError(
             "tokenizers are read by transformers, which is not installed",
             where=f"--tokenizer {name}",
-            remedy="pip install 'medtasks[hf]', or give the template alone: --chat-template FILE",
+            remedy="pip install 'medtasks[hf]', or give a file with the template alone",
         ) from None
     try:
         tokenizer = AutoTokenizer.from_pretrained(name)
@@ -65,15 +68,15 @@ def tokenizer_chat(name: str, template: str | None = None) -> Chat:
         raise MedtasksError(
             f"no tokenizer can be read ({str(error).splitlines()[0]})",
             where=f"--tokenizer {name}",
-            remedy="name a folder with tokenizer.json, or a model on the hub",
+            remedy="name a folder with tokenizer.json, a model on the hub, or a file with a chat template",
         ) from None
-    if template is None and not tokenizer.chat_template:
+    if not tokenizer.chat_template:
         raise MedtasksError(
             "the tokenizer has no chat template",
             where=f"--tokenizer {name}",
-            remedy="leave it out: a base model gets the prompt without one; or add --chat-template FILE",
+            remedy="leave it out: a base model gets the prompt without one; or name a file with a template",
         )
-    return Chat(name, renderer_of(tokenizer, chat_template=template), counter_of(tokenizer))
+    return Chat(name, renderer_of(tokenizer), counter_of(tokenizer))
 
 
 def renderer_of(tokenizer: Any, **switches: Any) -> Callable[..., str]:
@@ -92,43 +95,29 @@ def renderer_of(tokenizer: Any, **switches: Any) -> Callable[..., str]:
     return render
 
 
-def read_template(file: Path) -> tuple[str, dict[str, str]]:
-    """A chat template and the special tokens that it may use.
-
-    `file`: Jinja text, or a `tokenizer_config.json`.
-    """
+def _file_chat(file: Path) -> Chat:
+    """A chat template from a file, rendered as transformers does (`utils/chat_template_utils.py`)."""
+    where = f"--tokenizer {file}"
     check_regular(file)
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise MedtasksError(
-            f"cannot be read ({getattr(error, 'strerror', None) or 'not UTF-8 text'})",
-            where=f"--chat-template {file}",
-            remedy="name a chat_template.jinja or tokenizer_config.json",
-        ) from None
-    if file.suffix != ".json":
-        return text, {}
-    try:
-        config = json.loads(text)
-        template = config["chat_template"]
-        if isinstance(template, list):
-            template = {item["name"]: item["template"] for item in template}["default"]
-    except (json.JSONDecodeError, KeyError, TypeError):
-        raise MedtasksError(
-            "holds no `chat_template`",
-            where=f"--chat-template {file}",
-            remedy="name the chat_template.jinja beside it",
-        ) from None
-    tokens = {key: value for key, value in config.items() if key.endswith("_token") and value}
-    return template, {
-        key: value["content"] if isinstance(value, dict) else str(value) for key, value in tokens.items()
-    }
-
-
-def file_chat(file: Path) -> Chat:
-    """A chat template from a file, rendered as transformers does (`utils/chat_template_utils.py`)."""
-    text, tokens = read_template(file)
-    return Chat(str(file), rendering(text, tokens, f"--chat-template {file}"))
+        what = f"cannot be read ({getattr(error, 'strerror', None) or 'not UTF-8 text'})"
+        remedy = "name a chat_template.jinja or tokenizer_config.json"
+        raise MedtasksError(what, where=where, remedy=remedy) from None
+    tokens: dict[str, str] = {}
+    if file.suffix == ".json":
+        try:
+            config = json.loads(text)
+            text = config["chat_template"]
+            if isinstance(text, list):
+                text = {item["name"]: item["template"] for item in text}["default"]
+        except (json.JSONDecodeError, KeyError, TypeError):
+            what, remedy = "holds no `chat_template`", "name the chat_template.jinja beside it"
+            raise MedtasksError(what, where=where, remedy=remedy) from None
+        special = {key: value for key, value in config.items() if key.endswith("_token") and value}
+        tokens = {key: str(of["content"] if isinstance(of, dict) else of) for key, of in special.items()}
+    return Chat(str(file), rendering(text, tokens, where))
 
 
 def counter_of(tokenizer: Any) -> Counter | None:

@@ -105,7 +105,7 @@ def _refusals(
         what = "was run on rows rebuilt from their source; the leaderboard takes the official test rows"
         yield what, _ON_OFFICIAL
     if loaded["instruction"] != "official" and not own:
-        remedy = "run it with --prompts official, or add --own-words: each row then says so"
+        remedy = "run it with --prompts official, or add --parts: each row then says so"
         yield f"was not {_IN_SUITES_WORDS}", remedy
     if added:
         what = "was asked under other conditions than the leaderboard's models: "

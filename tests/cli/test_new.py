@@ -38,8 +38,8 @@ FLAGS = {
     "id": "medhelm_falls_clinic",
     "kind": "exact_letter",
     "language": "en",
-    "task-type": "text_classification",
-    "document-types": "general_ehr_note",
+    "task_type": "text_classification",
+    "document_types": "general_ehr_note",
     "specialties": "primary_care,general",
     "stage": "triage_and_referral",
     "access": "private",
@@ -49,12 +49,9 @@ FLAGS = {
 
 
 def as_arguments(flags: dict[str, str]) -> list[str]:
-    axes = ("category", "subcategory", "dimension")
-    return [
-        part
-        for name, value in flags.items()
-        for part in (("--axis", f"{name}={value}") if name in axes else (f"--{name}", value))
-    ]
+    options = [part for name in ("id", "kind") for part in (f"--{name}", flags[name])]
+    said = {name: value for name, value in flags.items() if value and name not in ("id", "kind")}
+    return options + [f"{name}={value}" for name, value in said.items()]
 
 
 def small_tree(root: Path) -> Path:
@@ -224,9 +221,9 @@ def test_the_tasks_of_an_installed_package_are_left_alone(medtasks, tmp_path, mo
 
 
 OWN = (
-    "data", "new", "--from", "rows.jsonl", "--id", "own_mine", "--access", "private", "--language",
-    "it", "--task-type", "text_classification", "--document-types", "general_ehr_note", "--specialties",
-    "general", "--stage", "research",
+    "data", "new", "--from", "rows.jsonl", "--id", "own_mine", "access=private", "language=it",
+    "task_type=text_classification", "document_types=general_ehr_note", "specialties=general",
+    "stage=research",
 )  # fmt: skip
 EXAM = [{"stem": f"Caso {n}?", "a": "uno", "b": "due", "c d": "tre", "key": "ABC"[n % 3]} for n in range(6)]
 NOTES = [{"nota": f"Paziente {n}", "esito": ("ricovero", "dimissione")[n % 2]} for n in range(6)]

@@ -51,7 +51,7 @@ def run(medtasks, ran, monkeypatch):
         (("dev", "validate", "--static", "bridge_chip_ctc"), "medtasks dev validate bridge_chip_ctc"),
         (("data", "status", "bridge_mednli"), "medtasks data"),
         (("data", "template", "bridge_mednli", "-o", "own"), "medtasks data check own"),
-        (("data", "status", "--official"), "medtasks data fetch --official"),
+        (("data", "status", "official"), "medtasks data fetch official"),
         (("data", "status", "bridge_zh"), "medtasks data"),
         (("ls", "--groups", "bridge"), "medtasks ls NAME"),
         (("study", "reproduce", "bridge:tables3"), "medtasks study reproduce bridge:tables3 -o figures"),

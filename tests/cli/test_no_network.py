@@ -114,7 +114,7 @@ def test_no_command_opens_a_connection_unless_it_must(watched, local_data, tmp_p
         [*files.split(), "--allow-host", "api.openai.com"],
         ["rescore", "run"],
         ["dev", "validate", "bridge_mie"],
-        ["card", "own_run", "--layout", "bridge", "-o", "submission", "--own-words"],
+        ["card", "own_run", "--layout", "bridge", "-o", "submission", "--parts"],
     ]
     printed, seen = watched(*commands, MEDTASKS_DATA_DIR=local_data)
     ends = [line for line in printed.splitlines() if line.startswith("EXIT")]

@@ -65,7 +65,8 @@ def test_a_mistyped_strategy_is_named(medtasks, tmp_path, monkeypatch):
     file.write_text(
         text.replace("medhelm/", "own/").replace("task: medhelm_", "task: own_"), encoding="utf-8"
     )
-    outcome = medtasks("--tasks-dir", str(own.parent), "dev", "validate", "hospice")
+    monkeypatch.setenv("MEDTASKS_TASKS", str(own.parent))
+    outcome = medtasks("dev", "validate", "hospice")
     assert outcome.code == 1 and "write {{ strategy }} in place of {{ stratgy }}" in outcome.text
 
 

@@ -8,7 +8,7 @@ import pytest
 from medtasks_ext.models import Oracle
 from medtasks_ext.registry import STRATEGIES, registry
 from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
-from medtasks_ext.runner.preview import file_chat
+from medtasks_ext.runner.preview import chat_of
 from tests.conftest import write_jsonl
 
 CHATML = (
@@ -30,9 +30,8 @@ def template(tmp_path):
 
 @pytest.fixture
 def previewed(medtasks):
-    def call(*arguments: object) -> dict[str, dict]:
-        outcome = medtasks.done("preview", *arguments, "--json")
-        return {item["strategy"]: item for item in json.loads(outcome.out)}
+    def call(*arguments: object) -> dict:
+        return json.loads(medtasks.done("preview", *arguments, "--json").out)
 
     return call
 
@@ -43,7 +42,7 @@ class Listening(Oracle):
     def __init__(self, template: Path) -> None:
         super().__init__()
         self.prompts: list[str] = []
-        self.apply_chat_template = file_chat(template).render
+        self.apply_chat_template = chat_of(str(template)).render
 
     def generate_until(self, requests, disable_tqdm=False):
         self.prompts += [request.args[0] for request in requests]
@@ -54,10 +53,10 @@ class Listening(Oracle):
 @pytest.mark.parametrize("name", DATASETS)
 def test_prompts_are_to_the_letter_those_of_a_run(previewed, template, name, text):
     file = template(text)
-    seen = previewed(name, "--data", "sample", "--document", 2, "--chat-template", file)
-    assert list(seen) == list(STRATEGIES)
-    for strategy, item in seen.items():
+    for strategy in STRATEGIES:
         task = registry().datasets[name].task(strategy)
+        item = previewed(task, "--data", "sample", "--document", 2, "--tokenizer", file)
+        assert item["strategy"] == strategy
         for settings, shown in (
             (Settings(data="sample"), item["prompt"]),
             (
@@ -72,7 +71,8 @@ def test_prompts_are_to_the_letter_those_of_a_run(previewed, template, name, tex
 
 @pytest.mark.parametrize("name", DATASETS)
 def test_the_gold_is_right_and_an_empty_answer_is_read_as_the_suite_says(previewed, name):
-    for item in previewed(name, "--data", "sample").values():
+    dataset = registry().datasets[name]
+    for item in (previewed(dataset.task(one), "--data", "sample") for one in dataset.strategies):
         gold, empty = item["answers"]
         metric = "mean_trial_accuracy" if item["trial"] is not None else "score"
         assert gold["valid"] and gold["metrics"][metric] == 1 and gold["metrics"]["SAMPLE_DATA"] == 1
@@ -81,7 +81,7 @@ def test_the_gold_is_right_and_an_empty_answer_is_read_as_the_suite_says(preview
 
 
 def test_a_response_of_ones_own_is_read_and_scored(medtasks, previewed):
-    arguments = ("medhelm_hospice_referral", "--data", "sample", "--strategy", "cot", "--response")
+    arguments = ("medhelm_hospice_referral_cot", "--data", "sample", "--response")
     for response, valid, score in (
         ("She is dying.\nResult: A", True, 1),
         ("Result: **A**", True, 1),
@@ -90,7 +90,7 @@ def test_a_response_of_ones_own_is_read_and_scored(medtasks, previewed):
         ("Result: A or B", False, 0),
         ("<think>Result: A", False, 0),
     ):
-        *_, answer = previewed(*arguments, response)["cot"]["answers"]
+        *_, answer = previewed(*arguments, response)["answers"]
         assert (answer["response"], answer["valid"], answer["metrics"]["score"]) == (response, valid, score)
     printed = medtasks("preview", *arguments, "Result: B").out
     read = '  shared reading: "B" (the whole reply; characters 9 to 9)\n  SAMPLE score 0\n'
@@ -98,7 +98,7 @@ def test_a_response_of_ones_own_is_read_and_scored(medtasks, previewed):
 
 
 def test_the_example_of_the_help_is_readable(medtasks):
-    arguments = ("medhelm_medqa", "--data", "sample", "--strategy", "zero_shot", "--response")
+    arguments = ("medhelm_medqa", "--data", "sample", "--response")
     printed = medtasks("preview", *arguments, "The answer is B.").out
     _, mine = printed.split("your answer: 'The answer is B.'\n")
     official, *_ = mine.split("\n")
@@ -109,7 +109,7 @@ def test_text_comes_out_to_the_letter_when_it_is_piped(medtasks, data_dir):
     note = "[bold]BP\t120/80[/bold] " + "long " * 100 + "end"
     rows = [{"prompt": f"Q{i}", "context": f"{i} {note}", "label": "A"} for i in range(3)]
     write_jsonl(data_dir / "medhelm" / "hospice_referral" / "test.jsonl", rows)
-    outcome = medtasks("preview", "medhelm_hospice_referral", "--strategy", "zero_shot")
+    outcome = medtasks("preview", "medhelm_hospice_referral")
     assert outcome.code == 0 and f"Context: 0 {note}\n" in outcome.out and "\x1b" not in outcome.out
     assert "SAMPLE" not in outcome.out and "  score 1\n" in outcome.out
 
@@ -127,7 +127,7 @@ def test_a_judged_task_has_no_score_before_its_judges(medtasks):
 
 
 def test_whose_words_are_shown_is_said(medtasks, helm):
-    shown = ("preview", "medhelm_medhallu", "--data", "sample", "--strategy", "zero_shot")
+    shown = ("preview", "medhelm_medhallu", "--data", "sample")
     official, own = medtasks(*shown), medtasks(*shown, "--prompts", "own")
     assert f"official words of {helm.name}; settings:" in official.out and "own words; settings:" in own.out
     assert official.out.partition("──")[2] != own.out.partition("──")[2]
@@ -135,7 +135,7 @@ def test_whose_words_are_shown_is_said(medtasks, helm):
 
 
 def test_one_asking_of_a_question_has_no_score(medtasks):
-    outcome = medtasks("preview", "mlb_maexam", "--data", "sample", "--strategy", "zero_shot")
+    outcome = medtasks("preview", "mlb_maexam", "--data", "sample")
     assert "asking 1 of its question" in outcome.out and "mean_trial_accuracy 1" in outcome.out
     assert "SAMPLE score" not in outcome.out and "accuracy_all3" not in outcome.out
 
@@ -144,7 +144,7 @@ def test_a_template_may_lie_in_a_tokenizer_config(previewed, template):
     config = {"chat_template": "{{ bos_token }}" + CHATML, "bos_token": {"content": "<s>"}}
     for content in (config, {**config, "chat_template": [{"name": "default", "template": CHATML}]}):
         file = template(json.dumps(content), "tokenizer_config.json")
-        item = previewed("bridge_mie_cot", "--data", "sample", "--chat-template", file)["cot"]
+        item = previewed("bridge_mie_cot", "--data", "sample", "--tokenizer", file)
         assert item["chat_prompt"].removeprefix("<s>").startswith("<|im_start|>system\n")
 
 
@@ -153,15 +153,14 @@ def test_a_template_may_lie_in_a_tokenizer_config(previewed, template):
     [
         (("bridge_mee",), "did you mean: bridge_mie"),
         (("bridge_zh",), "'bridge_zh' stands for "),
-        (("bridge_mie", "--strategy", "fewshot"), "did you mean five_shot?"),
-        (("bridge_mie_cot", "--strategy", "five_shot"), "bridge_mie_cot is cot"),
+        (("bridge_mie_fewshot",), "did you mean: bridge_mie_5shot"),
         (("bridge_mie", "--document", "7"), "has documents 0 to 6, not 7"),
         (("bridge_mie", "--document", "-1"), "has documents 0 to 6, not -1"),
         (("bridge_brateca_mortality", "--data", "local"), "--data sample"),
-        (("bridge_mie", "--chat-template", "nowhere.jinja"), "cannot be read"),
-        (("bridge_mie", "--chat-template", "half.jinja"), "no valid Jinja in line 1"),
-        (("bridge_mie", "--chat-template", "mute.jinja"), "leaves the user's turn out"),
-        (("bridge_mie", "--chat-template", "empty.json"), "holds no `chat_template`"),
+        (("bridge_mie", "--tokenizer", "nowhere.jinja"), "cannot be read"),
+        (("bridge_mie", "--tokenizer", "half.jinja"), "no valid Jinja in line 1"),
+        (("bridge_mie", "--tokenizer", "mute.jinja"), "leaves the user's turn out"),
+        (("bridge_mie", "--tokenizer", "empty.json"), "holds no `chat_template`"),
     ],
 )
 def test_a_wrong_argument_gets_one_message(medtasks, template, monkeypatch, arguments, message):

@@ -86,7 +86,7 @@ def test_an_index_with_something_else(index, cache, page, said):
     index["/simple/words/"] = page
     with pytest.raises(MedtasksError, match=said) as error:
         artefacts.fetched_artefact(WHEEL)
-    assert "data fetch --official --from DIR" in str(error.value)
+    assert "data fetch official DIR" in str(error.value)
 
 
 def test_a_file_that_was_exchanged_on_the_way_is_not_kept(index, cache):
@@ -112,7 +112,7 @@ def test_a_file_that_changed_in_the_cache(cache):
     path = artefacts.place_of(WHEEL)
     path.parent.mkdir(parents=True)
     path.write_bytes(b"changed")
-    with pytest.raises(MedtasksError, match="delete it and run `medtasks data fetch --official`"):
+    with pytest.raises(MedtasksError, match="delete it and run `medtasks data fetch official`"):
         artefacts.local_artefact(WHEEL)
 
 
@@ -136,15 +136,15 @@ def test_fetch_from_a_folder_and_status(medtasks, small, tmp_path):
     name = repin(small, CONTENT)
     carried = tmp_path / "carried"
     carried.mkdir()
-    missing = medtasks("data", "fetch", "--official", "--from", carried)
+    missing = medtasks("data", "fetch", "official", carried)
     assert missing.code == 1 and f"holds no {name}" in missing.text
-    assert "not here" in medtasks("data", "status", "--official").out
+    assert "not here" in medtasks("data", "status", "official").out
     (carried / name).write_bytes(b"of another version")
-    other = medtasks("data", "fetch", "--official", "--from", carried)
+    other = medtasks("data", "fetch", "official", carried)
     assert other.code == 1 and "SHA-256" in other.text
     (carried / name).write_bytes(CONTENT)
-    assert medtasks("data", "fetch", "--official", "--from", carried).code == 0
-    status = medtasks("data", "status", "--official")
+    assert medtasks("data", "fetch", "official", carried).code == 0
+    status = medtasks("data", "status", "official")
     assert status.code == 0 and f"{name} (0.5.16): at " in status.out
     assert "official words: 1 of 1 datasets" in status.out
 
@@ -154,27 +154,27 @@ def test_status_says_that_a_file_is_another_one(medtasks, small, tmp_path):
     place = next(iter([tmp_path / "cache/official" / sha256(CONTENT).hexdigest()[:16] / name]))
     place.parent.mkdir(parents=True)
     place.write_bytes(b"changed")
-    status = medtasks("data", "status", "--official")
+    status = medtasks("data", "status", "official")
     assert status.code == 1 and "WRONG: is not" in status.out
 
 
 def test_fetch_from_no_folder(medtasks, small):
-    found = medtasks("data", "fetch", "--official", "--from", "nowhere")
+    found = medtasks("data", "fetch", "official", "nowhere")
     assert found.code == 2 and "no such folder" in found.err
 
 
 def test_verify_prints_counts(medtasks, helm):
-    shown = medtasks("dev", "validate", "--official", "medhelm")
+    shown = medtasks("dev", "validate", "official", "medhelm")
     assert shown.code == 0 and shown.err == "next: medtasks preview TASK --prompts official\n"
     all_of = r"([1-9]\d*) of \1 message lists, ([1-9]\d*) of \2 of judges, 37 of 37 budgets, 37 of 37 stop"
     assert re.search(all_of, shown.out)
-    assert medtasks("dev", "validate", "--official", "medhelms").code == 2
+    assert medtasks("dev", "validate", "official", "medhelms").code == 2
 
 
 def test_verify_without_the_wheel(medtasks, small):
     proof = read_json(ROOT / "tasks/medhelm/official.json")
     (small / "medhelm/official.json").write_text(json.dumps(proof))
-    shown = medtasks("dev", "validate", "--official")
+    shown = medtasks("dev", "validate", "official")
     assert shown.code == 1 and "is not on this machine" in shown.err
 
 

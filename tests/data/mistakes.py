@@ -375,7 +375,8 @@ OWN = [
     Mistake(SV, "a blank in the folder's name", moved("pubmedqa sv"), "dev validate commons_pubmedqa_sv"),
     Mistake(SV, "a task with the name of another", copied),
     Mistake(SV, "sample rows behind a symbolic link", linked),
-    Mistake(SV, "an empty folder of tasks", emptied, "--tasks-dir ROOT/../empty ls suite=own"),
+    Mistake(SV, "an empty folder of tasks", emptied,
+     "run --model oracle --include_path ROOT/../empty --tasks own --data sample"),
     Mistake(SV, "local rows in a folder of another name", local(at="pubmedqa_sv"), CHECK),
     Mistake(SV, "a row file with a name of its own", local(name="Test rows (final).csv"), CHECK),
 ]  # fmt: skip

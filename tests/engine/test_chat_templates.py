@@ -1,4 +1,4 @@
-"""`medtasks preview --tokenizer` and `--chat-template` against transformers itself."""
+"""`medtasks preview --tokenizer` of folders and files against transformers itself."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import pytest
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.runner.preview import file_chat, tokenizer_chat
+from medtasks_ext.runner.preview import chat_of, renderer_of
 from tests.engine.tiny_model import TEMPLATE, TEMPLATE_WITHOUT_SYSTEM, make
 
 pytestmark = pytest.mark.engine
@@ -38,26 +38,32 @@ def tokenizer(tiny):
 
 @pytest.mark.parametrize("text", TEMPLATES.values(), ids=list(TEMPLATES))
 def test_a_file_renders_as_transformers_does(tokenizer, tmp_path, text):
+    from transformers import AutoTokenizer
+
     config = json.loads((tokenizer / "tokenizer_config.json").read_text())
     file = tmp_path / "tokenizer_config.json"
     file.write_text(json.dumps({**config, "chat_template": text}))
-    reference = tokenizer_chat(str(tokenizer), text)
-    assert file_chat(file).render(TURNS) == reference.render(TURNS)
+    reference = renderer_of(AutoTokenizer.from_pretrained(tokenizer), chat_template=text)
+    assert chat_of(str(file)).render(TURNS) == reference(TURNS)
 
 
 def test_a_template_that_refuses_a_turn_is_an_error_in_both(tokenizer, tmp_path):
+    from transformers import AutoTokenizer
+
     file = tmp_path / "chat.jinja"
     file.write_text(TEMPLATE_WITHOUT_SYSTEM)
-    for chat in (file_chat(file), tokenizer_chat(str(tokenizer), TEMPLATE_WITHOUT_SYSTEM)):
+    loaded = AutoTokenizer.from_pretrained(tokenizer)
+    reference = renderer_of(loaded, chat_template=TEMPLATE_WITHOUT_SYSTEM)
+    for render in (chat_of(str(file)).render, reference):
         with pytest.raises(Exception, match="no system turn"):
-            chat.render(TURNS)
-        assert chat.render(TURNS[1:])
+            render(TURNS)
+        assert render(TURNS[1:])
 
 
 def test_a_tokenizer_counts_the_tokens_of_its_own_template(tokenizer):
     from transformers import AutoTokenizer
 
-    chat = tokenizer_chat(str(tokenizer))
+    chat = chat_of(str(tokenizer))
     assert chat.count is not None
     plain = AutoTokenizer.from_pretrained(tokenizer)
     expected = plain.apply_chat_template(TURNS, add_generation_prompt=True, return_dict=False)
@@ -66,7 +72,7 @@ def test_a_tokenizer_counts_the_tokens_of_its_own_template(tokenizer):
 
 def test_a_tokenizer_without_a_template_is_named(tmp_path):
     with pytest.raises(MedtasksError, match="no tokenizer can be read"):
-        tokenizer_chat(str(tmp_path))
+        chat_of(str(tmp_path))
     make(tmp_path, template="")
     with pytest.raises(MedtasksError, match="has no chat template"):
-        tokenizer_chat(str(tmp_path))
+        chat_of(str(tmp_path))

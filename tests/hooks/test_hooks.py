@@ -82,13 +82,15 @@ def call(tmp_path_factory):
         install(place, name, points)
     (base / "work").mkdir()
 
-    def called(*arguments: object, packages=("hospital_kit",)) -> subprocess.CompletedProcess[str]:
+    def called(
+        *arguments: object, packages=("hospital_kit",), **more: str
+    ) -> subprocess.CompletedProcess[str]:
         import os
 
         path = os.pathsep.join([*(str(places[name]) for name in packages), str(ROOT)])
         return subprocess.run(
             [sys.executable, "-m", "medtasks_ext", *map(str, arguments)],
-            cwd=base / "work", env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True,
+            cwd=base / "work", env={**os.environ, "PYTHONPATH": path, **more}, capture_output=True, text=True,
         )  # fmt: skip
 
     called.folder = base / "work"
@@ -145,7 +147,8 @@ def test_a_kind_of_answers_that_cannot_be_imported_is_named_where_a_task_asks_fo
     text = file.read_text(encoding="utf-8").replace("kind: pain_scale", "kind: fog")
     file.write_text(text.replace("task: pain", "task: fog"), encoding="utf-8")
     both = ("hospital_kit", "broken_kit")
-    done = call("--tasks-dir", tmp_path / "tasks", "dev", "validate", "pain", "fog", packages=both)
+    own = str(tmp_path / "tasks")
+    done = call("dev", "validate", "pain", "fog", packages=both, MEDTASKS_TASKS=own)
     print(done.stdout, done.stderr)
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert "'fog' of the package broken_kit cannot be imported" in done.stdout

@@ -241,7 +241,7 @@ def test_a_queue_becomes_a_form_in_the_language_of_its_texts_and_decisions(queue
     assert [[point["met"] for point in case["points"]] for case in cases] == [
         [True], [True, True], [True, True, False]
     ]  # fmt: skip
-    assert "judge RUN --jury NAME --decisions out/decisions.jsonl" in done.err
+    assert "judge RUN --jury NAME --ratings out/decisions.jsonl" in done.err
 
 
 def test_experts_who_are_divided_leave_a_point_undecided(queue, medtasks, ingest, tmp_path):

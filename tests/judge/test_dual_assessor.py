@@ -587,7 +587,7 @@ def test_the_physicians_word_comes_through_the_form_and_is_final(disputed, medta
     form = write(tmp_path / "forms", "expert_1", decision)
     medtasks.done("study", "forms", form, "--key", "forms/key.json", "-o", "decided")
     server.asked.clear()
-    outcome = medtasks("judge", "--jury", panel(), "--decisions", "decided/decisions.jsonl")
+    outcome = medtasks("judge", "--jury", panel(), "--ratings", "decided/decisions.jsonl")
     found = stored(folder)["metrics"]
     assert outcome.code == 0, outcome.text
     assert "2 new decisions" in outcome.err and not server.asked and not waiting.exists()
@@ -609,7 +609,7 @@ def test_a_part_of_the_decisions_leaves_the_rest_in_the_queue(disputed, medtasks
         return lines
 
     path = write_decisions(tmp_path / "decisions.jsonl", folder, {"p1"}, {"p1"}, change=open_point)
-    outcome = medtasks("judge", "--jury", panel(), "--decisions", path)
+    outcome = medtasks("judge", "--jury", panel(), "--ratings", path)
     assert outcome.code == 1 and "1 new decisions" in outcome.err
     assert "1 cases are not decided on every point" in outcome.err
     assert [item["score"] for item in snapshot(folder)] == [0.875, 0.25, 0.875, None]
@@ -620,10 +620,10 @@ def test_a_decision_may_be_corrected(disputed, medtasks, panel, tmp_path):
     folder, _ = disputed
     first = write_decisions(tmp_path / "a.jsonl", folder, {"p1"}, {"p1"})
     second = write_decisions(tmp_path / "b.jsonl", folder, {"p1"}, {"p1", "p2", "p3"})
-    assert medtasks("judge", "--jury", panel(), "--decisions", first).code == 0
-    again = medtasks("judge", "--jury", panel(), "--decisions", first)
+    assert medtasks("judge", "--jury", panel(), "--ratings", first).code == 0
+    again = medtasks("judge", "--jury", panel(), "--ratings", first)
     assert "0 new decisions, 0 replaced" in again.err
-    outcome = medtasks("judge", "--jury", panel(), "--decisions", second)
+    outcome = medtasks("judge", "--jury", panel(), "--ratings", second)
     assert outcome.code == 0 and "0 new decisions, 1 replaced" in outcome.err
     assert [item["score"] for item in snapshot(folder)] == [0.875, 0.25, 0.875, 1]
 
@@ -633,7 +633,7 @@ def test_a_decision_is_about_one_answer_alone(disputed, medtasks, panel, server,
     path = write_decisions(tmp_path / "decisions.jsonl", folder, {"p1"}, {"p1"})
     rewrite_answers(folder, TASK, {"d1": "另一份意见。"})
     assert medtasks("rescore", "run").code == 0
-    outcome = medtasks("judge", "--jury", panel(), "--decisions", path)
+    outcome = medtasks("judge", "--jury", panel(), "--ratings", path)
     assert outcome.code == 1 and "1 cases are about answers that are others now" in outcome.err
     assert [item["score"] for item in snapshot(folder)] == [0.875, None, 0.875, 0.25]
     assert [case["answer"] for case in queue(folder)] == ["另一份意见。"]
@@ -642,7 +642,7 @@ def test_a_decision_is_about_one_answer_alone(disputed, medtasks, panel, server,
 def test_a_dry_run_checks_decisions_and_keeps_none(disputed, medtasks, panel, tmp_path):
     folder, _ = disputed
     path = write_decisions(tmp_path / "decisions.jsonl", folder, {"p1"}, {"p1"})
-    assert medtasks("judge", "--jury", panel(), "--decisions", path, "--dry-run").code == 0
+    assert medtasks("judge", "--jury", panel(), "--ratings", path, "--dry-run").code == 0
     assert all(item["judge"] != "human" for item in judgements(folder, TASK))
 
 
@@ -678,16 +678,16 @@ def test_impossible_decisions_are_refused_whole(disputed, medtasks, panel, serve
     path = write_decisions(tmp_path / "decisions.jsonl", folder, {"p1"}, {"p1"}, change=change)
     before = judgements(folder, TASK)
     server.asked.clear()
-    outcome = medtasks("judge", "--jury", panel(), "--decisions", path)
+    outcome = medtasks("judge", "--jury", panel(), "--ratings", path)
     assert outcome.code == 2 and message in outcome.err and "nothing of it was stored" in outcome.err
     assert outcome.err.count("medtasks: ") == 1 and str(path) in outcome.err
     assert judgements(folder, TASK) == before and not server.asked and len(queue(folder)) == 2
 
 
 def test_decisions_need_a_jury_whose_adjudicator_is_human(disputed, medtasks, panel, tmp_path):
-    outcome = medtasks("judge", "--jury", panel(adjudicator="third"), "--decisions", tmp_path / "none.jsonl")
+    outcome = medtasks("judge", "--jury", panel(adjudicator="third"), "--ratings", tmp_path / "none.jsonl")
     assert outcome.code == 2 and "adjudicator: human" in outcome.err
-    outcome = medtasks("judge", "--jury", panel(), "--decisions", tmp_path / "none.jsonl")
+    outcome = medtasks("judge", "--jury", panel(), "--ratings", tmp_path / "none.jsonl")
     assert outcome.code == 2 and "no such file" in outcome.err
 
 

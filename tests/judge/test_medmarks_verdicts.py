@@ -91,7 +91,7 @@ def quarters(name: str, text: str) -> int | None:
 @pytest.mark.parametrize("name", sorted(SCORES))
 def test_each_score_is_that_of_medmarks_code_and_the_unread_is_no_verdict(name: str, released: Path) -> None:
     if not list(released.glob("official/*/careqa.py")):
-        pytest.skip("the files of Medmarks are not here: medtasks data fetch --official")
+        pytest.skip("the files of Medmarks are not here: medtasks data fetch official")
     found = [quarters(name, text) for text in replies(name)]
     assert len(found) == len(SCORES[name]) == 500
     for text, ours, theirs in zip(replies(name), found, SCORES[name], strict=True):

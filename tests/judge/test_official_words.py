@@ -137,7 +137,7 @@ def test_judging_goes_on_in_the_words_it_began_in(wheel, run, jury, medtasks, se
     assert "judges are asked in the suite's own words: 1 task (medhelm_qa)" in other.err
     monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "without"))
     gone = medtasks(*command)  # it went on officially: ours would be paid for anew
-    assert gone.code == 2 and "medtasks data fetch --official --from DIR" in gone.err
+    assert gone.code == 2 and "medtasks data fetch official DIR" in gone.err
     assert medtasks(*command, "--prompts", "own").code == 0 and len(server.asked) == 2 * asked
 
 

@@ -31,7 +31,7 @@ def run(medtasks, hostile, tmp_path):
 
 
 def test_show_has_the_turns(medtasks, run, hostile):
-    shown = medtasks("view", "run", TASK, hostile, "--whole")
+    shown = medtasks("view", "run", TASK, hostile)
     assert shown.code == 0 and f"User: {HOSTILE}" in " ".join(shown.out.split()) and "Assistant:" in shown.out
 
 

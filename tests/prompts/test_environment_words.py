@@ -96,7 +96,7 @@ def test_ages_are_a_little_higher_and_the_same_each_time() -> None:
 
 def test_message_lists_are_those_of_medmarks(released: Path) -> None:
     if not list(released.glob("official/*/careqa.py")):
-        pytest.skip("the files of Medmarks are not here: medtasks data fetch --official")
+        pytest.skip("the files of Medmarks are not here: medtasks data fetch official")
     verdicts = list(verify(registry(), registry().suites["medmarks"]))
     assert [verdict for verdict in verdicts if not verdict.ok] == []
     assert len(verdicts) == 11 and all(verdict.n >= 5 for verdict in verdicts)
@@ -104,7 +104,7 @@ def test_message_lists_are_those_of_medmarks(released: Path) -> None:
 
 def test_the_system_turn_joins_the_users_where_a_model_has_none(released: Path) -> None:
     if not list(released.glob("official/*/metamedqa.py")):
-        pytest.skip("the files of Medmarks are not here: medtasks data fetch --official")
+        pytest.skip("the files of Medmarks are not here: medtasks data fetch official")
     dataset = registry().datasets["medmarks_pubhealthbench"]
     apart, joined = (
         load_documents(dataset, cot=False, origin="sample", prompts="official", system_role=role)["test"][0]

@@ -28,12 +28,13 @@ class Small(Oracle):
 @pytest.mark.parametrize("room", [600, 800, 100_000])
 def test_prompts_are_cut_as_a_run_of_our_own_cuts_them(medtasks, built_tasks, monkeypatch, tmp_path, room):
     monkeypatch.setenv("MEDTASKS_DATA", "sample")
-    monkeypatch.setenv("MEDTASKS_PROMPTS", "own")
     model = Small(room)
     simple_evaluate(
         model=model,
         tasks=["bridge_chip_ctc_5shot"],
-        task_manager=TaskManager(include_defaults=False, include_path=str(built_tasks)),
+        task_manager=TaskManager(
+            include_defaults=False, include_path=str(built_tasks), metadata={"prompts": "own"}
+        ),
         apply_chat_template=True,
         fewshot_as_multiturn=True,
         gen_kwargs="max_gen_toks=10",
@@ -42,7 +43,17 @@ def test_prompts_are_cut_as_a_run_of_our_own_cuts_them(medtasks, built_tasks, mo
     for name, value in (("max_length", room), ("tokenizer", object()), ("tok_encode", Small.tok_encode)):
         monkeypatch.setattr(Oracle, name, value, raising=False)
     medtasks.done(
-        *("run", "--model", "oracle", "--tasks", "bridge_chip_ctc_5shot", "--output_path", "run"),
+        *(
+            "run",
+            "--model",
+            "oracle",
+            "--tasks",
+            "bridge_chip_ctc_5shot",
+            "--prompts",
+            "own",
+            "--output_path",
+            "run",
+        ),
         *("--apply_chat_template", "--gen_kwargs", "max_gen_toks=10"),
     )
     samples = samples_of(tmp_path / "run", "bridge_chip_ctc_5shot")

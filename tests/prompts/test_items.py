@@ -83,7 +83,7 @@ def test_each_item_stands_in_the_official_prompt(released, key):
     try:
         prompt = prompt_of(dataset(key), "official")
     except MedtasksError as error:
-        pytest.skip(error.what[:90])  # not released, or not on this machine: medtasks data fetch --official
+        pytest.skip(error.what[:90])  # not released, or not on this machine: medtasks data fetch official
     assert lacking([item.official for item in ITEMS[key]], prompt) == []
     left_out = [item.official for item in ITEMS[key] if item.ours is None]
     added = [item.ours for item in ITEMS[key] if item.official is None]

@@ -15,6 +15,7 @@ from lm_eval.utils import apply_template
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.counting import shared_characters
 from medtasks_ext.prompts.load import load_documents
+from medtasks_ext.prompts.official.choice import prompt_source_of
 from medtasks_ext.prompts.official.words import words_in
 from medtasks_ext.registry import registry
 from medtasks_ext.runner.proof import verify
@@ -46,7 +47,7 @@ def test_turns_of_all_87_are_those_of_bridge(released, way):
 
 def test_reasoning_is_asked_for_in_bridges_words(released):
     if not list(released.glob("official/*/config.py")):
-        pytest.skip("config.py of BRIDGE is not here: medtasks data fetch --official")
+        pytest.skip("config.py of BRIDGE is not here: medtasks data fetch official")
     assert all(verdict.ok for verdict in verify(registry(), registry().suites["bridge"], ["cot"]))
 
 
@@ -74,16 +75,13 @@ def test_own_words_are_asked_where_they_are_wanted_or_the_wheel_is_not_here(helm
     assert own.loaded.record["instruction"] == "own" and own["prompt"] != official["prompt"]
     monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "empty"))
     assert one_document("medhelm/medqa")["prompt"] == own["prompt"]
-    with pytest.raises(MedtasksError, match="medtasks data fetch --official --from DIR"):
+    with pytest.raises(MedtasksError, match="medtasks data fetch official DIR"):
         one_document("medhelm/medqa", prompts="official")
 
 
-def test_the_environment_says_it_too(helm, monkeypatch):
-    monkeypatch.setenv("MEDTASKS_PROMPTS", "own")
-    assert one_document("medhelm/medqa").loaded.record["instruction"] == "own"
-    monkeypatch.setenv("MEDTASKS_PROMPTS", "theirs")
+def test_another_wording_than_the_three_is_refused():
     with pytest.raises(MedtasksError, match="use one of: auto, official, own"):
-        one_document("medhelm/medqa")
+        prompt_source_of("theirs")
 
 
 @pytest.mark.parametrize("strategy", ["cot", "five_shot"])

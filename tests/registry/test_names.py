@@ -137,8 +137,8 @@ def test_a_dataset_is_asked_in_its_own_strategies_alone(medtasks):
         assert [TASKS.tasks[leaf][1] for leaf in TASKS.leaves(name)] == ["zero_shot"]
         assert not TASKS.knows(f"{name}_cot") and name.count("_") < 2
     assert "healthbench_full_cot" not in TASKS.tasks and "bridge_mie_cot" in TASKS.tasks
-    refused = medtasks("preview", "healthbench_full", "--strategy", "cot", "--data", "sample")
-    assert refused.code == 2 and "healthbench_full is not asked so: it has zero_shot" in refused.err
+    refused = medtasks("preview", "healthbench_full_cot", "--data", "sample")
+    assert refused.code == 2 and "did you mean: healthbench_full," in refused.err
     assert "1 dataset, each as TASK;" in medtasks("ls", "healthbench").out
     assert "(1 have fewer)" in medtasks("ls", "healthbench", "medhelm_medqa").out
 

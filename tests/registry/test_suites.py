@@ -157,18 +157,19 @@ def test_words_that_are_no_passage_need_code_that_the_suite_names(root, medtasks
 
 def test_a_dataset_of_a_fifth_suite_is_started_with_its_axes(root, medtasks):
     given = {
-        "id": "ward_triage", "kind": "label_word", "language": "ko", "task-type": "text_classification",
-        "document-types": "general_ehr_note", "specialties": "geriatrics", "stage": "triage_and_referral",
+        "language": "ko", "task_type": "text_classification", "document_types": "general_ehr_note",
+        "specialties": "geriatrics", "stage": "triage_and_referral",
         "access": "private",
     }  # fmt: skip
-    arguments = [part for name, value in given.items() for part in (f"--{name}", value)]
+    arguments = ["--id", "ward_triage", "--kind", "label_word"]
+    arguments += [f"{name}={value}" for name, value in given.items()]
     outcome = medtasks("data", "new", *arguments)
     assert (
         outcome.code == 2 and "ward: missing key (an axis of ward/suite.yaml): one of icu, er" in outcome.err
     )
-    outcome = medtasks("data", "new", *arguments, "--axis", "ward=er", "--axis", "bed=monitored")
+    outcome = medtasks("data", "new", *arguments, "ward=er", "bed=monitored")
     assert outcome.code == 2 and "axes: bed: 'monitored' is no value of bed: waiting" in outcome.err
-    medtasks.done("data", "new", *arguments, "--axis", "ward=er", "--axis", "bed=waiting")
+    medtasks.done("data", "new", *arguments, "ward=er", "bed=waiting")
     record = Registry(root).datasets["ward_triage"].metadata
     assert record.axes == {"ward": "er", "bed": "waiting"} and record.primary_metric == "acc"
 

@@ -324,8 +324,6 @@ def test_the_page_is_for_this_machine_and_who_knows_its_address(viewed):
 def test_each_server_has_an_address_of_its_own(viewed):
     with served(viewed) as one, served(viewed) as other:
         assert one.token != other.token and len(one.token) >= 20
-        with pytest.raises(MedtasksError, match="port"):
-            ViewServer(viewed, one.server_address[1])
 
 
 def not_sample(run):
@@ -400,8 +398,7 @@ def test_show_prints_a_document(made, medtasks, monkeypatch):
     assert medtasks("view", made[0], EVENTS, "0").out == done.out
 
     done = medtasks("view", made[0], LABEL, "t7")
-    assert "characters …" in done.out and "--whole" in done.out and len(done.out) < 3 * MOST
-    assert len(medtasks("view", made[0], LABEL, "t7", "--whole").out) > LONG
+    assert "characters …" not in done.out and len(done.out) > LONG
 
 
 def test_show_without_a_document_prints_the_errors(made, medtasks):

@@ -190,7 +190,7 @@ def test_the_export_says_or_refuses_what_differs(medtasks, tmp_path, changes, co
 @pytest.mark.parametrize("instruction", ["own", "official, own strategy line"])
 def test_the_export_takes_other_words_on_wish_and_each_row_says_so(medtasks, tmp_path, instruction):
     write_run(tmp_path / "a", "ORG/a", {TASK: GOOD}, loaded={"instruction": instruction})
-    outcome = medtasks("card", "a", "--layout", "bridge", "-o", "out", "--own-words")
+    outcome = medtasks("card", "a", "--layout", "bridge", "-o", "out", "--parts")
     assert outcome.code == 0 and "not asked in the suite's own words" in outcome.out
     rows = read_json(next((tmp_path / "out").rglob("*.json")))
     assert len(rows) == 40 and all("not asked in the suite's own words" in row["notes"] for row in rows)
@@ -205,7 +205,7 @@ def test_the_export_keeps_to_what_the_leaderboard_takes_and_names_the_rest(medta
     with edited(run, "bridge_ade_identification") as record:
         record["loaded"]["rebuilt"] = True
     hashed_anew(run)
-    outcome = medtasks("card", "a", "--layout", "bridge", "-o", "out", "--own-words")
+    outcome = medtasks("card", "a", "--layout", "bridge", "-o", "out", "--parts")
     assert outcome.code == 1
     assert "left out: a: bridge_ade_identification was run on rows rebuilt" in outcome.err
     [path] = (tmp_path / "out").rglob("*.json")

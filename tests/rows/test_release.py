@@ -66,7 +66,7 @@ def test_a_run_says_before_it_starts_that_there_is_no_gold_and_prints_no_score(h
     assert "`medtasks card --layout bridge` writes the leaderboard's files" in outcome.err
     metrics = result_of(tmp_path / "run", "bridge_chip_ctc")["metrics"]
     assert "score" not in metrics and "acc" not in metrics and metrics["scored"] == 0
-    outcome = medtasks("card", "run", "--layout", "bridge", "-o", "out", "--own-words")
+    outcome = medtasks("card", "run", "--layout", "bridge", "-o", "out", "--parts")
     written = list((tmp_path / "out").rglob("*.result.json"))
     assert outcome.code == 0 and len(read_json(written[0])) == 6
 

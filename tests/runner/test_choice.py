@@ -202,7 +202,7 @@ def test_a_report_and_a_card_say_the_documents_of_each_task(medtasks, chip_ctc, 
 def test_only_whole_tasks_are_exported(medtasks, chip_ctc, asked):
     medtasks("run", "--model", "oracle", "--tasks", f"{TASK},{COT}", *HERE, "--limit", 2)
     medtasks(*RUN, *HERE)
-    export = ("card", "run", "--layout", "bridge", "-o", "out", "--own-words")
+    export = ("card", "run", "--layout", "bridge", "-o", "out", "--parts")
     outcome = medtasks(*export)
     assert outcome.code == 1 and f"left out: run: {COT} covers a part of the test rows" in outcome.err
     medtasks("run", "--model", "oracle", "--tasks", COT, *HERE)

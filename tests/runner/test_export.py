@@ -22,7 +22,7 @@ def test_each_strategy_is_written_where_the_official_code_would_write_it(
     medtasks, chip_ctc, tmp_path, task, mode
 ):
     medtasks(*RUN, task)
-    assert medtasks("card", "run", "--layout", "bridge", "-o", "out", "--own-words").code == 0
+    assert medtasks("card", "run", "--layout", "bridge", "-o", "out", "--parts").code == 0
     path = tmp_path / "out" / "result" / "CHIP-CTC" / "oracle" / f"CHIP-CTC-{mode}-greedy-42.result.json"
     rows = json.loads(path.read_text())
     assert len(rows) == 8
@@ -46,7 +46,7 @@ def test_rows_without_gold_are_exported(medtasks, chip_ctc, tmp_path):
     path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
     path.write_text(json.dumps([{**row, "output": ""} for row in json.loads(path.read_text())]))
     medtasks(*RUN, "bridge_chip_ctc")
-    assert medtasks("card", "run", "--layout", "bridge", "-o", "out", "--own-words").code == 0
+    assert medtasks("card", "run", "--layout", "bridge", "-o", "out", "--parts").code == 0
     rows = json.loads(next((tmp_path / "out").rglob("*CTC*.json")).read_text())
     assert {row["output"] for row in rows} == {""}
 
@@ -79,5 +79,5 @@ def test_a_dataset_that_is_not_the_papers_is_named(medtasks, data_dir, tmp_path,
     shutil.copy(built_in / "mednli" / "sample.jsonl", rows)
     monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root.parent))
     medtasks(*RUN, "bridge_later")
-    outcome = medtasks("card", "run", "--layout", "bridge", "-o", "out", "--own-words")
+    outcome = medtasks("card", "run", "--layout", "bridge", "-o", "out", "--parts")
     assert outcome.code == 2 and "bridge_later is none of the leaderboard's tasks" in outcome.err

@@ -95,8 +95,8 @@ def test_a_template_that_joins_texts_adds_nothing_to_the_instruction(medtasks, t
     template.write_text(
         "{% for turn in messages %}{{ '<|' + turn.role + '|>' + turn.content + '<|end|>' }}{% endfor %}"
     )
-    shown = medtasks("preview", "bridge_mednli", "--data", "sample", "--strategy", "zero_shot", "--json",
-                     "--chat-template", template)  # fmt: skip
+    shown = medtasks("preview", "bridge_mednli", "--data", "sample", "--json",
+                     "--tokenizer", template)  # fmt: skip
     (found,) = json.loads(shown.out)
     instruction, _, plain = found["prompt"].partition("\n\n")
     assert found["chat_prompt"] == f"<|system|>{instruction}<|end|><|user|>{plain}<|end|>"

@@ -157,7 +157,7 @@ def test_a_chat_interface_is_refused_before_it_is_asked(medtasks, monkeypatch, m
 
 def test_a_preview_is_to_the_letter_what_a_run_asks(medtasks, tmp_path):
     ask(medtasks)
-    (seen,) = json.loads(medtasks("preview", TASK, "--json").out)
+    seen = json.loads(medtasks("preview", TASK, "--json").out)
     [*arguments] = samples_of(tmp_path / "run", TASK)[0]["arguments"].values()
     assert [{"arg_0": seen["prompt"], "arg_1": option} for option in seen["options"]] == arguments
     assert seen["strategy"] == "likelihood" and not seen["answers"] and not seen["generation"]

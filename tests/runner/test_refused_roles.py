@@ -69,11 +69,11 @@ def test_a_template_is_tried_on_a_dialogue_before_any_run(medtasks, rows, tmp_pa
     monkeypatch.delenv("MEDTASKS_SHOW_TEXT")
     file = tmp_path / "chat.jinja"
     file.write_text(TEMPLATE)
-    seen = medtasks("preview", "healthbench_full", "--document", "1", "--chat-template", file)
+    seen = medtasks("preview", "healthbench_full", "--document", "1", "--tokenizer", file)
     assert seen.code == 2 and seen.text.count("→") == 1
     assert f"the chat template refuses the turns of test row 2: {SAYS}" in seen.text
     assert "potassium" not in seen.text
-    first = medtasks("preview", "healthbench_full", "--strategy", "zero_shot", "--chat-template", file)
+    first = medtasks("preview", "healthbench_full", "--tokenizer", file)
     assert first.code == 0, first.text
 
 
@@ -84,7 +84,7 @@ def test_a_template_that_quotes_a_turn_is_not_quoted(medtasks, rows, tmp_path, m
         "{% for m in messages %}{% if m.role == 'tool' %}"
         "{{ raise_exception(m.content) }}{% endif %}{% endfor %}"
     )
-    seen = medtasks("preview", "healthbench_full", "--document", "1", "--chat-template", file)
+    seen = medtasks("preview", "healthbench_full", "--document", "1", "--tokenizer", file)
     assert (
         seen.code == 2 and "refuses the turns of test row 2\n" in seen.text and "potassium" not in seen.text
     )

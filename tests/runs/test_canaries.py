@@ -117,7 +117,7 @@ def test_no_command_writes_or_prints_a_secret(
         ("card", "run", "-o", "card"),
         ("card", "run", "-o", "card", "--parts"),
         ("card", "--layout", "medtasks", "run", "-o", "submissions/ORG/MODEL/2026-01-02"),
-        ("card", "run", "--layout", "bridge", "-o", "export", "--own-words"),
+        ("card", "run", "--layout", "bridge", "-o", "export", "--parts"),
         ("study", "forms", "run", "judged", "-o", "human"),
         ("study", "difficulty", "run", "other", "-o", "levels"),
         ("study", "sample", f"levels/{TASK}.json", "-n", "2", "-o", "sample.json"),

@@ -97,5 +97,5 @@ def test_what_a_leaderboard_gets_of_a_private_run_is_its_owners_alone(medtasks, 
     task = "bridge_chip_ctc"
     assert medtasks("run", "--model", "random-label", "--tasks", task, "--output_path", "run").code == 0
     make_private(tmp_path / "run")
-    assert medtasks("card", "run", "--layout", "bridge", "--own-words", "-o", "sent").code == 0
+    assert medtasks("card", "run", "--layout", "bridge", "--parts", "-o", "sent").code == 0
     assert are_private(tmp_path / "sent/result")

@@ -11,7 +11,7 @@ def test_settings_that_were_added_are_in_the_submission_and_on_the_site(medtasks
     assert '"repetition_penalty": 1.8' in record and "Most answers" not in record
     assert '"system_instruction": "text-' in record and '"engines"' in record
     root = PLACE.partition("/")[0]
-    assert medtasks("dev", "site", "--submissions", root, "--no-published", "-o", "site").code == 0
+    assert medtasks("dev", "site", "--submissions", root, "-o", "site").code == 0
     [page] = (tmp_path / "site" / "models").glob("org-random-label-*.html")
     text = page.read_text(encoding="utf-8")
     assert "generation settings" in text and "system instruction" in text

@@ -42,11 +42,12 @@ def site(made_once, made_submission):
     """Pages of all published models and of one submission: tests read them, and change nothing."""
 
     def fill(folder):
-        shutil.copytree(made_submission / ROOT, folder / ROOT)
+        shutil.copytree(made_submission / ROOT, folder / "results" / "submissions")
         shutil.copytree(made_submission / "data", folder / "data")
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("MEDTASKS_DATA_DIR", str(folder / "data"))
-            command("dev", "site", "--submissions", folder / ROOT, "-o", folder / "site")
+            patch.chdir(folder)
+            command("dev", "site", "-o", folder / "site")
 
     return made_once("site", fill) / "site"
 
@@ -204,7 +205,7 @@ def test_hostile_texts_stay_texts_in_every_page(medtasks, submission, tmp_path):
             item["conditions"]["decoding"] = {"temperature": 1, "top_p": HOSTILE}
 
     edited(submission, hostile)
-    assert medtasks("dev", "site", "--submissions", ROOT, "--no-published", "-o", "site").code == 0
+    assert medtasks("dev", "site", "--submissions", ROOT, "-o", "site").code == 0
     for page in (tmp_path / "site").rglob("*.html"):
         assert "<img" not in page.read_text(), page
 
@@ -212,7 +213,7 @@ def test_hostile_texts_stay_texts_in_every_page(medtasks, submission, tmp_path):
 def test_a_submission_that_cannot_be_read_is_named_and_the_others_are_shown(medtasks, submission, tmp_path):
     edited(submission, lambda content: content.update(schema=7))
     write_submission(tmp_path / ROOT, "Org/Other", 0.5)
-    outcome = medtasks("dev", "site", "--submissions", ROOT, "--no-published", "-o", "site")
+    outcome = medtasks("dev", "site", "--submissions", ROOT, "-o", "site")
     assert outcome.code == 1 and "schema: input should be 5" in outcome.err and "1 submission" in outcome.out
     assert [*(tmp_path / "site" / "models").glob("org-other-*.html")]
     [(where, what)] = data_of(tmp_path / "site" / "about.html")["left_out"]
@@ -222,7 +223,7 @@ def test_a_submission_that_cannot_be_read_is_named_and_the_others_are_shown(medt
 def test_a_later_site_takes_the_place_of_an_earlier_one_alone(medtasks, site, submission, tmp_path):
     old = shutil.copytree(site, tmp_path / "site") / "models" / "old.html"
     old.write_text("old")
-    assert medtasks("dev", "site", "--submissions", ROOT, "--no-published", "-o", "site").code == 0
+    assert medtasks("dev", "site", "--submissions", ROOT, "-o", "site").code == 0
     assert not old.exists() and len([*old.parent.iterdir()]) == 1
     other = tmp_path / "other"
     other.mkdir()
@@ -233,10 +234,10 @@ def test_a_later_site_takes_the_place_of_an_earlier_one_alone(medtasks, site, su
 
 
 def test_submitted_models_alone_and_nothing_at_all(medtasks, submission, tmp_path):
-    outcome = medtasks("dev", "site", "--submissions", ROOT, "--no-published", "-o", "site")
+    outcome = medtasks("dev", "site", "--submissions", ROOT, "-o", "site")
     assert outcome.code == 0 and "0 published results, 1 submission" in outcome.out
     (tmp_path / "empty").mkdir()
-    nothing = medtasks("dev", "site", "--submissions", "empty", "--no-published", "-o", "site2")
+    nothing = medtasks("dev", "site", "--submissions", "empty", "-o", "site2")
     assert nothing.code == 2 and "there is nothing to show" in nothing.err
     assert "no such folder" in medtasks("dev", "site", "--submissions", "gone", "-o", "site2").err
 

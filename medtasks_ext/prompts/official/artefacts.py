@@ -30,7 +30,7 @@ from medtasks_ext.rows.transfer import NotHereError
 FOLDER = "official"
 _INDEX = "https://pypi.org/simple"
 _JSON = "application/vnd.pypi.simple.v1+json"
-_OTHERWISE = "carry the file here: medtasks data fetch --official --from DIR"
+_OTHERWISE = "carry the file here: medtasks data fetch official DIR"
 #: The largest wheel has a tenth of it. A run that may ask in other words does not wait long.
 _EXPECTED = transfer.Expected(otherwise=_OTHERWISE, largest=256 << 20, attempts=2)
 
@@ -60,7 +60,7 @@ def local_artefact(artefact: Artefact) -> Path | None:
 @lru_cache(maxsize=64)
 def _check(path: Path, artefact: Artefact, _time: int, _size: int) -> None:
     """Check the content of a file that was not looked at since it was written."""
-    remedy = "delete it and run `medtasks data fetch --official`, or ask in our own words: --prompts own"
+    remedy = "delete it and run `medtasks data fetch official`, or ask in our own words: --prompts own"
     _check_hash(path, artefact, path, remedy)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -35,15 +34,15 @@ class Use:
 
 
 def prompt_source_of(option: object = None) -> PromptSource:
-    """What the user asks for: by a flag, `--metadata prompts=…`, or `MEDTASKS_PROMPTS`; by default auto.
+    """What the user asks for: by a flag, or `--metadata prompts=…`; by default auto.
 
     Raises MedtasksError: it is none of the three.
     """
-    value = option if option is not None else os.environ.get("MEDTASKS_PROMPTS") or "auto"
+    value = "auto" if option is None else option
     if value not in get_args(PromptSource):
         what = f"unknown wording {value!r}"
         remedy = f"use one of: {', '.join(get_args(PromptSource))}"
-        raise MedtasksError(what, where="--prompts or MEDTASKS_PROMPTS", remedy=remedy)
+        raise MedtasksError(what, where="--prompts", remedy=remedy)
     return value  # type: ignore[return-value]
 
 
@@ -96,6 +95,6 @@ def _tried(artefact: Artefact, _place: Path) -> Path | None:
     try:
         return artefacts.fetched_artefact(artefact)
     except NotHereError as error:
-        said = "official words of %s cannot be had, so ours are asked: %s (medtasks data status --official)"
+        said = "official words of %s cannot be had, so ours are asked: %s (medtasks data status official)"
         log.warning(said, artefact.file, error.what)
         return None

@@ -265,21 +265,14 @@ def _state(source: Source) -> tuple[Any, ...]:
 
 
 class ViewServer(ThreadingHTTPServer):
-    """On port 0, any that is free is taken."""
+    """On any port of this machine that is free."""
 
     daemon_threads = True
 
-    def __init__(self, viewed: Viewed, port: int = 0) -> None:
+    def __init__(self, viewed: Viewed) -> None:
         self.viewed, self.lock = viewed, threading.Lock()
         self.token = secrets.token_urlsafe(18)
-        try:
-            super().__init__((HOST, port), _Handler)
-        except OSError as error:
-            raise MedtasksError(
-                f"port {port} cannot be used ({error.strerror})",
-                where="--port",
-                remedy="leave it out, or name another",
-            ) from None
+        super().__init__((HOST, 0), _Handler)
 
     @property
     def url(self) -> str:

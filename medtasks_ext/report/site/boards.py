@@ -134,7 +134,7 @@ def gather_site(tasks: Registry, submissions: Path | None, *, published: bool = 
     shown = [*((entry, Checked()) for entry in papers), *own]
     site.lines += [BoardLine(entry, facts_of(entry, papers), checked) for entry, checked in shown]
     if not site.lines:
-        remedy = "name a folder of submissions, or show published models: leave --no-published out"
+        remedy = "name a folder of submissions, or show published models: leave --submissions out"
         raise MedtasksError("there is nothing to show", where=submissions, remedy=remedy)
     return site
 

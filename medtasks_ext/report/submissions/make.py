@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,6 @@ from medtasks_ext.privacy import text_hash
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.report.submissions import (
     LONGEST,
-    About,
     Checked,
     FinalAnswer,
     OtherDocumentsError,
@@ -40,18 +39,16 @@ if TYPE_CHECKING:
 _PLACES = re.compile(r"\w+://[^\s,;)]+|(?<![\w.~/-])(?:~|\.\.?)?/[^\s,;)]*|\b[A-Za-z]:\\[^\s,;)]*")
 
 
-def submit(run: Path, out: Path, tasks: Registry, about: Mapping[str, str]) -> tuple[Checked, list[str]]:
+def submit(run: Path, out: Path, tasks: Registry) -> tuple[Checked, list[str]]:
     """Write what may be public; returns what the check found, and what is left out, in words."""
     model, date = place_of(out)
     if out.is_symlink() or out.is_file() or (out.is_dir() and any(out.iterdir())):
         raise MedtasksError("is taken", where=out, remedy="name another date, or delete what lies there")
     faults: list[Fault] = []
     entry, left_out = _kept(read_runs(run, tasks, faults), run, tasks, model)
-    remedy = f"NAME=VALUE, names: {', '.join(About.model_fields)}"
     content = {
         "model": model,
         "date": date,
-        "about": validated(lambda: About.model_validate(about), where="--about", remedy=remedy, first=True),
         "run": _public(asdict(entry.conditions)),
         "versions": {name: _public(str(said)) for name, said in entry.manifest.get("versions", {}).items()},
         "tasks": {name: _task(item) for name, item in entry.experiments.items()},
