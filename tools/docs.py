@@ -161,7 +161,8 @@ def passes_flags_on(command: Any) -> bool:
 
 def own_help(command: Any) -> str:
     """What a command that takes lm-eval's flags says of itself and of its own flags."""
-    said: str = import_module(command.callback.__module__)._DESCRIPTION
+    function = command.callback
+    said: str = getattr(import_module(function.__module__), f"_{function.__name__.upper()}")
     return said
 
 

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runner.run import Run
 
-_DESCRIPTION = """Run tasks or groups, any mix of names, with lm-eval's own flags and --config files.
+_RUN = """Run tasks or groups, any mix of names, with lm-eval's own flags and --config files.
 The model is loaded once, and every response is stored as soon as it is there. The same command
 continues an interrupted run; nothing is paid twice. First, one question is asked and the answer
 is checked. A missing chat template, reasoning or an answer that never ends, an empty answer, and
@@ -178,7 +178,7 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
         remedy = f"write {ANSWERS} or {LIKELIHOOD}"
         raise MedtasksError(f"{own.ask!r} is no way to ask", where="--ask", remedy=remedy)
     example = "--tasks bridge_zh --model vllm --model_args pretrained=ORG/MODEL"
-    return own, lm_eval_config(rest, "run", _DESCRIPTION, example, REFUSED, in_files=True)
+    return own, lm_eval_config(rest, "run", _RUN, example, REFUSED, in_files=True)
 
 
 def _batch_files(own: argparse.Namespace, config: EvaluatorConfig) -> BatchFiles | None:

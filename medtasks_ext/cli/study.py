@@ -50,7 +50,7 @@ def _documents(names: Iterable[str], data: str | None, limit: float | None = Non
     return found, bool(faults)
 
 
-_DESCRIPTION = """Does a model continue the inputs of a task word for word? BRIDGE's contamination probe: each
+_CONTAMINATION = """Does a model continue the inputs of a task word for word? BRIDGE's contamination probe: each
 test input is cut at tokens 10, 15, 20, 25 and 30; it counts as leaked when at least three times the next
 five tokens are predicted exactly. Takes lm-eval's flags that name a model, tasks and an output folder. The
 same command continues an interrupted probe. Besides:
@@ -89,7 +89,7 @@ def contamination(context: typer.Context) -> int:
     model.check_one_process()
     own, rest = own_flags().parse_known_args(context.args)
     example = "--tasks bridge_zh --model vllm --model_args pretrained=ORG/MODEL"
-    config = lm_eval_config(rest, "study contamination", _DESCRIPTION, example, _REFUSED)
+    config = lm_eval_config(rest, "study contamination", _CONTAMINATION, example, _REFUSED)
     address = str(config.model_args.get("base_url") or "")
     if "chat" in config.model or address.rstrip("/").endswith("/chat/completions"):
         what = "a chat endpoint answers a text and does not continue it"
