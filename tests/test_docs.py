@@ -433,7 +433,7 @@ QUESTIONS = {
     "Were models asked in the paper's words?": ("docs/evaluate.md#prompt-wording", "dev validate official"),
     "How do I add a dataset in Italian?": (
         "docs/add_a_dataset.md#tasks-and-suites-of-your-own",
-        "--language it",
+        "language=it",
     ),
     "How do I ask a task in other words?": ("docs/add_a_dataset.md#a-variant-of-a-task", "include"),
     "What left my machine?": ("docs/safety.md#where-text-may-go", "answers.jsonl"),

@@ -50,10 +50,10 @@ def _documents(names: Iterable[str], data: str | None, limit: float | None = Non
     return found, bool(faults)
 
 
-_CONTAMINATION = """Does a model continue the inputs of a task word for word? BRIDGE's contamination probe: each
-test input is cut at tokens 10, 15, 20, 25 and 30; it counts as leaked when at least three times the next
-five tokens are predicted exactly. Takes lm-eval's flags that name a model, tasks and an output folder. The
-same command continues an interrupted probe. Besides:
+_CONTAMINATION = """Does a model continue the inputs of a task word for word? BRIDGE's contamination probe:
+each test input is cut at tokens 10, 15, 20, 25 and 30; it counts as leaked when at least three times the
+next five tokens are predicted exactly. Takes lm-eval's flags that name a model, tasks and an output folder.
+The same command continues an interrupted probe. Besides:
 
   --data ORIGIN       read data from: local, hub, release or sample (synthetic rows, to try the command)
   --allow-host HOST   send text that is gated or private to this host, too; repeatable
