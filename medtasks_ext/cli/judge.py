@@ -136,11 +136,11 @@ def _take_decisions(path: Path, runs: Sequence[RunToJudge], jury: Jury, *, keep:
         remedy = "write `adjudicator: human` in the jury file, or leave --ratings out"
         raise MedtasksError(what, where=f"--ratings {path}", remedy=remedy)
     decided = take_decisions(path, runs, jury, keep=keep)
-    say(f"{path}: {decided.taken:,} new decisions, {decided.replaced:,} replaced")
+    say(f"{path}: {decided['taken']:,} new decisions, {decided['replaced']:,} replaced")
     for count, what in (
-        (decided.open, "are not decided on every point and stay in the queue"),
-        (decided.changed, "are about answers that are others now and do not count"),
-        (decided.agreed, "are not disputed; the assessors' mean stays"),
+        (decided["open"], "are not decided on every point and stay in the queue"),
+        (decided["changed"], "are about answers that are others now and do not count"),
+        (decided["agreed"], "are not disputed; the assessors' mean stays"),
     ):
         if count:
             say(f"{path}: {count:,} cases {what}")
