@@ -13,7 +13,6 @@ from rich.markup import escape
 
 from medtasks_ext.cli.tables import ESTIMATE_MEANS, ROUGH, ROUGH_MEANS, Column, console, figure, show, texts
 from medtasks_ext.cli.words import counted, unsure_words
-from medtasks_ext.judge.store import JudgingCost
 from medtasks_ext.registry.strategies import strategy_order, strategy_title
 from medtasks_ext.report.axes import axis_titles, order, title
 from medtasks_ext.report.figures import calibration_words
@@ -371,15 +370,14 @@ def _costs(report: Report) -> Iterator[str]:
             paid = "" if row["usd"] is None else f"{row['usd']:,.2f} USD{batch}: "
             yield f"{row['entry']}: {paid}{row['price']}"
         if row["jury"]:
-            spent = JudgingCost(**row["jury"])
-            yield f"{row['entry']}, jury: {_jury_words(spent)}{unsure_words(spent.unsure)}"
+            yield f"{row['entry']}, jury: {_jury_words(row['jury'])}{unsure_words(row['jury']['unsure'])}"
 
 
-def _jury_words(spent: JudgingCost) -> str:
-    if not spent.replies:
+def _jury_words(jury: Json) -> str:
+    if not jury["replies"]:
         return "cost not recorded"
-    if spent.usd is None:
-        return f"cost not known, {counted(spent.replies, 'judgement')} by judges without a price"
-    words = f"{spent.usd:,.2f} USD for {counted(spent.replies - spent.unpriced, 'judgement')}"
-    words += f", without {spent.unpriced:,} by judges without a price" if spent.unpriced else ""
-    return words + (f", tokens of {spent.estimated:,} not counted" if spent.estimated else "")
+    if jury["usd"] is None:
+        return f"cost not known, {counted(jury['replies'], 'judgement')} by judges without a price"
+    words = f"{jury['usd']:,.2f} USD for {counted(jury['replies'] - jury['unpriced'], 'judgement')}"
+    words += f", without {jury['unpriced']:,} by judges without a price" if jury["unpriced"] else ""
+    return words + (f", tokens of {jury['estimated']:,} not counted" if jury["estimated"] else "")

@@ -7,6 +7,7 @@ question; then the adjudicator, where assessors differ.
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -16,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 from medtasks_ext.egress import NO_TEXT, AskedServer, Egress, Text
 from medtasks_ext.engines import Answer, Fault, FaultKind, Outcome, Request, Usage
 from medtasks_ext.engines.http import Client
-from medtasks_ext.engines.replies import Server, chat_answer, shortened
+from medtasks_ext.engines.replies import NO_KEY, Server, chat_answer, shortened
 from medtasks_ext.engines.servers import Pace, ServerEngine
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.cases import Ask, RunToJudge, requests_of
 from medtasks_ext.judge.jury import HUMAN, Judge, Jury
 from medtasks_ext.judge.protocol import adjudication
 from medtasks_ext.judge.reply import UnreadableError
-from medtasks_ext.judge.store import BYTES_PER_TOKEN, CostEstimate, estimate, highest_cost
+from medtasks_ext.judge.store import BYTES_PER_TOKEN, CostEstimate, estimate
 from medtasks_ext.privacy import shows_text
 from medtasks_ext.process import collector_sparing
 from medtasks_ext.run.asker import LOOK, WAITING, Asker, Job, signals_call
@@ -57,7 +58,7 @@ class JudgeEngine(ServerEngine):
         server = Server(
             judge.base_url,
             judge.model,
-            judge.key_words,
+            f"the key in {judge.api_key_env}" if judge.api_key_env else NO_KEY,
             headers={"Authorization": f"Bearer {key}"} if key else {},
             connections=judge.max_concurrent,
             timeout=judge.timeout,
@@ -246,7 +247,7 @@ class Judging:
     def _note_sent(self, place: AskedServer, text: Text) -> None:
         for run in self.runs:
             if any(task.name == text.dataset for task in run.tasks):
-                run.store.answers.sent(place, text)
+                run.store.sent(place, text)
 
     def estimates(self, asks: Iterable[Ask]) -> list[CostEstimate]:
         by_judge: dict[str, list[Ask]] = {judge.name: [] for judge in self.jury.models}
@@ -256,7 +257,13 @@ class Judging:
             estimate(
                 judge,
                 [n_bytes(ask.rubric.messages(ask.request.texts)) for ask in by_judge[judge.name]],
-                [reply.usage for run in self.runs for reply in run.store.replies_of(judge.name)],
+                [
+                    reply.usage
+                    for run in self.runs
+                    for (_, name), replies in run.store.replies.items()
+                    if name == judge.name
+                    for reply in replies
+                ],
             )
             for judge in self.jury.models
         ]
@@ -275,7 +282,7 @@ class Judging:
 
         That a judge cannot work at all is known before a request is paid for.
         """
-        answers = self.runs[0].store.answers
+        answers = self.runs[0].store
         askers = {judge.name: _Asker(judge, self, answers, budget) for judge in self.jury.models}
         asyncio.run(_check_servers([askers[name].judge_engine for name in needed], budget))
 
@@ -288,7 +295,7 @@ class Judging:
             with collector_sparing(), signals_call(lambda: self._interrupt(list(askers.values()))):
                 while self._round(askers):
                     for run in self.runs:
-                        run.store.answers.flush()
+                        run.store.flush()
         except KeyboardInterrupt:
             if self._signals_seen > 1:
                 raise
@@ -321,7 +328,7 @@ class Judging:
         for name, job in jobs.items():
             while not job.over.wait(LOOK):
                 for run in self.runs:
-                    run.store.answers.check()
+                    run.store.check()
             if isinstance(error := askers[name].ended, BaseException):
                 raise error
         return bool(jobs) or shared
@@ -349,7 +356,7 @@ class Judging:
         ask = self._asks[request.key][0]
         with self._lock:
             ask.keep(Intent(intent))
-        ask.store.answers.flush()
+        ask.store.flush()
 
     def came(self, request: Request, outcome: Outcome, asker: _Asker, settles: float | None) -> float | None:
         """Keep what a judge said; US dollars that it cost, None where nobody knows."""
@@ -422,7 +429,9 @@ class _Asker(Asker):
             super().end()
 
     def most(self, request: Request) -> float:
-        return highest_cost(self.judge, messages_of(request), request.settings["schema"])
+        """The schema of the verdict is counted, too."""
+        schema = len(json.dumps(request.settings["schema"]))
+        return self.judge.cost(most_tokens(messages_of(request)) + schema, self.judge.max_tokens)
 
     def sending(self, request: Request, intent: float | None) -> None:
         if intent is not None and self.judge.price is not None:

@@ -266,7 +266,7 @@ def requests_of(
 def check_jury(jury: Jury, tasks: Sequence[JudgedTask]) -> None:
     """Refuse a jury with too few judges for a protocol, or with a judge named like an axis."""
     adjudicated = [task.name for task in tasks if task.rubric.protocol.dispute_above is not None]
-    if adjudicated and len(jury) < N_ASSESSORS:
+    if adjudicated and len(jury.judges) < N_ASSESSORS:
         raise MedtasksError(
             f"{', '.join(adjudicated)}: two assessors are needed, the jury has one judge",
             where="--jury",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
@@ -13,7 +12,6 @@ from urllib.parse import urlsplit
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from medtasks_ext.egress import is_loopback
-from medtasks_ext.engines.replies import NO_KEY
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
 from medtasks_ext.keys import Keys, host_of, note
@@ -78,17 +76,6 @@ class Judge(Strict):
         note(key)
         return key
 
-    @property
-    def key_words(self) -> str:
-        return f"the key in {self.api_key_env}" if self.api_key_env else NO_KEY
-
-    def bind(self, keys: Keys) -> None:
-        self._keys = keys
-
-    def check_key(self) -> None:
-        if self.api_key_env:
-            self._keys.check(self.api_key_env, self.base_url, f"judge {self.name}")
-
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
         """USD; 0 where no price is known."""
         return self.price.of(prompt_tokens, completion_tokens) if self.price else 0.0
@@ -111,10 +98,6 @@ class Judge(Strict):
     def identity(self) -> Json:
         """Not the address, nor limits: a judgement stays valid without them."""
         return self.model_dump(include={"name", "model", "temperature", "extra_body"})
-
-    @cached_property
-    def identity_text(self) -> str:
-        return json.dumps(self.identity(), sort_keys=True, ensure_ascii=False, default=str)
 
 
 class Adjudicator(Judge):
@@ -157,9 +140,6 @@ class Jury(Strict):
             raise ValueError(f"two judges are named {repeated[0]}")
         return self
 
-    def __len__(self) -> int:
-        return len(self.judges)
-
     @property
     def models(self) -> list[Judge]:
         """The adjudicator last."""
@@ -167,7 +147,9 @@ class Jury(Strict):
 
     @cached_property
     def identities(self) -> dict[str, str]:
-        return {HUMAN: HUMAN_IDENTITY, **{judge.name: judge.identity_text for judge in self.models}}
+        models = {judge.name: judge.identity() for judge in self.models}
+        dump = partial(json.dumps, sort_keys=True, ensure_ascii=False, default=str)
+        return {HUMAN: HUMAN_IDENTITY, **{name: dump(identity) for name, identity in models.items()}}
 
     @property
     def adjudicator_name(self) -> str:
@@ -185,39 +167,27 @@ class Jury(Strict):
 
 def load_jury(name: str) -> Jury:
     """By path, or by the name of a bundled one, which binds its own keys; further hosts as NAME@HOST."""
-    path, keys = find_jury(name), Keys.of_environment()
-    remedy = "docs/keys.md lists the keys of a jury file"
+    package = Path(__file__).resolve().parents[1]
+    folders = (package.parent / "model_configs", package / "model_configs")
+    files = [file for folder in folders for file in sorted((folder / "juries").glob("*.yaml"))]
+    bundled = {file.stem: file for file in files}
+    if not Path(name).is_file() and name not in bundled:
+        what, remedy = "no such file or bundled jury", f"bundled: {', '.join(sorted(bundled))}"
+        raise MedtasksError(what, where=f"--jury {name}", remedy=remedy)
+    path = Path(name) if Path(name).is_file() else bundled[name]
+    keys, remedy = Keys.of_environment(), "docs/keys.md lists the keys of a jury file"
     jury = validated(lambda: Jury(**read_yaml(path)), "jury", where=path, remedy=remedy)
-    bundled = path.resolve() in _bundled()
     for judge in jury.models:
         check_refused(judge.extra_body, f"{path}: extra_body of {judge.name}")
-        own = judge.api_key_env if bundled else None
-        judge.bind(keys.with_host(own, judge.base_url) if own else keys)
+        own = judge.api_key_env if path.resolve() in files else None
+        judge._keys = keys.with_host(own, judge.base_url) if own else keys
     return jury
-
-
-def find_jury(name: str) -> Path:
-    bundled = {path.stem: path for path in _bundled()}
-    if Path(name).is_file():
-        return Path(name)
-    if name in bundled:
-        return bundled[name]
-    raise MedtasksError(
-        "no such file or bundled jury",
-        where=f"--jury {name}",
-        remedy=f"bundled: {', '.join(sorted(bundled))}",
-    )
-
-
-def _bundled() -> Iterator[Path]:
-    package = Path(__file__).resolve().parents[1]
-    for folder in (package.parent / "model_configs", package / "model_configs"):
-        yield from sorted((folder / "juries").glob("*.yaml"))
 
 
 def check_keys(judges: list[Judge]) -> None:
     for judge in judges:
-        judge.check_key()
+        if judge.api_key_env:
+            judge._keys.check(judge.api_key_env, judge.base_url, f"judge {judge.name}")
     absent = {judge.api_key_env: judge.name for judge in judges if judge.api_key_env and not judge.api_key}
     if absent:
         raise MedtasksError(

@@ -85,8 +85,8 @@ def take_decisions(path: Path, runs: Sequence[RunToJudge], jury: Jury, *, keep: 
     disputed cases. All faults come in one message, and nothing is stored then.
 
     Returns:
-        How many were `taken` and `replaced` (said something else before); are `open`, with a point on which
-        nothing was decided; are about an answer that is `changed`; are about cases on which assessors `agreed`.
+        How many were `taken` and `replaced` (said something else before); are `open`, with a point that is
+        not decided; are about an answer that is `changed`; are about cases on which assessors `agreed`.
     """
     places: dict[str, list[tuple[JudgedTask, Case, JudgementStore]]] = {}
     for tasks, store in runs:
@@ -323,7 +323,7 @@ def keep_scores(
             if jury.adjudicator
             else HUMAN,
             **({"served": served} if (served := store.served_about(task.name)) else {}),
-            "cost": store.spent(task.name).record(),
+            "cost": store.spent(task.name),
             "documents": [
                 {
                     "document": item.case.document,

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from medtasks_ext.engines import Outcome, Usage
+from medtasks_ext.engines import Usage
 from medtasks_ext.judge.jury import Judge, Jury
 from medtasks_ext.judge.protocol import Wording
-from medtasks_ext.run.charge import most_tokens
-from medtasks_ext.run.store import Answers, Follower, Intent, Row, key_of, outcome_of
+from medtasks_ext.run.store import Answers, Follower, Row, key_of, outcome_of
 from medtasks_ext.runs.folder import RunFolder
 
 if TYPE_CHECKING:
@@ -30,44 +28,21 @@ class Reply(NamedTuple):
     cost: float | None  # US dollars, at the price of the jury file at the time; None where it had none
 
 
-@dataclass(frozen=True)
-class JudgingCost:
-    usd: float | None = None  # at the prices of the time; None where no reply had one
-    unsure: float = 0.0  # US dollars at most of requests whose reply never came
-    replies: int = 0
-    unpriced: int = 0  # replies of judges without a price
-    #: replies whose tokens nobody counted believably; they count at the highest cost that they can have
-    estimated: int = 0
+def judging_cost(replies: Sequence[Reply], unsure: float) -> Json:
+    """What judging cost: `usd` at the prices of the time, None where no reply had one.
 
-    @classmethod
-    def of(cls, replies: Iterable[Reply], unsure: float) -> JudgingCost:
-        """`unsure`: US dollars at most of requests whose reply never came."""
-        counted = list(replies)
-        priced = [reply.cost for reply in counted if reply.cost is not None]
-        return cls(
-            usd=sum(priced) if priced else None,
-            unsure=unsure,
-            replies=len(counted),
-            unpriced=len(counted) - len(priced),
-            estimated=sum(reply.cost is not None and not reply.usage.counted for reply in counted),
-        )
-
-    def __add__(self, other: JudgingCost) -> JudgingCost:
-        usd = [one for one in (self.usd, other.usd) if one is not None]
-        return JudgingCost(
-            sum(usd) if usd else None,
-            self.unsure + other.unsure,
-            self.replies + other.replies,
-            self.unpriced + other.unpriced,
-            self.estimated + other.estimated,
-        )
-
-    @property
-    def whole(self) -> bool:
-        return self.usd is not None and not self.unpriced
-
-    def record(self) -> Json:
-        return asdict(self)
+    `unsure`: US dollars at most of requests whose reply never came. `replies`; `unpriced`, those of judges
+    without a price; `estimated`, those whose tokens nobody counted believably, which count at the highest
+    cost that they can have.
+    """
+    priced = [reply.cost for reply in replies if reply.cost is not None]
+    return {
+        "usd": sum(priced) if priced else None,
+        "unsure": unsure,
+        "replies": len(replies),
+        "unpriced": len(replies) - len(priced),
+        "estimated": sum(reply.cost is not None and not reply.usage.counted for reply in replies),
+    }
 
 
 def jury_cost_bound(
@@ -107,11 +82,6 @@ def estimate(judge: Judge, prompt_bytes: Iterable[int], so_far: Iterable[Usage])
     return CostEstimate(judge.name, len(sizes), prompt, completion, cost, bool(counted))
 
 
-def highest_cost(judge: Judge, messages: list[dict[str, str]], schema: Mapping[str, Any]) -> float:
-    """The schema of the verdict is counted, too."""
-    return judge.cost(most_tokens(messages) + len(json.dumps(schema)), judge.max_tokens)
-
-
 #: What a line says of a reply besides the reply.
 _ABOUT = ("judge", "point", "wording", "ratings", "verdict", "unreadable")
 
@@ -124,7 +94,7 @@ class Said(NamedTuple):
     row: Mapping[str, Any]  # its line
 
 
-class JudgementStore:
+class JudgementStore(Answers):
     """The judgements of a run's folder, or of a study's.
 
     Raises:
@@ -132,18 +102,16 @@ class JudgementStore:
 
     Attributes:
         wording: task -> whose words its judges were asked in last.
-        damaged: lines that were not used: file and number.
     """
 
     def __init__(self, folder: Path, *, write: bool = True, command: str = "medtasks judge") -> None:
         self.wording: dict[str, Wording] = {}
         self.replies: dict[tuple[str, str], list[Reply]] = {}  # (task, judge) -> those that were charged here
         self.said: dict[str, Said] = {}  # key of a draw -> what was said
-        self._faults: dict[str, str] = {}  # key of a draw -> why the last try gave no reply
+        self._why: dict[str, str] = {}  # key of a draw -> why the last try gave no reply
         self._served: dict[tuple[str, str], set[str]] = {}  # (task, judge) -> other models that answered
         where = RunFolder(folder).judgements
-        self.answers = Answers(where, write=write, command=command, see=self._remember)
-        self.damaged = self.answers.damaged
+        super().__init__(where, write=write, command=command, see=self._remember)
 
     def _remember(self, row: Row) -> None:
         if row["outcome"] in ("intent", "sent"):
@@ -151,23 +119,13 @@ class JudgementStore:
         key, task, judge = row["key"], row["task"], row["judge"]
         self.wording[task] = row.get("wording", "own")
         if row["outcome"] == "fault":
-            self._faults[key] = row["reason"]
+            self._why[key] = row["reason"]
             return
         self.said.setdefault(key, Said(row.get("ratings"), row.get("unreadable", ""), row))
         if model := row.get("model"):
             self._served.setdefault((task, judge), set()).add(model)
         if usage := row.get("usage"):
             self.replies.setdefault((task, judge), []).append(Reply(Usage(**usage), row.get("cost")))
-
-    def put(
-        self, key: str, outcome: Outcome | Intent, task: str, document: str, about: Mapping[str, Any]
-    ) -> None:
-        """Keep an outcome.
-
-        Args:
-            about: `judge`, and what was read: `ratings` and `verdict`, or `unreadable`.
-        """
-        self.answers.put(key, outcome, task, document, about)
 
     def copy(self, said: Said) -> None:
         """Keep what was said about the same answer of another run, where it was paid for."""
@@ -186,25 +144,15 @@ class JudgementStore:
     def why_not(self, question: str, unasked: str) -> str:
         """Why a question has no verdict; `unasked` is said of one that nobody was asked."""
         key, last = self.drawn(question)
-        return self._faults.get(key) or (last.unreadable if last else unasked)
-
-    def replies_of(self, judge: str) -> list[Reply]:
-        return [reply for (_, name), some in self.replies.items() if name == judge for reply in some]
+        return self._why.get(key) or (last.unreadable if last else unasked)
 
     def served_about(self, task: str) -> dict[str, list[str]]:
         """Judge -> other models than the one asked for that answered about a task, as servers call them."""
         return {judge: sorted(names) for (name, judge), names in sorted(self._served.items()) if name == task}
 
-    def spent(self, task: str) -> JudgingCost:
-        replies = (reply for (name, _), some in self.replies.items() if name == task for reply in some)
-        return JudgingCost.of(replies, self.unsure(task))
-
-    def unsure(self, task: str = "") -> float:
-        """US dollars at most of requests, about one task or all, that were sent and never settled."""
-        return self.answers.unsettled.total(task)
-
-    def close(self) -> None:
-        self.answers.close()
+    def spent(self, task: str) -> Json:
+        replies = [reply for (name, _), some in self.replies.items() if name == task for reply in some]
+        return judging_cost(replies, self.unsettled.total(task))
 
 
 def verdicts_in(folder: Path, task: str) -> Iterator[dict[str, Any]]:
@@ -218,7 +166,7 @@ def paid(jury: Jury, stores: Iterable[JudgementStore]) -> tuple[list[float | Non
     judges = {judge.name: judge for judge in jury.models}
     costs, unsure = list[float | None](), 0.0
     for store in stores:
-        unsure += store.unsure()
+        unsure += store.unsettled.total()
         for (_, name), replies in store.replies.items():
             judge = judges.get(name)
             costs += [

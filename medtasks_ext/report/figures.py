@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 from statistics import fmean
@@ -12,7 +13,6 @@ import numpy as np
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json, read_json
-from medtasks_ext.judge.store import JudgingCost
 from medtasks_ext.metrics.likelihood import reliability, risk_deviations, risks
 from medtasks_ext.registry import Registry, suites
 from medtasks_ext.registry.columns import grouped_tasks
@@ -49,8 +49,7 @@ def _owner(entry: Entry) -> Json:
 def _cost(entry: Entry, price: Price | None) -> Json:
     if entry.kind == "published":
         return _published(entry)
-    judging = jury_cost(entry.folders, entry.experiments.values())
-    jury = {"jury": judging and judging.record()}
+    jury = {"jury": jury_cost(entry.folders, entry.experiments.values())}
     counted = [item for item in entry.experiments.values() if item.tokens]
     if not counted:
         return {"price": "tokens were not counted", **jury}
@@ -76,18 +75,23 @@ def _published(entry: Entry) -> Json:
     return {"price": "no cost is published"}
 
 
-def jury_cost(folders: Iterable[Path], experiments: Iterable[Experiment]) -> JudgingCost | None:
+#: Figures of what judging cost that are added up.
+_COUNTS = ("unsure", "replies", "unpriced", "estimated")
+
+
+def jury_cost(folders: Iterable[Path], experiments: Iterable[Experiment]) -> Json | None:
     """None where no model judged one; of each task the first folder that knows it counts."""
-    places, spent = [RunFolder(path) for path in folders], None
+    places, costs = [RunFolder(path) for path in folders], list[Json]()
     for item in experiments:
         paths = [place.judged_file(item.task) for place in places] if "judged" in item.metrics else []
         if path := next((path for path in paths if path.is_file()), None):
-            try:
-                cost = JudgingCost(**read_json(path)["cost"])
-            except (MedtasksError, KeyError, TypeError):  # `report.judged` names a damaged file
-                continue
-            spent = spent + cost if spent else cost
-    return spent
+            with suppress(MedtasksError, KeyError, TypeError):  # `judgement_frame` names a damaged file
+                cost = read_json(path)["cost"]
+                costs.append({key: cost[key] for key in ("usd", *_COUNTS)})
+    if not costs:
+        return None
+    usd = [cost["usd"] for cost in costs if cost["usd"] is not None]
+    return {"usd": sum(usd) if usd else None, **{key: sum(cost[key] for cost in costs) for key in _COUNTS}}
 
 
 #: Metrics of a judged task that say how far it was judged, and how far two assessors agree.
