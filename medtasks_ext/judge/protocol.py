@@ -221,8 +221,6 @@ AXIS = "decision"
 FOLDER = Path(__file__).parent / "protocols"
 #: Whose words a judge is asked in.
 Wording: TypeAlias = Literal["own", "official"]
-#: Conversations that a rubric keeps. Judges of one jury work on the same cases at about the same time.
-_KEPT = 256
 
 
 def _one_of(functions: Mapping[str, Any]) -> AfterValidator:
@@ -312,8 +310,8 @@ class Rubric:
         words: JuryWords | None = None,
     ) -> None:
         self.judging, self.protocol, self.words = judging, load_protocol(judging.protocol), words
-        self._axes = judging.axes if points is None else dict(points)
-        if CODE in self._axes:
+        self.questions = judging.axes if points is None else dict(points)
+        if CODE in self.questions:
             raise MedtasksError(
                 f"an axis or scoring point has the name {CODE!r}, which verdicts need for themselves",
                 where="judge.axes" if points is None else "points",
@@ -322,7 +320,7 @@ class Rubric:
 
     @property
     def axes(self) -> list[str]:
-        return list(self._axes)
+        return list(self.questions)
 
     @cached_property
     def of_one_point(self) -> Rubric:
@@ -373,27 +371,6 @@ class Rubric:
         system, user = _turns(self, tuple(texts.items()))
         return [{"role": "system", "content": system}, {"role": "user", "content": user}]
 
-    def turns(self, texts: Mapping[str, str]) -> tuple[str, str]:
-        code = fence_code(texts.values())
-        shown = {name: fenced(name.upper(), text, code) for name, text in texts.items()}
-        values = {
-            "question": "",
-            "gold": "",
-            "points": "",
-            "context": "",
-            **shown,
-            "role": self.judging.role,
-            "goal": self.judging.goal,
-            "compare": self.judging.compare,
-            "lowest": self.judging.lowest,
-            "axes": self._axes,
-            "code": code,
-        }
-        protocol = self.protocol
-        system = Template(protocol.notice if self.words else protocol.system, FOLDER).render(values)
-        user = self.words.message(shown) if self.words else Template(protocol.user, FOLDER).render(values)
-        return system, user
-
     def read(self, reply: str, texts: Mapping[str, str]) -> Verdict:
         if self._released:
             rating, rated = self.protocol.rating, texts.get("response", "")
@@ -412,6 +389,18 @@ class Rubric:
         return {axis: self.protocol.number(verdict[axis][self.protocol.rating]) for axis in self.axes}
 
 
-@lru_cache(maxsize=_KEPT)
-def _turns(rubric: Rubric, texts: tuple[tuple[str, str], ...]) -> tuple[str, str]:
-    return rubric.turns(dict(texts))
+@lru_cache(maxsize=256)  # judges of one jury work on the same cases at about the same time
+def _turns(rubric: Rubric, pairs: tuple[tuple[str, str], ...]) -> tuple[str, str]:
+    texts, judging, protocol = dict(pairs), rubric.judging, rubric.protocol
+    code = fence_code(texts.values())
+    shown = {name: fenced(name.upper(), text, code) for name, text in texts.items()}
+    values = {
+        **dict.fromkeys(("question", "gold", "points", "context"), ""),
+        **shown,
+        **{name: getattr(judging, name) for name in ("role", "goal", "compare", "lowest")},
+        "axes": rubric.questions,
+        "code": code,
+    }
+    system = Template(protocol.notice if rubric.words else protocol.system, FOLDER).render(values)
+    user = rubric.words.message(shown) if rubric.words else Template(protocol.user, FOLDER).render(values)
+    return system, user

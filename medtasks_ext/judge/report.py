@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, TypeAlias
@@ -45,28 +45,33 @@ class Figure:
     n: int = 0
 
 
+def _scopes(scored: Scored) -> Iterator[tuple[str, Scored]]:
+    """Each task, and then all tasks of a protocol: ratings under different protocols are not on one scale."""
+    by_protocol: dict[str, dict[str, list[tuple[JudgedTask, Sequence[DocumentScore]]]]] = {}
+    for task, scores in scored:
+        tasks = by_protocol.setdefault(task.rubric.judging.protocol, {})
+        tasks.setdefault(task.name, []).append((task, scores))
+    for protocol, tasks in by_protocol.items():
+        yield from tasks.items()
+        if len(tasks) > 1:
+            every = [pair for pairs in tasks.values() for pair in pairs]
+            yield ALL if len(by_protocol) == 1 else f"{ALL} ({protocol})", every
+
+
 def judge_figures(scored: Scored, judges: Sequence[str]) -> list[Figure]:
     """Agreement of all pairs of judges, and of all together, per task and over all tasks.
 
     Spearman and ICC(3,k) compare composites (mean of a judge's axes), the latter after z-scoring per
     judge; kappa compares the ratings themselves, per axis and over all axes.
     """
-    if len(judges) < 2:
-        return []
     figures = []
-    protocols = list(dict.fromkeys(task.rubric.judging.protocol for task, _ in scored))
-    for protocol in protocols:  # ratings under different protocols are not on one scale
-        same = [(task, scores) for task, scores in scored if task.rubric.judging.protocol == protocol]
-        groups = [(task.name, [(task, scores)]) for task, scores in same]
-        if len(groups) > 1:
-            groups.append((ALL if len(protocols) == 1 else f"{ALL} ({protocol})", same))
-        adjudicated = same[0][0].rubric.protocol.dispute_above is not None
+    for name, members in _scopes(scored) if len(judges) > 1 else ():
+        adjudicated = members[0][0].rubric.protocol.dispute_above is not None
         raters = judges[:N_ASSESSORS] if adjudicated else judges
-        for name, members in groups:
-            for pair in combinations(raters, 2):
-                figures += _pair(name, pair, members)
-            if len(raters) > 2:
-                figures.append(_icc(name, raters, members))
+        for pair in combinations(raters, 2):
+            figures += _pair(name, pair, members)
+        if len(raters) > 2:
+            figures.append(_icc(name, raters, members))
     return figures
 
 
@@ -95,7 +100,7 @@ def _pair(name: str, pair: tuple[str, str], members: Scored) -> list[Figure]:
         Figure("judges", name, between, COMPOSITE, "Spearman", agreement.spearman(*values), n=len(values[0])),
         _icc(name, pair, members),
     ]
-    scale = _scale(members)
+    scale = sorted({number for task, _ in members for number in task.rubric.protocol.numbers})
     rated_by = [item.ratings() for _, scores in members for item in scores]
     both = [ratings for ratings in rated_by if ratings.keys() >= set(pair)]
     axes = list(dict.fromkeys(axis for task, _ in members for axis in task.rubric.axes))
@@ -113,40 +118,28 @@ def _pair(name: str, pair: tuple[str, str], members: Scored) -> list[Figure]:
     return figures
 
 
-def _scale(members: Scored) -> list[float]:
-    return sorted({number for task, _ in members for number in task.rubric.protocol.numbers})
-
-
 def judge_axis_figures(runs: Mapping[str, Scored], judges: Sequence[str]) -> list[Figure]:
     """Mean and s.d. of each judge's ratings on each axis, per task and over all tasks and runs (MedHELM,
     Extended Data Table 6). The s.d. is the sample's.
     """
-    rated: dict[tuple[str, str, str, str], list[float]] = {}  # protocol, task, judge, axis -> ratings
-    for scored in runs.values():
-        for task, scores in scored:
-            if task.rubric.judging.points:
-                continue
-            for item in scores:
-                for judge, ratings in item.ratings().items():
-                    for axis, rating in ratings.items():
-                        place = (task.rubric.judging.protocol, task.name, judge, axis)
-                        rated.setdefault(place, []).append(rating)
-    protocols = list(dict.fromkeys(place[0] for place in rated))
+    by_axis = [
+        (task, scores)
+        for scored in runs.values()
+        for task, scores in scored
+        if not task.rubric.judging.points and any(item.ratings() for item in scores)
+    ]
     figures = []
-    for protocol in protocols:  # ratings under different protocols are not on one scale
-        tasks = list(dict.fromkeys(place[1] for place in rated if place[0] == protocol))
-        axes = list(dict.fromkeys(place[3] for place in rated if place[0] == protocol))
-        whole = ALL if len(protocols) == 1 else f"{ALL} ({protocol})"
-        scopes = [(name, [name]) for name in tasks] + ([(whole, tasks)] if len(tasks) > 1 else [])
-        for name, members in scopes:
-            for judge in judges:
-                for axis in axes:
-                    values = [x for task in members for x in rated.get((protocol, task, judge, axis), ())]
-                    if values:
-                        sd = stdev(values) if len(values) > 1 else None
-                        for measure, value in (("mean", fmean(values)), ("s.d.", sd)):
-                            n = len(values)
-                            figures.append(Figure("judge_axes", name, judge, axis, measure, value, n=n))
+    for name, members in _scopes(by_axis):
+        rated: dict[tuple[str, str], list[float]] = {}  # judge, axis -> ratings
+        for item in (item for _, scores in members for item in scores):
+            for judge, ratings in item.ratings().items():
+                for axis, rating in ratings.items():
+                    rated.setdefault((judge, axis), []).append(rating)
+        for judge, axis in product(judges, dict.fromkeys(axis for _, axis in rated)):
+            if values := rated.get((judge, axis)):
+                sd, n = stdev(values) if len(values) > 1 else None, len(values)
+                figures.append(Figure("judge_axes", name, judge, axis, "mean", fmean(values), n=n))
+                figures.append(Figure("judge_axes", name, judge, axis, "s.d.", sd, n=n))
     return figures
 
 
