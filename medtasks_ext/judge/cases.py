@@ -47,15 +47,6 @@ def shown_for_point(question: str, point: str, answer: str) -> dict[str, str]:
     return {"question": question.strip(), "point": point.strip(), "response": answer.strip()}
 
 
-def shown_for_item(question: str, point: Point, answer: str) -> dict[str, str]:
-    """The criterion has its weight before it."""
-    item = f"[{point['weight']}] {point['text'].strip()}"
-    return {"question": question.strip(), "item": item, "response": answer.strip()}
-
-
-NO_GOLD = "no gold answer to show"
-
-
 @dataclass(frozen=True)
 class Case:
     document: str  # key within its task
@@ -76,13 +67,13 @@ class Case:
     @cached_property
     def subject(self) -> Subject:
         weights = {point["id"]: point["weight"] for point in self.points}
-        question, response = self.texts["question"], self.texts["response"]
-        alone = {
-            point["id"]: shown_for_item(question, point, response)
-            if self.rubric.protocol.asks_each_point
-            else shown_for_point(question, point["text"], response)
-            for point in self.points
-        }
+        alone = {}
+        for point in self.points:
+            shown = shown_for_point(self.texts["question"], point["text"], self.texts["response"])
+            if self.rubric.protocol.asks_each_point:  # the criterion has its weight before it
+                item = f"[{point['weight']}] {shown['point']}"
+                shown = {"question": shown["question"], "item": item, "response": shown["response"]}
+            alone[point["id"]] = shown
         return Subject(self.texts, weights or dict.fromkeys(self.rubric.axes, 1), alone)
 
     def points_by_tag(self, prefixes: tuple[str, ...]) -> dict[str, list[str]]:
@@ -136,7 +127,13 @@ def judged_tasks(
         dataset, _ = registry.tasks[name]
         if rubric := rubric_of(dataset, (words or {}).get(name, "own")):
             task = JudgedTask(name, rubric, open_access=dataset.metadata.access == "open")
-            task.cases = _read_cases(RunFolder(folder).samples_file(name), rubric)
+            path = RunFolder(folder).samples_file(name)
+            for number, sample in enumerate(iter_samples(path), start=1):
+                try:
+                    task.cases.append(_case(sample, rubric))
+                except (KeyError, TypeError, IndexError):
+                    what = f"line {number} is no record of an open-ended answer"
+                    raise MedtasksError(what, where=path, remedy=RESCORE) from None
             tasks.append(task)
     return tasks
 
@@ -153,17 +150,6 @@ def rubric_of(dataset: Dataset, prompts: PromptSource = "own") -> Rubric | None:
     return Rubric(judging, words=jury_words(dataset, judging, prompts)) if judging else None
 
 
-def _read_cases(path: Path, rubric: Rubric) -> list[Case]:
-    cases = []
-    for number, sample in enumerate(iter_samples(path), start=1):
-        try:
-            cases.append(_case(sample, rubric))
-        except (KeyError, TypeError, IndexError):
-            what = f"line {number} is no record of an open-ended answer"
-            raise MedtasksError(what, where=path, remedy=RESCORE) from None
-    return cases
-
-
 def _case(sample: Sample, rubric: Rubric) -> Case:
     document, answer = sample["doc"], parsed_of(sample)["answer"]
     texts = {"question": document["question"], "response": str(answer or "").strip()}
@@ -176,7 +162,7 @@ def _case(sample: Sample, rubric: Rubric) -> Case:
     if rubric.judging.show_gold and document["target"].strip():
         texts["gold"] = document["target"]
     elif rubric.judging.show_gold and not points:
-        gap = NO_GOLD
+        gap = "no gold answer to show"
     return Case(
         document=document_key(document),
         run=document.get("run"),

@@ -156,17 +156,13 @@ class DocumentScore:
     def pending(self) -> bool:
         return bool(self.disputed) and self.rating is None
 
-    def composites(self) -> dict[str, float]:
-        subject = self.case.subject
-        rated = ratings_by_judge(subject, self.judged)
-        return {judge: float(weighted_mean(ratings, subject.weights)) for judge, ratings in rated.items()}
-
-    def composites_of(self, ids: Collection[str]) -> list[float]:
-        subject = self.case.subject
-        return [
-            float(weighted_mean({point: ratings[point] for point in ids}, subject.weights))
-            for ratings in ratings_by_judge(subject, self.judged).values()
-        ]
+    def composites(self, ids: Collection[str] = ()) -> dict[str, float]:
+        """Judge -> weighted mean of its ratings, of all axes or points or of some."""
+        weights = self.case.subject.weights
+        return {
+            judge: float(weighted_mean({point: ratings[point] for point in ids or ratings}, weights))
+            for judge, ratings in ratings_by_judge(self.case.subject, self.judged).items()
+        }
 
     def ratings(self) -> dict[str, dict[str, float]]:
         return {} if self.case.blank else ratings_by_judge(self.case.subject, self.judged)
@@ -222,7 +218,7 @@ def document_values(scores: Sequence[DocumentScore], rubric: Rubric) -> list[dic
         for tag in filter(lambda tag: tag.startswith(tags), item.case.tags):
             parts[_of_tag(tag)] = [item.rating]
         for tag, ids in item.case.points_by_tag(tags).items():
-            parts[_of_tag(tag)] = item.composites_of(ids)
+            parts[_of_tag(tag)] = [*item.composites(ids).values()]
         for judge, composite in item.composites().items():
             parts[f"jury_{judge}"] = [composite]
         means = {name: (item.case.run or "", float(np.mean(values))) for name, values in parts.items()}
@@ -311,13 +307,18 @@ def keep_scores(
     judges = [*jury.names, jury.adjudicator_name]
     metrics, intervals, resampled = figures(scores, task.rubric, judges, dataset.id)
     write_queue(run.folder, task, [item.case for item in scores if item.pending and not jury.adjudicator])
+    words, origin = task.rubric.words, dict[str, str | None]()
+    if words:
+        origin = {"artefact": words.origin.artefact, "artefact_revision": words.origin.revision}
+        origin["words_hash"] = words.origin.sha256
     write_json(
         run.files.judged_file(task.name),
         {
             "task": task.name,
             "protocol": task.rubric.judging.protocol,
             "prompt_version": task.rubric.version,
-            **_wording(task.rubric),
+            "wording": task.rubric.wording,
+            **origin,
             "judges": [_snapshot(judge) for judge in jury.judges],
             "adjudicator": {**_snapshot(jury.adjudicator), "asks": jury.adjudicator.asks}
             if jury.adjudicator
@@ -377,15 +378,6 @@ def _judged_conditions(
         hash=rubric.version[:8],
     )
     return replace(record, jury=judged_by, judged=stored["metrics"]["judged"])
-
-
-def _wording(rubric: Rubric) -> dict[str, str]:
-    origin = rubric.words.origin if rubric.words else None
-    return {"wording": rubric.wording} | (
-        {"artefact": origin.artefact, "artefact_revision": origin.revision, "words_hash": origin.sha256}
-        if origin
-        else {}
-    )
 
 
 def _snapshot(judge: Judge) -> dict[str, Any]:
