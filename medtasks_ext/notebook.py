@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     import polars as pl
-    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ def load(*paths: str | os.PathLike[str], published: str = "none") -> Loaded:
     pl = _polars()
     report = gather([Path(path) for path in paths], registry(), published=published)
     tables = report.results.table(), report.groups, condition_frame(report.entries)
-    scores, groups, conditions = _frames(pl, *tables)
+    scores, groups, conditions = map(pl.from_arrow, tables)
     return Loaded(scores, groups, conditions, (*report.differences, *map(str, report.faults)))
 
 
@@ -68,7 +67,8 @@ def compare(*paths: str | os.PathLike[str]) -> Changes:
     """
     pl, tasks = _polars(), registry()
     compared = compare_results(read_results([Path(path) for path in paths], tasks), tasks)
-    groups, by_task, documents = _frames(pl, compared.groups, compared.tasks, compared.flipped)
+    tables = compared.groups, compared.tasks, compared.flipped
+    groups, by_task, documents = map(pl.from_arrow, tables)
     return Changes(groups, by_task, documents, tuple(map(str, compared.faults)))
 
 
@@ -99,7 +99,3 @@ def _polars() -> ModuleType:
         return import_module("polars")
     except ImportError:
         raise MedtasksError("frames need Polars", remedy='pip install "medtasks[notebook]"') from None
-
-
-def _frames(polars: ModuleType, *tables: pa.Table) -> list[pl.DataFrame]:
-    return [polars.from_arrow(table) for table in tables]

@@ -15,6 +15,7 @@ from medtasks_ext.egress import is_loopback
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
 from medtasks_ext.keys import Keys, host_of, note
+from medtasks_ext.registry.folders import bundled_configs
 from medtasks_ext.results.prices import Price
 from medtasks_ext.run.charge import check_refused
 from medtasks_ext.runs.settings import dropped_secrets
@@ -167,10 +168,7 @@ class Jury(Strict):
 
 def load_jury(name: str) -> Jury:
     """By path, or by the name of a bundled one, which binds its own keys; further hosts as NAME@HOST."""
-    package = Path(__file__).resolve().parents[1]
-    folders = (package.parent / "model_configs", package / "model_configs")
-    files = [file for folder in folders for file in sorted((folder / "juries").glob("*.yaml"))]
-    bundled = {file.stem: file for file in files}
+    bundled = bundled_configs(["juries"])
     if not Path(name).is_file() and name not in bundled:
         what, remedy = "no such file or bundled jury", f"bundled: {', '.join(sorted(bundled))}"
         raise MedtasksError(what, where=f"--jury {name}", remedy=remedy)
@@ -179,7 +177,7 @@ def load_jury(name: str) -> Jury:
     jury = validated(lambda: Jury(**read_yaml(path)), "jury", where=path, remedy=remedy)
     for judge in jury.models:
         check_refused(judge.extra_body, f"{path}: extra_body of {judge.name}")
-        own = judge.api_key_env if path.resolve() in files else None
+        own = judge.api_key_env if path.resolve() in bundled.values() else None
         judge._keys = keys.with_host(own, judge.base_url) if own else keys
     return jury
 

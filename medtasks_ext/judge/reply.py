@@ -213,7 +213,7 @@ def read_released(reply: str, jury: OfficialJury, axes: Iterable[str], rating: s
     text = reply[-_LONGEST:]
     names = {axis: jury.fields.get(axis, axis) for axis in axes}
     verdict = _verdict(text, jury, names, rating)
-    held = _unescaped(rated)
+    held = re.sub(r"\\u([0-9a-fA-F]{4})", lambda found: chr(int(found[1], 16)), rated)
     if any(verdict[axis][rating] and _may_be_quoted(text, held, name, jury) for axis, name in names.items()):
         raise UnreadableError("the answer itself holds a verdict of this form")
     return verdict
@@ -239,10 +239,6 @@ def _may_be_quoted(reply: str, rated: str, name: str, jury: OfficialJury) -> boo
     if jury.form == "object":
         return f'"{name}"' in rated
     return "yes" in rated.lower() and re.sub(r"\W|_", "", reply).lower() != "yes"
-
-
-def _unescaped(text: str) -> str:
-    return re.sub(r"\\u([0-9a-fA-F]{4})", lambda found: chr(int(found[1], 16)), text)
 
 
 def _tags(text: str, names: Iterable[str]) -> dict[str, object]:

@@ -103,13 +103,14 @@ class NearestShot(Baseline):
         if not shots:
             return ""
         own = _pairs(shown(request.doc))
-        target: str = max(shots, key=lambda shot: _dice(own, _pairs(shown(shot))))["target"]
+
+        def share(shot: Any) -> float:
+            other = _pairs(shown(shot))
+            return 2 * len(own & other) / (len(own) + len(other) or 1)
+
+        target: str = max(shots, key=share)["target"]
         return target
 
 
 def _pairs(text: str) -> set[str]:
     return {text[i : i + 2] for i in range(len(text) - 1)}
-
-
-def _dice(one: set[str], other: set[str]) -> float:
-    return 2 * len(one & other) / (len(one) + len(other) or 1)

@@ -105,10 +105,9 @@ def is_sha256(digest: str | None) -> bool:
 def read_lock(folder: Path) -> DataLock | None:
     file = folder / LOCK_FILE
     check_regular(file)
-    try:
-        content = file.read_bytes()
-    except FileNotFoundError:
+    if not file.exists():
         return None
+    content = file.read_bytes()
     try:
         said = parse_json(content, strict=True)
     except JsonError as error:
@@ -123,10 +122,9 @@ def read_documents(folder: Path, lock: DataLock) -> list[str]:
         return []
     file = folder / DOCUMENTS_FILE
     check_regular(file)
-    try:
-        content = file.read_bytes()
-    except FileNotFoundError:
-        raise MedtasksError(f"is missing; {LOCK_FILE} names it", where=file, remedy=_REMEDY) from None
+    if not file.exists():
+        raise MedtasksError(f"is missing; {LOCK_FILE} names it", where=file, remedy=_REMEDY)
+    content = file.read_bytes()
     if hashlib.sha256(content).hexdigest() != wanted:
         raise MedtasksError(f"is not the one that {LOCK_FILE} names", where=file, remedy=_REMEDY)
     return content.decode("ascii").split()

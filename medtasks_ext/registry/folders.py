@@ -116,12 +116,11 @@ def find_config(name: str) -> Path:
     raise MedtasksError("no such file or bundled configuration", where=f"--config {name}", remedy=remedy)
 
 
-def bundled_configs() -> dict[str, Path]:
-    package = Path(__file__).resolve().parents[1]
+def bundled_configs(folders: Iterable[str] = _CONFIG_FOLDERS) -> dict[str, Path]:
     return {
         path.stem: path
-        for root in (package / "model_configs", package.parent / "model_configs")
-        for folder in _CONFIG_FOLDERS
+        for root in (PACKAGE / "model_configs", CHECKOUT / "model_configs")
+        for folder in folders
         for path in sorted((root / folder).glob("*.yaml"))
     }
 

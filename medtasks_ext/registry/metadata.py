@@ -233,7 +233,12 @@ class _InVocabulary:
                 raise ValueError(no_language(value))
         elif value not in known:
             what = f"{value!r} is not in the vocabulary of {TERMS[self.axis]}{near(value, known)}"
-            raise ValueError(f"{what}: {', '.join(known)}{_where_to_add(self.axis, suite)}")
+            place = f"{suite.where}, under vocabulary.{TERMS[self.axis]},"
+            place += f" or for all suites into registry/{VOCABULARY_FILE.name}"
+            if suite.id == NO_SUITE:
+                place = f"{VOCABULARY_FILE.name} in your folder, under {TERMS[self.axis]}"
+            add = f" (a new one goes into {place})" if self.axis != "access" else ""  # access is complete
+            raise ValueError(f"{what}: {', '.join(known)}{add}")
         return value
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
@@ -241,18 +246,6 @@ class _InVocabulary:
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Json:
         return {"type": "string", AXIS: self.axis}
-
-
-def _where_to_add(axis: str, suite: Suite) -> str:
-    """Which file to edit where the value is meant; access is complete."""
-    if axis == "access":
-        return ""
-    if suite.id == NO_SUITE:
-        return f" (a new one goes into {VOCABULARY_FILE.name} in your folder, under {TERMS[axis]})"
-    return (
-        f" (a new one goes into {suite.where}, under vocabulary.{TERMS[axis]},"
-        f" or for all suites into registry/{VOCABULARY_FILE.name})"
-    )
 
 
 Language = Annotated[str, _InVocabulary("language")]
@@ -415,8 +408,8 @@ class Metadata(Card, TaskFacts):
     def own_terms(self, axis: str) -> list[str]:
         """The suite's words for its access or its specialties; `[]` where it has none of its own."""
         if axis == "access":
-            word = self.source_terms.access or self.declared.own_access(self.access)
-            return [word] if word else []
+            words = [word for word, ours in self.declared.access.items() if ours == self.access]
+            return [self.source_terms.access] if self.source_terms.access else words[:1]
         return self.source_terms.specialties if axis == "specialties" else []
 
     def axis(self, name: str) -> list[str]:

@@ -420,10 +420,6 @@ class Suite(Strict):
     def named(self, prefix: str, value: str) -> str:
         return f"{self.id}_{prefix}{self.short.get(value, value)}"
 
-    def own_access(self, value: str) -> str | None:
-        """The suite's word that maps to a value of ours, if it has one."""
-        return next((word for word, ours in self.access.items() if ours == value), None)
-
 
 def suite_of(folder: Path) -> Suite:
     """The suite of a dataset folder: the one beside whose file it lies; none of the papers' for others."""

@@ -6,7 +6,7 @@ Reads YAML without importing lm-eval, so that listing tasks takes a fraction of 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -96,11 +96,14 @@ TASK_KEYS: dict[str, Json] = {
 }
 
 
-_TYPES: dict[str, tuple[type, ...]] = {
-    "string": (str,), "array": (list, tuple), "object": (Mapping,), "integer": (int,), "boolean": (bool,),
-}  # fmt: skip
-_IN_WORDS = {"string": "a text", "array": "a list", "object": "keys and values", "integer": "a whole number",
-             "boolean": "true or false"}  # fmt: skip
+#: Type in JSON Schema -> types of Python, and in words.
+_TYPES: dict[str, tuple[tuple[type, ...], str]] = {
+    "string": ((str,), "a text"),
+    "array": ((list, tuple), "a list"),
+    "object": ((Mapping,), "keys and values"),
+    "integer": ((int,), "a whole number"),
+    "boolean": ((bool,), "true or false"),
+}
 
 
 def check_types(config: Mapping[str, Any], *, where: Path) -> None:
@@ -112,8 +115,8 @@ def check_types(config: Mapping[str, Any], *, where: Path) -> None:
         right = not types or ("string" in types and callable(value))
         right |= value is None and "boolean" not in types
         for name in types:
-            right |= isinstance(value, _TYPES[name]) and (name == "boolean" or not isinstance(value, bool))
-        expected = " or ".join(_IN_WORDS[name] for name in types)
+            right |= isinstance(value, _TYPES[name][0]) and (name == "boolean" or not isinstance(value, bool))
+        expected = " or ".join(_TYPES[name][1] for name in types)
         if isinstance(value, int) and value < known.get("minimum", value):
             right, expected = False, f"{expected}, at least {known['minimum']}"
         if isinstance(value, str) and len(value) < known.get("minLength", 0):
@@ -304,10 +307,7 @@ class Dataset:
         elif not card:
             what = f"about: missing key, as there is no {CARD_FILE} beside the file"
             raise MedtasksError(what, where=self.file, remedy=f"write {CARD_FILE}; {_KEYS}")
-        if wrong := [key for key in card if key not in Card.model_fields]:
-            meant = ": it belongs in " + TASK_FILE if wrong[0] in TaskFacts.model_fields else ""
-            what = f"{wrong[0]}: unknown key{meant or near(str(wrong[0]), Card.model_fields)}"
-            raise MedtasksError(what, where=file, remedy=_KEYS)
+        _check_keys(card, Card.model_fields, TaskFacts.model_fields, TASK_FILE, file, _KEYS)
         top = {key: self.config[key] for key in TaskFacts.model_fields if key in self.config}
         return {**card, **top, **about}
 
@@ -320,10 +320,8 @@ class Dataset:
     @cached_property
     def metadata(self) -> Metadata:
         facts, record = self.facts, self.record
-        if wrong := [key for key in self.config if key not in TASK_KEYS]:
-            meant = f": it belongs in {CARD_FILE}" if wrong[0] in Card.model_fields else ""
-            what = f"{wrong[0]}: unknown key{meant or near(str(wrong[0]), TASK_KEYS)}"
-            raise MedtasksError(what, where=self.file, remedy="tasks/README.md lists the keys of a task file")
+        remedy = "tasks/README.md lists the keys of a task file"
+        _check_keys(self.config, TASK_KEYS, Card.model_fields, CARD_FILE, self.file, remedy)
         check_types(self.config, where=self.file)
         check_kind(facts.kind, where=self.file)
         check_metrics(self.config, where=self.file)
@@ -358,6 +356,15 @@ class Dataset:
 
     def task(self, strategy: str) -> str:
         return self.id + suffix_of(strategy)
+
+
+def _check_keys(
+    said: Iterable[str], known: Collection[str], others: Collection[str], place: str, where: Path, remedy: str
+) -> None:
+    """Refuse a key that is not known; `others` belong in another `place`."""
+    if wrong := [key for key in said if key not in known]:
+        meant = f": it belongs in {place}" if wrong[0] in others else near(str(wrong[0]), known)
+        raise MedtasksError(f"{wrong[0]}: unknown key{meant}", where=where, remedy=remedy)
 
 
 def _downloads(rows: Any) -> Any:
