@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks_ext.judge.store import jury_cost_bound
+from medtasks_ext.judge.jury import jury_cost_bound
 from medtasks_ext.registry import registry
 from medtasks_ext.results.prices import JudgePrice, Price
 from medtasks_ext.suites.helm_scores import normalised

@@ -79,9 +79,15 @@ def judge(
         remedy = "medtasks judge runs/MODEL --jury medhelm"
         raise MedtasksError("no run is named", where="medtasks judge", remedy=remedy)
     from medtasks_ext.judge.asking import Judging
-    from medtasks_ext.judge.cases import RunToJudge, check_jury, check_prices, tasks_to_judge
+    from medtasks_ext.judge.cases import (
+        JudgementStore,
+        RunToJudge,
+        check_jury,
+        check_prices,
+        paid,
+        tasks_to_judge,
+    )
     from medtasks_ext.judge.jury import load_jury
-    from medtasks_ext.judge.store import JudgementStore, paid
     from medtasks_ext.prompts.official.choice import prompt_source_of
     from medtasks_ext.run.charge import budget_of
     from medtasks_ext.run.store import working_in

@@ -125,8 +125,7 @@ def ask_jury(
 ) -> tuple[Said, End | None] | None:
     """Ask what is not in the folder yet; None after a dry run. `what` judges give, in words."""
     from medtasks_ext.judge.asking import Judging
-    from medtasks_ext.judge.cases import NOT_ASKED, RunToJudge, check_jury
-    from medtasks_ext.judge.store import JudgementStore, paid
+    from medtasks_ext.judge.cases import NOT_ASKED, JudgementStore, RunToJudge, check_jury, paid
     from medtasks_ext.run.charge import budget_of
     from medtasks_ext.studies.said import said_of
 

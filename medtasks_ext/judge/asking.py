@@ -21,10 +21,9 @@ from medtasks_ext.engines.replies import NO_KEY, Server, chat_answer, shortened
 from medtasks_ext.engines.servers import Pace, ServerEngine
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.cases import Ask, RunToJudge, requests_of
-from medtasks_ext.judge.jury import HUMAN, Judge, Jury
+from medtasks_ext.judge.jury import BYTES_PER_TOKEN, HUMAN, CostEstimate, Judge, Jury, estimate
 from medtasks_ext.judge.protocol import adjudication
 from medtasks_ext.judge.reply import UnreadableError
-from medtasks_ext.judge.store import BYTES_PER_TOKEN, CostEstimate, estimate
 from medtasks_ext.privacy import shows_text
 from medtasks_ext.process import collector_sparing
 from medtasks_ext.run.asker import LOOK, WAITING, Asker, Job, signals_call

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from pydantic import Field, PrivateAttr, field_validator, model_validator
@@ -23,6 +25,7 @@ from medtasks_ext.strict import Strict, read_yaml, validated
 
 if TYPE_CHECKING:
     from medtasks_ext.engines import Usage
+    from medtasks_ext.results.prices import JudgePrice
 
 
 class Judge(Strict):
@@ -195,3 +198,68 @@ def check_keys(judges: list[Judge]) -> None:
             where="--jury",
             remedy=" ".join(f"export {variable}=…" for variable in absent if variable),
         )
+
+
+#: Bytes per token where a server does not count: English and Chinese text come close to it.
+BYTES_PER_TOKEN = 4
+
+
+class Reply(NamedTuple):
+    """What a reply took."""
+
+    usage: Usage
+    cost: float | None  # US dollars, at the price of the jury file at the time; None where it had none
+
+
+def judging_cost(replies: Sequence[Reply], unsure: float) -> Json:
+    """What judging cost: `usd` at the prices of the time, None where no reply had one.
+
+    `unsure`: US dollars at most of requests whose reply never came. `replies`; `unpriced`, those of judges
+    without a price; `estimated`, those whose tokens nobody counted believably, which count at the highest
+    cost that they can have.
+    """
+    priced = [reply.cost for reply in replies if reply.cost is not None]
+    return {
+        "usd": sum(priced) if priced else None,
+        "unsure": unsure,
+        "replies": len(replies),
+        "unpriced": len(replies) - len(priced),
+        "estimated": sum(reply.cost is not None and not reply.usage.counted for reply in replies),
+    }
+
+
+def jury_cost_bound(
+    judges: Sequence[JudgePrice], input_tokens: int, documents: int, answer_budget: int
+) -> float:
+    """Upper bound of judging answers by MedHELM's rule, in US dollars.
+
+    Each judge reads the benchmark's input and a full answer, and fills its own reply budget; rubric and gold
+    are not counted. The published jury costs follow from the published tokens by this rule.
+    """
+    read = input_tokens + documents * answer_budget
+    return sum(judge.price.of(read, documents * judge.reply_budget) for judge in judges)
+
+
+@dataclass(frozen=True)
+class CostEstimate:
+    judge: str
+    requests: int  # to send
+    prompt_tokens: int  # estimated
+    completion_tokens: int  # at most
+    cost: float | None  # USD at most, or None where no price is known
+    measured: bool  # whether prompt tokens follow from this judge's own counts so far
+
+
+def estimate(judge: Judge, prompt_bytes: Iterable[int], so_far: Iterable[Usage]) -> CostEstimate:
+    """Estimate from the sizes of the prompts.
+
+    Bytes become tokens at the rate that the server has counted for this judge; before it has counted
+    any, four bytes are taken for a token.
+    """
+    sizes, counted = list(prompt_bytes), [usage for usage in so_far if usage.counted and usage.prompt_bytes]
+    rate = 1 / BYTES_PER_TOKEN
+    if counted:
+        rate = sum(item.prompt for item in counted) / sum(item.prompt_bytes or 0 for item in counted)
+    prompt, completion = round(sum(sizes) * rate), len(sizes) * judge.max_tokens
+    cost = judge.cost(prompt, completion) if judge.price is not None else None
+    return CostEstimate(judge.name, len(sizes), prompt, completion, cost, bool(counted))

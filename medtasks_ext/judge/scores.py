@@ -20,7 +20,16 @@ from medtasks_ext.atomic import remove
 from medtasks_ext.engines import Answer
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.jsonfile import numbered_lines, read_json, write_json, write_lines
-from medtasks_ext.judge.cases import NOT_ASKED, Ask, Case, JudgedTask, RunToJudge, judged_tasks, requests_of
+from medtasks_ext.judge.cases import (
+    NOT_ASKED,
+    Ask,
+    Case,
+    JudgedTask,
+    JudgementStore,
+    RunToJudge,
+    judged_tasks,
+    requests_of,
+)
 from medtasks_ext.judge.jury import HUMAN, HUMAN_IDENTITY, Judge, Jury
 from medtasks_ext.judge.protocol import (
     AGGREGATIONS,
@@ -33,7 +42,6 @@ from medtasks_ext.judge.protocol import (
     ratings_by_judge,
     weighted_mean,
 )
-from medtasks_ext.judge.store import JudgementStore
 from medtasks_ext.results.document_scores import document_scores as document_scores_of
 from medtasks_ext.results.document_scores import save_document_scores, save_resampled
 from medtasks_ext.results.reading import judged_samples

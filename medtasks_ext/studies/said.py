@@ -16,9 +16,8 @@ from medtasks_ext.rows.spec import Judging
 from medtasks_ext.tables import write_csv
 
 if TYPE_CHECKING:
-    from medtasks_ext.judge.cases import JudgedTask
+    from medtasks_ext.judge.cases import JudgedTask, JudgementStore
     from medtasks_ext.judge.jury import Jury
-    from medtasks_ext.judge.store import JudgementStore
 
 #: (task, document) -> judge -> item -> rating
 Said = dict[tuple[str, str], dict[str, dict[str, float]]]

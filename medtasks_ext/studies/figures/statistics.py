@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from medtasks_ext.judge.store import jury_cost_bound
+from medtasks_ext.judge.jury import jury_cost_bound
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.registry.suites import function
 from medtasks_ext.report.axes import title
