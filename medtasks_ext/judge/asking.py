@@ -21,7 +21,7 @@ from medtasks_ext.engines.replies import NO_KEY, Server, chat_answer, shortened
 from medtasks_ext.engines.servers import Pace, ServerEngine
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.cases import Ask, RunToJudge, requests_of
-from medtasks_ext.judge.jury import BYTES_PER_TOKEN, HUMAN, CostEstimate, Judge, Jury, estimate
+from medtasks_ext.judge.jury import BYTES_PER_TOKEN, HUMAN, CostEstimate, Judge, Jury
 from medtasks_ext.judge.protocol import adjudication
 from medtasks_ext.judge.reply import UnreadableError
 from medtasks_ext.privacy import shows_text
@@ -248,24 +248,30 @@ class Judging:
             if any(task.name == text.dataset for task in run.tasks):
                 run.store.sent(place, text)
 
-    def estimates(self, asks: Iterable[Ask]) -> list[CostEstimate]:
-        by_judge: dict[str, list[Ask]] = {judge.name: [] for judge in self.jury.models}
-        for ask in asks:
-            by_judge[ask.request.judge].append(ask)
-        return [
-            estimate(
-                judge,
-                [n_bytes(ask.rubric.messages(ask.request.texts)) for ask in by_judge[judge.name]],
-                [
-                    reply.usage
-                    for run in self.runs
-                    for (_, name), replies in run.store.replies.items()
-                    if name == judge.name
-                    for reply in replies
-                ],
-            )
-            for judge in self.jury.models
-        ]
+    def estimates(self, asks: Sequence[Ask]) -> list[CostEstimate]:
+        """What each judge may cost, by the sizes of its prompts.
+
+        Bytes become tokens at the rate that the server has counted for this judge; before it has counted
+        any, four bytes are taken for a token.
+        """
+        estimates = []
+        for judge in self.jury.models:
+            own = [ask for ask in asks if ask.request.judge == judge.name]
+            sizes = [n_bytes(ask.rubric.messages(ask.request.texts)) for ask in own]
+            usages = [
+                reply.usage
+                for run in self.runs
+                for (_, name), replies in run.store.replies.items()
+                for reply in replies
+                if name == judge.name and reply.usage.counted and reply.usage.prompt_bytes
+            ]
+            read = sum(usage.prompt for usage in usages), sum(usage.prompt_bytes or 0 for usage in usages)
+            rate = read[0] / read[1] if usages else 1 / BYTES_PER_TOKEN
+            prompt, completion = round(sum(sizes) * rate), len(sizes) * judge.max_tokens
+            cost = judge.cost(prompt, completion) if judge.price is not None else None
+            found = CostEstimate(judge.name, len(sizes), prompt, completion, cost, measured=bool(usages))
+            estimates.append(found)
+        return estimates
 
     def needed(self) -> Counter[str]:
         """Judge -> requests to it, before any is sent; 0 where some may follow from the answers to others."""

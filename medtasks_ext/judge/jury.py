@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -248,18 +248,3 @@ class CostEstimate:
     completion_tokens: int  # at most
     cost: float | None  # USD at most, or None where no price is known
     measured: bool  # whether prompt tokens follow from this judge's own counts so far
-
-
-def estimate(judge: Judge, prompt_bytes: Iterable[int], so_far: Iterable[Usage]) -> CostEstimate:
-    """Estimate from the sizes of the prompts.
-
-    Bytes become tokens at the rate that the server has counted for this judge; before it has counted
-    any, four bytes are taken for a token.
-    """
-    sizes, counted = list(prompt_bytes), [usage for usage in so_far if usage.counted and usage.prompt_bytes]
-    rate = 1 / BYTES_PER_TOKEN
-    if counted:
-        rate = sum(item.prompt for item in counted) / sum(item.prompt_bytes or 0 for item in counted)
-    prompt, completion = round(sum(sizes) * rate), len(sizes) * judge.max_tokens
-    cost = judge.cost(prompt, completion) if judge.price is not None else None
-    return CostEstimate(judge.name, len(sizes), prompt, completion, cost, bool(counted))
