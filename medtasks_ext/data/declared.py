@@ -22,7 +22,7 @@ from medtasks_ext.registry.columns import BESIDE, entries_of
 from medtasks_ext.registry.functions import TASK_CLASS, check_function, functions_of, unsafe_keys
 from medtasks_ext.registry.metadata import COMMON, is_no_name
 from medtasks_ext.registry.new import PLACEHOLDER
-from medtasks_ext.registry.suites import NO_SUITE, language_of_country
+from medtasks_ext.registry.suites import LANGUAGE_OF_COUNTRY, NO_SUITE
 from medtasks_ext.registry.tasks import BLOCKS, TASK_FILE, TASK_KEYS
 from medtasks_ext.rows.expressions import syntax_faults
 from medtasks_ext.rows.json_schema import VERSION, known_keys, task_schema
@@ -131,7 +131,7 @@ class DeclaredFolder:
             faults = list(_answer_faults(answer))
             yield from faults or _scoring_faults(self.dataset)
             if not faults and (lacking := answer_format(self.dataset.blocks["answer"]).unknown_language()):
-                code = language_of_country(self.dataset.metadata.language)
+                code = LANGUAGE_OF_COUNTRY.get(self.dataset.metadata.language.lower())
                 meant = f"language: did you mean {code}, the language, and not the country? " if code else ""
                 yield f"{TASK_FILE}: {meant}{lacking}"
 

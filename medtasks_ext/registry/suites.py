@@ -30,16 +30,11 @@ from medtasks_ext.registry.folders import own_folders, tasks_folder
 from medtasks_ext.registry.functions import answer_kinds, function_named
 from medtasks_ext.strict import Config, Strict, read_mapping, validated
 
-#: Codes of countries that people write for the language; some are the code of another language.
-_OF_COUNTRY = {
+#: Code of a country that people write for the language -> the language's; some are another language's code.
+LANGUAGE_OF_COUNTRY = {
     "br": "pt", "cn": "zh", "cz": "cs", "dk": "da", "gr": "el", "jp": "ja", "kr": "ko", "se": "sv",
     "ua": "uk", "vn": "vi",
 }  # fmt: skip
-
-
-def language_of_country(code: str) -> str | None:
-    """The language of a country, where its code is often written for the language's."""
-    return _OF_COUNTRY.get(code.lower())
 
 
 SUITE_FILE = "suite.yaml"
@@ -98,7 +93,7 @@ def no_language(words: str) -> str:
         language = Language.match(words, strict_case=False)
         meant: str | None = language.part1 or language.part3
     except LanguageNotFoundError:
-        meant = language_of_country(words)
+        meant = LANGUAGE_OF_COUNTRY.get(words.lower())
     hint = f" (did you mean {meant}?)" if meant else ""
     return f"{words!r} is no code of ISO 639, two letters where a language has them, else three{hint}"
 
