@@ -139,7 +139,11 @@ def _readable(arguments: list[str]) -> list[str]:
     `--config NAME` may name one of the configurations that come with medtasks, and a value of `KEY=VALUE,…`
     may be an object of JSON or Python.
     """
-    words, arguments = [word for given in arguments for word in _parts(given)], []
+    words = list[str]()
+    for word in arguments:
+        option, equals, value = word.partition("=")
+        words += [option, value] if option in _OF_PAIRS and equals else [word]
+    arguments = []
     while words:
         arguments.append(option := words.pop(0))
         given = list(takewhile(lambda word: not word.startswith("-"), words)) if option in _OF_PAIRS else []
@@ -149,11 +153,6 @@ def _readable(arguments: list[str]) -> list[str]:
         place = arguments.index("--config") + 1
         arguments[place] = str(find_config(arguments[place]))
     return arguments
-
-
-def _parts(word: str) -> list[str]:
-    option, equals, given = word.partition("=")
-    return [option, given] if option in _OF_PAIRS and equals else [word]
 
 
 def _pairs(given: list[str], option: str) -> list[str]:
@@ -166,18 +165,14 @@ def _pairs(given: list[str], option: str) -> list[str]:
     try:
         for text in given:
             pairs = json.loads(text) if text.lstrip().startswith("{") else key_val_to_dict(text)
-            found |= {
-                name: _json(value) if isinstance(value, str) else value for name, value in pairs.items()
-            }
+            for name, value in pairs.items():
+                is_json = isinstance(value, str) and value.lstrip().startswith(("{", "["))
+                found[name] = json.loads(value) if is_json else value
         return [json.dumps(found)]
     except (ValueError, TypeError):
         what = "a value in braces is neither an object of JSON nor one of Python"
         remedy = f"""write it in quotes: {option} 'chat_template_kwargs={{"enable_thinking": true}}'"""
         raise MedtasksError(what, where=option, remedy=remedy) from None
-
-
-def _json(text: str) -> Any:
-    return json.loads(text) if text.lstrip().startswith(("{", "[")) else text
 
 
 def _says_batch_size(namespace: argparse.Namespace) -> bool:

@@ -288,7 +288,7 @@ def data_fetch(
 
 
 def _punkt(datasets: list[Dataset], to: Path | None) -> bool:
-    """Fetch NLTK's Punkt data status a metric needs it; returns whether all is there."""
+    """Fetch NLTK's Punkt data if a metric needs it; returns whether all is there."""
     if not any(map(needs_punkt, datasets)):
         return True
     try:
@@ -346,7 +346,6 @@ def _fetch_official(folders: Sequence[str]) -> int:
 
 
 def _print_official() -> int:
-    """Show which official prompts can be asked here."""
     from medtasks_ext.prompts.official import artefacts
 
     wrong = missing = False

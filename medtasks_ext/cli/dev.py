@@ -268,7 +268,6 @@ def site(
 
 
 def _prove_official(suites: list[str]) -> int:
-    """Prove that official prompts equal the suites' own."""
     from medtasks_ext.runner.proof import proof_of
     from medtasks_ext.runner.proof import verify as compared
 

@@ -204,7 +204,6 @@ def _row(name: str, tasks: Sequence[PlannedTask]) -> Json:
 
 
 def _in_words(n: float) -> str:
-    """A number with three figures: 1.39 million."""
     for unit, size in (("billion", 1e9), ("million", 1e6), ("thousand", 1e3)):
         if n >= size:
             return f"{n / size:,.3g} {unit}"

@@ -45,7 +45,6 @@ from medtasks_ext.runs.manifest import Choice
 
 if TYPE_CHECKING:
     from medtasks_ext.harness import EvaluatorConfig
-    from medtasks_ext.registry import Dataset
     from medtasks_ext.runner.batch import BatchFiles
     from medtasks_ext.runner.drawing import Design
     from medtasks_ext.runner.evaluate import Settings
@@ -270,8 +269,13 @@ def _rows_words(wanted: RunRequest) -> Iterator[str]:
             f"{len(parts)} of {len(records)} tasks have a part of their suite's rows: {some(parts, 3)}; "
             "their scores get no rank, and `medtasks data check TASK` counts the rows"
         )
-    ours = [name for name in real if records[name]["instruction"] == "own"]
-    if known := [name for name in ours if _has_official(*of[name])]:
+    known = []
+    for name in real:
+        dataset, strategy = of[name]
+        has_words = bool(dataset.suite.files) or ("official" in dataset.blocks and strategy == "zero_shot")
+        if records[name]["instruction"] == "own" and dataset.suite.official is not None and has_words:
+            known.append(name)
+    if known:
         yield (
             f"asked in our own words, though the suite's are known: {len(known)} of {len(real)} tasks"
             f" ({some(known)}); `medtasks data status official` says why"
@@ -279,12 +283,6 @@ def _rows_words(wanted: RunRequest) -> Iterator[str]:
     asked = dict.fromkeys(of[name][0] for name in real)  # synthetic rows are nobody's
     if line := restrictions(((item.id, item.metadata.licence) for item in asked), named=FEW):
         yield line
-
-
-def _has_official(dataset: Dataset, strategy: str) -> bool:
-    suite = dataset.suite
-    stated = bool(suite.files) or ("official" in dataset.blocks and strategy == "zero_shot")
-    return suite.official is not None and stated
 
 
 def _settings(own: argparse.Namespace, config: EvaluatorConfig) -> Settings:

@@ -98,7 +98,6 @@ def _serve(paths: Sequence[str]) -> None:
 
 
 def _answers(run: str, task: str) -> tuple[DatasetAnswers, Column]:
-    """The answers of a run to a task."""
     from medtasks_ext.report.answers.column import columns_of, sources_named, sources_of
     from medtasks_ext.report.answers.dataset import DatasetAnswers
     from medtasks_ext.results.reading import read_results

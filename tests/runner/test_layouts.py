@@ -97,6 +97,6 @@ def test_a_template_that_joins_texts_adds_nothing_to_the_instruction(medtasks, t
     )
     shown = medtasks("preview", "bridge_mednli", "--data", "sample", "--json",
                      "--tokenizer", template)  # fmt: skip
-    (found,) = json.loads(shown.out)
+    found = json.loads(shown.out)
     instruction, _, plain = found["prompt"].partition("\n\n")
     assert found["chat_prompt"] == f"<|system|>{instruction}<|end|><|user|>{plain}<|end|>"

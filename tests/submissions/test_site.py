@@ -188,7 +188,9 @@ def test_each_model_has_one_page_whose_name_leads_nowhere_else(site):
 
 def test_the_same_model_on_the_hub_and_in_a_paper_has_one_page(medtasks, submission, tmp_path):
     edited(submission, lambda content: content["about"].update(hub_id="Qwen/Qwen3-8B"))
-    outcome = medtasks("dev", "site", "--submissions", ROOT, "-o", "site")
+    (tmp_path / "results").mkdir()
+    (tmp_path / ROOT).rename(tmp_path / "results" / "submissions")
+    outcome = medtasks("dev", "site", "-o", "site")
     n = len(published_entries(registry()))
     assert outcome.code == 0 and f"{n} published results, 1 submission" in outcome.out
     [page] = (tmp_path / "site" / "models").glob("qwen-qwen3-8b-*.html")
