@@ -28,12 +28,21 @@ from pydantic import Field, field_validator, model_validator
 
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Lead, Reading, reading, reading_of
 from medtasks_ext.answers.reader.announce import Reader, part_announced
-from medtasks_ext.answers.reader.items import EDGES, items_of, pieces_of, says_none, unfenced
-from medtasks_ext.answers.reader.json_text import values
+from medtasks_ext.answers.reader.items import (
+    EDGES,
+    Items,
+    Known,
+    explained,
+    is_prose,
+    items_of,
+    pieces_of,
+    says_none,
+    unfenced,
+)
 from medtasks_ext.answers.reader.letters import read_letters
 from medtasks_ext.answers.reader.reply import reply_of
 from medtasks_ext.answers.reader.values import Numbers, word_reader
-from medtasks_ext.answers.reader.words import LISTS, Words, languages, plain, squeezed
+from medtasks_ext.answers.reader.words import LISTS, Words, languages, plain, squeezed, tokens_of
 from medtasks_ext.errors import near
 from medtasks_ext.privacy import excerpt
 
@@ -316,13 +325,27 @@ class _Listed(OfNoPaper):
     def _is_none(self, text: str) -> bool:
         return says_none(text, self.known, self.nothing, "none", "nil", "n/a")
 
+    def _listed(
+        self, text: str, known: Known | None, *, closed: bool = False
+    ) -> tuple[list[str] | None, Items]:
+        """The items of a reply, and its list; no items where it is not clear which they are."""
+        listed = items_of(text, reply_of(text), self.known, known)
+        if listed.array:
+            return None if listed.unclear else listed.items, listed
+        pieces: list[str] = []
+        for item in listed.items:
+            if (found := explained(item, self.known, known, closed=closed)) is None:
+                return None, listed
+            pieces += found
+        return pieces, listed
+
 
 class Labels(_Listed, OfNames):
     """Several labels of a closed list, or none of them.
 
-    They stand on lines, between commas or joining words, in an array, or in an object that says of each
-    whether it is true. A piece that is no label leaves the others; a reply without a label, and without a
-    word for none, cannot be read.
+    They stand on lines, between commas or joining words, in an array, or in a table or an object that says of
+    each whether it is true. A piece that is no label leaves the others; a reply without a label, and without
+    a word for none, cannot be read.
     """
 
     kind: Literal["labels"]
@@ -334,53 +357,35 @@ class Labels(_Listed, OfNames):
             if not said:
                 raise GoldError(f"write the labels with commas between, or {self.nothing}")
             return []
-        named = {piece: self._named(piece) for line in said.split("\n") for piece in self._pieces(line)}
-        if strange := [piece for piece, name in named.items() if name is None]:
+        pieces = [piece for line in said.split("\n") for piece in self._pieces(line)]
+        if strange := [piece for piece in pieces if self._named(piece) is None]:
             raise GoldError(f"{excerpt(strange[0])} is not one of: {', '.join(self.labels)}")
-        return [label for label in self.labels if label in named.values()]
+        named = set(map(self._named, pieces))
+        return [label for label in self.labels if label in named]
 
     def _pieces(self, item: str) -> list[str]:
-        """An item, whole where it is a label, which may hold a comma or a joining word."""
-        if self._named(item) is not None:
-            return [item]
-        return pieces_of(item, self.known, whole=self._all)
-
-    @cached_property
-    def _all(self) -> str:
-        return " | ".join(squeezed(name) for name in self.spellings)
+        return pieces_of(item, self.known, self._is_named, closed=True)
 
     def _named(self, piece: str) -> str | None:
         return self.spellings.get(plain(piece)) or self.spellings.get(plain(piece.strip(EDGES)))
 
+    def _is_named(self, piece: str) -> bool:
+        return self._named(piece) is not None
+
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
-        told, listed = self._table(text), items_of(text, reply_of(text), self.known)
-        if told is None:
-            pieces = [piece for item in listed.items for piece in self._of_item(item)]
-            named = {name for piece in pieces if (name := self._named(piece)) is not None}
-            said = named or any(self._is_none(piece) for piece in pieces)
-            told = named if said or (listed.array and not listed.items) else None
-        if told is None:
+        pieces, listed = self._listed(text, self._is_named, closed=True)
+        named = {name for piece in pieces or () if (name := self._named(piece)) is not None}
+        if pieces is None or not (named or listed.is_empty or any(map(self._is_none, pieces))):
             return reading(None, None, "no label was found")
-        return reading([label for label in self.labels if label in told], listed.span, "a list")
-
-    def _of_item(self, item: str) -> list[str]:
-        """The pieces of an item; what stands behind a colon, dash or bracket explains a label."""
-        pieces = self._pieces(item)
-        head = next((item[:i] for i, char in enumerate(item) if i and char in ":(–—（："), "")
-        return [head] if head and self._named(head) is not None else pieces
-
-    def _table(self, text: str) -> set[str] | None:
-        """The labels of an object that gives each a truth value."""
-        for item in reversed(values(text, reply_of(text))):
-            if isinstance(item.value, dict) and item.value:
-                pairs = {self.spellings.get(plain(str(key))): value for key, value in item.value.items()}
-                if None not in pairs and all(isinstance(value, bool) for value in pairs.values()):
-                    return {label for label, value in pairs.items() if value and label}
-        return None
+        return reading([label for label in self.labels if label in named], listed.span, "a list")
 
     def not_covered(self, golds: list[list[str]]) -> list[str]:
         """Labels that no row has."""
         return [label for label in self.labels if not any(label in gold for gold in golds)]
+
+
+#: of no mention that is not copied
+_FOREIGN = re.compile(r"[:：|{}<>=\"\[【]")
 
 
 class Spans(_Listed):
@@ -413,16 +418,21 @@ class Spans(_Listed):
         return squeezed(text)
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
-        listed = items_of(text, reply_of(text), self.known)
-        if listed.array and not listed.items:
-            return reading([], listed.span, "an empty list")
-        prompt = squeezed(str(document.get("prompt") or ""))
-        pieces = listed.items
-        if not listed.array:
-            pieces = [piece for item in pieces for piece in pieces_of(item, self.known, whole=prompt)]
-        mentions = [piece for piece in pieces if not self._is_none(piece)]
+        asked = str(document.get("prompt") or "")
+        prompt, words = squeezed(asked), {plain(token.text) for token in tokens_of(asked)}
+
+        def is_copied(piece: str) -> bool:
+            """Whether a text stands in the prompt; a single word as a word of it."""
+            said, bare = squeezed(piece.strip(EDGES)), piece.strip(EDGES)
+            return bool(said) and said in prompt and (len(tokens_of(bare)) > 1 or plain(bare) in words)
+
+        pieces, listed = self._listed(text, is_copied if prompt else None)
+        mentions = [piece for piece in pieces or () if not self._is_none(piece)]
+        new = [piece for piece in mentions if prompt and not listed.array and not is_copied(piece)]
+        if pieces is None or any(map(_FOREIGN.search, new)) or (new and is_prose(new[0], listed, self.known)):
+            return reading(None, None, "it is not clear what is listed")
         found = {mention for piece in mentions if (mention := squeezed(piece.strip(EDGES)))}
-        if not found and not any(map(self._is_none, [*listed.items, *pieces])):
+        if not (found or listed.is_empty or any(map(self._is_none, [*listed.items, *pieces]))):
             return reading(None, None, "no list was found")
         return reading(sorted(found), listed.span, "a list")
 

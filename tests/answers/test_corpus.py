@@ -170,6 +170,93 @@ def test_mentions_in_a_box_lose_its_marks():
     assert reading.answer == ["drycough", "fever"]
 
 
+NOTE = "The patient had fever, dry cough and a rash on the arm. List each symptom."
+FEVER_RASH = ["fever", "rash"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "mentions"),
+    [
+        ("The entities are: fever, rash", FEVER_RASH),
+        ("The entities are fever and rash", None),
+        ("Entities: fever, dry cough", None),  # one mention of the text, or two
+        ("Symptom: fever", None),
+        ("There are fever and rash", None),
+        ("No entities found", None),
+        ("- fever: high, sudden\n- rash: on the left", FEVER_RASH),
+        ("1. **fever** - a symptom\n2. **rash** - a sign", FEVER_RASH),
+        ("fever (high), and rash (red)", FEVER_RASH),
+        ("## Entities\n- fever\n- rash", FEVER_RASH),
+        ("| Entity | Type |\n|---|---|\n| fever | finding |\n| rash | finding |", FEVER_RASH),
+        ("| Entity |\n|---|\n| fever |\n| rash |", FEVER_RASH),
+        ("| A | B |\n|---|---|\n| fever | symptom |\n| rash | symptom |", None),
+        ("fever | finding\nrash | finding", FEVER_RASH),
+        ("【fever】【rash】", FEVER_RASH),
+        ("【fever】、【rash】", FEVER_RASH),
+        ("【Entities】fever, rash", FEVER_RASH),
+        ("【Entities】\nfever\nrash", FEVER_RASH),
+        ("[fever], [rash]", FEVER_RASH),
+        ('[{"type": "finding", "text": "fever"}, {"type": "finding", "text": "rash"}]', FEVER_RASH),
+        ('{"fever": "finding", "rash": "finding"}', FEVER_RASH),
+        ('{"entities": [{"name": "fever"}, {"name": "rash"}]}', FEVER_RASH),
+        ("<entities>fever</entities>", None),
+    ],
+)
+def test_mentions_lose_a_heading_and_what_explains_them_or_are_not_read(reply, mentions):
+    assert answer_format({"kind": "spans"}).read(reply, {"prompt": NOTE}, cot=False).answer == mentions
+
+
+LISTED = {"kind": "labels", "labels": ["fever", "dry cough", "rash, red", "pain - acute"]}
+
+
+@pytest.mark.parametrize(
+    ("reply", "labels"),
+    [
+        ("rash, red, fever", ["fever", "rash, red"]),
+        ("fever; rash, red and pain - acute", ["fever", "rash, red", "pain - acute"]),
+        ("fever, rash, red and pain - acute", ["fever", "rash, red", "pain - acute"]),
+        ("fever: yes\ndry cough: no", ["fever"]),
+        ("- **fever**: absent\n- **dry cough**: present", ["dry cough"]),
+        ("fever (high), dry cough (not present)", ["fever"]),
+        ("| Label | Present |\n|---|---|\n| fever | yes |\n| dry cough | no |", ["fever"]),
+        ('{"fever": "no", "rash, red": "yes"}', ["rash, red"]),
+        ('{"fever": false}', []),
+        ("fever: dry cough", None),
+        ("no fever", None),
+    ],
+)
+def test_labels_that_are_denied_or_explained(reply, labels):
+    assert answer_format(LISTED).read(reply, {}, cot=False).answer == labels
+
+
+@pytest.mark.parametrize(("gold", "labels"), [("rash, red, fever", ["fever", "rash, red"])])
+def test_a_gold_answer_holds_labels_with_commas_in_them(gold, labels):
+    assert answer_format(LISTED).read_gold(gold, {}) == labels
+
+
+@pytest.mark.parametrize(
+    ("language", "reply", "label"),
+    [
+        ("en", "Neither A nor B is correct; the answer is D.", "D"),
+        ("en", "Neither A nor B fits; the answer is D", "D"),
+        ("en", "Neither A nor B is the answer", None),
+        ("en", "Answer: A. four", None),  # the text of another option
+        ("pt", "b) dois", "B"),
+        ("pt", "**b) dois**", "B"),
+        ("pt", "b) duas células", "B"),
+        ("pt", "Resposta: b) dois", "B"),
+        ("pt", "A resposta correta é b) dois.", "B"),
+        ("pt", "A resposta correta é a alternativa b) duas, pois a glicose sobe.", "B"),
+        ("pt", "A resposta: a) um b) dois", None),
+        ("pt", "a) um\nb) dois\nc) três", None),
+    ],
+)
+def test_small_letters_with_a_bracket_and_what_is_denied(language, reply, label):
+    form = answer_format({"kind": "choice", "language": language, "labels": list("ABCD")})
+    options = ["um", "dois", "três", "quatro"] if language == "pt" else ["one", "two", "three", "four"]
+    assert form.read(reply, {"options": options}, cot=False).answer == label
+
+
 KINDS = [*LETTERS, *VALUES, *ITEMS]
 EACH = 60
 

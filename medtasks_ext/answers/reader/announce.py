@@ -248,7 +248,9 @@ class _Reading:
     def _at(self, place: int, *, apart: bool) -> Found | None:
         """The answer at a token."""
         found = self._find(place)
-        if not found or (found.loose and not (apart and self._ends_here(found.end))):
+        if not found or (
+            found.loose and not (apart and self._ends_here(found.end)) and not self._has_bracket(found.end)
+        ):
             return None
         if found.word:
             following = self._pass(found.end)
@@ -259,6 +261,17 @@ class _Reading:
             if other and other.word and "is" in self._classes(place)[0]:
                 return self._at(following, apart=apart)
         return found
+
+    def _has_bracket(self, end: int) -> bool:
+        """Whether a bracket closes behind a small label, none was opened before it, and no other label on its
+        line has one: `b) text`, not `a) text b) text` or `(see b)`."""
+        if self._text(end) != ")" or self._tokens[end].begin > self._tokens[end - 1].end:
+            return False
+        before = [token.text for token in self._tokens[max(0, end - 1 - _NEAR) : end - 1]]
+        others = range(end + 1, min(self._line_end[end], end + _LONGEST_GROUP))
+        return "(" not in before and not any(
+            self._text(place + 1) == ")" and self._find(place) for place in others
+        )
 
     def _group(self, place: int, *, apart: bool) -> _Group | None:
         """The answer at a token, and those that are joined to it by marks and words, or stand on the next
@@ -419,16 +432,16 @@ class _Reading:
 
     def _whole(self, place: int, end: int) -> Said | None:
         """The answer that a stretch is, whatever words for an answer stand around it."""
-        size, label, named = 0, False, False
+        size, label, named, other = 0, False, False, False
         while place < end and size < _MOST:
             if group := self._group(place, apart=True):
                 if group.end <= end and self._is_rest(group.end, end):
-                    if group.either or (label and not named):  # `A no.`
+                    if group.either or other or (label and not named):  # `A no.`
                         return Said(None, place, group.end, _SEVERAL)
                     return self._of(group, place, "the whole reply")
                 if self._reader.most:
                     break
-                label = True  # or a word that is written as one
+                label, other = True, named  # or a word that is written as one, as the first of `A resposta`
             classes, following = self._classes(place)
             named |= bool(classes & {"answer", "verb", "option", "right"})
             if self._is_soft(place) or self._text(place) in ":=-–—" or classes & _RUN:
@@ -524,7 +537,7 @@ class _Reading:
                 if self._ends_sentence(place):
                     run, denied, conditional, sentence_begins = None, False, False, True
                 elif token.text in _COMMAS:
-                    run, denied = run if run and run.named else None, False
+                    run, denied = run if run and run.named and not run.void else None, False
                 elif token.text in _APART:
                     if denied and token.text == ":":  # `the other options are not the answer:`
                         under = self._pass(self._pass(place + 1) + 1)

@@ -1,19 +1,21 @@
-"""Items of a list in any form: an array, lines with bullets or without, or one line with marks between."""
+"""Items of a list in any form: an array, a table, lines with bullets or without, or one line with marks
+between."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import regex
 
 from medtasks_ext.answers.reader.announce import part_announced
 from medtasks_ext.answers.reader.json_text import values
 from medtasks_ext.answers.reader.reply import Reply, Span
-from medtasks_ext.answers.reader.words import Words, plain, squeezed
+from medtasks_ext.answers.reader.words import Words, plain, tokens_of
 
 #: items that are read; a model in a loop writes any number
 MOST_ITEMS = 2_000
-EDGES = " \t\r\n*_`\"'“”‘’«»「」『』[](){}<>#$|.。।,，、;；،:!！-–—•·"
+EDGES = " \t\r\n*_`\"'“”‘’«»「」『』【】[](){}<>#$|.。।,，、;；،:!！-–—•·"
 _MARKS = " \t\r\n*_`\"'“”‘’«»「」<>#"
 _BULLET = regex.compile(
     r"\A[\s>]{0,8}(?:(?:\*{1,3}(?=\s)|[-+•·–—▪●◦・]{1,3}|#{1,6}|\(?\p{N}{1,3}[.)、](?!\d)|\p{N}{1,2}\s?[:：](?=\s))\s*)(?=\S)"
@@ -25,10 +27,28 @@ _END = regex.compile(r"[.!?。！？।]\W{0,3}\Z")
 #: the strongest first: a weaker one may stand in an item
 _SEPARATORS = [
     regex.compile(mark)
-    for mark in (r"[;；؛፤|]", r"[，、،፣•·]|,(?!\d)|(?<!\d),", r"\s[-–—]\s", r",")  # the last one is of `5,5`
+    for mark in (
+        r"[;；؛፤|]|】\s*(?=【)",
+        r"[，、،፣•·]|,(?!\d)|(?<!\d),",
+        r"\s[-–—]\s",
+        r",",
+    )  # the last one is of `5,5`
 ]
 #: words from which a line that ends as a sentence does is one, and characters in scripts without blanks
 _WORDS, _CHARACTERS = 4, 8
+#: of a table, the line under its head; a heading before a list; what parts an item from what explains it
+_RULE = regex.compile(r"[\s|:-]*-[\s|:-]*")
+_TITLE_LINE = regex.compile(r"\s*(?:【[^】]*】|\*\*[^*]+\*\*|#{1,6}\s.*)\s*")
+_TITLE = regex.compile(r"\A【([^】]*)】[:：]?(?=\s*[^\s【,，、;；.。])")
+_EXPLAINED = regex.compile(r"[:：](?!\d)|\s[-–—]\s|[(（【\[]")
+#: parts of a line that a label with such marks in it may have
+_MOST_PARTS = 4
+#: characters of an explanation in which a denial is looked for
+_LONGEST_DENIAL = 80
+#: of an array, without which it is read as a line
+_QUOTES = frozenset("\"'“")
+#: whether a text is an item: a label, or words of the prompt
+Known = Callable[[str], bool]
 
 
 class Items(NamedTuple):
@@ -38,42 +58,64 @@ class Items(NamedTuple):
         items: without bullets and marks around them, as they stand in the response.
         span: of the list in the response.
         bullets: whether each has a bullet or a number, or is an item of an array.
-        array: whether they are those of an array, which are whole.
+        array: whether they are those of an array or a table, which are whole.
+        unclear: whether it does not say which of its columns has the items.
     """
 
     items: list[str]
     span: Span
     bullets: bool
     array: bool = False
+    unclear: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is an array without items."""
+        return self.array and not self.items and not self.unclear
 
 
-def items_of(response: str, reply: Reply, words: Words) -> Items:
+def items_of(response: str, reply: Reply, words: Words, known: Known | None = None) -> Items:
     """The list that a reply holds: the last array of texts, or what follows the last announcement, line by
     line.
 
     Lines that end with a colon are headings. Where lines have bullets, those without are no items. Sentences
-    are none, nor is what ends as one behind a blank line: a refusal is no list.
+    are none, nor is what ends as one behind a blank line: a refusal is no list. With `known`, rows of a table
+    and of objects count by the column of which all texts are known.
     """
     begin, end = part_announced(reply, words)
     for value in reversed(values(response, reply)) if "[" in reply.text or "{" in reply.text else ():
+        if value.span[1] <= begin or (known and not set(response[slice(*value.span)]) & _QUOTES):
+            continue
+        rows = _rows(value.value) if known else None
+        if known and rows:
+            return _column(rows, value.span, words, known)
         texts = _texts(value.value)
-        if texts is not None and value.span[1] > begin:
+        if texts is not None:
             return Items(texts, value.span, bullets=True, array=True)
     block = fenced(reply.text, reply.begin, reply.end)
     if block and block[1] > begin:
         begin, end = max(begin, block[0]), block[1]
+    lines = response[begin:end].split("\n", MOST_ITEMS)[:MOST_ITEMS]
+    if known and (table := _table(lines)):
+        below = next((i + 1 for i, line in enumerate(table) if _RULE.fullmatch(line)), 0)
+        cells = [[cell.strip(_MARKS) for cell in line.strip("|").split("|")] for line in table[below:]]
+        return _column(cells, (begin, end), words, known)
     read: list[tuple[bool, str]] = []
     apart = False
-    for line in response[begin:end].split("\n", MOST_ITEMS)[:MOST_ITEMS]:
+    for line in lines:
         bare = line.strip(_MARKS)
         apart = bool(read) and (apart or not bare)
         if not bare or _HEADING.search(line) or bare.startswith("```"):
+            continue
+        if known and _TITLE_LINE.fullmatch(line) and not known(bare):
             continue
         bullet = _BULLET.match(line)
         item = line[bullet.end() :] if bullet else line
         if not bullet and (_is_sentence(bare) or (apart and _END.search(bare))):
             continue
-        if term := _TERM.match(item):
+        if (term := _TERM.match(item)) and (not known or known(term[1])):
+            if known and _denies(item[term.end() :], words):
+                continue
             item = term[1]
         read.append((bool(bullet), item.strip(_MARKS)))
     bulleted = [item for bullet, item in read if bullet]
@@ -82,15 +124,97 @@ def items_of(response: str, reply: Reply, words: Words) -> Items:
     return Items(items, (begin, end), bullets=bool(only))
 
 
+def _table(lines: Sequence[str]) -> list[str]:
+    """Lines of a table: those that begin with a bar, or all of several that have one."""
+    said = [line.strip() for line in lines if line.strip(_MARKS)]
+    barred = [line for line in said if line.startswith("|")]
+    return barred or (said if len(said) > 1 and all("|" in line for line in said) else [])
+
+
+def _rows(value: Any) -> list[list[Any]] | None:
+    """The rows of a list of objects, or of an object without lists in it."""
+    if isinstance(value, dict):
+        lists = [item for item in value.values() if isinstance(item, list)]
+        return _rows([item for each in lists for item in each]) if lists else list(map(list, value.items()))
+    rows = [list(item.values()) for item in value if isinstance(item, dict)]
+    return rows if value and len(rows) == len(value) else None
+
+
+def _column(rows: Sequence[Sequence[Any]], span: Span, words: Words, known: Known) -> Items:
+    """The one column of which all texts are known, without the rows that deny their item."""
+    found = []
+    for place in range(max(map(len, rows), default=0)):
+        cells = [row[place] if place < len(row) else None for row in rows]
+        pieces = [pieces_of(cell, words, known) if isinstance(cell, str) else [] for cell in cells]
+        if all(pieces) and all(known(piece) for cell in pieces for piece in cell):
+            denied = (any(_denies(str(cell), words) for cell in row if cell != row[place]) for row in rows)
+            kept = zip(pieces, denied, strict=True)
+            found.append([piece for cell, no in kept if not no for piece in cell])
+    items = found[0] if len(found) == 1 else []
+    return Items(items[:MOST_ITEMS], span, bullets=True, array=True, unclear=len(found) != 1)
+
+
+def _denies(text: str, words: Words) -> bool:
+    """Whether what explains an item says that it is none."""
+    said, tokens = plain(text.strip(EDGES)), tokens_of(text[:_LONGEST_DENIAL].strip(EDGES))
+    no = {plain(word) for word in (*words.no, *words.none)} | {"false", "0", "✗", "✘", "❌", "absent"}
+    return said in no or bool(tokens and "not" in words.at(tokens, 0)[0])
+
+
+def explained(item: str, words: Words, known: Known | None, *, closed: bool = False) -> list[str] | None:
+    """The known texts of an item, and the other ones between its marks, without a heading before them and
+    without what explains them; None where it is not clear which text explains the other."""
+    if not known or known(item):
+        return [item] if known else pieces_of(item, words)
+    item = _TITLE.sub(r"\1: ", item)
+    mark = _EXPLAINED.search(item, 1)
+    if mark and mark[0] in ":：":
+        head, rest = item[: mark.start()], item[mark.end() :]
+        pieces = pieces_of(rest, words, known, closed=closed)
+        listed = len(pieces) > 1 and all(map(known, pieces))
+        if listed or not known(head):
+            if not closed and known(rest) and len(pieces_of(rest, words)) > 1:
+                return None  # one mention, or several that stand so in the prompt
+            item = rest
+        elif not (any(map(known, pieces)) or _EXPLAINED.search(rest)):
+            return [] if _denies(rest, words) else [head]
+    found: list[str] = []
+    for piece in pieces_of(item, words, known, closed=closed, dashes=False):
+        mark = _EXPLAINED.search(piece, 1)
+        if known(piece) or not mark:
+            found.append(piece)
+            continue
+        head, rest = piece[: mark.start()], piece[mark.end() :]
+        parts = pieces_of(piece, words, known, closed=closed)
+        if len(parts) > 2 and all(map(known, parts)):  # dashes between them
+            found += parts
+        elif known(head) == known(rest):
+            return None
+        elif not known(head):
+            found.append(rest)
+        elif not _denies(rest, words):
+            found.append(head)
+    return found
+
+
 def _is_sentence(text: str) -> bool:
     """Whether a line ends as a sentence does and is long enough for one."""
-    return bool(_END.search(text)) and (
-        len(text.split(None, _WORDS)) >= _WORDS
-        or (
-            len(text) >= _CHARACTERS
-            and bool(regex.search(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}]", text))
-        )
+    return bool(_END.search(text)) and _is_long(text)
+
+
+def _is_long(text: str) -> bool:
+    return len(text.split(None, _WORDS)) >= _WORDS or (
+        len(text) >= _CHARACTERS
+        and bool(regex.search(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}]", text))
     )
+
+
+def is_prose(item: str, listed: Items, words: Words) -> bool:
+    """Whether the one line of a list without bullets is a sentence about items: it has a verb of being, or as
+    many words as a sentence."""
+    classes = [words.at([token], 0)[0] for token in tokens_of(item)]
+    verb = any("is" in of for of in classes[1:]) or bool(classes and "not" in classes[0])
+    return len(listed.items) == 1 and not listed.bullets and (verb or _is_long(item))
 
 
 def _texts(value: object) -> list[str] | None:
@@ -132,31 +256,59 @@ def says_none(text: str, words: Words, *more: str) -> bool:
     return said in {plain(word) for word in (*words.none, *more)} or text.strip() in ("-", "[]", "{}", "—")
 
 
-def pieces_of(text: str, words: Words, *, whole: str = "") -> list[str]:
-    """The items of a line: at marks between them and at a word that joins the last two, but where an item
-    with such a mark or word stands so in `whole`, a squeezed text."""
+def pieces_of(
+    text: str, words: Words, known: Known | None = None, *, closed: bool = False, dashes: bool = True
+) -> list[str]:
+    """The items of a line: at marks between them and at a word that joins the last two, but where a text
+    with such a mark or word is known as a whole.
+
+    Args:
+        closed: whether all that is known is an item, so that parts of the line that are one are joined.
+        dashes: whether they stand between items.
+    """
     found: list[str] = []
     waiting = [text]
+    marks = _SEPARATORS if dashes else [*_SEPARATORS[:2], *_SEPARATORS[3:]]
     while waiting:
         item = waiting.pop()
         bare = item.strip(EDGES)
-        if whole and squeezed(bare) in whole:
-            found.append(bare)
+        if known and known(item):
+            found.append(item.strip())
             continue
-        split = ([part for part in mark.split(item) if part.strip(EDGES)] for mark in _SEPARATORS)
+        if closed and (both := _joined(bare, words, known, closed=True)):
+            waiting.extend(reversed(both))
+            continue
+        split = (_split(item, mark, words, known if closed else None) for mark in marks)
         if parts := next((parts for parts in split if len(parts) > 1), []):
             waiting.extend(reversed(parts))
-        elif both := _joined(bare, words, whole):
+        elif both := _joined(bare, words, known):
             waiting.extend(reversed(both))
         else:
             found.append(bare)
     return [item for item in found if item]
 
 
-def _joined(text: str, words: Words, whole: str) -> list[str]:
+def _split(text: str, mark: regex.Pattern[str], words: Words, known: Known | None) -> list[str]:
+    """The parts of a text between marks; neighbours that are known together are one."""
+    ends = [(match.start(), match.end()) for match in mark.finditer(text)]
+    begins, stops = [0, *(end for _, end in ends)], [*(start for start, _ in ends), len(text)]
+    parts: list[str] = []
+    place = 0
+    while place < len(begins):
+        last = min(place + _MOST_PARTS, len(begins)) - 1 if known else place
+        while known and last > place and not known(text[begins[place] : stops[last]].strip(EDGES)):
+            last -= 1
+        part = text[begins[place] : stops[last]]
+        joint = words.joins.match(f" {part.lstrip()}") if parts else None  # `, and the last`
+        parts.append(part.lstrip()[joint.end() - 1 :] if joint and joint[0][-1] == " " else part)
+        place = last + 1
+    return [part for part in parts if part.strip(EDGES)]
+
+
+def _joined(text: str, words: Words, known: Known | None, *, closed: bool = False) -> list[str]:
     """The two items of `one and other`; none where they are one."""
     for match in words.joins.finditer(text):
         one, other = text[: match.start()].strip(EDGES), text[match.end() :].strip(EDGES)
-        if one and other and (not whole or (squeezed(one) in whole and squeezed(other) in whole)):
+        if one and other and (not known or (known(other) and (closed or known(one)))):
             return [one, other]
     return []
