@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from medtasks_ext import jsonfile
-from medtasks_ext.answers.reader import json_text
+from medtasks_ext.answers.reader import items
 from medtasks_ext.answers.reader.reply import reply_of
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import MAX_DEPTH, JsonError, parse_json, read_json
@@ -107,9 +107,9 @@ def test_a_file_of_a_run_beyond_the_limits_is_named(tmp_path):
         read_json(path)
 
 
-def in_answer(text: str) -> list[json_text.Value]:
+def in_answer(text: str) -> list[items.Value]:
     """What the reader of models' answers finds, which forgives slips."""
-    return json_text.values(text, reply_of(text))
+    return items.values(text, reply_of(text))
 
 
 @given(st.lists(VALUES_OF_ANSWERS) | st.dictionaries(TEXTS_OF_ANSWERS, VALUES_OF_ANSWERS))
@@ -188,7 +188,7 @@ def calls_of(text: str) -> int:
     before = sys.getprofile()
     sys.setprofile(count)
     try:
-        json_text.values(text, reply)
+        items.values(text, reply)
     finally:
         sys.setprofile(before)
     return calls

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Lead, Reading, reading_of
-from medtasks_ext.answers.reader.letters import read_letters
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Lead, OfLabels, Reading, reading_of
+from medtasks_ext.answers.reader.finders import read_letters, word_reader
 from medtasks_ext.answers.reader.reply import NOTHING, Extraction, reply_of
-from medtasks_ext.answers.reader.values import word_reader
 from medtasks_ext.answers.reader.words import words_of
 from medtasks_ext.answers.reasoning import without_reasoning
 from medtasks_ext.privacy import excerpt
@@ -96,7 +95,7 @@ class ExactLetter(OfLetters):
         return reading_of(found, lambda place: letters[place])
 
 
-class LabelWord(AnswerFormat):
+class LabelWord(OfLabels):
     """One of a few words (`yes`, `no`, `maybe`).
 
     The reply counts as the label that it names alone; a reply that names two different labels
@@ -104,7 +103,6 @@ class LabelWord(AnswerFormat):
     """
 
     kind: Literal["label_word"]
-    labels: list[str] | dict[str, str]
     has_label_pool: ClassVar[bool] = True
     released: ClassVar[Literal["always", "direct", "never"]] = "direct"
 
@@ -135,10 +133,6 @@ class LabelWord(AnswerFormat):
     def possible(self, document: Mapping[str, Any]) -> list[str]:
         """The words."""
         return list(self.labels)
-
-    def not_covered(self, golds: list[str]) -> list[str]:
-        """Labels that are no row's gold."""
-        return [label for label in self.labels if label.lower() not in golds]
 
 
 class MarkedLetters(AnswerFormat):
@@ -191,11 +185,7 @@ class OptionLetter(OfLetters):
     released: ClassVar[Literal["always", "direct", "never"]] = "never"
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
-        """The gold letter, with or without `Answer:` before it.
-
-        Raises:
-            GoldError: it is no letter, or the row has no such option.
-        """
+        """The gold letter, with or without `Answer:` before it."""
         letter, size = text.strip().removeprefix("Answer:").strip(), len(row["options"])
         if len(letter) != 1 or letter not in ascii_uppercase[:size]:
             raise GoldError(f"{excerpt(letter)} is not the letter of one of the {size} options")
@@ -209,7 +199,7 @@ class OptionLetter(OfLetters):
 NEGATIVE = frozenset({"no", "none"})
 
 
-class RelationLabel(AnswerFormat):
+class RelationLabel(OfLabels):
     """A label, in angle brackets or as a word.
 
     Labels in angle brackets decide if there are any, the one with which the reply begins before others;
@@ -242,11 +232,7 @@ class RelationLabel(AnswerFormat):
         )
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
-        """The gold label, lower-cased.
-
-        Raises:
-            GoldError: it is none of the labels.
-        """
+        """The gold label, lower-cased."""
         label = self._names.get(text.strip().strip("<>").lower())
         if label is None:
             raise GoldError(f"{excerpt(text.strip())} is not one of: {', '.join(self.labels)}")
@@ -274,10 +260,6 @@ class RelationLabel(AnswerFormat):
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
         """The label that the reply gives."""
         return reading_of(word_reader(self._names, words_of("en")).read(reply_of(text)))
-
-    def not_covered(self, golds: list[str]) -> list[str]:
-        """Labels that are no row's gold."""
-        return [label for label in self.labels if label.lower() not in golds]
 
 
 #: Characters behind the marker in which the suite's reader looks for the value.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import regex  # the official scorer's engine: its \\b and \\w differ from those of `re` on some characters
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Lead, Reading
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Lead, OfLabels, Reading
 from medtasks_ext.answers.normalise import answer_part, fold, part_span
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class _Prefixed(AnswerFormat):
         return escaped
 
 
-class Label(_Prefixed):
+class Label(OfLabels, _Prefixed):
     """One label after a prefix, as in `AIS: yes`.
 
     `three_step` tries `prefix: label`, then the prefix with a loose separator, then the bare
@@ -52,7 +52,6 @@ class Label(_Prefixed):
 
     kind: Literal["label"]
     pattern_set: Literal["three_step", "two_step"] = "three_step"
-    labels: list[str] | dict[str, str]
     longest_first: bool = True
     #: whether the prompt asks for a list, of which the official reading takes the first item.
     several: bool = False
@@ -124,10 +123,6 @@ class Label(_Prefixed):
                 return Reading(match[1].lower(), True, span, "the suite's pattern")
         return Reading(None, False)
 
-    def not_covered(self, golds: list[str]) -> list[str]:
-        """Labels that no gold answer shows."""
-        return [label for label in self.labels if fold(label) not in golds]
-
 
 class _List(_Prefixed):
     pattern_set: Literal["list_three_step", "list_two_step", "list_whole_line"] = "list_three_step"
@@ -173,11 +168,10 @@ def _pieces(line: str) -> set[str]:
     return {piece.strip() for piece in set(line.split(","))}
 
 
-class LabelList(_List):
+class LabelList(OfLabels, _List):
     """Several labels of a closed list, separated by commas."""
 
     kind: Literal["label_list"]
-    labels: list[str] | dict[str, str]
     draws_invalid: ClassVar[bool] = True
 
     @cached_property
@@ -215,11 +209,6 @@ class LabelList(_List):
         """For each comma piece the first (longest) label that it contains; none at all is invalid."""
         named = {label for piece in self._predicted(text, cot=cot) if (label := self._named(piece))}
         return Reading(sorted(named), True) if named else Reading(None, False)
-
-    def not_covered(self, golds: list[list[str]]) -> list[str]:
-        """Labels that no gold answer shows."""
-        shown = {label for gold in golds for label in gold}
-        return [label for label in self.labels if fold(label) not in shown]
 
 
 class CodeList(_List):

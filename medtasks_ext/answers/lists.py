@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, reading
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, OfLabels, Reading, reading
 from medtasks_ext.answers.reader.announce import part_announced
 from medtasks_ext.answers.reader.items import items_of
 from medtasks_ext.answers.reader.reply import reply_of
@@ -27,7 +27,7 @@ _NO_WORD = re.compile(r"[\W_]+")
 _NONE = frozenset({"none", "none of them", "none of these", "none of the above"})
 
 
-class LabelSet(AnswerFormat):
+class LabelSet(OfLabels):
     """Labels on lines of their own or between commas or semicolons; `none` for none of them.
 
     A label may be given by its name, another name, or its number in the list. Case, hyphens, `&` for
@@ -47,11 +47,7 @@ class LabelSet(AnswerFormat):
         return names | {_plain(other): label for other, label in self.aliases.items()}
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
-        """The gold labels, sorted; there may be none.
-
-        Raises:
-            GoldError: a piece of it is no label.
-        """
+        """The gold labels, sorted; there may be none."""
         pieces = [piece for piece in _SEPARATOR.split(text) if piece.strip()]
         if strange := [piece.strip() for piece in pieces if not self._resolved(piece)]:
             raise GoldError(f"{excerpt(strange[0])} is not one of: {', '.join(self.labels)}")
@@ -84,10 +80,6 @@ class LabelSet(AnswerFormat):
             if form in _NONE:
                 return "none"
         return None
-
-    def not_covered(self, golds: list[list[str]]) -> list[str]:
-        """Labels that no row has."""
-        return [label for label in self.labels if not any(label in gold for gold in golds)]
 
 
 def _forms(piece: str) -> Iterator[str]:
@@ -131,11 +123,7 @@ class DrugList(AnswerFormat):
     released: ClassVar[Literal["always", "direct", "never"]] = "direct"
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
-        """The gold drugs, one on each line after `Final Answer:`.
-
-        Raises:
-            GoldError: there is none.
-        """
+        """The gold drugs, one on each line after `Final Answer:`."""
         drugs = [line.strip() for line in _after_marker(text).split("\n") if _WORD.search(line)]
         if not drugs:
             raise GoldError("no drug is listed")
@@ -234,11 +222,7 @@ class EntityList(AnswerFormat):
         )
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
-        """The distinct mentions in the form in which they are compared, sorted; there may be none.
-
-        Raises:
-            GoldError: it says neither a mention nor that there are none.
-        """
+        """The distinct mentions in the form in which they are compared, sorted; there may be none."""
         named = self._mentions(text)
         if named is None:
             raise GoldError("write one mention on each line, or None")
@@ -328,9 +312,6 @@ def _parted(piece: str, prompt: str) -> list[str]:
     return _MENTION_COMMA.split(piece)
 
 
-_ICD10 = re.compile(
-    r"(?<![A-Za-z0-9.])([A-TV-Z]\d[0-9A-Z])(?:\.([0-9A-Z]{1,4})|(\d[0-9A-Z]{0,3}))?(?![A-Za-z0-9])"
-)
 _ICD10 = re.compile(r"\b[A-Z]\d{1,3}(?:\.\d{1,4})?\.?\b")
 
 

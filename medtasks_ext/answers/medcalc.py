@@ -11,8 +11,8 @@ import regex
 
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, reading_of
 from medtasks_ext.answers.reader.announce import part_announced
+from medtasks_ext.answers.reader.finders import Numbers
 from medtasks_ext.answers.reader.reply import NOTHING, UNCLOSED, Extraction, Reply, reply_of
-from medtasks_ext.answers.reader.values import Numbers
 from medtasks_ext.answers.reader.words import words_of
 from medtasks_ext.answers.reasoning import without_reasoning
 from medtasks_ext.privacy import excerpt

@@ -26,8 +26,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Lead, Reading, reading, reading_of
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Lead, OfLabels, Reading, reading, reading_of
 from medtasks_ext.answers.reader.announce import Reader, part_announced
+from medtasks_ext.answers.reader.finders import Numbers, read_letters, word_reader
 from medtasks_ext.answers.reader.items import (
     EDGES,
     Items,
@@ -39,9 +40,7 @@ from medtasks_ext.answers.reader.items import (
     says_none,
     unfenced,
 )
-from medtasks_ext.answers.reader.letters import read_letters
 from medtasks_ext.answers.reader.reply import reply_of
-from medtasks_ext.answers.reader.values import Numbers, word_reader
 from medtasks_ext.answers.reader.words import LISTS, Words, languages, plain, squeezed, tokens_of
 from medtasks_ext.errors import near
 from medtasks_ext.privacy import excerpt
@@ -231,10 +230,9 @@ class Number(OfNoPaper):
         return reading_of(self._numbers.reader.read(reply_of(text)))
 
 
-class OfNames(OfNoPaper):
+class OfNames(OfLabels, OfNoPaper):
     """Names of a closed list."""
 
-    labels: list[str] | dict[str, str]  #: the names, or each with its meaning.
     aliases: dict[str, str] = Field(default_factory=dict)  #: other spelling -> name.
 
     @model_validator(mode="after")
@@ -292,10 +290,6 @@ class Category(_OneName):
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
         """The label."""
         return self._name(text)
-
-    def not_covered(self, golds: list[str]) -> list[str]:
-        """Labels that are no row's gold."""
-        return [label for label in self.labels if label not in golds]
 
 
 class Ordinal(_OneName):
@@ -378,10 +372,6 @@ class Labels(_Listed, OfNames):
         if pieces is None or not (named or listed.is_empty or any(map(self._is_none, pieces))):
             return reading(None, None, "no label was found")
         return reading([label for label in self.labels if label in named], listed.span, "a list")
-
-    def not_covered(self, golds: list[list[str]]) -> list[str]:
-        """Labels that no row has."""
-        return [label for label in self.labels if not any(label in gold for gold in golds)]
 
 
 #: of no mention that is not copied

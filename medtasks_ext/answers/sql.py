@@ -46,11 +46,7 @@ class Sql(AnswerFormat):
     released: ClassVar[Literal["always", "direct", "never"]] = "direct"
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> GoldQuery:
-        """What scoring needs of the row.
-
-        Raises:
-            GoldError: the columns `query` and `is_impossible` are not what they should be.
-        """
+        """What scoring needs of the row."""
         query, impossible = row["query"], row["is_impossible"]
         if not isinstance(query, str) or not query.strip():
             raise GoldError("query is empty")

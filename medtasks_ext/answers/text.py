@@ -145,11 +145,7 @@ class FreeText(AnswerFormat):
     tag: Annotated[str, StringConstraints(pattern=r"^\w+$")] | None = None
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
-        """The reference text, stripped.
-
-        Raises:
-            GoldError: it is empty.
-        """
+        """The reference text, stripped."""
         gold = (str(row[self.reference]) if self.reference else text).strip()
         if span := self._tagged(gold):
             gold = gold[slice(*span)]

@@ -13,14 +13,13 @@ from pydantic import Field, model_validator
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, UnknownValueError, reading
 from medtasks_ext.answers.reader.announce import part_announced
 from medtasks_ext.answers.reader.items import items_of
-from medtasks_ext.answers.reader.json_text import values as json_values
-from medtasks_ext.answers.reader.records import records_of
+from medtasks_ext.answers.reader.items import values as json_values
 from medtasks_ext.answers.reader.reply import Reply, reply_of
 from medtasks_ext.answers.reader.words import tokens_of, words_of
 from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from medtasks_ext.jsonfile import Json
 
@@ -45,6 +44,10 @@ _HEAD = re.compile(
 _REMARK = re.compile(
     r"\A[\s*#>_`]*(?:说明|解释|注释?|备注|分析|解析|理由|以上|note|explanation)", re.IGNORECASE
 )
+
+
+_RULE = re.compile(r"[\s|:+-]+")
+_MARKS = " \t*`\"'_"
 
 
 def normalise(text: str) -> str:
@@ -97,12 +100,7 @@ class Tuples(AnswerFormat):
         return self
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> dict[str, Any]:
-        """The tuples, and what else is scored (`_views`). There may be none, unless they are terms.
-
-        Raises:
-            GoldError: the text is not of the form, a record lacks its first field or one that is
-                compared, or a value is outside its closed list.
-        """
+        """The tuples, and what else is scored (`_views`). There may be none, unless they are terms."""
         records = self._of_gold(text)
         if records is None or (not records and self.form == "terms"):
             raise GoldError(f"{excerpt(text.strip())} is no list of records in the form {self.form!r}")
@@ -372,3 +370,55 @@ def _sorted(items: Any) -> list[Any]:
     return [
         item for _, item in sorted({json.dumps(item, ensure_ascii=False): item for item in items}.items())
     ]
+
+
+def records_of(text: str, fields: Sequence[str]) -> list[dict[str, str]]:
+    """The records of a text that have the first field; fields that one does not name are missing.
+
+    Args:
+        text: in small letters.
+        fields: their names in small letters.
+    """
+    found = list(_rows(text, fields)) if "|" in text else []
+    return [record for record in found or _pairs(text, fields) if record.get(fields[0])]
+
+
+def _rows(text: str, fields: Sequence[str]) -> Iterator[dict[str, str]]:
+    """Rows of tables whose heads name at least two of the fields."""
+    columns: list[str] = []
+    for line in text.split("\n"):
+        cells = [cell.strip(_MARKS) for cell in line.strip().strip("|").split("|")]
+        if sum(cell in fields for cell in cells) > 1:
+            columns = cells
+        elif len(cells) == len(columns) and not _RULE.fullmatch(line):
+            yield dict(zip(columns, cells, strict=True))
+
+
+@lru_cache(maxsize=128)
+def _pattern_of(fields: tuple[str, ...]) -> re.Pattern[str]:
+    """A field at the beginning of a line, whatever stands before it, or behind a mark."""
+    names = "|".join(map(re.escape, sorted(fields, key=len, reverse=True)))
+    return re.compile(rf"(?:^(?:.*?\b)??|([,;、|])[\s*`]*(?:(?:and|和)[ ]+)?)({names})[\s*`\"]*:")
+
+
+def _pairs(text: str, fields: Sequence[str]) -> Iterator[dict[str, str]]:
+    """Records of `field: value` pairs, on one line or each on a line.
+
+    A record ends with a line of several pairs, before a blank line, and where its first field comes again or,
+    behind more than a comma, another of its fields; elsewhere the first of two values for one field counts.
+    """
+    pattern = _pattern_of(tuple(fields))
+    record: dict[str, str] = {}
+    for line in text.split("\n"):
+        _, *parts = pattern.split(line)
+        if parts:  # the last semicolon closes the line
+            parts[-1] = parts[-1].rpartition(";")[0] or parts[-1]
+        for separator, name, value in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+            if name in record and (name == fields[0] or separator in (None, ";")):
+                yield record
+                record = {}
+            record.setdefault(name, value.strip(f"{_MARKS},;、|"))
+        if record and (len(parts) > 3 or not line.strip()):
+            yield record
+            record = {}
+    yield record

@@ -90,11 +90,7 @@ class VerifiedLetter(OfLetters):
         return not (cot and self.part == "first")
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
-        """The gold letter, written as the prompt asks for it.
-
-        Raises:
-            GoldError: it is none of the row's options.
-        """
+        """The gold letter, written as the prompt asks for it."""
         letter, letters = self._gold_of(text), self._letters(row)
         if letter not in letters:
             raise GoldError(f"{excerpt(letter)} is not one of the letters {', '.join(letters)}")

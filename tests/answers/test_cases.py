@@ -1,15 +1,40 @@
-"""Worked examples of every answer kind: what a text is read as, and what gold is refused."""
+"""Worked examples of answer kinds, from `cases/*.yaml`: what a text is read as, and what gold is refused.
+
+A file holds blocks of one `answer:` block and its examples. `mode` is `direct` or `cot`; without it the
+example holds in both. `{20000 x}` stands for `x` repeated to 20,000 characters.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from medtasks_ext.answers import GoldError, answer_format
 from tests.answers.plain_rules import RULES, plainly
-from tests.answers.worked import Block, examples, long, modes
+
+Block = dict[str, Any]
+FILES = sorted((Path(__file__).parent / "cases").glob("*.yaml"))
+MODES = {"direct": False, "cot": True}
+
+
+def examples(part: str) -> Iterator[Any]:
+    for file in FILES:
+        for block in yaml.safe_load(file.read_text(encoding="utf-8")):
+            for example in block.get(part, []):
+                yield pytest.param(block, example, id=f"{file.stem}: {example['says']}")
+
+
+def long(text: str) -> str:
+    return re.sub(r"\{20000 (.+?)\}", lambda match: (match[1] * 20_000)[:20_000], text, flags=re.DOTALL)
+
+
+def modes(example: Block) -> list[bool]:
+    return [MODES[example["mode"]]] if "mode" in example else list(MODES.values())
 
 
 def expected(example: Block) -> tuple[Any, bool]:

@@ -2,6 +2,6 @@
 own. It never guesses.
 
 `words` cuts a reply into tokens and finds the words of `marks.yaml` in them. `announce` finds where an answer
-is announced; `letters` and `values` say what an answer is. `items` reads lists, `records` lines and tables,
-`json_text` JSON as models write it. Every reader needs time proportional to the length of a response.
+is announced; `finders` says what an answer is. `items` reads lists, tables and JSON. Every reader needs time
+proportional to the length of a response.
 """

@@ -279,10 +279,8 @@ class _Reading:
         first = self._at(place, apart=apart)
         if first is None:
             return None
-        joined, either = (
-            [(first, self._behind(first), False)],
-            False,
-        )  # with the place behind, and a comma before
+        joined = [(first, self._behind(first), False)]  # with the place behind, and a comma before
+        either = False
         while len(joined) < _LONGEST_GROUP:
             end = joined[-1][1]
             joint, comma, alternative = self._joint(end)
