@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 
+#: The seed of every draw, where neither an option nor the rule of a benchmark says otherwise.
 SEED = 42
 
 
