@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from medtasks_ext.registry import Registry, registry, suites
@@ -33,22 +33,17 @@ def axis_titles() -> dict[str, str]:
 
 
 def title(axis: str, value: str) -> str:
-    return titles_of([(axis, value)])[axis, value]
-
-
-def titles_of(pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    known = registry().titles
-    return {pair: _title(known, *pair) for pair in {*pairs}}
-
-
-def _title(known: Mapping[str, Mapping[str, str]], axis: str, value: str) -> str:
     if axis == ALL:
         return "all tasks (plain mean)"
     if axis == "access":
         return value
     if value == AVERAGE:
         return "Average of these"
-    return known.get(axis, {}).get(value) or value.replace("_", " ").capitalize()
+    return registry().titles.get(axis, {}).get(value) or value.replace("_", " ").capitalize()
+
+
+def titles_of(pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    return {pair: title(*pair) for pair in {*pairs}}
 
 
 def order(axis: str, value: str) -> tuple[int, str]:

@@ -34,16 +34,18 @@ if TYPE_CHECKING:
 def cost_frame(entries: Sequence[Entry]) -> pa.Table:
     """Counted tokens times a price of model_configs, or a published total."""
     known = prices()
-    rows = [{**_NOTHING, **_owner(entry), **_cost(entry, known.get(entry.model))} for entry in entries]
+    rows = [
+        {
+            **{"entry": entry.label, "model": entry.model, "kind": entry.kind},
+            **{"tasks": len(entry.experiments), "counted": 0, **_NOTHING},
+            **_cost(entry, known.get(entry.model)),
+        }
+        for entry in entries
+    ]
     return table_of("costs", rows)
 
 
 _NOTHING = dict.fromkeys(("input_tokens", "output_tokens", "usd", "usd_batch", "jury"))
-
-
-def _owner(entry: Entry) -> Json:
-    tasks = len(entry.experiments)
-    return {"entry": entry.label, "model": entry.model, "kind": entry.kind, "tasks": tasks, "counted": 0}
 
 
 def _cost(entry: Entry, price: Price | None) -> Json:
@@ -246,13 +248,10 @@ def _without_result(entry: Entry, dataset: Dataset, name: str) -> tuple[State, s
     if state in (TaskState.MISSING, TaskState.FAILED):
         # what an error says of rows that are not open may quote them; where they go does not
         shown = is_open(dataset, sample=entry.sample) or error.startswith(f"{dataset.id} (")
-        return state, _first_line(error) if shown else f"{state}; run.json of the run has the message"
+        first = (error.strip().splitlines() or ["no message"])[0][:_LENGTH]
+        return state, first if shown else f"{state}; run.json of the run has the message"
     if state in (TaskState.WAITING, TaskState.INCOMPLETE, TaskState.ANSWERED):
         return "waiting", "the run was interrupted before; the same command goes on"
     if state == TaskState.DONE:
         return "failed", "its results are damaged, see the faults"
     return "not asked", "was not among the tasks of the run"
-
-
-def _first_line(text: str) -> str:
-    return (text.strip().splitlines() or ["no message"])[0][:_LENGTH]

@@ -91,7 +91,9 @@ def gather(
     every = sorted({*STRATEGIES, *asked}, key=strategy_order)
     strategies = every if strategies is None else strategies
     own = _of_strategies(_parted(results.entries), strategies)
-    faults += [_empty(entry) for entry in results.entries if not entry.experiments]
+    goes_on = "the command that made the run goes on with it"
+    empty = (entry for entry in results.entries if not entry.experiments)
+    faults += [Fault(", ".join(map(str, entry.folders)), "no task is finished", goes_on) for entry in empty]
     if not paths and published in (None, "none"):
         raise MedtasksError(
             "no runs are named", remedy="name a run; or see published models alone: --published all"
@@ -127,14 +129,6 @@ def gather(
         calibration=calibration(own, faults),
         faults=faults,
         labels=by_label,
-    )
-
-
-def _empty(entry: Entry) -> Fault:
-    return Fault(
-        ", ".join(map(str, entry.folders)),
-        "no task is finished",
-        "the command that made the run goes on with it",
     )
 
 

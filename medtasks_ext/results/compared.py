@@ -6,7 +6,7 @@ what differs in the settings of a task is named beside it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Literal
@@ -241,13 +241,6 @@ def group_change(name: str, parts: Sequence[Sequence[Shared]], n_tasks: int) -> 
     return {**row, "tasks": sum(map(len, parts)), "of": n_tasks}
 
 
-def settings_that_differ(first: Entry, second: Entry) -> Mapping[str, tuple[str, str]]:
-    return {
-        name: (first.words.get(name, "–"), second.words.get(name, "–"))
-        for name in differing([first.words, second.words])
-    }
-
-
 #: entries: two that somebody set side by side. strategies, prompts: one model asked in two ways.
 Question = Literal["entries", "strategies", "prompts"]
 #: Conditions that are the wording of a prompt.
@@ -335,7 +328,10 @@ class Compared:
                     "question": pair.question,
                     "before": pair.before.label,
                     "after": pair.after.label,
-                    "settings": settings_that_differ(pair.before, pair.after),
+                    "settings": {
+                        name: (pair.before.words.get(name, "–"), pair.after.words.get(name, "–"))
+                        for name in differing([pair.before.words, pair.after.words])
+                    },
                 }
                 for pair in self.pairs
             ],

@@ -106,15 +106,12 @@ def aggregations(dataset: Dataset, strategy: str = "zero_shot") -> dict[str, Cal
     if by_likelihood(strategy):
         named = {item["metric"]: item["aggregation"] for item in likelihood.METRICS}
         return {metric: mean if named[metric] == "mean" else named[metric] for metric in named}
+    named = {item["metric"]: str(item["aggregation"]) for item in dataset.metric_list}
     return {
-        item["metric"]: _named(str(item["aggregation"]), dataset)
-        for item in dataset.metric_list
-        if item["aggregation"] == "mean" or str(item["aggregation"]).startswith(MARK)
+        metric: mean if name == "mean" else function_named(name, where=dataset.file)
+        for metric, name in named.items()
+        if name == "mean" or name.startswith(MARK)
     }
-
-
-def _named(aggregation: str, dataset: Dataset) -> Callable[..., Any]:
-    return mean if aggregation == "mean" else function_named(aggregation, where=dataset.file)
 
 
 def document_scores(samples: Sequence[Mapping[str, Any]], statistic: Statistic) -> DocumentScores:

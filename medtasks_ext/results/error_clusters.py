@@ -23,6 +23,7 @@ from medtasks_ext.prompts.documents import Document, Loaded
 from medtasks_ext.registry.functions import function_named
 
 if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry.tasks import Dataset
     from medtasks_ext.runs.records import Sample
     from medtasks_ext.stats.statistic import Statistic
@@ -350,15 +351,6 @@ def _wrong(dataset: Dataset, kind: str, answered: Answered) -> Error:
     return Error(Cluster.OTHER)
 
 
-@dataclass(frozen=True)
-class ClusterCost:
-    cluster: Cluster
-    documents: int
-    #: the task's score where these documents are right; None where judges score, or the metric needs what is
-    #: not at hand (a database)
-    mended: float | None
-
-
 def right_value(dataset: Dataset, sample: Sample) -> Any | None:
     """What a document would contribute to the score if the response were the gold answer.
 
@@ -388,28 +380,23 @@ def costs(
     values: Sequence[Any],
     clusters: Sequence[Cluster | None],
     right: Mapping[int, Any],
-) -> list[ClusterCost]:
-    """The clusters of a task, and what the score would be without each, largest first.
+) -> list[Json]:
+    """The clusters of a task, how many documents each has, and what the score would be without it (`mended`).
+
+    That is None where judges score, or the metric needs what is not at hand (a database). The largest first.
 
     Args:
         values: what each document contributed; None where it takes no part in the score.
         right: place of a document -> what it would contribute if it were right (`right_value`).
     """
-    found = []
+    found: list[Json] = []
     for cluster in Cluster:
         places = [place for place, item in enumerate(clusters) if item is cluster]
+        scored = [place for place in places if values[place] is not None]
+        mended = None
+        if scored and all(place in right for place in scored):
+            changed = dict(enumerate(values)) | {place: right[place] for place in scored}
+            mended = statistic([value for value in changed.values() if value is not None])
         if places:
-            found.append(ClusterCost(cluster, len(places), _mended(statistic, values, places, right)))
-    return sorted(found, key=lambda item: -item.documents)
-
-
-def _mended(
-    statistic: Statistic, values: Sequence[Any], places: Sequence[int], right: Mapping[int, Any]
-) -> float | None:
-    scored = [place for place in places if values[place] is not None]
-    if not scored or any(place not in right for place in scored):
-        return None
-    mended = list(values)
-    for place in scored:
-        mended[place] = right[place]
-    return statistic([value for value in mended if value is not None])
+            found.append({"cluster": cluster.value, "documents": len(places), "mended": mended})
+    return sorted(found, key=lambda item: -item["documents"])

@@ -265,7 +265,9 @@ def axes() -> list[str]:
 
 
 def axis_faults(suite: Suite) -> Iterator[MedtasksError]:
-    taken = _beside_axes()
+    with_axes = (frame for frame in FRAMES.values() if any(item.names == _AXES for item in frame))
+    others = (item.names.split() for frame in with_axes for item in frame if item.names != _AXES)
+    taken = {name.partition(":")[0] for found in others for name in found}
     for axis in suite.axes:
         if axis in taken:
             yield MedtasksError(
@@ -273,13 +275,6 @@ def axis_faults(suite: Suite) -> Iterator[MedtasksError]:
                 where=suite.file,
                 remedy="give the axis another name",
             )
-
-
-@lru_cache(maxsize=1)
-def _beside_axes() -> frozenset[str]:
-    with_axes = (frame for frame in FRAMES.values() if any(item.names == _AXES for item in frame))
-    others = (item.names.split() for frame in with_axes for item in frame if item.names != _AXES)
-    return frozenset(name.partition(":")[0] for found in others for name in found)
 
 
 def _names(columns: Columns) -> list[str]:

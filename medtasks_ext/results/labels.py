@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -165,7 +165,6 @@ def label_scores(
 
     What rows say themselves needs no file; a file goes before them.
     """
-    rows: list[Json] = []
     faults: list[Fault] = []
     used: set[int] = set()
     known: dict[tuple[str, str], list[Labels]] = {}
@@ -183,25 +182,13 @@ def label_scores(
                 faults.append(Fault(str(error.where or item.task), error.what, error.remedy))
         tables += ((entry, *place, some) for place, some in places.items())
     parts = _parts([one for *_, some in tables for one in some])
-    for entry, name, strategy, axis, some in tables:
-        rows += _scores(entry, name, strategy, axis, some, parts)
+    rows = [row for table in tables for row in _scores(*table, parts)]
     for number, given in enumerate(labels):
         if number not in used:
             of = f" by {given.model}" if given.model else ""
             what = f"no run here has a score of {given.task}{of}, whose {given.axis} it says"
             faults.append(Fault(given.where, what, "name a run of this task", skipped=False))
     return table_of("labels", rows), faults
-
-
-def _own_of(item: Experiment, known: dict[tuple[str, str], list[Labels]]) -> list[Labels]:
-    """What its rows name; models that were asked the same rows have that in common, and it is read once."""
-    rows = item.loaded.get("rows_hash")
-    if rows is None:
-        return own_labels(item)
-    key = (item.task, str(rows))
-    if key not in known and item.read_samples is not None and item.score is not None:
-        known[key] = own_labels(item)
-    return known.get(key, [])
 
 
 def _of_item(
@@ -223,21 +210,22 @@ def _of_item(
                 faults.append(Fault(str(error.where), error.what, error.remedy))
     if item.dataset.suite.labels.keys() <= axes:
         return
-    for own in _own_of(item, known):
-        if own.axis not in axes:
-            yield labelled(item, own)
+    # models that were asked the same rows have in common what these name, and it is read once
+    rows = item.loaded.get("rows_hash")
+    own = known.get((item.task, str(rows))) if rows else None
+    if own is None:
+        own = own_labels(item)
+        if rows and item.read_samples is not None:
+            known[item.task, str(rows)] = own
+    for one in own:
+        if one.axis not in axes:
+            yield labelled(item, one)
 
 
-@dataclass(frozen=True)
-class _Part:
-    score: float
-    n: int
-    whole: Experiment
-    interval: Interval | None  # of its score
-
-
-#: (`id` of an experiment with labels, label) -> its part
-_Parts = dict[tuple[int, str], _Part]
+#: A score, its interval, and the documents behind it.
+_Figures: TypeAlias = "tuple[float, Interval | None, int]"
+#: (`id` of an experiment with labels, label) -> figures of its part, and of all of its documents
+_Parts: TypeAlias = "dict[tuple[int, str], tuple[_Figures, _Figures]]"
 
 
 def _parts(found: Iterable[Labelled]) -> _Parts:
@@ -251,8 +239,12 @@ def _parts(found: Iterable[Labelled]) -> _Parts:
             for key, one in same.items():
                 part = restricted(one, value)
                 if part is not None and part.score is not None:
-                    parts[key, value] = _Part(part.score, part.n, one.item, part.intervals.get("score"))
+                    parts[key, value] = _figures(part), _figures(one.item)
     return parts
+
+
+def _figures(item: Experiment) -> _Figures:
+    return item.score or 0.0, item.intervals.get("score"), item.n
 
 
 def _scores(
@@ -263,38 +255,30 @@ def _scores(
     found: Sequence[Labelled],
     parts: _Parts,
 ) -> Iterator[Json]:
-    owner = {"entry": entry.label, "model": entry.model, "sample": entry.sample}
     for value in dict.fromkeys(value for one in found for value in one.labels.values):
         some = [part for one in found if (part := parts.get((id(one), value)))]
         if not some:
             continue
-        low, high = _ends([(part.score, part.interval, part.n) for part in some])
-        of_all_low, of_all_high = _ends(
-            [(part.whole.score or 0.0, part.whole.intervals.get("score"), part.whole.n) for part in some]
-        )
+        of_part, of_all = (_mean([part[side] for part in some]) for side in (0, 1))
+        names = ("score", "interval_low", "interval_high", "documents")
+        names_of_all = ("score_of_all", "of_all_low", "of_all_high", "documents_of_all")
         yield {
-            **owner,
-            **{"suite": suite, "strategy": strategy, "axis": axis, "value": value},
-            "score": float(np.mean([part.score for part in some])),
-            "interval_low": low,
-            "interval_high": high,
-            "tasks": len(some),
-            "documents": sum(part.n for part in some),
-            "score_of_all": float(np.mean([part.whole.score for part in some])),
-            "of_all_low": of_all_low,
-            "of_all_high": of_all_high,
-            "documents_of_all": sum(part.whole.n for part in some),
+            **{"entry": entry.label, "model": entry.model, "sample": entry.sample},
+            **{"suite": suite, "strategy": strategy, "axis": axis, "value": value, "tasks": len(some)},
+            **dict(zip(names, of_part, strict=True)),
+            **dict(zip(names_of_all, of_all, strict=True)),
             "sources": sorted(
                 {source for one in found if value in one.places for source in one.labels.sources}
             ),
         }
 
 
-def _ends(tasks: Sequence[tuple[float, Interval | None, int]]) -> tuple[float | None, float | None]:
-    """Of the 95 % interval of the mean of some tasks: (score, its interval, documents) of each."""
+def _mean(tasks: Sequence[_Figures]) -> tuple[float, float | None, float | None, int]:
+    """The mean of some tasks, the ends of its 95 % interval, and their documents."""
     scores, intervals, sizes = zip(*tasks, strict=True)
     interval = of_tasks([1 / len(tasks)] * len(tasks), scores, intervals, sizes)
-    return (interval.low, interval.high) if interval else (None, None)
+    low, high = (interval.low, interval.high) if interval else (None, None)
+    return float(np.mean(scores)), low, high, sum(sizes)
 
 
 _REMEDY = "name files of `medtasks study difficulty` or `departments`, or the folder of a contamination probe"

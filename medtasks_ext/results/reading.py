@@ -469,10 +469,13 @@ def read_results(paths: Iterable[Path], tasks: Registry) -> Results:
     results = Results()
     read: list[Entry] = []
     for path in paths:
-        if runs := runs_below(path):
-            read.extend(entry for run in runs for entry in _read_if_it_can(run, tasks, results.faults))
-        else:
-            read.extend(read_runs(path, tasks, results.faults))
+        if not (runs := runs_below(path)):
+            read += read_runs(path, tasks, results.faults)
+        for run in runs:
+            try:
+                read += read_runs(run, tasks, results.faults)
+            except MedtasksError as error:
+                results.faults.append(Fault(str(run), error.what, error.remedy))
     results.entries = _joined(read, results.faults)
     label_entries(results.entries)
     return results
@@ -483,14 +486,6 @@ def runs_below(path: Path) -> list[Path]:
     if not path.is_dir() or (path / "run.json").is_file():
         return []
     return sorted(file.parent for file in path.glob("*/run.json"))
-
-
-def _read_if_it_can(run: Path, tasks: Registry, faults: list[Fault]) -> list[Entry]:
-    try:
-        return read_runs(run, tasks, faults)
-    except MedtasksError as error:
-        faults.append(Fault(str(run), error.what, error.remedy))
-        return []
 
 
 def _joined(entries: Sequence[Entry], faults: list[Fault]) -> list[Entry]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,11 +18,10 @@ from medtasks_ext.results.prices import prices
 from medtasks_ext.tables import csv_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
-    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.results.experiments import Entry, Experiment
     from medtasks_ext.stats.intervals import Interval
@@ -33,46 +32,32 @@ _Values = dict[str, "Callable[[Any], Any]"]
 
 
 def _condition(name: str) -> Callable[[Experiment], Any]:
-    field = name.removesuffix("_asked")
-    return lambda item: item.shown[field]
+    return lambda item: item.shown[name.removesuffix("_asked")]
 
 
-class _Columns(Mapping[str, Sequence[Any]]):
-    """Columns that are worked out when they are first asked for."""
+def _table(items: Iterable[Any], values: _Values) -> pa.Table:
+    import pyarrow as pa
 
-    def __init__(self, items: Sequence[Any], values: _Values) -> None:
-        self._items, self._values = items, values
-        self._found: dict[str, list[Any]] = {}
-
-    def __getitem__(self, name: str) -> Sequence[Any]:
-        if name not in self._found:
-            self._found[name] = [*map(self._values[name], self._items)]
-        return self._found[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
+    found, known = list(items), schema("results")
+    return pa.table(
+        {name: pa.array([*map(of, found)], known.field(name).type) for name, of in values.items()}
+    )
 
 
 @lru_cache(maxsize=8)
-def _of_datasets(tasks: Registry) -> _Columns:
-    known = axis_values(tasks, tuple(axes()))
-
-    def listed(axis: str) -> Callable[[Dataset], str | None]:
-        values = known[axis]
-        return lambda dataset: ";".join(values[dataset.id]) or None
+def _of_datasets(tasks: Registry) -> pa.Table:
+    def listed(of: Mapping[str, Sequence[str]]) -> Callable[[Dataset], str | None]:
+        return lambda dataset: ";".join(of[dataset.id]) or None
 
     values: _Values = {
         "suite": lambda dataset: dataset.metadata.suite,
         "dataset": lambda dataset: dataset.id,
         "name": lambda dataset: dataset.metadata.name,
-        **{axis: listed(axis) for axis in known},
+        **{axis: listed(of) for axis, of in axis_values(tasks, tuple(axes())).items()},
         "control_of": lambda dataset: dataset.metadata.control_of,
         "draft": lambda dataset: dataset.metadata.draft,
     }
-    return _Columns(list(tasks.datasets.values()), values)
+    return _table(tasks.datasets.values(), values)
 
 
 _OF_ENTRY: _Values = {
@@ -125,65 +110,29 @@ def _version(entry: Entry, package: str) -> str | None:
 
 
 @dataclass(frozen=True)
-class Part:
-    """Columns that are alike in many rows of a table; `row` says which of these each row has."""
-
-    columns: Mapping[str, Sequence[Any]]
-    row: Array
-
-    @cached_property
-    def table(self) -> pa.Table:
-        import pyarrow as pa
-
-        known = schema("results")
-        return pa.table(
-            {name: pa.array(values, known.field(name).type) for name, values in self.columns.items()}
-        )
-
-
-@dataclass(frozen=True)
 class ResultParts:
     """The frame `results`; what is said of datasets, entries and experiments stands once."""
 
-    parts: tuple[Part, ...]
-
-    @property
-    def entries(self) -> Array:
-        """Row of the frame -> place of its entry."""
-        return self.parts[1].row
+    tables: tuple[pa.Table, ...]  # of datasets, entries, experiments and metrics: columns of the frame
+    places: tuple[Array, ...]  # for each of them, which of its rows each row of the frame has
 
     @property
     def experiments(self) -> pa.Table:
         """Without the columns that depend on the metric."""
-        return self.parts[2].table
+        return self.tables[2]
 
     def scores(self) -> Mapping[str, Sequence[Any]]:
         """The columns of the metric `score`, a value per experiment; None where it has no score."""
-        of_score = {
-            place: row
-            for row, (place, metric) in enumerate(
-                zip(self.parts[2].row.tolist(), self.parts[3].columns["metric"], strict=True)
-            )
-            if metric == "score"
-        }
-        rows = [of_score.get(place) for place in range(len(self.parts[2].columns["task"]))]
+        columns = self.tables[3].to_pydict()
+        metrics = zip(self.places[2].tolist(), columns["metric"], strict=True)
+        of_score = {place: row for row, (place, metric) in enumerate(metrics) if metric == "score"}
+        rows = [of_score.get(place) for place in range(self.experiments.num_rows)]
         return {
-            name: [None if row is None else values[row] for row in rows]
-            for name, values in self.parts[3].columns.items()
+            name: [None if row is None else values[row] for row in rows] for name, values in columns.items()
         }
-
-    def rows(self, columns: Sequence[str]) -> list[Json]:
-        """The rows with some of their columns, without Arrow, whose start takes longer than a few rows."""
-        lists = [
-            [part.columns[name][place] for place in part.row.tolist()]
-            for name in columns
-            for part in self.parts
-            if name in part.columns
-        ]
-        return [dict(zip(columns, values, strict=True)) for values in zip(*lists, strict=True)]
 
     def table(self) -> pa.Table:
-        return self._table(lambda column, row: column.take(row))
+        return self._whole(lambda column, row: column.take(row))
 
     def packed(self) -> pa.Table:
         """The same with each text once, which a Parquet file holds as the same table."""
@@ -195,44 +144,41 @@ class ResultParts:
             words = column.combine_chunks().dictionary_encode()
             return pa.DictionaryArray.from_arrays(words.indices.take(row), words.dictionary)
 
-        return self._table(pack)
+        return self._whole(pack)
 
-    def _table(self, taken: Callable[[pa.ChunkedArray, pa.Array], pa.Array]) -> pa.Table:
+    def _whole(self, taken: Callable[[pa.ChunkedArray, pa.Array], pa.Array]) -> pa.Table:
         import pyarrow as pa
 
-        columns = {
-            name: taken(part.table[name], pa.array(part.row)) for part in self.parts for name in part.columns
-        }
+        parts = [*zip(self.tables, map(pa.array, self.places), strict=True)]
+        columns = {name: taken(part[name], row) for part, row in parts for name in part.column_names}
         return table("results", columns)
 
     def lines(self) -> Iterator[str]:
         """The same as lines of CSV, the header first."""
         columns = names("results")
         yield ",".join(columns) + "\n"
-        of_part = {name: number for number, part in enumerate(self.parts) for name in part.columns}
+        of_part = {name: number for number, part in enumerate(self.tables) for name in part.column_names}
         cells = []
         for number, some in groupby(columns, key=of_part.__getitem__):
-            part = self.parts[number]
-            texts = [line[:-1] for line in csv_lines(part.table.select([*some]))[1:]]
-            cells.append(map(texts.__getitem__, part.row.tolist()))
+            texts = [line[:-1] for line in csv_lines(self.tables[number].select([*some]))[1:]]
+            cells.append(map(texts.__getitem__, self.places[number].tolist()))
         for row in zip(*cells, strict=True):
             yield ",".join(row) + "\n"
 
 
-def usd_of(entry: Entry, item: Experiment) -> float | None:
-    price = None if entry.kind == "published" else prices().get(entry.model)
-    return price.of(item.tokens["input"], item.tokens["output"]) if price and item.tokens else None
-
-
-def result_parts(
-    entries: Sequence[Entry], tasks: Registry, metrics: Sequence[str] | None = None
-) -> ResultParts:
+def result_parts(entries: Sequence[Entry], tasks: Registry) -> ResultParts:
     """One without any metric has a row without one."""
-    datasets = list(tasks.datasets.values())
-    number = {dataset.id: index for index, dataset in enumerate(datasets)}
-    of_entry = [index for index, entry in enumerate(entries) for _ in entry.experiments]
-    experiments = [item for entry in entries for item in entry.experiments.values()]
-    of_dataset = [number[item.dataset.id] for item in experiments]
+    import pyarrow as pa
+
+    known, number = prices(), {name: index for index, name in enumerate(tasks.datasets)}
+    pairs = [(index, item) for index, entry in enumerate(entries) for item in entry.experiments.values()]
+    experiments = [item for _, item in pairs]
+
+    def usd(pair: tuple[int, Experiment]) -> float | None:
+        entry, tokens = entries[pair[0]], pair[1].tokens
+        price = None if entry.kind == "published" else known.get(entry.model)
+        return price.of(tokens["input"], tokens["output"]) if price and tokens else None
+
     rows = [
         (
             place,
@@ -243,21 +189,17 @@ def result_parts(
             *_ends(item.paper_intervals.get(metric)),
         )
         for place, item in enumerate(experiments)
-        for metric in metrics or dict.fromkeys([*item.metrics, *item.intervals]) or [""]
+        for metric in dict.fromkeys([*item.metrics, *item.intervals]) or [""]
     ]
-    place, *of_metric = zip(*rows, strict=True) if rows else [()] * (1 + len(_OF_METRIC))
-    row = np.array(place, dtype=np.int64)
-    owner = {id(item): entry for entry in entries for item in entry.experiments.values()}
+    of_experiments = _table(experiments, _OF_EXPERIMENT)
+    of_experiments = of_experiments.append_column("usd", pa.array([*map(usd, pairs)], pa.float64()))
+    row = np.array([place for place, *_ in rows], dtype=np.int64)
+    of_entry = np.array([index for index, _ in pairs], dtype=np.int64)
+    of_dataset = np.array([number[item.dataset.id] for item in experiments], dtype=np.int64)
+    metrics = _table(rows, {name: itemgetter(place) for place, name in enumerate(_OF_METRIC, 1)})
     return ResultParts(
-        (
-            Part(_of_datasets(tasks), np.array(of_dataset, dtype=np.int64)[row]),
-            Part(_Columns(entries, _OF_ENTRY), np.array(of_entry, dtype=np.int64)[row]),
-            Part(
-                _Columns(experiments, {**_OF_EXPERIMENT, "usd": lambda item: usd_of(owner[id(item)], item)}),
-                row,
-            ),
-            Part(dict(zip(_OF_METRIC, of_metric, strict=True)), np.arange(len(row))),
-        )
+        (_of_datasets(tasks), _table(entries, _OF_ENTRY), of_experiments, metrics),
+        (of_dataset[row], of_entry[row], row, np.arange(len(row))),
     )
 
 

@@ -77,12 +77,12 @@ def test_what_a_right_answer_contributes_is_computed_by_the_tasks_own_metric():
 def test_the_score_if_mended_is_the_metric_over_all_documents():
     clusters = [None, Cluster.FORMAT, Cluster.FORMAT, Cluster.OTHER, Cluster.OTHER]
     found = costs(mean, [1.0, 0.0, 0.0, 0.0, None], clusters, {1: 1.0, 2: 1.0, 3: 0.5})
-    assert {item.cluster: (item.documents, item.mended) for item in found} == {
-        Cluster.FORMAT: (2, 0.75),
-        Cluster.OTHER: (2, 0.375),  # the document without a score takes no part
+    assert {item["cluster"]: (item["documents"], item["mended"]) for item in found} == {
+        Cluster.FORMAT.value: (2, 0.75),
+        Cluster.OTHER.value: (2, 0.375),  # the document without a score takes no part
     }
 
 
 def test_a_cluster_whose_documents_cannot_be_set_right_has_no_such_score():
     [found] = costs(mean, [0.0, 0.0], [Cluster.OTHER, Cluster.OTHER], {0: 1.0})
-    assert (found.documents, found.mended) == (2, None)
+    assert (found["documents"], found["mended"]) == (2, None)

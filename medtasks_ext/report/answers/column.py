@@ -23,7 +23,6 @@ from medtasks_ext.results.error_clusters import (
     TEXTS,
     Answered,
     Cluster,
-    ClusterCost,
     costs,
     error_of,
     right_value,
@@ -139,7 +138,7 @@ class Column:
         key = sample.get("request", "")
         return self._outcomes.known([key]).get(key) if self._outcomes and key else None
 
-    def costs(self) -> list[ClusterCost]:
+    def costs(self) -> list[Json]:
         right = {place: row.right for place, row in enumerate(self.rows) if row.right is not None}
         clusters = [row.cluster for row in self.rows]
         return costs(self._statistic, [row.value for row in self.rows], clusters, right)

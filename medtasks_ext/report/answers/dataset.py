@@ -258,10 +258,7 @@ class DatasetAnswers:
             "totals": {
                 flag.name.lower(): sum(bool(one & flag) for one in flags) for flag in Flag if flag.name
             },
-            "errors": [
-                {"cluster": item.cluster.value, "documents": item.documents, "mended": item.mended}
-                for item in column.costs()
-            ],
+            "errors": column.costs(),
             "confusion": _confusion(rows) if self._kind in _SINGLE else None,
         }
 

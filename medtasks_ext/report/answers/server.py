@@ -11,7 +11,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -55,22 +55,14 @@ _DAMAGED = "is damaged → the same `medtasks run` command asks again what the l
 _REASONS = 8
 
 
-@dataclass
-class _Clock:
-    now: float
-
-    def __call__(self) -> float:
-        return self.now
-
-
 class LiveRun:
     def __init__(self, folder: Path, manifest: Manifest) -> None:
         self._files, self.call = RunFolder(folder), call_of(manifest)
         self._since = _seconds(manifest)
-        self._clock, self._budget = _Clock(self._since), Budget()
+        self._now, self._budget = self._since, Budget()
         self._priced = self._moving = False
         asked = {name: entry.asked or entry.n or 0 for name, entry in manifest.tasks.items()}
-        self.tally = Tally(asked, budget=self._budget, clock=self._clock)
+        self.tally = Tally(asked, budget=self._budget, clock=lambda: self._now)
         self._outcomes = Follower(folder)
         self._answered = set[str]()  # keys, which documents of other tasks may share
         self._earlier = set[str]()  # tasks that had their end before the call
@@ -94,7 +86,7 @@ class LiveRun:
                 self.tally.finished(name)
         tally, worker = self.tally, holder_of(self._files.path)
         if worker and self._moving:
-            self._clock.now = max(self._clock.now, time.time())
+            self._now = max(self._now, time.time())
         tasks = list(tally.tasks.values())
         shown = [task for task in tasks if not task.finished]
         speed = tally.speed() if self._moving else None
@@ -136,17 +128,13 @@ class LiveRun:
         entry = outcome_of(row)
         if not self._moving:
             self._moving = True
-            self._clock.now = max(self._since, at - (getattr(entry, "seconds", None) or 0.0))
+            self._now = max(self._since, at - (getattr(entry, "seconds", None) or 0.0))
             self.tally.begin()
-        self._clock.now = max(self._clock.now, at)
+        self._now = max(self._now, at)
         if entry.cost is not None:
             self._priced = True
             self._budget.settle(0.0, spent=entry.cost)
         self.tally.ended(Request(row["key"], task, row["document"], "", {}), entry)
-
-
-def is_under_way(manifest: Manifest) -> bool:
-    return any(entry.state in _GOING_ON for entry in manifest.tasks.values())
 
 
 def call_of(manifest: Manifest) -> tuple[str, int]:
@@ -212,7 +200,7 @@ class Viewed:
         """How far runs are that are under way, and what says that the page is older than the results."""
         runs = []
         for folder, manifest in runs_of(self._paths):
-            if not is_under_way(manifest):
+            if not any(entry.state in _GOING_ON for entry in manifest.tasks.values()):
                 continue
             known = self._live.get(folder)
             if known is None or known.call != call_of(manifest):

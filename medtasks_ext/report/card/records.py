@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from huggingface_hub import EvalResult
 
     from medtasks_ext.jsonfile import Json
-    from medtasks_ext.registry import Registry, Suite
+    from medtasks_ext.registry import Registry
     from medtasks_ext.results.experiments import Entry, Experiment
     from medtasks_ext.runs.manifest import Choice
 
@@ -234,33 +234,29 @@ def _same_results(read: list[EvalResult], results: list[EvalResult]) -> None:
 
 
 def _suites(entry: Entry, tasks: Registry) -> Iterator[EvalResult]:
+    from huggingface_hub import EvalResult
+
     for row in group_rows(entry, tasks):
         if row["axis"] != "suite":
             continue
         words, suite = strategy_title(row["strategy"]), tasks.suites[row["suite"]]
-        part = f", {row['tasks_scored']} of {row['tasks']} tasks" if row["partial"] else ""
-        yield _suite_result(suite, words + part, row, asked_with(entry, suite.id, row["strategy"]))
-
-
-def _suite_result(suite: Suite, words: str, row: Json, added: str) -> EvalResult:
-    from huggingface_hub import EvalResult
-
-    arguments: Json = {"tasks": f"{row['tasks_scored']} of {row['tasks']}"}
-    if added:
-        arguments["asked_with"] = added
-    if row["interval_low"] is not None:
-        arguments["interval_95"] = [round(row[f"interval_{end}"], DIGITS) for end in ("low", "high")]
-    return EvalResult(
-        task_type="text-generation",
-        dataset_type=suite.id,
-        dataset_name=suite.title,
-        metric_type="mean_score",
-        metric_name=f"mean score ({words})",
-        metric_value=round(row["score"], DIGITS),
-        metric_args=arguments,
-        source_name=f"medtasks {__version__}",
-        source_url=URL,
-    )
+        of = f"{row['tasks_scored']} of {row['tasks']}"
+        arguments: Json = {"tasks": of}
+        if added := asked_with(entry, suite.id, row["strategy"]):
+            arguments["asked_with"] = added
+        if row["interval_low"] is not None:
+            arguments["interval_95"] = [round(row[f"interval_{end}"], DIGITS) for end in ("low", "high")]
+        yield EvalResult(
+            task_type="text-generation",
+            dataset_type=suite.id,
+            dataset_name=suite.title,
+            metric_type="mean_score",
+            metric_name=f"mean score ({words}{f', {of} tasks' if row['partial'] else ''})",
+            metric_value=round(row["score"], DIGITS),
+            metric_args=arguments,
+            source_name=f"medtasks {__version__}",
+            source_url=URL,
+        )
 
 
 def _identity(result: EvalResult) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from medtasks_ext.registry.metadata import restrictions
-from medtasks_ext.registry.strategies import strategy_order, strategy_title
+from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import axis_titles
 from medtasks_ext.report.card import SAMPLES_FILE, URL, command, group_rows, scored
 from medtasks_ext.report.pictures import Value, looks_of, picture, svg, themes
@@ -20,7 +20,6 @@ from medtasks_ext.report.standing import (
 )
 from medtasks_ext.results.conditions import confirmed_words, counted
 from medtasks_ext.results.published import published_entries
-from medtasks_ext.results.result_frame import result_parts
 from medtasks_ext.tables import table
 from medtasks_ext.version import __version__
 
@@ -69,11 +68,6 @@ def drawn(row: Json, model: str, models: Mapping[str, str]) -> str:
     return svg(spec)
 
 
-#: Columns of the frame `results` that the table of tasks shows.
-_FIGURES = (
-    *("dataset", "strategy", "value", "interval_low", "interval_high", "n", "valid", "data", "rebuilt"),
-    "prompt",
-)
 SAMPLE_NOTE = (
     "> **SAMPLE DATA.** The rows behind these figures are synthetic. They show what a card looks like and "
     "say nothing about the model. Do not publish them."
@@ -115,7 +109,7 @@ def card_section(
         head: tuple[str, ...] = (*_OF_SUITES, "rank")
         cells = [(*_suite_cells(row, tasks), ranks.get(_place(row), "–")) for row in rows[:_MOST_ROWS]]
     else:  # of suites whose tasks have no mean, or of none
-        head, cells = _OF_TASKS, _task_cells(entry, tasks)[:_MOST_ROWS]
+        head, cells = _OF_TASKS, _task_cells(entry)[:_MOST_ROWS]
     lines += table(head, cells)
     lines += ["", f"{_settings(entry)} {_asked(scored(entry))}", ""]
     if known := list(_known(entry, left_out, len(rows))):
@@ -166,7 +160,7 @@ def card_details(
             (f"{cells[0]}: {row['title']}", *cells[1:]) for row in axes if (cells := _suite_cells(row, tasks))
         ]
         lines += [*_folded("Means by language, kind of task and other axes", table(_OF_SUITES, rows)), ""]
-    lines += _folded("Every task", table(_OF_TASKS, _task_cells(entry, tasks)))
+    lines += _folded("Every task", table(_OF_TASKS, _task_cells(entry)))
     if line := command(entry.manifest):
         lines += ["", "## How to repeat it", "", "```", line, "```", ""]
         lines += ["`medtasks-manifest.json` holds versions, revisions, prompt hashes and seeds.", ""]
@@ -262,7 +256,7 @@ def _suite_cells(row: Json, tasks: Registry) -> tuple[str, ...]:
     return (
         tasks.suites[row["suite"]].title + (" (partial)" if row["partial"] else ""),
         strategy_title(row["strategy"]),
-        _score(row, "score"),
+        _score(row["score"], (row["interval_low"], row["interval_high"])),
         f"{row['tasks_scored']}/{row['tasks']}",
         f"{row['documents']:,}",
         _share(row["valid"]),
@@ -274,20 +268,19 @@ _OF_SUITES = ("suite", "strategy", "score [95 % interval]", "tasks", "documents"
 _OF_TASKS = ("task", "strategy", "metric", "score [95 % interval]", "documents", "readable", "data", "prompt")
 
 
-def _task_cells(entry: Entry, tasks: Registry) -> list[tuple[str, ...]]:
-    return [
-        (
-            f"`{row['dataset']}`",
-            strategy_title(row["strategy"]),
-            tasks.datasets[row["dataset"]].metadata.primary_metric,
-            _score(row, "value"),
-            f"{row['n']:,}",
-            _share(row["valid"]),
-            row["data"] + (", rebuilt" if row["rebuilt"] else ""),
-            row["prompt"],
+def _task_cells(entry: Entry) -> list[tuple[str, ...]]:
+    cells: list[tuple[str, ...]] = []
+    for item in scored(entry):
+        interval = item.intervals.get("score")
+        figures = (
+            _score(item.score or 0.0, (interval.low, interval.high) if interval else (None, None)),
+            f"{item.n:,}",
+            _share(item.metrics.get("valid")),
         )
-        for row in _results(entry, tasks)
-    ]
+        data = item.words["data"] + (", rebuilt" if item.rebuilt else "")
+        asked = (f"`{item.dataset.id}`", strategy_title(item.strategy), item.dataset.metadata.primary_metric)
+        cells.append((*asked, *figures, data, item.words["prompt"]))
+    return cells
 
 
 def _folded(title: str, lines: Sequence[str]) -> list[str]:
@@ -303,15 +296,9 @@ def _listed(what: str, names: Sequence[str]) -> list[str]:
     return [*_folded(title, [f"- {name}" for name in names]), ""]
 
 
-def _results(entry: Entry, tasks: Registry) -> list[Json]:
-    rows = result_parts([entry], tasks, metrics=("score",)).rows(_FIGURES)
-    scores = [row for row in rows if row["value"] is not None]
-    return sorted(scores, key=lambda row: (row["dataset"], strategy_order(row["strategy"])))
-
-
-def _score(row: Json, name: str) -> str:
-    low, high = row["interval_low"], row["interval_high"]
-    return f"{row[name]:.4f}" + ("" if low is None else f" [{low:.3f}, {high:.3f}]")
+def _score(score: float, ends: Sequence[float | None]) -> str:
+    low, high = ends
+    return f"{score:.4f}" + ("" if low is None else f" [{low:.3f}, {high:.3f}]")
 
 
 def _share(value: float | None) -> str:

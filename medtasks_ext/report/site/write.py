@@ -17,7 +17,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json, write_json
 from medtasks_ext.offline_page import data_in_page, title_in_page
 from medtasks_ext.registry.columns import cited_by, entries_of
-from medtasks_ext.registry.metadata import Metadata, terms_words
+from medtasks_ext.registry.metadata import terms_words
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.registry.tasks import rows_words, scored_by_words
 from medtasks_ext.report import page as report_page
@@ -72,6 +72,11 @@ def _page(
     scores: Scores, dataset: Dataset, found: dict[tuple[str, str], list[tuple[BoardLine, int]]]
 ) -> Json:
     record, suite = dataset.metadata, dataset.suite
+    loss = record.gold_loss
+    unsettled = (
+        f"A draft, in no group: {record.draft}" if record.draft else "",
+        f"The official reader loses up to {loss:.0%} of the gold answers themselves." if loss else "",
+    )
     return {
         "kind": "dataset",
         "title": record.name,
@@ -95,7 +100,7 @@ def _page(
             ["Terms", terms_words(record)],
             ["Cite", "; ".join(entry.reference for entry in entries_of([dataset], []).values())],
         ],
-        "unsettled": _unsettled(record),
+        "unsettled": [*filter(None, unsettled), *record.open_questions],
         "boards": [
             _board(strategy, some)
             for strategy in scores.strategies
@@ -108,15 +113,6 @@ def _page(
             "--batch_size auto --apply_chat_template",
         ],
     }
-
-
-def _unsettled(record: Metadata) -> list[str]:
-    loss = record.gold_loss
-    found = [
-        f"A draft, in no group: {record.draft}" if record.draft else "",
-        f"The official reader loses up to {loss:.0%} of the gold answers themselves." if loss else "",
-    ]
-    return [*filter(None, found), *record.open_questions]
 
 
 def _board(strategy: str, some: list[tuple[BoardLine, int]]) -> Json:
