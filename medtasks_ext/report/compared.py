@@ -56,10 +56,7 @@ class Compared:
 
 
 def compared(
-    entries: Sequence[Entry],
-    draws: Mapping[int, Array],
-    tasks: Registry,
-    strategies: Sequence[str],
+    entries: Sequence[Entry], draws: Mapping[int, Array], tasks: Registry, strategies: Sequence[str]
 ) -> list[Compared]:
     """In each, two entries have scores of tasks asked alike; `draws` is by `id` of an experiment."""
     scored = _scored(entries, tasks)
@@ -245,10 +242,7 @@ def _asked(entry: Entry, item: Experiment, ways: list[Facts]) -> Hashable:
 
 
 #: Settings of tasks, and what is said of each; hashes of rows and prompts say something between entries only.
-_WITHIN = {
-    "prompt": "wording of the prompt",
-    "data": "origin of the data",
-}
+_WITHIN = {"prompt": "wording of the prompt", "data": "origin of the data"}
 _NAMED = 3  # tasks that a sentence names
 #: documents below which a bootstrap is not to be relied on
 _FEW = 30

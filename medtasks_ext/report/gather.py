@@ -197,11 +197,7 @@ def _draws(entries: Sequence[Entry], faults: list[Fault]) -> dict[int, Array]:
     return found
 
 
-def _groups(
-    entries: Sequence[Entry],
-    tasks: Registry,
-    strategies: Sequence[str],
-) -> list[GroupScore]:
+def _groups(entries: Sequence[Entry], tasks: Registry, strategies: Sequence[str]) -> list[GroupScore]:
     groups = groups_of(tasks)
     of_paper = {
         suite.id: tuple(

@@ -170,10 +170,7 @@ def group_scores(entry: Entry, strategy: str, groups: tuple[Group, ...]) -> list
 
 
 def _computed(
-    entry: Entry,
-    strategy: str,
-    groups: tuple[Group, ...],
-    finished: Mapping[str, Experiment],
+    entry: Entry, strategy: str, groups: tuple[Group, ...], finished: Mapping[str, Experiment]
 ) -> Iterator[GroupScore]:
     items = list(finished.values())
     layout, rows = roll_up(groups, finished)

@@ -282,48 +282,49 @@ class Error:
     why: str = ""  # what was seen, for people
 
 
-@dataclass(frozen=True)
-class Answered:
-    document: Mapping[str, Any]  # as it was asked
-    parsed: Mapping[str, Any]  # both readings (`answers.formats`); empty where nothing was read
-    response: str  # as the model gave it
-    score: float | None  # of the document alone; None where it has none
-    cut: bool  # whether its budget ran out, or a reasoning trace never ended
-
-
-def error_of(dataset: Dataset, answered: Answered) -> Error | None:
+def error_of(
+    dataset: Dataset,
+    document: Mapping[str, Any],
+    parsed: Mapping[str, Any],
+    response: str,
+    score: float | None,
+    *,
+    cut: bool,
+) -> Error | None:
     """Why an answer is not right; None where it is, or where nothing says that it is not.
 
     Running text and judged answers have graded scores: of them only what is empty, cut, a refusal or in
     another language is an error here.
+
+    Args:
+        document: as it was asked.
+        parsed: both readings (`answers.formats`); empty where nothing was read.
+        score: of the document alone; None where it has none.
+        cut: whether its budget ran out, or a reasoning trace never ended.
     """
     kind = str(dataset.config["answer"]["kind"])
-    readable = bool(answered.parsed.get("valid", True))
-    wrong = kind not in TEXTS and answered.score is not None and answered.score < 1 - 1e-9
+    readable = bool(parsed.get("valid", True))
+    wrong = kind not in TEXTS and score is not None and score < 1 - 1e-9
     if readable and not wrong and kind not in TEXTS:
         return None
-    reply = without_reasoning(answered.response).strip()
-    if not answered.response.strip() or (not reply and not answered.cut):
+    reply = without_reasoning(response).strip()
+    if not response.strip() or (not reply and not cut):
         return Error(Cluster.EMPTY)
     unread = not readable or kind in TEXTS
-    if answered.cut and (unread or not reply):
+    if cut and (unread or not reply):
         return Error(Cluster.TRUNCATED)
     refusal = _REFUSES.search(reply[:_REFUSED_IN]) if unread else None
-    if refusal and not _may_refuse(dataset, answered):
+    # to decline may be right: the gold answer does, or judges have not marked the answer down
+    declines = bool(_REFUSES.search(str(document.get("target", ""))))
+    kept = bool(dataset.family.judge) and (score is None or score >= _GOOD)
+    if refusal and not (declines or kept):
         return Error(Cluster.REFUSAL, f"“{refusal[0]}”")
     if readable and kind in TEXTS:
         return None
     if not readable:
         outside = _unknown_label(kind, reply)
         return Error(Cluster.OUTSIDE, f"“{outside}”") if outside else Error(Cluster.FORMAT)
-    return _wrong(dataset, kind, answered)
-
-
-def _may_refuse(dataset: Dataset, answered: Answered) -> bool:
-    """Whether to decline may be right: the gold answer does, or judges have not marked the answer down."""
-    if _REFUSES.search(str(answered.document.get("target", ""))):
-        return True
-    return bool(dataset.family.judge) and (answered.score is None or answered.score >= _GOOD)
+    return _wrong(dataset, kind, document.get("gold"), parsed.get("answer"))
 
 
 def _unknown_label(kind: str, reply: str) -> str:
@@ -336,8 +337,7 @@ def _unknown_label(kind: str, reply: str) -> str:
     return value if kind in _LABELS and short else ""
 
 
-def _wrong(dataset: Dataset, kind: str, answered: Answered) -> Error:
-    gold, answer = answered.document.get("gold"), answered.parsed.get("answer")
+def _wrong(dataset: Dataset, kind: str, gold: Any, answer: Any) -> Error:
     labels = dataset.config["answer"].get("labels")
     if kind == "label_list" and labels and isinstance(answer, list):
         known = {str(label).casefold() for label in [*labels, *(gold or [])]}
@@ -376,10 +376,7 @@ def right_value(dataset: Dataset, sample: Sample) -> Any | None:
 
 
 def costs(
-    statistic: Statistic,
-    values: Sequence[Any],
-    clusters: Sequence[Cluster | None],
-    right: Mapping[int, Any],
+    statistic: Statistic, values: Sequence[Any], clusters: Sequence[Cluster | None], right: Mapping[int, Any]
 ) -> list[Json]:
     """The clusters of a task, how many documents each has, and what the score would be without it (`mended`).
 

@@ -72,8 +72,7 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
     "results": (
         Columns("suite dataset name task strategy", "of the task"),
         Columns(
-            "entry model kind sample:bool",
-            "label, model; medtasks, lm_eval or published; synthetic rows",
+            "entry model kind sample:bool", "label, model; medtasks, lm_eval or published; synthetic rows"
         ),
         _IDENTITY,
         Columns(
@@ -140,10 +139,7 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
             "half of the 95 % interval of the score over all documents, and how many these are, where some "
             "were drawn (`run --error`)",
         ),
-        Columns(
-            "valid:double cut:double",
-            "means over the finished tasks",
-        ),
+        Columns("valid:double cut:double", "means over the finished tasks"),
         Columns(
             "pending:int64 rows_in_part:int64 other_conditions:int64",
             "tasks that wait for a judge, have fewer rows than the suite, or were asked under other "
@@ -219,8 +215,7 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
             "[metrics](metric_names.md) of the task",
         ),
         Columns(
-            "bins:bins",
-            "by confidence: sums of confidence and of rightness, and the number of documents",
+            "bins:bins", "by confidence: sums of confidence and of rightness, and the number of documents"
         ),
         Columns(
             "risks:numbers risks_sd:numbers",
@@ -232,8 +227,7 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
         Columns("entry model kind tasks:int64 counted:int64", "tasks of the entry, and with counted tokens"),
         Columns("input_tokens:int64 output_tokens:int64", "of these tasks"),
         Columns(
-            "usd:double usd_batch:double price",
-            "US dollars: of the tokens, as a batch; how that follows",
+            "usd:double usd_batch:double price", "US dollars: of the tokens, as a batch; how that follows"
         ),
         Columns("jury:jury", "what judging cost, and of how many replies; empty if no model judged"),
     ),

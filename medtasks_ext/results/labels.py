@@ -248,12 +248,7 @@ def _figures(item: Experiment) -> _Figures:
 
 
 def _scores(
-    entry: Entry,
-    suite: str,
-    strategy: str,
-    axis: str,
-    found: Sequence[Labelled],
-    parts: _Parts,
+    entry: Entry, suite: str, strategy: str, axis: str, found: Sequence[Labelled], parts: _Parts
 ) -> Iterator[Json]:
     for value in dict.fromkeys(value for one in found for value in one.labels.values):
         some = [part for one in found if (part := parts.get((id(one), value)))]

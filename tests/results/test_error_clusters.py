@@ -4,7 +4,7 @@ import pytest
 
 from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.registry import registry
-from medtasks_ext.results.error_clusters import Answered, Cluster, costs, error_of, right_value
+from medtasks_ext.results.error_clusters import Cluster, costs, error_of, right_value
 from medtasks_ext.stats.statistic import mean
 
 LABEL, EVENTS, CODES, TEXT = (
@@ -24,7 +24,7 @@ def cluster(task, response, *, score=0.0, cut=False):
     gold, target = GOLD[task]
     document = {"id": "d", "gold": gold, "target": target, "prompt": "", "cot": False, "data": "local"}
     [parsed] = ParseAnswer(dict(dataset.config["answer"])).apply([[response]], [document])
-    error = error_of(dataset, Answered(document, parsed, response, score, cut))
+    error = error_of(dataset, document, parsed, response, score, cut=cut)
     return error and error.cluster
 
 

@@ -19,14 +19,7 @@ from medtasks_ext.judge.cases import verdicts_in
 from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.results.document_scores import DocumentScores, document_scores, score_statistic
-from medtasks_ext.results.error_clusters import (
-    TEXTS,
-    Answered,
-    Cluster,
-    costs,
-    error_of,
-    right_value,
-)
+from medtasks_ext.results.error_clusters import TEXTS, Cluster, costs, error_of, right_value
 from medtasks_ext.results.experiments import Entry, Fault
 from medtasks_ext.results.reading import asked_task, run_folder, runs_below
 from medtasks_ext.run.store import Answers, files_of
@@ -218,7 +211,7 @@ class Column:
         if key in self._disputed:
             flags |= Flag.DISPUTED
         alone, cut = None if math.isnan(score) else score, bool(flags & Flag.TRUNCATED)
-        error = error_of(self.source.dataset, Answered(document, parsed, response, alone, cut=cut))
+        error = error_of(self.source.dataset, document, parsed, response, alone, cut=cut)
         mended = self.whole and error is not None and value is not None and self.judged is None
         return Row(
             key,

@@ -55,9 +55,7 @@ def every_eval_ever(entry: Entry) -> Json:
         "eval_library": {
             "name": "lm_eval",
             "version": str(versions.get("lm_eval") or "unknown"),
-            "additional_details": {
-                "task_pack": f"medtasks {versions.get('medtasks') or 'unknown'}",
-            },
+            "additional_details": {"task_pack": f"medtasks {versions.get('medtasks') or 'unknown'}"},
         },
         "model_info": {
             "name": entry.model,

@@ -118,18 +118,13 @@ def card_section(
     lines += [
         f"{means}{SAFETY} [{DETAILS}]({DETAILS}) has every "
         "task, means by language and kind of task, what to know, and the commands to repeat it. Made with "
-        f"[medtasks]({URL}) {__version__} on lm-evaluation-harness.",
+        f"[medtasks]({URL}) {__version__} on lm-evaluation-harness."
     ]
     return "\n".join(lines) + "\n"
 
 
 def card_details(
-    entry: Entry,
-    tasks: Registry,
-    left_out: Mapping[str, str],
-    standings: Sequence[Json],
-    *,
-    pictures: bool,
+    entry: Entry, tasks: Registry, left_out: Mapping[str, str], standings: Sequence[Json], *, pictures: bool
 ) -> str:
     """The file beside the card: all ranks, suites, what to know, every task and how to repeat it."""
     lines = [f"# Medical evaluation of {entry.model}", ""]
