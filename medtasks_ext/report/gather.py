@@ -198,22 +198,16 @@ def _draws(entries: Sequence[Entry], faults: list[Fault]) -> dict[int, Array]:
 
 
 def _groups(entries: Sequence[Entry], tasks: Registry, strategies: Sequence[str]) -> list[GroupScore]:
-    groups = groups_of(tasks)
+    groups, rows = groups_of(tasks), list[GroupScore]()
     of_paper = {
-        suite.id: tuple(
-            group
-            for group in groups
-            if group.axis == "suite" or (group.suite == suite.id and group.axis in suite.groups)
+        name: tuple(
+            one for one in groups if one.axis == "suite" or (one.suite == name and one.axis in suite.groups)
         )
-        for suite in tasks.suites.values()
+        for name, suite in tasks.suites.items()
     }
-    rows = [
-        row
-        for entry in entries
-        for strategy in strategies
-        for row in group_scores(
-            entry, strategy, of_paper[entry.paper] if entry.kind == "published" else groups
-        )
-    ]
+    for entry in entries:
+        some = of_paper[entry.paper] if entry.kind == "published" else groups
+        for strategy in strategies:
+            rows += group_scores(entry, strategy, some)
     rank(rows)
     return rows

@@ -104,7 +104,12 @@ def card_section(
         lines += [f"![{said}, by parts of the suite]({profile})", ""]
     elif standing and pictures:
         lines += [_picture(standing), ""]
-    ranks = {_place(item): _rank(item) for item in standings}
+    ranks = {
+        _place(item): f"{range_words(*item['rank_range'])} of {len(item['rivals']) + 1}"
+        if item["ranked"]
+        else "not ranked"
+        for item in standings
+    }
     if rows:
         head: tuple[str, ...] = (*_OF_SUITES, "rank")
         cells = [(*_suite_cells(row, tasks), ranks.get(_place(row), "–")) for row in rows[:_MOST_ROWS]]
@@ -190,29 +195,27 @@ def card_profile(entry: Entry, tasks: Registry, standings: Sequence[Json]) -> di
     if standing and standing["ranked"]:
         return {}
     of_suite = [row for row in means if _place(row) == _place(first) and row["interval_low"] is not None]
-    for axis in tasks.suites[first["suite"]].main_axes:
-        found = [row for row in of_suite if row["axis"] == axis]
-        if len(found) > 1:
-            found = sorted(found, key=lambda row: -row["tasks_scored"])[:_MOST_VALUES]
-            drawn = _profile(found, f"{words}: score by {axis_titles()[axis]}")
-            return {f"profile-{first['suite']}-{first['strategy']}.svg": drawn}
-    return {}
-
-
-def _profile(rows: Sequence[Json], caption: str) -> str:
-    ends = [row[f"interval_{end}"] for row in rows for end in ("low", "high")]
+    by_axis = {
+        axis: [row for row in of_suite if row["axis"] == axis]
+        for axis in tasks.suites[first["suite"]].main_axes
+    }
+    axis = next((axis for axis, some in by_axis.items() if len(some) > 1), None)
+    if axis is None:
+        return {}
+    found = sorted(by_axis[axis], key=lambda row: -row["tasks_scored"])[:_MOST_VALUES]
+    ends = [row[f"interval_{end}"] for row in found for end in ("low", "high")]
     values: list[dict[str, Value]] = [
         {
             **{"line": line, "series": "score", "value": row["score"]},
             **{"low": row["interval_low"], "high": row["interval_high"], "tip": row["title"]},
         }
-        for line, row in enumerate(rows)
+        for line, row in enumerate(found)
     ]
     spec = picture(
         "dots",
         values,
-        caption=caption,
-        lines=[f"{row['title']} ({tasks_words(row['tasks_scored'])})" for row in rows],
+        caption=f"{words}: score by {axis_titles()[axis]}",
+        lines=[f"{row['title']} ({tasks_words(row['tasks_scored'])})" for row in found],
         series=["score"],
         **looks_of(["score"]),
         width=_WIDTH,
@@ -223,7 +226,7 @@ def _profile(rows: Sequence[Json], caption: str) -> str:
         format=".1f",
         legend=None,
     )
-    return svg(spec)
+    return {f"profile-{first['suite']}-{first['strategy']}.svg": svg(spec)}
 
 
 def _known(entry: Entry, left_out: Mapping[str, str], n_means: int) -> Iterator[str]:
@@ -239,12 +242,6 @@ def _known(entry: Entry, left_out: Mapping[str, str], n_means: int) -> Iterator[
 
 def _picture(item: Json) -> str:
     return f"![{item['sentence']}]({picture_name(item)})"
-
-
-def _rank(item: Json) -> str:
-    if not item["ranked"]:
-        return "not ranked"
-    return f"{range_words(*item['rank_range'])} of {len(item['rivals']) + 1}"
 
 
 def _suite_cells(row: Json, tasks: Registry) -> tuple[str, ...]:
