@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from medtasks_ext.registry import registry
-from medtasks_ext.report.site.boards import BoardLine, gather_site
+from medtasks_ext.report.site.boards import BoardLine, gather_site, scores_of
 from medtasks_ext.report.site.write import write_site
 from medtasks_ext.results.conditions import Confirmed
 from medtasks_ext.results.experiments import Experiment
@@ -286,6 +286,22 @@ def test_arrows_choose_a_strategy_and_earlier_names_of_filters_still_open(opened
     browser.js("location.hash = '#access=proprietary'")
     browser.wait("document.querySelector('[data-filter=weights] input[value=proprietary]').checked")
     assert 0 < len(lines(browser)) < 40
+
+
+def test_ranks_of_a_suite_s_page_are_those_of_the_models_pages(browser, published_site):
+    """One rule in two languages: the page ranks by any column, a model's page has Python's ranks."""
+    scores = scores_of(gather_site(registry(), None))
+    groups = [group for group in scores.groups if group.suite == "bridge"]
+    places = sorted({place for place, _, key in scores.cells if key in groups})
+    browser.show((published_site / "bridge.html").as_uri(), there=THERE)
+    ranks = "ranked(strategy, by).rows.map(({ rank, of }) => [rank, of ?? null])"
+    found = browser.js(f"site.strategies.map(([id], strategy) => [id, site.columns.map((_, by) => {ranks})])")
+    assert len(found) > 1
+    for strategy, of_columns in found:
+        wanted = [
+            [[*(scores.rank(strategy, group, place) or (None, None))] for place in places] for group in groups
+        ]
+        assert of_columns == wanted
 
 
 def test_another_axis_and_column_rank_by_that_column_by_keyboard(opened):
