@@ -62,7 +62,7 @@ CONNECTIONS = {
 OF_LM_EVAL = re.compile(r"""\b(?:from|import) lm_eval\b|["']lm_eval\.\w""")
 TAKERS = {
     "medtasks_ext/harness.py": "every name that is taken, loaded when it is read",
-    "medtasks_ext/runs/records.py": "the name of a logger",
+    "medtasks_ext/runner/run.py": "the name of a logger",
     "medtasks_ext/egress.py": "modules of lm-eval's clients, compared and never imported",
 }
 

@@ -304,12 +304,12 @@ def say_end(
     failed, unfinished = [], []
     for name, entry in run.manifest.tasks.items():
         if entry.state is TaskState.FAILED:
-            failed.append(f"{name}: {entry.error.splitlines()[0]} (details in {run.manifest_file})")
+            failed.append(f"{name}: {entry.error.splitlines()[0]} (details in {run.files.manifest})")
         elif entry.state in _UNFINISHED:
             n = sum(entry.faults.values())
             lack = f"{entry.reason} ({counted(n, 'request')} without an answer)"
             unfinished.append(f"{name}: {lack if n else 'not asked to the end'}; {how}")
-    rest = f"failed, too (details in {run.manifest_file})"
+    rest = f"failed, too (details in {run.files.manifest})"
     for lines, too in ((failed, rest), (unfinished, "unfinished, too")):
         shown = lines if len(lines) <= _NAMED + 1 else lines[:_NAMED]
         for line in shown:

@@ -104,7 +104,7 @@ def judge(
         for name in dict.fromkeys(folder.rstrip("/") for folder in folders):
             runs[name] = run = Run(Path(name), registry())
             say_changed([run.folder])
-            if not dry_run and run.manifest_file.is_file():  # a folder that is none stays untouched
+            if not dry_run and run.files.manifest.is_file():  # a folder that is none stays untouched
                 stack.enter_context(working_in(run.folder, "medtasks judge"))
             run.load()
             store = stack.enter_context(closing(JudgementStore(run.folder, write=not dry_run)))

@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -176,24 +176,21 @@ class ApiEngine(ServerEngine):
         read = reader_of(type(lm))
         if read is None or not isinstance(lm, TemplateAPI):
             raise MedtasksError(f"the replies of {type(lm).__name__} are not known", where="--model")
-        self._lm = lm
+        self._lm, self._places = lm, list[AskedServer]()
         servers = [_server(lm, url) for url in (str(lm.base_url or ""), *replicas)]
         retries = max(0, lm.max_retries)
         super().__init__(servers, retries, read, quotes=quotes, say=say, clock=clock, egress=egress)
 
     def prepare(self, request: Request) -> Request | Fault:
         """Where the model sends tokens, a server may count them: a text that it may not receive ends here."""
+        assert self.egress is not None
+        if not self._places:
+            self._places = [self.egress.place(server.url) for server in self._servers]
+            hold(self._places[0], self.egress)  # lm-eval's client asks where the server counts tokens
         for place in self._places:
             if not place.permits(request.text):
                 return withheld(place, request.text)
         return prepared(self._lm, request)
-
-    @cached_property
-    def _places(self) -> list[AskedServer]:
-        assert self.egress is not None
-        places = [self.egress.place(server.url) for server in self._servers]
-        hold(places[0], self.egress)  # lm-eval's client asks where the server counts tokens
-        return places
 
     def body(self, request: Request) -> Any:
         return payload(self._lm, request)

@@ -142,7 +142,11 @@ class LmEngine(Engine):
     def _answer(self, group: list[Request]) -> None:
         group = self._permitted(group) if self.addresses else group
         if group and self._rows:
-            self._tokens = max(1, self._longest(group))
+            count: Callable[[str], int] = self._count or len
+            prompt = max((_text(lm_eval_prompt(request.prompt)) for request in group), key=len)
+            option = max((option for request in group for option in request.options), key=len, default="")
+            written = max(int(request.settings.get("max_gen_toks") or 0) for request in group)
+            self._tokens = max(1, count(prompt) + count(option) + written)
             fit = self._rows if self._room is None else self._room // self._tokens
             self._model.batch_size_per_gpu = max(1, min(self._rows, fit))
         while group and not self._try(group):
@@ -164,14 +168,6 @@ class LmEngine(Engine):
         for text in dict.fromkeys(request.text for request in left):
             self.egress.record(place, text)
         return left
-
-    def _longest(self, group: Sequence[Request]) -> int:
-        """Tokens of a prompt, an option and an answer together, at most."""
-        count: Callable[[str], int] = self._count or len
-        prompt = max((_text(lm_eval_prompt(request.prompt)) for request in group), key=len)
-        option = max((option for request in group for option in request.options), key=len, default="")
-        written = max(int(request.settings.get("max_gen_toks") or 0) for request in group)
-        return count(prompt) + count(option) + written
 
     def _try(self, group: Sequence[Request]) -> bool:
         """Ask; False if the memory did not suffice, and the rest may fit in smaller batches."""

@@ -248,11 +248,8 @@ class VllmEngine(Engine):
 
     def run(self, feed: Feed, done: Done) -> None:
         """What had its outcome when vLLM dies has been handed on."""
-        self.lm.model.call(self._ask(feed, done))
-
-    async def _ask(self, feed: Feed, done: Done) -> None:
         self.under_way, turn = [0] * len(self.under_way), asyncio.Lock()
-        await together(self._work(feed, done, turn) for _ in range(self.window))
+        self.lm.model.call(together(self._work(feed, done, turn) for _ in range(self.window)))
 
     async def _work(self, feed: Feed, done: Done, turn: asyncio.Lock) -> None:
         """Answer requests, one after the other; a thread waits for the feed, which cannot wake this loop."""

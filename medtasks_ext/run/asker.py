@@ -146,7 +146,7 @@ class Asker:
     """Hands an engine what is new, keeps each outcome, and tells those who wait for it.
 
     `engine`: that answers. `answers`: the store. `budget`: of the money that requests may cost. `charge`:
-    what they cost; None where they cost nothing, or nobody knows.
+    what they cost; None where they cost nothing, or nobody knows. `say`: tells the user.
 
     Attributes:
         ended: why the engine answers nothing any more; None while it does, and where nothing went wrong.
@@ -154,9 +154,15 @@ class Asker:
     """
 
     def __init__(
-        self, engine: Engine, answers: Answers, budget: Budget | None = None, charge: Charge | None = None
+        self,
+        engine: Engine,
+        answers: Answers,
+        budget: Budget | None = None,
+        charge: Charge | None = None,
+        say: Callable[[str], None] = print,
     ) -> None:
         self.engine, self.answers, self.budget, self.charge = engine, answers, budget or Budget(), charge
+        self.say = say
         self.ended: Fault | BaseException | None = None
         self.over, self.signals = False, 0
         self._checked: set[Text] = set()
@@ -273,22 +279,17 @@ class Asker:
         self.answers.flush()
         if not (job.faults or job.unasked):
             return self.answers.known(job.keys)
-        if job.unasked and isinstance(self.ended, MedtasksError):
-            raise self.ended
-        raise self._unanswered(job, tasks)
-
-    def _unanswered(self, job: Job, tasks: Iterable[str]) -> MedtasksError:
+        ended = self.ended
+        if job.unasked and isinstance(ended, MedtasksError):
+            raise ended
         why = Counter(fault.in_words for fault in job.faults)
         if job.unasked:
-            ended = self.ended
-            if isinstance(ended, BaseException):
-                why[what_happened(ended)] += job.unasked
-            else:
-                why[ended.in_words if ended else "it was not asked"] += job.unasked
+            words = ended.in_words if isinstance(ended, Fault) else ended and what_happened(ended)
+            why[words or "it was not asked"] += job.unasked
         (reason, n), *others = why.most_common()
         more = f", and {why.total() - n} for other reasons" if others else ""
         names = ", ".join(sorted(tasks))
-        return MedtasksError(
+        raise MedtasksError(
             f"{why.total()} of {len(job.keys)} requests have no answer: {reason} ({n}{more})",
             where=names if len(names) < 200 else f"{names[:200]}…",
             remedy="the same command asks only these again; what came is kept",
@@ -430,10 +431,6 @@ class Asker:
             yield
         if self.signals:
             raise KeyboardInterrupt
-
-    def say(self, line: str) -> None:
-        """Tell the user."""
-        print(line)
 
 
 @contextmanager

@@ -216,7 +216,8 @@ class Answers:
         record: Row = {"key": key, "outcome": kind, "task": task, "document": document, **_said(outcome)}
         record |= {**(about or {}), "at": round(time.time(), 3)}
         self._secrets = self._secrets or Secrets.known()
-        line = _line(record, self._secrets)
+        body = self._secrets.hidden(json_bytes(record))[:-1]
+        line = b'%s,"hash":"%s"}\n' % (body, _hash(body))
         with self._lock:
             if (key in self._index or key in self._new) and not isinstance(outcome, Question | Sent):
                 return
@@ -339,7 +340,10 @@ def working_in(folder: Path, command: str, *, private: bool = False) -> Iterator
         answers = Answers(folder, command=command)
         try:
             with checked(folder, answers.held.check):
-                _remove_parts(folder)
+                with suppress(OSError):
+                    for part in folder.rglob(".*.part"):  # what killed processes left half written
+                        if time.time() - part.stat().st_mtime > DEAD:
+                            part.unlink()
                 with hashed(folder):
                     try:
                         yield answers
@@ -348,14 +352,6 @@ def working_in(folder: Path, command: str, *, private: bool = False) -> Iterator
                             answers.flush()
         finally:
             answers.close()
-
-
-def _remove_parts(folder: Path) -> None:
-    """Remove what killed processes left half written; what somebody may be writing stays."""
-    with suppress(OSError):
-        for path in folder.rglob(".*.part"):
-            if time.time() - path.stat().st_mtime > DEAD:
-                path.unlink()
 
 
 def key_of(identity: str, parts: Sequence[Any]) -> str:
@@ -405,7 +401,7 @@ class Follower:
                         break
                     place, start, number = start, start + len(line), number + 1
                     self._read[path] = (start, number)
-                    if _is_whole(line):
+                    if line[-HASH - 3 : -3] == _hash(line[:-_END]):
                         yield path, place, line
                     else:
                         self.damaged.append(f"{path.name}, line {number}")
@@ -445,17 +441,8 @@ class Unsettled(dict[tuple[str, str], list[float]]):
         return sum(sum(costs) for (name, _), costs in self.items() if task in ("", name))
 
 
-def _line(record: Mapping[str, Any], secrets: Secrets) -> bytes:
-    body = secrets.hidden(json_bytes(record))
-    return b'%s,"hash":"%s"}\n' % (body[:-1], _hash(body[:-1]))
-
-
 def _hash(body: bytes) -> bytes:
     return sha256(body).hexdigest()[:HASH].encode()
-
-
-def _is_whole(line: bytes) -> bool:
-    return line[-HASH - 3 : -3] == _hash(line[:-_END])
 
 
 def _whole_size(file: int) -> int:

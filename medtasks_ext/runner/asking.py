@@ -93,11 +93,11 @@ class RunAsker(Asker):
         say: Callable[[str], None] = lambda line: None,
         closes: bool = True,
     ) -> None:
-        super().__init__(engine, run.answers, budget, charge)
+        super().__init__(engine, run.answers, budget, charge, say)
         self.run, self.model, self.settings, self._watcher = run, model, settings, watcher
         lms = [TaskLM(self, task, run.places(task)) for task in tasks.values()]
         self.lms = {lm.name: lm for lm in sorted(lms, key=lambda lm: -lm.budget)}  # long answers first
-        self._say, self._closes = say, closes
+        self._closes = closes
         self.trouble = Trouble(len(lms))
         self.showing, self.scoring, self._seeing = threading.RLock(), threading.Lock(), threading.Lock()
         self._fresh: deque[tuple[Request, Outcome]] = deque()
@@ -132,7 +132,10 @@ class RunAsker(Asker):
             finally:
                 self._all_ended.set()
                 keeper.join()
-                self._close()
+                for name, lm in self.lms.items():
+                    if self.run.state(name).state is TaskState.WAITING:
+                        self.run.note(name, lm.entry(TaskState.WAITING))
+                self.run.save()
         self.trouble.settle()
         if self._keeper_error is not None:
             raise self._keeper_error
@@ -194,7 +197,6 @@ class RunAsker(Asker):
         try:
             lm.open()
             result = evaluate_task(lm, lm.task, self.settings, self.run.state(lm.name).choice)
-            assert result is not None
             if self._all_ended.is_set():  # the user did not wait for it
                 return lm.entry(TaskState.WAITING), None
             self.run.keep_scores(lm.task, result, lm.asked, lm.found)
@@ -244,10 +246,6 @@ class RunAsker(Asker):
         with self.showing:
             self._watcher.stored(*what)
 
-    def say(self, line: str) -> None:
-        """Tell the user."""
-        self._say(line)
-
     # ------------------------------------------------------------------ the keeper
 
     def _keep(self) -> None:
@@ -281,13 +279,6 @@ class RunAsker(Asker):
                 if entry.state is not TaskState.WAITING:
                     lm.forget()
                     self._watcher.finished(lm.name, self.run.state(lm.name))
-
-    def _close(self) -> None:
-        """Note what came."""
-        for name, lm in self.lms.items():
-            if self.run.state(name).state is TaskState.WAITING:
-                self.run.note(name, lm.entry(TaskState.WAITING))
-        self.run.save()
 
 
 class Turns:
@@ -334,6 +325,8 @@ class TaskLM(StoredLM):
         super().__init__(self.found, {}, asker.run.files.answers)
         self.asker, self.task, self.name, self.places = asker, task, task.task_name, places
         self.public = loaded_record(task)["origin"] != "local"
+        #: alike of tasks that may share records: dataset and number of examples
+        self.asks = task.dataset_given.id, int(task.config.num_fewshot or 0)
         self.asked: dict[str, Request] = {}
         self.job, self.built = Job(), threading.Event()
         self.generated = 0  # answers that came to its own requests
@@ -469,7 +462,7 @@ def in_turn(lms: Iterable[TaskLM]) -> Iterator[list[TaskLM]]:
     left = list(lms)
     while left:
         first = left.pop(0)
-        mates = [lm for lm in left if _alike(first.task, lm.task) and _share(first, lm)]
+        mates = [lm for lm in left if lm.asks == first.asks and _share(first, lm)]
         left = [lm for lm in left if lm not in mates]
         yield [first, *mates]
 
@@ -478,12 +471,6 @@ def _text(prompt: Prompt) -> str:
     if isinstance(prompt, str):
         return prompt
     return "\x1e".join(f"{turn['role']}\x1f{turn['content']}" for turn in prompt)
-
-
-def _alike(one: MedicalTask, other: MedicalTask) -> bool:
-    """Whether two tasks may share records: of one dataset, with as many examples."""
-    asked = [(task.dataset_given.id, int(task.config.num_fewshot or 0)) for task in (one, other)]
-    return asked[0] == asked[1]
 
 
 def _share(one: TaskLM, other: TaskLM) -> bool:

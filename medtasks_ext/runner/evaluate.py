@@ -22,7 +22,6 @@ from medtasks_ext.strict import Config
 if TYPE_CHECKING:
     from medtasks_ext.answers.formats import Parsed
     from medtasks_ext.harness import LM, Instance, Task
-    from medtasks_ext.prompts.documents import LoadedRecord
     from medtasks_ext.runs.records import Sample
 
 #: Answers of which the official reading takes one token, however long the response is.
@@ -73,7 +72,6 @@ class TaskResult:
     metrics: dict[str, float]  # metric -> value, without lm-eval's filter suffix
     samples: list[Sample]  # lm-eval's records, one per document
     config: Config  # lm-eval's record of the task's configuration
-    loaded: LoadedRecord  # what was loaded (origin, revision, prompt hash, counts)
 
 
 def official_budget(dataset: Dataset, strategy: str) -> AnswerBudget | None:
@@ -156,8 +154,8 @@ def same_documents(task: Task, one: Choice, other: Choice) -> bool:
     return one == other or list(one.places(n)) == list(other.places(n))
 
 
-def evaluate_task(lm: LM, task: Task, settings: Settings, choice: Choice | None = None) -> TaskResult | None:
-    """Run one task over the chosen documents, by default all. Returns None on ranks other than 0."""
+def evaluate_task(lm: LM, task: Task, settings: Settings, choice: Choice | None = None) -> TaskResult:
+    """Run one task over the chosen documents, by default all."""
     from medtasks_ext.harness import evaluate as lm_eval_evaluate
 
     choice = choice or Choice()
@@ -172,8 +170,6 @@ def evaluate_task(lm: LM, task: Task, settings: Settings, choice: Choice | None 
         fewshot_as_multiturn=settings.multiturn,
         system_instruction=settings.system_instruction,
     )
-    if results is None:
-        return None
     metrics = {
         key.partition(",")[0]: value
         for key, value in results["results"][name].items()
@@ -186,7 +182,6 @@ def evaluate_task(lm: LM, task: Task, settings: Settings, choice: Choice | None 
         metrics=metrics,
         samples=results["samples"][name],
         config=config,
-        loaded=config["metadata"]["medtasks"]["loaded"],
     )
 
 

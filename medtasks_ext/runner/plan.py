@@ -86,7 +86,20 @@ class PlannedModel:
         """Tokens of prompt and answer together: as its file says, else its own; None where nobody knows."""
         if stated := self.arguments.get("max_model_len" if self.engine in VLLM_MODELS else "max_length"):
             return int(stated)
-        return None if self.provider else _own_context(self)
+        if self.provider:
+            return None
+        from huggingface_hub import hf_hub_download
+
+        try:
+            file = self.folder / "config.json" if self.folder else hf_hub_download(self.name, "config.json")
+            content = read_json(Path(file))
+        except Exception:  # no such file, no connection, a gated model, no JSON
+            return None
+        for level in (content, content.get("text_config") or {}):
+            lengths: list[int] = [level[key] for key in _CONTEXT_KEYS if isinstance(level.get(key), int)]
+            if lengths:
+                return min(lengths)
+        return None
 
 
 def find_model(name: str) -> PlannedModel:
@@ -139,25 +152,6 @@ def _all_ready_files() -> list[PlannedModel]:
 
 def _called(content: Config) -> str:
     return str(content["model_args"].get("pretrained") or content["model_args"]["model"])
-
-
-def _own_context(model: PlannedModel) -> int | None:
-    """The context that the model's `config.json` states."""
-    try:
-        content = read_json(_config_file(model))
-    except Exception:  # no such file, no connection, a gated model, no JSON
-        return None
-    for level in (content, content.get("text_config") or {}):
-        lengths: list[int] = [level[key] for key in _CONTEXT_KEYS if isinstance(level.get(key), int)]
-        if lengths:
-            return min(lengths)
-    return None
-
-
-def _config_file(model: PlannedModel) -> Path:
-    from huggingface_hub import hf_hub_download
-
-    return model.folder / "config.json" if model.folder else Path(hf_hub_download(model.name, "config.json"))
 
 
 @dataclass(frozen=True)
@@ -245,7 +239,9 @@ def plan_task(
     dataset, strategy = registry.known(name)
     task, missing = _built(registry, name, settings)
     documents = dataset.n_part * dataset.trials if missing else len(task.eval_docs)
-    chosen = [] if missing else _even(task.eval_docs)
+    step = max(1, len(task.eval_docs) / COUNTED)
+    n = 0 if missing else min(COUNTED, len(task.eval_docs))
+    chosen = [task.eval_docs[int(index * step)] for index in range(n)]
     sizes = count([str(rendered_prompt(task, item, settings, template)) for item in chosen])
     budget = 0
     if by_likelihood(strategy):  # behind a prompt stand its possible answers, one after another
@@ -297,8 +293,3 @@ def _offline() -> Iterator[None]:
         os.environ.pop("HF_HUB_OFFLINE")
         if variable is not None:
             os.environ["HF_HUB_OFFLINE"] = variable
-
-
-def _even(documents: Sequence[dict[str, object]]) -> list[dict[str, object]]:
-    step = max(1, len(documents) / COUNTED)
-    return [documents[int(index * step)] for index in range(min(COUNTED, len(documents)))]

@@ -148,8 +148,15 @@ def preflight(
     they may cost.
     """
     engine.check(text_of(task) for name, task in tasks.items() if places[name])
-    count = _counter(model)
-    warnings = [*_without_template(model, settings), *_too_long(model, count, tasks, places, settings)]
+    warnings, tokenizer, count = list[str](), tokenizer_of(model), None
+    if tokenizer is not None:
+        count = counter_of(tokenizer) or (lambda texts: [len(model.tok_encode(text)) for text in texts])
+    if not settings.templated and getattr(tokenizer, "chat_template", None):
+        warnings.append(
+            "the tokenizer has a chat template and it is not applied: right for a base model; an instruct "
+            "model needs --apply_chat_template (in another --output_path)"
+        )
+    warnings += _too_long(model, count, tasks, places, settings)
     name = next(name for name in tasks if places[name])
     task, place = tasks[name], places[name][0]
     builder = RequestBuilder(model, task, settings, run.manifest.identity.digest)
@@ -183,13 +190,6 @@ def preflight(
         if not _is_cut(first, outcome):
             first.valid = Reader(task).valid(row, first.response)
     return first
-
-
-def _counter(model: LM) -> Counter | None:
-    tokenizer = tokenizer_of(model)
-    if tokenizer is None:
-        return None
-    return counter_of(tokenizer) or (lambda texts: [len(model.tok_encode(text)) for text in texts])
 
 
 # ---------------------------------------------------------------------- the first answer
@@ -236,10 +236,23 @@ def _is_cut(checked: Preflight, answer: Answer) -> bool:
 
 def _judge(checked: Preflight, prompt: str, given: Answer) -> None:
     """Add what is wrong with the response."""
-    answer, checked.reasons = _answer(prompt, checked.response)
-    of = f" of a budget of {checked.budget:,}" if checked.limit < checked.budget else ""
-    if answer is None:
-        checked.warnings += _unclosed(checked)
+    begin, end, unclosed = reasoning_of(checked.response)
+    endless = unclosed or (
+        not begin and prompt.rstrip().lower().endswith(tuple(one.open for one in traces()))
+    )
+    answer, checked.reasons = "" if endless else checked.response[begin:end], endless or begin > 0
+    budget, short = checked.budget, checked.limit < checked.budget
+    of = f" of a budget of {budget:,}" if short else ""
+    if endless:
+        what = f"did not end within the budget of {budget:,} tokens"
+        if short:
+            what = f"had not ended after {checked.limit:,} tokens, and the budget is {budget:,}"
+        if not (short and budget >= REASONING_BUDGET):  # else it has room; every task counts its traces
+            checked.warnings.append(
+                f"the model reasons before it answers, and its reasoning {what}; without an end there is no "
+                f"answer: --gen_kwargs max_gen_toks={max(REASONING_BUDGET, 2 * budget)}, or switch reasoning "
+                "off (Qwen3: --model_args …,enable_thinking=False)"
+            )
     elif _is_cut(checked, given):
         checked.warnings.append(
             f"the response did not end within {checked.limit:,} tokens{of}: the model may not know where to "
@@ -253,46 +266,14 @@ def _judge(checked: Preflight, prompt: str, given: Answer) -> None:
             f"the model gave {what}: check the chat template; behind an endpoint, hidden reasoning may have "
             "used up the budget (--gen_kwargs max_gen_toks)"
         )
-    if answer is not None and (marker := _ROLE_MARKERS.search(answer)):
+    if marker := _ROLE_MARKERS.search(answer):
         checked.warnings.append(
             f"the response holds {marker[0].strip()!r}: the model goes on with a turn that is not its own, "
             "as with a wrong chat template or end token"
         )
 
 
-def _answer(prompt: str, response: str) -> tuple[str | None, bool]:
-    """What follows the reasoning, None if it never ended; and whether there is reasoning."""
-    begin, end, unclosed = reasoning_of(response)
-    opened = not begin and prompt.rstrip().lower().endswith(tuple(trace.open for trace in traces()))
-    return (None, True) if unclosed or opened else (response[begin:end], begin > 0)
-
-
-def _unclosed(checked: Preflight) -> list[str]:
-    if checked.limit < checked.budget and checked.budget >= REASONING_BUDGET:
-        return []  # it has room; traces that do not end are counted by every task
-    if checked.limit < checked.budget:
-        what = f"had not ended after {checked.limit:,} tokens, and the budget is {checked.budget:,}"
-    else:
-        what = f"did not end within the budget of {checked.budget:,} tokens"
-    return [
-        f"the model reasons before it answers, and its reasoning {what}; without an end there is no answer: "
-        f"--gen_kwargs max_gen_toks={max(REASONING_BUDGET, 2 * checked.budget)}, or switch reasoning off "
-        "(Qwen3: --model_args …,enable_thinking=False)"
-    ]
-
-
 # ---------------------------------------------------------------------- all prompts
-
-
-def _without_template(model: LM, settings: Settings) -> list[str]:
-    """A chat template that the tokenizer has and nobody asked for."""
-    template = getattr(tokenizer_of(model), "chat_template", None)
-    if settings.templated or not template:
-        return []
-    return [
-        "the tokenizer has a chat template and it is not applied: right for a base model; an instruct model "
-        "needs --apply_chat_template (in another --output_path)"
-    ]
 
 
 class _Fit(NamedTuple):

@@ -275,7 +275,6 @@ def _with_chat(seen: Preview, registry: Registry, settings: Settings, chat: Chat
 
 def _answer(task: Task, settings: Settings, place: int, name: str, model: LM) -> PreviewAnswer:
     outcome = evaluate_task(model, task, settings, Choice(samples=(place,)))
-    assert outcome is not None
     (sample,) = outcome.samples
     (read,) = sample["filtered_resps"]
     return PreviewAnswer(

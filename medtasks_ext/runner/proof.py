@@ -14,12 +14,10 @@ template.
 from __future__ import annotations
 
 import json
-import logging
 import re
 import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
@@ -43,6 +41,7 @@ from medtasks_ext.rows.places import authors_of, data_folder
 from medtasks_ext.rows.sources import SPLIT_KEY
 from medtasks_ext.rows.spec import dataset_spec
 from medtasks_ext.runner.evaluate import Reader, Settings, build_task, rendered_prompt
+from medtasks_ext.runs.records import quiet_log
 from medtasks_ext.strict import Strict
 
 if TYPE_CHECKING:
@@ -90,7 +89,9 @@ def lock_of(registry: Registry, dataset: Dataset) -> Locked:
     ]
     splits_sentences = any(metric["metric"] == "bleu_4" for metric in dataset.metric_list)
     known = not splits_sentences or tokeniser(dataset.metadata.language) is not None
-    rows, form = _test_rows(dataset.sample_file), answer_format(dataset.blocks["answer"], where=dataset.file)
+    lines = filter(str.strip, dataset.sample_file.read_text(encoding="utf-8").split("\n"))
+    rows = [line for line in lines if json.loads(line).get(SPLIT_KEY) == "test"]
+    form = answer_format(dataset.blocks["answer"], where=dataset.file)
     prompts: dict[str, list[str]] = {}
     found: list[Any] = []
     for task in tasks:
@@ -104,19 +105,21 @@ def lock_of(registry: Registry, dataset: Dataset) -> Locked:
                 prompts[key].append(after(document, [document])["prompt"])
         if documents and known:
             first, second = documents[0], documents[1 % len(documents)]
-            found.append(_scored(task, Reader(task), _alone(first, second, form), second["target"]))
+            alone, reader = _alone(first, second, form), Reader(task)
+            read = [reader.read(alone, text) for text in replies(alone["target"], second["target"])]
+            scores = [task.process_results(alone, [parsed]).get("score") for parsed in read]
+            found.append(
+                [
+                    [_plain(parsed["answer"]), parsed["valid"], _plain(score)]
+                    for parsed, score in zip(read, scores, strict=True)
+                ]
+            )
     return Locked(
         dataset.version,
         {key: _short(json.dumps(said)) for key, said in prompts.items()},
         _short(f"{next(iter(prompts))}{_forms()}") if prompts else "",
         _short(json.dumps(found, sort_keys=True)) if known else _UNKNOWN,
     )
-
-
-def _test_rows(path: Path) -> list[str]:
-    """The lines of test rows, in order."""
-    lines = filter(str.strip, path.read_text(encoding="utf-8").split("\n"))
-    return [line for line in lines if json.loads(line).get(SPLIT_KEY) == "test"]
 
 
 def _alone(document: Document, other: Document, form: AnswerFormat) -> Document:
@@ -144,16 +147,6 @@ def replies(target: str, other: str) -> list[str]:
     `target`: the gold answer as written. other: another row's.
     """
     return [form.replace("{x}", target).replace("{y}", other) for form in _forms()]
-
-
-def _scored(task: Task, reader: Reader, document: Any, other: str) -> list[Any]:
-    """The reading and the score of each reply."""
-    rows = []
-    for text in replies(document["target"], other):
-        parsed = reader.read(document, text)
-        score = task.process_results(document, [parsed]).get("score")
-        rows.append([_plain(parsed["answer"]), parsed["valid"], _plain(score)])
-    return rows
 
 
 def _plain(value: Any) -> Any:
@@ -212,17 +205,10 @@ def read_lock(path: Path, *, newest: bool = False) -> dict[str, Locked]:
 
 def lock_text(locked: dict[str, Locked]) -> str:
     """The lock as a file: one line a dataset, in the order of names."""
-    lines = [
-        " ".join(
-            [
-                name,
-                item.version,
-                *([f"{item.read}={item.readings}"] if item.read else []),
-                *(":".join(row) for row in sorted(item.rows.items())),
-            ]
-        )
-        for name, item in sorted(locked.items())
-    ]
+    lines = []
+    for name, item in sorted(locked.items()):
+        read = [f"{item.read}={item.readings}"] if item.read else []
+        lines.append(" ".join([name, item.version, *read, *map(":".join, sorted(item.rows.items()))]))
     return _HEAD + "\n".join(lines) + "\n"
 
 
@@ -361,21 +347,10 @@ def _task(registry: Registry, dataset: Dataset, way: str) -> Task:
     if authors is None:
         return build_task(registry, dataset.task(strategy), settings)
     sentence = f"{authors.direct_sentence()}\n" if way == "cot" else ""
-    with tempfile.TemporaryDirectory() as root, data_folder(Path(root)), _unremarked():
+    quiet = quiet_log("medtasks_ext.prompts.load")  # the number of rows is that of the sample rows
+    with tempfile.TemporaryDirectory() as root, data_folder(Path(root)), quiet:
         _write_official(Path(root), dataset, authors, f"{_BEFORE}{sentence}{_AFTER}")
         return build_task(registry, dataset.task(strategy), replace(settings, data="local"))
-
-
-@contextmanager
-def _unremarked() -> Iterator[None]:
-    """Nothing is said of the number of rows: the proof's are the sample rows."""
-    log = logging.getLogger("medtasks_ext.prompts.load")
-    before = log.level
-    log.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        log.setLevel(before)
 
 
 def _write_official(root: Path, dataset: Dataset, authors: AuthorsFiles, instruction: str) -> None:

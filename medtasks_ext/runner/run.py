@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import platform
 import socket
 import time
@@ -51,7 +50,6 @@ from medtasks_ext.runner.evaluate import (
 from medtasks_ext.runs.conditions import Conditions, run_conditions, task_conditions
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import (
-    Identity,
     Manifest,
     Session,
     TaskEntry,
@@ -63,7 +61,7 @@ from medtasks_ext.runs.records import (
     groups_of,
     iter_samples,
     options_of,
-    quiet_groups,
+    quiet_log,
     request_of,
     results_content,
     write_samples,
@@ -82,7 +80,8 @@ if TYPE_CHECKING:
     from medtasks_ext.runs.records import EstimateRecord, Sample, TaskRecord
     from medtasks_ext.stats.statistic import Array
 
-log = logging.getLogger(__name__)
+#: On which answers and scores depend.
+_PACKAGES = ("lm-eval", "datasets", "transformers", "torch", "vllm", "sacrebleu", "nltk", "rouge-score")
 _Item = TypeVar("_Item")
 
 
@@ -128,11 +127,6 @@ class Run:
         self._records: dict[str, TaskRecord] | None = None  # of finished tasks, since they were first needed
         self._asked: dict[str, dict[str, Any]] = {}  # task -> conditions, of those that have no result yet
 
-    @property
-    def manifest_file(self) -> Path:
-        """The manifest."""
-        return self.files.manifest
-
     def open(
         self,
         model: str,
@@ -141,11 +135,15 @@ class Run:
         requested: list[str],
         tasks: list[str],
     ) -> None:
-        """Create the run, or continue it."""
         identity = identity_of(model, arguments, asdict(settings))
-        if self.manifest_file.is_file() and (self.answers.asked or self.answers.faults):
+        if self.files.manifest.is_file() and (self.answers.asked or self.answers.faults):
             self.manifest = Manifest.read(self.folder)
-            self._check_same(identity)
+            if different := self.manifest.identity.differs_from(identity):
+                raise MedtasksError(
+                    f"this folder holds a run with other settings: {'; '.join(different)}",
+                    where=self.folder,
+                    remedy="use another --output_path, or the same settings to continue it",
+                )
         else:
             self.manifest = Manifest(identity=identity, versions=versions())
             self._records, self.files = None, RunFolder(self.folder)
@@ -175,28 +173,15 @@ class Run:
             layout=None if settings.apply_chat_template else settings.layout,
         )
 
-    def _check_same(self, identity: Identity) -> None:
-        if different := self.manifest.identity.differs_from(identity):
-            raise MedtasksError(
-                f"this folder holds a run with other settings: {'; '.join(different)}",
-                where=self.folder,
-                remedy="use another --output_path, or the same settings to continue it",
-            )
-
     def load(self) -> None:
-        """Open an existing run."""
         self.manifest = Manifest.read(self.folder)
 
     @property
     def settings(self) -> Settings:
         """The settings that the run was made with."""
-        settings = Settings(**self.manifest.identity.settings)
+        settings, system_role = Settings(**self.manifest.identity.settings), self.manifest.system_role
         # the model's chat template may have refused what was asked for
-        return (
-            settings
-            if self.manifest.system_role is None
-            else replace(settings, system_role=self.manifest.system_role)
-        )
+        return settings if system_role is None else replace(settings, system_role=system_role)
 
     def settings_of(self, task: str) -> Settings:
         """The settings of a task: as the run's, in the words in which the run began to ask it."""
@@ -217,11 +202,9 @@ class Run:
         return same
 
     def save(self) -> None:
-        """Write the manifest."""
         self.manifest.write(self.folder)
 
     def state(self, task: str) -> TaskEntry:
-        """The manifest's entry of a task."""
         return self.manifest.tasks[task]
 
     def is_done(self, task: str) -> bool:
@@ -252,7 +235,8 @@ class Run:
             if not same_documents(task, entry.choice, choices[name]):
                 entry = TaskEntry()
             asked = len(self.places(task, choices[name]))
-            now = {"choice": choices[name], "bound": loaded_with(loaded_record(task)), "asked": asked}
+            bound = {key: str(loaded_record(task).get(key, "")) for key in BOUND_TO}
+            now = {"choice": choices[name], "bound": bound, "asked": asked}
             self.manifest.tasks[name] = entry.model_copy(update=now)
             if not self.is_done(name):
                 config = without_login(vars(task.config))
@@ -302,7 +286,8 @@ class Run:
         save_document_scores(
             self.files.scores_file(name), document_scores(outcome.samples, score_statistic(dataset, strategy))
         )
-        config, loaded = without_login(outcome.config), self._as_asked(name, outcome.loaded)
+        config = without_login(outcome.config)
+        loaded = self._as_asked(name, outcome.config["metadata"]["medtasks"]["loaded"])
         config["metadata"] = {**config["metadata"], "medtasks": {"loaded": loaded}}
         seen = {"n": len(outcome.samples), "served": served, **cut}
         conditions = replace(self._conditions(task, loaded, config), **cast("dict[str, Any]", seen))
@@ -387,7 +372,6 @@ class Run:
             prompts = {document: item.prompt for document, item in asked.items() if item.prompt}
             model = StoredLM(answers, prompts, self.files.answers)
             outcome = evaluate_task(model, task, self.settings, self.state(name).choice)
-            assert outcome is not None
             self.keep_scores(task, outcome, asked, answers)
         except Exception as error:  # any fault of one task must not cost the others
             return failed(error)
@@ -401,15 +385,8 @@ class Run:
             if (last := known.get(document)) is not None:
                 key, prompt, options = before.get(document, ("", "", ()))
                 same = key in ("", last.key)
-                asked[document] = Request(
-                    last.key,
-                    name,
-                    document,
-                    prompt if same else "",
-                    {},
-                    options=options if same else (),
-                    cut=last.cut,
-                )
+                prompt, options = (prompt, options) if same else ("", ())
+                asked[document] = Request(last.key, name, document, prompt, {}, options=options, cut=last.cut)
         return asked
 
     def _asked_before(self, task: str) -> dict[str, tuple[str, Prompt, tuple[str, ...]]]:
@@ -452,15 +429,30 @@ class Run:
         A task that is asked or scored anew keeps its former result until the new one is there.
         """
         results = {name: self._known()[name] for name in self.manifest.tasks if name in self._known()}
-        names = self._names_of_results() if groups else []
+        asked: list[str] = []
+        for name in self.known_names() if groups else ():
+            members = self.registry.groups.get(name, [])
+            asked += [name, *(member for member in members if member in self.registry.groups)]
+        names = dict.fromkeys(asked)  # the parts of each umbrella group, too
         rows = [row for row in self.rows(self.results(), names) if self.registry.asked(row.name) is None]
-        with quiet_groups():
+        # of tasks that have no score, the end of a run says it in its own words
+        with quiet_log("lm_eval.api.group"):
             content = results_content(
                 results,
                 self._asked,
                 self.manifest,
                 groups_of(self.registry, [row.name for row in rows]),
-                {row.name: _score_of_group(row) for row in rows if row.score is not None},
+                {
+                    row.name: {
+                        "score": row.score,
+                        "n_scored": row.n_scored,
+                        "n_tasks": row.n_tasks,
+                        **interval_record(Estimated(row.interval, WILSON_OF_UNITS) if row.interval else None),
+                        **({"estimate": asdict(row.estimate)} if row.estimate else {}),
+                    }
+                    for row in rows
+                    if row.score is not None
+                },
             )
         write_json(self.files.results_file, content)
 
@@ -473,16 +465,6 @@ class Run:
     def known_names(self) -> list[str]:
         """What was asked for, as far as the registry still has it."""
         return [name for name in self.manifest.requested if self.registry.knows(name)]
-
-    def _names_of_results(self) -> list[str]:
-        """What was asked for, and the parts of each umbrella group."""
-        groups = self.registry.groups
-        names = [
-            item
-            for name in self.known_names()
-            for item in (name, *(member for member in groups.get(name, []) if member in groups))
-        ]
-        return list(dict.fromkeys(names))
 
     def rows(self, results: Mapping[str, TaskRecord], names: Iterable[str]) -> list[Row]:
         """The roll-up: one row per name.
@@ -513,17 +495,6 @@ class _Finished:
     intervals: Mapping[str, Interval]
     n: int
     estimate: EstimateRecord | None
-
-
-def _score_of_group(row: Row) -> dict[str, Any]:
-    interval = Estimated(row.interval, WILSON_OF_UNITS) if row.interval else None
-    return {
-        "score": row.score,
-        "n_scored": row.n_scored,
-        "n_tasks": row.n_tasks,
-        **interval_record(interval),
-        **({"estimate": asdict(row.estimate)} if row.estimate else {}),
-    }
 
 
 #: What was loaded that outcomes are bound to.
@@ -583,11 +554,8 @@ def _recorded(samples: Sequence[Sample], asked: Mapping[str, Request]) -> Iterab
         yield recorded
 
 
-def pool_hash(task: Task, k: int | None = None) -> str:
-    """Identifies the few-shot pool as rendered.
-
-    `k`: shots that prompts carry; all of the pool by default.
-    """
+def pool_hash(task: Task, k: int) -> str:
+    """Identifies the first `k` examples of the few-shot pool, as rendered."""
     digest = sha256()
     for shot in (task.eval_docs[0].loaded.shots or ())[:k]:
         for text in (shot["system"], shown(shot), shot["target"]):
@@ -605,18 +573,9 @@ def _distinct(some: Iterable[_Item]) -> tuple[_Item, ...]:
 
 
 def versions() -> dict[str, str]:
-    """Of Python, and of the packages here that answers and scores depend on."""
+    """Of Python, and of the packages here."""
     by_package = {"python": platform.python_version(), "medtasks": __version__}
-    for package in (
-        "lm-eval",
-        "datasets",
-        "transformers",
-        "torch",
-        "vllm",
-        "sacrebleu",
-        "nltk",
-        "rouge-score",
-    ):
+    for package in _PACKAGES:
         with suppress(PackageNotFoundError):
             by_package[package.replace("-", "_")] = version(package)
     return by_package
@@ -626,11 +585,6 @@ def loaded_record(task: Task) -> LoadedRecord:
     """What was loaded for a built task, as results record it."""
     loaded: LoadedRecord = task.config.metadata["medtasks"]["loaded"]
     return loaded
-
-
-def loaded_with(loaded: LoadedRecord) -> dict[str, str]:
-    """What outcomes are bound to of what was loaded."""
-    return {name: str(loaded.get(name, "")) for name in BOUND_TO}
 
 
 def build_tasks(

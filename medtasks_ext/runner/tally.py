@@ -15,7 +15,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from medtasks_ext.engines import CONTENT_FILTER, Answer, Fault, FaultKind, Outcome
 from medtasks_ext.errors import MedtasksError
@@ -23,6 +23,7 @@ from medtasks_ext.errors import MedtasksError
 if TYPE_CHECKING:
     from medtasks_ext.engines import Answer, Outcome, Request
     from medtasks_ext.run.charge import Budget
+    from medtasks_ext.runner.evaluate import Reader
     from medtasks_ext.runs.manifest import TaskEntry
 
 #: Answers of a task that are read whatever it takes; that are all read if there is time; the step after.
@@ -33,13 +34,6 @@ READING_SHARE, READING_GRACE = 0.02, 1.0
 RATE_SECONDS, NOW_SECONDS = 600.0, 60.0
 #: Seconds without an outcome that part two batches; between two moments at least; of a batch without an end.
 _PAUSE, _STEP, _LONG_BATCH = 0.2, 1.0, 10.0
-
-
-class Reads(Protocol):
-    """Reads answers to one task."""
-
-    def valid(self, row: Mapping[str, Any], text: str) -> bool:
-        """Whether an answer can be read from a response to a document."""
 
 
 @dataclass(slots=True)
@@ -74,13 +68,8 @@ class TaskTally:
         """Whether some requests have an outcome, or will soon, and others have none."""
         return self.begun and not self.complete and not self.finished
 
-    def takes_sample(self) -> bool:
-        """Whether the answer that was counted last is one of those to read."""
-        return self.answers <= READ_FIRST or self.answers % READ_EVERY == 0
 
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class _Moment(NamedTuple):
     """Outcomes and tokens up to a time."""
 
     at: float
@@ -116,7 +105,7 @@ class Tally:
     def __init__(
         self,
         asked: Mapping[str, int],
-        readers: Mapping[str, Reads] | None = None,
+        readers: Mapping[str, Reader] | None = None,
         budget: Budget | None = None,
         clock: Callable[[], float] | None = None,
     ) -> None:
@@ -140,7 +129,7 @@ class Tally:
     def begin(self) -> None:
         """The first request is sent now: what came before tells nothing of how fast it goes."""
         self.started = self._last = self._batch = self._clock()
-        self._moments = deque([Snapshot(self.started, 0, 0)])
+        self._moments = deque([_Moment(self.started, 0, 0)])
 
     def began(self, task: str) -> None:
         """The engine has taken the first request of a task."""
@@ -155,35 +144,28 @@ class Tally:
     def ended(self, request: Request, outcome: Outcome) -> None:
         """Count an outcome; an answer is read if it is one of the sample."""
         self._moved()
-        task = self._of(request.task)
+        # one that nobody expected is one more that is asked
+        task = self.tasks.setdefault(request.task, TaskTally(request.task, 0))
+        if not task.begun:
+            self.began(request.task)
         if isinstance(outcome, Fault):
             task.faults += 1
             self.reasons[outcome.kind, outcome.reason] += 1
         else:
             task.answers += 1
-            self._count(task, outcome)
+            task.cut += outcome.finish == "length"
+            if not outcome.text or outcome.text.isspace():
+                task.empty += 1
+                task.filtered += outcome.finish == CONTENT_FILTER
+            if outcome.usage is None:
+                self.uncounted += 1
+            else:
+                self.prompt_tokens += outcome.usage.prompt
+                self.completion_tokens += outcome.usage.completion
         task.asked = max(task.asked, task.done)
-        if not isinstance(outcome, Fault) and task.takes_sample():
+        in_sample = task.answers <= READ_FIRST or task.answers % READ_EVERY == 0
+        if in_sample and not isinstance(outcome, Fault):
             self.read(request, outcome)
-
-    def _count(self, task: TaskTally, answer: Answer) -> None:
-        if not answer.text or answer.text.isspace():
-            task.empty += 1
-            task.filtered += answer.finish == CONTENT_FILTER
-        if answer.finish == "length":
-            task.cut += 1
-        if answer.usage is None:
-            self.uncounted += 1
-        else:
-            self.prompt_tokens += answer.usage.prompt
-            self.completion_tokens += answer.usage.completion
-
-    def _of(self, name: str) -> TaskTally:
-        """The task of an outcome; one that nobody expected is one more that is asked."""
-        task = self.tasks.setdefault(name, TaskTally(name, 0))
-        if not task.begun:
-            self.began(name)
-        return task
 
     def finished(self, task: str, entry: TaskEntry | None = None) -> None:
         """A task has its end; its documents are not needed any more."""
@@ -197,15 +179,11 @@ class Tally:
         if paused:
             self._batch = now
         if self._last - former >= _STEP and (paused or now - max(self._batch, former) >= _LONG_BATCH):
-            self._moments.append(Snapshot(self._last, self._outcomes, self.tokens))
+            self._moments.append(_Moment(self._last, self._outcomes, self.tokens))
             while len(self._moments) > 1 and self._moments[1].at <= now - RATE_SECONDS:
                 self._moments.popleft()
         self._outcomes += 1
         self._last = now
-
-    def reads(self, task: str, reader: Reads) -> None:
-        """What reads the answers to a task from now on."""
-        self._readers[task] = reader
 
     def read(self, request: Request, answer: Answer) -> None:
         """Read an answer that was counted, if there is what reads it, and time."""
@@ -475,7 +453,9 @@ class Trouble:
         self._in_a_row += 1
         self._tasks.add(task)
         self._last = outcome
-        if self.cause is None and (outcome.kind.ends_all or (self._in_a_row >= IN_A_ROW and self._of_all())):
+        # requests of other tasks would fail like the last ones
+        of_all = outcome.kind.is_transient or (not self.answered and len(self._tasks) >= self._needed)
+        if self.cause is None and (outcome.kind.ends_all or (self._in_a_row >= IN_A_ROW and of_all)):
             self.cause = outcome
         return self.ends
 
@@ -497,11 +477,6 @@ class Trouble:
                 "nothing is asked twice",
             )
         return None
-
-    def _of_all(self) -> bool:
-        """Whether requests of other tasks would fail like the last ones."""
-        assert self._last is not None
-        return self._last.kind.is_transient or (not self.answered and len(self._tasks) >= self._needed)
 
     def settle(self) -> None:
         """At the end of the asking: where nothing was answered, the one cause is the cause of all."""

@@ -222,9 +222,7 @@ def _in_rows(cause: Cause) -> str:
 
 def _evaluated(registry: Registry, name: str, model: Baseline) -> TaskResult:
     settings = Settings(data="sample", prompts="own")
-    outcome = evaluate_task(model, build_task(registry, name, settings), settings)
-    assert outcome is not None
-    return outcome
+    return evaluate_task(model, build_task(registry, name, settings), settings)
 
 
 def _garbage_score(documents: list[Any], form: AnswerFormat) -> float:

@@ -286,9 +286,9 @@ def groups_of(registry: Registry, names: Iterable[str]) -> dict[str, Group]:
 
 
 @contextmanager
-def quiet_groups() -> Iterator[None]:
-    """Without lm-eval's warnings of tasks that have no score: the end of a run says it in its own words."""
-    log = logging.getLogger("lm_eval.api.group")
+def quiet_log(name: str) -> Iterator[None]:
+    """Without the warnings of a logger."""
+    log = logging.getLogger(name)
     level = log.level
     log.setLevel(logging.ERROR)
     try:
@@ -440,16 +440,6 @@ class SampleFile:
                         yield None
                     else:
                         yield sample
-
-    def holding(self, words: str) -> Iterator[int]:
-        """Places of records read before whose lines hold a text, folded as by `str.casefold`."""
-        forms = {json.dumps(words, ensure_ascii=asks)[1:-1].casefold() for asks in (True, False)}
-        with self.path.open("rb") as file:
-            for place, begin in enumerate(self._begins):
-                file.seek(begin)
-                line = file.readline().decode(errors="replace").casefold()
-                if any(form in line for form in forms):
-                    yield place
 
     def record(self, place: int) -> Sample:
         try:
