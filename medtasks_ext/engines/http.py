@@ -134,7 +134,12 @@ class Client:
         except (aiohttp.ClientError, asyncio.TimeoutError, OSError, ValueError) as error:
             return self._unanswered(error, seconds, paid=int(method == "POST"))
         took = time.perf_counter() - began
-        parsed, problem = _parsed(content)
+        parsed, problem = None, f"more than {LARGEST_REPLY // 2**20} MB"
+        if content is not None:
+            try:
+                parsed, problem = parse_json(content.decode("utf-8-sig", errors="replace")), ""
+            except JsonError as error:
+                problem = "no JSON" if error.line else str(error)
         if not 200 <= status < 300:
             if is_filtered(status, parsed):
                 return Reply(FILTERED, took)
@@ -232,13 +237,3 @@ async def _content(response: aiohttp.ClientResponse) -> bytes | None:
             return None
         parts.append(part)
     return b"".join(parts)
-
-
-def _parsed(content: bytes | None) -> tuple[Any, str]:
-    """(what a body holds, why it cannot be read)."""
-    if content is None:
-        return None, f"more than {LARGEST_REPLY // 2**20} MB"
-    try:
-        return parse_json(content.decode("utf-8-sig", errors="replace")), ""
-    except JsonError as error:
-        return None, "no JSON" if error.line else str(error)

@@ -100,7 +100,6 @@ def normalised(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_sampled(settings: Mapping[str, Any]) -> bool:
-    """Whether answers are drawn."""
     normal = normalised(settings)
     return bool(normal.get("temperature") or normal.get("do_sample"))
 

@@ -56,7 +56,6 @@ class Remembering(LM):
     # ------------------------------------------------------------------ what lm-eval asks
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
-        """The texts that the model writes, one for each request."""
         drawn: Counter[str] = Counter()
         asked = [self._generation(instance, drawn) for instance in requests]
         return [answer.text for answer in self.ask(asked, quiet=disable_tqdm)]
@@ -79,17 +78,14 @@ class Remembering(LM):
     def apply_chat_template(
         self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
     ) -> Any:
-        """As the model lays it out."""
         return self.model.apply_chat_template(chat_history, add_generation_prompt)
 
     def chat_template(self, chat_template: bool | str = False) -> str | None:
-        """The model's template."""
         found: str | None = self.model.chat_template(chat_template)
         return found
 
     @property
     def tokenizer_name(self) -> str:
-        """As the model calls it."""
         return str(self.model.tokenizer_name)
 
     def __getattr__(self, name: str) -> Any:

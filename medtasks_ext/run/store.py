@@ -216,8 +216,7 @@ class Answers:
         record: Row = {"key": key, "outcome": kind, "task": task, "document": document, **_said(outcome)}
         record |= {**(about or {}), "at": round(time.time(), 3)}
         self._secrets = self._secrets or Secrets.known()
-        body = self._secrets.hidden(json_bytes(record))[:-1]
-        line = b'%s,"hash":"%s"}\n' % (body, _hash(body))
+        line = _line(record, self._secrets)
         with self._lock:
             if (key in self._index or key in self._new) and not isinstance(outcome, Question | Sent):
                 return
@@ -355,13 +354,11 @@ def working_in(folder: Path, command: str, *, private: bool = False) -> Iterator
 
 
 def key_of(identity: str, parts: Sequence[Any]) -> str:
-    """Identifies a request."""
     text = json.dumps([identity, *parts], sort_keys=True, default=str)
     return sha256(text.encode()).hexdigest()[:KEY]
 
 
 def files_of(folder: Path) -> list[Path]:
-    """The files of outcomes of a folder."""
     return sorted(folder.glob(FILES))
 
 
@@ -427,7 +424,6 @@ class Unsettled(dict[tuple[str, str], list[float]]):
     """Task and key -> US dollars at most of each try that was sent and whose end nobody knows."""
 
     def see(self, row: Row) -> None:
-        """Take note of a line."""
         costs = self.setdefault((row["task"], row["key"]), [])
         if row["outcome"] == "intent":
             costs.append(row["cost"])
@@ -439,6 +435,11 @@ class Unsettled(dict[tuple[str, str], list[float]]):
     def total(self, task: str = "") -> float:
         """Of one task, or of all."""
         return sum(sum(costs) for (name, _), costs in self.items() if task in ("", name))
+
+
+def _line(record: Mapping[str, Any], secrets: Secrets) -> bytes:
+    body = secrets.hidden(json_bytes(record))
+    return b'%s,"hash":"%s"}\n' % (body[:-1], _hash(body[:-1]))
 
 
 def _hash(body: bytes) -> bytes:
@@ -470,7 +471,6 @@ def _said(outcome: Kept) -> dict[str, Any]:
 
 
 def outcome_of(record: Mapping[str, Any]) -> Outcome:
-    """The outcome of a line."""
     if record["outcome"] == "fault":
         names = {item.name for item in fields(Fault)} & record.keys()
         return Fault(**{**{name: record[name] for name in names}, "kind": FaultKind(record["kind"])})

@@ -347,7 +347,6 @@ class TaskLM(StoredLM):
         return int((self.task.config.generation_kwargs or {}).get("max_gen_toks") or 0)
 
     def prompt_at(self, place: int) -> Prompt:
-        """The prompt for the document at a place of the test file."""
         return self._builder.build(place).prompt
 
     def entry(self, state: TaskState) -> TaskEntry:

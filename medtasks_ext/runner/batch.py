@@ -69,6 +69,7 @@ class BatchFiles(Engine):
         thinking = getattr(self._lm, "think_end_token", None) if self._read is chat_answer else None
         with ExitStack() as files:
             file: IO[bytes] | None = None
+            path = self.path or Path()
             while not feed.over:
                 if (request := feed.take()) is None:
                     feed.wait(WAIT_SECONDS)
@@ -76,31 +77,23 @@ class BatchFiles(Engine):
                     self.n += 1
                     done(request, replace(answer, text=after_thinking(answer.text, thinking)))
                 elif self.path:
-                    line = self._line(request)
-                    if file is None or self._full(file.tell() + len(line)):
-                        file = files.enter_context(atomic_file(self._next_file(self.path)))
+                    about = {"custom_id": request.key, "method": "POST", "url": _URLS[self._read]}
+                    text = json.dumps({**about, "body": payload(self._lm, request)}, ensure_ascii=False)
+                    # half of a surrogate pair, which files may not hold, becomes `?`
+                    line = text.encode(errors="replace") + b"\n"
+                    full = file is not None and file.tell() + len(line) > MOST_BYTES
+                    if file is None or full or self.written[path] == MOST_REQUESTS:
+                        n = len(self.written)
+                        path = _free(path.with_stem(f"{self.path.stem}-{n + 1}")) if n else path
+                        self.written[path] = 0
+                        file = files.enter_context(atomic_file(path))
                     file.write(line)
-                    self.written[next(reversed(self.written))] += 1
+                    self.written[path] += 1
                     self.later(request)
                 elif fault := self._faults.get(request.key):
                     done(request, fault)
                 else:
                     self.later(request)
-
-    def _full(self, size: int) -> bool:
-        return size > MOST_BYTES or self.written[next(reversed(self.written))] == MOST_REQUESTS
-
-    def _next_file(self, path: Path) -> Path:
-        if self.written:
-            path = _free(path.with_stem(f"{path.stem}-{len(self.written) + 1}"))
-        self.written[path] = 0
-        return path
-
-    def _line(self, request: Request) -> bytes:
-        """Half of a surrogate pair, which files may not hold, becomes `?`."""
-        about = {"custom_id": request.key, "method": "POST", "url": _URLS[self._read]}
-        line = json.dumps({**about, "body": payload(self._lm, request)}, ensure_ascii=False)
-        return line.encode(errors="replace") + b"\n"
 
     def summary(self, known: Answers) -> Iterator[str]:
         """What was written, or taken of results; `known`: the answers that are there now."""

@@ -149,7 +149,6 @@ def chosen_documents(task: Task, choice: Choice) -> Sequence[int]:
 
 
 def same_documents(task: Task, one: Choice, other: Choice) -> bool:
-    """Whether two choices are of the same documents of a task."""
     n = len(task.eval_docs)
     return one == other or list(one.places(n)) == list(other.places(n))
 

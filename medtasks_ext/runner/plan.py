@@ -52,22 +52,18 @@ class PlannedModel:
 
     @property
     def engine(self) -> str:
-        """lm-eval's `--model`."""
         return str(self.content.get("model", "vllm"))
 
     @property
     def arguments(self) -> Config:
-        """The file's `model_args`."""
         return self.content.get("model_args") or {}
 
     @property
     def decoding(self) -> Config:
-        """The file's `gen_kwargs`."""
         return self.content.get("gen_kwargs") or {}
 
     @property
     def metadata(self) -> Config:
-        """The file's `metadata`."""
         return self.content.get("metadata") or {}
 
     @property

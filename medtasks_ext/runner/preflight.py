@@ -202,7 +202,6 @@ class _FirstQuestion(Asker):
     outcome: Outcome | None = None
 
     def outcome_of(self, request: Request) -> Outcome:
-        """What comes of it."""
         self.add(Job(), [request])
         self.serve()
         self.answers.flush()

@@ -271,7 +271,6 @@ class Verdict:
 
     @property
     def ok(self) -> bool:
-        """Whether all that was compared is identical."""
         same = self.same == self.n and self.same_jury == self.n_jury
         return not self.why and same and self.same_budget is not False and self.same_stop
 

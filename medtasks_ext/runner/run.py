@@ -178,7 +178,6 @@ class Run:
 
     @property
     def settings(self) -> Settings:
-        """The settings that the run was made with."""
         settings, system_role = Settings(**self.manifest.identity.settings), self.manifest.system_role
         # the model's chat template may have refused what was asked for
         return settings if system_role is None else replace(settings, system_role=system_role)
@@ -208,7 +207,6 @@ class Run:
         return self.manifest.tasks[task]
 
     def is_done(self, task: str) -> bool:
-        """Whether the task has its results."""
         return self.state(task).state is TaskState.DONE and task in self._known()
 
     def is_current(self, name: str, task: Task, choice: Choice) -> bool:

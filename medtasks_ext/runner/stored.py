@@ -44,11 +44,9 @@ class StoredLM(Baseline):
         return [self._answers[key] for key in keys]
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
-        """The texts that were written."""
         return [readable(answer.text) for answer in self.answers_to(requests)]
 
     def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
-        """How likely each option was."""
         found, asked = self.answers_to(requests), Counter(document_key(request.doc) for request in requests)
         for answer, request in zip(found, requests, strict=True):
             document, n = document_key(request.doc), len(answer.likelihoods)

@@ -55,12 +55,10 @@ class TaskTally:
 
     @property
     def done(self) -> int:
-        """Requests that have their outcome."""
         return self.stored + self.answers + self.faults
 
     @property
     def complete(self) -> bool:
-        """Whether every request has its outcome."""
         return self.done >= self.asked
 
     @property
@@ -209,22 +207,18 @@ class Tally:
 
     @property
     def asked(self) -> int:
-        """Requests of all tasks."""
         return sum(task.asked for task in self.tasks.values())
 
     @property
     def done(self) -> int:
-        """Requests that have their outcome."""
         return sum(task.done for task in self.tasks.values())
 
     @property
     def tokens(self) -> int:
-        """Of prompts and answers."""
         return self.prompt_tokens + self.completion_tokens
 
     @property
     def seconds(self) -> float:
-        """Since the start."""
         return self._clock() - self.started
 
     @property
@@ -461,7 +455,6 @@ class Trouble:
 
     @property
     def ends(self) -> bool:
-        """Whether the run should stop."""
         return self.cause is not None or self.wish is not None
 
     @property

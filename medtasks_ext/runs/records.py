@@ -41,17 +41,7 @@ if TYPE_CHECKING:
     from medtasks_ext.strict import Config
 
 
-class _Document(TypedDict):
-    id: str
-    system: str
-    prompt: str
-    target: str
-    gold: Any
-    cot: bool
-    data: str
-
-
-class SampleDocument(_Document, total=False):
+class SampleDocument(TypedDict, total=False):
     """A document as it was asked (`prompts.documents.Document`).
 
     Attributes:
@@ -59,8 +49,17 @@ class SampleDocument(_Document, total=False):
         system: the instruction, where the chat has a system turn for it.
         gold: the gold answer as parsed; None where the row has none.
         cot: whether it asks for a chain of thought.
+
+    All from `options` on are there where a task has them.
     """
 
+    id: str
+    system: str
+    prompt: str
+    target: str
+    gold: Any
+    cot: bool
+    data: str
     options: list[str]  # the texts of a multiple-choice question, in the order in which they were shown
     item: str  # the question of a trial
     trial: int  # which trial of its question it is
@@ -76,16 +75,7 @@ class SampleDocument(_Document, total=False):
     turn: str  # `instruction_in_user_turn` where the first user turn holds the instruction
 
 
-class _Sample(TypedDict):
-    doc_id: int
-    doc: SampleDocument
-    target: str
-    arguments: Any
-    resps: list[list[str]]
-    filtered_resps: list[Any]
-
-
-class Sample(_Sample, total=False):
+class Sample(TypedDict, total=False):
     """lm-eval's record of one document. The metrics of the document stand beside these keys, by name.
 
     Attributes:
@@ -96,6 +86,12 @@ class Sample(_Sample, total=False):
         filtered_resps: each as the answer format reads it (`parsed_of`).
     """
 
+    doc_id: int
+    doc: SampleDocument
+    target: str
+    arguments: Any
+    resps: list[list[str]]
+    filtered_resps: list[Any]
     request: str  # key of its outcome
     valid: float  # whether an answer could be read, 0 or 1
     unclosed_reasoning: float  # whether a reasoning trace never ended, 0 or 1
@@ -109,16 +105,7 @@ class EstimateRecord(TypedDict):
     of: int
 
 
-class _TaskRecord(TypedDict):
-    task: str
-    version: str
-    n: int
-    metrics: dict[str, Any]
-    config: Config
-    loaded: LoadedRecord
-
-
-class TaskRecord(_TaskRecord, total=False):
+class TaskRecord(TypedDict, total=False):
     """The result of a task in a results file. Plain lm_eval writes the first six.
 
     Attributes:
@@ -134,6 +121,12 @@ class TaskRecord(_TaskRecord, total=False):
         unknown_traces: how answers begin that hold reasoning in a form that no rule knows -> how many do.
     """
 
+    task: str
+    version: str
+    n: int
+    metrics: dict[str, Any]
+    config: Config
+    loaded: LoadedRecord
     intervals: dict[str, IntervalRecord]
     conditions: dict[str, Any]
     cut: dict[str, int]
