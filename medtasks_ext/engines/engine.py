@@ -103,7 +103,7 @@ class Feed:
     def _make_ready(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(self._may_go_on)
+                self._changed.wait_for(lambda: self._closed or (self._asked and self._has_room()))
                 if self._closed:
                     return
                 request, self._busy = self._asked.popleft(), True
@@ -117,9 +117,8 @@ class Feed:
                 self._busy = False
                 self._changed.notify_all()
 
-    def _may_go_on(self) -> bool:
-        room = len(self._ready) < self._ahead and self._size < WAITING
-        return self._closed or bool(self._asked and (room or not self._ready))
+    def _has_room(self) -> bool:
+        return not self._ready or (len(self._ready) < self._ahead and self._size < WAITING)
 
 
 def _size(request: Request) -> int:

@@ -49,7 +49,10 @@ class _Draw:
         self.drawn, self.documents = 0, len(rows)
         least = LEAST if any(word in statistic.name for word in _STRAIGHT) else _OF_CURVED
         if statistic.name.startswith(("f1_macro", "macro")):
-            rarest = min(Counter(label for row in rows for label in _labels(row["gold"])).values(), default=0)
+            golds = (row["gold"] for row in rows)
+            of_rows = ([gold] if isinstance(gold, str | int) else map(str, gold or ()) for gold in golds)
+            labels = Counter[Hashable](label for of_row in of_rows for label in of_row)
+            rarest = min(labels.values(), default=0)
             least = max(LEAST, -(-_PER_LABEL * len(units) // max(rarest, 1)))
         self.least = min(len(units), least)
 
@@ -57,10 +60,6 @@ class _Draw:
     def places(self) -> list[int]:
         """Places of the documents that are drawn, in the order of the test file."""
         return sorted(place for unit in self.units[: self.drawn] for place in unit)
-
-
-def _labels(gold: Any) -> list[Hashable]:
-    return [gold] if isinstance(gold, str | int) else [str(label) for label in gold or ()]
 
 
 @dataclass

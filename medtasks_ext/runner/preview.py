@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from medtasks_ext.harness import LM, Task
     from medtasks_ext.prompts.documents import Document, LoadedRecord
     from medtasks_ext.registry import Registry
-    from medtasks_ext.runs.records import Sample
     from medtasks_ext.strict import Config
 
 #: Texts -> the number of tokens of each, without special tokens.
@@ -277,6 +276,8 @@ def _answer(task: Task, settings: Settings, place: int, name: str, model: LM) ->
     outcome = evaluate_task(model, task, settings, Choice(samples=(place,)))
     (sample,) = outcome.samples
     (read,) = sample["filtered_resps"]
+    # of a question that is asked several times, one asking has plain means alone
+    plain = {item["metric"] for item in task.config.metric_list or () if item.get("aggregation") == "mean"}
     return PreviewAnswer(
         name=name,
         response=sample["resps"][0][0],
@@ -285,21 +286,13 @@ def _answer(task: Task, settings: Settings, place: int, name: str, model: LM) ->
         reader=read["reader"],
         span=read["span"],
         why=read["why"],
-        metrics=_of_one_document(task, sample, outcome.metrics),
+        # those that a document has by itself, and to which it contributes
+        metrics={
+            key: float(value)
+            for key, value in outcome.metrics.items()
+            if isinstance(value, int | float)
+            and math.isfinite(value)
+            and ("trial" not in sample["doc"] or key in plain)
+            and sample.get(key) not in ((0, 0), [0, 0])  # `mean_of_some` does not count it
+        },
     )
-
-
-def _of_one_document(task: Task, sample: Sample, metrics: dict[str, float]) -> dict[str, float]:
-    """The metrics that a document has by itself, and to which it contributes.
-
-    Of a question that is asked several times, one asking has plain means alone.
-    """
-    plain = {item["metric"] for item in task.config.metric_list or () if item.get("aggregation") == "mean"}
-    return {
-        key: float(value)
-        for key, value in metrics.items()
-        if isinstance(value, int | float)
-        and math.isfinite(value)
-        and ("trial" not in sample["doc"] or key in plain)
-        and sample.get(key) not in ((0, 0), [0, 0])  # `mean_of_some` does not count it
-    }
