@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, TypedDict, cast
 
 from pydantic_core import from_json
 
@@ -326,14 +326,9 @@ def read_samples(path: Path, first: int | None = None, *, remedy: str = RESCORE)
 
 
 def iter_samples(path: Path, *, remedy: str = RESCORE) -> Iterator[Sample]:
-    check_regular(path)
-    try:
-        with path.open("rb") as lines:  # bytes: a text may hold other line separators than \n
-            for number, line in enumerate(lines, start=1):
-                if line.strip():
-                    yield _sample(line, number, path, remedy)
-    except FileNotFoundError:
-        raise MedtasksError("no such file", where=path, remedy=remedy) from None
+    file = SampleFile(path, remedy=remedy)
+    for place, sample in enumerate(file.further()):
+        yield file.record(place) if sample is None else sample
 
 
 def parsed_of(sample: Sample) -> Mapping[str, Any]:
@@ -382,22 +377,16 @@ def _is_conversation(value: Any) -> bool:
     )
 
 
-def _read(line: bytes) -> Any:
+def _sample(line: bytes) -> Sample | None:
+    """None of a damaged line."""
     try:
-        return from_json(line)  # in half the time
-    except ValueError:  # what it refuses, such as half of a surrogate pair, may be sound
-        return json.loads(line)
-
-
-def _sample(line: bytes, number: int, path: Path, remedy: str) -> Sample:
-    try:
-        sample: Sample = _read(line)
-        sound = isinstance(sample["doc"], dict) and isinstance(sample["doc_id"], int)
+        try:
+            sample: Sample = from_json(line)  # in half the time
+        except ValueError:  # what it refuses, such as half of a surrogate pair, may be sound
+            sample = json.loads(line)
+        return sample if isinstance(sample["doc"], dict) and isinstance(sample["doc_id"], int) else None
     except (ValueError, KeyError, TypeError):
-        sound = False
-    if not sound:
-        raise MedtasksError(f"line {number} is damaged or cut short", where=path, remedy=remedy)
-    return sample
+        return None
 
 
 class SampleFile:
@@ -414,31 +403,29 @@ class SampleFile:
     def __len__(self) -> int:
         return len(self._begins)
 
-    def further(self) -> Iterator[Sample | None]:
-        """From where the last call ended; None for a damaged line."""
+    def _open(self) -> BinaryIO:
         check_regular(self.path)
         try:
-            file = self.path.open("rb")
+            return self.path.open("rb")  # bytes: a text may hold other line separators than \n
         except FileNotFoundError:
             raise MedtasksError("no such file", where=self.path, remedy=self._remedy) from None
-        with file:
+
+    def further(self) -> Iterator[Sample | None]:
+        """From where the last call ended; None for a damaged line."""
+        with self._open() as file:
             file.seek(self._end)
             for line in file:
                 begin, self._end = self._end, self._end + len(line)
                 if line.strip():
                     self._begins.append(begin)
-                    try:
-                        sample = _sample(line, len(self._begins), self.path, self._remedy)
-                    except MedtasksError:
-                        yield None
-                    else:
-                        yield sample
+                    yield _sample(line)
 
     def record(self, place: int) -> Sample:
-        try:
-            with self.path.open("rb") as file:
-                file.seek(self._begins[place])
-                line = file.readline()
-        except FileNotFoundError:
-            raise MedtasksError("no such file", where=self.path, remedy=self._remedy) from None
-        return _sample(line, place + 1, self.path, self._remedy)
+        """MedtasksError of a damaged line."""
+        with self._open() as file:
+            file.seek(self._begins[place])
+            sample = _sample(file.readline())
+        if sample is None:
+            what = f"line {place + 1} is damaged or cut short"
+            raise MedtasksError(what, where=self.path, remedy=self._remedy)
+        return sample
