@@ -8,9 +8,9 @@ could be answered the run is refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.answers.reasoning import reasoning_of, traces
 from medtasks_ext.engines import CONTENT_FILTER, Answer, Fault, Outcome, Request
@@ -28,7 +28,6 @@ from medtasks_ext.runner.tally import REASONING_BUDGET, stopped
 if TYPE_CHECKING:
     from medtasks_ext.engines.engine import Engine
     from medtasks_ext.harness import LM, Task
-    from medtasks_ext.prompts.documents import Document
     from medtasks_ext.run.charge import Charge
 
 #: Tokens that the answer may take here, if the budget is larger.
@@ -275,16 +274,6 @@ def _judge(checked: Preflight, prompt: str, given: Answer) -> None:
 # ---------------------------------------------------------------------- all prompts
 
 
-class _Fit(NamedTuple):
-    """How the prompts of one task fit the context: counts, scaled up where documents were drawn."""
-
-    task: str
-    n: int
-    without_shots: int  # that do not fit even then
-    with_shots: int  # that do not fit
-    drawn: bool
-
-
 def _too_long(
     model: LM,
     count: Counter | None,
@@ -292,65 +281,49 @@ def _too_long(
     places: Mapping[str, Sequence[int]],
     settings: Settings,
 ) -> list[str]:
-    """How many prompts do not fit."""
+    """How many prompts do not fit.
+
+    What surrounds an input (instruction, shots, template) is taken from the first document's prompt.
+    """
     context = getattr(model, "max_length", None)
     if not isinstance(context, int) or count is None:
         return []  # of an API model lm-eval only guesses the context
-    fits = [
-        _fit(model, count, task, [task.eval_docs[place] for place in places[name]], settings, context)
-        for name, task in tasks.items()
-        if places[name]
-    ]
-    n = sum(fit.n for fit in fits)
+    asked = {name: [tasks[name].eval_docs[place] for place in places[name]] for name in tasks if places[name]}
+    n, about = sum(map(len, asked.values())), ""
+    inputs, shots = dict[str, int](), dict[str, int]()  # task -> prompts that lose a part of these
+    for name, documents in asked.items():
+        task, first, room = tasks[name], documents[0], context - _budget(tasks[name])
+        prompts = (rendered_prompt(task, first, settings, model.apply_chat_template, k) for k in (0, None))
+        own, around, around_shots = count([shown(first), *map(str, prompts)])
+        around, around_shots = around - own, around_shots - own
+        # a token covers at least one byte, so short inputs need no counting
+        sizes = [len(shown(document).encode()) for document in documents]
+        long = [item for item, size in zip(documents, sizes, strict=True) if size + around_shots > room]
+        step = -(-sum(size for size in sizes if size + around_shots > room) // COUNTED_BYTES) or 1
+        counts = count([shown(item) for item in long[::step]])
+        scale = len(long) / len(counts) if counts else 1
+        inputs[name] = round(scale * sum(size + around > room for size in counts))
+        shots[name] = round(scale * sum(size + around_shots > room for size in counts)) - inputs[name]
+        about = "about " if step > 1 else about
     budget = max(_budget(task) for task in tasks.values())
-    room = f"a context of {context:,} tokens less the answer budget of {budget:,}"
-    if sum(fit.without_shots for fit in fits) == n:
+    left = f"a context of {context:,} tokens less the answer budget of {budget:,}"
+    if sum(inputs.values()) == n:
         raise MedtasksError(
-            f"none of the {n:,} prompts fits {room}",
+            f"none of the {n:,} prompts fits {left}",
             where="--model_args max_model_len",
             remedy="raise it, or lower --gen_kwargs max_gen_toks; --no-preflight runs and cuts every input",
         )
-    about = "about " if any(fit.drawn for fit in fits) else ""
-
-    def said(lost: Callable[[_Fit], int], what: str) -> list[str]:
-        n_lost, most = sum(map(lost, fits)), max(fits, key=lost)
-        worst = f"(most: {most.task}, {lost(most):,} of {most.n:,})"
-        return [f"{about}{n_lost:,} of {n:,} prompts do not fit {room}{what} {worst}"] if n_lost else []
-
-    return [
-        *said(lambda fit: fit.without_shots, ", and will lose a part of their input"),
-        *said(lambda fit: fit.with_shots - fit.without_shots, " with all their shots, and will carry fewer"),
-    ]
+    said = []
+    for lost, what in (
+        (inputs, ", and will lose a part of their input"),
+        (shots, " with all their shots, and will carry fewer"),
+    ):
+        if total := sum(lost.values()):
+            most = max(lost, key=lambda name: lost[name])
+            worst = f"(most: {most}, {lost[most]:,} of {len(asked[most]):,})"
+            said.append(f"{about}{total:,} of {n:,} prompts do not fit {left}{what} {worst}")
+    return said
 
 
 def _budget(task: Task) -> int:
     return int((task.config.generation_kwargs or {}).get("max_gen_toks") or 0)
-
-
-def _fit(
-    model: LM, count: Counter, task: Task, documents: list[Document], settings: Settings, context: int
-) -> _Fit:
-    """Hold the prompts of one task against the context.
-
-    What surrounds an input (instruction, shots, template) is taken from the first document's prompt.
-    """
-    first, room = documents[0], context - _budget(task)
-    bare, whole = (
-        str(rendered_prompt(task, first, settings, model.apply_chat_template, shots)) for shots in (0, None)
-    )
-    own, around, around_shots = count([shown(first), bare, whole])
-    around, around_shots = around - own, around_shots - own
-    # a token covers at least one byte, so short inputs need no counting
-    sizes = [len(shown(document).encode()) for document in documents]
-    long = [item for item, size in zip(documents, sizes, strict=True) if size + around_shots > room]
-    total = sum(size for size in sizes if size + around_shots > room)
-    step = -(-total // COUNTED_BYTES) or 1
-    counts = count([shown(item) for item in long[::step]])
-    scale = len(long) / len(counts) if counts else 1
-    return _Fit(
-        task=task.task_name,
-        n=len(documents),
-        without_shots=round(scale * sum(size + around > room for size in counts)),
-        with_shots=round(scale * sum(size + around_shots > room for size in counts)),
-        drawn=step > 1,
-    )
