@@ -378,24 +378,19 @@ class Run:
     def _asked_of(self, task: Task) -> dict[str, Request]:
         """What the chosen documents were asked last; the prompt is empty where nobody knows it any more."""
         name, asked = task.task_name, dict[str, Request]()
-        known, before = self.answers.asked.get(name, {}), self._asked_before(name)
+        before = dict[str, tuple[str, Prompt, tuple[str, ...]]]()  # document -> key, prompt, options
+        with suppress(MedtasksError, ValueError, KeyError, TypeError, IndexError):
+            for sample in iter_samples(self.files.samples_file(name)):  # a damaged one is written anew
+                argument, key = request_of(sample)[0], sample.get("request", "")
+                prompt = json.loads(argument[0]) if isinstance(argument, list) else argument
+                before[document_key(sample["doc"])] = key, prompt, options_of(sample)
         for document in (document_key(task.eval_docs[place]) for place in self.places(task)):
-            if (last := known.get(document)) is not None:
+            if (last := self.answers.asked.get(name, {}).get(document)) is not None:
                 key, prompt, options = before.get(document, ("", "", ()))
-                same = key in ("", last.key)
-                prompt, options = (prompt, options) if same else ("", ())
+                if key not in ("", last.key):
+                    prompt, options = "", ()
                 asked[document] = Request(last.key, name, document, prompt, {}, options=options, cut=last.cut)
         return asked
-
-    def _asked_before(self, task: str) -> dict[str, tuple[str, Prompt, tuple[str, ...]]]:
-        """Document -> key, prompt and options, as its samples hold them."""
-        found: dict[str, tuple[str, Prompt, tuple[str, ...]]] = {}
-        with suppress(MedtasksError, ValueError, KeyError, TypeError, IndexError):
-            for sample in iter_samples(self.files.samples_file(task)):  # a damaged one is written anew
-                argument = request_of(sample)[0]
-                prompt = json.loads(argument[0]) if isinstance(argument, list) else argument
-                found[document_key(sample["doc"])] = (sample.get("request", ""), prompt, options_of(sample))
-        return found
 
     def note(self, task: str, entry: TaskEntry, *kept: str) -> None:
         """Put the new state of a task into the manifest, over the documents that are chosen.
