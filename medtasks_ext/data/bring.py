@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,7 +65,10 @@ def bring(file: Path, dataset: Dataset, root: Path, options: ImportOptions) -> B
     rows = [row for table in taken for row in table.rows]
     if not rows:
         raise MedtasksError("holds no rows", where=file, remedy="name the complete file")
-    left_out = joined(taken)
+    left_out: dict[str, list[str]] = {}
+    for table in taken:
+        for why, places in table.left_out.items():
+            left_out.setdefault(why, []).extend(places)
     rows = _without_remarks(rows, names.needed(columns), left_out)
     made = [_named(row.cells, columns) for row in rows]
     _map_values(made, options.values, file)
@@ -276,7 +280,8 @@ def _table(sheet: str, records: Sequence[Sequence[str]], wanted: Collection[str]
     scores = [
         len(known & {_mend(cell).strip().casefold() for cell in record}) for record in records[:_TITLES]
     ]
-    at = scores.index(max(scores)) if any(scores) else _first(records)
+    first = next((place for place, record in enumerate(records) if any(record)), 0)
+    at = scores.index(max(scores)) if any(scores) else first
     table = Table(sheet, [_mend(cell).strip() for cell in records[at]] if records else [], [])
     for number, record in enumerate(records[:at], start=1):
         table.leave(number, "stands above the header" if any(record) else "is empty")
@@ -292,10 +297,6 @@ def _table(sheet: str, records: Sequence[Sequence[str]], wanted: Collection[str]
     rows = table_rows([table.header, *(cells for _, cells in taken)], where)
     table.rows = [PlacedRow(number, sheet, row) for (number, _), row in zip(taken, rows, strict=True)]
     return table
-
-
-def _first(records: Sequence[Sequence[str]]) -> int:
-    return next((place for place, record in enumerate(records) if any(record)), 0)
 
 
 def _mended(cell: object, table: Table) -> object:
@@ -330,27 +331,10 @@ def ranges(places: Sequence[str]) -> str:
     for place in places:
         sheet, _, number = place.rpartition(":")
         by_sheet.setdefault(sheet, []).append(int(number))
-    return "; ".join(
-        (f"{sheet} " if sheet else "") + ", ".join(_runs(sorted(numbers)))
-        for sheet, numbers in by_sheet.items()
-    )
-
-
-def _runs(numbers: Sequence[int]) -> Iterator[str]:
-    start = last = numbers[0]
-    for number in [*numbers[1:], None]:
-        if number is not None and number == last + 1:
-            last = number
-            continue
-        yield str(start) if start == last else f"{start}-{last}"
-        if number is not None:
-            start = last = number
-
-
-def joined(tables: Sequence[Table]) -> dict[str, list[str]]:
-    """Reason -> records that were left out, of all tables."""
-    found: dict[str, list[str]] = {}
-    for table in tables:
-        for why, places in table.left_out.items():
-            found.setdefault(why, []).extend(places)
-    return found
+    shown = []
+    for sheet, numbers in by_sheet.items():
+        pairs = groupby(enumerate(sorted(numbers)), lambda pair: pair[1] - pair[0])
+        runs = [[number for _, number in run] for _, run in pairs]
+        named = (str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+        shown.append((f"{sheet} " if sheet else "") + ", ".join(named))
+    return "; ".join(shown)

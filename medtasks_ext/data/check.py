@@ -33,7 +33,6 @@ from medtasks_ext.rows.sources import find_origin, local_files, original_folder,
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from medtasks_ext.data.rowlock import RowsCompared
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.prompts.documents import Documents
     from medtasks_ext.registry import Dataset
@@ -295,7 +294,9 @@ def known_content(dataset: Dataset, files: Sequence[Path]) -> KnownContent:
         kind, _, value = digest.partition(":")
         return f"{kind}:{value[:12]}…"
 
-    notes, n_pinned, members = [], 0, [item for file in files for item in _members(file)] if pinned else []
+    notes, n_pinned, members = list[str](), 0, list[Path]()
+    for place in files if pinned else ():
+        members += sorted(filter(Path.is_file, place.rglob("*"))) if place.is_dir() else [place]
     for path in members:
         if same := next((name for name, pin in pinned.items() if has_digest(path, *pin)), None):
             n_pinned += 1
@@ -304,10 +305,6 @@ def known_content(dataset: Dataset, files: Sequence[Path]) -> KnownContent:
             here, there = short(f"sha256:{sha256_of(path)}"), short(pinned[path.name][0])
             notes.append(f"{path.name} is not the pinned file of this name: {here} here, {there} pinned")
     return KnownContent(notes, 0 < n_pinned == len(members))
-
-
-def _members(file: Path) -> list[Path]:
-    return sorted(item for item in file.rglob("*") if item.is_file()) if file.is_dir() else [file]
 
 
 # ---------------------------------------------------------------------- rows of the public file
@@ -325,22 +322,21 @@ def locked_faults(dataset: Dataset, documents: Documents) -> tuple[list[Fault], 
         return [], ["rows cannot be compared with data.lock, which is of another version of this task"]
     if compared.is_equal:
         return [], ["the rows are those of the public file, to the letter"]
-    return list(_of_documents(compared)) if compared.has_documents else [], []
-
-
-def _of_documents(compared: RowsCompared) -> Iterator[Fault]:
+    if not compared.has_documents:
+        return [], []
     whole, n = compared.lock.n, compared.n
     unlike = {
         "has another gold answer than the public file": compared.other_gold,
         "has another text or other options than the public file": compared.other_text,
         "is no row of the public file": compared.unknown,
     }
-    yield from (Fault(what, _PUBLIC, places) for what, places in unlike.items() if places)
+    faults = [Fault(what, _PUBLIC, places) for what, places in unlike.items() if places]
     if 0 < compared.n_missing < whole:
         what = f"{compared.n_missing:,} of the {whole:,} rows of the public file are missing"
-        yield Fault(what, _PUBLIC, [])
+        faults.append(Fault(what, _PUBLIC, []))
     if n > whole and not any(unlike.values()):
-        yield Fault(f"{n:,} rows where the public file has {whole:,}", _PUBLIC, [])
+        faults.append(Fault(f"{n:,} rows where the public file has {whole:,}", _PUBLIC, []))
+    return faults, []
 
 
 _ROWS = (*row_files("test"), *row_files("fewshot"))

@@ -26,7 +26,7 @@ from medtasks_ext.registry.suites import LANGUAGE_OF_COUNTRY, NO_SUITE
 from medtasks_ext.registry.tasks import BLOCKS, TASK_FILE, TASK_KEYS
 from medtasks_ext.rows.expressions import syntax_faults
 from medtasks_ext.rows.json_schema import VERSION, known_keys, task_schema
-from medtasks_ext.rows.spec import DatasetSpec, RowSchema, dataset_spec, spec_model
+from medtasks_ext.rows.spec import DatasetSpec, dataset_spec, spec_model
 from medtasks_ext.strict import Config, fault_of, nearest_faults
 
 #: What names another commit whenever the source changes.
@@ -129,7 +129,11 @@ class DeclaredFolder:
         yield from _faults(spec_model(self.dataset).model_validate, self.dataset.blocks, "", _NEEDED)
         if isinstance(answer, dict):
             faults = list(_answer_faults(answer))
-            yield from faults or _scoring_faults(self.dataset)
+            yield from faults
+            try:
+                _ = faults or (self.dataset.process_results, self.dataset.metric_list)
+            except MedtasksError as error:
+                yield f"{TASK_FILE}: {error.what} → {error.remedy}"
             if not faults and (lacking := answer_format(self.dataset.blocks["answer"]).unknown_language()):
                 code = LANGUAGE_OF_COUNTRY.get(self.dataset.metadata.language.lower())
                 meant = f"language: did you mean {code}, the language, and not the country? " if code else ""
@@ -291,13 +295,6 @@ def _answer_faults(answer: Config) -> Iterator[str]:
     yield from _faults(any_format().validate_python, answer, "answer", skip=1)
 
 
-def _scoring_faults(dataset: Dataset) -> Iterator[str]:
-    try:
-        _ = dataset.process_results, dataset.metric_list
-    except MedtasksError as error:
-        yield f"{TASK_FILE}: {error.what} → {error.remedy}"
-
-
 def _jinja(spec: DatasetSpec) -> Iterator[tuple[str, str, bool]]:
     """(place, text, whether it is an expression) of all Jinja of a task file but that of `official`."""
     prompt, rows, judge = spec.prompt, spec.rows, spec.judge
@@ -313,7 +310,8 @@ def _jinja(spec: DatasetSpec) -> Iterator[tuple[str, str, bool]]:
         yield "rows.draw_fewshot.by", rows.draw_fewshot.by, True
     for schema in rows.schemas:
         place = rows.place_of(schema)
-        yield from ((f"{place}.{name}", text, True) for name, text in _of_schema(schema))
+        yield from ((f"{place}.fields.{name}", text, True) for name, text in schema.fields.items())
+        yield from ((f"{place}.{name}", getattr(schema, name) or "", True) for name in ("each", "where"))
     for number, exclusion in enumerate(rows.exclude):
         yield f"rows.exclude.{number}.when", exclusion.when, True
     for number, original in enumerate(rows.original):
@@ -327,9 +325,3 @@ def _jinja(spec: DatasetSpec) -> Iterator[tuple[str, str, bool]]:
         yield from (
             (f"judge.{name}", getattr(judge, name) or "", True) for name in ("points", "row_tags", "total")
         )
-
-
-def _of_schema(schema: RowSchema) -> Iterator[tuple[str, str]]:
-    yield from ((f"fields.{name}", text) for name, text in schema.fields.items())
-    yield "each", schema.each or ""
-    yield "where", schema.where or ""

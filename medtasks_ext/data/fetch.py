@@ -82,7 +82,10 @@ class Store:
         new = [file for file in files if self._get(file)]
         with ExitStack() as within:
             if self.to:
-                _make(self.to)
+                try:
+                    self.to.mkdir(parents=True, exist_ok=True)
+                except OSError as error:
+                    raise cannot_write(self.to, error, _ELSEWHERE) from None
                 within.enter_context(data_folder(self.to))
             row_check = check_rows(dataset, "hub")
         for fault in row_check.faults:
@@ -144,13 +147,6 @@ def _whole(file: RemoteFile, known: str | None) -> Path:
         remedy = f"remove its entry from {MANIFEST} if the new content is right"
         raise MedtasksError(what, where=file.source, remedy=remedy)
     raise MedtasksError("arrives damaged", where=file.source, remedy="try again later")
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise cannot_write(folder, error, _ELSEWHERE) from None
 
 
 #: Folder below that of `data fetch --to`: what NLTK_DATA has to name.

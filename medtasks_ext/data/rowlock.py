@@ -187,15 +187,8 @@ def _local_rows(dataset: Dataset, _file: str, _environment: tuple[str, ...]) -> 
     compared = compare_rows(dataset, dataset.lock, test)
     unlike = compared is not None and compared.is_current and compared.is_equal is False
     # the lock of a source says nothing of the suite's own file, which is made of it
-    return LocalRows(
-        kept_hash(dataset, test), unlike and not test[0].loaded.record["rebuilt"] and _is_suites(dataset)
-    )
-
-
-def _is_suites(dataset: Dataset) -> bool:
-    """Whether the rows of the lock are those that the suite asks, and not those of its source."""
-    lock = dataset.lock
-    return lock is not None and lock.rows is not None and lock.rows.test.n == dataset.n_documents
+    suites = compared is not None and compared.lock.n == dataset.n_documents
+    return LocalRows(kept_hash(dataset, test), unlike and suites and not test[0].loaded.record["rebuilt"])
 
 
 def kept_hash(dataset: Dataset, documents: Sequence[Document]) -> str | None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.registry import Dataset
@@ -15,12 +14,10 @@ from medtasks_ext.rows.fields import columns_of
 from medtasks_ext.rows.files import read_rows
 from medtasks_ext.rows.places import authors_of
 from medtasks_ext.rows.sources import SPLIT_KEY
-from medtasks_ext.rows.spec import DatasetSpec, RowSchema, dataset_spec
+from medtasks_ext.rows.spec import DatasetSpec, dataset_spec
 from medtasks_ext.tables import csv_text, table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from medtasks_ext.rows.row import Row
 
 _EXAMPLES = 2
@@ -28,15 +25,14 @@ _NO_MEANING = "see the prompt in the task's YAML"
 
 
 Form = Literal["csv", "xlsx", "jsonl"]
+#: Column -> its type, what it holds, whether every row has it.
+_Columns = dict[str, tuple[Column, str, bool]]
 
 
-@dataclass(frozen=True)
-class TemplateFolder:
-    """`downloaded`: the rows can be downloaded, so that none need be brought."""
-
+class TemplateFolder(NamedTuple):
     folder: Path
     written: list[Path]
-    downloaded: bool
+    downloaded: bool  # the rows can be downloaded, so that none need be brought
 
 
 def write_template(dataset: Dataset, root: Path, form: Form = "jsonl") -> TemplateFolder:
@@ -44,83 +40,46 @@ def write_template(dataset: Dataset, root: Path, form: Form = "jsonl") -> Templa
 
     Nothing is written where the loader looks for rows: the owner's own files are never touched or hidden.
     """
-    spec = dataset_spec(dataset)
-    examples = _examples(dataset)
-    schema = _schema_of(dataset, spec, examples[0])
+    spec, authors = dataset_spec(dataset), authors_of(dataset, dataset_spec(dataset).rows)
+    samples = [row for row in read_rows(dataset.sample_file) if row[SPLIT_KEY] == "test"][:_EXAMPLES]
+    schemas = [*spec.rows.schemas, *([authors.schema] if authors else [])]
+    schema = next(schema for schema in schemas if all(column in samples[0] for column in schema.columns))
     needed, optional = columns_of(spec, schema)
+    stated = schema.columns
+    meanings = stated if isinstance(stated, dict) else dict.fromkeys(stated, _NO_MEANING)
     columns = {
         name: (needed.get(name) or optional[name], meaning, name in needed)
-        for name, meaning in {**_meanings(schema), **schema.optional}.items()
+        for name, meaning in {**meanings, **schema.optional}.items()
     }
     folder = root / dataset.metadata.suite / dataset.folder.name
-    rows = [{name: row.get(name) for name in columns} for row in examples]
-    files = {
-        "README.md": _readme(dataset, spec, columns, form).encode(),
-        f"example.{form}": _WRITERS[form](rows),
-    }
+    example = _example([{name: row.get(name) for name in columns} for row in samples], form)
+    files = {"README.md": _readme(dataset, spec, columns, form).encode(), f"example.{form}": example}
     for name, content in files.items():
         with atomic_file(folder / name, remedy="choose another folder: -o DIR") as file:
             file.write(content)
     return TemplateFolder(folder, [folder / name for name in files], spec.rows.download is not None)
 
 
-#: Column -> its type, what it holds, whether every row has it.
-_Columns = dict[str, tuple[Column, str, bool]]
-
-
-def _schema_of(dataset: Dataset, spec: DatasetSpec, row: Row) -> RowSchema:
-    authors = authors_of(dataset, spec.rows)
-    schemas = [*spec.rows.schemas, *([authors.schema] if authors else [])]
-    return next(schema for schema in schemas if all(column in row for column in schema.columns))
-
-
-def _meanings(schema: RowSchema) -> dict[str, str]:
-    if isinstance(schema.columns, dict):
-        return schema.columns
-    return dict.fromkeys(schema.columns, _NO_MEANING)
-
-
-def _examples(dataset: Dataset) -> list[Row]:
-    rows = [row for row in read_rows(dataset.sample_file) if row[SPLIT_KEY] == "test"]
-    return [{key: value for key, value in row.items() if key != SPLIT_KEY} for row in rows[:_EXAMPLES]]
-
-
-def _as_jsonl(rows: list[Row]) -> bytes:
-    given = ({name: value for name, value in row.items() if value is not None} for row in rows)
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in given).encode()
-
-
-def _cells(row: Row) -> list[str]:
-    """A row as texts: lists and objects are JSON."""
-    return [
-        "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        for value in row.values()
-    ]
-
-
-def _as_csv(rows: list[Row]) -> bytes:
-    text = csv_text([list(rows[0]), *map(_cells, rows)])
-    return text.encode("utf-8-sig")  # with the mark by which Excel knows UTF-8
-
-
-def _as_xlsx(rows: list[Row]) -> bytes:
+def _example(rows: list[Row], form: Form) -> bytes:
+    if form == "jsonl":
+        given = ({name: value for name, value in row.items() if value is not None} for row in rows)
+        return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in given).encode()
+    records = [list(rows[0])]
+    for row in rows:  # as texts: lists and objects are JSON
+        values = ("" if value is None else value for value in row.values())
+        records.append([v if isinstance(v, str) else json.dumps(v, ensure_ascii=False) for v in values])
+    if form == "csv":
+        return csv_text(records).encode("utf-8-sig")  # with the mark by which Excel knows UTF-8
     from openpyxl import Workbook
 
     book, content = Workbook(), io.BytesIO()
     sheet = book.worksheets[0]
-    for record in [list(rows[0]), *map(_cells, rows)]:
+    for record in records:
         sheet.append(record)
     for cell in (cell for line in sheet.iter_rows() for cell in line):
         cell.data_type = "s"  # a text that begins with = is no formula
     book.save(content)
     return content.getvalue()
-
-
-_WRITERS: dict[Form, Callable[[list[Row]], bytes]] = {
-    "jsonl": _as_jsonl,
-    "csv": _as_csv,
-    "xlsx": _as_xlsx,
-}
 
 
 def _readme(dataset: Dataset, spec: DatasetSpec, columns: _Columns, form: Form) -> str:

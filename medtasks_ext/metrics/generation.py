@@ -41,7 +41,7 @@ def process_text(document: Document, references: Any, answer: Any) -> Metrics:
 
     The official smoothing of BLEU gives an identical text of five tokens or more 1.1167.
     """
-    language = document.loaded.record["language"]  # type: ignore[attr-defined]
+    language = _language(document)
     text = answer or ""
     metrics: Metrics = {}
     if (rouge := rouge_scores(text, references, language)) is not None:
@@ -59,7 +59,7 @@ def process_passages(document: Document, gold: Any, answer: Any) -> Metrics:
 
     A missing passage scores 0.
     """
-    language = document.loaded.record["language"]  # type: ignore[attr-defined]
+    language = _language(document)
     pairs = list(zip(answer or [""] * len(gold), gold, strict=True))
     metrics: Metrics = {}
     rouge = [rouge_scores(text, [reference], language) for text, reference in pairs]
@@ -101,13 +101,26 @@ def bleu_4(text: str, references: Sequence[str], language: str, *, plain: bool =
 
 
 @lru_cache(maxsize=4)
-def rouge_scorer(backend: str | None = None) -> Any:
+def rouge_scorer(backend: str | None = None, *, stemming: bool = False) -> Any:
     """A ROUGE scorer with its default tokeniser.
 
     `rouge_score` is the reference; `rouge_score_rs`, if installed, gives identical scores faster.
     `backend` forces one of the two.
     """
-    return _rouge_module(backend).RougeScorer(_ROUGE_TYPES, use_stemmer=False)
+    made: Any = None
+    if backend != "rouge_score":
+        try:
+            from rouge_score_rs import rouge_scorer as fast
+
+            made = fast.RougeScorer
+        except ImportError:
+            if backend == "rouge_score_rs":
+                raise
+    if made is None:
+        from rouge_score import rouge_scorer as reference
+
+        made = reference.RougeScorer
+    return made(_ROUGE_TYPES, use_stemmer=stemming)
 
 
 @lru_cache(maxsize=16)
@@ -126,20 +139,6 @@ def rouge_spelling(language: str, *, plain: bool = False) -> Callable[[str], str
     if tokenise is characters:
         return lambda text: text.replace(" ", "").encode("utf-32-be", "surrogatepass").hex(" ", 4)
     return lambda text: " ".join([token.encode(errors="surrogatepass").hex() for token in tokenise(text)])
-
-
-def _rouge_module(backend: str | None) -> Any:
-    if backend != "rouge_score":
-        try:
-            from rouge_score_rs import rouge_scorer as fast
-        except ImportError:
-            if backend == "rouge_score_rs":
-                raise
-        else:
-            return fast
-    from rouge_score import rouge_scorer as reference
-
-    return reference
 
 
 def characters(text: str) -> list[str]:
@@ -232,7 +231,7 @@ def process_report(document: Document, reference: Any, answer: Any) -> Metrics:
     """
     text = _well_formed(answer or "")
     reference = _well_formed(reference)
-    language = document.loaded.record["language"]  # type: ignore[attr-defined]
+    language = _language(document)
     metrics: Metrics = {
         "rougeL_coco": rouge_l_coco(text, reference),
         "output_words": float(len(text.split())),
@@ -338,8 +337,7 @@ def _rouge_l(document: Document, reference: str, answer: str | None) -> Metrics:
 
 
 def _language(document: Document) -> str:
-    language: str = document.loaded.record["language"]  # type: ignore[attr-defined]
-    return language
+    return str(document.loaded.record["language"])  # type: ignore[attr-defined]
 
 
 def stemmed_rouge_scores(text: str, reference: str, *, backend: str | None = None) -> dict[str, float]:
@@ -349,13 +347,8 @@ def stemmed_rouge_scores(text: str, reference: str, *, backend: str | None = Non
     """
     # half a surrogate pair is no word character, and the fast scorer takes well-formed texts only
     well_formed = (item.encode(errors="replace").decode() for item in (reference, text))
-    scores = _stemming_scorer(backend).score(*well_formed)
+    scores = rouge_scorer(backend, stemming=True).score(*well_formed)
     return {name: float(scores[kind].fmeasure) for name, kind in _ROUGE_NAMES.items()}
-
-
-@lru_cache(maxsize=4)
-def _stemming_scorer(backend: str | None) -> Any:
-    return type(rouge_scorer(backend))(list(_ROUGE_NAMES.values()), use_stemmer=True)
 
 
 def bertscore_f_values(pairs: Sequence[tuple[str, str]]) -> list[float]:

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from medtasks_ext.metrics import generation
-from medtasks_ext.metrics.common import Document, Metrics, metrics_of, micro_f1, set_counts
+from medtasks_ext.metrics.common import Document, Metrics, micro_f1, scorer, set_counts
 from medtasks_ext.stats.statistic import Statistic, ratios
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from medtasks_ext.answers.formats import Parsed
     from medtasks_ext.stats.statistic import Array
 
 __all__ = [
@@ -33,27 +32,21 @@ __all__ = [
 ]
 
 
-def process_one(document: Document, results: list[Parsed]) -> Metrics:
+@scorer
+def process_one(document: Document, gold: Any, answer: Any) -> Metrics:
     """`acc`, the score: whether the answer is the right option."""
-    return metrics_of(document, results[0], _one)
-
-
-def _one(document: Document, gold: Any, answer: Any) -> Metrics:
     right = float(answer == gold)
     return {"score": right, "acc": right}
 
 
-def process_choices(document: Document, results: list[Parsed]) -> Metrics:
+@scorer
+def process_choices(document: Document, gold: list[str], answer: list[str] | None) -> Metrics:
     """`exact_match`, the score: whether the set of options is exactly right.
 
     `micro_f1` is over (document, option) pairs, `example_f1` the F1 of each document's two sets,
     `jaccard` the options in common over those in either set (FrenchMedMCQA's Hamming score), and
     `hamming_loss` the share of a question's options that are wrongly taken or left.
     """
-    return metrics_of(document, results[0], _choices)
-
-
-def _choices(document: Document, gold: list[str], answer: list[str] | None) -> Metrics:
     right, chosen = set(gold), set(answer or [])
     tp, fp, fn = counts = set_counts(right, chosen)
     exact = float(answer is not None and right == chosen)
@@ -68,19 +61,16 @@ def _choices(document: Document, gold: list[str], answer: list[str] | None) -> M
     }
 
 
-def process_number(document: Document, results: list[Parsed]) -> Metrics:
-    """`acc`, the score: whether the number is within the tolerance. `exact_match` allows none.
-
-    `mae` is the mean absolute error of the answers that can be read, in the gold answers' unit.
-    """
-    return metrics_of(document, results[0], _number)
-
-
 #: of what is compared after arithmetic in binary fractions
 _ROUNDED = 1e-9
 
 
-def _number(document: Document, gold: Mapping[str, float], answer: float | None) -> Metrics:
+@scorer
+def process_number(document: Document, gold: Mapping[str, float], answer: float | None) -> Metrics:
+    """`acc`, the score: whether the number is within the tolerance. `exact_match` allows none.
+
+    `mae` is the mean absolute error of the answers that can be read, in the gold answers' unit.
+    """
     error = None if answer is None else abs(answer - gold["value"])
     slack = _ROUNDED * max(1.0, abs(gold["value"]))
     within = float(error is not None and error <= gold["within"] + slack)
@@ -92,17 +82,14 @@ def _number(document: Document, gold: Mapping[str, float], answer: float | None)
     }
 
 
-def process_ordinal(document: Document, results: list[Parsed]) -> Metrics:
+@scorer
+def process_ordinal(document: Document, gold: Mapping[str, int], answer: int | None) -> Metrics:
     """`kappa_quadratic`: agreement with the gold levels beyond chance, a miss by its square.
 
     The score is that, and 0 where it is below 0.
 
     `acc` counts the right levels, `mae` the levels between answer and gold.
     """
-    return metrics_of(document, results[0], _ordinal)
-
-
-def _ordinal(document: Document, gold: Mapping[str, int], answer: int | None) -> Metrics:
     level, size = gold["level"], gold["of"]
     given = answer if answer is not None else (0 if level >= size - 1 - level else size - 1)
     triple = (level, given, size)
@@ -115,12 +102,9 @@ def _ordinal(document: Document, gold: Mapping[str, int], answer: int | None) ->
     }
 
 
-def process_prose(document: Document, results: list[Parsed]) -> Metrics:
+@scorer
+def process_prose(document: Document, reference: str, answer: str | None) -> Metrics:
     """`rouge_l`, the score: ROUGE-L (F), 0-1, on the tokens of the dataset's language, without stemming."""
-    return metrics_of(document, results[0], _prose)
-
-
-def _prose(document: Document, reference: str, answer: str | None) -> Metrics:
     language: str = document.loaded.record["language"]  # type: ignore[attr-defined]
     scores = generation.rouge_scores(answer or "", [reference], language, plain=True)
     if scores is None:  # no tokeniser is at hand, which a warning says

@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import queue
 import signal
 import struct
 import subprocess
@@ -25,7 +24,6 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -151,23 +149,18 @@ class _Worker:
 
 
 class SqlSandbox:
-    """A pool of workers over one SQLite file, which is never written.
+    """One SQLite file, which is never written, and the worker that reads it: it starts when it is needed."""
 
-    Workers start when they are needed and stay.
-    """
-
-    def __init__(self, database: Path, *, workers: int = 2, limits: Limits | None = None) -> None:
+    def __init__(self, database: Path, *, limits: Limits | None = None) -> None:
         self.database, self.limits = database, limits or Limits()
-        self._idle: queue.LifoQueue[_Worker | None] = queue.LifoQueue()
-        for _ in range(workers):
-            self._idle.put(None)
-        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="sql")
-        self._live: set[_Worker] = set()
-        self._close = weakref.finalize(self, _end, self._live, self._threads)
+        self._turn = threading.Lock()
+        self._live: list[_Worker] = []  # one at most
+        self._close = weakref.finalize(self, _end, self._live)
 
     def run(self, queries: Sequence[str]) -> list[QueryResult]:
         """The outcome of each query, in order. Never raises on what a query says."""
-        return list(self._threads.map(self._run, queries))
+        with self._turn:
+            return [self._run(sql) for sql in queries]
 
     def close(self) -> None:
         self._close()
@@ -180,24 +173,16 @@ class SqlSandbox:
         return outcome if outcome.decided else self._run_once(sql)
 
     def _run_once(self, sql: str) -> QueryResult:
-        worker = self._idle.get()
+        if self._live and self._live[0].process.poll() is not None:  # it died between two queries
+            self._live.clear()
+        if not self._live:
+            self._live.append(_Worker(self.database, self.limits))
         try:
-            if worker is not None and worker.process.poll() is not None:  # it died between two queries
-                self._live.discard(worker)
-                worker = None
-            if worker is None:
-                worker = _Worker(self.database, self.limits)
-                self._live.add(worker)
-            answer = worker.run(sql)
+            answer = self._live[0].run(sql)
         except (_WorkerError, _TooMuchTimeError) as error:
-            assert worker is not None
-            worker.kill()
-            self._live.discard(worker)
-            worker = None
+            _end(self._live)
             own = isinstance(error, _TooMuchTimeError)
             return QueryResult(None, TOO_MUCH_TIME if own else str(error), decided=own)
-        finally:
-            self._idle.put(worker)
         if "rows" not in answer:
             return QueryResult(None, answer["error"])
         return QueryResult(frozenset(tuple(map(_cell, row)) for row in answer["rows"]))
@@ -207,11 +192,9 @@ def _cell(value: Any) -> Any:
     return bytes.fromhex(value["hex"]) if isinstance(value, dict) else value
 
 
-def _end(workers: set[_Worker], threads: ThreadPoolExecutor) -> None:
-    threads.shutdown(wait=False, cancel_futures=True)
-    for worker in list(workers):
-        worker.kill()
-    workers.clear()
+def _end(workers: list[_Worker]) -> None:
+    while workers:
+        workers.pop().kill()
 
 
 log = logging.getLogger(__name__)

@@ -90,21 +90,14 @@ def _compiled_marks(mark: str) -> tuple[str, re.Pattern[str], bool]:
 
 def _marks(mark: str, text: str) -> tuple[str, list[tuple[int, int, int]]]:
     labels, pattern, label_first = _compiled_marks(mark)
-    marks = [
-        (match.start(1), match.end(1), _label(labels, match[2]))
-        for match in pattern.finditer(text)
-        if not (label_first and match.start() and _ends_a_word(text[match.start() - 1]))
-    ]
+    marks = []
+    for match in pattern.finditer(text):
+        before = text[match.start() - 1] if match.start() else " "
+        # a letter or digit there is written without a gap: it ends a word; Chinese texts have none
+        if not (label_first and (before.isdigit() or before.lower() != before.upper())):
+            label = next(at for at, label in enumerate(labels) if match[2] in _WRITTEN.get(label, label))
+            marks.append((match.start(1), match.end(1), label))
     return labels, marks
-
-
-def _label(labels: str, written: str) -> int:
-    return next(place for place, label in enumerate(labels) if written in _WRITTEN.get(label, label))
-
-
-def _ends_a_word(before: str) -> bool:
-    """Whether a letter or digit stands there that is written without a gap; Chinese texts have none."""
-    return before.isdigit() or before.lower() != before.upper()
 
 
 def _chosen(labels: str, marks: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:

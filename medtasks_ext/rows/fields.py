@@ -104,19 +104,11 @@ class FieldReader:
 
         Where none has one, the rows are those that the authors publish.
         """
-        scored = {id(row) for row in kept}
+        scored, cause = {id(row) for row in kept}, "has no gold answer, and other rows have one"
+        remedy = "fill it in, or take the row out: a run leaves it out, as the suite does"
         for row in rows if self.faults.check and len(kept) < len(rows) else ():
             if id(row) not in scored:
-                cause = "has no gold answer, and other rows have one"
-                self.faults.add(
-                    RowError(
-                        f"{row.place} {cause}",
-                        row=row.place,
-                        where=row.where,
-                        remedy="fill it in, or take the row out: a run leaves it out, as the suite does",
-                        cause=cause,
-                    )
-                )
+                self.faults.add(row.fault(cause, remedy))
 
     def _distinct(self, rows: list[ReadRow], names: list[str]) -> list[ReadRow]:
         """The rows, of those alike in some fields the last, as the suite does.
@@ -132,15 +124,8 @@ class FieldReader:
                 if self.faults.check and self.rows.origin == "local" and self._contradict(earlier, row):
                     cause = f"has the {', '.join(names)} of another row, and another gold answer"
                     for one, other in ((earlier, row), (row, earlier)):
-                        self.faults.add(
-                            RowError(
-                                f"{one.place} {cause} ({other.place})",
-                                row=one.place,
-                                where=one.where,
-                                remedy="decide which one is right: runs take the last of them",
-                                cause=cause,
-                            )
-                        )
+                        remedy = "decide which one is right: runs take the last of them"
+                        self.faults.add(one.fault(cause, remedy, f" ({other.place})"))
             alike[key] = row
         return list(alike.values())
 
@@ -240,14 +225,9 @@ class _SchemaReader:
         """The row with its place for messages; the items of a row that holds several."""
         columns = self.schema.columns
         if missing := [column for column in columns if column not in row]:
-            raise RowError(
-                f"{place} has no column {', '.join(missing)}",
-                row=place,
-                column=missing[0],
-                where=self.where,
-                remedy=f"every row needs: {', '.join(columns)}",
-                cause=f"no column {', '.join(missing)}",
-            )
+            cause = f"no column {', '.join(missing)}"
+            remedy = f"every row needs: {', '.join(columns)}"
+            raise self._fault(place, f" has {cause}", missing[0], remedy, cause)
         cells = self.cells.read(row)
         row = cells.row
         if cells.faults:
@@ -261,8 +241,7 @@ class _SchemaReader:
         if self.each:
             objects = self._value(self.each, row, place, "each")
             if not isinstance(objects, list) or not all(isinstance(item, dict) for item in objects):
-                what = f"{place}: `each` gives no list of objects"
-                raise RowError(what, row=place, where=self.where, remedy=REMEDY)
+                raise self._fault(place, ": `each` gives no list of objects", None)
             items = [
                 (f"{place}, item {count}", {**whole, **item, "id": f"{whole['id']}-{count}"})
                 for count, item in enumerate(objects, start=1)
@@ -277,17 +256,9 @@ class _SchemaReader:
         if self.blank in cells.row and is_blank(cells.row[self.blank]):
             self.n_blank += 1
             return
-        for fault in cells.faults:
-            self.faults.add(
-                RowError(
-                    f"{place}, column {fault.column} {fault.found}, {fault.cause.partition(', ')[2]}",
-                    row=place,
-                    column=fault.column,
-                    where=self.where,
-                    remedy=fault.remedy,
-                    cause=f"column {fault.column} {fault.cause}",
-                )
-            )
+        for name, found, cause, remedy in cells.faults:
+            what = f", column {name} {found}, {cause.partition(', ')[2]}"
+            self.faults.add(self._fault(place, what, name, remedy, f"column {name} {cause}"))
 
     def _value(self, wanted: Expression, row: Row, place: str, name: str) -> Any:
         try:
@@ -298,24 +269,20 @@ class _SchemaReader:
             if not isinstance(value, jinja2.Undefined):
                 return value
             what = " has no value"
-        raise RowError(
-            f"{place}, {name}{what}",
-            row=place,
-            column=name.removeprefix("field "),
-            where=self.where,
-            remedy=REMEDY,
-        )
+        raise self._fault(place, f", {name}{what}", name.removeprefix("field "))
 
     def _check_language(self, row: Row, place: str, authors: AuthorsFiles) -> None:
         given = str(row.get("language") or "").lower()
         if authors.languages.get(given, given) in self.other_languages:
-            raise RowError(
-                f"{place} is in language {given!r}, the task in {self.dataset.metadata.language!r}",
-                row=place,
-                column="language",
-                where=self.where,
-                remedy="put the task's own file there",
-            )
+            what = f" is in language {given!r}, the task in {self.dataset.metadata.language!r}"
+            raise self._fault(place, what, "language", "put the task's own file there")
+
+    def _fault(
+        self, place: str, what: str, column: str | None, remedy: str = REMEDY, cause: str = ""
+    ) -> RowError:
+        return RowError(
+            f"{place}{what}", row=place, column=column, where=self.where, remedy=remedy, cause=cause
+        )
 
 
 class Quarantine:

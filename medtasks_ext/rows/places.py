@@ -174,19 +174,15 @@ def row_file(folder: Path, split: str) -> Path | None:
 
 def source_page(dataset: Dataset) -> Path | None:
     """The page of docs/sources that tells how the dataset's files are requested, if it is not open."""
+    url, licence = dataset.metadata.url, dataset.metadata.licence.spdx
     if dataset.metadata.access == "open":
         return None
-    folders = (PACKAGE / "docs" / "sources", CHECKOUT / "docs" / "sources")
-    pages = (folder / f"{_holder(dataset)}.md" for folder in folders)
-    return next((page for page in pages if page.is_file()), None)
-
-
-def _holder(dataset: Dataset) -> str:
-    url, licence = dataset.metadata.url, dataset.metadata.licence.spdx
+    holder = "README"
     if "physionet" in (url + licence).lower():
-        return "physionet"
-    if "redivis.com" in url or "medalign.stanford.edu" in url:
-        return "redivis"
-    if "portal.dbmi.hms.harvard.edu" in url:
-        return "n2c2"
-    return "README"
+        holder = "physionet"
+    elif "redivis.com" in url or "medalign.stanford.edu" in url:
+        holder = "redivis"
+    elif "portal.dbmi.hms.harvard.edu" in url:
+        holder = "n2c2"
+    pages = (folder / "docs" / "sources" / f"{holder}.md" for folder in (PACKAGE, CHECKOUT))
+    return next((page for page in pages if page.is_file()), None)

@@ -33,17 +33,15 @@ if TYPE_CHECKING:
 
 
 def sha256_of(path: Path) -> str:
-    check_regular(path)
-    with path.open("rb") as content:
-        digest = hashlib.sha256()
-        while piece := content.read(1 << 20):
-            digest.update(piece)
-    return digest.hexdigest()
+    return _hashed(path, hashlib.sha256())
 
 
 def git_blob(path: Path) -> str:
+    return _hashed(path, hashlib.sha1(b"blob %d\0" % path.stat().st_size))
+
+
+def _hashed(path: Path, digest: hashlib._Hash) -> str:
     check_regular(path)
-    digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size)
     with path.open("rb") as content:
         while piece := content.read(1 << 20):
             digest.update(piece)
@@ -201,7 +199,12 @@ class RemoteFile:
                 continue
             _SENT[self.source] = place
             return path
-        raise self._nowhere(failed)
+        if not failed:
+            raise MedtasksError("no other place has it", where=self.source, remedy=OTHERWISE)
+        if len(failed) == 1:
+            raise failed[0]
+        why = "; ".join(f"{urlsplit(str(error.where)).hostname or 'hub'}: {error.what}" for error in failed)
+        raise MedtasksError(f"{len(failed)} places: {why}", where=self.source, remedy=failed[0].remedy)
 
     @property
     def _places(self) -> list[str]:
@@ -252,14 +255,6 @@ class RemoteFile:
 
     def ask_all(self) -> None:
         _REFUSED.pop(self.source, None)
-
-    def _nowhere(self, failed: list[MedtasksError]) -> MedtasksError:
-        if not failed:
-            return MedtasksError("no other place has it", where=self.source, remedy=OTHERWISE)
-        if len(failed) == 1:
-            return failed[0]
-        why = "; ".join(f"{urlsplit(str(error.where)).hostname or 'hub'}: {error.what}" for error in failed)
-        return MedtasksError(f"{len(failed)} places: {why}", where=self.source, remedy=failed[0].remedy)
 
     def _from_hub(self) -> Path:
         from huggingface_hub import constants, hf_hub_download
@@ -434,17 +429,13 @@ def first_use(
             faults.append(fault)
             rejected = [file.reject() for file in trial]
             if not any(rejected):
-                raise _of_no_use(trial, faults)
+                why = "; ".join(dict.fromkeys(fault.what for fault in faults))
+                others = f" ({len(faults)} places were asked)" if len(faults) > 1 else ""
+                raise NoUseError(
+                    f"sends what cannot be used, and nothing of it was kept: {why}{others}",
+                    where=", ".join(file.source for file in trial),
+                    remedy=f"the same command asks again, later perhaps with success; or {OTHERWISE}",
+                )
     finally:
         for file in trial:
             file.ask_all()
-
-
-def _of_no_use(trial: Sequence[RemoteFile], faults: Sequence[MedtasksError]) -> NoUseError:
-    why = "; ".join(dict.fromkeys(fault.what for fault in faults))
-    others = f" ({len(faults)} places were asked)" if len(faults) > 1 else ""
-    return NoUseError(
-        f"sends what cannot be used, and nothing of it was kept: {why}{others}",
-        where=", ".join(file.source for file in trial),
-        remedy=f"the same command asks again, later perhaps with success; or {OTHERWISE}",
-    )

@@ -59,6 +59,10 @@ class ReadRow:
         """The row for messages; an id may name a patient."""
         return f"{self.place} (id {self.fields['id']})" if shows_text() else self.place
 
+    def fault(self, cause: str, remedy: str, more: str = "") -> RowError:
+        what = f"{self.place} {cause}{more}"
+        return RowError(what, row=self.place, where=self.where, remedy=remedy, cause=cause)
+
 
 _Given = ParamSpec("_Given")
 _Made = TypeVar("_Made")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from medtasks_ext.atomic import atomic_file, check_regular
 from medtasks_ext.errors import MedtasksError
@@ -84,15 +84,9 @@ def is_allowed(source: Source) -> bool:
 
 def load_rows(dataset: Dataset, source: Source, origin: Origin) -> Rows:
     if origin == "sample":
-        rows = read_rows(dataset.sample_file)
-        split = {
-            name: [
-                {key: value for key, value in row.items() if key != SPLIT_KEY}
-                for row in rows
-                if row.get(SPLIT_KEY) == name
-            ]
-            for name in ("test", "fewshot")
-        }
+        split: dict[Any, list[Row]] = {"test": [], "fewshot": []}
+        for row in read_rows(dataset.sample_file):
+            split.setdefault(row.pop(SPLIT_KEY, None), []).append(row)
         return Rows("sample", split["test"], split["fewshot"], str(dataset.sample_file))
     if origin == "local":
         files = local_files(dataset, source)
@@ -112,10 +106,8 @@ def load_rows(dataset: Dataset, source: Source, origin: Origin) -> Rows:
         authors = authors_of(dataset, source)
         assert authors is not None  # find_origin said so
         return authors.released_rows()
-    assert source.download is not None
-    if source.original:
-        return _downloaded_original(dataset, source, source.download)
-    return _downloaded(source, source.download)
+    assert source.download is not None  # find_origin said so
+    return _downloaded(dataset, source, source.download)
 
 
 def _instruction(file: Path) -> str:
@@ -141,21 +133,14 @@ def original_folder(dataset: Dataset, source: Source) -> Path | None:
     return folder if folder.is_dir() and any(folder.iterdir()) else None
 
 
-def _downloaded_original(dataset: Dataset, source: Source, download: Download) -> Rows:
-    names = [*download.test, *download.fewshot]
-    places = [remote_file(source, name).get() for name in names]
-    called = names if download.repo else [place.name for place in places]
-    where = _where(source, download)
-    return original_rows("hub", dataset, source, places, where, names=called, revision=download.revision)
-
-
-def _where(source: Source, download: Download) -> str:
-    if download.repo:
-        return f"{download.repo}@{download.revision}"
-    return remote_file(source, download.test[0]).source
-
-
-def _downloaded(source: Source, download: Download) -> Rows:
+def _downloaded(dataset: Dataset, source: Source, download: Download) -> Rows:
+    first = remote_file(source, download.test[0])
+    where = f"{download.repo}@{download.revision}" if download.repo else first.source
+    if source.original:
+        names = [*download.test, *download.fewshot]
+        places = [remote_file(source, name).get() for name in names]
+        called = names if download.repo else [place.name for place in places]
+        return original_rows("hub", dataset, source, places, where, names=called, revision=download.revision)
     test, fewshot = (
         [row for name in names for row in _download(source, download, name)]
         for names in (download.test, download.fewshot)
@@ -164,7 +149,6 @@ def _downloaded(source: Source, download: Download) -> Rows:
         ids = set(map(str, json.loads(remote_file(source, download.test_ids).get().read_bytes())))
         fewshot = [row for row in test if str(row["id"]) not in ids]
         test = [row for row in test if str(row["id"]) in ids]
-    where = _where(source, download)
     return Rows("hub", test, fewshot, where, revision=download.revision)
 
 

@@ -312,7 +312,7 @@ def wait_for_end(pid: int) -> None:
 @on_linux
 def test_a_worker_has_no_environment_and_no_way_out(folder, monkeypatch):
     monkeypatch.setenv("HF_TOKEN", "secret")
-    sandbox = SqlSandbox(folder / "db #1.sqlite", workers=1)
+    sandbox = SqlSandbox(folder / "db #1.sqlite")
     before = set(workers_of(os.getpid()))
     sandbox.run(["SELECT 1"])
     (pid,) = set(workers_of(os.getpid())) - before
@@ -352,7 +352,7 @@ def test_a_killed_parent_leaves_no_worker_behind(folder):
 import time
 from pathlib import Path
 from medtasks_ext.metrics.sql import SqlSandbox
-sandbox = SqlSandbox(Path({str(folder / "db #1.sqlite")!r}), workers=1)
+sandbox = SqlSandbox(Path({str(folder / "db #1.sqlite")!r}))
 sandbox.run(["SELECT 1"])
 print(next(iter(sandbox._live)).process.pid, flush=True)
 sandbox.run([{ENDLESS + "SELECT count(*) FROM r"!r}])
@@ -367,7 +367,7 @@ sandbox.run([{ENDLESS + "SELECT count(*) FROM r"!r}])
 
 @on_linux
 def test_a_worker_that_died_between_two_queries_costs_nothing(folder):
-    sandbox = SqlSandbox(folder / "db #1.sqlite", workers=1)
+    sandbox = SqlSandbox(folder / "db #1.sqlite")
     sandbox.run(["SELECT 1"])
     (worker,) = sandbox._live
     os.kill(worker.process.pid, signal.SIGKILL)
@@ -383,7 +383,7 @@ def test_a_query_has_so_many_steps_and_not_so_many_seconds(folder):
     """The same query ends or not by its steps alone, however long it is held up."""
     outcomes = {}
     for steps in (100_000, 10_000_000):
-        sandbox = SqlSandbox(folder / "db #1.sqlite", workers=1, limits=Limits(steps=steps))
+        sandbox = SqlSandbox(folder / "db #1.sqlite", limits=Limits(steps=steps))
         outcomes[steps] = [sandbox.run([STEPS])[0] for _ in range(3)]
         sandbox.close()
     assert [(item.error, item.decided) for item in outcomes[100_000]] == [("too many steps", True)] * 3
@@ -393,7 +393,7 @@ def test_a_query_has_so_many_steps_and_not_so_many_seconds(folder):
 @on_linux
 def test_a_query_that_is_stopped_for_a_while_is_answered_all_the_same(folder):
     """What a busy machine does: the process gets no processor."""
-    sandbox = SqlSandbox(folder / "db #1.sqlite", workers=1)
+    sandbox = SqlSandbox(folder / "db #1.sqlite")
     sandbox.run(["SELECT 1"])
     (worker,) = sandbox._live
     os.kill(worker.process.pid, signal.SIGSTOP)
@@ -410,7 +410,7 @@ LONG = NUMBERS.format(3_000_000) + "SELECT count(*) FROM r"
 @on_linux
 @pytest.mark.parametrize(("kills", "rows", "decided"), [(1, {(3_000_000,)}, True), (2, None, False)])
 def test_a_worker_that_is_killed_in_a_query_is_replaced_once(folder, kills, rows, decided, monkeypatch):
-    sandbox = SqlSandbox(folder / "db #1.sqlite", workers=1)
+    sandbox = SqlSandbox(folder / "db #1.sqlite")
     begun: queue.Queue[int] = queue.Queue()
     run = sql._Worker.run
 
@@ -431,7 +431,7 @@ def test_a_worker_that_is_killed_in_a_query_is_replaced_once(folder, kills, rows
 
 
 def test_a_silent_worker_is_given_up_and_the_query_is_not_decided(folder):
-    sandbox = SqlSandbox(folder / "db #1.sqlite", workers=1, limits=Limits(seconds=0.3))
+    sandbox = SqlSandbox(folder / "db #1.sqlite", limits=Limits(seconds=0.3))
     (outcome,) = sandbox.run([ENDLESS + "SELECT count(*) FROM r"])
     assert (outcome.rows, outcome.decided) == (None, False) and "did not answer within" in outcome.error
     assert sandbox.run(["SELECT 2"])[0].rows == {(2,)}

@@ -80,7 +80,7 @@ def test_downloaded_rows_know_the_file_that_they_come_from(tmp_path, monkeypatch
         write_jsonl(tmp_path / name / "test.jsonl", [{"text": name}])
     monkeypatch.setattr(RemoteFile, "get", lambda file: tmp_path / file.name)
     download = Download(repo="owner/set", revision="1", test=["one/test.jsonl", "two/test.jsonl"])
-    rows = sources._downloaded(Source(official_name="x", download=download), download).test
+    rows = sources.load_rows(None, Source(official_name="x", download=download), "hub").test
     assert rows == [{"text": "one", "_file": "one/test.jsonl"}, {"text": "two", "_file": "two/test.jsonl"}]
 
 

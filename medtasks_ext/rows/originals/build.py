@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
@@ -254,10 +255,14 @@ def _records(original: Original, files: list[SourceFile], patterns: list[str]) -
         records_read = drop_duplicates(records_read, original.first)
     if original.where:
         accepted = Expression(original.where, _WHERE)
+
+        def is_accepted(fields: Mapping[str, Any]) -> bool:
+            return bool(accepted.value(fields))
+
         records_read = (
             record
             for record in records_read
-            if _fitting(record, lambda record: bool(accepted.value(record.fields)), accepted.text)
+            if _fitting(record, partial(is_accepted, record.fields), accepted.text)
         )
     return records_read
 
@@ -270,16 +275,14 @@ class _Fields:
         return {**record.fields, **self.added(record)}
 
     def added(self, record: Record) -> Row:
-        return {name: self._value(name, record) for name in self.fields}
-
-    def _value(self, name: str, record: Record) -> Any:
-        wanted = self.fields[name]
-        value = _fitting(
-            record, lambda record: wanted.value({**record.fields, "file": record.file}), wanted.text
-        )
-        if isinstance(value, jinja2.Undefined):
-            _fitting(record, lambda _: str(value), wanted.text)  # says what is not defined
-        return value
+        values = {**record.fields, "file": record.file}
+        added = {}
+        for name, wanted in self.fields.items():
+            value = _fitting(record, partial(wanted.value, values), wanted.text)
+            if isinstance(value, jinja2.Undefined):
+                _fitting(record, partial(str, value), wanted.text)  # says what is not defined
+            added[name] = value
+        return added
 
 
 class _Rendering:
@@ -339,12 +342,12 @@ def _groups(records_read: Iterable[Record], names: list[str]) -> Iterator[Record
 
 
 def _rendered(wanted: Template, record: Record, written: str) -> str:
-    return _fitting(record, lambda record: wanted.render(record.fields).strip().lstrip("\ufeff"), written)
+    return _fitting(record, partial(wanted.render, record.fields), written).strip().lstrip("\ufeff")
 
 
-def _fitting(record: Record, use: Callable[[Record], _Made], written: str) -> _Made:
+def _fitting(record: Record, use: Callable[[], _Made], written: str) -> _Made:
     try:
-        return use(record)
+        return use()
     except UNFIT as error:
         what = f"does not fit the source's schema: {what_happened(error, written)}"
         raise MedtasksError(what, where=record.where, remedy=UNCHANGED) from None

@@ -71,7 +71,9 @@ def files_below(places: Iterable[Path], *, names: Iterable[str] = ()) -> list[So
             for path in place.rglob("*"):
                 if path.is_file():
                     files += _opened(path, path.relative_to(place).as_posix())
-    return sorted((file for file in files if not _is_debris(file.path)), key=lambda file: file.name)
+    # what a desktop leaves in archives and folders is no file of the source
+    ours = (file for file in files if not ("__MACOSX" in file.path.parts or file.path.name.startswith(".")))
+    return sorted(ours, key=lambda file: file.name)
 
 
 def missing_files(files: Iterable[SourceFile], patterns: Iterable[str]) -> list[str]:
@@ -116,8 +118,3 @@ def _file(name: str, where: str, opener: Callable[[], IO[bytes]]) -> SourceFile:
     if not name.lower().endswith(".gz"):
         return SourceFile(name, where, opener)
     return SourceFile(name[:-3], where, lambda: gzip.open(opener()))  # type: ignore[arg-type, return-value]
-
-
-def _is_debris(path: PurePosixPath) -> bool:
-    """Whether a file is what a desktop leaves in archives and folders."""
-    return "__MACOSX" in path.parts or path.name.startswith(".")
