@@ -161,11 +161,11 @@ class Progress:
                 f"{tally.done:,} of {tally.asked:,} {self._what} ({self._time()})",
                 speed_words(tally.speed()),
                 money_words(tally),
-                _fault_words(tally),
-                _alarm_words(self._alarms),
+                fault_words(tally),
+                alarm_words(self._alarms),
             ]
             for task in named:
-                shares = (f"{task.name} {task.done:,}/{task.asked:,}", _readable_words([task]))
+                shares = (f"{task.name} {task.done:,}/{task.asked:,}", readable_words([task]))
                 parts.append(", ".join(filter(None, shares)))
             if len(under_way) > len(named):
                 parts.append(f"{counted(len(under_way) - len(named), 'more task')} under way")
@@ -205,8 +205,8 @@ def view(tally: Tally, alarms: Alarms | None, size: ConsoleDimensions) -> Render
         (_states_words(tally.tasks.values()), ""),
         ("; ".join(filter(None, going)), ""),
         (money_words(tally), ""),
-        (_fault_words(tally), "red"),
-        (_alarm_words(alarms), "yellow"),
+        (fault_words(tally), "red"),
+        (alarm_words(alarms), "yellow"),
     ]
     figures = f"{tally.done:,}/{tally.asked:,}  {tally.done / tally.asked if tally.asked else 1:.0%}"
     figures += f"  {duration(tally.seconds)}"
@@ -236,7 +236,7 @@ def _task_lines(tasks: Sequence[TaskTally], width: int, n_lines: int) -> list[st
     figures = [
         (
             f"{sum(task.done for task in group):,}/{sum(task.asked for task in group):,}",
-            _readable_words(group),
+            readable_words(group),
         )
         for _, group in rows
     ]
@@ -257,7 +257,7 @@ def say_unpriced(budget: Budget) -> None:
         )
 
 
-def _readable_words(tasks: Iterable[TaskTally]) -> str:
+def readable_words(tasks: Iterable[TaskTally]) -> str:
     readable, read = readable_share(tasks)
     return f"{readable / read:.0%} of {read:,} readable" if read else ""
 
@@ -307,7 +307,7 @@ def money_words(tally: Tally) -> str:
     return words + unsure_words(tally.unsure)
 
 
-def _fault_words(tally: Tally) -> str:
+def fault_words(tally: Tally) -> str:
     if not tally.reasons:
         return ""
     n = sum(tally.reasons.values())
@@ -317,7 +317,7 @@ def _fault_words(tally: Tally) -> str:
     return f"{counted(n, 'request')} without an answer{share}: {why}"
 
 
-def _alarm_words(alarms: Alarms | None) -> str:
+def alarm_words(alarms: Alarms | None) -> str:
     counts = alarms.counts() if alarms else {}
     said = ", ".join(f"{kind.value} in {counted(n, 'task')}" for kind, n in counts.items())
     return f"most answers {said}" if said else ""

@@ -277,7 +277,7 @@ def test_a_log_hears_of_a_server_that_does_not_answer(monkeypatch, capsys):
 def test_variables_of_ci_systems_make_no_terminal(monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
     with Progress(Tally({MIE: 1})) as progress:
-        progress.say_task(MIE, "done")
+        progress.finished(MIE, TaskEntry(state=TaskState.DONE))
     assert capsys.readouterr().err == f"[1/1] {MIE}: done (0 s)\n"
 
 
@@ -316,7 +316,7 @@ def test_a_signal_may_speak_while_figures_are_counted(clock, terminal):
 def test_a_dumb_terminal_gets_plain_lines(terminal):
     screen = terminal("dumb")
     with Progress(Tally({MIE: 1})) as progress:
-        progress.say_task(MIE, "done")
+        progress.finished(MIE, TaskEntry(state=TaskState.DONE))
     assert screen.getvalue() == f"[1/1] {MIE}: done (0 s)\n"
 
 
@@ -448,7 +448,7 @@ def test_of_many_tasks_the_first_few_are_named_at_once_and_the_worst_at_the_end(
     for place, name in enumerate(names):
         answers(progress, 20, name, BAD)
         answers(progress, place, name, Answer("yes"))
-        progress.say_task(name, "done")
+        progress.finished(name, TaskEntry(state=TaskState.DONE))
     shown = said(progress, capsys)
     assert [line.split()[1] for line in shown] == [f"bridge_{n}:" for n in range(4)]
     assert "medtasks preview" in shown[0] and all(line.endswith("cannot be read, too") for line in shown[1:3])
@@ -461,7 +461,7 @@ def test_what_was_a_bad_beginning_alone_is_no_note(capsys):
     progress, alarms = watched(MIE)
     answers(progress, 20, answer=EMPTY)
     answers(progress, 80, answer=Answer("yes"))
-    progress.say_task(MIE, "done")
+    progress.finished(MIE, TaskEntry(state=TaskState.DONE))
     assert len(said(progress, capsys)) == 1 and alarms.notes() == []
 
 
