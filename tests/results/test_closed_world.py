@@ -1,9 +1,7 @@
-"""No setting passes unmarked: keys and values from five sources, through every output.
+"""No setting passes unmarked: drawn from the list of settings, through every output.
 
-The sources are vLLM's `SamplingParams` (0.32), `GenerationConfig` of transformers (5), requests of chat
-servers, arguments of lm-eval's models with its flags, and what a chat template is given. What each key does
-is said here once more, and not read from the list of settings, which
-`tests/engine/test_harmless_settings.py` proves.
+What each key of the list does is said once more in `tests/runs/test_settings_once_more.py`, and proved by
+`tests/engine/test_harmless_settings.py`.
 """
 
 import csv
@@ -20,79 +18,24 @@ from medtasks_ext.results.condition_words import task_words
 from medtasks_ext.results.conditions import comparable, differences, facts, moving, of_the_paper
 from medtasks_ext.runs.conditions import Conditions
 from medtasks_ext.runs.manifest import EngineRecord
+from medtasks_ext.runs.settings import LISTS, Effect, effect
 from tests.report.made import write_run
 
 TASK = "bridge_brainmri_ais"
 N = registry().datasets[TASK].n_documents
-
-
-def listed(names):
-    return names.split()
-
-
-SAMPLING = listed("""
-    n presence_penalty frequency_penalty repetition_penalty watermarking stop stop_token_ids ignore_eos
-    min_tokens skip_special_tokens spaces_between_special_tokens include_stop_str_in_output
-    structured_outputs logit_bias allowed_token_ids extra_args bad_words thinking_token_budget
-    repetition_detection trace_decode_token_ids best_of guided_choice guided_json guided_regex
-    guided_grammar detokenize
-""")
-TRANSFORMERS = listed("""
-    num_beams num_beam_groups num_return_sequences early_stopping max_time max_length stop_strings
-    min_length min_new_tokens encoder_repetition_penalty length_penalty no_repeat_ngram_size
-    bad_words_ids renormalize_logits forced_bos_token_id forced_eos_token_id
-    exponential_decay_length_penalty suppress_tokens begin_suppress_tokens sequence_bias token_healing
-    guidance_scale watermarking_config eos_token_id bos_token_id decoder_start_token_id penalty_alpha
-    dola_layers diversity_penalty constraints force_words_ids remove_invalid_values
-    prompt_lookup_num_tokens use_mtp assistant_ensemble_weight speculation_type
-    encoder_no_repeat_ngram_size cache_implementation cache_config logits_processor
-""")
-CHAT = listed("""
-    response_format tools tool_choice functions function_call echo chat_template documents
-    add_generation_prompt continue_final_message truncate_prompt_tokens use_beam_search vllm_xargs
-    web_search_options modalities prediction verbosity reasoning_effort enable_thinking include_reasoning
-    truncation_side
-""")
-ARGUMENTS = listed("""
-    eos_string truncation truncation_side add_bos_token prefix_token_id hf_overrides logits_processors
-    override_generation_config generation_config kv_cache_dtype quantization peft delta lora_local_path
-    revision subfolder gguf_file tokenizer enable_thinking autogptq load_in_4bit dtype max_lora_rank
-    reasoning_parser tokenizer_mode think_end_token --predict_only --mood softmax_dtype backend
-    attn_implementation attention_backend tokenized_requests served_model_name
-""")
-CONTEXT = ["enable_thinking", "reasoning_effort", "tools", "documents", "date_string", "mood"]
-CONTEXT += ["add_generation_prompt", "continue_final_message"]
-#: By which another model answers, and by which the same one rounds: named, and no bar to a rank.
-NAMED = {
-    "reasoning_effort", "enable_thinking", "quantization", "peft", "delta", "lora_local_path", "revision",
-    "subfolder", "gguf_file", "tokenizer", "autogptq", "load_in_4bit", "dtype", "max_lora_rank",
-    "reasoning_parser", "tokenizer_mode", "think_end_token", "softmax_dtype", "backend",
-    "attn_implementation", "attention_backend", "tokenized_requests", "served_model_name",
-    "include_reasoning",
-}  # fmt: skip
+#: Place -> the settings that must be named in words.
+SOURCES = {
+    place: sorted(
+        name
+        for line in LISTS[place]
+        if line.effect in (Effect.MOVES, Effect.MODEL, Effect.ROUNDS)
+        for name in line.names
+    )
+    for place in ("generation", "model", "template")
+}
 #: None of them is a default of an engine.
 VALUES = (7, 0.37, "quince", ["quince"], {"quince": 1}, "7", "['quince']")
-SOURCES = {"generation": [*SAMPLING, *TRANSFORMERS, *CHAT], "model": ARGUMENTS, "template": CONTEXT}
-PLACES = [(place, name) for place, names in SOURCES.items() for name in names]
 USUAL = {"do_sample": False, "until": [], "max_gen_toks": 4000}
-
-
-def asked_with(place, name, value):
-    """What is asked with a setting: `decoding` and `arguments`."""
-    if place == "generation":
-        return {**USUAL, name: value}, {}
-    return USUAL, {name: value} if place == "model" else {"chat_template_args": {name: value}}
-
-
-@pytest.mark.parametrize("value", VALUES, ids=str)
-@pytest.mark.parametrize(("place", "name"), PLACES)
-def test_each_setting_is_another_condition_or_is_named_in_words(place, name, value):
-    decoding, arguments = asked_with(place, name, value)
-    run = Conditions(decoding=decoding, arguments=arguments)
-    paper = of_the_paper(registry().datasets[TASK], "zero_shot")
-    added = {"generation", "arguments"} & {item.field for item in moving(facts(run), facts(paper))}
-    assert bool(added) is (name not in NAMED)
-    assert name in task_words(run)["asked_with"]
 
 
 @pytest.mark.parametrize("value", VALUES, ids=str)
@@ -210,7 +153,8 @@ def rows_of(file):
 
 @pytest.mark.parametrize("drawn", DRAWN, ids=lambda item: f"{item[0]}-{item[1]}")
 def test_a_setting_is_marked_in_every_output(medtasks, tmp_path, drawn):
-    moves = drawn[1] not in NAMED
+    place, name, value = drawn
+    moves = place not in SOURCES or effect(place, name, value) is Effect.MOVES
     write(tmp_path, "usual")
     write(tmp_path, "more", *drawn)
     # report, its page and its tables
@@ -247,7 +191,3 @@ def test_a_setting_is_marked_in_every_output(medtasks, tmp_path, drawn):
         assert "other conditions" in exported.text
     for path in (tmp_path / "exported").rglob("*.json"):
         assert drawn[1] in ("dtype", "think_end_token") or says(path.read_text(), drawn)
-
-
-def test_no_name_stands_in_two_sources_with_another_meaning():
-    assert len(PLACES) == len(set(PLACES)) and not re.search(r"\s", "".join(name for _, name in PLACES))

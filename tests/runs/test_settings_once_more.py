@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from medtasks_ext.results.condition_words import task_words
 from medtasks_ext.results.conditions import differences, facts
 from medtasks_ext.runs import settings
 from medtasks_ext.runs.conditions import Conditions, moving
@@ -200,6 +201,7 @@ def test_what_the_list_says_is_the_grade_of_two_results(place, name):
     else:
         assert fields == [CALLED[place, line.effect]]
         assert found[0].moves is (line.effect is Effect.MOVES)
+        assert name in task_words(Conditions(**more))["asked_with"]
 
 
 def changed(line):
