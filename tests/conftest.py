@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -260,6 +260,19 @@ PARTS = [0, *(pytest.param(part, marks=pytest.mark.nightly) for part in (1, 2))]
 def part_of(name: str) -> int:
     """The part of `PARTS` that something belongs to by its name."""
     return crc32(name.encode()) % len(PARTS)
+
+
+def series(items: Sequence[Any], name: Callable[[Any], str]) -> list[Any]:
+    """Parameters of a long series: a third of them, drawn by their names, every day, and all every night."""
+    every_night = [() if part_of(name(item)) == 0 else pytest.mark.nightly for item in items]
+    return [pytest.param(item, id=name(item), marks=m) for item, m in zip(items, every_night, strict=True)]
+
+
+#: For a process of lm-eval's command: it loads what `--include_path` names, and none of its own tasks.
+INCLUDED_ALONE = """import functools
+import lm_eval.tasks
+lm_eval.tasks.TaskManager = functools.partial(lm_eval.tasks.TaskManager, include_defaults=False)
+"""
 
 
 def read_json(path: Path) -> Any:

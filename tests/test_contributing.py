@@ -215,6 +215,7 @@ def by_the_wizard(checkout: Checkout) -> None:
     checkout.run("medtasks dev lock commons_vaccines")
 
 
+@pytest.mark.nightly
 def test_branches_that_follow_the_page_or_the_wizard_merge(copy, tmp_path):
     """Three datasets, each on a branch of its own: no conflict, and all is right after it."""
     checkout = Checkout(shutil.copytree(copy[0], tmp_path / "medtasks"))

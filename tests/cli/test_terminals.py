@@ -19,7 +19,7 @@ def called(*command, cwd, **environment):
     )
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+@pytest.mark.parametrize("encoding", ["ascii", pytest.param("cp1252", marks=pytest.mark.nightly)])
 def test_a_terminal_without_the_characters_shows_others(medtasks, tmp_path, encoding):
     assert medtasks(*RUN, "run").code == 0
     for command in (("report", "run", "-o", "report", "--published", "none"),

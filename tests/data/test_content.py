@@ -15,6 +15,9 @@ from medtasks_ext.registry.datalock import DataLock, Seen
 from medtasks_ext.rows.places import data_folder
 from tests.conftest import sample_rows, write_jsonl
 from tests.data.corruptions import CORRUPTIONS
+from medtasks_ext.rows.folders import data_folder
+from tests.conftest import sample_rows, series, write_jsonl
+from tests.data.corruptions import CORRUPTIONS, Corruption
 
 TASKS = registry()
 
@@ -29,8 +32,12 @@ def put(root: Path, dataset: str, test: list[dict]):
     return check_dataset(TASKS.dataset(dataset), root)
 
 
+def named(item: Corruption) -> str:
+    return f"{item.dataset}: {item.name}"
+
+
 @pytest.mark.usefixtures("made_rows")
-@pytest.mark.parametrize("item", CORRUPTIONS, ids=lambda item: f"{item.dataset}: {item.name}")
+@pytest.mark.parametrize("item", CORRUPTIONS, ids=named)
 def test_a_corrupted_file_is_a_fault(tmp_path, item):
     found = put(tmp_path, item.dataset, item.damage(deepcopy(sample(item.dataset, "test"))))
     assert found.faults
@@ -97,7 +104,7 @@ def test_real_rows_have_no_fault_of_content(dataset, source, name, data_dir):
     assert content.n and not content.faults()
 
 
-@pytest.mark.parametrize("item", CORRUPTIONS, ids=lambda item: f"{item.dataset}: {item.name}")
+@pytest.mark.parametrize("item", series(CORRUPTIONS, named))
 def test_a_corrupted_file_is_a_fault_where_the_lock_knows_each_document(tmp_path, monkeypatch, item):
     dataset = TASKS.dataset(item.dataset)
     rows = sample(item.dataset, "test")

@@ -7,7 +7,7 @@ from lm_eval.tasks import TaskManager
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Dataset, forget, registry
-from tests.conftest import problems_of
+from tests.conftest import problems_of, series
 from tests.data.mistakes import CANARY, CHECK, MISTAKES, OWN, Mistake, local
 
 #: Those whose task file lm-eval cannot read.
@@ -23,6 +23,10 @@ PLACES = (
 
 #: How a message says what to do.
 REMEDIES = ("→", "did you mean", "should be", "missing key", "TODO:", "place {{ strategy }}", "are called")
+
+
+def named(item: Mistake) -> str:
+    return f"{item.dataset}: {item.name}"
 
 
 @pytest.fixture
@@ -48,7 +52,7 @@ def made(tasks_of, made_rows, tmp_path, monkeypatch):
     return make
 
 
-@pytest.mark.parametrize("item", MISTAKES, ids=lambda item: f"{item.dataset}: {item.name}")
+@pytest.mark.parametrize("item", MISTAKES, ids=named)
 def test_a_mistake_is_named(medtasks, made, item):
     outcome = medtasks(*made(item))
     assert "Traceback" not in outcome.text and CANARY not in outcome.text
@@ -74,7 +78,7 @@ def test_what_does_no_harm_is_read_as_it_was_meant(medtasks, made, item):
         "run --model oracle --tasks TASK --data ROWS --output_path out",
     ],
 )
-@pytest.mark.parametrize("item", OWN, ids=lambda item: f"{item.dataset}: {item.name}")
+@pytest.mark.parametrize("item", series(OWN, named))
 def test_no_command_has_a_traceback_for_it(medtasks, made, item, command):
     outcome = medtasks(*made(item, command))
     assert outcome.code in (0, 1, 2) and "Traceback" not in outcome.text, outcome.text
@@ -82,7 +86,7 @@ def test_no_command_has_a_traceback_for_it(medtasks, made, item, command):
     assert command.startswith("preview") or CANARY not in outcome.text
 
 
-@pytest.mark.parametrize("item", OWN, ids=lambda item: f"{item.dataset}: {item.name}")
+@pytest.mark.parametrize("item", series(OWN, named))
 def test_plain_lm_eval_says_it_in_one_message_or_does_not_see_the_file(made, item):
     """lm-eval drops task files that are no YAML, and then says that it knows no such task."""
     folder, task, data = made(item, "ROOT TASK ROWS")

@@ -3,13 +3,19 @@
 A run writes the same files.
 """
 
+import functools
+import io
 import json
-import subprocess
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
+import lm_eval.tasks
 import pytest
 from datasets import load_dataset
+from lm_eval.__main__ import cli_evaluate
+from lm_eval.api.model import LM
+from lm_eval.api.registry import register_model
 from lm_eval.utils import (
     get_file_task_name,
     get_results_filenames,
@@ -24,41 +30,49 @@ from tests.run_files import results_file, results_of, samples_of
 
 TASKS = ["bridge_mednli", "medhelm_medcalc_bench", "mlb_chip_cdn"]
 GROUP = "bridge_doc_case_report"
-#: answers with some text around the gold, or none of it, or a trace without an end; and the gold itself
-PLAIN = """
-from lm_eval.api.model import LM
-from lm_eval.api.registry import register_model
-from lm_eval.__main__ import cli_evaluate
 
-@register_model("perfect")
+
 class Perfect(LM):
-    def __init__(self, **_):
+    """Answers with the gold."""
+
+    def __init__(self, **_: object) -> None:
         super().__init__()
+
     def generate_until(self, requests, **_):
         return [item.doc["target"] for item in requests]
-    def loglikelihood(self, requests, **_): raise NotImplementedError
-    def loglikelihood_rolling(self, requests, **_): raise NotImplementedError
 
-@register_model("said")
+    def loglikelihood(self, requests, **_):
+        raise NotImplementedError
+
+    loglikelihood_rolling = loglikelihood
+
+
 class Said(Perfect):
+    """Some text around the gold, none of it, or a trace without an end."""
+
     def generate_until(self, requests, **_):
         said = [f"Well. Answer: {item.doc['target']}" for item in requests]
         said[::3] = ["<think> I do not know" for _ in said[::3]]
         said[1::3] = ["" for _ in said[1::3]]
         return said
 
-cli_evaluate()
-"""
+
+register_model("perfect")(Perfect)
+register_model("said")(Said)
 
 
 def called(model: str, tasks: str, built: Path, folder: Path) -> tuple[Path, str]:
-    """What plain `lm_eval` wrote and printed."""
-    command = [sys.executable, "-c", PLAIN, "--model", model, "--tasks", tasks, "--limit", "6",
+    """What plain `lm_eval` wrote and printed, without an index of its own tasks."""
+    command = ["lm_eval", "--model", model, "--tasks", tasks, "--limit", "6",
                "--include_path", str(built), "--metadata", '{"data": "sample"}',
                "--output_path", str(folder / "out"), "--log_samples"]  # fmt: skip
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return folder / "out", done.stdout
+    included = functools.partial(lm_eval.tasks.TaskManager, include_defaults=False)
+    printed = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(printed):
+        patch.setattr(lm_eval.tasks, "TaskManager", included)
+        patch.setattr(sys, "argv", command)
+        cli_evaluate()
+    return folder / "out", printed.getvalue()
 
 
 @pytest.fixture(scope="module")

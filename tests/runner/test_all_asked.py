@@ -16,7 +16,8 @@ from tests.run_files import results_of
 #: A dataset whose zero-shot and chain of thought share a long record, so that they are asked in turn.
 LONG = "allergie_farmaci"
 SUITES = ("bridge", "medhelm", "clinicbench", "mlb")
-ALL = [name + strategy for name in (LONG, *SUITES) for strategy in ("", "_cot", "_5shot")]
+STRATEGIES = ("", "_cot", "_5shot")
+ALL = [name + strategy for name in (LONG, *SUITES) for strategy in STRATEGIES]
 
 
 @pytest.fixture
@@ -44,7 +45,8 @@ def long_records(tmp_path, monkeypatch):
     ("tasks", "more"),
     [
         ([LONG, "medhelm_race_bias", f"{LONG}_cot"], ("--gen_kwargs", "max_gen_toks=50")),
-        (ALL, ("--limit", "1")),
+        ([*(LONG + strategy for strategy in STRATEGIES), "clinicbench"], ("--limit", "1")),
+        pytest.param(ALL, ("--limit", "1"), marks=pytest.mark.nightly),
     ],
 )
 def test_one_call_asks_every_request_once_and_scores_every_task(medtasks, long_records, tasks, more):
