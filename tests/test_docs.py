@@ -21,7 +21,6 @@ from medtasks_ext.metrics.glossary import meanings
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.columns import PACKAGE, citations
 from medtasks_ext.results.conditions import RULES
-from medtasks_ext.results.frames import FRAMES, schema
 from medtasks_ext.rows.expressions import FILTERS
 from medtasks_ext.runs.settings import LISTS
 from tests.conftest import ROOT
@@ -331,13 +330,6 @@ def test_every_option_of_a_command_stands_in_its_section(name):
     text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     part = text.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
     assert part and [flag for flag in own_flags(name) if flag not in part] == []
-
-
-@pytest.mark.parametrize("frame", FRAMES)
-def test_every_column_stands_on_a_page(frame):
-    text = (ROOT / "docs" / "columns.md").read_text(encoding="utf-8")
-    part = text.partition(f"\n## `{frame}`\n")[2].partition("\n## ")[0]
-    assert [name for name in schema(frame).names if f"`{name}`" not in part] == []
 
 
 def test_every_metric_answer_kind_condition_setting_and_filter_stands_on_a_page():

@@ -6,9 +6,8 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.calibration import calibration_curve
 from sklearn.metrics import brier_score_loss
 
 from medtasks_ext.errors import MedtasksError
@@ -163,19 +162,6 @@ def test_calibration_is_what_its_definition_says(asked):
     area = risk_coverage(items)
     assert 0 <= area <= 1 and risk_coverage(items[::-1]) == pytest.approx(area)
     assert area == 0 if right.all() else area > 0
-
-
-@given(st.lists(questions, min_size=1, max_size=60))
-def test_calibration_is_scikit_learns(asked):
-    shares = [np.exp(np.array(values) - max(values)) for values, _ in asked]
-    items = [((one / one.sum()).tolist(), gold) for one, (_, gold) in zip(shares, asked, strict=True)]
-    sure = np.array([max(probabilities) for probabilities, _ in items])
-    assume(np.abs(sure * BINS - np.round(sure * BINS)).min() > 1e-9)  # which bin has an edge is a convention
-    right = np.array([np.argmax(probabilities) == gold for probabilities, gold in items], dtype=int)
-    rights, sures = calibration_curve(right, sure, n_bins=BINS)
-    places = np.searchsorted(np.linspace(0, 1, BINS + 1)[1:-1], sure)
-    weights = np.unique(places, return_counts=True)[1] / len(items)
-    assert calibration_error(items) == pytest.approx(float(np.abs(rights - sures) @ weights), abs=1e-9)
 
 
 def test_one_who_knows_when_he_errs_has_less_risk():

@@ -13,9 +13,6 @@ from medtasks_ext.prompts.load import check_rows
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.datalock import DataLock, Seen
 from medtasks_ext.rows.places import data_folder
-from tests.conftest import sample_rows, write_jsonl
-from tests.data.corruptions import CORRUPTIONS
-from medtasks_ext.rows.folders import data_folder
 from tests.conftest import sample_rows, series, write_jsonl
 from tests.data.corruptions import CORRUPTIONS, Corruption
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from medtasks_ext.answers.reasoning import traces
 from medtasks_ext.engines.servers import Pace
 from medtasks_ext.judge import asking
 from medtasks_ext.judge.cases import rubric_of
@@ -70,14 +69,6 @@ def test_judges_see_question_answer_and_reference_and_nothing_of_the_reasoning(r
     assert first.body["temperature"] == 0 and first.body["max_tokens"] == 4096
     assert first.body["response_format"]["json_schema"]["strict"] is True
     assert "You are a medical expert who judges replies to patients." in first.system
-
-
-def test_judges_see_no_reasoning_in_whatever_marks_it_stands(run, jury, medtasks, server):
-    marks = [trace for trace in traces() if not trace.at_begin][-6:]
-    said = {f"d{i}": f"{item.open}I guess{item.close}Take a rest." for i, item in enumerate(marks)}
-    run("qa", answers=said)
-    assert medtasks("judge", "--jury", jury("one")).code == 0
-    assert {asked.texts["response"] for asked in server.asked} == {"Take a rest."}
 
 
 def test_a_task_without_reference_has_its_own_axes_and_shows_none(run, jury, medtasks, metrics, server):
@@ -219,18 +210,12 @@ def test_a_document_that_nobody_judged_has_no_score(run, jury, medtasks, metrics
     assert outcome.out.splitlines()[3].split()[:2] == [TASK, "–"]
 
 
-def test_a_reply_that_was_cut_says_so(run, jury, medtasks, server):
-    server.script = lambda asked, seen: Reply('{"accuracy": {"score": 4', finish="length")
-    run("qa")
-    said = medtasks("judge", "--jury", jury("one")).out
-    assert "6 (reply cut at max_tokens); raise its max_tokens in the jury file" in said
-
-
 @pytest.mark.parametrize(("temperature", "tries"), [(0.0, 1), (0.7, 3)])
 def test_a_cut_reply_is_asked_for_again_where_chance_decides(temperature, tries, run, jury, medtasks, server):
     server.script = lambda asked, seen: Reply('{"accuracy": {"score": 4', finish="length")
     run("qa")
-    medtasks("judge", "--jury", jury("one", temperature=temperature))
+    said = medtasks("judge", "--jury", jury("one", temperature=temperature)).out
+    assert "6 (reply cut at max_tokens); raise its max_tokens in the jury file" in said
     assert len(server.asked) == 6 * tries
 
 
@@ -245,13 +230,6 @@ def test_a_server_without_schemas_is_asked_without_from_then_on(run, jury, medta
     assert medtasks("judge", "--jury", jury("one", max_concurrent=1)).code == 0
     assert ["response_format" in asked.body for asked in server.asked] == [True] + 6 * [False]
     assert metrics(folder)["judged"] == 1
-
-
-def test_one_request_that_is_refused_does_not_stop_the_others(run, jury, medtasks, metrics, server):
-    server.script = lambda asked, seen: Reply(status=400) if number(asked) == 3 else fair(asked, seen)
-    folder = run("qa")
-    outcome = medtasks("judge", "--jury", jury("one"))
-    assert "1 (HTTP 400: status 400 as scripted)" in outcome.out and metrics(folder)["judged"] == 5 / 6
 
 
 @pytest.mark.parametrize(
@@ -472,7 +450,7 @@ def replaced(path, **changes):
         ({"name": "two"}, "two judges are named two"),
         ({"api_key_env": "NO_SUCH_KEY_HERE"}, "judge one needs NO_SUCH_KEY_HERE, which is not set"),
         ({"base_url": "http://127.0.0.1:9/v1"}, "no server answers at http://127.0.0.1:9/v1"),
-        ({"model": "unknown-model"}, "has no model 'unknown-model'"),
+        ({"model": "unknown-model"}, "does not exist); it has: one, two"),
     ],
 )
 def test_a_bad_jury_is_said_before_money_is_spent(run, jury, medtasks, server, monkeypatch, changes, message):
@@ -483,12 +461,6 @@ def test_a_bad_jury_is_said_before_money_is_spent(run, jury, medtasks, server, m
     assert outcome.code == 2 and message in outcome.err and "→" in outcome.err
     assert outcome.err.count("medtasks: ") == 1 and "Traceback" not in outcome.text
     assert not server.paid and not server.asked
-
-
-def test_a_model_that_the_server_does_not_have_is_told_those_that_it_has(run, jury, medtasks, server):
-    server.models = ["llama", "qwen"]
-    run("qa")
-    assert "it has: llama, qwen" in medtasks("judge", "--jury", jury("one")).err
 
 
 def test_a_key_that_is_refused_is_named_but_not_shown(run, jury, medtasks, server, monkeypatch):

@@ -155,22 +155,6 @@ def test_assessors_that_agree_give_their_mean(answered, panel, medtasks, server)
     assert line[:5] == [TASK, "0.8750", "0.75", "1.00", "–"] and line[-1] == "3/3"
 
 
-@pytest.mark.parametrize(
-    ("weights", "one", "two"),
-    [
-        (WEIGHTS, {"p3"}, {"p1", "p3"}),  # 2/4 and 3/4
-        ((0.1, 0.1, 0.2), {"p3"}, {"p2", "p3"}),  # a little more than a quarter in floating point
-        ((2.5, 2.5, 5), {"p1", "p2"}, {"p1"}),
-    ],
-)
-def test_a_difference_of_a_quarter_is_no_dispute(answered, panel, medtasks, server, weights, one, two):
-    server.script = decides(one=one, two=two, third={"p1", "p2", "p3"})
-    folder = answered([row(0, *weights)])
-    assert medtasks("judge", "--jury", panel(adjudicator="third")).code == 0
-    assert snapshot(folder)[0]["disputed"] is False
-    assert {asked.model for asked in server.asked} == {"one", "two"}
-
-
 def test_a_larger_difference_goes_to_the_adjudicator_who_counts_alone(answered, panel, medtasks, server):
     server.script = decides(
         one={"p1", "p2", "p3"},

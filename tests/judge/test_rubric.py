@@ -137,11 +137,6 @@ def test_rubrics_that_cannot_be_scored_are_refused(value, why):
         read_points(value, penalties=True)
 
 
-def test_penalties_are_refused_where_the_task_has_none():
-    with pytest.raises(PointsError, match="the weight of point 1"):
-        read_points([{"text": "a", "weight": -3}, {"text": "b", "weight": 3}])
-
-
 def test_a_penalty_is_taken_off_the_positive_points():
     # +5 met and -8 met: (5 - 8) / 5, where a rule that turns penalties round would give 1
     assert weighted_mean({"a": 1, "b": 1}, {"a": 5, "b": -8}) == pytest.approx(-0.6)

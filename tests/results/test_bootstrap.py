@@ -112,17 +112,6 @@ def test_the_percentile_interval_is_that_of_scipy(values):
     assert (found.low, found.high) == pytest.approx(tuple(expected), abs=1e-12)
 
 
-def test_the_interval_of_a_mean_agrees_with_scipys_own_bootstrap():
-    items = np.random.default_rng(1).beta(2, 5, 400)
-    expected = stats.bootstrap(
-        (items,), np.mean, n_resamples=20_000, method="percentile", rng=np.random.default_rng(2)
-    ).confidence_interval
-    found = percentile_interval(resample(counted("mean", list(items)), "task")["m"].values)
-    width = expected.high - expected.low
-    assert found.low == pytest.approx(expected.low, abs=0.08 * width)
-    assert found.high == pytest.approx(expected.high, abs=0.08 * width)
-
-
 def test_the_official_interval_is_the_t_interval_of_the_bootstrap_mean_and_32_times_too_narrow():
     values = resample(counted("mean", some_items("mean", random.Random(0), 200)), "task")["m"].values
     found = t_interval_of_bootstrap_mean(values)

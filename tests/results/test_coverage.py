@@ -5,37 +5,8 @@ import pytest
 from scipy import stats
 
 from medtasks_ext.metrics.common import micro_f1
-from medtasks_ext.stats.bootstrap import resampled_sums, resampling_weights
+from medtasks_ext.stats.bootstrap import resampled_sums
 from medtasks_ext.stats.comparison import compare_resamples
-
-REPLICATIONS = 1500
-
-
-def coverage(values: np.ndarray, truth: float) -> float:
-    """Share of replications, (resamples, replications), whose 95 % percentile interval holds the truth."""
-    low, high = np.quantile(values, [0.025, 0.975], axis=0)
-    return float(np.mean((low <= truth) & (truth <= high)))
-
-
-def resampled_means(items: np.ndarray, dataset: str = "coverage") -> np.ndarray:
-    """(n, replications) -> (resamples, replications): the mean of each replication."""
-    [sums] = resampled_sums([items], resampling_weights(dataset, len(items)))
-    return sums / len(items)
-
-
-def test_clusters_cover_where_questions_share_a_note_and_documents_do_not():
-    """Notes of one to six questions, of which some are hard as a whole."""
-    rng = np.random.default_rng(24)
-    sizes = np.tile(np.arange(1, 7), 20)
-    notes = np.repeat(np.arange(len(sizes)), sizes)
-    ease = rng.normal(0, 1, (len(sizes), REPLICATIONS))[notes]
-    right = (ease + rng.normal(0, 0.7, ease.shape) > 0).astype(float)
-    alone = resampled_means(right)
-    by_note = np.add.reduceat(right, np.flatnonzero(np.diff(notes, prepend=-1)), axis=0)
-    weights = resampling_weights("coverage", len(sizes)).astype(float)
-    together = (weights @ by_note) / (weights @ sizes)[:, None]
-    assert 0.93 < coverage(together, 0.5) < 0.97
-    assert coverage(alone, 0.5) < 0.8
 
 
 @pytest.mark.parametrize("seed", [1, 2])

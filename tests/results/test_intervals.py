@@ -17,7 +17,6 @@ from medtasks_ext.stats.intervals import (
     sample_sizes,
     wilson,
 )
-from medtasks_ext.stats.permutation import mid_p
 from medtasks_ext.stats.statistic import Counts, Statistic, by_unit, mean, mean_of_runs, value_and_one
 from tests.results.simulated import coverage_of, kinds
 
@@ -39,15 +38,6 @@ def test_right_or_wrong_has_wilsons_interval_as_statsmodels_and_scipy_compute_it
     theirs = stats.binomtest(right, n).proportion_ci(method="wilson")
     assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high), abs=1e-9)
     assert not found.rough
-
-
-@given(won=st.integers(0, 60), lost=st.integers(0, 60))
-def test_mcnemars_mid_p_is_the_exact_p_value_less_half_of_what_was_observed(won, lost):
-    mcnemar = pytest.importorskip("statsmodels.stats.contingency_tables").mcnemar
-    exact = mcnemar([[0, won], [lost, 0]], exact=True).pvalue if won + lost else 1.0
-    observed = stats.binom.pmf(won, won + lost, 0.5)
-    expected = 1.0 if won == lost else min(exact, 1.0) - observed
-    assert mid_p(won, lost) == pytest.approx(expected, abs=1e-9)
 
 
 @given(st.lists(shares, min_size=2, max_size=60), st.integers(1, 5))

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from lm_eval.utils import make_table
 
 from medtasks_ext.results.rollup import Members, roll_up_one
 from medtasks_ext.stats.intervals import Interval
@@ -55,13 +54,6 @@ def test_all_metrics_have_intervals_and_bridge_has_its_official_one_beside(medta
         assert official["low"] <= official["mean"] <= official["high"]
         assert official["high"] - official["low"] < 0.1 * (record["interval_high"] - record["interval_low"])
     assert all("t_interval_of_bootstrap_mean" not in record for record in mlb["intervals"].values())
-
-
-def test_lm_eval_reads_the_results_as_before(medtasks, tmp_path):
-    medtasks("run", "--model", "random-label", *GROUP)
-    results = results_of(tmp_path / "run")
-    table = make_table(results)
-    assert "bridge_mie" in table and "interval" not in table and "bridge_de" in make_table(results, "groups")
 
 
 def test_one_document_has_no_interval_and_the_table_says_so(medtasks, tmp_path):

@@ -96,32 +96,15 @@ def test_the_rest_follows_and_equals_a_full_run(medtasks, rows, asked):
     assert comparable("part") == comparable("full")
 
 
-def test_the_same_command_asks_nothing_again(medtasks, rows, asked):
+def test_the_same_command_asks_nothing_again_and_scoring_anew_gives_the_same(medtasks, rows, asked):
     assert medtasks(*RUN, "part", "--error", "5").code == 0
     before, n = comparable("part"), len(asked)
     assert state_of(Path("part")).mark == ""
     outcome = medtasks(*RUN, "part", "--error", "5")
     assert outcome.code == 0 and len(asked) == n, outcome.text
     assert comparable("part") == before
-
-
-def test_a_run_that_was_cut_off_goes_on(medtasks, rows, asked, monkeypatch):
-    assert medtasks(*RUN, "whole", "--error", "5").code == 0
-    n, right = len(asked), Oracle.answer
-    asked.clear()
-
-    def answer(self, request, requests):
-        if len(asked) == n // 2:
-            raise KeyboardInterrupt
-        return right(self, request, requests)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Oracle, "answer", answer)
-        assert medtasks(*RUN, "cut", "--error", "5").code != 0
-    outcome = medtasks(*RUN, "cut", "--error", "5")
-    assert outcome.code == 0, outcome.text
-    assert len(asked) == n == len(set(asked))
-    assert comparable("cut") == comparable("whole")
+    assert medtasks("rescore", "part").code == 0
+    assert comparable("part") == before
 
 
 def test_a_smaller_error_that_was_cut_off_leaves_a_sound_run(medtasks, rows, asked, monkeypatch):
@@ -141,6 +124,7 @@ def test_a_smaller_error_that_was_cut_off_leaves_a_sound_run(medtasks, rows, ask
     assert again.code == 0 and len(asked) == n + 20, again.text
     assert result("part")["estimate"]["asked"] == n
     assert medtasks(*RUN, "part", "--error", "4").code == 0
+    assert len(asked) == len(set(asked)) and choice("part")["drawn"]["error"] == 4
     assert medtasks(*RUN, "alone", "--error", "4").code == 0
     assert comparable("part") == comparable("alone")
     assert state_of(Path("part")).mark == ""
@@ -162,21 +146,6 @@ def test_a_task_that_cannot_be_scored_fails_alone(medtasks, rows, asked, monkeyp
     assert outcome.code == 1 and "division by zero" in outcome.text, outcome.text
     n = len(asked)
     assert medtasks(*RUN, "part", "--error", "5").code == 0 and n
-
-
-def test_scoring_anew_gives_the_same_estimate(medtasks, rows, asked):
-    assert medtasks(*RUN, "part", "--error", "5").code == 0
-    before = comparable("part")
-    assert medtasks("rescore", "part").code == 0
-    assert comparable("part") == before
-
-
-def test_a_smaller_error_adds_documents(medtasks, rows, asked):
-    assert medtasks(*RUN, "part", "--error", "6").code == 0
-    first = set(asked)
-    assert medtasks(*RUN, "part", "--error", "4").code == 0
-    assert len(asked) == len(set(asked)) and first < set(asked)
-    assert choice("part")["drawn"]["error"] == 4
 
 
 def test_two_models_are_asked_the_same_documents(medtasks, rows, asked, monkeypatch):

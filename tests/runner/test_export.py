@@ -51,16 +51,6 @@ def test_rows_without_gold_are_exported(medtasks, chip_ctc, tmp_path):
     assert {row["output"] for row in rows} == {""}
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [(("--limit", "3"), "covers a part of the test rows"), (("--data", "sample"), "synthetic sample rows")],
-)
-def test_what_is_no_full_run_on_official_rows_is_refused(medtasks, chip_ctc, more, message):
-    medtasks(*RUN, "bridge_chip_ctc", *more)
-    outcome = medtasks("card", "run", "--layout", "bridge", "-o", "out")
-    assert outcome.code == 2 and message in outcome.err
-
-
 def test_a_folder_that_is_no_run_is_named(medtasks):
     assert "no such file" in medtasks("card", "nowhere", "--layout", "bridge", "-o", "out").err
     assert "use: medtasks, bridge" in medtasks("card", "nowhere", "--layout", "mlb", "-o", "out").err

@@ -37,14 +37,6 @@ def test_a_run_leaves_results_samples_responses_and_a_manifest(medtasks, chip_ct
     assert "SAMPLE" not in outcome.text
 
 
-def test_a_finished_task_is_not_run_again(medtasks, chip_ctc, tmp_path):
-    medtasks("run", "--model", "oracle", *CHIP_CTC)
-    before = (tmp_path / "run" / "answers.jsonl").stat().st_mtime_ns
-    outcome = medtasks("run", "--model", "oracle", *CHIP_CTC)
-    assert outcome.code == 0 and "1 of 1 tasks are done already" in outcome.err
-    assert (tmp_path / "run" / "answers.jsonl").stat().st_mtime_ns == before
-
-
 def test_rows_that_lie_elsewhere_by_now_are_the_same_rows(medtasks, chip_ctc, tmp_path, monkeypatch):
     medtasks("run", "--model", "oracle", *CHIP_CTC)
     moved = chip_ctc.rename(tmp_path / "moved")
@@ -67,19 +59,6 @@ def test_a_task_one_of_whose_answers_changed_is_scored_again(medtasks, chip_ctc,
     assert len(outcomes(tmp_path / "run")) == 8
 
 
-def test_a_task_whose_rows_changed_is_run_again(medtasks, chip_ctc, tmp_path):
-    medtasks("run", "--model", "oracle", *CHIP_CTC)
-    path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
-    rows = [*json.loads(path.read_text()), sft_row(99, "新的一条", "clinical trial criterion: 睡眠")]
-    path.write_text(json.dumps(rows))
-    from medtasks_ext.prompts import load
-
-    load._build.cache_clear()
-    medtasks("run", "--model", "oracle", *CHIP_CTC)
-    assert result(tmp_path / "run")["n"] == 9
-    assert len(outcomes(tmp_path / "run")) == 9
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -95,28 +74,12 @@ def test_a_folder_takes_one_model_and_one_set_of_settings(medtasks, chip_ctc, ch
     assert "this folder holds a run with other settings" in outcome.err and "--output_path" in outcome.err
 
 
-def test_rescore_needs_no_model_and_gives_the_same(medtasks, chip_ctc, tmp_path):
-    medtasks("run", "--model", "random-label", *CHIP_CTC)
-    before = result(tmp_path / "run")
-    without_result(tmp_path / "run", "bridge_chip_ctc")
-    assert medtasks("rescore", "run").code == 0
-    assert result(tmp_path / "run")["metrics"] == before["metrics"]
-
-
 def test_rescore_refuses_a_run_with_missing_responses(medtasks, chip_ctc, tmp_path):
     medtasks("run", "--model", "oracle", *CHIP_CTC)
     path = tmp_path / "run" / "answers.jsonl"
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:-2]))
     outcome = medtasks("rescore", "run")
     assert outcome.code == 1 and "2 of 8 documents have no stored response" in outcome.err
-
-
-def test_a_damaged_line_is_named(medtasks, chip_ctc, tmp_path):
-    medtasks("run", "--model", "oracle", *CHIP_CTC)
-    path = tmp_path / "run" / "answers.jsonl"
-    lines = path.read_text().splitlines(keepends=True)
-    path.write_text("".join([lines[0], "{oops\n", *lines[1:]]))
-    assert "line 2 is damaged" in medtasks("rescore", "run").err
 
 
 def test_a_line_cut_short_by_a_crash_costs_that_response_alone(medtasks, chip_ctc, tmp_path):
@@ -128,37 +91,6 @@ def test_a_line_cut_short_by_a_crash_costs_that_response_alone(medtasks, chip_ct
     assert medtasks("run", "--model", "oracle", *CHIP_CTC).code == 0
     assert len(outcomes(run)) == 8
     assert json.loads((run / "run.json").read_text())["tasks"]["bridge_chip_ctc"]["generated"] == 1
-
-
-def test_a_task_that_fails_does_not_stop_the_others(medtasks, chip_ctc, tmp_path, monkeypatch):
-    from medtasks_ext.models import Oracle
-
-    answer = Oracle.answer
-
-    def fragile(self, request, requests):
-        if request.task_name == "bridge_chip_ctc":
-            raise RuntimeError("the endpoint hung up")
-        return answer(self, request, requests)
-
-    monkeypatch.setattr(Oracle, "answer", fragile)
-    arguments = (
-        "run",
-        "--model",
-        "oracle",
-        "--tasks",
-        "bridge_chip_ctc,bridge_chip_ctc_cot",
-        "--output_path",
-        "run",
-    )
-    outcome = medtasks(*arguments)
-    assert outcome.code == 1
-    assert "✗ bridge_chip_ctc: the endpoint hung up" in outcome.err
-    assert result(tmp_path / "run", "bridge_chip_ctc_cot")["metrics"]["score"] == 1
-    monkeypatch.undo()
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MEDTASKS_DATA_DIR", str(chip_ctc))
-    assert medtasks(*arguments).code == 0
-    assert result(tmp_path / "run")["metrics"]["score"] == 1
 
 
 def test_a_group_is_rolled_up_over_its_tasks_with_what_is_missing_in_sight(medtasks, chip_ctc):
@@ -189,16 +121,6 @@ def test_strict_stops_where_data_is_missing(medtasks, chip_ctc, tmp_path):
         "run",
     )
     assert outcome.code == 2 and not (tmp_path / "run").exists()
-
-
-def test_tasks_without_gold_are_predicted_and_have_no_score(medtasks, chip_ctc, tmp_path):
-    path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
-    path.write_text(json.dumps([{**row, "output": ""} for row in json.loads(path.read_text())]))
-    outcome = medtasks("run", "--model", "nearest-shot", *CHIP_CTC)
-    metrics = result(tmp_path / "run")["metrics"]
-    assert outcome.code == 0
-    assert "score" not in metrics and metrics["scored"] == 0 and metrics["valid"] == 1
-    assert "0/1" in outcome.out
 
 
 def test_sample_rows_are_marked_in_every_table_and_file(medtasks, tmp_path):
@@ -241,7 +163,14 @@ main()
 """
 
 
-@pytest.mark.parametrize(("how", "code"), [(signal.SIGKILL, -9), (signal.SIGINT, 130), (signal.SIGTERM, 130)])
+@pytest.mark.parametrize(
+    ("how", "code"),
+    [
+        (signal.SIGKILL, -9),
+        pytest.param(signal.SIGINT, 130, marks=pytest.mark.nightly),
+        (signal.SIGTERM, 130),
+    ],
+)
 def test_an_interrupted_run_goes_on_where_it_stopped(chip_ctc, tmp_path, how, code):
     path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
     rows = [sft_row(i, f"入组标准第{i}条", "clinical trial criterion: 年龄") for i in range(150)]

@@ -208,24 +208,6 @@ def test_rescore_leaves_a_task_with_faults_without_a_score(medtasks, engine):
     assert TASK not in results_of("run")["results"]
 
 
-def test_other_tasks_are_scored_where_one_has_faults(medtasks, engine):
-    tasks = "bridge_chip_ctc,bridge_chip_ctc_cot"
-    done = Scripted.run
-
-    class OfOne(Scripted):
-        def run(self, feed, done_):
-            def some(request, outcome):
-                done_(request, BUSY if request.task == TASK else outcome)
-
-            done(self, feed, some)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chosen, "engine_of", lambda model, **_: OfOne())
-        outcome = medtasks(*CHIP_CTC[:4], tasks, *CHIP_CTC[5:])
-    assert outcome.code == 1 and result("bridge_chip_ctc_cot")["metrics"]["score"] == 1
-    assert f"✗ {TASK}: HTTP 503 (8 requests without an answer)" in outcome.err
-
-
 @pytest.mark.parametrize("kind", [FaultKind.KEY, FaultKind.MONEY, FaultKind.MODEL])
 def test_a_cause_that_no_request_escapes_stops_the_run_at_once(medtasks, engine, chip_ctc, kind):
     path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"

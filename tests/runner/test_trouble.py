@@ -141,12 +141,6 @@ def test_a_run_too_short_for_tens_of_failures_says_the_cause_too(medtasks, model
     assert f"no request gets an answer: {REASON}" in outcome.err
 
 
-def test_one_question_is_tried_before_the_run_and_its_failure_is_said(medtasks, model):
-    model(*TASKS)
-    outcome = medtasks(*(item for item in command() if item != "--no-preflight"))
-    assert f"preflight: ! the first question was not answered: {REASON}" in outcome.err
-
-
 # ---------------------------------------------------------------------- which causes end a run
 
 
