@@ -229,16 +229,6 @@ EXAM = [{"stem": f"Caso {n}?", "a": "uno", "b": "due", "c d": "tre", "key": "ABC
 NOTES = [{"nota": f"Paziente {n}", "esito": ("ricovero", "dimissione")[n % 2]} for n in range(6)]
 
 
-@pytest.fixture
-def own(tmp_path, monkeypatch):
-    folder = tmp_path / "my_tasks"
-    folder.mkdir()
-    monkeypatch.setenv("MEDTASKS_TASKS", str(folder))
-    forget()
-    yield folder
-    forget()
-
-
 @pytest.mark.parametrize(
     ("rows", "flags", "gold"),
     [

@@ -1,15 +1,12 @@
 """`medtasks data fetch`: open datasets once, for use without internet, against a hub on loopback."""
 
 import hashlib
-import io
 import json
 import os
 import shutil
 import subprocess
 import sys
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from medtasks_ext.registry import Registry, registry
@@ -17,6 +14,7 @@ from medtasks_ext.rows.remote import remote_files
 from medtasks_ext.rows.sources import source_of
 from tests.conftest import ROOT, declare_suites, read_json
 from tests.rows.hub_server import Hub
+from tests.rows.original_sources import jsonl, parquet
 from tests.run_files import results_of
 
 pytestmark = pytest.mark.usefixtures("few_rows")
@@ -32,7 +30,7 @@ def medqa_rows(name: str, n: int) -> bytes:
         | {f"ending{k}": "abcd"[k] for k in range(4)}
         for i in range(n)
     ]
-    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+    return jsonl(rows).encode()
 
 
 def mmlu_rows(n: int, what: str) -> bytes:
@@ -41,9 +39,7 @@ def mmlu_rows(n: int, what: str) -> bytes:
         for subject in ("anatomy", "professional_medicine", "virology")
         for i in range(n)
     ]
-    content = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(rows), content)
-    return content.getvalue()
+    return parquet(rows)
 
 
 @pytest.fixture

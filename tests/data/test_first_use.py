@@ -15,6 +15,7 @@ from medtasks_ext.rows.remote import remote_files
 from medtasks_ext.rows.sources import source_of
 from tests.conftest import read_json, sample_rows
 from tests.rows.hub_server import Hub
+from tests.rows.original_sources import jsonl
 
 URL, HUB = "medhelm_live_sct_bench", "clinicbench_medqa"
 N = 40
@@ -38,7 +39,7 @@ def medqa(n, name):
         {"question": f"{name} {i}?", "options": options, "answer_idx": "ABCD"[i % 4], "answer": "one"}
         for i in range(n)
     ]
-    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+    return jsonl(rows).encode()
 
 
 @pytest.fixture

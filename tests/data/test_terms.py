@@ -3,8 +3,6 @@
 import io
 import json
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from medtasks_ext.registry import registry
@@ -12,6 +10,7 @@ from medtasks_ext.rows.remote import record_file
 from medtasks_ext.rows.sources import source_of
 from tests.conftest import read_json
 from tests.rows.hub_server import Hub
+from tests.rows.original_sources import parquet
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 
@@ -19,10 +18,7 @@ AREA, BLOCK = "bridge_cares_area", "bridge_cares_icd10_block"
 
 
 def reports(n: int, what: str) -> bytes:
-    rows = [{"full_text": f"{what} {i}", "area": ["Neuro"], "general": ["M47"]} for i in range(n)]
-    content = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(rows), content)
-    return content.getvalue()
+    return parquet([{"full_text": f"{what} {i}", "area": ["Neuro"], "general": ["M47"]} for i in range(n)])
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 """Files that nobody has pinned: said so, recorded at first use, refused with other content later."""
 
-import csv
 import hashlib
-import io
 import json
 import os
 import re
@@ -10,8 +8,6 @@ import shutil
 import subprocess
 import sys
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from medtasks_ext.errors import MedtasksError
@@ -20,6 +16,7 @@ from medtasks_ext.registry import forget, registry
 from medtasks_ext.rows.sources import source_of
 from tests.conftest import declare_suites, read_json, sample_rows
 from tests.rows.hub_server import Hub
+from tests.rows.original_sources import as_csv, jsonl, parquet
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 
@@ -34,26 +31,8 @@ def rows_of(name):
     return sample_rows(name, "")
 
 
-def as_csv(rows):
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=rows[0])
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue().encode()
-
-
-def as_parquet(rows):
-    content = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(rows), content)
-    return content.getvalue()
-
-
 def content_of(content):
     return {"digest": f"sha256:{hashlib.sha256(content).hexdigest()}", "size": len(content)}
-
-
-def as_lines(rows):
-    return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
 @pytest.fixture
@@ -62,10 +41,10 @@ def hub(tmp_path, monkeypatch):
     server, root = Hub(), tmp_path / "tasks"
     contents = {
         URL: as_csv(rows_of(URL)),
-        BRANCH: as_parquet(rows_of(BRANCH)),
-        PINNED: as_lines(rows_of(PINNED)),
+        BRANCH: parquet(rows_of(BRANCH)),
+        PINNED: jsonl(rows_of(PINNED)).encode(),
     }
-    contents[COMMIT] = as_lines(rows_of(COMMIT))
+    contents[COMMIT] = jsonl(rows_of(COMMIT)).encode()
     for key in KEYS:
         shutil.copytree(registry().root / key, root / key)
     declare_suites(root)
@@ -129,7 +108,7 @@ def test_the_first_use_holds_also_without_data_fetch(medtasks, hub, tmp_path, na
     assert part in read_json(record)["source"]
     more = {
         URL: lambda text: text.replace(b" the ", b" a "),
-        BRANCH: lambda text: as_parquet(rows_of(BRANCH)[1:]),
+        BRANCH: lambda text: parquet(rows_of(BRANCH)[1:]),
     }
     change(hub, part, more[name])
     for folder in tmp_path.glob(kept):
@@ -190,7 +169,7 @@ def on_another_machine(hub, folder, seed):
 
 def test_a_lock_that_is_rebuilt_elsewhere_is_equal_to_the_byte(medtasks, hub, tmp_path, monkeypatch):
     hub.commits = {"main": "d" * 40}
-    hub.put("Larxel/healthqa-br", "d" * 40, "healthqa-br.parquet", as_parquet(rows_of(BRANCH)))
+    hub.put("Larxel/healthqa-br", "d" * 40, "healthqa-br.parquet", parquet(rows_of(BRANCH)))
     one, other = (on_another_machine(hub, tmp_path / f"machine{seed}", seed) for seed in (0, 7))
     names = [f"{key}/{file}" for key in KEYS[:2] for file in ("data.lock", "documents.lock")]
     assert [name for name in names if not (one / name).is_file()] == []
@@ -212,13 +191,13 @@ def test_a_lock_that_is_rebuilt_elsewhere_is_equal_to_the_byte(medtasks, hub, tm
 def test_data_pin_writes_what_all_files_hold_and_refuses_what_is_pinned_otherwise(medtasks, hub, tmp_path):
     root, commit = tmp_path / "tasks", "d" * 40
     hub.commits = {"main": commit}
-    hub.put("Larxel/healthqa-br", commit, "healthqa-br.parquet", as_parquet(rows_of(BRANCH)))
+    hub.put("Larxel/healthqa-br", commit, "healthqa-br.parquet", parquet(rows_of(BRANCH)))
     revision = source_of(registry().datasets[COMMIT]).download.revision
     outcome = medtasks.done("dev", "lock", "--data", URL, BRANCH, COMMIT)
     locks = dict(zip((URL, BRANCH, COMMIT, PINNED), (root / key / "data.lock" for key in KEYS), strict=True))
     found = {name: read_json(locks[name]) for name in (URL, BRANCH, COMMIT)}
     assert found[BRANCH]["revision"] == commit and found[COMMIT]["revision"] == revision
-    pinned, files = content_of(as_lines(rows_of(COMMIT))), held(found[COMMIT]["files"])
+    pinned, files = content_of(jsonl(rows_of(COMMIT)).encode()), held(found[COMMIT]["files"])
     assert files and all(file == pinned for file in files.values())
     hub = "https://huggingface.co/datasets/Larxel/healthqa-br/resolve/"
     assert found[BRANCH]["files"]["healthqa-br.parquet"]["hosts"] == [f"{hub}{commit}/healthqa-br.parquet"]

@@ -239,19 +239,8 @@ def test_an_address_that_nothing_can_be_sent_to_ends_the_run(clock):
     assert len(outcomes) == 1 and engine.ended.kind is FaultKind.MODEL and "secret" not in repr(engine.ended)
 
 
-@pytest.mark.parametrize(
-    ("url", "local"),
-    [
-        ("http://127.0.0.1:8000", True),
-        ("http://127.3.2.1", True),
-        ("http://[::1]:8000", True),
-        ("http://localhost:8000", True),
-        ("http://vllm.localhost", True),
-        ("http://localhost.example.org", False),
-        ("http://192.168.0.4:8000", False),
-        ("https://api.openai.com", False),
-        ("http://127.0.0.1@example.org", False),
-    ],
+@pytest.mark.parametrize(  # others stand in `tests/addresses.yaml`
+    ("url", "local"), [("http://vllm.localhost", True), ("http://127.0.0.1@example.org", False)]
 )
 def test_only_this_machine_is_local(url, local):
     assert ApiEngine(model(url)).local is local

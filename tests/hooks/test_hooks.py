@@ -97,6 +97,15 @@ def call(tmp_path_factory):
     return called
 
 
+@pytest.fixture(scope="module")
+def run(call):
+    """The run of a task of one package beside another that fails."""
+    task = ("--tasks", "pain", "--model", "oracle", "--data", "sample")
+    done = call("run", *task, "--output_path", "run", packages=("hospital_kit", "broken_kit"))
+    assert done.returncode == 0, done.stderr
+    return call.folder / "run"
+
+
 def test_a_package_adds_commands_with_a_panel_of_its_own(call):
     shown = call("--help").stdout
     assert "\nHospital:\n  beds " in shown and "Count the beds of some wards." in shown
@@ -106,20 +115,18 @@ def test_a_package_adds_commands_with_a_panel_of_its_own(call):
         assert (done.returncode, done.stdout, done.stderr) == (0, "36 beds\n", "")
 
 
-def test_a_task_of_a_package_is_read_scored_and_reported_by_its_own_kind_of_answers(call):
+def test_a_task_of_a_package_is_read_scored_and_reported_by_its_own_kind_of_answers(call, run):
     listed = json.loads(call("ls", "pain", "--json").stdout)
     assert [item["task"] for item in listed] == ["pain"]
     assert call("dev", "validate", "pain").returncode == 0
-    done = call("run", "--tasks", "pain", "--model", "oracle", "--data", "sample", "--output_path", "run")
-    assert done.returncode == 0, done.stderr
-    found = results_of(call.folder / "run")["results"]["pain"]
+    found = results_of(run)["results"]["pain"]
     assert found["score,answer"] == found["nearness,answer"] == 1.0
-    done = call("report", "run", "--published", "none", "-o", "report")
+    done = call("report", run, "--published", "none", "-o", "report")
     assert done.returncode == 0 and "wards.csv" in done.stderr
     assert (call.folder / "report" / "wards.csv").read_text().startswith("entry\noracle")
 
 
-def test_a_hook_that_fails_is_named_with_its_package_and_the_command_goes_on(call):
+def test_a_hook_that_fails_is_named_with_its_package_and_the_command_goes_on(call, run):
     both = ("hospital_kit", "broken_kit")
     shown = call("--help", packages=both)
     assert shown.returncode == 0 and "Turn the wheel." in shown.stdout and not shown.stderr
@@ -132,9 +139,7 @@ def test_a_hook_that_fails_is_named_with_its_package_and_the_command_goes_on(cal
     assert done.returncode == 0 and "pain" in done.stdout
     lines = [line for line in done.stderr.splitlines() if "left out" in line]
     assert len(lines) == 2 and all("of the package broken_kit" in line for line in lines)
-    run = ("run", "--tasks", "pain", "--model", "oracle", "--data", "sample", "--output_path", "twice")
-    assert call(*run, packages=both).returncode == 0
-    done = call("report", "twice", "--published", "none", "-o", "both", packages=both)
+    done = call("report", run, "--published", "none", "-o", "both", packages=both)
     assert done.returncode == 0 and (call.folder / "both" / "wards.csv").is_file()
     assert "left out: medtasks.report_views: 'fails' of the package broken_kit failed: " in done.stderr
     assert not (call.folder / "both" / "never.csv").exists()

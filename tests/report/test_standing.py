@@ -107,7 +107,7 @@ def test_figures_do_not_depend_on_the_order_in_which_python_keeps_names(tmp_path
         subprocess.run(
             command, env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, check=True
         ).stdout
-        for seed in ("1", "2", "3")
+        for seed in "12"
     }
     assert len(said) == 1
 

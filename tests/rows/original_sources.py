@@ -1,5 +1,6 @@
 """Invented sources of BRIDGE tasks in small, each in the format and layout of the real one."""
 
+import csv
 import io
 import json
 from collections.abc import Mapping
@@ -30,6 +31,14 @@ def parquet(columns: dict | list[dict]) -> bytes:
 
 def jsonl(rows: list[dict]) -> str:
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def as_csv(rows: list[dict]) -> bytes:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=rows[0])
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue().encode()
 
 
 def workbook(rows: list[list[str]]) -> bytes:

@@ -5,15 +5,14 @@ import io
 import json
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from pyarrow import parquet
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.prompts.load import check_rows
 from medtasks_ext.registry import registry
 from tests.conftest import sample_rows, write_jsonl
+from tests.rows.original_sources import jsonl, parquet
 
 HOSPICE = registry().datasets["medhelm_hospice_referral"]
 MARKER = "Zwölf Tage Fieber"
@@ -50,12 +49,6 @@ def as_xlsx(rows, header=HEADER, more_sheets=()) -> bytes:
     return content.getvalue()
 
 
-def as_parquet(rows) -> bytes:
-    content = io.BytesIO()
-    parquet.write_table(pa.Table.from_pylist(rows), content)
-    return content.getvalue()
-
-
 def prompts() -> list[tuple[str, str]]:
     found = check_rows(HOSPICE, "local")
     assert not found.faults
@@ -82,12 +75,12 @@ def prompts() -> list[tuple[str, str]]:
         ("TEST.XLSX", as_xlsx(ROWS)),
         ("test.xls", OLD_WORKBOOK.read_bytes()),
         ("test.json", json.dumps(LINES).encode()),
-        ("test.parquet", as_parquet(LINES)),
+        ("test.parquet", parquet(LINES)),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
 def test_every_form_of_a_table_gives_the_same_prompts(data_dir, name, content):
-    other = put(data_dir, "test.jsonl", "".join(json.dumps(line) + "\n" for line in LINES).encode())
+    other = put(data_dir, "test.jsonl", jsonl(LINES).encode())
     expected = prompts()
     other.unlink()
     put(data_dir, name, content)

@@ -1,15 +1,11 @@
 """Medmarks' sets from copies of their sources: at their places, in the columns that their pages show."""
 
-import csv
-import io
 import json
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from medtasks_ext.errors import MedtasksError
@@ -19,28 +15,11 @@ from medtasks_ext.rows.remote import git_blob
 from medtasks_ext.rows.sources import source_of
 from tests.conftest import declare_suites, edited_json, sample_rows
 from tests.rows.hub_server import Hub
+from tests.rows.original_sources import as_csv, jsonl, parquet
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 RAW = "https://raw.githubusercontent.com"
 Row = dict[str, Any]
-
-
-def parquet(rows: list[Row]) -> bytes:
-    content = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(rows), content)
-    return content.getvalue()
-
-
-def lines(rows: list[Row]) -> bytes:
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
-
-
-def as_csv(rows: list[Row]) -> bytes:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=rows[0])
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue().encode()
 
 
 def listed(rows: list[Row]) -> bytes:
@@ -76,7 +55,7 @@ def of_mmlu_pro(rows: list[Row]) -> bytes:
 
 
 def of_supergpqa(rows: list[Row]) -> bytes:
-    return lines([*rows, {**rows[0], "question": "Which alloy?", "discipline": "Engineering"}])
+    return jsonl([*rows, {**rows[0], "question": "Which alloy?", "discipline": "Engineering"}]).encode()
 
 
 def with_columns(**more: Any) -> Callable[[list[Row]], bytes]:

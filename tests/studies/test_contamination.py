@@ -2,8 +2,8 @@
 
 import json
 import random
+import signal
 import threading
-from _thread import interrupt_main
 from functools import partial
 from pathlib import Path
 
@@ -117,7 +117,11 @@ def kept(folder: Path) -> int:
     return (folder / "answers.jsonl").read_text().count('"outcome":"answer"')
 
 
-@pytest.mark.parametrize("stop", [interrupt_main, GoneError("the server has gone")])
+#: wakes the main thread wherever it waits, which `_thread.interrupt_main` does not
+CTRL_C = partial(signal.pthread_kill, threading.main_thread().ident, signal.SIGINT)
+
+
+@pytest.mark.parametrize("stop", [CTRL_C, GoneError("the server has gone")])
 def test_an_interrupted_probe_goes_on_and_asks_only_for_what_is_missing(
     medtasks, rows, tmp_path, monkeypatch, stop
 ):
