@@ -22,7 +22,7 @@ from medtasks_ext.egress import LEFT, NO_TEXT, UNKNOWN_TEXT, AskedServer, Egress
 from medtasks_ext.engines import Answer, Fault, FaultKind, Outcome
 from medtasks_ext.engines.replies import FILTERED, Reader, Server, is_filtered, status_fault, withheld
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.jsonfile import JsonError, json_bytes, parse_json
+from medtasks_ext.jsonfile import JsonError, parse_json
 
 if TYPE_CHECKING:
     from aiohttp.connector import Connection
@@ -121,9 +121,7 @@ class Client:
         self._egress.record(self._place, text)
         url, seconds = self.server.url + path, seconds or self.server.timeout
         timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_SECONDS)
-        data = (
-            None if body is None else aiohttp.BytesPayload(json_bytes(body), content_type="application/json")
-        )
+        data = None if body is None else aiohttp.JsonPayload(body)  # lm-eval's own to the byte
         began = time.perf_counter()
         try:
             async with self._session.request(
