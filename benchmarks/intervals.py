@@ -90,7 +90,7 @@ def _several(rng: random.Random, labels: list[str]) -> tuple[list[str], list[str
 def vectorised(share: int) -> dict[str, Any]:
     from medtasks_ext.stats.bootstrap import task_intervals
     from medtasks_ext.stats.statistic import counts_of
-    from medtasks_ext.suites.bridge_scores import t_interval_of_bootstrap_mean
+    from medtasks_ext.suites.scores import t_interval_of_bootstrap_mean
 
     inputs = [
         (dataset.id, task.aggregation(), _samples(dataset, task, share)[0]) for dataset, task in _tasks()
@@ -118,7 +118,7 @@ def vectorised(share: int) -> dict[str, Any]:
 def loop(share: int) -> list[dict[str, Any]]:
     """Draw documents, call every aggregation on them; some resamples, scaled up to 1,000."""
     from medtasks_ext.stats.bootstrap import RESAMPLES, task_intervals
-    from medtasks_ext.suites.bridge_scores import t_interval_of_bootstrap_mean
+    from medtasks_ext.suites.scores import t_interval_of_bootstrap_mean
 
     rows = []
     for dataset, task in _tasks(LOOPED):

@@ -111,7 +111,7 @@ def _score(folder: str, share: int) -> dict[str, Any]:
     from medtasks_ext.registry import Dataset, registry
     from medtasks_ext.runner.evaluate import Settings, build_task
     from medtasks_ext.stats.bootstrap import task_intervals
-    from medtasks_ext.suites.bridge_scores import t_interval_of_bootstrap_mean
+    from medtasks_ext.suites.scores import t_interval_of_bootstrap_mean
 
     dataset = Dataset(Path(folder))
     _write(dataset, share)

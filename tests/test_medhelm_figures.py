@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from medtasks_ext.judge.jury import jury_cost_bound
 from medtasks_ext.registry import registry
 from medtasks_ext.results.prices import JudgePrice, Price
-from medtasks_ext.suites.helm_scores import normalised
 from medtasks_ext.suites.medhelm_figures import suite_figures
+from medtasks_ext.suites.scores import normalised
 
 REFERENCE = Path(__file__).resolve().parents[1] / "results" / "reference"
 

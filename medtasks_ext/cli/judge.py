@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from medtasks_ext.judge.scores import DocumentScore
     from medtasks_ext.run.charge import Budget
     from medtasks_ext.runner.run import Run
-    from medtasks_ext.studies.ratings import Ratings
+    from medtasks_ext.studies.clinicians import Ratings
 
 
 _FIGURE = 6  # width of the longest figure
@@ -92,7 +92,7 @@ def judge(
     from medtasks_ext.run.charge import budget_of
     from medtasks_ext.run.store import working_in
     from medtasks_ext.runner.run import Run
-    from medtasks_ext.studies.ratings import read_ratings
+    from medtasks_ext.studies.clinicians import read_ratings
 
     asked = load_jury(jury)
     check_prices(asked, max_cost)

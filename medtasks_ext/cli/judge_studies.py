@@ -132,7 +132,7 @@ def _evaluate(
     dry_run: bool,
 ) -> int:
     from medtasks_ext.judge.jury import load_jury
-    from medtasks_ext.studies.judge_eval import evaluate, points_to_judge
+    from medtasks_ext.studies.judge_data import evaluate, points_to_judge
     from medtasks_ext.studies.said import study, write_tables
 
     end = None

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from medtasks_ext.judge.cases import point_rubric, shown_for_point
 from medtasks_ext.judge.protocol import fence_code
-from medtasks_ext.studies.judge_data import expert_decisions, split_by_question
-from medtasks_ext.studies.judge_eval import evaluate
+from medtasks_ext.studies.judge_data import evaluate, expert_decisions, split_by_question
 from tests.conftest import read_json, write_jsonl
 from tests.judge.server import Reply, coded
 

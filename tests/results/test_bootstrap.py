@@ -19,7 +19,7 @@ from medtasks_ext.stats.bootstrap import (
     task_intervals,
 )
 from medtasks_ext.stats.statistic import counts_of, label_counts
-from medtasks_ext.suites.bridge_scores import t_interval_of_bootstrap_mean
+from medtasks_ext.suites.scores import t_interval_of_bootstrap_mean
 from tests.results.aggregations import PLAIN, some_items
 from tests.results.statistics_of import AGGREGATIONS, samples_of
 
