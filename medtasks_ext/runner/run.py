@@ -432,7 +432,7 @@ class Run:
         with quiet_log("lm_eval.api.group"):
             content = results_content(
                 results,
-                self._asked,
+                dict(self._asked),  # other tasks begin meanwhile
                 self.manifest,
                 groups_of(self.registry, [row.name for row in rows]),
                 {
