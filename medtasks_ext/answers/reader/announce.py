@@ -488,7 +488,9 @@ class _Reading:
         if line == self._end <= found.end + _SHORT and not found.word and self._text(found.end) in ".):*":
             until = line  # `B. Ceftriaxone 1 g`
         elif not found.text and behind > found.end and self._ends_here(behind):
-            until = found.end
+            item = self._below(behind)  # `A. fever — no`, and the other options so on lines below
+            listed = item and item[0].value != found.value and self._behind(item[0]) > item[0].end
+            until = self._end if listed else found.end
         elif opens and self._ends_here(found.end):
             until = self._sentence_ends[found.end]
         else:

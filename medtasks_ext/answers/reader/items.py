@@ -48,8 +48,7 @@ _TITLE = regex.compile(r"\A【([^】]*)】[:：]?(?=\s*[^\s【,，、;；.。])"
 _EXPLAINED = regex.compile(r"[:：](?!\d)|\s[-–—]\s|[(（【\[]")
 #: parts of a line that a label with such marks in it may have
 _MOST_PARTS = 4
-#: characters of an explanation in which a denial is looked for
-_LONGEST_DENIAL = 80
+_LONGEST_DENIAL = 80  # characters of an explanation in which a denial is looked for
 #: of an array, without which it is read as a line
 _QUOTES = frozenset("\"'“")
 #: whether a text is an item: a label, or words of the prompt
