@@ -276,12 +276,13 @@ REFERENCE = {
 }
 #: words that nobody has to read twice: generated ones, transcripts, translations, history, forms of GitHub
 NOT_COUNTED = re.compile(r"docs/(first_hours|readme)/|CHANGELOG|\.github/")
-MOST_WORDS, MOST_OF_README = 14_000, 600
+MOST_WORDS, MOST_OF_README, MOST_OF_A_WAY = 13_600, 600, 3_000
 
 
-def words(page: Path) -> int:
-    """Words of a page, commands and cells of tables included; marks alone (`|`, `-`, `#`) are none."""
-    return sum(map(bool, map(re.compile(r"\w").search, page.read_text(encoding="utf-8").split())))
+def words(page: Path, anchor: str = "") -> int:
+    """Words of a page or section, with commands and cells of tables; marks alone (`|`, `-`, `#`) are none."""
+    text = section(page, anchor) if anchor else page.read_text(encoding="utf-8")
+    return sum(map(bool, map(re.compile(r"\w").search, text.split())))
 
 
 def test_pages_of_words_are_few_and_short():
@@ -292,6 +293,16 @@ def test_pages_of_words_are_few_and_short():
     }
     assert len(counted) > 20 and words(ROOT / "README.md") <= MOST_OF_README
     assert sum(counted.values()) <= MOST_WORDS, "state facts in code or data; a page of reference shows them"
+
+
+def test_each_of_the_four_ways_is_short():
+    index = ROOT / "docs" / "README.md"
+    ways = [line for line in section(index, "four-ways").splitlines() if line.startswith("| ")][2:]
+    assert len(ways) == 4
+    for way in ways:
+        read = [(target_of(index, link), link.partition("#")[2]) for link in LINK.findall(way)]
+        assert len(read) > 1
+        assert words(ROOT / "README.md") + sum(words(*part) for part in read) <= MOST_OF_A_WAY, way
 
 
 @cache

@@ -2,7 +2,7 @@
 
 A page's `console` blocks hold commands after `$ ` and what they printed. Numbers, hashes and widths of
 tables are not compared; a line `...` stands for any lines. `python -m tests.transcripts.console PAGE`
-writes what the commands print now into the page, in an environment of its own, as the test does.
+writes what the commands print now, in an environment of its own, wherever the page shows something else.
 """
 
 import os
@@ -129,9 +129,9 @@ def rewrite(page: Path, shell: Shell) -> None:
     def block(match: re.Match[str]) -> str:
         lines: list[str] = []
         for step in steps(f"```console\n{match.group()}```\n"):
-            printed, _ = shell.run(step.command)
-            lines += [f"$ {step.command}", *printed.rstrip().splitlines()]
-            print(*lines[-1 - len(printed.splitlines()) :], sep="\n", file=sys.stderr)
+            printed = shell.run(step.command)[0].rstrip().splitlines()
+            lines += [f"$ {step.command}", *(step.shown if agrees(step.shown, printed) else printed)]
+            print(f"$ {step.command}", *printed, sep="\n", file=sys.stderr)
         return "\n".join(line.rstrip() for line in lines) + "\n"
 
     page.write_text(BLOCK.sub(block, page.read_text(encoding="utf-8")), encoding="utf-8")
