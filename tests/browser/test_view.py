@@ -350,4 +350,4 @@ def test_paper_holds_the_document_unfolded_in_light_colours(show):
     assert not browser.js(hidden.format(".opened"))
     browser.js("dispatchEvent(new Event('afterprint'))")
     browser.call("Emulation.setEmulatedMedia", media="")
-    assert browser.js("document.querySelectorAll('main details:not([open])').length") > 0
+    browser.wait("document.querySelectorAll('main details:not([open])').length > 0")
