@@ -485,7 +485,7 @@ def test_new_begins_an_empty_folder(medtasks, own, tmp_path, monkeypatch):
 def test_new_puts_no_dataset_of_no_suite_into_a_suite(medtasks, own, monkeypatch):
     monkeypatch.setenv("MEDTASKS_TASKS", str(own / "wards"))
     outcome = medtasks("data", "new", "--id", "own_cadute", *FLAGS)
-    assert outcome.code == 2 and "those of suites and single datasets alone" in outcome.err
+    assert outcome.code == 2 and "only those of suites and single datasets" in outcome.err
 
 
 def test_build_writes_the_schema_of_all_suites(medtasks, own, tmp_path):

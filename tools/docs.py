@@ -72,7 +72,7 @@ _PLACES = {
 _EFFECTS = {
     Effect.HARMLESS: "nothing",
     Effect.SAID: "recorded as a condition of its own",
-    Effect.ROUNDS: "rounding alone",
+    Effect.ROUNDS: "only rounding",
     Effect.MODEL: "names another model",
     Effect.DRAWS: "moves a score where answers are drawn",
     Effect.MOVES: "moves a score",

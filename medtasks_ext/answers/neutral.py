@@ -82,7 +82,7 @@ class OfNoPaper(AnswerFormat):
         if self.language in languages() or "answer" in self.words:
             return ""
         return (
-            f"no words of the language {self.language!r} are known: replies are read with English words alone"
+            f"no words of the language {self.language!r} are known: replies are read only with English words"
             " → give its own: answer.words: {answer: [...], yes: [...], no: [...]} (docs/keys.md)"
         )
 

@@ -249,7 +249,7 @@ def say_faults(faults: Mapping[str, MedtasksError], *, stop: bool) -> None:
         say(f"✗ {names[0]}: {fault}{also}")
     if faults and stop:
         what = f"tasks that cannot be loaded: {len(faults)}"
-        raise MedtasksError(what, remedy="do what each line above says")
+        raise MedtasksError(what)
 
 
 def _say_missing(missing: dict[str, str], n_all: int, *, strict: bool) -> None:

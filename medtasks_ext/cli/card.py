@@ -32,8 +32,8 @@ def card(
         bool,
         Option(
             "--parts",
-            help="Keep scores over a part of the rows or judgements, and with --layout bridge tasks asked in "
-            "other words; what is written says so.",
+            help="Keep scores over a part of the rows or judgements, and with --layout bridge tasks with "
+            "other prompts; what is written says so.",
         ),
     ] = False,
     layout: Annotated[
@@ -50,10 +50,10 @@ def card(
     has all details. Beside them: a model-index of every task, .eval_results for the hub, an Every-Eval-Ever
     record, and a manifest to repeat the run.
 
-    With --layout bridge: the folder that BRIDGE's leaderboard takes. What it does not take is left out and
-    named: rebuilt or synthetic rows, a part of the rows, other words, other numbers of examples, sampled
-    answers. With --layout medtasks: a submission to the leaderboard of medtasks, of scores, conditions, and
-    final answers to open data with the ids of their rows; no other text, no other id.
+    With --layout bridge: the folder that BRIDGE's leaderboard takes. What it does not take is left out
+    and named: rebuilt or synthetic rows, a part of the rows, other prompts, other numbers of examples,
+    sampled answers. With --layout medtasks: a submission to the leaderboard of medtasks, of scores,
+    conditions, and final answers to open data with the ids of their rows; no other text, no other id.
 
     Example: medtasks card runs/MODEL -o card
 

@@ -355,7 +355,7 @@ def _print_official() -> int:
             try:
                 path = artefacts.local_artefact(artefact)
                 missing |= path is None
-                said = f"at {path}" if path else f"not here; {artefacts.source_of(artefact)}"
+                said = f"at {path}" if path else f"not available; {artefacts.source_of(artefact)}"
             except MedtasksError as error:
                 wrong, said = True, f"WRONG: {error.what}"
             typer.echo(f"  {artefact.file} ({artefact.revision}): {said}")
@@ -374,4 +374,4 @@ def _covered(suite: Suite) -> str:
         said.append(f"the judges of {judged}")
     if suite.files:
         said.append("datasets whose rows, or the release's, carry an instruction")
-    return "official words: " + ("; ".join(said) or "none published")
+    return "official prompts: " + ("; ".join(said) or "none published")

@@ -234,7 +234,7 @@ def site(
     submissions: Annotated[
         str | None,
         Option(
-            help="Folder with ORG/MODEL/DATE, for a leaderboard of these alone; by default those in "
+            help="Folder with ORG/MODEL/DATE, for a leaderboard of only these; by default those in "
             "results/submissions, beside models that the suites' papers print."
         ),
     ] = None,

@@ -57,8 +57,8 @@ _NO_INTERVAL = "[–]: no interval, since a task has fewer than two documents or
 _CUT = {
     "answers_cut": (
         "answer",
-        "fills the token budget: raise max_gen_toks, unless it is the suite's own",
-        "fill the token budget: raise max_gen_toks, unless it is the suite's own",
+        "was truncated at the token limit: raise max_gen_toks, unless it is the suite's own",
+        "were truncated at the token limit: raise max_gen_toks, unless it is the suite's own",
     ),
     "answers_filtered": (
         "answer",
@@ -70,7 +70,7 @@ _CUT = {
         "carries fewer shots than asked for, to fit the context",
         "carry fewer shots than asked for, to fit the context",
     ),
-    "inputs_cut": ("input", "lost a part, to fit the context", "lost a part, to fit the context"),
+    "inputs_cut": ("prompt", "was truncated to fit the context", "were truncated to fit the context"),
 }
 
 

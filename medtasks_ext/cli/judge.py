@@ -154,9 +154,9 @@ def _take_decisions(path: Path, runs: Sequence[RunToJudge], jury: Jury, *, keep:
 
 def _say_wording(tasks: Sequence[JudgedTask]) -> None:
     known = [task for task in tasks if task.rubric.judging.official]
-    for words, whose in (("official", "the suite's own"), ("own", "our")):
-        if names := [task.name for task in known if task.rubric.wording == words]:
-            say(f"judges are asked in {whose} words: {counted(len(names), 'task')} ({some(names)})")
+    for wording, whose in (("official", "official"), ("own", "our")):
+        if names := [task.name for task in known if task.rubric.wording == wording]:
+            say(f"judges get {whose} prompts: {counted(len(names), 'task')} ({some(names)})")
 
 
 # ---------------------------------------------------------------------- results

@@ -199,7 +199,7 @@ def _print_check(report: FolderReport) -> None:
     if report.absent:
         rest = len(report.absent) - _SHOWN
         more = f" and {rest} others (`medtasks data status` lists them)" if rest > 0 else ""
-        typer.echo(f"not there: {', '.join(report.absent[:_SHOWN])}{more}")
+        typer.echo(f"not available: {', '.join(report.absent[:_SHOWN])}{more}")
     invalid = sum(bool(item.faults) for item in report.checked)
     mistyped = sum(stray.meant is not None for stray in report.strays)
     n_fetched = f", {report.n_fetched} fetched files" if report.n_fetched else ""
@@ -236,7 +236,7 @@ def _checked_lines(item: Checked, folder: Path) -> list[str]:
     if item.faults and item.n_usable:
         lines.append(
             f"    {item.n_usable:,} test rows are without a fault:"
-            f" `medtasks run {item.dataset} --drop-faulty` takes these alone"
+            f" `medtasks run {item.dataset} --drop-faulty` takes only these"
         )
     lines += [f"    note: {note}" for note in item.notes]
     if oracle := item.oracle:

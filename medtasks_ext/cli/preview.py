@@ -88,8 +88,8 @@ def _print(seen: Preview, chat: Chat | None) -> None:
         _say(SAMPLE_DATA, "bold yellow")
     _say(f"document {seen.place} of {seen.loaded['n_test']} (from 0), id {seen.id}; {seen.loaded['where']}")
     artefact = seen.loaded.get("artefact")
-    words = f"{seen.loaded['instruction']} words{f' of {artefact}' if artefact else ''}; "
-    shots = words + (f"{seen.shots} examples; " if seen.shots else "")
+    prompt = f"{seen.loaded['instruction']} prompt{f' of {artefact}' if artefact else ''}; "
+    shots = prompt + (f"{seen.shots} examples; " if seen.shots else "")
     how = (
         "likelihood of each possible answer"
         if seen.options

@@ -54,7 +54,7 @@ def print_report(report: Report, *, files: bool) -> None:
         screen.print(
             "no scores of single tasks are published; `medtasks study reproduce` lists what the papers print"
         )
-    _dim("rank: among entries with all of its tasks that were asked alike; cut: answers that fill the budget")
+    _dim("rank: among entries with all of its tasks under the same conditions; cut: truncated answers")
     for name in dict.fromkeys(row["suite"] for row in suites if row["tasks"] > 1):
         if name and not (suite := report.tasks.suites[name]).averaged:
             _dim(f"{suite.title}: {suite.mean_rule or 'its tasks have no mean'}")
@@ -80,7 +80,7 @@ def print_report(report: Report, *, files: bool) -> None:
         ),
         "without a score": _lacking(report),
         "cost": _costs(report),
-        "to know before comparing": report.differences,
+        "caveats": report.differences,
         "faults": map(str, report.faults),
     }
     for heading, said in sections_in_words.items():
@@ -179,9 +179,7 @@ def _heading(report: Report) -> str:
         asked, of = (sum(row[name] for row in rows) for name in ("official", "tasks"))
         states = {state: sum(row[state] for row in rows) for state in get_args(State)}
         if of:
-            heading += (
-                f"; {asked} of {of} tasks asked in the suites' own words; {confirmed_words(states, of)}"
-            )
+            heading += f"; official prompts in {asked} of {of} tasks; {confirmed_words(states, of)}"
     if not report.sample:
         return heading
     every = all(entry.sample for entry in report.own)

@@ -52,10 +52,10 @@ if TYPE_CHECKING:
 
 _RUN = """Run tasks or groups, any mix of names, with lm-eval's own flags and --config files.
 The model is loaded once, and every response is stored as soon as it is there. The same command
-continues an interrupted run; nothing is paid twice. First, one question is asked and the answer
-is checked. A missing chat template, reasoning or an answer that never ends, an empty answer, and
-prompts longer than the context are reported then, and again at the end. `medtasks plan MODEL`
-counts what a run asks. Besides lm-eval's flags:
+continues an interrupted run; finished requests are never sent again. First, one question is
+asked and the answer is checked. A missing chat template, reasoning or an answer that never ends,
+an empty answer, and prompts longer than the context are reported then, and again at the end.
+`medtasks plan MODEL` counts what a run asks. Besides lm-eval's flags:
 
   --no-preflight      leave out this first question, and the check that prompts fit the context
   --strict            stop if the data of any task is missing
@@ -66,7 +66,7 @@ counts what a run asks. Besides lm-eval's flags:
   --ask WAY           answers: the model writes them; likelihood: it says how likely each of the possible
                       answers is, for tasks with closed answers, which are then called TASK_ll
   --allow-host HOST   send text that is gated or private to this host, too; repeatable. Without it
-                      such text goes to this machine and to MEDTASKS_TRUSTED_HOSTS alone
+                      such text goes only to this machine and to MEDTASKS_TRUSTED_HOSTS
   --max-cost USD      stop before all calls on the folder have cost more; needs the model's price
   --stop-if RULE      pause a run whose answers are of no use: cut>30%, empty>10% or unreadable>50% of all
                       answers, once 50 were checked; repeatable
@@ -277,7 +277,7 @@ def _rows_words(wanted: RunRequest) -> Iterator[str]:
             known.append(name)
     if known:
         yield (
-            f"asked in our own words, though the suite's are known: {len(known)} of {len(real)} tasks"
+            f"our prompts are used, though official ones exist: {len(known)} of {len(real)} tasks"
             f" ({some(known)}); `medtasks data status official` says why"
         )
     asked = dict.fromkeys(of[name][0] for name in real)  # synthetic rows are nobody's
@@ -344,7 +344,7 @@ def _print_scores(run: Run) -> None:
             say(
                 f"{task}: what was judged of {n:,} of {of:,} answers has changed since (the answer, its "
                 "question or a criterion): its former judgements are kept, and do not count\n"
-                f"  → medtasks judge {run.folder} asks about these alone; or bring the former rows back and "
+                f"  → medtasks judge {run.folder} asks only about these; or bring the former rows back and "
                 "rescore"
             )
     run.write_results()

@@ -192,7 +192,7 @@ def departments(
     labeller, out, what = load_jury(jury), Path("departments"), "labels of questions"
     if len(labeller.models) != 1:
         where = f"--jury {jury}"
-        raise MedtasksError("has several models", where=where, remedy="name one: it labels alone")
+        raise MedtasksError("has several models", where=where, remedy="name one")
     documents, _ = _documents(registry().leaves_of(names_in(tasks)), data)
     rubric = label.DepartmentRubric()
     cases = [label.texts_to_label(name, items, rubric) for name, items in documents.items()]

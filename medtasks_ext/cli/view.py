@@ -44,10 +44,10 @@ def view(
 ) -> int:
     """Show the report with every answer in a browser.
 
-    The page of `report`, on this machine alone, with all answers: filters, search, two runs side by side,
+    The page of `report`, only on this machine, with all answers: filters, search, two runs side by side,
     clusters of errors and confusion matrices. It is made anew while a run goes on.
 
-    With a task, in the terminal: its errors, the score if each were mended, and the documents of each; with a
+    With a task, in the terminal: its errors, the score if each were fixed, and the documents of each; with a
     document: prompt, response, readings, score.
 
     Example: medtasks view runs/A runs/B
@@ -130,7 +130,7 @@ def _print_errors(answers: DatasetAnswers, column: Column) -> None:
     columns = [
         texts("error", "cluster"),
         figure("documents", form=","),
-        figure(f"{mark}score if mended", "mended", ".4f"),
+        figure(f"{mark}score if fixed", "mended", ".4f"),
     ]
     show(found["errors"], columns)
     for item in head["meaning"]:

@@ -58,7 +58,7 @@ def bring(file: Path, dataset: Dataset, root: Path, options: ImportOptions) -> B
         raise MedtasksError(what, where=file, remedy=f"export it as one of: {', '.join(SUFFIXES)}")
     folder = root / dataset.metadata.suite / dataset.folder.name
     if (there := row_file(folder, options.split)) and there.stat().st_size:
-        raise MedtasksError("is there already", where=there, remedy="move it away first")
+        raise MedtasksError("exists already", where=there, remedy="move it away first")
     names = _Names(dataset, file, options.columns)
     tables = tables_of(file, _content(file, options.encoding), names.known)
     taken, columns, not_read = _fitting(tables, names, options.sheets, file)

@@ -136,12 +136,12 @@ class FolderReport:
 def check_folder(folder: Path, registry: Registry, watch: Watch | None = None) -> FolderReport:
     """Read all local files as a run would; `watch` is told the dataset and row now and then."""
     if not folder.is_dir():
-        what = "a file, and no folder" if folder.is_file() else "no such folder"
+        what = "expected a folder, got a file" if folder.is_file() else "no such folder"
         above = data_folder_above(folder, registry)
         remedy = f"medtasks data check {above}" if above and above.is_dir() else "name your data folder"
         if folder.name in registry.datasets and folder.parent == Path():
             dataset = registry.datasets[folder.name]
-            what = "a dataset, and no folder"
+            what = "expected a folder, got the name of a dataset"
             remedy = f"name the data folder, which holds {dataset.metadata.suite}/{dataset.folder.name}/"
         raise MedtasksError(what, where=folder, remedy=remedy)
     report, read = FolderReport(folder), set[str]()
@@ -237,7 +237,7 @@ def _checked(dataset: Dataset, folder: Path, files: list[str], watch: Watch | No
         blind, where = record["n_without_gold"], record["where"]
     if 0 < blind < n_test and not known.is_pinned:
         lacking = [item.row for item in found.test if item["gold"] is None and "points" not in item]
-        remedy = "fill it in, or take the row out: a run predicts it, and scores the others alone"
+        remedy = "fill it in, or take the row out: a run predicts it, and scores only the others"
         faults += errors_of(Fault("has no gold answer, and other rows have one", remedy, lacking), where)
     elif blind:
         notes.append(f"{blind} rows without gold: predicted, not scored")

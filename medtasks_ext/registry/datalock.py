@@ -182,4 +182,4 @@ def _pin(file: LockedFile) -> Config:
 
 def _twice(key: str, folder: Path) -> MedtasksError:
     what = f"{key} stands in the task file and in {LOCK_FILE}"
-    return MedtasksError(what, where=folder, remedy="leave it out of the task file: the lock alone says it")
+    return MedtasksError(what, where=folder, remedy="leave it out of the task file: only the lock says it")

@@ -61,7 +61,7 @@ COMMON = (
 )  # fmt: skip
 _COPYLEFT = ("CC-BY-SA-", "GPL-", "LGPL-", "AGPL-", "ODbL-")
 _SAID: Mapping[Use, str] = {
-    "research": "for research alone",
+    "research": "only for research",
     "share-alike": "share-alike",
     "unclear": "with unclear terms",
 }

@@ -119,7 +119,7 @@ def _home(tasks: Registry) -> Path:
     for folder in writable(tasks.own):
         if not (folder / SUITE_FILE).is_file() and not (folder / TASK_FILE).is_file():
             return folder
-    what = "no folder of your own is named, or those of suites and single datasets alone"
+    what = "no folder of your own is named, or only those of suites and single datasets"
     raise MedtasksError(what, where=f"--id {NO_SUITE}_NAME", remedy=_OWN)
 
 

@@ -303,7 +303,7 @@ def _limited(entries: Sequence[Entry]) -> Iterator[_Said]:
             by_words.setdefault(item.words["documents"], []).append(item.task)
         for words, names in by_words.items():
             if words != "all" and words.startswith(DRAWN):
-                yield (entry.label, f"an estimate, {words}: compared by its interval alone, and in no rank")
+                yield (entry.label, f"an estimate, {words}: compared only by its interval, and in no rank")
             elif words != "all":
                 where = "each task" if len(by_words) == 1 else _some(names)
                 yield (entry.label, f"only {words} of {where} were asked: no scores of whole test sets")

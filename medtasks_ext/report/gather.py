@@ -96,7 +96,7 @@ def gather(
     faults += [Fault(", ".join(map(str, entry.folders)), "no task is finished", goes_on) for entry in empty]
     if not paths and published in (None, "none"):
         raise MedtasksError(
-            "no runs are named", remedy="name a run; or see published models alone: --published all"
+            "no runs are named", remedy="name a run; or see only published models: --published all"
         )
     if paths and not own and not under_way:
         raise MedtasksError(

@@ -229,9 +229,9 @@ def _sentence(row: Json, suite: str, claimed: int) -> str:
         return f"{words}; not ranked among {n} published models: other conditions ({_why(row)})"
     if not _enough(row):
         return (
-            f"{words}; not ranked: {tasks_words(comparable)} with {row['documents_comparable']:,} documents "
-            f"under the conditions of the published models, and {FEWEST_TASKS} tasks with {FEWEST_DOCUMENTS} "
-            "documents are needed"
+            f"{words}; no rank yet: at least {FEWEST_TASKS} tasks with {FEWEST_DOCUMENTS} documents must be "
+            f"under the conditions of the published models, and {tasks_words(comparable)} with "
+            f"{row['documents_comparable']:,} documents are"
         )
     if comparable < row["tasks"]:
         words += (
@@ -241,14 +241,14 @@ def _sentence(row: Json, suite: str, claimed: int) -> str:
     if not row["ranked"]:
         return f"{words}: too little for a rank among {n} published models"
     words += f": rank {range_words(*row['rank_range'])} of {n + 1}"
-    words += " on these tasks alone" if comparable < row["of_suite"] else ""
+    words += " on only these tasks" if comparable < row["of_suite"] else ""
     middle = float(np.median([score for _, score in row["rivals"]]))
     words += ", above the middle" if row["low"] > middle else ""
     words += ", below the middle" if row["high"] < middle else ""
     if not claimed:
         return words
     some = "" if claimed == comparable else f" in {claimed} of these {comparable} tasks"
-    return f"{words}, on rows or words that nobody has confirmed{some}"
+    return f"{words}, on data or prompts that nobody has confirmed{some}"
 
 
 def _remarks(row: Json, suite: str, same: Sequence[str]) -> Iterator[str]:

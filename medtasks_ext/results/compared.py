@@ -124,7 +124,7 @@ def mean_change(parts: Sequence[Sequence[Shared]]) -> Comparison:
 
 def _documents(experiment: Experiment) -> DocumentScores:
     if experiment.estimate is not None:
-        what = "is an estimate over drawn documents, which is compared by its interval alone"
+        what = "is an estimate over drawn documents, which is compared only by its interval"
         remedy = "`medtasks report` prints it; the same run without --error asks the rest"
         raise MedtasksError(what, where=experiment.task, remedy=remedy)
     if experiment.read_documents is None:

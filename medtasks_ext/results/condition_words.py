@@ -61,7 +61,7 @@ def _judge(one: Judge) -> str:
 
 
 def protocol_words(protocol: str | None, wording: str | None, digest: str | None) -> str:
-    official = " in official words," if wording == "official" else ""
+    official = " with official prompts," if wording == "official" else ""
     return f"{protocol or ''}{official} {digest or ''}".strip()
 
 

@@ -36,9 +36,9 @@ RULES = {
     "n": ("documents", "a part of the rows has another score"),
     "held_out": ("rows for examples", "a few rows of many serve as examples"),
     "version": ("version of the task", "prompts, reader or metric changed between versions"),
-    "wording": ("wording", "the suite's own words and others give other answers"),
-    "prompt": ("wording", "other words give other answers"),
-    "artefact": ("file of the wording", "words of one hash are the same words"),
+    "wording": ("wording", "official prompts and others give other answers"),
+    "prompt": ("wording", "other prompts give other answers"),
+    "artefact": ("file of the wording", "prompts of one hash are the same prompts"),
     "examples": ("examples in the prompt", "other examples give other answers"),
     "examples_cut": ("examples in the prompt", "a prompt with fewer examples is another prompt"),
     "budget": ("budget", "answers that fill their budget are cut"),
@@ -51,7 +51,7 @@ RULES = {
     "arguments": ("model arguments", "they change prompts or answers, or no table knows them"),
     "variant": ("variant of the model", "they make another model, which is named so"),
     "brought": ("settings of the model's repository", "they belong to the model"),
-    "rounding": ("precision", "they differ in rounding alone"),
+    "rounding": ("precision", "they differ only in rounding"),
     "template": ("chat template", "a template is part of the model it belongs to"),
     "template_hash": ("chat template", "a template of the tokenizer's repository is part of the model"),
     "own_template": ("chat template", "a template of one's own gives other prompts"),
@@ -64,8 +64,8 @@ RULES = {
     "requests": ("requests to judges", "judges with other settings give other ratings"),
     "protocol": ("protocol of the jury", "other questions to judges give other ratings"),
     "judged": ("judgements", "what is pending is a chosen part: the disputed answers"),
-    "engine": ("engine", "engines differ in rounding alone"),
-    "versions": ("versions of packages", "versions differ in rounding alone"),
+    "engine": ("engine", "engines differ only in rounding"),
+    "versions": ("versions of packages", "versions differ only in rounding"),
 }
 #: Conditions in which a difference moves no score: it is named, and nothing else.
 HARMLESS = frozenset({"revision", "held_out", "artefact", "context", "seed", "variant", "brought", "system"})
@@ -420,5 +420,5 @@ def confirmed_words(n: dict[State, int], of: int) -> str:
     if not of:
         return ""
     said = f", claimed but not confirmed in {n['claimed']}" if n.get("claimed") else ""
-    unlike = f", others than the suite's in {n['different']}" if n.get("different") else ""
-    return f"rows and words confirmed in {n.get('confirmed', 0)} of {of}{said}{unlike}"
+    unlike = f", different in {n['different']}" if n.get("different") else ""
+    return f"data and prompts confirmed in {n.get('confirmed', 0)} of {of}{said}{unlike}"

@@ -240,7 +240,7 @@ class Cluster(str, Enum):
 
 #: What each of them means, for people.
 MEANING = {
-    Cluster.EMPTY: "The response holds no text, or a reasoning trace alone.",
+    Cluster.EMPTY: "The response holds no text, or only a reasoning trace.",
     Cluster.TRUNCATED: "The budget ran out before an answer could be read, or within the reasoning trace.",
     Cluster.REFUSAL: "No answer could be read, and the reply declines to give one.",
     Cluster.OUTSIDE: "The reply names a label, letter or class that the task does not have.",

@@ -163,7 +163,7 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
         ),
         Columns(
             "score:double tasks:int64 of_suite:int64 official:int64",
-            "over all its tasks; how many these are, of how many, and how many in the suite's own words",
+            "over all its tasks; how many these are, of how many, and how many with official prompts",
         ),
         Columns(
             "comparable:int64 documents_comparable:int64 score_comparable:double low:double high:double",
@@ -238,7 +238,7 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
     "group_changes": (*_CHANGE, Columns("tasks:int64 of:int64", "that both have a score of; of the group")),
     "task_changes": (
         *_CHANGE,
-        Columns("documents:int64 documents_of_one_alone:int64", "that both were asked; that one alone was"),
+        Columns("documents:int64 documents_of_one_alone:int64", "that both were asked; that only one was"),
         Columns("gained:int64 lost:int64", "documents whose score rose, and fell"),
         Columns("differs", "conditions that are not alike"),
     ),

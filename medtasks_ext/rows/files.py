@@ -118,9 +118,7 @@ def _separated(text: str, separator: str | None, names: Collection[str] = ()) ->
     return text, separator or _separator(text.split("\n", _TITLES)[:_TITLES], names)
 
 
-def table_rows(
-    records: Iterable[list[str]], where: str, remedy: str = "give every cell a column"
-) -> list[Json]:
+def table_rows(records: Iterable[list[str]], where: str, remedy: str = "name every column") -> list[Json]:
     """Rows by the names in the first record. Raises as `csv_rows`."""
     records = iter(records)
     header = [name.strip() for name in next(records, [])]
@@ -171,7 +169,7 @@ def sheet_rows(content: bytes, where: str) -> list[Json]:
     sheets = sheets_of(content, where)
     if len(sheets) > 1:
         raise MedtasksError(
-            f"{len(sheets)} sheets hold cells", where=where, remedy="keep the sheet with the rows alone"
+            f"{len(sheets)} sheets hold cells", where=where, remedy="keep only the sheet with the rows"
         )
     return table_rows(next(iter(sheets.values()), []), where)
 

@@ -111,7 +111,7 @@ class BatchFiles(Engine):
 
 def _free(path: Path) -> Path:
     if path.exists():
-        raise MedtasksError("is there already", where=path, remedy="name another file: --to-batch FILE")
+        raise MedtasksError("exists already", where=path, remedy="name another file: --to-batch FILE")
     return path
 
 

@@ -59,7 +59,7 @@ def chat_of(name: str) -> Chat:
         raise MedtasksError(
             "tokenizers are read by transformers, which is not installed",
             where=f"--tokenizer {name}",
-            remedy="pip install 'medtasks[hf]', or give a file with the template alone",
+            remedy="pip install 'medtasks[hf]', or give a file with only the template",
         ) from None
     try:
         tokenizer = AutoTokenizer.from_pretrained(name)

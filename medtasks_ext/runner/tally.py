@@ -279,7 +279,7 @@ SINGLY = 3
 class Kind(str, Enum):
     """What may be wrong with most answers of a task. An earlier kind explains the later ones."""
 
-    CUT = "fill the token budget"
+    CUT = "are truncated at the token limit"
     EMPTY = "are empty"
     UNREADABLE = "cannot be read"
 

@@ -142,7 +142,7 @@ class Files:
         where = f"{archive}!{member}"
         if len(texts) > 1:
             what = f"its rows have {len(texts)} different instructions"
-            remedy = "ask in our own words, --prompts own, and tell the authors"
+            remedy = "use our prompts, --prompts own, and tell the authors"
             raise MedtasksError(what, where=where, remedy=remedy)
         if not texts:
             return None

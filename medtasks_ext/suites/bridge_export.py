@@ -36,7 +36,7 @@ MODES = {"zero_shot": "direct", "cot": "cot", "five_shot": "direct-5-shot"}
 _ADDED = ("generation", "stop", "arguments", "own_template", "system_text")
 #: the leaderboard's seed, which names its files; nothing is drawn where answers are the likeliest ones
 SEED = 42
-_IN_SUITES_WORDS = "asked in the suite's own words alone, as the leaderboard's models were"
+_IN_SUITES_WORDS = "asked only with official prompts, as the leaderboard's models were"
 _ON_OFFICIAL = "run it on the official files"
 
 

@@ -21,11 +21,11 @@ MEANS = [
 KINDS = {
     "comparable": (r"^0\.\d\d on 45 of BRIDGE's 87 tasks: rank \d+ to \d+ of 99",
      "this model, 95 % interval"),
-    "partly": (r"^0\.\d\d on 20 .* on the 5 under the .*: rank \d+ to \d+ of 99 on these tasks alone",
+    "partly": (r"^0\.\d\d on 20 .* on the 5 under the .*: rank \d+ to \d+ of 99 on only these tasks",
      "this model, 95 % interval"),
     "not at all": (r"not ranked among 98 published models: other conditions \(wording in 20\)",
      "this model, other conditions: not ranked"),
-    "one task": (r"^0\.\d\d on 1 .*; not ranked: 1 task with .* 3 tasks with 100 documents are needed",
+    "one task": (r"^0\.\d\d on 1 .*; no rank yet: at least 3 tasks with 100 documents .* 1 task with .*",
      "this model: not ranked"),
 }  # fmt: skip
 
@@ -60,6 +60,6 @@ def test_the_first_page_says_what_may_be_claimed(medtasks, browser, tmp_path, ki
         assert on_all(browser, ".standing .key.own", filled) == [kind in ("comparable", "partly")]
         remarks, drawn = texts(browser, ".standing .remarks li"), texts(browser, ".standing svg text")
         assert drawn and not any("…" in words for words in drawn)
-        assert any(words.startswith("rows and words confirmed in 0 of") for words in remarks)
+        assert any(words.startswith("data and prompts confirmed in 0 of") for words in remarks)
         assert browser.js("document.documentElement.scrollWidth <= innerWidth")
         assert browser.complaints() == []

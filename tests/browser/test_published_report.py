@@ -51,7 +51,7 @@ def suite_rows(made):
 def test_it_opens_on_a_picture_the_best_of_each_size_and_a_small_heat_map(opened, suite_rows, data, width):
     browser = opened("", width)
     assert texts(browser, "main h3") == [
-        "Score by size", "Best of each size", "The best 12 by kind of task", "Know before comparing",
+        "Score by size", "Best of each size", "The best 12 by kind of task", "Caveats",
         "Published results",
     ]  # fmt: skip
     [top, *_] = on_all(browser, "main .drawing svg", "one.getBoundingClientRect().top")

@@ -451,7 +451,7 @@ def test_a_model_page_opens_on_pictures_of_its_strong_and_weak_sides(opened, sit
 def test_a_dataset_page_says_who_is_best_its_terms_and_how_to_run_it(opened):
     browser = opened("datasets/bridge_mednli.html")
     words = browser.js("document.querySelector('main').innerText")
-    assert "A perfect answer gets 1.000" in words and "medtasks run --tasks bridge_mednli" in words
+    assert "Maximum 1.000" in words and "medtasks run --tasks bridge_mednli" in words
     assert "medtasks preview bridge_mednli --data sample" in words and "physionet" in words
     assert browser.js("document.querySelectorAll('table tbody tr').length") >= 8
 

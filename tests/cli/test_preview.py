@@ -129,7 +129,7 @@ def test_a_judged_task_has_no_score_before_its_judges(medtasks):
 def test_whose_words_are_shown_is_said(medtasks, helm):
     shown = ("preview", "medhelm_medhallu", "--data", "sample")
     official, own = medtasks(*shown), medtasks(*shown, "--prompts", "own")
-    assert f"official words of {helm.name}; settings:" in official.out and "own words; settings:" in own.out
+    assert f"official prompt of {helm.name}; settings:" in official.out and "own prompt; settings:" in own.out
     assert official.out.partition("──")[2] != own.out.partition("──")[2]
     assert medtasks(*shown, "--prompts", "theirs").code == 2
 

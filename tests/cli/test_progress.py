@@ -393,7 +393,10 @@ def watched(*names: str, asked: int = 100, chat_template: bool = True) -> tuple[
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (CUT, ["answers fill the token budget", "of 512: ", "max_gen_toks=16384", "chat template"]),
+        (
+            CUT,
+            ["answers are truncated at the token limit", "of 512: ", "max_gen_toks=16384", "chat template"],
+        ),
         (EMPTY, ["answers are empty", "chat template", "max_gen_toks=16384"]),
         (BAD, ["answers cannot be read", f"`medtasks preview {MIE}`", "another form"]),
     ],
@@ -474,4 +477,4 @@ def test_a_task_that_has_not_ended_leaves_no_note(capsys):
 def test_an_empty_answer_that_was_cut_is_explained_by_the_cut(capsys):
     progress, alarms = watched(MIE)
     answers(progress, 60, answer=Answer("", "length"))
-    assert len(said(progress, capsys)) == 1 and list(alarms.counts()) == ["fill the token budget"]
+    assert len(said(progress, capsys)) == 1 and list(alarms.counts()) == ["are truncated at the token limit"]

@@ -138,7 +138,7 @@ def test_fetch_from_a_folder_and_status(medtasks, small, tmp_path):
     carried.mkdir()
     missing = medtasks("data", "fetch", "official", carried)
     assert missing.code == 1 and f"holds no {name}" in missing.text
-    assert "not here" in medtasks("data", "status", "official").out
+    assert "not available" in medtasks("data", "status", "official").out
     (carried / name).write_bytes(b"of another version")
     other = medtasks("data", "fetch", "official", carried)
     assert other.code == 1 and "SHA-256" in other.text
@@ -146,7 +146,7 @@ def test_fetch_from_a_folder_and_status(medtasks, small, tmp_path):
     assert medtasks("data", "fetch", "official", carried).code == 0
     status = medtasks("data", "status", "official")
     assert status.code == 0 and f"{name} (0.5.16): at " in status.out
-    assert "official words: 1 of 1 datasets" in status.out
+    assert "official prompts: 1 of 1 datasets" in status.out
 
 
 def test_status_says_that_a_file_is_another_one(medtasks, small, tmp_path):
@@ -181,7 +181,7 @@ def test_verify_without_the_wheel(medtasks, small):
 def test_a_run_says_what_is_asked_in_our_own_words(medtasks, small, data_dir):
     write_jsonl(data_dir / "medhelm/medec/test.jsonl", sample_rows("medhelm_medec", ""))
     run = medtasks.done("run", "--tasks", "medhelm_medec", "--model", "oracle")
-    assert "asked in our own words, though the suite's are known: 1 of 1 tasks (medhelm_medec)" in run.text
+    assert "our prompts are used, though official ones exist: 1 of 1 tasks (medhelm_medec)" in run.text
     wrong = medtasks("run", "--tasks", "medhelm_medec", "--model", "oracle", "--prompts", "theirs")
     assert wrong.code == 2 and "use one of: auto, official, own" in wrong.text
 

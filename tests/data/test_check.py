@@ -57,7 +57,7 @@ def test_valid_files_are_counted_and_what_is_not_there_is_said_in_one_line(medta
     lines = outcome.out.splitlines()
     assert lines[0].startswith("✓ bridge_chip_ctc  8 test rows, 5 few-shot rows")
     assert "bridge/CHIP-CTC.SFT.json, bridge/example/CHIP-CTC.example.json" in lines[0]
-    assert len([line for line in lines if line.startswith("not there: ")]) == 1
+    assert len([line for line in lines if line.startswith("not available: ")]) == 1
 
 
 def test_the_first_faults_are_named_by_file_row_and_column(medtasks, data_dir):
@@ -265,8 +265,8 @@ def test_a_folder_with_nothing_in_it_is_no_success(medtasks, tmp_path, chip_ctc)
 @pytest.mark.parametrize(
     ("argument", "what", "remedy"),
     [
-        ("bridge_chip_ctc", "a dataset, and no folder", "which holds bridge/chip_ctc/"),
-        ("{data}/bridge/CHIP-CTC.SFT.json", "a file, and no folder", "medtasks data check {data}"),
+        ("bridge_chip_ctc", "expected a folder, got the name of a dataset", "which holds bridge/chip_ctc/"),
+        ("{data}/bridge/CHIP-CTC.SFT.json", "expected a folder, got a file", "medtasks data check {data}"),
         ("{data}/bridge/chip_ctc", "no such folder", "medtasks data check {data}"),
         ("{data}/elsewhere", "no such folder", "name your data folder"),
     ],

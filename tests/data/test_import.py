@@ -57,7 +57,7 @@ def test_rows_that_are_there_are_not_replaced(medtasks, tmp_path):
     (tmp_path / "mine.csv").write_text(CSV)
     assert imported(medtasks, "--map", "prompt=Frage").code == 0
     outcome = imported(medtasks, "--map", "prompt=Frage")
-    assert outcome.code == 2 and "test.jsonl: is there already" in outcome.err
+    assert outcome.code == 2 and "test.jsonl: exists already" in outcome.err
 
 
 def test_a_suffix_that_is_not_read_lists_those_that_are(medtasks, tmp_path):

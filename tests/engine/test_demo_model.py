@@ -92,9 +92,9 @@ def cut(folder: Path, task: str) -> int:
 def check_cut(folder: Path, said: str) -> None:
     """Most long answers are cut; the run says so when they come, and its record keeps it."""
     assert cut(folder, LONG) > LIMIT / 2 and all(0 <= cut(folder, task) <= LIMIT for task in TASKS)
-    assert f"! {LONG}: " in said and "answers fill the token budget" in said
+    assert f"! {LONG}: " in said and "answers are truncated at the token limit" in said
     notes = json.loads((folder / "run/run.json").read_text())["notes"]
-    assert any("fill the token budget" in note and LONG in note for note in notes)
+    assert any("are truncated at the token limit" in note and LONG in note for note in notes)
 
 
 def test_what_was_cut_is_counted_and_alarmed(run):
@@ -112,7 +112,7 @@ def test_readable_and_unreadable_answers_are_told_apart_by_viewer_and_report(run
     report = subprocess.run([*MEDTASKS, "report", "run", "-o", "report"], **where)
     assert NAME in report.stdout and "SAMPLE" in report.stdout
     page = (folder / "report" / "report.html").read_text()
-    assert NAME in page and "fill the token budget" in page
+    assert NAME in page and "are truncated at the token limit" in page
 
 
 def test_the_same_machine_gives_the_same_answers_again(run, real_model, environment, tmp_path):

@@ -120,7 +120,7 @@ def test_scores_in_other_words_are_of_another_grade(wheel, run, jury, medtasks, 
         run("qa", folder=folder)
         assert medtasks("judge", folder, "--jury", jury("one"), "--prompts", words).code == 0
     compared = medtasks("compare", "one", "two")
-    assert "likert_jury in official words, " in compared.text
+    assert "likert_jury with official prompts, " in compared.text
 
 
 def test_judging_goes_on_in_the_words_it_began_in(wheel, run, jury, medtasks, server, tmp_path, monkeypatch):
@@ -128,13 +128,13 @@ def test_judging_goes_on_in_the_words_it_began_in(wheel, run, jury, medtasks, se
     command = ("judge", "--jury", jury("one"))
     monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "without"))
     first = medtasks(*command)
-    assert first.code == 0 and "judges are asked in our words: 1 task (medhelm_qa)" in first.err
+    assert first.code == 0 and "judges get our prompts: 1 task (medhelm_qa)" in first.err
     asked = len(server.asked)
     monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "cache"))  # now the wheel is here
     assert medtasks(*command).code == 0 and len(server.asked) == asked
     other = medtasks(*command, "--prompts", "official")
     assert other.code == 0 and len(server.asked) == 2 * asked
-    assert "judges are asked in the suite's own words: 1 task (medhelm_qa)" in other.err
+    assert "judges get official prompts: 1 task (medhelm_qa)" in other.err
     monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "without"))
     gone = medtasks(*command)  # it went on officially: ours would be paid for anew
     assert gone.code == 2 and "medtasks data fetch official DIR" in gone.err
@@ -152,7 +152,7 @@ def test_a_rescore_keeps_judgements_in_official_words(wheel, run, jury, medtasks
 def test_official_words_that_there_are_none_of(wheel, run, jury, medtasks, server):
     run("note")
     outcome = medtasks("judge", "--jury", jury("one"), "--prompts", "official")
-    assert outcome.code == 2 and "there are no official words for its judges" in outcome.err
+    assert outcome.code == 2 and "there are no official prompts for its judges" in outcome.err
     assert medtasks("judge", "--jury", jury("one"), "--prompts", "theirs").code == 2
     assert server.asked == []
 

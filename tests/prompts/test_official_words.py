@@ -89,7 +89,7 @@ def test_ways_of_asking_that_the_suite_does_not_have_are_ours(helm, strategy):
     dataset = registry().dataset("medhelm/medqa")
     task = MedicalTask.of(dataset, strategy, {"data": "sample"})
     assert task.eval_docs[0].loaded.record["instruction"] == "own"
-    with pytest.raises(MedtasksError, match="there are no official words for"):
+    with pytest.raises(MedtasksError, match="there are no official prompts for"):
         MedicalTask.of(dataset, strategy, {"data": "sample", "prompts": "official"})
 
 
@@ -110,7 +110,7 @@ def test_reasoning_about_a_long_record_is_asked_behind_the_same_words(helm, name
         assert demand not in after and "\0" not in other["prompt"]
         assert (demand in one["prompt"][alike:]) == (name != "medalign")
         assert "reason step by step" in ours["prompt"][:1500] and other["target"] == one["target"]
-    with pytest.raises(MedtasksError, match="there are no official words for reasoning"):
+    with pytest.raises(MedtasksError, match="there are no official prompts for reasoning"):
         load_documents(dataset, cot=True, origin="sample", prompts="official")
     shots = MedicalTask.of(dataset, "cot", {"data": "sample"}).eval_docs
     assert shots[0]["prompt"] == cot[0]["prompt"]

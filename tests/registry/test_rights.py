@@ -98,11 +98,11 @@ def test_the_line_names_sources_and_says_nothing_where_nothing_is_restricted():
     line = restrictions(
         [("a", licences()["n2c2"]), ("b", licences()["n2c2"]), ("c", licences()["medcalc_bench"])]
     )
-    assert "2 for research alone (a and 1 more https://n2c2.dbmi.hms.harvard.edu/data-sets)" in line
+    assert "2 only for research (a and 1 more https://n2c2.dbmi.hms.harvard.edu/data-sets)" in line
     assert "1 share-alike (c " in line and "2 whose text may go to no third party" in line
     many = [("a", licences()["n2c2"]), ("b", licences()["n2c2"])]
     assert restrictions(many, named=1) == (
-        "terms of 2 datasets: 2 for research alone; 2 whose text may go to no third party "
+        "terms of 2 datasets: 2 only for research; 2 whose text may go to no third party "
         "(which: medtasks data status TASKS)"
     )
     assert restrictions(many, named=2) == restrictions(many)

@@ -185,7 +185,7 @@ def test_the_terminal_is_readable_at_80_columns_and_says_all_in_a_pipe(medtasks,
     assert max(map(len, narrow.splitlines())) <= 80
     for text in (wide, narrow):
         assert "0.9000 [0.775, 1.000]" in text or "0.9000 [" in text
-        assert "partial" in text and "to know before comparing" in text
+        assert "partial" in text and "caveats:" in text
 
 
 def test_tables_are_tidy_and_the_same_in_csv_and_parquet(medtasks, runs):

@@ -46,8 +46,10 @@ def test_one_task_is_no_rank_and_no_side(medtasks, tmp_path):
     write_run(tmp_path / "run", "ORG/med-8b", like("gemma-3-27b-it", SOME[:1]), **ASKED)
     found = standing(medtasks)
     assert (found["ranked"], found["rank"], found["rank_range"]) == (False, None, None)
-    assert "not ranked: 1 task with" in found["sentence"]
-    assert "3 tasks with 100 documents are" in found["sentence"]
+    assert (
+        "documents must be under the conditions of the published models, and 1 task with" in found["sentence"]
+    )
+    assert "at least 3 tasks with 100 documents must be" in found["sentence"]
     outcome = medtasks("report", "run", "--strategy", "zero_shot")
     line = next(line for line in outcome.out.splitlines() if "BRIDGE, zero-shot" in line)
     assert line.split()[5] == "–" and "/99" not in outcome.out
@@ -80,8 +82,8 @@ def test_many_tasks_have_ranks_and_the_words_are_the_same_everywhere(medtasks, t
     like_it = fmean(PUBLISHED["Llama-3.1-8B-Instruct"].experiments[item.id].score for item in chosen)
     assert ends[0] < like_it < ends[1] < median(on_these)
     assert found["sentence"].endswith(
-        f": rank {first} to {last} of 99 on these tasks alone, below the middle, "
-        "on rows or words that nobody has confirmed"
+        f": rank {first} to {last} of 99 on only these tasks, below the middle, "
+        "on data or prompts that nobody has confirmed"
     )
     said = " ".join(medtasks("report", "run", "-o", "out", "--strategy", "zero_shot").out.split())
     assert f" {found['rank']}/99 " in said and first <= found["rank"] <= last
@@ -121,7 +123,7 @@ def test_a_part_of_a_suite_has_places_on_these_tasks_alone(medtasks, tmp_path):
     scores = {item.id: [1.0, 0.0] * (item.n_documents // 2) + [1.0] * (item.n_documents % 2) for item in some}
     write_run(tmp_path / "run", "ORG/med-8b", scores, **ASKED)
     found = standing(medtasks)
-    assert "on these tasks alone" in found["sentence"]
+    assert "on only these tasks" in found["sentence"]
 
 
 def test_tasks_under_other_conditions_have_no_rank(medtasks, tmp_path):

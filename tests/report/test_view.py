@@ -403,7 +403,7 @@ def test_show_prints_a_document(made, medtasks, monkeypatch):
 
 def test_show_without_a_document_prints_the_errors(made, medtasks):
     done = medtasks("view", made[0], LABEL)
-    assert done.code == 0 and "score if mended" in done.out
+    assert done.code == 0 and "score if fixed" in done.out
     assert "empty: t3" in done.out and "truncated: t4" in done.out
 
 

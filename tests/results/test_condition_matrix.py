@@ -172,7 +172,7 @@ def test_the_card_holds_the_conditions(medtasks, tmp_path, pair):
         ({"loaded": {"instruction": "official", "rebuilt": True}}, 2, "rows rebuilt from their source"),
         ({"sample": True}, 2, "synthetic sample rows"),
         ({"settings": {"limit": 5}}, 2, "covers a part of the test rows"),
-        ({}, 2, "was not asked in the suite's own words alone"),
+        ({}, 2, "was not asked only with official prompts"),
         ({"loaded": {"instruction": "official"}}, 0, "CHIP-CTC-direct-greedy-42.result.json: 40 rows\n"),
         (
             {"loaded": {"instruction": "official"}, "record": {"config": {"num_fewshot": 5}}},
@@ -191,9 +191,9 @@ def test_the_export_says_or_refuses_what_differs(medtasks, tmp_path, changes, co
 def test_the_export_takes_other_words_on_wish_and_each_row_says_so(medtasks, tmp_path, instruction):
     write_run(tmp_path / "a", "ORG/a", {TASK: GOOD}, loaded={"instruction": instruction})
     outcome = medtasks("card", "a", "--layout", "bridge", "-o", "out", "--parts")
-    assert outcome.code == 0 and "not asked in the suite's own words" in outcome.out
+    assert outcome.code == 0 and "not asked only with official prompts" in outcome.out
     rows = read_json(next((tmp_path / "out").rglob("*.json")))
-    assert len(rows) == 40 and all("not asked in the suite's own words" in row["notes"] for row in rows)
+    assert len(rows) == 40 and all("not asked only with official prompts" in row["notes"] for row in rows)
 
 
 def test_the_export_keeps_to_what_the_leaderboard_takes_and_names_the_rest(medtasks, tmp_path):

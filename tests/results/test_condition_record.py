@@ -76,7 +76,8 @@ def test_what_the_record_does_not_know_is_refused_with_its_place(change, words):
 def test_a_sampled_result_with_all_conditions_in_words():
     assert task_words(RECORD) == {
         "version": "1", "prompt": "official 1f3a", "data": "hub @ 4bc0", "rows": "77ab", "rebuilt": "no",
-        "examples": "e5", "jury": "a (org/a-70b) + b, c (org/c) decides; likert in official words, 0123abcd",
+        "examples": "e5",
+        "jury": "a (org/a-70b) + b, c (org/c) decides; likert with official prompts, 0123abcd",
         "documents": "the first 5",
         "asked_with": r"decoding: temperature=0.6; stop strings: '\n\n'; precision: dtype=bfloat16",
     }  # fmt: skip
@@ -86,7 +87,7 @@ def test_a_sampled_result_with_all_conditions_in_words():
         "rows": "77ab", "documents": "the first 5", "n": 5, "n_of_suite": 90, "held_out": 5, "budget": 100,
         "answers_cut": False, "context": 8_000, "inputs_cut": True, "decoding": "temperature=0.6", "seed": 7,
         "template": "yes", "system": "system turn", "turns": "yes",
-        "jury": "a (org/a-70b) + b, c (org/c) decides", "protocol": "likert in official words, 0123abcd",
+        "jury": "a (org/a-70b) + b, c (org/c) decides", "protocol": "likert with official prompts, 0123abcd",
         "judged": 0.5, "engine": "vllm", "versions": "vllm 2, torch 3", "requests": None,
         "differs": False, "less_room": True, **ADDED,
     }  # fmt: skip

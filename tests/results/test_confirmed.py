@@ -88,7 +88,7 @@ def test_synthetic_rows_claim_nothing():
 def test_counts_in_words():
     found = counted(["confirmed", "claimed", "claimed", "different", None])
     assert confirmed_words(found, 5) == (
-        "rows and words confirmed in 1 of 5, claimed but not confirmed in 2, others than the suite's in 1"
+        "data and prompts confirmed in 1 of 5, claimed but not confirmed in 2, different in 1"
     )
 
 
@@ -116,7 +116,7 @@ def test_invented_rows_with_anybodys_words_are_claimed_everywhere(medtasks, tmp_
     assert record["wording"] == "official" and "folded" not in record
     outcome = medtasks("report", "run", "-o", "out")
     said = " ".join(outcome.out.split())
-    assert "rows and words confirmed in 0 of 1, claimed but not confirmed in 1" in said
+    assert "data and prompts confirmed in 0 of 1, claimed but not confirmed in 1" in said
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "claimed but not confirmed in 1" in page
     rows = (tmp_path / "out" / "results.csv").read_text(encoding="utf-8").splitlines()
@@ -124,4 +124,4 @@ def test_invented_rows_with_anybodys_words_are_claimed_everywhere(medtasks, tmp_
     assert ",claimed,claimed," in rows[1]
     medtasks("card", "run", "-o", "card")
     card = (tmp_path / "card" / "medical-evaluation.md").read_text(encoding="utf-8")
-    assert "rows and words confirmed in 0 of 1, claimed but not confirmed in 1" in card
+    assert "data and prompts confirmed in 0 of 1, claimed but not confirmed in 1" in card

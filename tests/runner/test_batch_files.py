@@ -117,7 +117,7 @@ def test_no_server_is_asked_and_no_key_is_needed(medtasks, monkeypatch):
         ((*NAMED, "--max-cost", "1"), "is not for --max-cost"),
         ((*NAMED, "--ask", "likelihood"), "is not for --ask likelihood"),
         ((*NAMED, "--from-batch", "results.jsonl"), "is not for --from-batch"),
-        ((*NAMED, "--to-batch", "."), "is there already"),
+        ((*NAMED, "--to-batch", "."), "exists already"),
     ],
 )
 def test_what_cannot_be_written_is_said_before_anything_is(medtasks, tmp_path, more, message):
@@ -141,7 +141,7 @@ def test_a_folder_that_waits_for_results_takes_no_other_settings(written, medtas
 def test_a_file_is_never_overwritten(written, medtasks, tmp_path):
     before = (tmp_path / "requests.jsonl").read_bytes()
     outcome = medtasks("run", *FLAGS, "--to-batch", "requests.jsonl")
-    assert outcome.code == 2 and "requests.jsonl: is there already" in outcome.err
+    assert outcome.code == 2 and "requests.jsonl: exists already" in outcome.err
     assert (tmp_path / "requests.jsonl").read_bytes() == before
 
 

@@ -261,7 +261,7 @@ def test_rows_that_nobody_has_confirmed_have_no_rank(tmp_path):
     write_submission(tmp_path, "Org/Said", 0.5)
     scores = scores_of(gather_site(registry(), tmp_path, published=False))
     group = scores.whole["bridge"]
-    said = "rows or words that nobody has confirmed in 87 of 87 tasks"
+    said = "data or prompts that nobody has confirmed in 87 of 87 tasks"
     cell = scores.cells[0, "zero_shot", group]
     assert (cell.proven, cell.apart) == (True, said) and ("zero_shot", group) not in scores.ranks
 

@@ -60,7 +60,7 @@ def local_artefact(artefact: Artefact) -> Path | None:
 @lru_cache(maxsize=64)
 def _check(path: Path, artefact: Artefact, _time: int, _size: int) -> None:
     """Check the content of a file that was not looked at since it was written."""
-    remedy = "delete it and run `medtasks data fetch official`, or ask in our own words: --prompts own"
+    remedy = "delete it and run `medtasks data fetch official`, or use our prompts: --prompts own"
     _check_hash(path, artefact, path, remedy)
 
 

@@ -55,7 +55,7 @@ def chosen_words(dataset: Dataset, spec: DatasetSpec, use: Use, *, fetch: bool) 
         return None
     if reason := _not_asked(spec.official, use):
         if use.prompts == "official":
-            what = f"there are no official words for {reason}"
+            what = f"there are no official prompts for {reason}"
             remedy = "ask without, or leave it to us: --prompts auto"
             raise MedtasksError(what, where=dataset.id, remedy=remedy)
         return None
@@ -95,6 +95,8 @@ def _tried(artefact: Artefact, _place: Path) -> Path | None:
     try:
         return artefacts.fetched_artefact(artefact)
     except NotHereError as error:
-        said = "official words of %s cannot be had, so ours are asked: %s (medtasks data status official)"
+        said = (
+            "official prompts of %s are not available, so ours are used: %s (medtasks data status official)"
+        )
         log.warning(said, artefact.file, error.what)
         return None

@@ -32,7 +32,7 @@ def jury_words(dataset: Dataset, judging: Judging, prompts: PromptSource) -> Jur
     if prompts == "own" or (judging.official is None and prompts == "auto"):
         return None
     if judging.official is None:
-        what = "there are no official words for its judges"
+        what = "there are no official prompts for its judges"
         remedy = "leave it to us, --prompts auto, or name other --tasks"
         raise MedtasksError(what, where=dataset.id, remedy=remedy)
     official, must = dataset.suite.official, prompts == "official"

@@ -133,7 +133,7 @@ class Filling:
         except (jinja2.TemplateError, TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
             what = what_happened(error, said)
         what = f"{self.place}: the official prompt cannot be filled: {what}"
-        remedy = "the row lacks what the block `official` names; --prompts own asks in our own words"
+        remedy = "the row lacks what the block `official` names; --prompts own uses ours"
         raise RowError(what, row=self.place, where=self.where, remedy=remedy)
 
 

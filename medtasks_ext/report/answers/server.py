@@ -274,7 +274,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         token, _, what = urlsplit(self.path).path.lstrip("/").partition("/")
         if not self._is_for_this_machine():
-            self._send(HTTPStatus.MISDIRECTED_REQUEST, {"what": "this page is for this machine alone"})
+            self._send(HTTPStatus.MISDIRECTED_REQUEST, {"what": "this page is only for this machine"})
         elif not secrets.compare_digest(token.encode(), self.server.token.encode()):
             self._send(HTTPStatus.NOT_FOUND, {"what": "no such page; `medtasks view` printed its address"})
         else:

@@ -300,7 +300,7 @@ def _share(value: float | None) -> str:
 def _asked(items: Sequence[Experiment]) -> str:
     official = sum(item.conditions.wording == "official" for item in items)
     states = confirmed_words(counted(item.confirmed.state for item in items), len(items))
-    return f"{official} of {len(items)} tasks were asked in their suite's own words; {states}."
+    return f"{official} of {len(items)} tasks had official prompts; {states}."
 
 
 #: share of readable answers below which a score says more of the format than of the medicine
@@ -351,9 +351,9 @@ def _remarks(entry: Entry) -> list[str]:
     if any("jury" in item.words for item in experiments):
         lines.append("Other judges give other scores.")
     if own := sum(item.words["prompt"].startswith("own") for item in experiments):
-        others = "" if own == n else "the others the suites' official wording; "
+        others = "" if own == n else "the others official prompts; "
         lines.append(
-            f"{own} of {n} experiments use medtasks' own wording of the instructions; {others}"
+            f"{own} of {n} experiments use medtasks' own prompts; {others}"
             "scores from other prompts are other scores."
         )
     asked = {} if entry.sample else {item.dataset.id: item.dataset.metadata.licence for item in experiments}
@@ -366,11 +366,11 @@ def _remarks(entry: Entry) -> list[str]:
     for item in experiments:
         if any(value > 0 for name, value in item.metrics.items() if name.endswith("_not_decided")):
             lines.append(f"Some answers to {item.task} count as wrong because processes of scoring failed.")
-    cut("answers_cut", "answer fills", "answers fill", "the token budget.")
+    cut("answers_cut", "answer was", "answers were", "truncated at the token limit.")
     cut(
         "answers_filtered", "answer was", "answers were", "filtered by the server: the model gave none there."
     )
-    cut("inputs_cut", "input", "inputs", "lost a part, to fit the context.")
+    cut("inputs_cut", "prompt was", "prompts were", "truncated to fit the context.")
     fewer = "fewer examples than asked for, to fit the context."
     cut("shots_dropped", "prompt carries", "prompts carry", fewer)
     return [*lines, *entry.notes, SAFETY]

@@ -33,7 +33,7 @@ function answersOf(name) {
 }
 
 function load(name) {
-  const wrong = "The answers lie in files in the folder “answers” beside this page, and this one is not there or cannot be read.";
+  const wrong = "The answers lie in files in the folder “answers” beside this page, and this one is missing or cannot be read.";
   const onerror = () => arrived(name, new Error(wrong));
   document.head.append(make("script", { src: `answers/${encodeURIComponent(name)}.js`, onerror }));
 }

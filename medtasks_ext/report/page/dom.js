@@ -155,7 +155,7 @@ const tag = (kind, title, hint) => make("span", { className: `tag ${kind}`, text
 const modelAddress = (entry) => address("model", entries[entry].label);
 const taskAddress = (task) => address("task", datasets[task].id);
 
-const DRAWN = "Documents were drawn (--error): compared by its interval alone, and in no rank";
+const DRAWN = "Documents were drawn (--error): compared only by its interval, and in no rank";
 
 function modelLink(entry) {
   const { label, sample, limited, estimates, kind } = entries[entry];

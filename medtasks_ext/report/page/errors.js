@@ -42,7 +42,7 @@ function clusterTable(column, place, meaning) {
       numberColumn("documents", "Share", { format: (documents) => percent(documents / column.read) }),
       ...(mended
         ? [
-            numberColumn("mended", "Score if mended", { className: "score" }),
+            numberColumn("mended", "Score if fixed", { className: "score" }),
             numberColumn("change", "Change", { format: signed, className: "soft" }),
           ]
         : []),

@@ -6,8 +6,8 @@ const SECTIONS = [
   ["limited", "Limited: of some tasks, or of all, only some documents were asked, so these are not ranked"],
   [
     "otherwise",
-    "Other conditions than those of the published models (own words, other rows, another jury …): not ranked among these. " +
-      "Each task's page says what differs; with “My runs” alone they are ranked among themselves",
+    "Other conditions than those of the published models (own prompts, other rows, another jury …): not ranked among these. " +
+      "Each task's page says what differs; with only “My runs” they are ranked among themselves",
   ],
   ["pending", "Judged in part: some answers wait for a judge, so these are not ranked"],
   ["sample", "SAMPLE: scores on synthetic rows say nothing about a model, and are not ranked beside real ones"],

@@ -88,7 +88,7 @@ function thingsToKnow() {
   return make(
     "section",
     { id: "know" },
-    make("h3", { textContent: "Know before comparing" }),
+    make("h3", { textContent: "Caveats" }),
     report.differences.length
       ? bullets(report.differences, "differences")
       : note("No differences in settings were found between entries of one model, or between tasks of one group."),

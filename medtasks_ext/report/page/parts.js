@@ -24,7 +24,7 @@ const PARTS = [
     draw: drawOverview,
     filters: !ownEntries.length && entries.length > 0,
     about: ownEntries.length || !entries.length
-      ? "Where each model stands, how complete its results are, and what to know before comparing."
+      ? "Where each model stands, how complete its results are, and its caveats."
       : "The best published models, by size, date and kind of task.",
   },
   {
@@ -97,7 +97,7 @@ const PARTS = [
     filters: true,
     places: labelRows.map(({ suite, strategy }) => ({ suites: [suite], strategy })),
     about:
-      "Scores on the documents with one label alone: a level of difficulty, a department, seen in training or " +
+      "Scores on only the documents with one label: a level of difficulty, a department, seen in training or " +
         "not. Beside each stands the score on all documents of the same tasks.",
   },
   {

@@ -79,7 +79,7 @@ function scatterParts(rows, fact, kindOf) {
   const item = (row) => [modelLink(row.entry), several ? ` · ${strategies[row.strategy][1]}` : "", ` ${fixed(row.score)}`];
   return [
     drawn,
-    note(`${missing}: the ${fact.name} is not known, or published scores cover a part of the tasks alone.`),
+    note(`${missing}: the ${fact.name} is not known, or published scores cover only a part of the tasks.`),
     folded("Which ones", () => bullets(rest.map(item), "columns"), { open: onPaper }),
   ];
 }

@@ -43,7 +43,7 @@ function worstTasks(rows, tasks) {
     "Where answers were lost",
     note(
       `${plural(found.length, "result")} in which more than a tenth of the answers could not be read, or were truncated. ` +
-        "Truncation is mended by a higher max_gen_toks.",
+        "A higher max_gen_toks fixes truncation.",
     ),
     table({
       name: "lost",

@@ -100,7 +100,7 @@ class BoardLine:
         if item.version.partition("-")[0] != item.dataset.version.partition("-")[0]:
             reasons.append("an older version of the task")
         if item.confirmed.state == "claimed":
-            reasons.append("rows or words that nobody has confirmed")
+            reasons.append("data or prompts that nobody has confirmed")
         return "; ".join(reasons)
 
 

@@ -59,8 +59,8 @@ function bestPart(board, boards) {
       link(`${site.home}models/${page}`, label),
       ` with ${score(value)}; median ${score(board.median)}.`,
       left === null
-        ? " What a perfect answer gets depends on the rows."
-        : ` A perfect answer gets ${fixed(site.ceiling)}: ${left} are left.`,
+        ? " The maximum depends on the rows."
+        : ` Maximum ${fixed(site.ceiling)}; ${left} above the best model.`,
     ),
     table({
       name: "best",
