@@ -393,10 +393,7 @@ def watched(*names: str, asked: int = 100, chat_template: bool = True) -> tuple[
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (
-            CUT,
-            ["answers are truncated at the token limit", "of 512: ", "max_gen_toks=16384", "chat template"],
-        ),
+        (CUT, ["answers are truncated at the token limit of 512: ", "max_gen_toks=16384", "chat template"]),
         (EMPTY, ["answers are empty", "chat template", "max_gen_toks=16384"]),
         (BAD, ["answers cannot be read", f"`medtasks preview {MIE}`", "another form"]),
     ],

@@ -76,9 +76,8 @@ def test_what_the_record_does_not_know_is_refused_with_its_place(change, words):
 def test_a_sampled_result_with_all_conditions_in_words():
     assert task_words(RECORD) == {
         "version": "1", "prompt": "official 1f3a", "data": "hub @ 4bc0", "rows": "77ab", "rebuilt": "no",
-        "examples": "e5",
+        "examples": "e5", "documents": "the first 5",
         "jury": "a (org/a-70b) + b, c (org/c) decides; likert with official prompts, 0123abcd",
-        "documents": "the first 5",
         "asked_with": r"decoding: temperature=0.6; stop strings: '\n\n'; precision: dtype=bfloat16",
     }  # fmt: skip
     assert shown(facts(RECORD)) == {
