@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from medtasks_ext import jsonfile
 from medtasks_ext.answers.reader import items
-from medtasks_ext.answers.reader.reply import reply_of
+from medtasks_ext.answers.reader.words import reply_of
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import MAX_DEPTH, JsonError, parse_json, read_json
 from medtasks_ext.rows.files import read_rows
@@ -107,7 +107,7 @@ def test_a_file_of_a_run_beyond_the_limits_is_named(tmp_path):
         read_json(path)
 
 
-def in_answer(text: str) -> list[items.Value]:
+def in_answer(text: str) -> list[tuple[object, items.Span]]:
     """What the reader of models' answers finds, which forgives slips."""
     return items.values(text, reply_of(text))
 
@@ -115,7 +115,7 @@ def in_answer(text: str) -> list[items.Value]:
 @given(st.lists(VALUES_OF_ANSWERS) | st.dictionaries(TEXTS_OF_ANSWERS, VALUES_OF_ANSWERS))
 def test_json_without_slips_is_the_same_to_the_reader_of_answers(value):
     text = json.dumps(value)
-    assert [found.value for found in in_answer(text)] == [parse_json(text)]
+    assert [value for value, _ in in_answer(text)] == [parse_json(text)]
 
 
 @pytest.mark.parametrize("depth", [MAX_DEPTH, MAX_DEPTH + 1, 900])
@@ -125,23 +125,23 @@ def test_the_reader_of_answers_has_the_same_limit_of_depth(depth):
         whole = [parse_json(text)]
     except JsonError:
         whole = []
-    assert [found.value for found in in_answer(text) if found.span == (0, len(text))] == whole
+    assert [value for value, span in in_answer(text) if span == (0, len(text))] == whole
 
 
 def test_thousands_of_digits_are_no_number_to_the_reader_of_answers():
     text = f'{{"a": {"9" * 5_000}}}'
     with pytest.raises(JsonError, match="thousands of digits"):
         parse_json(text)
-    [found] = in_answer(text)
-    assert isinstance(found.value["a"], str)
+    [(found, _)] = in_answer(text)
+    assert isinstance(found["a"], str)
 
 
 @pytest.mark.parametrize("cut", range(1, 40))
 def test_records_before_the_place_where_an_answer_breaks_off_are_read(cut):
     records = [{"entity": f"e{number}", "type": "dis"} for number in range(4)]
     text = json.dumps(records)
-    [found] = in_answer(text[:-cut])
-    assert found.value[:2] == records[:2] and all(isinstance(item, dict) for item in found.value)
+    [(found, _)] = in_answer(text[:-cut])
+    assert found[:2] == records[:2] and all(isinstance(item, dict) for item in found)
 
 
 SLIPS = {
@@ -155,12 +155,12 @@ SLIPS = {
 
 @pytest.mark.parametrize("text", SLIPS.values(), ids=SLIPS)
 def test_slips_are_forgiven(text):
-    assert [found.value for found in in_answer(f"Result: {text} as asked")] == [[{"a": "it is 5", "b": None}]]
+    assert [value for value, _ in in_answer(f"Result: {text} as asked")] == [[{"a": "it is 5", "b": None}]]
 
 
 @pytest.mark.parametrize("text", ["{see above}", "[", "{", "an interval [0, 5", "{}", "{1, 2}"])
 def test_brackets_of_prose_are_no_values(text):
-    assert not [found for found in in_answer(text) if found.value]
+    assert not any(value for value, _ in in_answer(text))
 
 
 @pytest.mark.parametrize("unit", ["{", "[1,2]", '{"a":', "[[1,2] ", "{'", "/*[1,2]"])

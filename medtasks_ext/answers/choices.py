@@ -12,8 +12,7 @@ from pydantic import Field, field_validator, model_validator
 
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Lead, OfLabels, Reading, reading_of
 from medtasks_ext.answers.reader.finders import read_letters, word_reader
-from medtasks_ext.answers.reader.reply import NOTHING, Extraction, reply_of
-from medtasks_ext.answers.reader.words import words_of
+from medtasks_ext.answers.reader.words import NOTHING, Extraction, words_of
 from medtasks_ext.answers.reasoning import without_reasoning
 from medtasks_ext.privacy import excerpt
 
@@ -32,15 +31,14 @@ class OfLetters(AnswerFormat):
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
         """The letter of the option that the reply announces."""
-        letters = self._letters(document)
-        return reading_of(self._announced(text, document), lambda place: letters[place])
+        return reading_of(self._announced(text, document))
 
     def _letters(self, row: Mapping[str, Any]) -> list[str]:
         return self.letters[: len(row["options"])] if "options" in row else self.letters
 
     def _announced(self, text: str, document: Mapping[str, Any]) -> Extraction:
         options = document.get("options", ())
-        return read_letters(reply_of(text), self._letters(document), options, words_of(self.language))
+        return read_letters(text, self._letters(document), options, words_of(self.language))
 
     def possible(self, document: Mapping[str, Any]) -> list[str]:
         """The letters of the options."""
@@ -88,11 +86,11 @@ class ExactLetter(OfLetters):
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
         """The letter of the option that the reply announces, or of the word that it gives."""
-        letters, found = self._letters(document), self._announced(text, document)
+        found = self._announced(text, document)
         if found is NOTHING and self.words:
-            names = dict(zip(self.words, letters, strict=False))
-            return reading_of(word_reader(names, words_of(self.language)).read(reply_of(text)))
-        return reading_of(found, lambda place: letters[place])
+            names = dict(zip(self.words, self._letters(document), strict=False))
+            found = word_reader(names, words_of(self.language)).read(text)
+        return reading_of(found)
 
 
 class LabelWord(OfLabels):
@@ -128,7 +126,7 @@ class LabelWord(OfLabels):
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
         """The label that the reply gives."""
         names = {label: label.lower() for label in self.labels}
-        return reading_of(word_reader(names, words_of("en")).read(reply_of(text)))
+        return reading_of(word_reader(names, words_of("en")).read(text))
 
     def possible(self, document: Mapping[str, Any]) -> list[str]:
         """The words."""
@@ -156,8 +154,8 @@ class MarkedLetters(AnswerFormat):
         """The texts of the options that the reply announces."""
         options = document["options"]
         letters = ascii_uppercase[: len(options)]
-        found = read_letters(reply_of(text), letters, options, words_of("zh"), several=True)
-        return reading_of(found, lambda places: sorted(options[place] for place in places))
+        found = read_letters(text, letters, options, words_of("zh"), several=True)
+        return reading_of(found, lambda chosen: self._options("".join(chosen), options))
 
     @property
     def lead(self) -> Lead:
@@ -259,7 +257,7 @@ class RelationLabel(OfLabels):
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
         """The label that the reply gives."""
-        return reading_of(word_reader(self._names, words_of("en")).read(reply_of(text)))
+        return reading_of(word_reader(self._names, words_of("en")).read(text))
 
 
 #: Characters behind the marker in which the suite's reader looks for the value.

@@ -17,7 +17,7 @@ from medtasks_ext.strict import Strict, fault_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from medtasks_ext.answers.reader.reply import Extraction, Span
+    from medtasks_ext.answers.reader.words import Extraction, Span
 
 
 #: marks that answer formats fold

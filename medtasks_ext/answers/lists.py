@@ -11,8 +11,7 @@ from pydantic import Field
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, OfLabels, Reading, reading
 from medtasks_ext.answers.reader.announce import part_announced
 from medtasks_ext.answers.reader.items import items_of
-from medtasks_ext.answers.reader.reply import reply_of
-from medtasks_ext.answers.reader.words import words_of
+from medtasks_ext.answers.reader.words import reply_of, words_of
 from medtasks_ext.answers.reasoning import without_reasoning
 from medtasks_ext.privacy import excerpt
 

@@ -12,8 +12,7 @@ import regex
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, reading_of
 from medtasks_ext.answers.reader.announce import part_announced
 from medtasks_ext.answers.reader.finders import Numbers
-from medtasks_ext.answers.reader.reply import NOTHING, UNCLOSED, Extraction, Reply, reply_of
-from medtasks_ext.answers.reader.words import words_of
+from medtasks_ext.answers.reader.words import NOTHING, UNCLOSED, Extraction, reply_of, words_of
 from medtasks_ext.answers.reasoning import without_reasoning
 from medtasks_ext.privacy import excerpt
 
@@ -80,7 +79,7 @@ class MedCalc(AnswerFormat):
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
         """The value of the reply, written as the gold answers write values."""
         gold = document.get("gold")
-        return reading_of(_said_value(reply_of(text), gold["form"] if gold else "number"))
+        return reading_of(_said_value(text, gold["form"] if gold else "number"))
 
     def ceiling(self, gold: Any) -> float:
         """0 for categories that HELM's metric does not know."""
@@ -139,15 +138,16 @@ _AGE = regex.compile(
 )
 
 
-def _said_value(reply: Reply, form: Form) -> Extraction:
+def _said_value(response: str, form: Form) -> Extraction:
     """The value of a reply as MedCalc-Bench writes it: `78.5`, `06/08/2024`, `('14 weeks', '2 days')`.
 
     A date or an age is the one that follows the last announcement, or the only one of the reply.
     """
     words = words_of("en")
     if form == "number":
-        found = Numbers({}, words).reader.read(reply)
+        found = Numbers({}, words).reader.read(response)
         return found if found.answer is None else found._replace(answer=f"{found.answer:.15g}")
+    reply = reply_of(response)
     if reply.unclosed:
         return UNCLOSED
     written = _dates if form == "date" else _ages

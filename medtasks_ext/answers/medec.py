@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, reading
 from medtasks_ext.answers.reader.announce import part_announced
 from medtasks_ext.answers.reader.items import fenced
-from medtasks_ext.answers.reader.reply import reply_of
-from medtasks_ext.answers.reader.words import words_of
+from medtasks_ext.answers.reader.words import reply_of, words_of
 from medtasks_ext.answers.reasoning import without_reasoning
 from medtasks_ext.privacy import excerpt
 

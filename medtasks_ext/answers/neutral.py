@@ -1,11 +1,8 @@
 """Kinds of answers that belong to no paper: by form, in any script, with the words of the row's language.
 
-No suite has released a reader for them: the shared reader is the score. An answer counts if it is announced,
-in the form that the prompt asks for or in a sentence, or if it is the whole reply; all else cannot be read,
-and is wrong.
+No suite has released a reader for them: the shared reader is the score.
 
-- Labels are letters or numbers of any script, in the order of the options; the text of an option counts as
-well.
+- Labels are letters or numbers of any script, in the order of the options; an option's text counts as well.
 - Equal: case, full width, circled and other digits, accents, Arabic vowel signs and forms of alef.
 - Where yes and no are labels, their variants in the language count (`아니요`, `hayır`, `si`).
 - Decimal marks follow the language: `1.250` is 1250 in German and 1.25 in English. A range is no answer.
@@ -29,24 +26,13 @@ from pydantic import Field, field_validator, model_validator
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Lead, OfLabels, Reading, reading, reading_of
 from medtasks_ext.answers.reader.announce import Reader, part_announced
 from medtasks_ext.answers.reader.finders import Numbers, read_letters, word_reader
-from medtasks_ext.answers.reader.items import (
-    EDGES,
-    Items,
-    Known,
-    explained,
-    is_prose,
-    items_of,
-    pieces_of,
-    says_none,
-    unfenced,
-)
-from medtasks_ext.answers.reader.reply import reply_of
-from medtasks_ext.answers.reader.words import LISTS, Words, languages, plain, squeezed, tokens_of
+from medtasks_ext.answers.reader.items import EDGES, is_prose, pieces_listed, pieces_of, says_none, unfenced
+from medtasks_ext.answers.reader.words import LISTS, Words, languages, plain, reply_of, squeezed, tokens_of
 from medtasks_ext.errors import near
 from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 class OfNoPaper(AnswerFormat):
@@ -95,45 +81,38 @@ class OfNoPaper(AnswerFormat):
         return text.strip().removeprefix(self.before).strip()
 
 
-def _alike(names: Iterable[str]) -> tuple[int, int] | None:
-    """The places of two names that replies cannot tell apart."""
+def _alike(names: Iterable[str], called: Sequence[str]) -> str:
+    """What two names are called that replies cannot tell apart, such as `A and B`; mostly empty."""
     seen: dict[str, int] = {}
     for place, name in enumerate(names):
         if (first := seen.setdefault(plain(name), place)) < place:
-            return first, place
-    return None
-
-
-def _script(letter: str) -> str:
-    """As Unicode's names begin: `Latin`, `Arabic`."""
-    return unicodedata.name(unicodedata.normalize("NFKC", letter)[:1], "").partition(" ")[0].capitalize()
+            return f"{called[first]} and {called[place]}"
+    return ""
 
 
 class _Options(OfNoPaper):
     """Options of a question."""
 
+    several: ClassVar[bool] = False  # whether several may be right
     #: of the options, in their order, as the prompt shows them; by default A, B, C …
     labels: list[str] = Field(default_factory=lambda: list("ABCDEFGHIJ"), min_length=2)
 
     @model_validator(mode="after")
     def _are_told_apart(self) -> _Options:
-        if alike := _alike(self.labels):
-            one, other = (self.labels[place] for place in alike)
-            raise ValueError(f"labels {one} and {other} are the same letter to a reader: use others")
+        if alike := _alike(self.labels, self.labels):
+            raise ValueError(f"labels {alike} are the same letter to a reader: use others")
         if empty := [label for label in self.labels if not plain(label)]:
             raise ValueError(f"{empty[0]!r} is no label: write a letter or number")
-        letters = {_script(label): label for label in self.labels if len(label) == 1 and label.isalpha()}
-        if len(letters) > 1:
-            (one, label), (two, other), *_ = letters.items()
+        letters = [label for label in self.labels if len(label) == 1 and label.isalpha()]
+        names = [unicodedata.name(unicodedata.normalize("NFKC", letter)[:1], "") for letter in letters]
+        scripts = {name.split(" ")[0].capitalize(): label for name, label in zip(names, letters, strict=True)}
+        if len(scripts) > 1:
+            (one, label), (two, other), *_ = scripts.items()
             raise ValueError(f"labels {label} ({one}) and {other} ({two}) are of two scripts: use one")
         return self
 
     def shown(self, row: Mapping[str, Any]) -> list[str]:
-        """The labels of a row's options.
-
-        Raises:
-            GoldError: it has more options than there are labels, or two of the same text.
-        """
+        """The labels of a row's options."""
         options = row.get("options")
         if options is None:
             return self.labels
@@ -141,11 +120,8 @@ class _Options(OfNoPaper):
             raise GoldError("`options` are no list of texts: write `options: COLUMN | split_options`")
         if len(options) > len(self.labels):
             raise GoldError(f"{len(options)} options, and {len(self.labels)} labels: add to `answer.labels`")
-        if alike := _alike(options):
-            one, other = (self.labels[place] for place in alike)
-            raise GoldError(
-                f"options {one} and {other} have the same text: correct the row, or leave one of them out"
-            )
+        if alike := _alike(options, self.labels):
+            raise GoldError(f"options {alike} have the same text: correct the row, or leave one of them out")
         return self.labels[: len(options)]
 
     def _label(self, text: str, row: Mapping[str, Any]) -> str:
@@ -156,10 +132,10 @@ class _Options(OfNoPaper):
             return label
         raise GoldError(f"{excerpt(said)} is none of {', '.join(labels)}, and no option's text")
 
-    def _said(self, text: str, document: Mapping[str, Any], *, several: bool) -> Any:
+    def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
         options = document.get("options") or ()
         labels = self.labels[: len(options) or None]
-        return read_letters(reply_of(text), labels, options, self.known, several=several)
+        return reading_of(read_letters(text, labels, options, self.known, several=self.several))
 
 
 class Choice(_Options):
@@ -174,9 +150,6 @@ class Choice(_Options):
         """The label of the right option."""
         return self._label(text, row)
 
-    def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
-        return reading_of(self._said(text, document, several=False), lambda place: self.labels[place])
-
     def possible(self, document: Mapping[str, Any]) -> list[str]:
         """The labels of the options."""
         return self.shown(document)
@@ -186,6 +159,7 @@ class Choices(_Options):
     """One or several of a question's options. Gold answers are their labels or texts, with commas between."""
 
     kind: Literal["choices"]
+    several: ClassVar[bool] = True
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
         """The labels of the right options, in their order."""
@@ -198,10 +172,6 @@ class Choices(_Options):
         except GoldError:
             chosen = {self._label(piece, row) for piece in pieces}
         return [label for label in labels if label in chosen]
-
-    def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
-        found = self._said(text, document, several=True)
-        return reading_of(found, lambda places: [self.labels[place] for place in places])
 
 
 class Number(OfNoPaper):
@@ -227,7 +197,7 @@ class Number(OfNoPaper):
         return {"value": value, "within": max(self.tolerance, self.relative * abs(value))}
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
-        return reading_of(self._numbers.reader.read(reply_of(text)))
+        return reading_of(self._numbers.reader.read(text))
 
 
 class OfNames(OfLabels, OfNoPaper):
@@ -237,9 +207,8 @@ class OfNames(OfLabels, OfNoPaper):
 
     @model_validator(mode="after")
     def _are_told_apart(self) -> OfNames:
-        if alike := _alike(self.labels):
-            one, other = (list(self.labels)[place] for place in alike)
-            raise ValueError(f"labels {one} and {other} are the same word to a reader: use others")
+        if alike := _alike(self.labels, list(self.labels)):
+            raise ValueError(f"labels {alike} are the same word to a reader: use others")
         if wrong := [other for other, label in self.aliases.items() if label not in self.labels]:
             raise ValueError(f"aliases: {wrong[0]!r} stands for no label")
         return self
@@ -271,7 +240,7 @@ class _OneName(OfNames):
     """Base of one name."""
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
-        return reading_of(self._reader.read(reply_of(text)), self._answer)
+        return reading_of(self._reader.read(text), self._answer)
 
     def _answer(self, name: str) -> Any:
         return name
@@ -319,20 +288,6 @@ class _Listed(OfNoPaper):
     def _is_none(self, text: str) -> bool:
         return says_none(text, self.known, self.nothing, "none", "nil", "n/a")
 
-    def _listed(
-        self, text: str, known: Known | None, *, closed: bool = False
-    ) -> tuple[list[str] | None, Items]:
-        """The items of a reply, and its list; no items where it is not clear which they are."""
-        listed = items_of(text, reply_of(text), self.known, known)
-        if listed.array:
-            return None if listed.unclear else listed.items, listed
-        pieces: list[str] = []
-        for item in listed.items:
-            if (found := explained(item, self.known, known, closed=closed)) is None:
-                return None, listed
-            pieces += found
-        return pieces, listed
-
 
 class Labels(_Listed, OfNames):
     """Several labels of a closed list, or none of them.
@@ -351,14 +306,12 @@ class Labels(_Listed, OfNames):
             if not said:
                 raise GoldError(f"write the labels with commas between, or {self.nothing}")
             return []
-        pieces = [piece for line in said.split("\n") for piece in self._pieces(line)]
+        lines = (pieces_of(line, self.known, self._is_named, closed=True) for line in said.split("\n"))
+        pieces = [piece for line in lines for piece in line]
         if strange := [piece for piece in pieces if self._named(piece) is None]:
             raise GoldError(f"{excerpt(strange[0])} is not one of: {', '.join(self.labels)}")
         named = set(map(self._named, pieces))
         return [label for label in self.labels if label in named]
-
-    def _pieces(self, item: str) -> list[str]:
-        return pieces_of(item, self.known, self._is_named, closed=True)
 
     def _named(self, piece: str) -> str | None:
         return self.spellings.get(plain(piece)) or self.spellings.get(plain(piece.strip(EDGES)))
@@ -367,9 +320,10 @@ class Labels(_Listed, OfNames):
         return self._named(piece) is not None
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
-        pieces, listed = self._listed(text, self._is_named, closed=True)
+        pieces, listed = pieces_listed(text, self.known, self._is_named, closed=True)
         named = {name for piece in pieces or () if (name := self._named(piece)) is not None}
-        if pieces is None or not (named or listed.is_empty or any(map(self._is_none, pieces))):
+        is_empty = listed.array and not pieces
+        if pieces is None or not (named or is_empty or any(map(self._is_none, pieces))):
             return reading(None, None, "no label was found")
         return reading([label for label in self.labels if label in named], listed.span, "a list")
 
@@ -416,13 +370,14 @@ class Spans(_Listed):
             said, bare = squeezed(piece.strip(EDGES)), piece.strip(EDGES)
             return bool(said) and said in prompt and (len(tokens_of(bare)) > 1 or plain(bare) in words)
 
-        pieces, listed = self._listed(text, is_copied if prompt else None)
+        pieces, listed = pieces_listed(text, self.known, is_copied if prompt else None)
         mentions = [piece for piece in pieces or () if not self._is_none(piece)]
         new = [piece for piece in mentions if prompt and not listed.array and not is_copied(piece)]
         if pieces is None or any(map(_FOREIGN.search, new)) or (new and is_prose(new[0], listed, self.known)):
             return reading(None, None, "it is not clear what is listed")
         found = {mention for piece in mentions if (mention := squeezed(piece.strip(EDGES)))}
-        if not (found or listed.is_empty or any(map(self._is_none, [*listed.items, *pieces]))):
+        is_empty = listed.array and not pieces
+        if not (found or is_empty or any(map(self._is_none, [*listed.items, *pieces]))):
             return reading(None, None, "no list was found")
         return reading(sorted(found), listed.span, "a list")
 

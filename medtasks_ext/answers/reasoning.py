@@ -77,10 +77,6 @@ def turn_end(text: str, begin: int, end: int) -> int:
     return stop.start() if stop and text[begin : stop.start()].strip() else end
 
 
-#: share of responses that end a trace without a beginning, from which the chat template began it
-OPENED_BY_TEMPLATE = 0.1
-
-
 def unclosed_reasoning(texts: Sequence[str]) -> list[bool]:
     """Which responses of a task hold reasoning that never ends.
 
@@ -92,17 +88,11 @@ def unclosed_reasoning(texts: Sequence[str]) -> list[bool]:
         begin > 0 and not any(trace.open in text[:begin].lower() for trace in traces())
         for text, (begin, _, _) in zip(texts, found, strict=True)
     )
-    opened = alone >= max(1, OPENED_BY_TEMPLATE * len(texts))
+    opened = alone >= max(1, len(texts) / 10)
     return [
         unclosed or (opened and not begin and bool(text.strip()))
         for text, (begin, _, unclosed) in zip(texts, found, strict=True)
     ]
-
-
-def unknown_trace(text: str) -> str:
-    """How a response begins that begins as reasoning does, in a form that no rule knows; mostly empty."""
-    match = _LIKE_A_TRACE.match(text)
-    return match[0].strip() if match and reasoning_of(text) == (0, len(text), False) else ""
 
 
 def unknown_traces(texts: Iterable[str], *, asked: bool) -> dict[str, int]:
@@ -110,5 +100,6 @@ def unknown_traces(texts: Iterable[str], *, asked: bool) -> dict[str, int]:
 
     Where the prompt asked for reasoning, a heading for it is none.
     """
-    begins = (begin for begin in map(unknown_trace, texts) if begin and not (asked and begin[0] in "#Tt"))
-    return dict(Counter(begins).most_common())
+    matches = ((text, match) for text in texts if (match := _LIKE_A_TRACE.match(text)))
+    begins = (match[0].strip() for text, match in matches if reasoning_of(text) == (0, len(text), False))
+    return dict(Counter(begin for begin in begins if not (asked and begin[0] in "#Tt")).most_common())

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, reading
 from medtasks_ext.answers.reader.announce import part_announced
 from medtasks_ext.answers.reader.items import fenced
-from medtasks_ext.answers.reader.reply import Reply, reply_of
-from medtasks_ext.answers.reader.words import words_of
+from medtasks_ext.answers.reader.words import Reply, reply_of, words_of
 from medtasks_ext.answers.reasoning import without_reasoning
 from medtasks_ext.privacy import excerpt
 
@@ -91,7 +90,7 @@ _STOP = re.compile(
 def _statement(reply: Reply) -> tuple[int, int] | None:
     """Where the last SQL statement of a reply stands: an element `<sql>`, a fence, or lines from SELECT or
     WITH on."""
-    part, offset = reply.part, reply.begin
+    part, offset = reply.text[reply.begin : reply.end], reply.begin
     if tagged := _TAGGED.search(part):
         return offset + tagged.start(1), offset + tagged.end(1)
     if block := fenced(part, 0, len(part)):

@@ -14,8 +14,7 @@ from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Unkno
 from medtasks_ext.answers.reader.announce import part_announced
 from medtasks_ext.answers.reader.items import items_of
 from medtasks_ext.answers.reader.items import values as json_values
-from medtasks_ext.answers.reader.reply import Reply, reply_of
-from medtasks_ext.answers.reader.words import tokens_of, words_of
+from medtasks_ext.answers.reader.words import Reply, reply_of, tokens_of, words_of
 from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
@@ -179,13 +178,13 @@ class Tuples(AnswerFormat):
         objects = json_values(response, reply)
         alone: list[Json] = []
         span: tuple[int, int] | None = None
-        for value in reversed(objects):
-            if (items := _objects_in(value.value, self._names)) is not None:
-                return self._records(items), value.span
-        for value in objects:
-            if isinstance(value.value, dict) and self._names & set(map(normalise, value.value)):
-                alone.append(value.value)
-                span = (span or value.span)[0], value.span[1]
+        for value, place in reversed(objects):
+            if (items := _objects_in(value, self._names)) is not None:
+                return self._records(items), place
+        for value, place in objects:
+            if isinstance(value, dict) and self._names & set(map(normalise, value)):
+                alone.append(value)
+                span = (span or place)[0], place[1]
         if alone:
             return self._records(alone), span
         whole = reply.begin, reply.end

@@ -13,28 +13,45 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import regex
 
-from medtasks_ext.answers.reader.reply import NOTHING, UNCLOSED, Extraction, Reply, Span, until_question
-from medtasks_ext.answers.reader.words import COMMON, Token, Words, plain, tokens_of, words_of
+from medtasks_ext.answers.reader.words import (
+    COMMON,
+    NOTHING,
+    UNCLOSED,
+    Extraction,
+    Reply,
+    Span,
+    Token,
+    Words,
+    key_of,
+    plain,
+    reply_of,
+    tokens_of,
+    words_of,
+)  # fmt: skip
 
 _RUN = frozenset({"answer", "verb", "option", "right", "is", "filler"})
+_BOX = frozenset({"answer"})  # what a box begins
 _ENDS = frozenset(".!?。…।؟")
-#: marks that set what follows apart from the words before it
+#: set what follows apart from the words before it
 _APART = frozenset(":=≈→–—->]")
 _COMMAS = frozenset(",;、،؛")
 _CLAUSE_ENDS = _ENDS | _COMMAS | frozenset(":–—")
 #: marks that are not passed
 _HARD = _CLAUSE_ENDS | frozenset("=≈→-/&+~%·・○×❌✗✘✖☒")
 _DASHES = "-–—"
-#: words of a run, what a line end counts for in it, and words between a denied answer and the one that is
-#: meant
+#: words of a run, what a line end counts for in it, and words from a denied answer to the one that is meant
 _MOST, _LINE, _NEAR = 24, 8, 8
 #: answers that are joined
 _LONGEST_GROUP = 40
+#: a question that a model asks itself after it has answered
+_NEXT = regex.compile(r"\n[*#\s]{0,12}(?:[Qq]uestion|[Uu]ser|[Hh]uman|题目|问题|Q)\s*\d{0,3}[*]*\s*:")
+#: of a response, in characters: a model in a loop writes more, and no next question is looked for behind it
+_LONGEST = 20_000
 _HAN, _KANA = regex.compile(r"\p{Han}"), regex.compile(r"[\p{Hiragana}\p{Hangul}]")
 #: of what labels are said to mean, in tokens
 _SHORT = 16
@@ -43,21 +60,13 @@ _EITHER = "ambiguous: one or the other"
 
 
 class Found(NamedTuple):
-    """An answer at a token.
+    """An answer at a token."""
 
-    Attributes:
-        value: what it is; a tuple of values that are written together.
-        end: the token behind it.
-        loose: whether it counts only behind a mark and before the end of its clause: `d` for D.
-        word: whether it is a word that needs the end of its clause, or a word of `marks.yaml`, behind it.
-        text: whether it is the text of an option.
-    """
-
-    value: Any
-    end: int
-    loose: bool = False
-    word: bool = False
-    text: bool = False
+    value: Any  # what it is; a tuple of values that are written together
+    end: int  # the token behind it
+    loose: bool = False  # whether it counts only behind a mark and before the end of its clause: `d` for D
+    word: bool = False  # whether the end of its clause, or a word of `marks.yaml`, must stand behind it
+    text: bool = False  # whether it is the text of an option
 
     @property
     def values(self) -> tuple[Any, ...]:
@@ -70,81 +79,59 @@ Finder = Callable[[Sequence[Token], int], "Found | None"]
 
 
 class Said(NamedTuple):
-    """An announcement: its values (None: not clear which) and its tokens."""
-
-    values: tuple[Any, ...] | None
-    begin: int
-    end: int
-    why: str
-
-
-class _Group(NamedTuple):
-    """Joined answers: their values, the token behind them, whether they are alternatives."""
+    """An announcement, or answers that are joined: its values (none: not clear which) and its tokens."""
 
     values: tuple[Any, ...]
+    begin: int
     end: int
-    either: bool
+    why: str = ""
 
 
 @dataclass(frozen=True)
 class Reader:
-    """Finds the announced answer of a reply.
-
-    Attributes:
-        find: what is an answer at a place.
-        words: of the language.
-        whole: plain form -> the answer of a reply that is this and nothing else, marks at its ends included.
-        most: how many answers there are to choose from where several may be right; the answer is then a tuple
-            of them.
-        opens: whether an answer may open the reply, before a mark, as `yes` does.
-        numbers: whether answers are numbers: what is called right before or behind one is another thing.
-    """
+    """Finds the announced answer of a reply."""
 
     find: Finder
     words: Words
+    #: plain form -> the answer of a reply that is this and nothing else, marks at its ends included
     whole: Mapping[str, Any] = field(default_factory=dict)
-    most: int = 0
-    opens: bool = False
-    numbers: bool = False
+    most: int = 0  # how many there are to choose from where several may be right: a tuple is then read
+    opens: bool = False  # whether an answer may open the reply, before a mark, as `yes` does
+    numbers: bool = False  # whether answers are numbers: what is called right beside one is another thing
 
-    def read(self, reply: Reply) -> Extraction:
+    def read(self, response: str) -> Extraction:
         """The one answer, or the tuple of several."""
-        if reply.unclosed:
-            return UNCLOSED
-        if (whole := self.whole.get(plain(reply.part))) is not None:
-            return Extraction(whole, (reply.begin, reply.end), "the whole reply")
-        reply = until_question(reply)
-        tokens = tokens_of(reply.text, reply.begin, reply.end)
+        text, begin, end, unclosed = reply_of(response)
+        if (whole := self.whole.get(plain(text[begin:end]))) is not None:
+            return Extraction(whole, (begin, end), "the whole reply")
+        asked = _NEXT.search(text, begin, min(end, begin + _LONGEST))
+        if asked and text[begin : asked.start()].strip():
+            end = asked.start()
+        tokens = tokens_of(text, begin, end)
         # the words of Chinese for a reply with its characters, whatever the language of the task is
         chinese = ["zh"] if any(_HAN.match(token.text) for token in tokens) else []
-        for words in dict.fromkeys((self.words, *map(words_of, (COMMON, *chinese)))):
+        for words in dict.fromkeys((self.words, *map(words_of, [COMMON, *chinese]))):
             if said := _Reading(tokens, self, words, boxes=words is self.words).counts():
                 break
         else:
-            return NOTHING
-        span: Span = (tokens[said.begin].begin, tokens[max(said.begin, said.end - 1)].end)
-        if said.values is None:
+            return UNCLOSED if unclosed else NOTHING
+        span = (tokens[said.begin].begin, tokens[max(said.begin, said.end - 1)].end)
+        if not said.values:
             return Extraction(None, span, said.why)
         return Extraction(said.values if self.most else said.values[0], span, said.why)
 
 
 @dataclass
 class _Run:
-    """An unbroken run of words that may announce.
+    """An unbroken run of words that may announce."""
 
-    Attributes:
-        void: whether it is denied, or part of a condition. heading: whether it begins its line.
-        numbers: as in `Reader`. seen: classes of its words. size: how many they are.
-        verb: whether a verb for choosing ends it. apart: whether a mark sets the answer apart from it.
-    """
-
-    void: bool = False
-    heading: bool = False
-    numbers: bool = False
-    seen: frozenset[str] = frozenset()
-    size: int = 0
-    verb: bool = False
-    apart: bool = False
+    void: bool = False  # whether it is denied, or part of a condition
+    heading: bool = False  # whether it begins its line
+    numbers: bool = False  # as in `Reader`
+    seen: frozenset[str] = frozenset()  # classes of its words
+    size: int = 0  # how many they are
+    verb: bool = False  # whether a verb for choosing ends it
+    apart: bool = False  # whether a mark sets the answer apart from it
 
     def add(self, classes: frozenset[str]) -> None:
         passes = bool(classes & {"filler", "option"})
@@ -153,22 +140,16 @@ class _Run:
 
     @property
     def noun(self) -> bool:
-        """Whether it has a word for an answer."""
         return "answer" in self.seen
 
     @property
     def named(self) -> bool:
-        """Whether it has such a word, or one for an option that is called right."""
+        """Whether it has a word for an answer, or one for an option that is called right."""
         return self.noun or (not self.numbers and "right" in self.seen and bool(self.seen & {"option", "is"}))
 
     @property
     def announces(self) -> bool:
-        """Whether an answer that follows is announced."""
         return self.size <= _MOST and (self.verb or (self.named and (self.apart or "is" in self.seen)))
-
-
-#: what a box begins
-_BOX = frozenset({"answer"})
 
 
 class _Reading:
@@ -179,15 +160,20 @@ class _Reading:
         self._end = len(tokens)
         find = partial(reader.find, tokens)
         self._find = cache(lambda place: find(place) if place < self._end else None)
-        self._classes, self._denial = cache(self._classes_at), cache(self._is_denial)
+        self._classes, self._denial = cache(partial(words.at, tokens)), cache(self._is_denial)
+        # place -> the first one from it on where a line or a sentence ends, and that no mark of dress has
+        self._line_end = self._next(lambda place: tokens[place].kind == "line")
+        self._sentence_ends = self._next(self._ends_sentence)
+        self._soft_ends = self._next(lambda place: not self._is_soft(place))
         self._refused = 0  # where the answers end that no announcement follows
         self._waits: list[int] = []
         self._taken = -1  # the last place of a word that takes an answer back
         self._lists: set[Any] = set()  # answers with which lists of the options begin
         self._key: Said | None = None
+        named = (i for i in range(self._end - 1, -1, -1) if self._classes(i)[0] & {"answer", "right"})
+        self._last_named = next(named, -1)
 
     def _text(self, place: int) -> str:
-        """The token; a line end where there is none."""
         return self._tokens[place].text if place < self._end else "\n"
 
     def _is_soft(self, place: int) -> bool:
@@ -197,18 +183,11 @@ class _Reading:
 
     def _pass(self, place: int, more: str = "") -> int:
         place = self._soft_ends[min(place, self._end)]
-        while more and self._text(place) in more:
+        while more and place < self._end and self._text(place) in more:
             place = self._soft_ends[place + 1]
         return place
 
-    def _classes_at(self, place: int) -> tuple[frozenset[str], int]:
-        if place >= self._end or not self._tokens[place].is_word:
-            return frozenset(), place + 1
-        classes, end = self._words.at(self._tokens, place)
-        return classes, max(end, place + 1)
-
     def _ends_here(self, place: int) -> bool:
-        """Whether a sentence, a clause or a line ends at a token."""
         return self._text(self._pass(place)) in _CLAUSE_ENDS | {"\n"}
 
     def _line_ends(self, place: int) -> bool:
@@ -226,20 +205,7 @@ class _Reading:
             return not following[0].is_word
         return token.kind == "line" or token.text in _ENDS
 
-    @cached_property
-    def _sentence_ends(self) -> list[int]:
-        return self._next(self._ends_sentence)
-
-    @cached_property
-    def _soft_ends(self) -> list[int]:
-        return self._next(lambda place: not self._is_soft(place))
-
-    @cached_property
-    def _line_end(self) -> list[int]:
-        return self._next(lambda place: self._tokens[place].kind == "line")
-
     def _next(self, is_end: Callable[[int], bool]) -> list[int]:
-        """Place -> the first place from it on that is an end, or the end of all."""
         ends = [self._end] * (self._end + 2)
         for place in range(self._end - 1, -1, -1):
             ends[place] = place if is_end(place) else ends[place + 1]
@@ -263,32 +229,24 @@ class _Reading:
         return found
 
     def _has_bracket(self, end: int) -> bool:
-        """Whether a bracket closes behind a small label, none was opened before it, and no other label on its
-        line has one: `b) text`, not `a) text b) text` or `(see b)`."""
+        """Whether one closes behind a small label: `b) text`, not `a) text b) text` or `(see b)`."""
         if self._text(end) != ")" or self._tokens[end].begin > self._tokens[end - 1].end:
             return False
         before = [token.text for token in self._tokens[max(0, end - 1 - _NEAR) : end - 1]]
         others = range(end + 1, min(self._line_end[end], end + _LONGEST_GROUP))
-        return "(" not in before and not any(
-            self._text(place + 1) == ")" and self._find(place) for place in others
-        )
+        several = any(self._text(place + 1) == ")" and self._find(place) for place in others)
+        return "(" not in before and not several
 
-    def _group(self, place: int, *, apart: bool) -> _Group | None:
-        """The answer at a token, and those that are joined to it by marks and words, or stand on the next
-        lines; without values where lines name all that there are."""
-        first = self._at(place, apart=apart)
-        if first is None:
-            return None
-        joined = [(first, self._behind(first), False)]  # with the place behind, and a comma before
-        either = False
-        while len(joined) < _LONGEST_GROUP:
-            end = joined[-1][1]
-            joint, comma, alternative = self._joint(end)
-            found = self._at(joint, apart=apart and comma) if joint > end else None
-            if found is None:
-                break
-            either |= alternative
+    def _group(self, place: int, *, apart: bool) -> Said | None:
+        """The answer at a token, and those joined to it or on lines below; no values where these are all."""
+        joined: list[tuple[Found, int, bool]] = []  # with the place behind, and a comma before
+        found, comma, alternative, either = self._at(place, apart=apart), False, False, False
+        while found and len(joined) < _LONGEST_GROUP:
             joined.append((found, self._behind(found), comma))
+            either |= alternative
+            found, comma, alternative = self._joint(joined[-1][1], apart=apart)
+        if not joined:
+            return None
         # behind a comma something else may be said of another answer: `B, A is wrong`
         while not self._may_close(joined[-1][1]) and (
             commas := [i for i, one in enumerate(joined) if one[2]]
@@ -301,7 +259,7 @@ class _Reading:
         distinct = tuple(dict.fromkeys(value for found, *_ in joined for value in found.values))
         if size < len(joined) and len(distinct) == self._reader.most:
             distinct = ()
-        return _Group(distinct, joined[-1][1], either and len(distinct) > 1)
+        return Said(distinct, place, joined[-1][1], _EITHER if either and len(distinct) > 1 else "")
 
     def _may_close(self, place: int) -> bool:
         """Whether a group may end here: not before a word that says something of its last answer."""
@@ -313,28 +271,23 @@ class _Reading:
         # in Japanese and Korean a denial behind the last one is of all
         return bool(self._reader.most) and ("not" not in classes or bool(_KANA.match(self._text(place))))
 
-    def _joint(self, place: int) -> tuple[int, bool, bool]:
-        """Where the next answer of a group may begin, whether a comma stands before it, and whether the two
-        are alternatives; the place itself where nothing joins."""
-        begin, comma, alternative, joined = place, False, False, False
+    def _joint(self, begin: int, *, apart: bool) -> tuple[Found | None, bool, bool]:
+        """The next answer of a group, whether a comma stands before it, and whether it is an alternative."""
+        place, comma, alternative, joined = begin, False, False, False
         while place < self._end:
             text, (classes, end) = self._tokens[place].text, self._classes(place)
             if (joined or self._reader.most) and self._at(place, apart=comma):
-                joined = True
-                break
+                found = self._at(place, apart=apart and comma) if place > begin else None
+                return found, comma, alternative
             if text in _COMMAS:
                 comma = joined = True
-                place += 1
-            elif not joined and "option" in classes:
-                place = end
             elif text in "/&+~-–—·・" or classes & {"and", "or"}:
                 alternative |= text in "/~-–" or ("or" in classes and "and" not in classes)
-                joined, place = True, end
-            elif self._is_soft(place) or (joined and classes & {"filler", "option"}):
-                place = end
-            else:
+                joined = True
+            elif not (self._is_soft(place) or "option" in classes or (joined and "filler" in classes)):
                 break
-        return (place if joined else begin), comma, alternative
+            place = end
+        return None, comma, alternative
 
     def _beside(self, found: Found) -> Found | None:
         """The text behind a label, or the label behind a text: `B) text`."""
@@ -348,18 +301,15 @@ class _Reading:
 
     def _below(self, place: int) -> tuple[Found, bool] | None:
         """The answer with which the next line that is not blank begins, and whether it is all of the line."""
-        place = self._line_end[min(place, self._end)]
-        while self._text(place) == "\n" and place < self._end:
-            place = self._pass(place + 1, _DASHES)
+        place = self._pass(self._line_end[min(place, self._end)], f"\n{_DASHES}")
         found = self._at(place, apart=True)
         if not found:
             return None
         alone = self._line_ends(self._behind(found))
         return (found, alone) if alone or not (found.text or found.word) else None
 
-    def _is_listed(self, place: int, group: _Group) -> bool:
-        """Whether an answer only begins a list: the next line begins with another one, and this line with it;
-        or the next line is the label that follows, with its text."""
+    def _is_listed(self, place: int, group: Said) -> bool:
+        """Whether an answer begins a list: lines begin with it and others, or the next label stands below."""
         item = self._below(group.end)
         if not item or set(item[0].values) & set(group.values):
             return False
@@ -385,32 +335,25 @@ class _Reading:
         """The announcement that counts; one without values where it is not clear which; None without any."""
         if whole := self._whole(0, self._end):
             return whole
-        said = self._said()
+        said = self._said() or list(filter(None, [self._opening()]))
         if not said:
-            opening = self._opening()
-            return self._taken_back(opening) if opening else self._key
-        current, unclear = said[0], said[0].values is None
+            return self._key
+        current, unclear = said[0], not said[0].values
         for following in said[1:]:
-            if following.values != current.values or following.values is None:
+            if following.values != current.values or not following.values:
                 wait = bisect_left(self._waits, current.end)
                 waits = wait < len(self._waits) and self._waits[wait] <= following.begin
-                unclear = following.values is None or not (waits or self._denies(current.end))
+                denied = self._denial(self._sentence_ends[current.end])
+                unclear = not following.values or not (waits or denied)
             current = following
         if unclear:
-            return Said(None, current.begin, current.end, _SEVERAL)
-        return self._taken_back(current)
-
-    def _taken_back(self, said: Said) -> Said:
-        """An announcement, without its values where words of correction or a denial of it stand behind it."""
-        if self._taken >= said.end or self._denies(said.end):
-            return Said(None, said.begin, said.end, "the answer is taken back")
-        return said
-
-    def _denies(self, place: int) -> bool:
-        """Whether the next sentence denies what stands before it: `No, that is not right.`"""
-        return self._denial(self._sentence_ends[place])
+            return current._replace(values=(), why=_SEVERAL if current.values else current.why)
+        if self._taken >= current.end or self._denial(self._sentence_ends[current.end]):
+            return current._replace(values=(), why="the answer is taken back")
+        return current
 
     def _is_denial(self, place: int) -> bool:
+        """Whether the next sentence denies what stands before it: `No, that is not right.`"""
         while place < self._end and (self._ends_sentence(place) or self._is_soft(place)):
             place += 1
         words: list[frozenset[str]] = []
@@ -434,9 +377,9 @@ class _Reading:
         while place < end and size < _MOST:
             if group := self._group(place, apart=True):
                 if group.end <= end and self._is_rest(group.end, end):
-                    if group.either or other or (label and not named):  # `A no.`
-                        return Said(None, place, group.end, _SEVERAL)
-                    return self._of(group, place, "the whole reply")
+                    if other or (label and not named):  # `A no.`
+                        return Said((), place, group.end, _SEVERAL)
+                    return self._of(group, "the whole reply")
                 if self._reader.most:
                     break
                 label, other = True, named  # or a word that is written as one, as the first of `A resposta`
@@ -452,34 +395,30 @@ class _Reading:
         """Whether nothing follows that says more."""
         while place < end:
             classes, following = self._classes(place)
-            if not (
-                self._is_soft(place) or self._text(place) in ".。!:" or classes & {"is", "filler", "option"}
-            ):
+            is_mark = self._is_soft(place) or self._text(place) in ".。!:"
+            if not (is_mark or classes & {"is", "filler", "option"}):
                 return False
             place = following
         return True
 
-    def _of(self, group: _Group, begin: int, why: str) -> Said:
-        found = self._find(begin)
+    def _of(self, group: Said, why: str) -> Said:
+        found = self._find(group.begin)
         other = self._beside(found) if found else None
         # a label and the text of another option behind it: `B) text of C`
         differs = found and other and other.value != found.value and self._ends_here(other.end)
-        if not group.values or (len(group.values) > 1 and not self._reader.most) or differs:
-            return Said(None, begin, group.end, _SEVERAL)
-        return Said(group.values, begin, group.end, why)
+        several = not self._reader.most and len(group.values) > 1
+        if group.why or not group.values or several or differs:
+            return group._replace(values=(), why=group.why or _SEVERAL)
+        return group._replace(why=why)
 
     def _opening(self) -> Said | None:
         """A first line that is the answer, or an answer that opens the reply."""
-        begin = self._pass(0)
-        while begin < self._end and self._text(begin) == "\n":  # under a fence
-            begin = self._pass(begin + 1)
+        begin = self._pass(0, "\n")  # under a fence
         line, opens = self._line_end[begin], self._reader.opens
         said = self._whole(begin, line)
         found = self._at(said.begin if said else begin, apart=True)
-        if said and (
-            not said.values
-            or (found and (opens or not found.text) and not self._lists_options(line, said.values))
-        ):
+        alone = said and found and (opens or not found.text) and not self._lists_options(line, said.values)
+        if said and (alone or not said.values):
             return said._replace(why="the first line")
         found = self._at(begin, apart=True)
         if not found or self._lists_options(line, found.values):
@@ -503,7 +442,7 @@ class _Reading:
             return None
         if opens and any("refuse" in self._classes(place)[0] for place in range(found.end, line)):
             return None  # `No, I cannot answer this.`
-        return self._of(_Group(found.values, behind, False), begin, "the reply opens with it")
+        return self._of(Said(found.values, begin, behind), "the reply opens with it")
 
     def _said(self) -> list[Said]:
         """All announcements, in their order."""
@@ -547,18 +486,18 @@ class _Reading:
                 place += 1
             else:
                 classes, end = self._classes(place)
-                found = None
                 if "but" in classes:
                     denied, run = False, None if run and (run.void or not classes & _RUN) else run
-                if not (denied or conditional or (run and run.announces)):
-                    found = self._as_subject(place, run)
-                if found:
+                blocked = denied or conditional or (run and run.announces)
+                if found := None if blocked else self._as_subject(place, run):
                     said.append(found)
                     run, end = None, found.end
                 elif classes & {"wait", "rather"} and not (run and run.announces):
                     self._waits.append(place)
                     behind = bool(said) and self._pass(said[-1].end, f",;:{_DASHES}") == place
-                    if "wait" in classes and (sentence_begins or behind) and self._corrects(place, end):
+                    # it stands apart (`wait,`, not `wait for`) or is more than one word
+                    apart = end > place + 1 or self._ends_here(end) or self._classes(end)[0] & {"wait", "not"}
+                    if "wait" in classes and (sentence_begins or behind) and apart:
                         self._taken = place
                     run = None
                 elif "if" in classes:
@@ -581,32 +520,22 @@ class _Reading:
                 place = end
         return said
 
-    def _corrects(self, place: int, end: int) -> bool:
-        """Whether a word of correction stands apart (`wait,`, not `wait for`) or is more than one word."""
-        return end > place + 1 or self._ends_here(end) or bool(self._classes(end)[0] & {"wait", "not"})
-
     def _is_named_alone(self, run: _Run, place: int) -> bool:
         """Whether an answer that is called right ends its sentence: `правильный ответ Б.`"""
         found = self._find(place) if run.seen >= {"answer", "right"} else None
         if not found or found.loose:
             return False
-        end = self._pass(found.end)
-        if "is" in self._classes(end)[0]:
-            end = self._pass(self._classes(end)[1])
-        return self._text(end) in _ENDS | {"\n"}
+        return self._text(self._pass(found.end)) in _ENDS | {"\n"}
 
-    def _is_asked(self, place: int) -> bool:
-        return self._text(self._sentence_ends[place]) in "?؟"
-
-    def _announced(self, run: _Run, place: int, group: _Group) -> Said | None:
-        """The announcement of a group behind a run; None where it is denied, asked, a condition, or the
-        options are listed."""
+    def _announced(self, run: _Run, place: int, group: Said) -> Said | None:
+        """That of a group behind a run; None where it is denied, asked, conditional, or begins a list."""
         if not group.values:
             return None
         if self._is_key(group):
-            self._key = Said(None, place, group.end, "the labels are explained")
+            self._key = Said((), place, group.end, "the labels are explained")
             return None
-        if run.void or self._is_asked(group.end) or (run.apart and self._is_article(place, group.end)):
+        asked = self._text(self._sentence_ends[group.end]) in "?؟"
+        if run.void or asked or (run.apart and self._is_article(place, group.end)):
             return None
         begins = self._text(group.end) in ".:)" and not self._line_ends(group.end)
         if self._is_listed(place, group) or (begins and group.values[0] in self._lists):  # once more, and cut
@@ -623,20 +552,15 @@ class _Reading:
             classes, behind = self._classes(following)
         if "not" in classes or "if" in classes:
             return self._meant(following) if "not" in classes else None
-        if group.either:
-            return Said(None, place, group.end, _EITHER)
-        return self._of(group, place, "announced")
+        return self._of(group, "announced")
 
-    def _is_key(self, group: _Group) -> bool:
+    def _is_key(self, group: Said) -> bool:
         """Whether the labels are explained: `A for yes, B for no`."""
         begin = self._pass(group.end)
-        if (
-            self._reader.most
-            or self._classes(begin)[0] & {"is", "not"}
-            or self._text(begin) in _ENDS | _COMMAS | {"\n"}
-        ):
+        ends = self._text(begin) in _ENDS | _COMMAS | {"\n"}
+        if ends or self._reader.most or self._classes(begin)[0] & {"is", "not"}:
             return False
-        means, comma = self._tokens[begin].key, False
+        means, comma = key_of(self._text(begin)), False
         for index in range(begin + 1, min(self._end, begin + _SHORT)):
             token = self._tokens[index]
             if token.text in _ENDS and self._ends_sentence(index):
@@ -644,19 +568,18 @@ class _Reading:
             found = self._find(index) if comma else None
             if found and not set(found.values) & set(group.values):
                 following = self._pass(found.end)
-                return following < self._end and self._tokens[following].key == means
+                return key_of(self._text(following)) == means
             comma = token.text in _COMMAS or token.kind == "line" or "and" in self._classes(index)[0]
         return False
 
     def _is_article(self, place: int, end: int) -> bool:
         """Whether a label that is a word of the language begins a sentence: `Answer: A patient with`."""
         found = self._find(place)
-        if not found or found.text or found.word or end > found.end or not self._classes(place)[0]:
+        classes, following = self._classes(place)
+        if not found or found.text or found.word or end > found.end or not classes:
             return False
-        following = self._classes(place)[1]
-        if following >= self._end or not self._tokens[following].is_word:
-            return False
-        return not self._classes(following)[0] & {"is", "because", "and", "or", "not", "if"}
+        goes_on = following < self._end and self._tokens[following].is_word
+        return goes_on and not self._classes(following)[0] & {"is", "because", "and", "or", "not", "if"}
 
     def _meant(self, place: int) -> Said | None:
         """The answer behind a denied one: `not D but A`, `aではなくd`."""
@@ -667,26 +590,18 @@ class _Reading:
             classes, end = self._classes(place)
             found, box = self._find(place), self._tokens[place].kind == "box"
             if turned and (group := self._group(place, apart=False)):
-                return self._of(group, place, "announced")
+                return self._of(group, "announced")
             if "but" in classes:
                 turned = True
             elif turned and not (classes & _RUN or box or ("not" not in classes and self._is_soft(place))):
                 turned = self._text(place) == ","
             elif found:
                 end = self._behind(found)
-            elif "or" in classes and "and" not in classes and not classes & _RUN:
-                return None
             place = end
         return None
 
-    @cached_property
-    def _last_named(self) -> int:
-        named = (i for i in range(self._end - 1, -1, -1) if self._classes(i)[0] & {"answer", "right"})
-        return next(named, -1)
-
     def _as_subject(self, place: int, before: _Run | None) -> Said | None:
-        """An answer before its announcement: `B is the correct answer`, `ist B die richtige Antwort`, `option
-        B is correct`."""
+        """An answer before its announcement: `B is the correct answer`, `ist B die richtige Antwort`."""
         found = self._find(place) if self._refused <= place < self._last_named else None
         if not found or found.loose or not (group := self._group(place, apart=False)):
             return None
@@ -705,12 +620,11 @@ class _Reading:
             named |= "option" in run.seen and not self._reader.numbers
             named |= bool(before and before.seen & {"answer", "option"} and self._ends_here(following))
         classes, _ = self._classes(following)
-        if self._is_asked(following) or classes & {"not", "if"} or not (named and "is" in run.seen):
+        asked = self._text(self._sentence_ends[following]) in "?؟"
+        if asked or classes & {"not", "if"} or not (named and "is" in run.seen):
             self._refused = group.end
             return None
-        if group.either:
-            return Said(None, place, group.end, _EITHER)
-        return self._of(group, place, "said to be the answer")._replace(end=following)
+        return self._of(group, "said to be the answer")._replace(end=following)
 
 
 def part_announced(reply: Reply, words: Words) -> Span:
@@ -742,5 +656,5 @@ def part_announced(reply: Reply, words: Words) -> Span:
                 run.add(classes)
             elif not (run and not run.size and token.kind == "number" and following in ".)、"):  # a bullet
                 run = None
-        place = max(end, place + 1)
+        place = end
     return begin, reply.end

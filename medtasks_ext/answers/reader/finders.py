@@ -9,8 +9,7 @@ from functools import lru_cache
 import regex
 
 from medtasks_ext.answers.reader.announce import Found, Reader
-from medtasks_ext.answers.reader.reply import Extraction, Reply, narrow
-from medtasks_ext.answers.reader.words import Token, Trie, Words, plain, tokens_of
+from medtasks_ext.answers.reader.words import Extraction, Token, Trie, Words, narrow, plain, tokens_of
 
 #: characters of Han that follow a label and are no part of a word with it, as in `B项`, unlike `C反应蛋白`
 _HAN = regex.compile(r"\p{Han}")
@@ -18,32 +17,25 @@ _AFTER_LABEL = frozenset("项項选選是为為和与與或及因故即最均更
 _UNSPACED = regex.compile(r"[\p{Hangul}\p{Hiragana}\p{Katakana}\p{Thai}\p{Han}]")
 _THAI = regex.compile(r"\p{Thai}")
 _WORD = regex.compile(r"[\p{L}\p{N}]")
+_IN_UNITS = regex.compile(r"[\p{Han}\p{Hangul}\p{Katakana}\p{No}]")
 #: the label before an option's text, where rows have it
 _LEAD = regex.compile(r"\s*\(?(\w+)[.):]\s*")
 
 
 class _Options:
-    """The options of a question, as they are found in tokens; where several may be right, labels may stand
-    together."""
+    """The options of a question, as they are found in tokens."""
 
     def __init__(self, labels: Sequence[str], texts: Sequence[str], several: bool) -> None:
         self._several = several
         self._exact = {narrow(label): place for place, label in enumerate(labels)}
         self._plain = {plain(label): place for place, label in enumerate(labels)}
-        self._phrases = Trie(
-            [
-                *((label, (place, False)) for place, label in enumerate(labels) if len(tokens_of(label)) > 1),
-                *((text, (place, True)) for place, text in enumerate(map(self._bare, labels, texts)) if text),
-            ],
-            texts=True,
-        )
+        phrases = [(label, (place, False)) for place, label in enumerate(labels) if len(tokens_of(label)) > 1]
+        phrases += [(text, (place, True)) for place, text in enumerate(map(self._bare, labels, texts))]
+        self._phrases = Trie(phrases, texts=True)
         forms = [plain(text) for text in texts[: len(labels)]]
+        once = [form for form in forms if form not in self._plain and forms.count(form) == 1]
         #: the one option that has a text, marks at its ends included
-        self.whole = {
-            form: place
-            for place, form in enumerate(forms)
-            if form not in self._plain and forms.count(form) == 1
-        }
+        self.whole = {form: forms.index(form) for form in once}
 
     def _bare(self, label: str, text: str) -> str:
         """An option's text without its label; none where the text is a label."""
@@ -54,8 +46,7 @@ class _Options:
 
     def find(self, tokens: Sequence[Token], place: int) -> Found | None:
         """The option that a label or a text at a token names."""
-        token = tokens[place]
-        if not token.is_word:
+        if not tokens[place].is_word:
             return None
         options, end = self._phrases.find(tokens, place)
         option, is_text = next(iter(options)) if len(options) == 1 else (None, False)
@@ -65,27 +56,23 @@ class _Options:
         return label
 
     def _label(self, tokens: Sequence[Token], place: int) -> Found | None:
-        token = tokens[place]
-        known, loose = self._exact.get(token.text), False
-        if known is None and (known := self._plain.get(plain(token.text))) is not None:
-            loose = token.text.isalpha()
-        value: int | tuple[int, ...] | None = known
-        if known is None and self._several:
-            value = self._together(token.text)
-        if value is None or not self._stands_alone(tokens, place):
+        text, loose = tokens[place].text, False
+        known: int | tuple[int, ...] | None = self._exact.get(text)
+        if known is None and (known := self._plain.get(plain(text))) is not None:
+            loose = text.isalpha()
+        elif known is None and self._several:
+            known = self._together(text)
+        if known is None or not self._stands_alone(tokens, place):
             return None
-        return Found(value, place + 1, loose=loose)
+        return Found(known, place + 1, loose=loose)
 
-    def _together(self, text: str) -> tuple[int, ...] | None:
-        """Labels that stand together: `ABD`, `1,3`."""
-        if len(text) > 1 and text[0] == "و":  # Arabic writes `and` before the word
-            text = text[1:]
-            return None if text not in self._exact else (self._exact[text],)
-        if not text.isupper() and "," not in text:
-            return None
-        places = [self._exact.get(letter) for letter in (text.split(",") if "," in text else text)]
-        known = tuple(place for place in places if place is not None)
-        return tuple(dict.fromkeys(known)) if 1 < len(known) == len(places) else None
+    def _together(self, text: str) -> int | tuple[int, ...] | None:
+        """Labels that stand together: `ABD`, `1,3`; in Arabic one behind its `and`."""
+        if len(text) > 1 and text[0] == "و":
+            return self._exact.get(text[1:])
+        letters = text.split(",") if "," in text else text if text.isupper() else ""
+        known = [self._exact[letter] for letter in letters if letter in self._exact]
+        return tuple(dict.fromkeys(known)) if 1 < len(known) == len(letters) else None
 
     @staticmethod
     def _stands_alone(tokens: Sequence[Token], place: int) -> bool:
@@ -98,11 +85,9 @@ class _Options:
                 return False
         if _THAI.match(token.text) and before and before.end == token.begin and _THAI.match(before.text):
             return False
-        if not after or after[0].kind == "line":
-            return True
-        if token.kind == "number" and (after[0].text in "%‰°" or after[0].text == "/"):
+        if after and token.kind == "number" and after[0].text in "%‰°/":
             return False
-        if after[0].begin > token.end:
+        if not after or after[0].kind == "line" or after[0].begin > token.end:
             return True
         if after[0].text in "-'/" and len(after) > 1 and after[1].begin == after[0].end:
             return not _WORD.match(after[1].text)
@@ -118,17 +103,16 @@ _options = lru_cache(maxsize=4)(_Options)  # the kinds look at one question seve
 
 
 def read_letters(
-    reply: Reply, labels: Sequence[str], texts: Sequence[str], words: Words, *, several: bool = False
+    response: str, labels: Sequence[str], texts: Sequence[str], words: Words, *, several: bool = False
 ) -> Extraction:
-    """The place of the option that a reply announces; the sorted places of all where `several` may be right.
-
-    `labels` and `texts` are those of the options; there may be no texts.
-    """
+    """The label of the option that a reply announces; where `several` may be right, those of all."""
     options = _options(tuple(labels), tuple(texts), several)
-    if not several:
-        return Reader(options.find, words, options.whole).read(reply)
-    found = Reader(options.find, words, most=len(labels)).read(reply)
-    return found if found.answer is None else found._replace(answer=sorted(found.answer))
+    reader = Reader(options.find, words, {} if several else options.whole, len(labels) * several)
+    found = reader.read(response)
+    if found.answer is None:
+        return found
+    said = [labels[place] for place in sorted(found.answer)] if several else labels[found.answer]
+    return found._replace(answer=said)
 
 
 def word_reader(names: Mapping[str, str], words: Words) -> Reader:
@@ -152,13 +136,10 @@ _LONGEST_SUM, _WORDS_OF_A_SUM = 80, 8
 
 def number_of(text: str, decimal: str) -> float | None:
     """The value of digits with marks between them; `decimal` stands before decimals. None of other texts."""
-    text = plain(text).replace(" ", "") if not text.isascii() else text.replace(" ", "")
+    text = plain(text).replace(" ", "")
     other = "," if decimal == "." else "."
-    if (
-        _GROUPED.fullmatch(text)
-        and text.count(decimal) <= 1
-        and not regex.fullmatch(rf"\d+\{decimal}\d+", text)
-    ):
+    is_decimal = regex.fullmatch(rf"\d+\{decimal}\d+", text)
+    if _GROUPED.fullmatch(text) and text.count(decimal) <= 1 and not is_decimal:
         text = text.replace(other, "").replace("'", "")
     elif text.count(",") + text.count(".") > 1:
         return None
@@ -190,7 +171,7 @@ class Numbers:
         found = self._number(tokens, place)
         if found is None:
             return None
-        result, words = None, 0
+        words = 0
         for index in range(found.end, min(len(tokens), found.end + _LONGEST_SUM)):
             words += tokens[index].kind == "word"
             if tokens[index].kind == "line" or tokens[index].text in ":;" or words > _WORDS_OF_A_SUM:
@@ -199,8 +180,8 @@ class Numbers:
                 begin = index + 1
                 while begin < len(tokens) and tokens[begin].text in "*_$~≈":
                     begin += 1
-                result = self._number(tokens, begin) or result
-        return result or found
+                found = self._number(tokens, begin) or found
+        return found
 
     def _number(self, tokens: Sequence[Token], place: int) -> Found | None:
         sign, begin = 1.0, place
@@ -227,19 +208,14 @@ class Numbers:
         begin, text = place, ""
         while place < len(tokens) and place - begin < 9:
             token = tokens[place]
-            if (token.kind in ("mark", "tex") and token.text in "%‰°/^·µ{}²³") or token.kind == "tex":
-                text += token.text
-            elif token.kind == "word" and (
-                place == begin
-                or text.endswith(("/", "·", "°", "{", "^"))
-                or regex.match(r"[\p{Han}\p{Hangul}\p{Katakana}\p{No}]", token.text)
-            ):
-                if self._words.at(tokens, place)[0]:
-                    break
-                text += token.text
-            elif token.kind == "number" and text.endswith(("/", "^", "m", "{")):
-                text += token.text
-            else:
+            fits = token.text in "%‰°/^·µ{}²³" or token.kind == "tex"
+            if token.kind == "number":
+                fits = text.endswith(("/", "^", "m", "{"))
+            elif token.kind == "word" and not self._words.at(tokens, place)[0]:
+                joined = text.endswith(("/", "·", "°", "{", "^"))
+                fits = place == begin or joined or bool(_IN_UNITS.match(token.text))
+            if not fits:
                 break
+            text += token.text
             place += 1
         return place, self._units.get(plain(text), 1.0)

@@ -14,8 +14,7 @@ import json_repair
 import regex
 
 from medtasks_ext.answers.reader.announce import part_announced
-from medtasks_ext.answers.reader.reply import Reply, Span
-from medtasks_ext.answers.reader.words import Words, plain, tokens_of
+from medtasks_ext.answers.reader.words import Reply, Span, Words, plain, reply_of, tokens_of
 from medtasks_ext.jsonfile import JsonError, parse_json
 
 #: items that are read; a model in a loop writes any number
@@ -56,51 +55,39 @@ Known = Callable[[str], bool]
 
 
 class Items(NamedTuple):
-    """Items of a list.
+    """Items of a list."""
 
-    Attributes:
-        items: without bullets and marks around them, as they stand in the response.
-        span: of the list in the response.
-        bullets: whether each has a bullet or a number, or is an item of an array.
-        array: whether they are those of an array or a table, which are whole.
-        unclear: whether it does not say which of its columns has the items.
-    """
-
-    items: list[str]
-    span: Span
-    bullets: bool
-    array: bool = False
-    unclear: bool = False
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether it is an array without items."""
-        return self.array and not self.items and not self.unclear
+    items: list[str]  # without bullets and marks around them, as they stand in the response
+    span: Span  # of the list in the response
+    bullets: bool  # whether each has a bullet or a number, or is an item of an array
+    array: bool = False  # whether they are those of an array or a table, which are whole
+    unclear: bool = False  # whether it does not say which of its columns has the items
 
 
 def items_of(response: str, reply: Reply, words: Words, known: Known | None = None) -> Items:
-    """The list that a reply holds: the last array of texts, or what follows the last announcement, line by
-    line.
+    """The list of a reply: the last array of texts, or what follows the last announcement, line by line.
 
     Lines that end with a colon are headings. Where lines have bullets, those without are no items. Sentences
     are none, nor is what ends as one behind a blank line: a refusal is no list. With `known`, rows of a table
     and of objects count by the column of which all texts are known.
     """
     begin, end = part_announced(reply, words)
-    for value in reversed(values(response, reply)) if "[" in reply.text or "{" in reply.text else ():
-        if value.span[1] <= begin or (known and not set(response[slice(*value.span)]) & _QUOTES):
+    for value, span in reversed(values(response, reply)) if "[" in reply.text or "{" in reply.text else ():
+        if span[1] <= begin or (known and not set(response[slice(*span)]) & _QUOTES):
             continue
-        rows = _rows(value.value) if known else None
-        if known and rows:
-            return _column(rows, value.span, words, known)
-        texts = _texts(value.value)
-        if texts is not None:
-            return Items(texts, value.span, bullets=True, array=True)
+        if known and (rows := _rows(value)):
+            return _column(rows, span, words, known)
+        if (texts := _texts(value)) is not None:
+            return Items(texts, span, bullets=True, array=True)
     block = fenced(reply.text, reply.begin, reply.end)
     if block and block[1] > begin:
         begin, end = max(begin, block[0]), block[1]
     lines = response[begin:end].split("\n", MOST_ITEMS)[:MOST_ITEMS]
-    if known and (table := _table(lines)):
+    said = [line.strip() for line in lines if line.strip(_MARKS)]
+    # of a table, lines begin with a bar, or all of several have one
+    table = [line for line in said if line.startswith("|")]
+    table = table or (said if len(said) > 1 and all("|" in line for line in said) else [])
+    if known and table:
         below = next((i + 1 for i, line in enumerate(table) if _RULE.fullmatch(line)), 0)
         cells = [[cell.strip(_MARKS) for cell in line.strip("|").split("|")] for line in table[below:]]
         return _column(cells, (begin, end), words, known)
@@ -115,7 +102,7 @@ def items_of(response: str, reply: Reply, words: Words, known: Known | None = No
             continue
         bullet = _BULLET.match(line)
         item = line[bullet.end() :] if bullet else line
-        if not bullet and (_is_sentence(bare) or (apart and _END.search(bare))):
+        if not bullet and _END.search(bare) and (apart or _is_long(bare)):
             continue
         if (term := _TERM.match(item)) and (not known or known(term[1])):
             if known and _denies(item[term.end() :], words):
@@ -126,13 +113,6 @@ def items_of(response: str, reply: Reply, words: Words, known: Known | None = No
     only = len(bulleted) > 1 or (bulleted and read[0][0])
     items = [item for item in (bulleted if only else [item for _, item in read]) if item]
     return Items(items, (begin, end), bullets=bool(only))
-
-
-def _table(lines: Sequence[str]) -> list[str]:
-    """Lines of a table: those that begin with a bar, or all of several that have one."""
-    said = [line.strip() for line in lines if line.strip(_MARKS)]
-    barred = [line for line in said if line.startswith("|")]
-    return barred or (said if len(said) > 1 and all("|" in line for line in said) else [])
 
 
 def _rows(value: Any) -> list[list[Any]] | None:
@@ -165,9 +145,8 @@ def _denies(text: str, words: Words) -> bool:
     return said in no or bool(tokens and "not" in words.at(tokens, 0)[0])
 
 
-def explained(item: str, words: Words, known: Known | None, *, closed: bool = False) -> list[str] | None:
-    """The known texts of an item, and the other ones between its marks, without a heading before them and
-    without what explains them; None where it is not clear which text explains the other."""
+def _explained(item: str, words: Words, known: Known | None, *, closed: bool) -> list[str] | None:
+    """The texts of an item, without a heading and what explains them; None where that is not clear."""
     if not known or known(item):
         return [item] if known else pieces_of(item, words)
     item = _TITLE.sub(r"\1: ", item)
@@ -201,12 +180,23 @@ def explained(item: str, words: Words, known: Known | None, *, closed: bool = Fa
     return found
 
 
-def _is_sentence(text: str) -> bool:
-    """Whether a line ends as a sentence does and is long enough for one."""
-    return bool(_END.search(text)) and _is_long(text)
+def pieces_listed(
+    response: str, words: Words, known: Known | None, *, closed: bool = False
+) -> tuple[list[str] | None, Items]:
+    """The items of a reply, each alone, and its list; no items where it is not clear which they are."""
+    listed = items_of(response, reply_of(response), words, known)
+    if listed.array:
+        return None if listed.unclear else listed.items, listed
+    pieces: list[str] = []
+    for item in listed.items:
+        if (found := _explained(item, words, known, closed=closed)) is None:
+            return None, listed
+        pieces += found
+    return pieces, listed
 
 
 def _is_long(text: str) -> bool:
+    """Whether a text is long enough for a sentence."""
     return len(text.split(None, _WORDS)) >= _WORDS or (
         len(text) >= _CHARACTERS
         and bool(regex.search(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}]", text))
@@ -214,8 +204,7 @@ def _is_long(text: str) -> bool:
 
 
 def is_prose(item: str, listed: Items, words: Words) -> bool:
-    """Whether the one line of a list without bullets is a sentence about items: it has a verb of being, or as
-    many words as a sentence."""
+    """Whether the one line of a list is a sentence about items: it has a verb of being, or as many words."""
     classes = [words.at([token], 0)[0] for token in tokens_of(item)]
     verb = any("is" in of for of in classes[1:]) or bool(classes and "not" in classes[0])
     return len(listed.items) == 1 and not listed.bullets and (verb or _is_long(item))
@@ -241,17 +230,14 @@ _FENCE = regex.compile(r"```[^\S\n]{0,4}([\w+-]{0,20})[^\S\n]*\n([^`]*+(?:`(?!``
 
 def fenced(text: str, begin: int, end: int) -> Span | None:
     """The last block between fences, which may be open at the end."""
-    span = None
-    for match in _FENCE.finditer(text, begin, end):
-        span = match.span(2)
-    return span
+    blocks = list(_FENCE.finditer(text, begin, end))
+    return blocks[-1].span(2) if blocks else None
 
 
 def unfenced(text: str) -> str:
     """The inside of a text that is one fenced block; other texts as they are, without blanks around."""
-    text = text.strip()
-    match = _FENCE.fullmatch(text)
-    return match[2].strip() if match else text
+    match = _FENCE.fullmatch(text.strip())
+    return (match[2] if match else text).strip()
 
 
 def says_none(text: str, words: Words, *more: str) -> bool:
@@ -263,12 +249,9 @@ def says_none(text: str, words: Words, *more: str) -> bool:
 def pieces_of(
     text: str, words: Words, known: Known | None = None, *, closed: bool = False, dashes: bool = True
 ) -> list[str]:
-    """The items of a line: at marks between them and at a word that joins the last two, but where a text
-    with such a mark or word is known as a whole.
-
-    Args:
-        closed: whether all that is known is an item, so that parts of the line that are one are joined.
-        dashes: whether they stand between items.
+    """The items of a line: at marks between them, dashes among these, and at a word that joins the last two,
+    but where a text with such a mark or word is known as a whole. `closed`: all that is known is an item, so
+    that parts of the line that are one are joined.
     """
     found: list[str] = []
     waiting = [text]
@@ -279,14 +262,11 @@ def pieces_of(
         if known and known(item):
             found.append(item.strip())
             continue
-        if closed and (both := _joined(bare, words, known, closed=True)):
-            waiting.extend(reversed(both))
-            continue
         split = (_split(item, mark, words, known if closed else None) for mark in marks)
-        if parts := next((parts for parts in split if len(parts) > 1), []):
+        parts = _joined(bare, words, known, closed=True) if closed else []
+        parts = parts or next((parts for parts in split if len(parts) > 1), [])
+        if parts := parts or _joined(bare, words, known):
             waiting.extend(reversed(parts))
-        elif both := _joined(bare, words, known):
-            waiting.extend(reversed(both))
         else:
             found.append(bare)
     return [item for item in found if item]
@@ -325,28 +305,29 @@ _OPENS = re.compile(r"[\[{]")
 _BRACKET = re.compile(r'"(?:[^"\\\n]|\\.)*"|[\[\]{}]')
 
 
-class Value(NamedTuple):
-    """An array or an object, and where it stands in the response."""
-
-    value: Any
-    span: Span
-
-
-def values(response: str, reply: Reply) -> list[Value]:
-    """All arrays and objects of a reply that are inside no other one, in their order."""
-    found: list[Value] = []
+def values(response: str, reply: Reply) -> list[tuple[Any, Span]]:
+    """All arrays and objects of a reply that are inside no other one, in their order, each with its place."""
+    found: list[tuple[Any, Span]] = []
     place, false_starts, repaired = reply.begin, 0, 0
     for begin, (end, depth, closed) in sorted(_brackets(reply.text, reply.begin, reply.end).items()):
         if begin < place or len(found) == MAX_VALUES or false_starts == MAX_FALSE_STARTS:
             continue
-        value = _strict(response[begin:end])
+        try:
+            value = parse_json(response[begin:end])
+        except JsonError:
+            value = None
         if value is None and depth <= MAX_NESTED and repaired + end - begin <= MAX_REPAIRED:
             repaired += end - begin
-            value = _repaired(reply.text[begin:end], closed)
+            value = json_repair.loads(reply.text[begin:end], skip_json_loads=True)
+            if isinstance(value, list) and not closed:  # of an array that breaks off, its objects are whole
+                value = [item for item in value if isinstance(item, dict)]
+            if not isinstance(value, dict if reply.text[begin] == "{" else list):
+                value = None
+            value = value or None
         if value is None:
             false_starts += 1
         else:
-            found.append(Value(value, (begin, end)))
+            found.append((value, (begin, end)))
             place = end
     return found
 
@@ -354,37 +335,17 @@ def values(response: str, reply: Reply) -> list[Value]:
 def _brackets(text: str, begin: int, end: int) -> dict[int, tuple[int, int, bool]]:
     """Opening bracket outside of texts -> where its value ends, how deep it is, whether it is closed."""
     found: dict[int, tuple[int, int, bool]] = {}
-    opened: list[tuple[int, list[int]]] = []  # where, and the depths of what is inside
-
-    def close(end: int, *, closed: bool) -> None:
-        start, inside = opened.pop()
-        depth = max(inside, default=0) + 1
-        found[start] = end, depth, closed
-        if opened:
-            opened[-1][1].append(depth)
-
+    opened: list[tuple[int, int]] = []  # where, and how deep so far
     place = begin
-    while mark := (_BRACKET if opened else _OPENS).search(text, place, end):
-        place = mark.end()
-        if mark[0] in "[{":
-            opened.append((mark.start(), []))
-        elif mark[0] in "]}":
-            close(place, closed=True)
-    while opened:
-        close(end, closed=False)
+    while opened or place < end:
+        mark = (_BRACKET if opened else _OPENS).search(text, place, end)
+        place = mark.end() if mark else end
+        if mark and mark[0] in "[{":
+            opened.append((mark.start(), 1))
+        elif opened and (not mark or mark[0] in "]}"):
+            start, depth = opened.pop()
+            found[start] = place, depth, bool(mark)
+            if opened:
+                outer, deepest = opened.pop()
+                opened.append((outer, max(deepest, depth + 1)))
     return found
-
-
-def _strict(text: str) -> Any:
-    try:
-        return parse_json(text)
-    except JsonError:
-        return None
-
-
-def _repaired(text: str, closed: bool) -> Any:
-    """An object or an array, of one that breaks off its objects; None where nothing is in it."""
-    value = json_repair.loads(text, skip_json_loads=True)
-    if isinstance(value, list) and not closed:
-        value = [item for item in value if isinstance(item, dict)]
-    return value if value and isinstance(value, dict if text[0] == "{" else list) else None

@@ -1,7 +1,8 @@
-"""Tokens of a text, and the words of `marks.yaml` in them.
+"""A response cut to its reply, tokens of a text, and the words of `marks.yaml` in them.
 
-A token is a word, a number, a character of a script without blanks, a mark or a line end. What people take
-for the same (case, full width, accents, circled digits, Arabic forms of a letter) is one key.
+A place in the reply is a place in the response. A token is a word, a number, a character of a script without
+blanks, a mark or a line end. What people take for the same (case, full width, accents, circled digits, Arabic
+forms of a letter) is one key.
 """
 
 from __future__ import annotations
@@ -15,7 +16,62 @@ from typing import Any, NamedTuple
 import regex
 import yaml
 
-from medtasks_ext.answers.reader.reply import narrow
+from medtasks_ext.answers.reasoning import reasoning_of, turn_end
+
+#: (first, last + 1) of characters of a response
+Span = tuple[int, int]
+
+
+class Extraction(NamedTuple):
+    """What a reader makes of a reply."""
+
+    answer: Any  # as the answer kind has it; None where there is none or where it is not clear
+    span: Span | None  # where it stands in the response
+    why: str  # by which sign it was found, or why there is none
+
+
+NOTHING = Extraction(None, None, "no answer is announced")
+UNCLOSED = Extraction(None, None, "the reasoning never ends")
+
+
+class Reply(NamedTuple):
+    """The part of a response that is meant for the reader."""
+
+    text: str  # the response, full-width forms made half-width, of the same length
+    begin: int
+    end: int
+    unclosed: bool = False  # whether the reasoning never ends; the reply is then empty
+
+
+_NARROW = {chr(code): chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)} | {
+    **dict.fromkeys("\u3000\xa0\u2007\u202f\u2028\u2029\u200b\u200c\u200d\u2060\ufeff", " "),
+    **dict.fromkeys("“”„‟«»", '"'),
+    **dict.fromkeys("‘’‚‛", "'"),
+    **dict.fromkeys("−‐‑‒", "-"),
+    **dict.fromkeys("【〔", "["),
+    **dict.fromkeys("】〕", "]"),
+    **dict.fromkeys("﹕∶", ":"),
+    "｡": "。",
+    "､": "、",
+}
+_TABLE = str.maketrans(_NARROW)
+
+
+def narrow(text: str) -> str:
+    """Full-width forms, odd blanks, quotation marks and hyphens as ASCII, character by character."""
+    return text if text.isascii() else text.translate(_TABLE)
+
+
+@lru_cache(maxsize=4)  # several readers look at one response
+def reply_of(response: str) -> Reply:
+    """Cut a response. Reasoning that never ends leaves nothing."""
+    begin, end, unclosed = reasoning_of(response)
+    text = narrow(response)
+    end = turn_end(text, begin, end)
+    part = text[begin:end]
+    begin += len(part) - len(part.lstrip())
+    return Reply(text, begin, max(begin, end - len(part) + len(part.rstrip())), unclosed)
+
 
 #: whose words are tried where those of another language announce nothing
 COMMON = "en"
@@ -33,8 +89,8 @@ _TOKEN = regex.compile(
     |(?P<mark>[^\s])""",
     regex.VERBOSE | regex.VERSION1,
 )
-#: of Arabic, which are mostly left out
-_VOWEL_SIGNS = regex.compile(r"[\u064b-\u0652]")
+#: signs of Arabic, which are mostly left out
+_VOWELS = dict.fromkeys(range(0x64B, 0x653))
 #: letters that are written for each other
 _SAME = {
     "ى": "ي", "ی": "ي", "ک": "ك", "ہ": "ه", "ھ": "ه", "ة": "ه", "ٱ": "ا", "ँ": "ं", "ı": "i", "ß": "ss", "،":
@@ -77,9 +133,9 @@ def squeezed(text: str) -> str:
 
 
 @lru_cache(maxsize=16_384)
-def _key(text: str) -> str:
-    key: str = _VOWEL_SIGNS.sub("", unicodedata.normalize("NFC", text.casefold()))
-    return key
+def key_of(text: str) -> str:
+    """The form in which words of `marks.yaml` are compared: accents stay, since `si` and `sí` are two."""
+    return unicodedata.normalize("NFC", text.casefold()).translate(_VOWELS)
 
 
 class Token(NamedTuple):
@@ -95,11 +151,6 @@ class Token(NamedTuple):
         """Whether it is a word or a number."""
         return self.kind in ("word", "number")
 
-    @property
-    def key(self) -> str:
-        """In small letters; accents stay, since `si` and `sí` are two words."""
-        return self.text.lower() if self.text.isascii() else _key(self.text)
-
 
 def tokens_of(text: str, begin: int = 0, end: int | None = None) -> list[Token]:
     """The tokens between two places."""
@@ -111,21 +162,19 @@ def tokens_of(text: str, begin: int = 0, end: int | None = None) -> list[Token]:
 
 
 class Trie:
-    """Phrases by their words: the longest one that begins at a token is found in as many looks as it has
-    words.
+    """Phrases, each with what it stands for, by their words: the longest one that begins at a token is found.
 
-    Args:
-        phrases: (phrase, what it stands for). Its last word may end in `*`: any ending.
-        texts: whether words are compared in plain form, and marks between them are passed.
+    With `texts` words are compared in plain form, and marks between them are passed. Else the last word may
+    end in `*`: any ending.
     """
 
     def __init__(self, phrases: Iterable[tuple[str, Any]], *, texts: bool = False) -> None:
-        self._texts = texts
+        self._texts, self._key = texts, plain if texts else key_of
         self._root: dict[str, Any] = {}
         for phrase, value in phrases:
             node = self._root
             stem = not texts and phrase.endswith("*")
-            keys = [self._key(token) for token in tokens_of(narrow(phrase)) if token.is_word]
+            keys = [self._key(token.text) for token in tokens_of(narrow(phrase)) if token.is_word]
             for place, key in enumerate(keys, 1):
                 if stem and place == len(keys):  # stems stand beside the words of a node
                     node = node.setdefault("*", {})
@@ -134,11 +183,11 @@ class Trie:
                 node[""] = node.get("", frozenset()) | {value}
 
     def find(self, tokens: Sequence[Token], place: int) -> tuple[frozenset[Any], int]:
-        """What the longest phrase at a place stands for, and where it ends; nothing where there is none."""
-        best: tuple[frozenset[Any], int] = (frozenset(), place)
+        """What the longest phrase at a place stands for, and where it ends; nothing and the next place."""
+        best: tuple[frozenset[Any], int] = (frozenset(), place + 1)
         node, index = self._root, place
         while index < len(tokens) and tokens[index].is_word:
-            key = self._key(tokens[index])
+            key = self._key(tokens[index].text)
             if key in node:
                 node = node[key]
             elif stem := next((stem for stem in node.get("*", ()) if key.startswith(stem)), ""):
@@ -148,15 +197,11 @@ class Trie:
             index += 1
             if "" in node:
                 best = (node[""], index)
-            while index < len(tokens) and self._is_passed(tokens[index]):
+            while index < len(tokens) and (
+                tokens[index].kind in ("mark", "tex") if self._texts else tokens[index].text in "'-"  # isn't
+            ):
                 index += 1
         return best
-
-    def _key(self, token: Token) -> str:
-        return plain(token.text) if self._texts else token.key
-
-    def _is_passed(self, token: Token) -> bool:
-        return token.kind in ("mark", "tex") if self._texts else token.text in "'-"  # isn't
 
 
 @lru_cache(maxsize=1)
@@ -167,22 +212,17 @@ def languages() -> dict[str, dict[str, Any]]:
 
 
 class Words:
-    """The words of one language, and where they stand in tokens.
+    """The words of one language (ISO 639; the common ones where it has no list), and where they stand.
 
     Classes of a word: `answer`, `verb` (stands before the answer), `option`, `right`, `not`, `if` (makes a
     condition), `refuse`, `wait`, `rather` (corrects before another answer), `is`, `that` (stands for what was
     said), `filler`, `and`, `or`, `but`, `because`.
-
-    Attributes:
-        language: ISO 639; the common ones where it has no list.
-        decimal: the mark before decimals.
     """
 
-    def __init__(self, language: str, more: Mapping[str, Sequence[str]] | None = None) -> None:
+    def __init__(self, language: str, more: Mapping[str, Sequence[str]] = {}) -> None:
         said = {**languages().get(language, languages()[COMMON])}
         values = said.pop("values")
-        self.language, self.decimal = language, values["decimal"]
-        more = more or {}
+        self.decimal = values["decimal"]  # the mark before decimals
         self.yes, self.no, self.none = (
             tuple(dict.fromkeys((*values[name], *more.get(name, ())))) for name in ("yes", "no", "none")
         )
@@ -194,22 +234,19 @@ class Words:
         }
         lists["not"] += lists["refuse"]
         last = {"answer": "verb", "not": "if", "wait": "rather"}
-        self._trie = Trie(
+        #: tokens, place -> the classes of the longest phrase that begins there, and where it ends
+        self.at = Trie(
             (word.removesuffix("…").strip(), last[name] if word.endswith("…") else name)
             for name, words in lists.items()
             for word in words
-        )
+        ).find
         close = [word for word in lists["and"] if regex.match(rf"[{_UNSPACED}]", word)]
         spaced = [word for word in lists["and"] if word not in close]
         #: a word between the last two items of a list
         self.joins = regex.compile(r"\s+\L<spaced>\s+|\s*\L<close>\s*", regex.I, spaced=spaced, close=close)
 
-    def at(self, tokens: Sequence[Token], place: int) -> tuple[frozenset[str], int]:
-        """The classes of the longest phrase that begins at a token, and where it ends."""
-        return self._trie.find(tokens, place)
-
 
 @lru_cache(maxsize=64)
 def words_of(language: str) -> Words:
-    """A language's words; those of `COMMON` for a language that has none."""
+    """The words of a language."""
     return Words(language)
