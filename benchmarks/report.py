@@ -84,20 +84,22 @@ def _lengthen(file: Path) -> None:
 def _make_run(folder: str, number: int) -> int:
     import numpy as np
 
-    template, target = Path(folder, "template"), Path(folder, "runs", f"{number:02d}")
-    new_run(template, target, number)
-    generator = np.random.default_rng(number)
-    files = sorted((template / "tasks").glob("*.json"))
-    for file in files:
+    from medtasks_ext.jsonfile import write_json
+    from medtasks_ext.runs.folder import RunFolder
+    from medtasks_ext.runs.manifest import Manifest
+    from medtasks_ext.runs.records import results_content
+
+    template, target = RunFolder(Path(folder, "template")), RunFolder(Path(folder, "runs", f"{number:02d}"))
+    new_run(template.path, target.path, number)
+    generator, records = np.random.default_rng(number), template.read_tasks()
+    for name, record in records.items():
         score = float(generator.beta(4, 4))
-        record = _scored(json.loads(file.read_text(encoding="utf-8")), score)
-        copy = target / "tasks" / file.name
-        copy.write_text(json.dumps(record, ensure_ascii=False, indent=1), encoding="utf-8")
-        np.save(copy.with_suffix(".npy"), np.clip(generator.normal(score, 0.02, 1000), 0, 1))
-        os.link(file.with_suffix(".parquet"), copy.with_suffix(".parquet"))
-        samples = f"samples_{file.stem}.jsonl"
-        os.link(template / samples, target / samples)
-    return len(files)
+        records[name] = _scored(record, score)
+        np.save(target.resampled_file(name), np.clip(generator.normal(score, 0.02, 1000), 0, 1))
+        os.link(template.scores_file(name), target.scores_file(name))
+        os.link(template.samples_file(name), target.samples_file(name))
+    write_json(target.results_file, results_content(records, {}, Manifest.read(target.path)))
+    return len(records)
 
 
 def _scored(record: dict[str, Any], score: float) -> dict[str, Any]:

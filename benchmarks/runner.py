@@ -155,7 +155,7 @@ def measured(out: Path, rows: Rows, script: Scripted, *, plain: bool = False) ->
     first, last = min(item["came"] for item in answered), max(item["answered"] for item in answered)
     ordered = sorted(answered, key=lambda item: item["came"])
     ideal = _list_scheduling([item["seconds"] for item in ordered], script.places)
-    scored = max((file.stat().st_mtime for file in (out / "tasks").glob("*.json")), default=last)
+    scored = max(file.stat().st_mtime for file in out.rglob("samples_*.jsonl")) if not plain else last
     return Measured((last - first) / ideal, first - began, scored - last, took, _scores(out))
 
 
@@ -179,10 +179,7 @@ def environment_of(rows: Rows) -> dict[str, str]:
 
 
 def _scores(out: Path) -> dict[str, float | None]:
-    file = out / "results.json"
-    if not file.is_file():
-        return {}
-    results = json.loads(file.read_text())["results"]
+    results = json.loads(max(out.rglob("results_*.json")).read_text())["results"]
     return {name: item.get("score,answer") for name, item in results.items()}
 
 
