@@ -225,7 +225,7 @@ def test_an_answer_that_counts_as_right_by_a_rule_of_its_suite_is_not_red(show):
 
 def test_what_is_not_there_is_said(show):
     browser = show("answers/bridge_mednly")
-    assert "not there or cannot be read" in whole(browser)
+    assert "is missing or cannot be read" in whole(browser)
     go(browser, f"answers/{LABEL}?doc=zzz")
     assert "There is no document zzz" in whole(browser)
     for address in ("only=x&a=77&b=-1&cell=999&cluster=no&sort=no&part=no&from=-3", "doc=%E0%A4%A"):

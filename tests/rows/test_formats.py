@@ -145,7 +145,7 @@ FAULTS = [
     ("test.jsonl", b'{"a": 1},\n{"a": 2},\n{"a": 3}\n', "2 lines (1, 2) end in a comma", "without commas"),
     ("test.jsonl", b'{"a": 1}\n[1]\n{"a"\n', "line 2 is not an object; 1 other lines", "one object per line"),
     ("test.xlsx", b"not a workbook", "is no Excel workbook", "save it as .xlsx or .csv"),
-    ("test.xlsx", as_xlsx(ROWS, more_sheets=["more"]), "2 sheets hold cells", "the rows alone"),
+    ("test.xlsx", as_xlsx(ROWS, more_sheets=["more"]), "2 sheets hold cells", "only the sheet with the rows"),
     ("test.csv", as_csv(",", rows=[["Q", MARKER, "a"]] * 3).encode(), "column label", "same case"),
     ("test.csv", as_csv(",", rows=[["Q", MARKER, "Yes"]] * 3).encode(), "expected one of: A, B", "same case"),
     ("test.csv", b"", "holds no rows", "put the complete file there"),
