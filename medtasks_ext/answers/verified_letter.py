@@ -210,10 +210,11 @@ def _announced_by(words: str) -> re.Pattern[str]:
 
 def _without_thoughts(text: str) -> str:
     """What follows the reasoning, where that is marked once and closed."""
+    ends = [*_ENDED.finditer(text)]
+    last = ends[-1].end() if ends else 0
     if not _OPENED.search(text):
-        ends = [*_ENDED.finditer(text)]
-        return text[ends[-1].end() if ends else 0 :].strip()
-    thoughts = [*_THOUGHT.finditer(text)]
+        return text[last:].strip()
+    thoughts = [*_THOUGHT.finditer(text, 0, last)]  # the rest would be walked through for each mark in it
     return text[thoughts[0].end() if len(thoughts) == 1 else 0 :].strip()
 
 
