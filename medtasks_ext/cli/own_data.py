@@ -12,7 +12,7 @@ from typer import Argument, Option
 
 from medtasks_ext.cli.commands import AsJson, out_option
 from medtasks_ext.cli.words import counted, names_in, pairs, say_next
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, near
 from medtasks_ext.privacy import shows_text
 from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.prompts.load import check_loaded_rows
@@ -287,6 +287,10 @@ def new(
     said |= {name: axes.pop(name, "") for name in ("language", "task_type", "stage", "access")}
     said |= {name: names_in(axes.pop(name, "")) or [""] for name in ("document_types", "specialties")}
     joined = suite_of(tasks, said["id"])
+    if unknown := sorted(axes.keys() - joined.axes.keys()):
+        facts_known = [*(name for name in said if name not in ("id", "axes")), *joined.axes]
+        what, known = f"no fact {unknown[0]!r}{near(unknown[0], facts_known)}", ", ".join(facts_known)
+        raise MedtasksError(what, where="medtasks data new", remedy=f"name one of: {known}")
     template = template_of(joined, kind)
     named = {ours: names_in(theirs) for ours, theirs in pairs(columns, "--map", "OURS=THEIRS").items()}
     if absent := [name for names in named.values() for name in names if rows and name not in rows[0]]:

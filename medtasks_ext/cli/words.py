@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -100,7 +101,11 @@ def near_options(given: str, known: Iterable[str]) -> str:
 
 def pairs(given: Iterable[str] | None, flag: str, form: str) -> dict[str, str]:
     """`ONE=OTHER`, as a mapping; `form` is how it is written, for the message."""
-    found = {one: other for one, _, other in (item.partition("=") for item in given or ())}
+    parts = [item.partition("=") for item in given or ()]
+    found = {one: other for one, _, other in parts}
+    if len(found) < len(parts):
+        twice = Counter(one for one, _, _ in parts).most_common(1)[0][0]
+        raise MedtasksError(f"{twice} is said twice", where=flag, remedy=f"write {form} once for each name")
     if bad := [one for one, other in found.items() if not one or not other]:
         what = f"no value after {bad[0]}" if bad[0] else "no name before ="
         raise MedtasksError(what, where=flag, remedy=f"write {form}")

@@ -156,6 +156,7 @@ def test_what_no_paper_has_is_said_and_not_compared_with_published_scores(medtas
 def test_languages_that_yaml_reads_as_something_else_are_quoted(medtasks, tree):
     assert medtasks("data", "new", *as_arguments({**FLAGS, "language": "no"})).code == 0
     assert Registry(tree).datasets["medhelm_falls_clinic"].metadata.language == "no"
+    assert "language is said twice" in medtasks("data", "new", "language=no", "language=nb").err
 
 
 @pytest.mark.parametrize(
@@ -174,6 +175,7 @@ def test_languages_that_yaml_reads_as_something_else_are_quoted(medtasks, tree):
         ({"id": "medhelm_hospice_referral"}, "there is such a folder"),
         ({"id": "medhelm_admin"}, "'medhelm_admin' is the name of a task or group"),
         ({"dimension": "medru"}, "dimension"),
+        ({"langauge": "en"}, "no fact 'langauge' (did you mean language?)"),
         ({"stage": ""}, "vocabulary of stages: triage_and_referral, initial_assessment"),
     ],
 )
