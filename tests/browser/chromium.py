@@ -134,6 +134,14 @@ class Chromium:
                 raise
             return False  # the page that was asked is gone, and the next one comes
 
+    def go(self, address: str) -> None:
+        """Change the part of the URL behind its `#`, until the page has taken it up."""
+        self.js(
+            "new Promise((done) => { const before = location.hash; "
+            "addEventListener('hashchange', () => done(), { once: true }); "
+            f"location.hash = {json.dumps(address)}; if (location.hash === before) done(); }})"
+        )
+
     def click(self, selector: str) -> None:
         x, y = self._middle(selector)
         for kind in ("mousePressed", "mouseReleased"):

@@ -59,11 +59,6 @@ def show(browser, report_file, report_folder):
     return open_at
 
 
-def go(browser: Chromium, address: str) -> None:
-    browser.js(f"location.hash = {json.dumps(address)}")
-    browser.js("new Promise((done) => setTimeout(done, 30))")
-
-
 def on_all(browser: Chromium, selector: str, expression: str) -> list[Any]:
     """An expression of `one`, for every element that a selector finds."""
     return browser.js(f"[...document.querySelectorAll({json.dumps(selector)})].map((one) => {expression})")

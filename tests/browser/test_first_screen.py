@@ -3,7 +3,7 @@
 
 import pytest
 
-from tests.browser.report_page import PARTS, go, on_all, report_file, texts  # noqa: F401  (fixture)
+from tests.browser.report_page import PARTS, on_all, report_file, texts  # noqa: F401  (fixture)
 from tests.browser.test_published_report import PARTS as PUBLISHED_PARTS
 from tests.browser.test_published_report import made  # noqa: F401  (fixture)
 from tests.browser.test_site import every_kind, opened, site  # noqa: F401  (fixtures)
@@ -52,7 +52,7 @@ def without_figures(browser, addresses):
     """Addresses of the open report whose first screen has less than a row with a number or two marks."""
     found = []
     for address in addresses:
-        go(browser, address)
+        browser.go(address)
         browser.wait(DRAWN)
         browser.js("scrollTo(0, 0)")
         rows, marks = browser.js(FIGURES)
@@ -105,7 +105,7 @@ def test_no_picture_of_a_report_is_wider_than_a_phone(browser, made, report_file
     ):
         of_report(browser, file, 420)
         for address in views:
-            go(browser, address)
+            browser.go(address)
             assert browser.js(TOO_WIDE) == 0, address
 
 
@@ -115,10 +115,10 @@ def test_a_narrow_screen_turns_a_wide_matrix_and_says_what_it_leaves_out(browser
         return browser.js(names)
 
     of_report(browser, report_file, 420)
-    go(browser, "coverage")  # three runs, 87 tasks
+    browser.go("coverage")  # three runs, 87 tasks
     assert "Instruct" in side(0) and "ADE-Drug dosage" in side(1)
     of_report(browser, made / "report.html", 420)
-    go(browser, "heatmap?show=tasks")  # 98 models, 87 tasks
+    browser.go("heatmap?show=tasks")  # 98 models, 87 tasks
     [said, *_] = [words for words in texts(browser, "main .note") if "columns" in words]
     assert said == "18 of 87 columns have room here; the table has all."
     browser.screen(1440, 900)

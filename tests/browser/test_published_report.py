@@ -6,7 +6,7 @@ import re
 import pytest
 
 from tests.browser.axe import LOOKS, violations
-from tests.browser.report_page import go, on_all, open_tables, table, texts, whole
+from tests.browser.report_page import on_all, open_tables, table, texts, whole
 from tests.conftest import command
 from tests.report.made import data_of
 
@@ -86,11 +86,11 @@ def test_every_view_that_is_offered_shows_something(opened):
     assert {"Leaderboard", "Heat map", "Profiles", "Models", "Cost", "Strategies", "Validity"} <= set(links)
     assert "suite=medhelm" in links["Cost"] and "suite=" not in links["Models"]
     for address in links.values():
-        go(browser, address)
+        browser.go(address)
         assert on_all(browser, "main figure svg, main canvas, main table tbody tr", "1"), address
         assert not re.search(r"No (model|task|comparison)s? .*(selection|score)", whole(browser)), address
     # an address that somebody wrote leads on
-    go(browser, "cost?suite=bridge")
+    browser.go("cost?suite=bridge")
     browser.click("main .note a")
     browser.wait("location.hash.includes('suite=medhelm') && !!document.querySelector('main figure svg')")
     assert browser.complaints() == []
@@ -146,7 +146,7 @@ def test_all_views_have_one_width(opened, width):
     browser = opened(width=width)
     wide = {}
     for address in ("leaderboard", "heatmap", "models", "cost?suite=medhelm", "profile", "validity", "tasks"):
-        go(browser, address)
+        browser.go(address)
         shown = "[...document.querySelectorAll('main figure, main .scroll')]"
         wide[address] = browser.js(f"Math.max(...{shown}.map((one) => one.getBoundingClientRect().width))")
         [drawn] = on_all(browser, "main .drawing svg", "one.getBoundingClientRect().width")[:1] or [None]
@@ -154,7 +154,7 @@ def test_all_views_have_one_width(opened, width):
             assert wide[address] - 16 <= drawn <= wide[address], address
     assert len(set(wide.values())) == 1 and wide["tasks"] >= min(width - 60, 1472)
     for address in ("leaderboard", "validity", "tasks"):
-        go(browser, address)
+        browser.go(address)
         [table_] = on_all(browser, "main .scroll > table", "one.getBoundingClientRect().width")
         assert table_ >= wide[address], address
 
@@ -169,14 +169,14 @@ PARTS = (
 def test_axe_finds_no_barrier(opened, width, dark):
     browser = opened("", width, dark)
     for address in (*PARTS, "overview?suite=mlb", "model/gemini-2.5-flash (published)"):
-        go(browser, address)
+        browser.go(address)
         assert violations(browser) == [], address
 
 
 def test_at_400_percent_nothing_is_cut_and_pages_scroll_one_way(opened):
     browser = opened("", 320)  # 1,280 pixels, four times as large
     for address in (*PARTS, "task/bridge_mie", "model/gemini-2.5-flash (published)"):
-        go(browser, address)
+        browser.go(address)
         assert browser.js("document.documentElement.scrollWidth <= innerWidth"), address
         outside = on_all(
             browser,
@@ -200,11 +200,11 @@ def test_the_keyboard_alone_reaches_and_changes_every_view(opened):
     assert {"release date", "weights", "SVG", "PNG", "CSV", "The same values as a table"} <= set(reached)
     assert any(words.startswith("Qwen3-8B-Thinking") for words in reached) and reached[-1] == "All 98 models"
     browser.press("Enter")
-    browser.wait("location.hash.startsWith('#heatmap')")
+    browser.wait("!!document.querySelector('[data-key=\"against=median\"]')")
     browser.js("document.querySelector('[data-key=\"against=median\"]').focus()")
     browser.press("Enter")
     assert "against=median" in browser.js("location.hash")
-    assert browser.js("document.activeElement.dataset.key") == "against=median"
+    browser.wait("document.activeElement.dataset.key === 'against=median'")
     browser.js("document.querySelector('#views a[data-part=cost]').focus()")
     browser.press("Enter")
     browser.wait("location.hash.startsWith('#cost') && !!document.querySelector('main figure svg')")

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.browser.axe import LOOKS, violations
-from tests.browser.report_page import PARTS, address_of, go, leaderboard, on_all, open_tables, texts, whole
+from tests.browser.report_page import PARTS, address_of, leaderboard, on_all, open_tables, texts, whole
 
 HOSTILE = '</script><img src=x onerror="window.hit=1"><script>window.hit=1</script> &amp; 中文 "\'\\'
 
@@ -21,7 +21,7 @@ def test_every_part_is_drawn_without_network_and_without_complaint(show, report)
     offered = [target[1:] for target in on_all(browser, "#views a", "one.getAttribute('href')")]
     assert [target.partition("?")[0] for target in offered] == [*PARTS]
     for address in (*offered, "task/bridge_mie", f"model/{label}", "leaderboard?suite=&strategy="):
-        go(browser, address)
+        browser.go(address)
         assert texts(browser, "main h2")[0] and len(whole(browser)) > 200, address
     assert browser.complaints() == [] and browser.requests() == []
 
@@ -114,7 +114,7 @@ def test_everything_can_be_reached_with_the_keyboard(show):
     assert browser.js(f"document.activeElement.matches('{summary}')")
 
     # a picture's figures are a table, whose names lead on
-    go(browser, "heatmap?kind=own&suite=mlb")
+    browser.go("heatmap?kind=own&suite=mlb")
     browser.js("document.querySelector('.as-table summary').focus()")
     browser.press("Enter")
     browser.wait("!!document.querySelector('table.values')")
@@ -209,9 +209,9 @@ def test_answers_to_gated_data_are_said_to_be_left_out(show, report):
     answers = {"answers": {"held": [there], "withheld": [gated]}}
     browser = show(f"task/{gated}", of={**report, **answers})
     assert "Answers left out: gated data" in whole(browser)
-    go(browser, "answers")
+    browser.go("answers")
     assert "Answers to 1 dataset are left out" in whole(browser) and "--answers" in whole(browser)
-    go(browser, f"task/{there}")
+    browser.go(f"task/{there}")
     assert "All answers, and why they are not right" in texts(browser, "main a")
 
 
@@ -232,7 +232,7 @@ def test_texts_from_the_data_stay_texts(show, report):
 
     browser = show("overview", of=other)
     for address in (*PARTS, browser.js("address('model', entries[0].label)"), "task/bridge_mie"):
-        go(browser, address)
+        browser.go(address)
         assert texts(browser, "img, main script, [onerror]") == [], address
         links = on_all(browser, "a", "one.getAttribute('href')")
         assert not any(link.lower().startswith("javascript") for link in links)
@@ -251,7 +251,7 @@ def test_synthetic_rows_are_announced_and_never_ranked_beside_real_ones(show, re
     assert shown[synthetic]["place"] == "" and shown[synthetic]["section"].startswith("SAMPLE")
     assert shown[real]["place"] == "1" and shown[real]["section"] == ""
     for part in ("overview", "leaderboard", "validity", "coverage", "strategies", "task/bridge_mie"):
-        go(browser, part)
+        browser.go(part)
         open_tables(browser)
         lines = on_all(browser, "main tbody tr", "[one.textContent, !!one.querySelector('.tag.sample')]")
         about = [marked for text, marked in lines if synthetic in text]
@@ -282,7 +282,7 @@ def test_nothing_is_wider_than_the_screen(show, width):
     browser = show("overview", width=width)
     wide = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
     for address in (*PARTS, "task/bridge_mie", "leaderboard?suite=&strategy=", "profile?axis=specialties"):
-        go(browser, address)
+        browser.go(address)
         assert not browser.js(wide), address
 
 
@@ -362,7 +362,7 @@ def test_on_paper_the_part_that_is_shown_stands_in_light_colours_without_control
     browser.js("dispatchEvent(new Event('afterprint'))")
     assert len(texts(browser, "main > .part")) == 1
 
-    go(browser, "task/bridge_mie")
+    browser.go("task/bridge_mie")
     browser.call("Emulation.setEmulatedMedia", media="print")
     browser.wait("[...document.querySelectorAll('main h4')].some((one) => one.textContent === '5-shot')")
     assert len(texts(browser, "main > .part")) == 1
@@ -378,7 +378,7 @@ def test_own_runs_stand_above_published_models_and_keep_their_place(show):
     assert texts(browser, "main tbody:not(.pinned) tr:not(.own) .place") == ["1", "2", "3", "4", "5"]
     browser.click("[data-key='sort-leaderboard score']")
     assert texts(browser, "main tbody.pinned tr:not(.section) .name") == pinned[::-1]
-    go(browser, "leaderboard?kind=own")
+    browser.go("leaderboard?kind=own")
     assert texts(browser, "main tbody.pinned") == []
 
 
@@ -413,7 +413,7 @@ def test_scores_by_label_are_drawn_counted_and_said_whose_labels_they_are(show, 
     browser.click("[data-key='label=department']")
     assert "label=department" in address_of(browser) and HOSTILE in whole(browser)
     assert browser.js("window.hit") is None and browser.complaints() == []
-    go(browser, "labels?suite=bridge")
+    browser.go("labels?suite=bridge")
     assert "No result of this selection has such labels" in whole(browser)
 
 
@@ -423,7 +423,7 @@ def test_axe_finds_no_barrier_in_any_part(show, report, width, dark):
     label = report["entries"][0]["label"]
     more = ("labels?suite=mlb", "task/bridge_mie", f"model/{label}", "leaderboard?suite=&strategy=")
     for address in (*PARTS, *more):
-        go(browser, address)
+        browser.go(address)
         assert violations(browser) == [], address
 
 

@@ -7,7 +7,6 @@ import pytest
 from medtasks_ext.stats.intervals import Interval, of_tasks, sample_sizes
 from tests.browser.report_page import (
     address_of,
-    go,
     leaderboard,
     on_all,
     open_tables,
@@ -218,7 +217,7 @@ def test_the_heat_map_s_table_and_a_task_s_page_show_each_score(show, report):
     names = texts(browser, "table.values thead th")[1:]
     for label, scores in table(browser, "table.values").items():
         assert same(" ".join(scores), *(rows[label, "zero_shot", ids[name]]["score"] for name in names))
-    go(browser, "task/mlb_cmeee?on=cot")
+    browser.go("task/mlb_cmeee?on=cot")
     shown = leaderboard(browser)
     assert set(shown) == set(own(report))
     for label, line in shown.items():

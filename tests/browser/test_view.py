@@ -81,8 +81,7 @@ def drawn(browser):
 
 
 def go(browser, address):
-    browser.js(f"location.hash = {json.dumps(address)}")
-    browser.js("new Promise((done) => setTimeout(done, 30))")
+    browser.go(address)
     drawn(browser)
 
 
