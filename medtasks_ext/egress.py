@@ -192,7 +192,7 @@ def remedy_for(host: str) -> str:
     return (
         f"serve the model on this machine; or name the host or its network in {TRUSTED_HOSTS}, if the "
         f"institution runs it; or, if the data-use agreement permits this one host, add --allow-host {host} "
-        "(`run`, `judge`, `study contamination`)"
+        "(`run`, `judge`)"
     )
 
 

@@ -380,7 +380,9 @@ class WordsCompletions(LocalCompletionsAPI):
         self.tokenizer = Words()
 
 
-def test_the_contamination_probe_obeys_the_same_rule(names, model_server, medtasks, data_dir, tmp_path):
+def test_the_contamination_probe_obeys_the_same_rule(
+    names, model_server, medtasks, data_dir, monkeypatch, tmp_path
+):
     task = "bridge_chip_ctc"
     url = f"http://{GPU}:{model_server.port}/v1/completions"
     command = ("study", "contamination", "--model", "words-completions", "--model_args",
@@ -390,8 +392,9 @@ def test_the_contamination_probe_obeys_the_same_rule(names, model_server, medtas
     (data_dir / "bridge" / "CHIP-CTC.SFT.json").write_text(json.dumps(rows, ensure_ascii=False))
     done = medtasks(*command)
     assert done.code == 2 and task in done.err and not model_server.asked and names.contacts == []
-    medtasks.done(*command, "--allow-host", GPU)
-    assert sent(tmp_path / "p") == {(GPU, task, "allowed")}
+    monkeypatch.setenv(TRUSTED_HOSTS, GPU)
+    medtasks.done(*command)
+    assert sent(tmp_path / "p") == {(GPU, task, "trusted")}
 
 
 REFERRAL = "medhelm_hospice_referral"

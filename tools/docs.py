@@ -57,10 +57,8 @@ VARIABLES = {
     "MEDTASKS_TASKS": "folders with tasks and suites of your own, with `:` between them",
     "MEDTASKS_TRUSTED_HOSTS": "hosts and networks that may receive text that is not open",
     "MEDTASKS_KEYS": "which keys may go to which hosts: `VARIABLE@host`, with commas between",
-    "MEDTASKS_TRUSTED_PACKAGES": "installed packages whose functions task files may name",
     "MEDTASKS_SHOW_TEXT": "1: messages quote rows",
     "MEDTASKS_BERTSCORE": "1: BERTScore is computed; needs the extra `bertscore`",
-    "HF_HUB_OFFLINE": "1: nothing is downloaded",
 }
 #: Place of a setting -> how readers know it.
 _PLACES = {

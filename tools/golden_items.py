@@ -35,6 +35,7 @@ ASKED, NUMBER = "golden_qa", 36  # a task of one's own, and its rows
 JUDGES = ("one", "two")
 SUBMITTED = "submissions/Org/random-label/2026-05-01"
 OWN = {"MEDTASKS_TASKS": "own", "MEDTASKS_DATA_DIR": "data"}
+SAMPLE = {"MEDTASKS_DATA": "sample"}
 PANEL = ("whole", "shot", "few")
 
 _TASK = """# Answers to invented questions.
@@ -453,7 +454,7 @@ def make_people(recorder: Recorder) -> None:
     }  # fmt: skip
     for kind, given in kinds.items():
         folder = f"forms-{kind}"
-        env = {**OWN, "MEDTASKS_DATA": "sample"} if kind == "review" else OWN
+        env = {**OWN, **SAMPLE} if kind == "review" else OWN
         recorder.call(
             f"made.{folder}",
             "study forms",
@@ -521,13 +522,11 @@ def make_submitted(recorder: Recorder) -> None:
 
 def make_labels(recorder: Recorder) -> None:
     """Levels of difficulty, a sample, departments, a probe of memory."""
-    recorder.call(
-        "made.levels", "difficulty", *PANEL, "--tasks mlb_cmexam -o levels", made=True, keep=("levels",)
-    )
+    recorder.call("made.levels", "difficulty", *PANEL, "--tasks mlb_cmexam", made=True, keep=("difficulty",))
     recorder.call(
         "made.drawn",
         "sample",
-        "levels/mlb_cmexam.json --size 2 -o drawn.json",
+        "difficulty/mlb_cmexam.json --size 2 -o drawn.json",
         made=True,
         keep=("drawn.json",),
     )
@@ -535,18 +534,20 @@ def make_labels(recorder: Recorder) -> None:
     recorder.call(
         "made.departments",
         "departments",
-        "--tasks mlb_cmexam --data sample --jury",
+        "--tasks mlb_cmexam --jury",
         file,
+        env=SAMPLE,
         made=True,
         keep=("departments",),
     )
     recorder.asked("labeller", made=True)
-    flags = ("--tasks", "bridge_mednli,medhelm_medqa", "--data", "sample", "--output_path", "probe")
+    flags = ("--tasks", "bridge_mednli,medhelm_medqa", "--output_path", "probe")
     recorder.call(
         "made.probe",
         "contamination",
         "--model golden-memory --model_args name=a",
         *flags,
+        env=SAMPLE,
         made=True,
         keep=("probe",),
     )
@@ -580,7 +581,7 @@ def read_reports(recorder: Recorder) -> None:
     call(
         "scores.by-label",
         "report",
-        "oracle served random --by levels --by departments --by probe -o {out}",
+        "oracle served random --by difficulty --by departments --by probe -o {out}",
     )
     call("scores.published", "report", "--published medhelm -o {out}")
     call("scores.published-bridge", "report", "--published bridge")
@@ -595,7 +596,7 @@ def read_comparisons(recorder: Recorder) -> None:
     call("changes.two-json", "compare", "random served --json")
     call("changes.strategies", "compare", "served --json")
     call("changes.settings", "compare", "served warm")
-    call("changes.labels", "compare", "random served --by levels --json")
+    call("changes.labels", "compare", "random served --by difficulty --json")
     call("changes.judged", "compare", "judged disputed")
     call("changes.published", "compare", "GPT-4o Llama-3.1-8B-Instruct")
 
@@ -645,7 +646,7 @@ def read_tasks(recorder: Recorder) -> None:
     call(
         "estimate.model",
         "plan",
-        "Qwen3-8B-Thinking --tasks bridge_zh,medhelm_admin --throughput 9000",
+        "Qwen3-8B-Thinking --tasks bridge_zh,medhelm_admin",
     )
     call("estimate.json", "plan", "Qwen3-8B-Non-Thinking --tasks mlb --json")
     for task, answer_ in (

@@ -216,14 +216,6 @@ def out_folder(name: str | Path) -> Path:
     return folder
 
 
-def own_flags() -> argparse.ArgumentParser:
-    """The flags besides lm-eval's of commands about documents of tasks."""
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--data")
-    parser.add_argument("--allow-host", action="append", default=[])
-    return parser
-
-
 def available(tasks: Registry, names: Sequence[str], settings: Settings, *, strict: bool) -> Availability:
     from medtasks_ext.runner.run import check_data, nothing_to_run
 

@@ -16,7 +16,7 @@ from medtasks_ext.cli.arguments import quiet, say_faults
 from medtasks_ext.cli.commands import AsJson
 from medtasks_ext.cli.model import known_to_think
 from medtasks_ext.cli.tables import console, figure, show, texts
-from medtasks_ext.cli.words import counted, duration, names_in
+from medtasks_ext.cli.words import counted, names_in
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
 from medtasks_ext.registry import registry
@@ -46,9 +46,6 @@ def plan(
         str, Argument(help="ORG/MODEL of the hub, a folder with its tokenizer, or a name of model_configs.")
     ],
     tasks: Annotated[str, Option(help="Tasks or groups.")] = DEFAULT,
-    throughput: Annotated[
-        float | None, Option(min=1.0, help="Measured tokens per second, prompt and output together.")
-    ] = None,
     as_json: AsJson = False,
 ) -> int:
     """Count what a run asks: documents, tokens, and cost.
@@ -71,11 +68,11 @@ def plan(
         except MedtasksError as error:  # malformed data costs only its task
             faults[name] = error
     say_faults(faults, stop=not planned)
-    total = _total(planned, price, throughput)
+    total = _total(planned, price)
     command = _command(tasks, found, tokenizer)
     lines = [
         *_rules(planned, found, tokenizer),
-        *_costs(found, price, total, throughput),
+        *_costs(found, price, total),
         *_missing(planned, tasks),
     ]
     if as_json:
@@ -88,8 +85,8 @@ def plan(
     return 1 if faults else 0
 
 
-def _total(tasks: Sequence[PlannedTask], price: Price | None, throughput: float | None) -> Json:
-    """What is asked in all; cost (US dollars) and hours are those of answers that fill their budgets."""
+def _total(tasks: Sequence[PlannedTask], price: Price | None) -> Json:
+    """What is asked in all; cost (US dollars) is that of answers that fill their budgets."""
     here = [task for task in tasks if not task.missing]
     prompt = sum(task.prompt_tokens or 0 for task in here)
     output = sum(task.most_output_tokens for task in here)
@@ -100,7 +97,6 @@ def _total(tasks: Sequence[PlannedTask], price: Price | None, throughput: float 
         "prompt_tokens": prompt,
         "most_output_tokens": output,
         "most_cost": price.of(prompt, output) if price and here else None,
-        "most_hours": (prompt + output) / throughput / 3600 if throughput and here else None,
     }
 
 
@@ -142,18 +138,14 @@ def _rules(tasks: Sequence[PlannedTask], model: PlannedModel, tokenizer: Tokeniz
         yield "by likelihood: a prompt counts once, and each of its possible answers behind it"
 
 
-def _costs(model: PlannedModel, price: Price | None, total: Json, throughput: float | None) -> Iterator[str]:
+def _costs(model: PlannedModel, price: Price | None, total: Json) -> Iterator[str]:
     if total["missing"] == total["tasks"]:
         return
-    if total["most_hours"] is not None:
-        yield f"time: at most {duration(total['most_hours'] * 3600)}, at {throughput:,.0f} tokens per second"
     if price:
         of = f"{price.input:g} USD per million prompt tokens, {price.output:g} of output"
         yield f"cost: at most {total['most_cost']:,.2f} USD, by {of}"
     elif model.provider:
         yield "cost: no price is known; put metadata.price into a copy of the file"
-    elif total["most_hours"] is None:
-        yield "time: measure tokens per second (vllm bench throughput), and give --throughput"
 
 
 def _missing(tasks: Sequence[PlannedTask], given: str) -> Iterator[str]:

@@ -16,7 +16,6 @@ from typer import Argument, Option
 from medtasks_ext.cli.arguments import (
     available,
     lm_eval_config,
-    own_flags,
     quiet,
     requested_tasks,
     say_faults,
@@ -161,7 +160,9 @@ def run_command(arguments: list[str]) -> int:
 def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
     from medtasks_ext.runner.tally import StopRule  # brings lm-eval: after `quiet`
 
-    own_parser = own_flags()
+    own_parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    own_parser.add_argument("--data")
+    own_parser.add_argument("--allow-host", action="append", default=[])
     own_parser.add_argument("--strict", action="store_true")
     own_parser.add_argument("--max-cost", type=float)
     own_parser.add_argument("--prompts")

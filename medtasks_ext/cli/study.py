@@ -14,12 +14,11 @@ from medtasks_ext.atomic import private_files
 from medtasks_ext.cli.arguments import (
     lm_eval_config,
     out_folder,
-    own_flags,
     quiet,
     requested_tasks,
     say_faults,
 )
-from medtasks_ext.cli.commands import DryRun, OnlyTasks, Origin, out_option
+from medtasks_ext.cli.commands import DryRun, OnlyTasks, out_option
 from medtasks_ext.cli.judging import ask_jury, end_study
 from medtasks_ext.cli.tables import show_tables
 from medtasks_ext.cli.words import names_in, say, say_changed, say_next
@@ -32,13 +31,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def _documents(names: Iterable[str], data: str | None, limit: float | None = None) -> Any:
+def _documents(names: Iterable[str], limit: float | None = None) -> Any:
     """Dataset -> its first test documents, each question once; and whether others have none."""
     from medtasks_ext.prompts import load_documents
     from medtasks_ext.rows.sources import forced_origin
     from medtasks_ext.runs.manifest import Choice
 
-    found, faults, known, origin = {}, dict[str, MedtasksError](), registry(), forced_origin(data)
+    found, faults, known, origin = {}, dict[str, MedtasksError](), registry(), forced_origin()
     for name in dict.fromkeys(known.tasks[leaf][0].id for leaf in names):
         try:
             documents = load_documents(known.datasets[name], cot=False, origin=origin, prompts="own")["test"]
@@ -53,10 +52,7 @@ def _documents(names: Iterable[str], data: str | None, limit: float | None = Non
 _CONTAMINATION = """Does a model continue the inputs of a task word for word? BRIDGE's contamination probe:
 each test input is cut at tokens 10, 15, 20, 25 and 30; it counts as leaked when at least three times the
 next five tokens are predicted exactly. Takes lm-eval's flags that name a model, tasks and an output folder.
-The same command continues an interrupted probe. Besides:
-
-  --data ORIGIN       read data from: local, hub, release or sample (synthetic rows, to try the command)
-  --allow-host HOST   send text that is gated or private to this host, too; repeatable
+The same command continues an interrupted probe.
 
 Needs a model that continues plain text and whose tokenizer is known: hf, vllm, local-completions.
 Without --output_path the results go to runs/MODEL.
@@ -87,9 +83,8 @@ def contamination(context: typer.Context) -> int:
     from medtasks_ext.studies.contamination import FILE, ModelTokenizer, probe
 
     model.check_one_process()
-    own, rest = own_flags().parse_known_args(context.args)
     example = "--tasks bridge_zh --model vllm --model_args pretrained=ORG/MODEL"
-    config = lm_eval_config(rest, "study contamination", _CONTAMINATION, example, _REFUSED)
+    config = lm_eval_config(context.args, "study contamination", _CONTAMINATION, example, _REFUSED)
     address = str(config.model_args.get("base_url") or "")
     if "chat" in config.model or address.rstrip("/").endswith("/chat/completions"):
         what = "a chat endpoint answers a text and does not continue it"
@@ -97,10 +92,10 @@ def contamination(context: typer.Context) -> int:
         raise MedtasksError(what, where=f"--model {config.model}", remedy=remedy)
     _, resolved = requested_tasks(config)
     names = [leaf for leaves in resolved.values() for leaf in leaves]
-    documents, lacking = _documents(names, own.data, config.limit)
+    documents, lacking = _documents(names, config.limit)
     loaded_of = {name: items[0].loaded for name, items in documents.items()}
     folder, identity = model.output_folder(config), identity_of(config.model, config.model_args, {})
-    egress, texts = Egress.of(own.allow_host), {of.text for of in loaded_of.values()}
+    egress, texts = Egress.of([]), {of.text for of in loaded_of.values()}
     model.check_address(config, egress, texts)
     path, rows, failed = folder / FILE, list[dict[str, Any]](), list[str]()
     with closing(Answers(folder, command="medtasks study contamination")) as answers:
@@ -147,20 +142,19 @@ def contamination(context: typer.Context) -> int:
 def difficulty(
     folders: Annotated[list[Path], Argument(metavar="RUN...", help="The panel's runs, one a model.")],
     tasks: OnlyTasks = None,
-    out: Annotated[str, out_option("Folder for TASK.json.")] = "difficulty",
 ) -> int:
     """Grade questions as easy, medium or hard.
 
-    By the answers of a panel of models, as MLB does.
+    By the answers of a panel of models, as MLB does, into difficulty/TASK.json.
 
-    Example: medtasks study difficulty runs/A runs/B runs/C runs/D runs/E --tasks mlb -o difficulty
+    Example: medtasks study difficulty runs/A runs/B runs/C runs/D runs/E --tasks mlb
     """
     from medtasks_ext.studies.difficulty import grade
 
     say_changed(folders)
     known = registry()
     graded = grade(folders, known, known.leaves_of(names_in(tasks)))
-    files = [out_folder(out) / f"{levels['task']}.json" for levels in graded]
+    files = [out_folder("difficulty") / f"{levels['task']}.json" for levels in graded]
     for file, levels in zip(files, graded, strict=True):
         write_json(file, levels)
     rows = [{**levels, "questions": len(levels["questions"]), **levels["counts"]} for levels in graded]
@@ -174,7 +168,6 @@ def difficulty(
 def departments(
     tasks: Annotated[str, Option(help="Whose questions: tasks or groups.")],
     jury: Annotated[str, Option(metavar="JURY", help="Jury file with one model, which labels.")],
-    data: Origin = None,
     dry_run: DryRun = False,
 ) -> int:
     """Label questions with clinical departments by a model.
@@ -193,7 +186,7 @@ def departments(
     if len(labeller.models) != 1:
         where = f"--jury {jury}"
         raise MedtasksError("has several models", where=where, remedy="name one")
-    documents, _ = _documents(registry().leaves_of(names_in(tasks)), data)
+    documents, _ = _documents(registry().leaves_of(names_in(tasks)))
     rubric = label.DepartmentRubric()
     cases = [label.texts_to_label(name, items, rubric) for name, items in documents.items()]
     asked = ask_jury(labeller, cases, out, "medtasks study departments", what, dry_run=dry_run)

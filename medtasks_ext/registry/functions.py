@@ -3,20 +3,16 @@
 A file of `medtasks_ext/metrics/families` says how answers of one kind are scored: the kinds that it is for,
 the function that scores a document, and the metrics.
 
-A file of a stranger can name what the catalogue has, and functions of installed packages that the user
-trusts: no module beside the file is imported.
+A file of a stranger can name what the catalogue has: functions of this package, and those that families of
+installed packages name. No module beside the file is imported.
 """
 
 from __future__ import annotations
 
-import os
-import re
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +20,6 @@ import yaml
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.hooks import METRICS, folders, leave_out
-from medtasks_ext.registry.folders import own_folders, tasks_folder
 from medtasks_ext.strict import Config, read_yaml
 
 FOLDER = Path(__file__).resolve().parents[1] / "metrics" / "families"
@@ -122,13 +117,10 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-#: Variable that names installed packages whose functions YAML files may name, separated by commas.
-TRUSTED_PACKAGES = "MEDTASKS_TRUSTED_PACKAGES"
 #: What the key `class` of a task file names.
 TASK_CLASS = "medtasks_ext.task.MedicalTask"
 #: How YAML names a function; a file of a suite leaves the mark out.
 MARK = "!function "
-_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 #: Keys whose texts lm-eval renders without a sandbox, as it renders each document.
 _RENDERED = (
     "description", "doc_to_text", "doc_to_target", "doc_to_choice", "doc_to_image", "doc_to_audio",
@@ -146,27 +138,14 @@ def catalogue() -> frozenset[str]:
     return frozenset([*listed, *(name.removeprefix(MARK) for name in functions_of(named)), TASK_CLASS])
 
 
-def trusted_packages() -> frozenset[str]:
-    names = [name for name in re.split(r"[\s,]+", os.environ.get(TRUSTED_PACKAGES, "")) if name]
-    for name in names:
-        if not name.isidentifier():
-            what = f"{name!r} is no name of a package"
-            remedy = "write names as they are imported, with commas between: hospital_metrics"
-            raise MedtasksError(what, where=TRUSTED_PACKAGES, remedy=remedy)
-    return frozenset(names)
-
-
 def check_function(reference: str, *, where: object = None) -> str:
     """The name behind `!function package.module.name`, if a YAML file may name it. Imports nothing."""
     name = reference.removeprefix(MARK)
-    if name in catalogue() or (_NAME.fullmatch(name) and name.partition(".")[0] in trusted_packages()):
+    if name in catalogue():
         return name
-    raise MedtasksError(
-        f"`{MARK}{name[:100]}` is not in the catalogue of functions",
-        where=where,
-        remedy="name one that a family of metrics uses (docs/add_a_dataset.md); or install the package that "
-        f"holds it, and name the package in {TRUSTED_PACKAGES}",
-    )
+    what = f"`{MARK}{name[:100]}` is not in the catalogue of functions"
+    remedy = "name one that a family of metrics uses, of ours or of an installed package"
+    raise MedtasksError(what, where=where, remedy=f"{remedy} (docs/add_a_dataset.md)")
 
 
 def unsafe_keys(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -191,32 +170,9 @@ def functions_of(config: Any) -> Iterator[str]:
 
 def function_named(reference: str, *, where: object = None) -> Any:
     name = check_function(reference, where=where)
-    if name not in catalogue():
-        _check_installed(name.partition(".")[0], where)
     module, _, attribute = name.rpartition(".")
     try:
         return getattr(import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         what = f"`{MARK}{name}` cannot be imported ({error})"
         raise MedtasksError(what, where=where, remedy="correct the name") from None
-
-
-def _check_installed(package: str, where: object) -> None:
-    """Refuse a package that only lies beside the files, in the current folder or with the tasks."""
-    try:
-        spec = find_spec(package)
-    except (ImportError, ValueError):
-        spec = None
-    places = [] if spec is None else [spec.origin or "", *(spec.submodule_search_locations or ())]
-    beside = [folder.resolve() for folder in (Path.cwd(), tasks_folder(), *own_folders())]
-    installed = Path(sys.prefix).resolve()
-    for place in (Path(place).resolve() for place in places if place):
-        if installed not in place.parents and any(folder in place.parents for folder in beside):
-            places = []
-    if not places:
-        raise MedtasksError(
-            f"the package {package} is not installed; a module in the current folder or beside tasks does "
-            "not count",
-            where=where or TRUSTED_PACKAGES,
-            remedy=f"install it, or take it out of {TRUSTED_PACKAGES}",
-        )

@@ -109,8 +109,8 @@ def test_what_is_not_here_is_not_counted_and_how_to_get_it_is_said(medtasks, pla
 
 
 def test_without_any_rows_no_cost_is_said_and_one_command_fetches_what_is_open(medtasks, plan):
-    record = plan("openai", "--throughput", "100")
-    assert record["total"]["most_cost"] is record["total"]["most_hours"] is None
+    record = plan("openai")
+    assert record["total"]["most_cost"] is None
     printed = medtasks("plan", "openai").out
     assert "medtasks data fetch medtasks_scoreable\n" in printed and "cost: at most" not in printed
     assert printed.rstrip().endswith("to run it: medtasks run --tasks medtasks_scoreable --config openai")
@@ -143,15 +143,6 @@ def test_nothing_is_fetched_for_a_plan_and_what_was_fetched_is_used(plan, monkey
     assert [bool(item["missing"]) for item in after] == [False, True]
     assert 0 < after[0]["documents"] < before[0]["documents"] and not connected
     assert "HF_HUB_OFFLINE" not in os.environ
-
-
-def test_a_measured_throughput_gives_hours(medtasks, plan, tokenizers, chip_ctc):
-    assert plan("ORG/Model-8B", *CHIP_CTC)["total"]["most_hours"] is None
-    assert "give --throughput" in medtasks("plan", "ORG/Model-8B", *CHIP_CTC).out
-    total = plan("ORG/Model-8B", *CHIP_CTC, "--throughput", "50")["total"]
-    hours = (total["prompt_tokens"] + total["most_output_tokens"]) / 50 / 3600
-    assert total["most_hours"] == pytest.approx(hours)
-    assert total["most_cost"] is None
 
 
 def test_a_configuration_with_a_price_that_is_none_is_refused(medtasks, tmp_path):
@@ -202,7 +193,6 @@ def test_the_command_runs_what_was_planned(plan, tokenizers, arguments, said):
 ERRORS = {
     "unknown model": (["Qwen3-8B-Thinkin"], "did you mean Qwen3-8B-Thinking"),
     "unknown task": (["openai", "--tasks", "bridge_chip_ct"], "bridge_chip_ctc"),
-    "no speed": (["openai", "--throughput", "0"], "--throughput"),
 }
 
 

@@ -26,6 +26,11 @@ def inputs(task: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
+def environment(environment) -> dict[str, str]:
+    return {**environment, "MEDTASKS_DATA": "sample"}
+
+
+@pytest.fixture(scope="module")
 def random_model(tmp_path_factory) -> Path:
     """A model without training, whose tokenizer adds a beginning-of-text token."""
     from tokenizers.processors import TemplateProcessing
@@ -75,7 +80,7 @@ def trained_model(random_model, tmp_path_factory) -> Path:
 
 def probe(folder: Path, environment: dict[str, str], *model: str) -> dict[str, dict]:
     """Task -> its results."""
-    command = ["medtasks", "study", "contamination", "--tasks", f"{LEARNED},{OTHER}", "--data", "sample",
+    command = ["medtasks", "study", "contamination", "--tasks", f"{LEARNED},{OTHER}",
                "--limit", "5", "--model", *model, "-o", str(folder)]  # fmt: skip
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
@@ -119,8 +124,7 @@ def test_a_completions_server_gives_the_same_verdicts_as_hf(
         arguments = f"model=tiny,base_url={address}/v1/completions,num_concurrent=4"
         model = ("local-completions", "--model_args", f"{arguments},tokenizer={trained_model}")
         assert probe(tmp_path / "probe", environment, *model) == by_hf
-        command = ["medtasks", "study", "contamination", "--tasks", OTHER, "--data", "sample",
-                   "-o", "nothing",
+        command = ["medtasks", "study", "contamination", "--tasks", OTHER, "-o", "nothing",
                    "--model", "local-completions", "--model_args", arguments]  # fmt: skip
         refused = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
         assert refused.returncode == 2 and "name the tokenizer: tokenizer=ORG/MODEL" in refused.stderr

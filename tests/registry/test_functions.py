@@ -9,7 +9,7 @@ import yaml
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import forget
-from medtasks_ext.registry.functions import TRUSTED_PACKAGES, catalogue, check_function, function_named
+from medtasks_ext.registry.functions import catalogue, function_named
 from tests.conftest import ROOT
 
 EVIL = "from pathlib import Path\nPath({marker!r}).touch()\n\n\ndef f(*given, **named):\n    return {{}}\n"
@@ -86,29 +86,6 @@ def test_no_module_beside_a_file_is_imported_by_any_command(medtasks, task, mark
 def yaml_name(file: Path) -> str:
     text = file.read_text(encoding="utf-8").replace("!function", "!!str")
     return yaml.safe_load(text)["task"]
-
-
-def test_a_package_that_the_user_names_is_used_if_it_is_installed(task, marker, monkeypatch, tmp_path):
-    monkeypatch.setenv(TRUSTED_PACKAGES, "evil, hospital_metrics")
-    monkeypatch.syspath_prepend(str(task.parent))
-    monkeypatch.chdir(task.parent)
-    assert check_function("!function evil.f") == "evil.f"
-    with pytest.raises(MedtasksError, match="evil is not installed"):
-        function_named("!function evil.f")
-    with pytest.raises(MedtasksError, match="hospital_metrics is not installed"):
-        function_named("!function hospital_metrics.f")
-    assert not marker.exists()
-    site = tmp_path / "site"
-    site.mkdir()
-    (site / "hospital_metrics.py").write_text("def f(document, results):\n    return {'score': 1}\n")
-    monkeypatch.syspath_prepend(str(site))
-    assert function_named("!function hospital_metrics.f")({}, []) == {"score": 1}
-    with pytest.raises(MedtasksError, match="cannot be imported"):
-        function_named("!function hospital_metrics.g")
-    sys.modules.pop("hospital_metrics")
-    monkeypatch.setenv(TRUSTED_PACKAGES, "os.system")
-    with pytest.raises(MedtasksError, match="no name of a package"):
-        function_named("!function hospital_metrics.f")
 
 
 @pytest.mark.parametrize(

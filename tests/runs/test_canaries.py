@@ -119,8 +119,8 @@ def test_no_command_writes_or_prints_a_secret(
         ("card", "--layout", "medtasks", "run", "-o", "submissions/ORG/MODEL/2026-01-02"),
         ("card", "run", "--layout", "bridge", "-o", "export", "--parts"),
         ("study", "forms", "run", "judged", "-o", "human"),
-        ("study", "difficulty", "run", "other", "-o", "levels"),
-        ("study", "sample", f"levels/{TASK}.json", "-n", "2", "-o", "sample.json"),
+        ("study", "difficulty", "run", "other"),
+        ("study", "sample", f"difficulty/{TASK}.json", "-n", "2", "-o", "sample.json"),
         ("study", "contamination", "--tasks", TASK, *flags[:2], *flags[3:], "--output_path", "probe"),
     ]
     done_well = set()

@@ -75,8 +75,8 @@ def test_the_limits_of_judged_scores_are_medium():
 def test_a_question_that_is_wrong_in_one_of_its_three_trials_is_wrong(medtasks, exam, panel, tmp_path):
     nonsense = {"q0#1": "答案：无", "q1#0": "不知道", "q1#2": "不知道"}
     panel(TASK, {PANEL[0]: nonsense, PANEL[1]: {"q1#1": "?"}})
-    outcome = medtasks("study", "difficulty", *PANEL, "-o", "levels")
-    found = graded(tmp_path / "levels" / f"{TASK}.json")
+    outcome = medtasks("study", "difficulty", *PANEL)
+    found = graded(tmp_path / "difficulty" / f"{TASK}.json")
     assert outcome.code == 0 and (found["q0"], found["q1"]) == (("medium", 4), ("hard", 3))
     assert {found[f"q{number}"] for number in range(2, 12)} == {("easy", 5)}
     row = next(line for line in outcome.out.splitlines() if TASK in line).split()
@@ -102,8 +102,8 @@ def test_an_extraction_is_right_above_a_micro_f1_of_08(medtasks, data_dir, panel
     least = {name: text.replace(lines[1], "") for name, text in less.items()}
     # five: 4 of 5 found is F1 0.889, 3 of 5 is 0.75; six: 5 of 6 is 0.909, 4 of 6 is 0.8, which is not above
     panel(task, {PANEL[0]: less, PANEL[1]: least})
-    assert medtasks("study", "difficulty", *PANEL, "-o", "levels", "--tasks", task).code == 0
-    assert graded(tmp_path / "levels" / f"{task}.json") == {"five": ("medium", 4), "six": ("medium", 4)}
+    assert medtasks("study", "difficulty", *PANEL, "--tasks", task).code == 0
+    assert graded(tmp_path / "difficulty" / f"{task}.json") == {"five": ("medium", 4), "six": ("medium", 4)}
 
 
 @pytest.fixture
@@ -132,9 +132,9 @@ def judged(tmp_path, monkeypatch, data_dir, panel):
 def test_open_answers_are_graded_by_their_mean_judged_score(medtasks, judged, tmp_path):
     for folder, last in zip(PANEL, [0.5, 0.6, 0.7, 0.8, 0.4], strict=True):
         judged(folder, [0.7, 0.75, last])
-    outcome = medtasks("study", "difficulty", *PANEL, "-o", "levels")
+    outcome = medtasks("study", "difficulty", *PANEL)
     assert outcome.code == 0, outcome.text
-    found = graded(tmp_path / "levels" / "medhelm_qa.json")
+    found = graded(tmp_path / "difficulty" / "medhelm_qa.json")
     assert found == {"d0": ("medium", 0.7), "d1": ("easy", 0.75), "d2": ("medium", 0.6)}
 
 
@@ -202,8 +202,8 @@ def levels(medtasks, exam, panel, tmp_path) -> Path:
     first = {f"q{number}#0": "?" for number in range(8)}
     second = {f"q{number}#0": "?" for number in range(4)}
     panel(TASK, {PANEL[0]: first, PANEL[1]: second})
-    assert medtasks("study", "difficulty", *PANEL, "-o", "levels").code == 0
-    return tmp_path / "levels" / f"{TASK}.json"
+    assert medtasks("study", "difficulty", *PANEL).code == 0
+    return tmp_path / "difficulty" / f"{TASK}.json"
 
 
 def drawn(outcome, of: str) -> dict[str, tuple[int, ...]]:

@@ -182,8 +182,9 @@ def test_secrets_are_not_written(medtasks, rows, tmp_path):
     assert "sesame" not in (tmp_path / "probe" / "contamination.json").read_text()
 
 
-def test_sample_rows_are_said_to_say_nothing(medtasks, rows, tmp_path):
-    outcome = medtasks("study", "contamination", *FLAGS, "--data", "sample")
+def test_sample_rows_are_said_to_say_nothing(medtasks, rows, monkeypatch, tmp_path):
+    monkeypatch.setenv("MEDTASKS_DATA", "sample")
+    outcome = medtasks("study", "contamination", *FLAGS)
     assert outcome.code == 0
     assert outcome.out.lstrip().startswith("SAMPLE DATA")
     assert result(tmp_path / "probe")["origin"] == "sample"
@@ -196,17 +197,17 @@ def test_the_strategies_of_a_dataset_share_its_inputs(medtasks, rows):
     assert [line.split()[0] for line in outcome.out.splitlines() if "chip_ctc" in line] == ["bridge_chip_ctc"]
 
 
-def test_questions_with_permuted_options_are_asked_once(medtasks, rows, tmp_path):
-    medtasks("study", "contamination", "--tasks", "mlb_cmexam", *FLAGS[2:], "--data", "sample")
+def test_questions_with_permuted_options_are_asked_once(medtasks, rows, monkeypatch, tmp_path):
+    monkeypatch.setenv("MEDTASKS_DATA", "sample")
+    medtasks("study", "contamination", "--tasks", "mlb_cmexam", *FLAGS[2:])
     documents = load_documents(registry().datasets["mlb_cmexam"], cot=False, origin="sample")["test"]
     items = {document["item"] for document in documents}
     assert result(tmp_path / "probe", "mlb_cmexam")["n_documents"] == len(items) < len(documents)
 
 
-def test_every_dataset_with_sample_rows_can_be_probed(medtasks, rows, tmp_path):
-    outcome = medtasks(
-        "study", "contamination", "--tasks", "bridge,medhelm", *FLAGS[2:], "--data", "sample", "--limit", "2"
-    )
+def test_every_dataset_with_sample_rows_can_be_probed(medtasks, rows, monkeypatch, tmp_path):
+    monkeypatch.setenv("MEDTASKS_DATA", "sample")
+    outcome = medtasks("study", "contamination", "--tasks", "bridge,medhelm", *FLAGS[2:], "--limit", "2")
     names = json.loads((tmp_path / "probe" / "contamination.json").read_text())["tasks"]
     assert len(names) > 80 and all(task["n_leaked"] == 0 for task in names.values()), outcome.err
 
@@ -237,7 +238,6 @@ def test_the_text_that_is_probed_holds_no_instruction(system_role):
         (("--model", "memory", "--gen_kwargs", "temperature=1"), "--gen_kwargs is not for"),
         (("--model", "memory", "--limit", "0"), "leave nothing"),
         (("--model", "memory", "--bogus", "1"), "unknown: --bogus 1"),
-        (("--model", "memory", "--data", "nowhere"), "unknown data origin"),
     ],
 )  # fmt: skip
 def test_a_wrong_argument_gets_one_message(medtasks, rows, arguments, message):
