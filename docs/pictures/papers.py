@@ -6,9 +6,8 @@ from pathlib import Path
 
 from medtasks_ext.registry import registry
 from medtasks_ext.report.pictures import svg
-from medtasks_ext.studies.figures.picture import drawn
-from medtasks_ext.studies.figures.spec import figures_of_suites
-from medtasks_ext.studies.figures.statistics import Data, cells_of
+from medtasks_ext.studies.figures import Data, cells_of, figures_of_suites
+from medtasks_ext.studies.pictures import drawn
 
 #: file -> suite, block of `medtasks study reproduce`, and which of its pictures
 PICTURES = {

@@ -41,7 +41,7 @@ def gold(
     from medtasks_ext.judge.cases import judged_tasks
     from medtasks_ext.judge.jury import load_jury
     from medtasks_ext.runner.run import Run
-    from medtasks_ext.studies.gold import gold_cases, gold_tables
+    from medtasks_ext.studies.clinicians import gold_cases, gold_tables
     from medtasks_ext.studies.said import study, write_tables
 
     judges, wanted = load_jury(jury), set(registry().leaves_of(names_in(tasks)))

@@ -17,13 +17,12 @@ from medtasks_ext.cli.words import counted, say, say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.report.pictures import is_possible
-from medtasks_ext.studies.figures.picture import table_of, write_pictures
-from medtasks_ext.studies.figures.spec import figures_of_suites
-from medtasks_ext.studies.figures.statistics import Cell, Data, cells_of, check
+from medtasks_ext.studies.figures import Cell, Data, cells_of, check, figures_of_suites
+from medtasks_ext.studies.pictures import table_of, write_pictures
 from medtasks_ext.tables import csv_text
 
 if TYPE_CHECKING:
-    from medtasks_ext.studies.figures.spec import Item
+    from medtasks_ext.studies.figures import Item
 
 
 _SHOWN = 20  # rows of a table that are printed

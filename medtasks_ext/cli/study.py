@@ -180,7 +180,7 @@ def departments(
     """
     quiet()
     from medtasks_ext.judge.jury import load_jury
-    from medtasks_ext.studies import departments as label
+    from medtasks_ext.studies import labels as label
 
     labeller, out, what = load_jury(jury), Path("departments"), "labels of questions"
     if len(labeller.models) != 1:
@@ -221,8 +221,8 @@ def sample(
 
     Exit code 1: the mix is not met.
     """
-    from medtasks_ext.studies.difficulty import read_levels
-    from medtasks_ext.studies.sample import draw, strata_of
+    from medtasks_ext.studies.difficulty import draw, strata_of
+    from medtasks_ext.studies.labels import read_levels
 
     lists = read_json(out) if out.is_file() else {}
     graded, drawn = [read_levels(path) for path in files], list[dict[str, Any]]()
@@ -323,8 +323,8 @@ def forms(
     quiet()
     if key is not None:
         return _read([Path(name) for name in sources], key, out)
+    from medtasks_ext.studies.forms import write_forms
     from medtasks_ext.studies.forms.export import KINDS, Wanted
-    from medtasks_ext.studies.forms.sheet import write_forms
     from medtasks_ext.studies.said import study
 
     if kind not in KINDS:
@@ -349,8 +349,7 @@ def forms(
 
 
 def _read(files: list[Path], key_file: Path, out: str) -> int:
-    from medtasks_ext.studies.forms.results import tables_of, write_results
-    from medtasks_ext.studies.forms.sheet import read_forms, read_key
+    from medtasks_ext.studies.forms import read_forms, read_key, tables_of, write_results
     from medtasks_ext.studies.said import study
 
     key = read_key(key_file)

@@ -1,30 +1,36 @@
-"""A jury, ROUGE-L and BERTScore-F beside clinicians: what MedHELM validates its jury with.
+"""What MedHELM validates its jury with: clinicians' ratings, and references that hold.
 
-All sources are compared on the same answers, by the mean of their axes, z-scored per rater. An ICC below 0
-counts as 0: it has no lower bound, so one pair with two answers could outweigh all others. What makes an
-answer "much" nearer, the paper does not say.
+A jury, ROUGE-L and BERTScore-F stand beside clinicians. All sources are compared on the same answers, by
+the mean of their axes, z-scored per rater. An ICC below 0 counts as 0: it has no lower bound, so one pair
+with two answers could outweigh all others. What makes an answer "much" nearer, the paper does not say.
+
+Whether references hold, a jury says, too (arXiv v1, Appendix D and Figure 6): a model flags those that rest
+on more than the input, and the scores of answers whose reference is flagged stand beside those of the others.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from medtasks_ext.errors import MedtasksError, some
-from medtasks_ext.judge.cases import response_hash
+from medtasks_ext.jsonfile import read_json
+from medtasks_ext.judge.cases import Case, JudgedTask, response_hash
 from medtasks_ext.judge.report import ALL, COMPOSITE, Figure
 from medtasks_ext.metrics.generation import bertscore_f_values, stemmed_rouge_scores
 from medtasks_ext.stats import agreement
+from medtasks_ext.stats.bootstrap import percentile_interval, resampling_weights
 from medtasks_ext.stats.intervals import of_shares
+from medtasks_ext.studies.said import Said, rubric_of
 from medtasks_ext.tables import read_sheet
 
 if TYPE_CHECKING:
-    from medtasks_ext.judge.cases import JudgedTask
     from medtasks_ext.judge.scores import DocumentScore
+    from medtasks_ext.runs.folder import RunFolder
 
 COLUMNS = ("task", "document", "rater", "axis", "score")
 #: (run folder, task, document) -> rater -> axis -> score
@@ -198,3 +204,60 @@ def _fault(row: Mapping[str, Any], run: str, runs: Mapping[str, Any], task: Judg
     if not on_scale:
         return f"score {row['score']!r} is not on the scale {low:g} to {high:g}"
     return "" if row["rater"] else "no rater"
+
+
+def gold_cases(tasks: Iterable[JudgedTask]) -> list[JudgedTask]:
+    """The references of runs' judged tasks, each once; tasks without any are left out."""
+    rubric = rubric_of("gold")
+    by_task: dict[str, JudgedTask] = {}
+    seen: set[tuple[str, str]] = set()
+    for task in tasks:
+        for case in task.cases:
+            if "gold" in case.texts and (task.name, case.document) not in seen:
+                seen.add((task.name, case.document))
+                own = by_task.setdefault(task.name, JudgedTask(task.name, rubric, task.open_access))
+                texts = {"question": case.texts["question"], "response": case.texts["gold"]}
+                own.cases.append(Case(case.document, case.run, texts, rubric, synthetic=case.synthetic))
+    return list(by_task.values())
+
+
+def gold_tables(
+    tasks: Sequence[JudgedTask], said: Said, runs: Mapping[str, RunFolder]
+) -> dict[str, list[dict[str, Any]]]:
+    """`flags`, `tasks`: references that more judges doubt than accept; `scores`: the jury's by these."""
+    tables: dict[str, list[dict[str, Any]]] = {"tasks": [], "scores": [], "flags": []}
+    for task in tasks:
+        flags = {}
+        for case in task.cases:
+            if votes := [by["reference"] for by in said[task.name, case.document].values()]:
+                flags[case.document] = 2 * sum(votes) < len(votes)
+        for name, folder in runs.items():
+            path = folder.judged_file(task.name)
+            documents = read_json(path)["documents"] if path.is_file() else []
+            if by := {item["document"]: item["score"] for item in documents if item["score"] is not None}:
+                row = _by_reference(task.name, by, flags)
+                tables["scores"].append({"task": task.name, "run": name, **row})
+        n = {"documents": len(flags), "flagged": sum(flags.values()), "missing": len(task.cases) - len(flags)}
+        percent = 100 * n["flagged"] / len(flags) if flags else None
+        tables["tasks"].append({"task": task.name, **n, "percent": percent})
+        rows = [{"task": task.name, "document": name, "flagged": int(flag)} for name, flag in flags.items()]
+        tables["flags"] += rows
+    return tables
+
+
+def _by_reference(task: str, scores: Mapping[str, float], flags: Mapping[str, bool]) -> dict[str, Any]:
+    """Means of one run on 0-1, and the difference with its 95 % interval, documents drawn anew."""
+    shared = sorted(set(scores) & set(flags))
+    values = np.array([scores[document] for document in shared])
+    flagged = np.array([flags[document] for document in shared], dtype=bool)
+    row: dict[str, Any] = {"n_flagged": int(flagged.sum()), "n_accepted": int((~flagged).sum())}
+    for name, part in (("flagged", flagged), ("accepted", ~flagged)):
+        row[name] = float(values[part].mean()) if part.any() else None
+    if None in row.values():
+        return {**row, "difference": None, "low": None, "high": None}
+    weights = resampling_weights(task, len(shared)).astype(float)
+    with np.errstate(invalid="ignore"):  # a resample without one of the two has no difference
+        drawn = [weights @ (values * part) / (weights @ part) for part in (flagged, ~flagged)]
+    differences = drawn[0] - drawn[1]
+    around = percentile_interval(differences[~np.isnan(differences)])
+    return {**row, "difference": row["flagged"] - row["accepted"], "low": around.low, "high": around.high}

@@ -25,10 +25,11 @@ from medtasks_ext.jsonfile import numbered_lines, parse_json, write_json, write_
 from medtasks_ext.judge.cases import FIELD, PROTOCOL, JudgedTask, point_rubric, shown_for_point
 from medtasks_ext.judge.cases import Case as JudgedCase
 from medtasks_ext.judge.protocol import AXIS
+from medtasks_ext.metrics.common import micro_f1, micro_precision, micro_recall
 from medtasks_ext.process import SEED, random_rank
 from medtasks_ext.stats.bootstrap import resample
 from medtasks_ext.stats.intervals import intervals_of
-from medtasks_ext.stats.statistic import Array, Counts, Statistic, as_they_are, by_unit, f1_scores, ratios
+from medtasks_ext.stats.statistic import Array, Counts, Statistic, as_they_are, by_unit, ratios
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
@@ -177,33 +178,16 @@ def _kappa(sums: Array) -> Array:
     return ratios(ratios(tp + tn, n) - expected, 1 - expected)
 
 
-#: measure -> its value from sums of (tp, fp, fn, tn), (..., 4) -> (...); positive is a point that is met
+#: of (tp, fp, fn, tn); positive is a point that is met
 OF_COUNTS = {
-    "accuracy": lambda sums: ratios(sums[..., 0] + sums[..., 3], sums.sum(axis=-1)),
-    "precision": lambda sums: ratios(sums[..., 0], sums[..., 0] + sums[..., 1]),
-    "recall": lambda sums: ratios(sums[..., 0], sums[..., 0] + sums[..., 2]),
-    "F1": lambda sums: f1_scores(sums[..., 0], sums[..., 1], sums[..., 2]),
-    "kappa": _kappa,
+    "accuracy": Statistic(
+        "accuracy", as_they_are, lambda sums: ratios(sums[..., 0] + sums[..., 3], sums.sum(axis=-1))
+    ),
+    "precision": micro_precision,
+    "recall": micro_recall,
+    "F1": micro_f1,
+    "kappa": Statistic("kappa", as_they_are, _kappa),
 }
-
-
-def measured(
-    rows: Sequence[Sequence[float]], units: Sequence[Any], measures: Mapping[str, Any]
-) -> list[dict[str, Any]]:
-    """`{measure, value, low, high}` of sums over rows, with 95 % intervals: units resampled 1,000 times."""
-    statistics = {name: Statistic(name, as_they_are, value) for name, value in measures.items()}
-    counts = Counts(by_unit(as_they_are(rows), units), statistics)
-    limits = intervals_of(counts, {name: item.values for name, item in resample([counts], TASK).items()})
-    around = {name: limits[name].interval for name in limits}
-    return [
-        {
-            "measure": name,
-            "value": value,
-            "low": around[name].low if name in around else None,
-            "high": around[name].high if name in around else None,
-        }
-        for name, value in counts.values().items()
-    ]
 
 
 def evaluate(
@@ -211,7 +195,7 @@ def evaluate(
 ) -> list[dict[str, Any]]:
     """How far a judge decides as experts do, on the points that both decided: a row for each measure.
 
-    Whole questions are resampled, with all their points.
+    With 95 % intervals: whole questions, with all their points, are resampled 1,000 times.
     """
     keys = sorted(key for key in expert if key in judge)
     rows = [
@@ -220,12 +204,20 @@ def evaluate(
     ]
     units = [question_of(cases[case]) for case, _ in keys]
     n = {"judge": name, "n": len(keys), "of": len(expert), "questions": len(set(units))}
-    figures = measured(rows, units, OF_COUNTS) if rows else []
-    tp, fp, fn, tn = np.sum(rows, axis=0) if rows else (0, 0, 0, 0)
+    points = {**n, "measure": "points", "value": None, "low": None, "high": None}
+    if not rows:
+        return [points]
+    counts = Counts(by_unit(as_they_are(rows), units), OF_COUNTS)
+    limits = intervals_of(counts, {key: item.values for key, item in resample([counts], TASK).items()})
+    tp, fp, fn, tn = np.sum(rows, axis=0)
     defined = {"precision": tp + fp, "recall": tp + fn, "F1": tp + fp + fn, "kappa": max(tp, tn) < len(rows)}
-    figures = [row if defined.get(row["measure"], True) else {**row, "value": None} for row in figures]
-    points = {"measure": "points", "value": None, "low": None, "high": None}
-    return [{**n, **figure} for figure in (*figures, points)]
+    figures = []
+    for measure, value in counts.values().items():
+        around = limits[measure].interval if measure in limits else None
+        ends = {"low": around and around.low, "high": around and around.high}
+        known = value if defined.get(measure, True) else None
+        figures.append({**n, "measure": measure, "value": known, **ends})
+    return [*figures, points]
 
 
 def points_to_judge(

@@ -22,9 +22,8 @@ from medtasks_ext.cli.reproduce import decimals, text
 from medtasks_ext.registry import registry
 from medtasks_ext.results import published as reference
 from medtasks_ext.stats.agreement import rank_correlation
-from medtasks_ext.studies.figures.picture import drawn
-from medtasks_ext.studies.figures.spec import figures_of_suites
-from medtasks_ext.studies.figures.statistics import Data, cells_of, check
+from medtasks_ext.studies.figures import Data, cells_of, check, figures_of_suites
+from medtasks_ext.studies.pictures import drawn
 from tests.conftest import PARTS, part_of
 
 REFERENCE = Path(__file__).resolve().parents[2] / "results" / "reference"

@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.blocks import LEVELS
-from medtasks_ext.studies.sample import RATIO, apportioned, draw, feasible
+from medtasks_ext.studies.difficulty import RATIO, apportioned, draw, feasible
 
 
 @st.composite

@@ -1,1 +1,258 @@
-"""Blinded forms for experts: one YAML a kind, over one page."""
+"""Blinded forms for experts, one YAML a kind, over one page: the pages, the key that stays behind,
+the CSV that a page exports, and what filled forms amount to.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from medtasks_ext.atomic import write_text
+from medtasks_ext.errors import MedtasksError, some
+from medtasks_ext.jsonfile import read_json, write_json, write_lines
+from medtasks_ext.offline_page import offline_page
+from medtasks_ext.stats import agreement as agree
+from medtasks_ext.stats.intervals import of_shares
+from medtasks_ext.studies.forms.export import KINDS
+from medtasks_ext.studies.said import study
+from medtasks_ext.tables import read_sheet, write_csv
+
+KEY_FILE = "key.json"
+
+
+def write_forms(export: Mapping[str, Any], kind: str, folder: Path) -> list[Path]:
+    """Write EXPERT.html for each expert, and `key.json`, the last of the files."""
+    if (folder / KEY_FILE).exists():  # which would be lost
+        raise MedtasksError("holds the key of an export", where=folder, remedy="name another folder")
+    key = {"kind": kind, "export": f"mt{secrets.token_hex(5)}", **export, "forms": {}}
+    listed = study(f"forms/kinds/{kind}").get("options", ())
+    of_kind = {option["value"]: option["label"][export["language"]] for option in listed}
+    for number, (form, items) in enumerate(export["forms"].items(), start=1):
+        rows = {f"E{number}R{place:03d}": {"options": of_kind, **item} for place, item in enumerate(items, 1)}
+        key["forms"][form] = {
+            row: {"about": item["about"], "values": list(item["options"])} for row, item in rows.items()
+        }
+        write_text(folder / f"{form}.html", _page(key, form, rows))
+    write_json(folder / KEY_FILE, key)
+    return [*(folder / f"{form}.html" for form in export["forms"]), folder / KEY_FILE]
+
+
+def _page(key: Mapping[str, Any], form: str, rows: Mapping[str, Any]) -> str:
+    """The page of one form; `page/page.js` says what its data is."""
+    language, page = key["language"], Path(__file__).with_name("page")
+    kind = study(f"forms/kinds/{key['kind']}")
+    words = {name: said[language] for name, said in study("forms/page/words").items()}
+    pages = []
+    for _, group in groupby(rows.items(), key=lambda row: row[1]["page"]):
+        members, prompts = list(group), []
+        for row, item in members:
+            for question in kind["questions"]:
+                own = {name: question[name][language] for name in ("label", "help")}
+                asked = {name: item.get(name, "") for name in own} if "label" in item else own
+                options = [{"value": value, "label": label} for value, label in item["options"].items()]
+                prompts.append({**asked, "row": row, "question": question["id"], "options": options})
+        texts: dict[str, list[dict[str, str]]] = {"above": [], "answer": []}
+        for text in kind["texts"]:
+            if shown := members[0][1]["texts"].get(text["id"]):
+                texts[text["place"]].append({"label": text["label"][language], "text": shown})
+        pages.append({**texts, "prompts": prompts})
+    data = {
+        **{name: kind[name][language] for name in ("title", "introduction")},
+        "notices": [words[notice] for notice in key["notices"]],
+        "export": key["export"],
+        "form": form,
+        "words": words,
+        "columns": [question["id"] for question in kind["questions"]],
+        "pages": pages,
+    }
+    tongue = "zh-Hans" if language == "zh" else "en"
+    files: dict[str, Any] = {"style": page / "page.css", "scripts": [page / "page.js"]}
+    return offline_page(page / "page.html", **files, data=data, language=tongue, title=data["title"])
+
+
+def read_key(path: Path) -> dict[str, Any]:
+    key = read_json(path)
+    if not isinstance(key, dict) or key.get("kind") not in KINDS or not {"export", "forms"} <= set(key):
+        remedy = "use the key.json that `medtasks study forms` wrote"
+        raise MedtasksError("is not the key of an export", where=path, remedy=remedy)
+    return key
+
+
+def read_forms(
+    paths: Sequence[Path], key: Mapping[str, Any]
+) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
+    """Filled forms: rows `{form, about, options, answers}`, and expert -> rows that are open.
+
+    Raises MedtasksError: rows of another export, unknown or given twice, a value that is no option; all
+    faults come in one message.
+    """
+    questions = [item["id"] for item in study(f"forms/kinds/{key['kind']}")["questions"]]
+    given, faults = dict[tuple[str, str], dict[str, str]](), list[str]()
+    remedy = "give the CSV files that the pages exported"
+    for path in dict.fromkeys(paths):
+        for number, line in read_sheet(path, ["form", "row", *questions], remedy=remedy):
+            export, _, form = line["form"].partition("/")
+            record, place = key["forms"].get(form, {}).get(line["row"]), f"{path}, row {number}"
+            if export != key["export"]:
+                faults.append(f"{path}: belongs to another export ({export or 'none'}, not {key['export']})")
+            elif record is None:
+                faults.append(f"{place}: {form or 'the form'} has no such row")
+            elif (form, line["row"]) in given:
+                faults.append(f"{path}: rows of {form} are given twice")
+            else:
+                given[form, line["row"]] = answers = {name: line[name].strip() for name in questions}
+                for name, value in answers.items():
+                    if value and record["values"] and value not in record["values"]:
+                        faults.append(f"{place}: {name} is {value!r}, not {' or '.join(record['values'])}")
+    rows, missing = [], dict[str, list[str]]()
+    for form, of_form in key["forms"].items():
+        for row, record in of_form.items():
+            answers = given.get((form, row), {})
+            if answers and all(answers.values()):
+                about = {"form": form, "about": record["about"], "options": record["values"]}
+                rows.append({**about, "answers": answers})
+            elif record["values"]:  # words of one's own may stay out
+                missing.setdefault(form, []).append(row)
+    if faults or not rows:
+        what = some(list(dict.fromkeys(faults)), 5, "\n  ") or "no row is answered"
+        raise MedtasksError(what, remedy=f"{remedy}, as they are (nothing was written)")
+    return rows, missing
+
+
+Rows = Sequence[Mapping[str, Any]]
+Tables: TypeAlias = dict[str, list[dict[str, Any]]]
+#: (task, criterion) -> expert -> unit -> what was said
+Groups: TypeAlias = dict[tuple[str, str], dict[str, dict[str, str]]]
+COMPOSITE = "mean of axes"
+_TOLD = ("kind", "export", "runs", "tasks", "suite", "SAMPLE_DATA")  # what results repeat of the key
+
+
+def tables_of(rows: Rows, key: Mapping[str, Any]) -> Tables:
+    """Name -> rows of the tables of a kind: every vote, shares of votes, agreement about each criterion.
+
+    The agreement of votes is Fleiss' kappa of all experts and Cohen's of each pair, of ratings ICC(3,k) after
+    z-scoring and the mean over pairs.
+    """
+    if key["kind"] == "likert":
+        return _likert(rows, key)
+    groups, tables = Groups(), Tables(votes=[], agreement=[])
+    for row in rows:
+        about = row["about"]
+        for question, said in row["answers"].items():
+            task, unit, criterion = about["task"], about["unit"], about.get("criterion", question)
+            if side := about.get("first_run_is"):
+                said = "tie" if said == "tie" else "win" if said == side else "loss"
+            vote = {"task": task, "unit": unit, "criterion": criterion, "expert": row["form"], "said": said}
+            tables["votes"].append(vote)
+            if key["kind"] == "points":  # experts agree about the points of all cases
+                task, unit = "all cases", f"{task}\t{unit}"
+            if row["options"]:
+                groups.setdefault((task, criterion), {}).setdefault(row["form"], {})[unit] = said
+    for (task, criterion), by in groups.items():
+        values = sorted({said for said_of in by.values() for said in said_of.values()})
+        votes = {expert: {unit: values.index(said) for unit, said in of.items()} for expert, of in by.items()}
+        for one in agree.kappas(votes, range(len(values))) if len(_by_unit(by)) > 1 else ():
+            figure = {**one._asdict(), "between": ", ".join(one.between)}
+            tables["agreement"].append({"task": task, "criterion": criterion, **figure})
+    if key["kind"] == "survey":
+        return {**_survey(groups, key), **tables}
+    shares = study(f"forms/kinds/{key['kind']}").get("shares")
+    return {"rates": _rates(groups, shares), **tables} if shares else tables
+
+
+def write_results(folder: Path, key: Mapping[str, Any], rows: Rows, missing: Any, tables: Tables) -> None:
+    """TABLE.csv for each table, `results.json`, and of points `decisions.jsonl`, a case a line."""
+    for name, table in tables.items():
+        write_csv(folder / f"{name}.csv", table)
+    if key["kind"] == "points":
+        write_lines(folder / "decisions.jsonl", _decided(rows, key))
+    about = {name: said for name, said in key.items() if name in _TOLD}
+    experts = sorted({row["form"] for row in rows})
+    write_json(folder / "results.json", {**about, "experts": experts, "missing": missing, **tables})
+
+
+def _by_unit(by_expert: Mapping[str, Mapping[str, str]]) -> list[list[str]]:
+    units = dict.fromkeys(unit for by in by_expert.values() for unit in by)
+    return [[by[unit] for by in by_expert.values() if unit in by] for unit in units]
+
+
+def _rates(groups: Groups, said: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
+    """Shares of the votes about each criterion, by expert and of all; `said`: share -> votes that count."""
+    rates = []
+    for (task, criterion), votes in groups.items():
+        tables = {expert: {expert: by} for expert, by in sorted(votes.items())}
+        for name, by_expert in {**tables, **({"mean": votes} if len(votes) > 1 else {})}.items():
+            by_unit = _by_unit(by_expert)
+            row = {"task": task, "criterion": criterion, "by": name, "documents": len(by_unit)}
+            for share, which in said.items():
+                hits = np.array([sum(map(of.count, which)) for of in by_unit])
+                of_all = np.array([*map(len, by_unit)])
+                around = of_shares(hits, of_all) if len(hits) > 1 else None
+                row |= {share: float(hits.sum() / of_all.sum())}
+                row |= {f"{share}_low": around and around.low, f"{share}_high": around and around.high}
+            rates.append(row)
+    return rates
+
+
+def _decided(rows: Rows, key: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    excess = Counter[tuple[str, str]]()  # of experts for whom a point is met, over the others
+    for row in rows:
+        excess[row["about"]["task"], row["about"]["unit"]] += 1 if row["answers"]["decision"] == "met" else -1
+    for case, points in key["cases"].items():
+        met = {point: excess[case, point] > 0 if excess[case, point] else None for point in points}
+        yield {"id": case, "points": [{"id": point, "met": said} for point, said in met.items()]}
+
+
+def _likert(rows: Rows, key: Mapping[str, Any]) -> Tables:
+    n = Counter((row["form"], row["about"]["task"], row["about"]["unit"]) for row in rows)
+    given: dict[str, dict[str, dict[str, dict[str, float]]]] = {}  # task -> answer -> rater -> axis -> rating
+    scores, found, lines = [], [], []
+    for row in rows:
+        about, rater, score = row["about"], row["form"], row["answers"]["rating"]
+        task, unit, axis = about["task"], about["unit"], about["criterion"]
+        if n[rater, task, unit] < len(key["tasks"][task]["axes"]):
+            continue  # an answer counts where all of its axes are rated
+        given.setdefault(task, {}).setdefault(unit, {}).setdefault(rater, {})[axis] = float(score)
+        run, _, document = unit.partition("\t")
+        line = {"task": task, "document": document, "rater": rater, "axis": axis, "score": score, "run": run}
+        lines.append({**line, "response": about["response"]})
+    for task, by_answer in given.items():
+        axes = key["tasks"][task]["axes"]
+        for name, members in {**{axis: [axis] for axis in axes}, COMPOSITE: axes}.items():
+            rated = agree.composites(
+                (answer, {rater: {axis: said[axis] for axis in members} for rater, said in by.items()})
+                for answer, by in by_answer.items()
+            )
+            means: dict[str, list[float]] = {}
+            for answer, mean in agree.mean_by_instance(rated).items():
+                means.setdefault(answer.partition("\t")[0], []).append(mean)
+            of = {"task": task, "axis": name}
+            for run, values in means.items():
+                sd = stdev(values) if len(values) > 1 else None
+                scores.append({**of, "run": run, "mean": fmean(values), "sd": sd, "n": len(values)})
+            together, pairs = agree.icc_of_raters(rated), agree.pairwise_baseline(rated)
+            measures = {"ICC(3,k)": together, "mean of pairs' ICC": pairs} if len(rated) > 1 else {}
+            found += [{**of, "measure": measure, **one._asdict()} for measure, one in measures.items()]
+    return {"scores": scores, "ratings": lines, "agreement": found}
+
+
+def _survey(groups: Groups, key: Mapping[str, Any]) -> Tables:
+    """Assignments as the taxonomy has them, and how much of the work it covers."""
+    suite, intended = key["suite"], key["intended"]
+    right = {
+        expert: {unit: str(said == intended[unit]) for unit, said in by.items()}
+        for expert, by in groups.get((suite, "assignment"), {}).items()
+    }
+    stars = [int(by[""]) for by in groups.get((suite, "comprehensiveness"), {}).values()]
+    sd = stdev(stars) if len(stars) > 1 else None
+    return {
+        "rates": _rates({(suite, "assignment"): right}, {"as_intended": ["True"]}) if right else [],
+        "comprehensiveness": [{"mean": fmean(stars), "sd": sd, "n": len(stars)}] if stars else [],
+    }

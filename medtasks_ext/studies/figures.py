@@ -1,11 +1,11 @@
-"""From a block to its cells: printed, and recomputed from published data."""
+"""The papers' tables and figures, recomputed from published data (`results/reference/figures`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, NamedTuple
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -15,20 +15,95 @@ from medtasks_ext.registry.suites import function
 from medtasks_ext.report.axes import title
 from medtasks_ext.report.groups import groups_of
 from medtasks_ext.results.prices import JUDGE_OUTPUT_TOKENS, JudgePrice, Price
-from medtasks_ext.results.published import published
+from medtasks_ext.results.published import published, reference_folder
 from medtasks_ext.stats.agreement import Coefficient, at_least_zero, icc_3k_interval
-from medtasks_ext.studies.figures.spec import figures_of_suites
+from medtasks_ext.strict import Strict, read_yaml, validated
 from medtasks_ext.suites.medhelm_figures import figures_of_rivals
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry, Suite
     from medtasks_ext.report.groups import Group
     from medtasks_ext.results.experiments import Entry
-    from medtasks_ext.studies.figures.spec import Item
 
 
-@dataclass(frozen=True)
-class PaperModel:
+class PrintedFigures(Strict):
+    """Where a paper's figures stand: a file of `results/reference`."""
+
+    file: str
+    where: dict[str, str] = {}  # column -> value of the rows that belong here
+    row: str = "model"  # column that names the row
+    columns: dict[str, str] = {}  # column of the table -> of the file
+    column: str | None = None  # in files with a row per figure: what names the table's column
+    value: str = "score"  # and what holds the figure
+    interval: list[str] = []  # columns of the ends of the figure's interval
+
+    def rows(self) -> list[dict[str, str]]:
+        return [
+            row for row in published(self.file) if all(row[key] == said for key, said in self.where.items())
+        ]
+
+
+class Chart(Strict):
+    """A picture of an item: which of its columns are drawn, and how."""
+
+    kind: Literal["heat", "dots", "scatter", "bars"]
+    name: str = ""  # of the file, where an item has several pictures
+    columns: list[str] = []  # all that hold figures, unless some are named
+    measure: str = "score"  # what the figures are
+    spread: str = ""  # dots: the column that holds the standard deviation
+    most: int = 100  # lines that are drawn, the first ones
+    descending: bool = True  # lines by their first figure; else in the table's order
+    digits: int = 1
+    x: str = ""  # scatter: the column, or the covariate, along which the models stand
+    x_title: str = ""
+    logarithmic: bool = False
+    y: str = "score"  # scatter: the column of the height
+    group: str = ""  # scatter: the covariate that is 0 or 1 and colours
+    groups: tuple[str, str] = ("yes", "no")  # what 1 and 0 mean
+    cheap: bool = False  # scatter: less of x is better: a line joins those that nothing with less beats
+
+
+class Item(Strict):
+    """One table or figure."""
+
+    title: str
+    source: str  # where the paper has it
+    statistic: Literal["group_scores", "win_rates", "restated", "points", "costs", "joined",
+                       "clinician_agreement", "gains", "counts"]  # fmt: skip
+    strategies: list[str] = ["zero_shot"]
+    axis: str = "suite"
+    values: dict[str, str] = {}  # the paper's name of a column -> value on the axis, where the titles differ
+    average: str = ""  # the column that is the mean over the others
+    only: dict[str, str] = {}  # facts of the models that count
+    models: list[str] = []  # their names, where only some count
+    scale: float = 100.0
+    tolerance: float = 0.051
+    printed: PrintedFigures | None = None
+    covariates: list[str] = []  # points: facts of the models beside their scores
+    judges: list[str] = []  # costs: models of the jury, whose printed prices are those of judging
+    of: dict[str, str] = {}  # joined: column -> the item that it is a column of
+    note: str = ""
+    pictures: list[Chart] = []
+
+
+class Figures(Strict):
+    """What one suite's paper prints."""
+
+    items: dict[str, Item]
+    left_out: dict[str, str] = {}  # what data cannot support -> why
+
+
+@lru_cache(maxsize=1)
+def figures_of_suites() -> dict[str, Figures]:
+    """Suite -> what its paper prints; MedtasksError where a file is none."""
+    remedy, found = "results/reference/README.md says what stands there", {}
+    for path in sorted((reference_folder() / "figures").glob("*.yaml")):
+        content = read_yaml(path)
+        found[path.stem] = validated(partial(Figures.model_validate, content), where=path, remedy=remedy)
+    return found
+
+
+class PaperModel(NamedTuple):
     name: str
     scores: Mapping[str, Mapping[str, float]]  # strategy -> dataset -> score, 0-1
     groups: Mapping[str, float]  # what the paper prints without scores of tasks
@@ -51,18 +126,13 @@ class PaperModel:
         if name == "size":
             size = _number(self.facts["parameters_b"])
             return float(np.log10(size)) if isinstance(size, float) else None
-        fact, one = {
+        one = {
             "open": ("access", "open"),
             "medical": ("domain", "medical"),
             "reasoning": ("reasoning", "yes"),
-        }[name]
-        return float(self.facts[fact] == one)
-
-
-def published_models(tasks: Registry, suite: Suite) -> list[PaperModel]:
-    assert suite.published
-    entries: list[Entry] = function(suite, suite.published.entries)(tasks, suite)
-    return [PaperModel(entry.model, _scores(entry, suite), entry.groups, entry.details) for entry in entries]
+        }
+        fact, value = one[name]
+        return float(self.facts[fact] == value)
 
 
 def _scores(entry: Entry, suite: Suite) -> dict[str, dict[str, float]]:
@@ -103,11 +173,23 @@ class Data(NamedTuple):
 
     @classmethod
     def of(cls, tasks: Registry, suite: Suite) -> Data:
-        return cls(tasks, suite, published_models(tasks, suite))
+        assert suite.published
+        entries: list[Entry] = function(suite, suite.published.entries)(tasks, suite)
+        models = [PaperModel(one.model, _scores(one, suite), one.groups, one.details) for one in entries]
+        return cls(tasks, suite, models)
+
+
+#: a block's figures as the paper prints them, and again: (row, column, figure)
+_Printed = Mapping[tuple[str, str], float | str]
+_Again = Iterator[tuple[str, str, float | str | None]]
 
 
 def cells_of(item: Item, data: Data) -> list[Cell]:
-    return list(_STATISTICS[item.statistic](item, data))
+    if item.statistic == "joined":
+        return _joined(item, data)
+    printed = _printed(item)
+    again = _STATISTICS[item.statistic](item, data, printed)
+    return [Cell(row, column, printed.get((row, column)), value) for row, column, value in again]
 
 
 def _printed(item: Item) -> dict[tuple[str, str], float | str]:
@@ -131,9 +213,9 @@ def _number(text: str) -> float | str:
         return text
 
 
-def _groups(item: Item, data: Data) -> dict[str, Group]:
+def _groups(item: Item, data: Data, printed: _Printed) -> dict[str, Group]:
     """Column -> the group that it is the mean over; values and titles are read as the paper writes them."""
-    printed = {column.lower(): column for _, column in _printed(item)}
+    columns = {column.lower(): column for _, column in printed}
     named = {value: name for name, value in item.values.items()}
     by_column = {}
     for group in groups_of(data.tasks):
@@ -141,7 +223,7 @@ def _groups(item: Item, data: Data) -> dict[str, Group]:
             continue
         if not group.derived or group.value in named:
             name = named.get(group.value, title(group.axis, group.value))
-            by_column[printed.get(name.lower(), name)] = group
+            by_column[columns.get(name.lower(), name)] = group
     return by_column
 
 
@@ -154,8 +236,8 @@ def _models(item: Item, data: Data) -> list[PaperModel]:
     ]
 
 
-def _group_scores(item: Item, data: Data) -> Iterator[Cell]:
-    printed, groups = _printed(item), _groups(item, data)
+def _group_scores(item: Item, data: Data, printed: _Printed) -> _Again:
+    groups = _groups(item, data, printed)
     for model in _models(item, data):
         values: list[float] = []
         for strategy in item.strategies:
@@ -166,88 +248,79 @@ def _group_scores(item: Item, data: Data) -> Iterator[Cell]:
                     column = words if len(groups) == 1 else f"{name}, {words}"
                 if (value := model.score(group, strategy)) is not None:
                     values.append(value)
-                    yield Cell(model.name, column, printed.get((model.name, column)), item.scale * value)
+                    yield model.name, column, item.scale * value
         if item.average and values:
-            mean = item.scale * float(np.mean(values))
-            yield Cell(model.name, item.average, printed.get((model.name, item.average)), mean)
+            yield model.name, item.average, item.scale * float(np.mean(values))
 
 
-def _win_rates(item: Item, data: Data) -> Iterator[Cell]:
-    printed = _printed(item)
+def _win_rates(item: Item, data: Data, printed: _Printed) -> _Again:
     scores = {model.name: model.scores["zero_shot"] for model in _models(item, data)}
     for name, line in figures_of_rivals(scores).items():
         for column, value in vars(line).items():
-            yield Cell(name, column, printed.get((name, column)), float(value))
+            yield name, column, float(value)
 
 
-def _restated(item: Item, data: Data) -> Iterator[Cell]:
-    for (row, column), value in _printed(item).items():
-        yield Cell(row, column, value)
+def _restated(item: Item, data: Data, printed: _Printed) -> _Again:
+    yield from ((row, column, None) for row, column in printed)
 
 
-def _gains(item: Item, data: Data) -> Iterator[Cell]:
-    printed = _printed(item)
-    [group] = _groups(item, data).values()
+def _gains(item: Item, data: Data, printed: _Printed) -> _Again:
+    [group] = _groups(item, data, printed).values()
     for model in _models(item, data):
         base = model.score(group, "zero_shot")
         for strategy in item.strategies:
-            column, value = strategy_title(strategy), model.score(group, strategy)
+            value = model.score(group, strategy)
             if base is not None and value is not None:
-                beside = printed.get((model.name, column))
-                yield Cell(model.name, column, beside, item.scale * (value - base))
+                yield model.name, strategy_title(strategy), item.scale * (value - base)
 
 
-def _counts(item: Item, data: Data) -> Iterator[Cell]:
+def _counts(item: Item, data: Data, printed: _Printed) -> _Again:
     """Tasks of the suite by the values of an axis; a task with several counts in each."""
-    for name, group in _groups(item, data).items():
-        yield Cell(name, "tasks", None, float(len(group.counted)))
+    for name, group in _groups(item, data, printed).items():
+        yield name, "tasks", float(len(group.counted))
 
 
-def _points(item: Item, data: Data) -> Iterator[Cell]:
+def _points(item: Item, data: Data, printed: _Printed) -> _Again:
     """Each model's score, and the facts that it is drawn along."""
-    [group] = [one for name, one in _groups(item, data).items() if not item.values or name in item.values]
+    groups = _groups(item, data, printed)
+    [group] = [one for name, one in groups.items() if not item.values or name in item.values]
     for model in _models(item, data):
         if (score := model.score(group, item.strategies[0])) is not None:
-            yield Cell(model.name, "score", None, item.scale * score)
-            for name in item.covariates:
-                yield Cell(model.name, name, None, model.covariate(name))
+            yield model.name, "score", item.scale * score
+            yield from ((model.name, name, model.covariate(name)) for name in item.covariates)
 
 
-def _costs(item: Item, data: Data) -> Iterator[Cell]:
+def _costs(item: Item, data: Data, printed: _Printed) -> _Again:
     """A jury's cost from the tokens that judges read and wrote, and their prices; a total as the sum."""
-    printed = _printed(item)
     models = {row["model"]: row for row in published(f"{data.suite.id}_models.csv")}
-    judges = [JudgePrice(_price(models[name])) for name in item.judges]
+    prices = ([float(models[name][f"price_{side}_usd_per_mtok_printed"]) for side in ("in", "out")]
+              for name in item.judges)  # fmt: skip
+    judges = [JudgePrice(Price(*both)) for both in prices]
     jury: dict[str, float] = {}
     for row in item.printed.rows() if item.printed else ():
         n = int(row["judged_documents"])
         jury[row["model"]] = jury_cost_bound(judges, int(row["jury_tokens"]) - n * JUDGE_OUTPUT_TOKENS, n, 0)
-    for (name, column), value in printed.items():
+    for name, column in printed:
         parts = [printed[name, part] for part in ("benchmarks", "jury")] if column == "total" else []
         again = sum(part for part in parts if isinstance(part, float)) if parts else None
-        yield Cell(name, column, value, jury.get(name) if column == "jury" else again)
+        yield name, column, jury.get(name) if column == "jury" else again
 
 
-def _price(row: Mapping[str, str]) -> Price:
-    return Price(*(float(row[f"price_{side}_usd_per_mtok_printed"]) for side in ("in", "out")))
-
-
-def _clinician_agreement(item: Item, data: Data) -> Iterator[Cell]:
+def _clinician_agreement(item: Item, data: Data, printed: _Printed) -> _Again:
     """ICC(3,k), then its limits, from the value and the number of answers; a mean over pairs gives none."""
-    limits: list[Cell] = []
+    limits: list[tuple[str, str, float | None]] = []
     assert item.printed
     for row in item.printed.rows():
         place, column = row[item.printed.row], row[item.printed.column or ""]
         value, again = float(row[item.printed.value]), Coefficient(None)
         if row["n"]:
             again = at_least_zero(Coefficient(value, *icc_3k_interval(value, int(row["n"]), k=2)))
-        yield Cell(place, column, value)
-        limits.append(Cell(place, f"{column}, low", float(row["ci_low"]), again.low))
-        limits.append(Cell(place, f"{column}, high", float(row["ci_high"]), again.high))
+        yield place, column, None
+        limits += [(place, f"{column}, low", again.low), (place, f"{column}, high", again.high)]
     yield from limits
 
 
-def _joined(item: Item, data: Data) -> Iterator[Cell]:
+def _joined(item: Item, data: Data) -> list[Cell]:
     """Columns of other tables, side by side: the rows that all of these have."""
     tables = figures_of_suites()[data.suite.id].items
     parts = [
@@ -255,8 +328,7 @@ def _joined(item: Item, data: Data) -> Iterator[Cell]:
         for column, name in item.of.items()
     ]
     shared = set.intersection(*({cell.row for cell in cells} for cells in parts))
-    for cells in parts:
-        yield from (cell for cell in cells if cell.row in shared)
+    return [cell for cells in parts for cell in cells if cell.row in shared]
 
 
 class Check(NamedTuple):
@@ -285,16 +357,6 @@ def check(item: Item, cells: Sequence[Cell]) -> Check:
 
 
 _STATISTICS = {
-    one.__name__[1:]: one
-    for one in (
-        _group_scores,
-        _win_rates,
-        _restated,
-        _points,
-        _costs,
-        _joined,
-        _clinician_agreement,
-        _gains,
-        _counts,
-    )
+    one.__name__.removeprefix("_"): one
+    for one in (_group_scores, _win_rates, _restated, _points, _costs, _clinician_agreement, _gains, _counts)
 }

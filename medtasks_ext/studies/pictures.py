@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from medtasks_ext.jsonfile import Json
-    from medtasks_ext.studies.figures.spec import Chart, Item
-    from medtasks_ext.studies.figures.statistics import Cell
+    from medtasks_ext.studies.figures import Cell, Chart, Item
 
 _WIDTH, _TALL = 760, 420
 #: of the range of scores: names on the line of the best stand so far below each other
@@ -30,13 +29,18 @@ _REST = "published"
 #: columns that hold the ends of another one's intervals
 _ENDS = (", low", ", high")
 
-_Table = dict[str, dict[str, "Cell"]]
+_Table = dict[str, dict[str, float]]  # row -> column -> what is drawn: recomputed, else printed
 _Drawn = tuple[Kind, list[dict[str, Value]], dict[str, Any]]  # kind, rows and words of a picture
 
 
 def drawn(item: Item, how: Chart, cells: Sequence[Cell]) -> tuple[Json, str]:
     """The spec of a picture, and its alternative text."""
-    kind, rows, words = _scatter(how, cells) if how.kind == "scatter" else _of_table(how, cells)
+    figures: _Table = {}
+    for cell in cells:
+        value = cell.printed if cell.recomputed is None else cell.recomputed
+        if isinstance(value, float):
+            figures.setdefault(cell.row, {})[cell.column] = value
+    kind, rows, words = (_scatter if how.kind == "scatter" else _of_table)(how, figures)
     # the title stands inside: a picture may be taken out of its page
     caption = _wrapped(f"{item.title} ({item.source})", max(40, int(words.get("width", _WIDTH)) // 7))
     says = f"{item.title}: {words['measure']}. The figures stand in the table beside it."
@@ -52,56 +56,35 @@ def write_pictures(folder: Path, stem: str, item: Item, cells: Sequence[Cell]) -
             image.write(png(content))
 
 
-def _of_table(how: Chart, cells: Sequence[Cell]) -> _Drawn:
-    names = _lines(how, cells)
-    rows = dict(list(names.items())[: how.most])
-    if len(rows) < len(names):  # lines that are left out are counted
-        how = how.model_copy(update={"measure": f"{how.measure}; the best {len(rows)} of {len(names)}"})
-    return (_heat if how.kind == "heat" else _marks)(how, rows, _columns(how, rows))
-
-
-def _figure(cell: Cell | None) -> float | None:
-    """What is drawn of a cell: the recomputed figure, else the printed one."""
-    value = None if cell is None else cell.printed if cell.recomputed is None else cell.recomputed
-    return value if isinstance(value, float) else None
-
-
-def table_of(cells: Sequence[Cell]) -> _Table:
+def table_of(cells: Sequence[Cell]) -> dict[str, dict[str, Cell]]:
     """Row -> column -> cell."""
-    table: _Table = {}
+    table: dict[str, dict[str, Cell]] = {}
     for cell in cells:
         table.setdefault(cell.row, {})[cell.column] = cell
     return table
 
 
-def _lines(how: Chart, cells: Sequence[Cell]) -> _Table:
-    """The lines with figures that are drawn, by the mean of these or as they stand."""
-    found: dict[str, tuple[float, dict[str, Cell]]] = {}
-    for name, line in table_of(cells).items():
-        known = {column: value for column, cell in line.items() if (value := _figure(cell)) is not None}
-        if how.columns:
-            known = {column: value for column, value in known.items() if column in how.columns}
-        values = [value for column, value in known.items() if how.columns or not column.endswith(_ENDS)]
-        if known:
-            mean = float(np.mean(values)) if values else float("-inf")
-            found[name] = (-mean if how.descending else 0.0), line
-    return {name: found[name][1] for name in sorted(found, key=lambda name: found[name][0])}
-
-
-def _columns(how: Chart, rows: _Table) -> list[str]:
-    known = dict.fromkeys(
-        column for line in rows.values() for column, cell in line.items() if _figure(cell) is not None
-    )
+def _of_table(how: Chart, table: _Table) -> _Drawn:
+    """The lines with figures, by the mean of these or as they stand."""
+    means: dict[str, float] = {}
+    for name, line in table.items():
+        ends = how.columns or [column for column in line if not column.endswith(_ENDS)]
+        values = [value for column, value in line.items() if column in ends]
+        if values or (line and not how.columns):
+            means[name] = float(np.mean(values)) if values else float("-inf")
+    order = sorted(means, key=lambda name: -means[name]) if how.descending else list(means)
+    rows = {name: table[name] for name in order[: how.most]}
+    if len(rows) < len(order):  # lines that are left out are counted
+        how = how.model_copy(update={"measure": f"{how.measure}; the best {len(rows)} of {len(order)}"})
+    known = dict.fromkeys(column for line in rows.values() for column in line)
     named = how.columns or [column for column in known if column != how.spread and not column.endswith(_ENDS)]
-    return [column for column in named if column in known]
+    return (_heat if how.kind == "heat" else _marks)(how, rows, [name for name in named if name in known])
 
 
 def _drawn(rows: _Table, columns: Sequence[str]) -> Iterator[tuple[int, str, str, float]]:
     """Place and name of the line, column, figure."""
     for place, (name, line) in enumerate(rows.items()):
-        for column in columns:
-            if (value := _figure(line.get(column))) is not None:
-                yield place, name, column, value
+        yield from ((place, name, column, line[column]) for column in columns if column in line)
 
 
 def _heat(how: Chart, rows: _Table, columns: Sequence[str]) -> _Drawn:
@@ -144,8 +127,8 @@ def _marks(how: Chart, rows: _Table, columns: Sequence[str]) -> _Drawn:
     values: list[dict[str, Value]] = []
     ends: list[float] = []
     for place, name, column, value in _drawn(rows, columns):
-        low, high = (_figure(rows[name].get(f"{column}, {end}")) for end in ("low", "high"))
-        if how.spread and (spread := _figure(rows[name].get(how.spread))) is not None:
+        low, high = (rows[name].get(f"{column}, {end}") for end in ("low", "high"))
+        if (spread := rows[name].get(how.spread)) is not None:
             low, high = value - spread, value + spread
         ends += [end for end in (value, low, high) if end is not None]
         words = f"{value:,.{how.digits}f}"
@@ -175,29 +158,32 @@ def _marks(how: Chart, rows: _Table, columns: Sequence[str]) -> _Drawn:
     return "dots", values, shared | more
 
 
-class _Point(NamedTuple):
-    name: str
-    x: float | str  # an ISO date, or a figure
-    y: float
-    kind: str
-    place: float  # along the picture
-
-
-def _scatter(how: Chart, cells: Sequence[Cell]) -> _Drawn:
-    points = list(_points(how, table_of(cells)))
-    front = _front(points) if how.cheap else []
-    spelled = _legible(points, points if len(points) <= _FEW else front)
-    rows: list[dict[str, Value]] = [
-        {
-            "x": point.x,
-            "value": point.y,
-            "group": point.kind,
-            "label": point.name if point.name in spelled else None,
-            "tip": f"{point.name}\n{point.x}: {point.y:.{how.digits}f}",
-        }
-        for point in points
-    ]
-    groups = [kind for kind in (*how.groups, _REST) if any(point.kind == kind for point in points)]
+def _scatter(how: Chart, table: _Table) -> _Drawn:
+    """Sizes are logarithms in a table, and dates numbers of days: people read neither."""
+    rows: list[dict[str, Any]] = []
+    points: dict[str, tuple[float, float]] = {}  # model -> its place along the picture, its score
+    for name, line in table.items():
+        x, y = line.get(how.x), line.get(how.y)
+        if x is None or y is None:
+            continue
+        group = line.get(how.group)
+        kind = _REST if group is None else how.groups[0 if group else 1]
+        said = date.fromordinal(int(x)).isoformat() if how.x == "date" else x
+        if how.x == "size":
+            said = round(10**x, 3)
+        points[name] = float(np.log10(said)) if how.logarithmic and not isinstance(said, str) else x, y
+        tip = f"{name}\n{said}: {y:.{how.digits}f}"
+        rows.append({"x": said, "value": y, "group": kind, "label": name, "tip": tip})
+    front: list[str] = []  # the models that nothing with as little beats, from the least on
+    for name, (_, y) in sorted(points.items(), key=lambda point: (point[1][0], -point[1][1])):
+        if how.cheap and (not front or y > points[front[-1]][1]):
+            front.append(name)
+    spelled = _legible(points, list(points) if len(points) <= _FEW else front)
+    line_of_best = [{part: row[part] for part in ("x", "value")} for name in front
+                    for row in rows if row["label"] == name]  # fmt: skip
+    for row in rows:
+        row["label"] = row["label"] if row["label"] in spelled else None
+    groups = [kind for kind in (*how.groups, _REST) if any(row["group"] == kind for row in rows)]
     words = {
         "width": _WIDTH,
         "tall": _TALL,
@@ -211,49 +197,19 @@ def _scatter(how: Chart, cells: Sequence[Cell]) -> _Drawn:
         "groups": groups,
         **looks_of(groups),
         "legend": {"title": None} if len(groups) > 1 else None,
-        "front": [{"x": point.x, "value": point.y} for point in front],
+        "front": line_of_best,
     }
     return "scatter", rows, words
 
 
-def _points(how: Chart, table: _Table) -> Iterator[_Point]:
-    """Sizes are logarithms in a table, and dates numbers of days: people read neither."""
-    for name, line in table.items():
-        x, y = _figure(line.get(how.x)), _figure(line.get(how.y))
-        if x is None or y is None:
-            continue
-        group = _figure(line.get(how.group)) if how.group else None
-        kind = _REST if group is None else how.groups[0 if group else 1]
-        said = (
-            date.fromordinal(int(x)).isoformat()
-            if how.x == "date"
-            else round(10**x, 3)
-            if how.x == "size"
-            else x
-        )
-        place = float(np.log10(said)) if how.logarithmic and not isinstance(said, str) else x
-        yield _Point(name, said, y, kind, place)
-
-
-def _front(points: Sequence[_Point]) -> list[_Point]:
-    """The models that nothing with as little beats, from the least on."""
-    front: list[_Point] = []
-    for point in sorted(points, key=lambda point: (point.place, -point.y)):
-        if not front or point.y > front[-1].y:
-            front.append(point)
-    return front
-
-
-def _legible(points: Sequence[_Point], wanted: Sequence[_Point]) -> set[str]:
+def _legible(points: Mapping[str, tuple[float, float]], wanted: Sequence[str]) -> list[str]:
     """The names that do not lie on each other, from the best on."""
-    [high, wide] = [
-        max(side) - min(side) for side in zip(*((one.y, one.place) for one in points), strict=True)
-    ]
-    kept: list[_Point] = []
-    for point in sorted(wanted, key=lambda point: -point.y):
+    [wide, high] = [max(side) - min(side) for side in zip(*points.values(), strict=True)]
+    kept: list[str] = []
+    for name in sorted(wanted, key=lambda name: -points[name][1]):
+        x, y = points[name]
         if all(
-            abs(one.y - point.y) >= _APART * high or abs(one.place - point.place) > _WIDE * wide
-            for one in kept
+            abs(points[one][1] - y) >= _APART * high or abs(points[one][0] - x) > _WIDE * wide for one in kept
         ):
-            kept.append(point)
-    return {point.name for point in kept}
+            kept.append(name)
+    return kept
