@@ -29,7 +29,7 @@ COUNTING = (
     "tests/results/test_reading.py", "tests/cli", "tests/data",
     "tests/test_all_tasks.py", "tests/test_docs.py", "tests/test_rollup.py", "tests/test_medhelm_figures.py",
     "tests/test_own_tasks.py", "tests/runner/test_lock.py", "tests/metrics/test_properties.py",
-    "tests/rows/test_row_schemas.py", "tests/answers", "tests/human", "tests/studies/test_sample.py",
+    "tests/rows/test_row_schemas.py", "tests/answers", "tests/human", "tests/studies/test_commands.py",
 )  # fmt: skip
 COPIED = ("medtasks_ext", "tasks", "tasks.lock", "docs", "pyproject.toml")
 #: what a checkout has beside its files

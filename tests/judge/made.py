@@ -1,10 +1,13 @@
 """Small judged tasks and runs, made on the spot."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
-from tests.conftest import declare_suites, write_jsonl
+from tests.conftest import ROOT, declare_suites, write_jsonl
 
 AXES = {
     "accuracy": "Is everything in it correct?",
@@ -78,3 +81,14 @@ def rows(n: int) -> list[dict[str, Any]]:
         {"id": f"d{i}", "question": f"Question number {i}?", "reply": f"Reference reply {i}."}
         for i in range(n)
     ]
+
+
+# `medtasks judge` in a process of its own, which a test may stop.
+
+
+def process(*arguments, cwd):
+    return subprocess.Popen(
+        [sys.executable, "-m", "medtasks_ext", "judge", *map(str, arguments)],
+        cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip

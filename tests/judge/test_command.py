@@ -16,8 +16,7 @@ from medtasks_ext.judge.cases import rubric_of
 from medtasks_ext.registry import Registry
 from tests.conftest import ROOT, read_json, rewrite_answers, write_jsonl
 from tests.judge.conftest import judgements
-from tests.judge.made import make_rows, rows
-from tests.judge.processes import process
+from tests.judge.made import make_rows, process, rows
 from tests.judge.server import Reply, bare, coded, fair, verdict
 from tests.run_files import result_of, results_of
 

@@ -1,16 +1,20 @@
 """Judges on one folder, killed again and again: nothing is judged twice, and the limit of money holds."""
 # ruff: noqa: F811
 
+import shutil
 import signal
 
 import pytest
 
+from medtasks_ext.runs.folder import state_of
 from tests.conftest import wait_for
 from tests.judge.conftest import judgements
-from tests.judge.made import make_rows, rows
-from tests.judge.processes import process
-from tests.judge.server import Reply, fair
+from tests.judge.made import make_rows, process, rows
+from tests.judge.server import Reply, fair, verdict
+from tests.judge.test_agreement import ANN, BEN, judged, rated, ratings_file  # noqa: F401  a fixture
 from tests.judge.test_record import HIGHEST, REPLY, priced  # noqa: F401  a fixture
+from tests.runs.changes import all_named, files_of, named
+from tests.runs.faults import at_every_operation, fresh
 
 N, KILLS = 30, 10
 
@@ -63,3 +67,45 @@ class _Any:
 
     def poll(self):
         return None if any(child.poll() is None for child in self.children) else 1
+
+
+# A fault at every operation of a jury on files and sockets: nothing is judged twice or missing.
+
+
+@pytest.mark.nightly
+def test_judge(run, jury, medtasks, server, tmp_path):
+    made, place = run("qa", folder="made"), tmp_path / "run"
+    path = jury("one", "two")
+    shutil.copytree(made, place)
+    assert medtasks("judge", "--jury", path).code == 0  # so that forked processes find all loaded
+
+    def check(said: str) -> None:
+        keys = [item["key"] for item in judgements(place)]
+        assert len(keys) == len(set(keys)) == 12, said
+        assert state_of(place).mark == "", said
+
+    at_every_operation(["judge", str(place), "--jury", str(path)], place, lambda: fresh(place, made), check)
+
+
+# The hashes of a run that judges and clinicians rated, and whose texts went to a server.
+
+
+def test_every_change_to_a_judged_and_rated_run_is_named(judged, tmp_path):
+    folder, _ = judged()
+    files = files_of(folder)
+    wanted = {"judgements/answers.jsonl", "judgements/agreement.json"}
+    assert wanted <= set(files)
+    made = all_named(folder, tmp_path)
+    assert set(files) <= made.keys() and sum(made.values()) >= 137
+
+
+def test_judging_is_no_change_and_names_what_was_changed_before(run, jury, medtasks, server):
+    server.script = lambda asked, seen: Reply(verdict(asked.axes, 4))
+    folder = run("qa")
+    assert medtasks("judge", "--jury", jury("one")).code == 0
+    assert named(folder) == set()
+    samples = next(folder.glob("samples_*.jsonl"))
+    samples.write_text(samples.read_text() + "\n")
+    again = medtasks("judge", "--jury", jury("one"))
+    assert f"changed since the run ended: {samples.name}" in again.err
+    assert named(folder) == {samples.name}

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support
 from sklearn.preprocessing import MultiLabelBinarizer
 
-from medtasks_ext.metrics import labels
+from medtasks_ext.metrics import common, labels, sets
 from tests.metrics.build import INVALID, columns, documents, mean
 
 LABELS = st.sampled_from(["疾病", "年龄", "药物", "a", "b"])
@@ -69,3 +69,96 @@ def test_label_list_metrics_are_those_of_multi_hot_matrices_over_the_gold_labels
 def test_a_label_list_is_right_when_its_gold_labels_are_exactly_the_gold(answer, score):
     docs = documents([["a", "b"]], labels=["a", "b", "c"])
     assert columns(labels.process_labels, docs, [answer])["score"] == [score]
+
+
+# Entity F1, relation F1 and label-set F1 (ClinicBench) by scikit-learn, plain counting and by hand.
+
+
+MENTIONS = st.frozensets(st.sampled_from(["fever", "rash", "hepatitis", "hit", "anemia"]), max_size=4)
+POSITIVE = ["mechanism", "effect", "advice", "int"]
+RELATIONS = st.sampled_from([*POSITIVE, "none"])
+HALLMARKS = ["angiogenesis", "death", "energetics", "growth", "immune"]
+
+
+def given_or_invalid(answers):
+    return [INVALID if answer is None else answer for answer in answers]
+
+
+@given(st.lists(st.tuples(MENTIONS, st.none() | MENTIONS), min_size=1, max_size=25))
+def test_entity_f1_counts_sentence_and_text_pairs(sentences):
+    """An independent count: all (sentence, mention) pairs of the corpus as two flat sets."""
+    gold = {(n, mention) for n, (mentions, _) in enumerate(sentences) for mention in mentions}
+    predicted = {(n, mention) for n, (_, mentions) in enumerate(sentences) for mention in mentions or ()}
+    right = len(gold & predicted)
+    got = columns(
+        sets.process_entities,
+        documents([sorted(mentions) for mentions, _ in sentences]),
+        [INVALID if answer is None else sorted(answer) for _, answer in sentences],
+    )
+    assert got["score"] == got["entity_f1"]
+    assert common.micro_precision(got["entity_precision"]) == pytest.approx(right / (len(predicted) or 1))
+    assert common.micro_recall(got["entity_recall"]) == pytest.approx(right / (len(gold) or 1))
+    assert common.micro_f1(got["entity_f1"]) == pytest.approx(
+        2 * right / (len(gold) + len(predicted)) if right else 0
+    )
+
+
+@given(st.lists(st.tuples(RELATIONS, st.none() | RELATIONS), min_size=1, max_size=40))
+def test_relation_f1_is_that_of_scikit_learn_without_the_negative_class(pairs):
+    gold, answers = map(list, zip(*pairs, strict=True))
+    predicted = ["" if answer is None else answer for answer in answers]
+    got = columns(sets.process_relation_label, documents(gold), given_or_invalid(answers))
+    _, _, micro, _ = precision_recall_fscore_support(
+        gold, predicted, labels=POSITIVE, average="micro", zero_division=0
+    )
+    macro = f1_score(gold, predicted, labels=sorted(set(gold)), average="macro", zero_division=0)
+    assert got["score"] == got["micro_f1"]
+    assert common.micro_f1(got["micro_f1"]) == pytest.approx(micro, abs=1e-12)
+    assert labels.f1_macro(got["macro_f1"]) == pytest.approx(macro, abs=1e-12)
+    assert mean(got["acc"]) == pytest.approx(accuracy_score(gold, predicted))
+    if "" not in predicted:  # with the negative class micro-F1 is accuracy
+        pooled = f1_score(gold, predicted, labels=[*POSITIVE, "none"], average="micro", zero_division=0)
+        assert mean(got["acc"]) == pytest.approx(pooled)
+
+
+def test_f1_of_two_classes_is_that_of_yes():
+    gold, predicted = list("yynny"), list("ynyny")
+    names = {"y": "yes", "n": "no"}
+    got = columns(
+        sets.process_relation_label,
+        documents([names[item] for item in gold]),
+        [names[item] for item in predicted],
+    )
+    assert common.micro_f1(got["score"]) == pytest.approx(f1_score(gold, predicted, pos_label="y"))
+
+
+HALLMARK_SETS = st.frozensets(st.sampled_from(HALLMARKS), max_size=4)
+
+
+@given(st.lists(st.tuples(HALLMARK_SETS, HALLMARK_SETS), min_size=1, max_size=25))
+def test_label_set_metrics_are_those_of_scikit_learn(pairs):
+    hot = MultiLabelBinarizer(classes=HALLMARKS).fit([HALLMARKS])
+    gold, predicted = (hot.transform([pair[side] for pair in pairs]) for side in (0, 1))
+    got = columns(
+        sets.process_labels,
+        documents([sorted(pair[0]) for pair in pairs]),
+        [sorted(pair[1]) for pair in pairs],
+    )
+    micro = f1_score(gold, predicted, average="micro", zero_division=0)
+    assert common.micro_f1(got["score"]) == pytest.approx(micro, abs=1e-12)
+    seen = (gold + predicted).sum(axis=0) > 0
+    if seen.any():
+        per_label = f1_score(gold, predicted, average=None, zero_division=0)
+        assert labels.f1_macro_of_lists(got["macro_f1"]) == pytest.approx(per_label[seen].mean(), abs=1e-12)
+    samples = f1_score(gold, predicted, average="samples", zero_division=1)
+    assert mean(got["example_f1"]) == pytest.approx(samples, abs=1e-12)
+    assert mean(got["acc"]) == pytest.approx(accuracy_score(gold, predicted))
+
+
+def test_label_sets_by_hand():
+    docs = documents([["death", "growth"], [], [], ["immune"]])
+    got = columns(sets.process_labels, docs, [["death", "energetics"], [], INVALID, INVALID])
+    # one right, energetics invented, growth and immune missed
+    assert common.micro_f1(got["score"]) == pytest.approx(2 / 5)
+    assert got["example_f1"] == [pytest.approx(1 / 2), 1, 0, 0]
+    assert got["acc"] == [0, 1, 0, 0]

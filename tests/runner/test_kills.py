@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,7 +16,7 @@ import pytest
 
 from medtasks_ext.cli.run import run_command
 from medtasks_ext.runs.folder import state_of
-from tests.conftest import outcomes
+from tests.conftest import ROOT, outcomes
 from tests.engines.server import Reply, Server, chat
 from tests.run_files import results_of
 from tests.runs.faults import _Fault, _run
@@ -113,3 +115,35 @@ def test_rescores(chip_ctc, tmp_path, n, monkeypatch):
     )
     assert state_of(tmp_path / "run").mark == ""
     assert results_of(tmp_path / "run")["results"] == scores
+
+
+# Two, four and eight processes on one folder: each is told, or waits; nothing is done twice.
+
+
+RUN = ("run", "--model", "random-label", "--data", "sample", "--tasks", TASK, "--output_path")
+AT_ONCE = [2, *(pytest.param(n, marks=pytest.mark.nightly) for n in (4, 8))]
+
+
+def at_once(n, *command, cwd):
+    """Start a command n times; those that did not work in the folder say why."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-m", "medtasks_ext", *command],
+            cwd=cwd, env=environment, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        )
+        for _ in range(n)
+    ]  # fmt: skip
+    ended = [(process.communicate()[1], process.returncode) for process in started]
+    for said, code in ended:
+        assert code == 0 or (code == 2 and "works in this folder" in said), said
+    assert any(code == 0 for _, code in ended)
+
+
+@pytest.mark.parametrize("n", AT_ONCE)
+def test_run_and_rescore(medtasks, tmp_path, n):
+    at_once(n, *RUN, "run", cwd=tmp_path)
+    records = outcomes(tmp_path / "run", TASK)
+    assert len({item["key"] for item in records}) == len(records)
+    at_once(n, "rescore", "run", cwd=tmp_path)
+    assert state_of(tmp_path / "run").mark == ""

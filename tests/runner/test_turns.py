@@ -1,7 +1,10 @@
 """Tasks that share a long record are asked in turn, document by document; nothing else changes by it."""
 
+import json
 import shutil
+from collections import Counter
 from itertools import groupby
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -11,7 +14,8 @@ from medtasks_ext.engines import Answer, Fault, FaultKind, Usage
 from medtasks_ext.engines import lm as chosen
 from medtasks_ext.engines.engine import Engine
 from medtasks_ext.registry import forget
-from tests.conftest import ROOT, write_jsonl
+from tests.conftest import ROOT, outcomes, read_json, write_jsonl
+from tests.engines.server import Reply, Server, chat
 from tests.run_files import result_of, results_of, samples_file
 
 NAME, N = "allergie_farmaci", 8
@@ -143,3 +147,132 @@ def test_rounds_of_an_estimate_ask_in_turn(medtasks, notes):
     assert 0 < len(zero) < 200 and all(request.record for request in Keeps.seen)
     pairs = [name for name, some in groupby(order(), key=lambda item: item[1]) if len(list(some)) == 2]
     assert zero == cot == set(pairs)  # the same documents are drawn for both
+
+
+# One call of a run on a server asks everything, once, and scores it, however many tasks share records.
+
+
+#: A dataset whose zero-shot and chain of thought share a long record, so that they are asked in turn.
+LONG = "allergie_farmaci"
+SUITES = ("bridge", "medhelm", "clinicbench", "mlb")
+STRATEGIES = ("", "_cot", "_5shot")
+ALL = [name + strategy for name in (LONG, *SUITES) for strategy in STRATEGIES]
+
+
+@pytest.fixture
+def long_records(tmp_path, monkeypatch):
+    folder = tmp_path / "mine" / LONG
+    shutil.copytree(ROOT / "tests" / "own_tasks" / LONG, folder)
+    text = (folder / "task.yaml").read_text(encoding="utf-8").replace("class: !function ", "class: ")
+    task = yaml.safe_load(text)
+    task["prompt"] |= {"instruction": "", "input": "{{ testo }}\n\nAllergia? sì o no. {{ strategy }}"}
+    text = yaml.safe_dump(task, allow_unicode=True, sort_keys=False)
+    (folder / "task.yaml").write_text(text.replace("class: ", "class: !function "), encoding="utf-8")
+    rows = [
+        {"_split": split, "id": f"{split}{n}", "testo": f"Nota {n} {split}. " * 300, "allergia": "no"}
+        for split in ("test", "fewshot")
+        for n in range(5)
+    ]
+    write_jsonl(folder / "sample.jsonl", rows)
+    monkeypatch.setenv("MEDTASKS_TASKS", str(folder.parent))
+    forget()
+    yield
+    forget()
+
+
+@pytest.mark.parametrize(
+    ("tasks", "more"),
+    [
+        ([LONG, "medhelm_race_bias", f"{LONG}_cot"], ("--gen_kwargs", "max_gen_toks=50")),
+        ([*(LONG + strategy for strategy in STRATEGIES), "clinicbench"], ("--limit", "1")),
+        pytest.param(ALL, ("--limit", "1"), marks=pytest.mark.nightly),
+    ],
+)
+def test_one_call_asks_every_request_once_and_scores_every_task(medtasks, long_records, tasks, more):
+    with Server() as server:
+        address = f"model=m-2026,base_url={server.url}/chat/completions,num_concurrent=16"
+        command = ("run", "--data", "sample", "--tasks", ",".join(tasks), "--model", "local-chat-completions",
+                   "--model_args", address, "--apply_chat_template", "--no-preflight", *more)  # fmt: skip
+        done = medtasks(*command, "--output_path", "run")
+    assert done.code == 0, done.text
+    states = {
+        name: entry["state"] for name, entry in json.loads(Path("run/run.json").read_text())["tasks"].items()
+    }
+    results = results_of("run")
+    assert set(states.values()) == {"done"} and len(states) >= len(tasks)
+    documents = sum(len(path.read_bytes().splitlines()) for path in Path("run").glob("samples_*.jsonl"))
+    assert Counter(asked.content for asked in server.asked).most_common(1)[0][1] == 1
+    assert len(server.asked) == documents >= len(states) == len(results["configs"])
+
+
+# Two tasks that ask the same prompt: it is asked once, and both are scored, counted and scored anew.
+
+
+NAMES = ("allergie_farmaci", "allergie_due")
+
+
+@pytest.fixture
+def twins(tmp_path, monkeypatch):
+    for name in NAMES:
+        folder = tmp_path / "mine" / name
+        shutil.copytree(ROOT / "tests" / "own_tasks" / NAMES[0], folder)
+        for path in folder.glob("*.yaml"):
+            path.write_text(path.read_text(encoding="utf-8").replace(NAMES[0], name), encoding="utf-8")
+    monkeypatch.setenv("MEDTASKS_TASKS", str(tmp_path / "mine"))
+    forget()
+    yield
+    forget()
+
+
+def run_on(server: Server, medtasks, *more: str):
+    address = f"model=m-2026,base_url={server.url}/chat/completions,num_concurrent=2"
+    command = ("run", "--data", "sample", "--tasks", ",".join(NAMES), "--output_path", "run", *more)
+    model = ("--model", "local-chat-completions", "--model_args", address, "--apply_chat_template")
+    return medtasks(*command, *model, "--no-preflight")
+
+
+def records() -> list[dict]:
+    return [result_of("run", name) for name in NAMES]
+
+
+def test_a_prompt_that_two_tasks_share_is_asked_once(medtasks, twins):
+    with Server() as server:
+        done = run_on(server, medtasks)
+        asked = len(server.asked)
+    assert done.code == 0, done.text
+    one, two = records()
+    assert asked == one["n"] == two["n"] == len(outcomes("run"))
+    for name in ("metrics", "tokens", "cut"):
+        assert one[name] == two[name]
+    entries = read_json(Path("run/run.json"))["tasks"]
+    assert sum(entries[name]["generated"] for name in NAMES) == asked
+    assert {entries[name]["state"] for name in NAMES} == {"done"}
+    samples = [samples_file("run", name).read_text().splitlines() for name in NAMES]
+    keys = [[json.loads(line)["request"] for line in lines] for lines in samples]
+    assert keys[0] == keys[1]
+    before = records()
+    assert medtasks("rescore", "run").code == 0 and records() == before
+    with Server() as server:
+        again = run_on(server, medtasks)
+        assert "2 of 2 tasks are done already" in again.err and not server.asked
+
+
+def test_a_sampled_answer_is_drawn_for_each_task(medtasks, twins):
+    with Server() as server:
+        done = run_on(server, medtasks, "--gen_kwargs", "temperature=1")
+        assert done.code == 0, done.text
+        assert len(server.asked) == sum(record["n"] for record in records())
+
+
+def test_a_fault_is_counted_for_both(medtasks, twins):
+    async def script(asked):
+        return Reply(status=400) if "metformina" in asked.prompt else Reply(chat("no"))
+
+    with Server(script) as server:
+        done = run_on(server, medtasks)
+        asked = len(server.asked)
+    entries = read_json(Path("run/run.json"))["tasks"]
+    assert done.code == 1 and len(outcomes("run", "", "answer", "fault")) == asked
+    one, two = (entries[name] for name in NAMES)
+    assert one["faults"] == two["faults"] and one["state"] == two["state"] == "incomplete"
+    assert sum(one["faults"].values()) == len(outcomes("run", "", "fault"))

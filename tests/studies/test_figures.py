@@ -7,6 +7,7 @@ import functools
 import json
 import re
 import shutil
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from xml.etree import ElementTree
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from medtasks_ext.cli.reproduce import decimals, text
+from medtasks_ext.cli.tables import spread, texts
 from medtasks_ext.registry import registry
 from medtasks_ext.results import published as reference
 from medtasks_ext.stats.agreement import rank_correlation
@@ -332,3 +334,41 @@ def test_figures_of_a_column_share_their_decimals():
     assert decimals([0.9, 0.125]) == 3 and decimals([0.12345, 0.5]) == 3 and decimals([12.345]) == 2
     assert decimals([]) == 0 and decimals([None]) == 0
     assert [text(value, 1) for value in (18.6, 41.0, None, "a name")] == ["18.6", "41.0", "–", "a name"]
+
+
+# Tables of studies: how a cell is written, and how figures stand side by side.
+
+
+@dataclass
+class Row:
+    name: str = "a"
+    value: float | None = 0.25
+    low: float | None = None
+
+
+@pytest.mark.parametrize(
+    ("columns", "row", "cells"),
+    [
+        ({"a": "{name}"}, Row(), ("a",)),
+        ({"a": "{value:.1f}"}, Row(), ("0.2",)),
+        ({"a": "{value:.1f}"}, Row(value=None), ("–",)),
+        ({"a": ["{value:.2f} [{low:.2f}]", "{value:.2f}"]}, Row(low=0.1), ("0.25 [0.10]",)),
+        ({"a": ["{value:.2f} [{low:.2f}]", "{value:.2f}"]}, Row(), ("0.25",)),
+        ({"a": ["{value:.2f} [{low:.2f}]", "{value:.2f}"]}, Row(value=None), ("–",)),
+    ],
+)
+def test_a_cell_is_the_first_format_whose_fields_are_all_there(columns, row, cells):
+    assert tuple(texts(heading, form).cell(row) for heading, form in columns.items()) == cells
+
+
+def test_figures_stand_side_by_side_by_what_they_are_of():
+    rows = [
+        {"of": of, "by": by, "value": value}
+        for of, by, value in (("a", "x", 1), ("b", "y", None), ("a", "y", 2))
+    ]
+    cells, columns = spread(rows, [texts("of")], "by", "{value}")
+    assert [column.heading for column in columns] == ["of", "x", "y"]
+    assert cells == [("a", "1", "2"), ("b", "–", "–")]
+    cells, columns = spread(rows, [texts("of")], "by", "{value}", {"y": "Y", "z": "Z"}, blank="")
+    assert [column.heading for column in columns] == ["of", "Y", "Z"]
+    assert cells == [("a", "2", ""), ("b", "–", "")]

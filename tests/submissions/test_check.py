@@ -2,8 +2,12 @@
 
 import pytest
 
-from medtasks_ext.report.submissions import MOST_BYTES
+from medtasks_ext.prompts import load
+from medtasks_ext.registry import forget, registry
+from medtasks_ext.report.site.boards import gather_site
+from medtasks_ext.report.submissions import MOST_BYTES, read_answers, read_record, undetected
 from tests.conftest import edited_json
+from tests.judge import conftest as judged
 from tests.submissions.conftest import CLOSED_MEAN, OPEN_COUNTS, OPEN_MEAN, PLACE
 
 
@@ -92,3 +96,113 @@ def test_a_place_that_is_none_is_said(medtasks, submission):
     assert (
         "submission.json: no such file" in medtasks("rescore", "--check", PLACE.replace("05-01", "05-03")).out
     )
+
+
+# Forgeries that the check refuses: the forger knows all code, and makes hashes and records fit.
+#
+# What no check can tell is said to readers (`undetected.yaml`), and is no part of this table.
+
+
+def first(**changes):
+    return lambda items: [items[0]._replace(**changes), *items[1:]]
+
+
+def traded(items):
+    """Each answer under the document of the next one."""
+    return [
+        item._replace(answer=other.answer) for item, other in zip(items, [*items[1:], items[0]], strict=True)
+    ]
+
+
+def fewer(content):
+    """The record says that the better half of the rows was all there is."""
+    for name in (OPEN_MEAN, OPEN_COUNTS):
+        item = content["tasks"][name]
+        item["n"] //= 2
+        item["conditions"] |= {"n": item["n"], "n_here": item["n"]}
+
+
+def nothing(_):
+    pass
+
+
+#: what is done to the answers of each task, and to the record -> words of the check
+FORGERIES = {
+    "an answer that is another one": (first(answer="none of them"), nothing, "and the answers give"),
+    "planted scores of honest answers": (
+        lambda items: items,
+        lambda content: content["tasks"][OPEN_MEAN].update(score=1.0),
+        "the score is 1.0, and the answers give",
+    ),
+    "a prompt that is another one": (first(prompt="0" * 32), nothing, "1 of 12 prompts are others here"),
+    "a document that is not there": (first(document="x"), nothing, "to documents that are not here"),
+    "an answer less": (lambda items: items[1:], nothing, "answers to 11 documents, and the record says 12"),
+    "an answer twice": (lambda items: [*items[1:], items[1]], nothing, "answers to 11 documents"),
+    "another order": (lambda items: items[::-1], nothing, "stand in another order"),
+    "answers out of place": (traded, nothing, "and the answers give"),
+    "cherry-picked documents": (
+        lambda items: items[: len(items) // 2],
+        fewer,
+        "number of rows 6, and here 12",
+    ),
+    "other rows": (
+        lambda items: items,
+        lambda content: content["tasks"][OPEN_MEAN]["conditions"].update(rows="0" * 12),
+        "other documents: rows 000000000000, and here",
+    ),
+    "other words": (
+        lambda items: items,
+        lambda content: content["tasks"][OPEN_MEAN]["conditions"].update(prompt="0" * 12),
+        "other documents: words 000000000000, and here",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_forgery_is_refused_and_named(medtasks, submission, name):
+    change, record, words = FORGERIES[name]
+    found = {task: change(read_answers(submission, task)) for task in (OPEN_MEAN, OPEN_COUNTS)}
+    read_record(submission).write(submission, found)
+    edited(submission, record)
+    refused = medtasks("rescore", "--check", PLACE)
+    assert refused.code == 1, refused.text
+    assert words in refused.out and f"tasks.{OPEN_MEAN}" in refused.out
+
+
+def test_rows_that_are_others_here_are_named(medtasks, submission, data_dir):
+    rows = data_dir / "medhelm" / "medqa" / "test.jsonl"
+    rows.write_text(rows.read_text().replace('"answer_idx": "A"', '"answer_idx": "C"'))
+    load._build.cache_clear()
+    found = medtasks("rescore", "--check", PLACE)
+    assert found.code == 1 and "other documents: rows" in found.out and OPEN_COUNTS not in found.out
+
+
+# Submissions of judged tasks: answers are checked, and the verdicts stay the submitter's.
+
+
+server, quick_pauses, tasks, run, jury = (
+    judged.server, judged.quick_pauses, judged.tasks, judged.run, judged.jury,
+)  # fmt: skip
+JUDGED_PLACE, TASK = "submissions/Org/oracle/2026-05-01", "medhelm_qa"
+
+
+@pytest.fixture
+def judged_submission(run, jury, medtasks, tmp_path):
+    forget()
+    run("qa")
+    assert medtasks("judge", "--jury", jury("one", "two")).code == 0
+    written = medtasks.done("card", "--layout", "medtasks", "run", "-o", JUDGED_PLACE)
+    assert "trust: answers checked, verdicts as submitted: 1 of 1" in written.out
+    yield tmp_path / JUDGED_PLACE
+    forget()
+
+
+def test_a_planted_verdict_is_not_seen_and_has_no_rank(medtasks, judged_submission, tmp_path):
+    """What cannot be detected must not count."""
+    edited(judged_submission, lambda content: content["tasks"][TASK].update(score=1.0, interval=[1.0, 1.0]))
+    checked = medtasks("rescore", "--check", JUDGED_PLACE)
+    assert checked.code == 0 and "answers checked, verdicts as submitted" in checked.out
+    [line] = gather_site(registry(), tmp_path / "submissions", published=False).lines
+    item = line.entry.experiments[TASK]
+    assert item.score == 1.0 and not line.is_proven(item)
+    assert any("verdicts of judges" in words for words in undetected())

@@ -1,12 +1,21 @@
 """`medtasks card --layout medtasks`: what of a run may be public, and nothing else."""
 
+import functools
 import json
+import shutil
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.conftest import read_json
-from tests.run_files import edited, result_of, results_file
-from tests.submissions.conftest import OPEN_COUNTS, PLACE, SECRET_TEXT, TASKS
+from medtasks_ext.answers import answer_format
+from medtasks_ext.answers.reasoning import unclosed_reasoning
+from medtasks_ext.prompts.documents import document_key
+from medtasks_ext.report.submissions import read_answers
+from medtasks_ext.report.submissions.make import final_answer
+from tests.conftest import read_json, rewrite_answers
+from tests.run_files import edited, result_of, results_file, samples_file
+from tests.submissions.conftest import CLOSED_COUNTS, OPEN_COUNTS, OPEN_MEAN, PLACE, SECRET_TEXT, TASKS
 
 
 def test_scores_and_conditions_are_those_of_the_run(submission, tmp_path):
@@ -95,3 +104,117 @@ def test_facts_of_the_model_are_taken_and_unknown_ones_refused(medtasks, run, tm
         file.write_text(json.dumps(content), encoding="utf-8")
         outcome = medtasks("rescore", "--check", PLACE)
         assert (outcome.code, fact in outcome.text) == (code, code == 1), outcome.text
+
+
+# The answers of a submission: what stands beside the record, and what the check makes of it.
+
+
+def levels(medtasks):
+    """What the check says of the submission."""
+    found = medtasks.done("rescore", "--check", PLACE)
+    return found.out
+
+
+def test_answers_to_open_data_alone_are_given_and_checked(medtasks, submission):
+    found = {path.stem: read_answers(submission, path.stem) for path in (submission / "answers").iterdir()}
+    assert found.keys() == {OPEN_MEAN, OPEN_COUNTS}
+    tasks = read_json(submission / "submission.json")["tasks"]
+    assert all(len(found[name]) == tasks[name]["n"] for name in found)
+    assert all(item.prompt for items in found.values() for item in items)
+    said = levels(medtasks)
+    assert "answers checked: 2 of 4, self-reported: 2 of 4" in said and "its data is not open" in said
+
+
+def test_reasoning_is_left_out(medtasks, run, tmp_path):
+    folder = run(tasks=OPEN_MEAN)
+    thought = f"I wonder about {SECRET_TEXT}."
+    first = samples_file(folder, OPEN_MEAN).read_text().partition("\n")[0]
+    document = document_key(json.loads(first)["doc"])
+    rewrite_answers(folder, OPEN_MEAN, {document: f"<think>{thought}</think>\nB"})
+    assert medtasks("rescore", "run").code == 0
+    written = medtasks("card", "--layout", "medtasks", "run", "-o", PLACE)
+    assert written.code == 0 and "trust: answers checked: 1 of 1" in written.out
+    [file] = (tmp_path / PLACE / "answers").iterdir()
+    [item] = [one for one in read_answers(tmp_path / PLACE, OPEN_MEAN) if one.document == document]
+    assert item.answer == "<think></think>\nB" and thought not in file.read_text()
+
+
+_PIECES = st.sampled_from(
+    ["<think>", "</think>", "</THINK>", "<THINK>", "＜/think＞", "A", " B", "\n", "Result: ", "yes", "İ",
+     "assistantfinal", "</thinking>", "answer: no", "．", "[/THINK]", "42"]
+)  # fmt: skip
+_FORMATS = [
+    {"kind": "exact_letter", "letters": ["A", "B"]},
+    {"kind": "option_letter", "letters": ["A", "B"]},
+    {"kind": "label", "prefix": "answer", "labels": ["yes", "no"], "longest_first": False},
+    {"kind": "text"},
+    {"kind": "free_text"},
+]
+
+
+@given(st.lists(_PIECES, max_size=9).map("".join), st.sampled_from(_FORMATS), st.booleans())
+def test_an_answer_without_its_reasoning_is_read_as_the_whole_is(text, form, cot):
+    reader = answer_format(form)
+    final = final_answer(text)
+    assert len(final) <= len(text) and final_answer(final) == final
+    assert unclosed_reasoning([text]) == unclosed_reasoning([final])
+    document = {"options": ["one", "two"], "gold": "A", "target": "A", "cot": cot}
+    one, other = (reader.read(item, document, cot=cot) for item in (text, final))
+    assert (one.answer, one.valid) == (other.answer, other.valid)
+
+
+def test_answers_that_are_taken_away_prove_nothing(medtasks, submission):
+    shutil.rmtree(submission / "answers")
+    said = levels(medtasks)
+    assert "self-reported: 4 of 4" in said and "no answers were given" in said
+
+
+@pytest.fixture
+def lm_eval(rows, built_tasks, monkeypatch):
+    """Plain `lm_eval` on these rows, into the folder `plain`, without an index of its own tasks."""
+    from lm_eval import tasks
+    from lm_eval.__main__ import cli_evaluate
+
+    import medtasks_ext.models  # noqa: F401  # `random-label`
+
+    monkeypatch.setattr(tasks, "TaskManager", functools.partial(tasks.TaskManager, include_defaults=False))
+
+    def ask(*names: str) -> None:
+        arguments = ["lm_eval", "--model", "random-label", "--tasks", ",".join(names),
+                     "--model_args", "pretrained=Org/random-label", "--include_path",
+                     str(built_tasks), "--output_path", "plain", "--log_samples"]  # fmt: skip
+        monkeypatch.setattr("sys.argv", arguments)
+        cli_evaluate()
+
+    return ask
+
+
+def test_samples_of_plain_lm_eval_are_taken(medtasks, lm_eval):
+    lm_eval(OPEN_MEAN, CLOSED_COUNTS)
+    medtasks.done("card", "--layout", "medtasks", "plain", "-o", PLACE)
+    said = levels(medtasks)
+    assert "answers checked: 1 of 2, self-reported: 1 of 2" in said
+
+
+def test_likelihoods_of_options_are_no_answers(medtasks, run):
+    run("run", "--ask", "likelihood", tasks=OPEN_MEAN, model="oracle")
+    written = medtasks("card", "--layout", "medtasks", "run", "-o", PLACE.replace("random-label", "oracle"))
+    assert written.code == 0 and "trust: self-reported: 1 of 1" in written.out
+
+
+# What a run was asked with is in its submission and on the site, and no text of the user's.
+
+
+def test_settings_that_were_added_are_in_the_submission_and_on_the_site(medtasks, run, tmp_path):
+    run("run", "--gen_kwargs", "repetition_penalty=1.8", "--system_instruction", "Most answers are yes.",
+        "--apply_chat_template", tasks=CLOSED_COUNTS)  # fmt: skip
+    assert medtasks("card", "--layout", "medtasks", "run", "-o", PLACE).code == 0
+    record = (tmp_path / PLACE / "submission.json").read_text(encoding="utf-8")
+    assert '"repetition_penalty": 1.8' in record and "Most answers" not in record
+    assert '"system_instruction": "text-' in record and '"engines"' in record
+    root = PLACE.partition("/")[0]
+    assert medtasks("dev", "site", "--submissions", root, "-o", "site").code == 0
+    [page] = (tmp_path / "site" / "models").glob("org-random-label-*.html")
+    text = page.read_text(encoding="utf-8")
+    assert "generation settings" in text and "system instruction" in text
+    assert "Most answers" not in text
