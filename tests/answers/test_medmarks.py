@@ -24,7 +24,7 @@ from medtasks_ext.runner.evaluate import Reader, Settings, build_task
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LETTERS = "ABCDEFGHIJ"
+
 KIND = "verified_letter"
 NAMES = sorted(
     name for name, item in registry().datasets.items() if item.blocks["answer"].get("kind") == KIND

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ from tests.engine.tiny_model import make
 
 pytestmark = pytest.mark.engine
 
-BIN = Path(sys.executable).parent
 LEARNED, OTHER = "bridge_mie", "bridge_ade_identification"
 TOKENS = 45
 

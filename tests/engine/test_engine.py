@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,7 +19,6 @@ from tests.run_files import results_of, samples_file
 
 pytestmark = pytest.mark.engine
 
-BIN = Path(sys.executable).parent
 GROUPS = ["bridge_zh", "medhelm_admin"]
 ARGUMENTS = "dtype=float32,max_model_len=16384,enforce_eager=True"
 FLAGS = ["--apply_chat_template", "--gen_kwargs", "max_gen_toks=16"]

@@ -16,7 +16,6 @@ from tests.engine import tiny_model
 pytestmark = pytest.mark.engine
 pytest.importorskip("trl")
 
-BIN = Path(sys.executable).parent
 RECIPE = ROOT / "model_configs" / "judge_sft"
 ON_CPU = ("--dtype", "float32", "--bf16", "false", "--use_cpu", "true", "--learning_rate", "2e-3",
           "--per_device_train_batch_size", "5", "--gradient_accumulation_steps", "1", "--save_strategy", "no",

@@ -40,10 +40,6 @@ def read(path: Path):
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def lines(path: Path) -> list[dict]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
 def test_outcomes_hold_the_likelihood_of_each_option_and_scores_follow(medtasks, unsure, tmp_path):
     outcome = ask(medtasks)
     assert outcome.code == 0 and TASK in outcome.out
