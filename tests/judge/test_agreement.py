@@ -14,6 +14,7 @@ from medtasks_ext.judge.cases import judged_tasks, response_hash
 from medtasks_ext.metrics.generation import stemmed_rouge_scores
 from medtasks_ext.registry import registry
 from medtasks_ext.stats import agreement
+from tests.judge.made import make_rows, rows
 from tests.judge.server import Reply, coded, verdict
 from tests.judge.test_command import AXES, TASK, figures, number, rated, ratings_file
 
@@ -181,19 +182,14 @@ def z(values):
 
 
 def icc(one, other):
-    """ICC(3,2) of two columns by plain sums of squares."""
-    table = np.column_stack([one, other])
-    n = len(table)
-    cases = 2 * ((table.mean(axis=1) - table.mean()) ** 2).sum() / (n - 1)
-    residual = table - table.mean(axis=1, keepdims=True) - table.mean(axis=0) + table.mean()
-    return (cases - (residual**2).sum() / (n - 1)) / cases
+    """ICC(3,2) of two columns."""
+    cases, error = anova(np.column_stack([one, other]).tolist())
+    return (cases - error) / cases
 
 
 @pytest.fixture
 def judged(tasks, data_dir, run, jury, medtasks, server, tmp_path):
     """Judge with ratings of clinicians: `judged(jury=..., ann=..., ben=...)`."""
-    from tests.judge.made import make_rows, rows
-
     make_rows(data_dir, "qa", rows(N))
 
     def call(jury_grades=JURY, ann=ANN, ben=BEN):

@@ -141,54 +141,49 @@ def queue(folder, task=TASK):
     return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
 
 
-def test_assessors_that_agree_give_their_mean(answered, panel, medtasks, server):
-    server.script = decides(one={"p1", "p3"}, two={"p1", "p2", "p3"})  # 3/4 and 4/4
-    folder = answered([row(i) for i in range(3)])
-    outcome = medtasks("judge", "--jury", panel())
-    found = stored(folder)["metrics"]
-    assert outcome.code == 0, outcome.text
-    assert found["score"] == 7 / 8 and found["jury_one"] == 0.75 and found["jury_two"] == 1
-    assert (found["disputed"], found["pending"], found["assessor_agreement"]) == (0, 0, 1)
-    assert (found["judged"], found["scored"], found["judgements_missing"]) == (1, 1, 0)
-    assert not [name for name in found if name.startswith("jury_p")] and not queue(folder)
-    line = next(line for line in outcome.out.splitlines() if TASK in line).split()
-    assert line[:5] == [TASK, "0.8750", "0.75", "1.00", "–"] and line[-1] == "3/3"
+ALL = {"p1", "p2", "p3"}
+#: What judges say, how many answers there are, the adjudicator and changed answers -> the documents that each
+#: judge is asked about, the scores of documents, and figures of the task.
+OUTCOMES = {
+    "assessors that agree give their mean": (
+        {"one": {"p1", "p3"}, "two": ALL}, 3, "human", {},  # 3/4 and 4/4
+        {"one": [0, 1, 2], "two": [0, 1, 2]}, [7 / 8] * 3,
+        {"score": 7 / 8, "jury_one": 0.75, "jury_two": 1, "disputed": 0, "pending": 0,
+         "assessor_agreement": 1, "judged": 1, "scored": 1, "judgements_missing": 0},
+    ),
+    "a larger difference goes to the adjudicator, who counts alone": (
+        # 1/2 of two documents, 3/4 of the others
+        {"one": ALL, "two": lambda n: {"p3"} if n < 2 else {"p1", "p3"}, "third": {"p1"}}, 5, "third", {},
+        {"one": [*range(5)], "two": [*range(5)], "third": [0, 1]}, [0.25, 0.25, 0.875, 0.875, 0.875],
+        {"score": (2 * 0.25 + 3 * 0.875) / 5, "disputed": 0.4, "assessor_agreement": 0.6, "pending": 0,
+         "jury_third": 0.25},
+    ),
+    "an empty answer scores nothing and says nothing of the assessors": (
+        {"one": ALL, "two": ALL}, 4, "human", {"d1": " "},
+        {"one": [0, 2, 3], "two": [0, 2, 3]}, [1, 0, 1, 1],
+        {"score": 0.75, "empty_answers": 1, "disputed": 0, "assessor_agreement": 1, "judged": 1},
+    ),
+}  # fmt: skip
 
 
-def test_a_larger_difference_goes_to_the_adjudicator_who_counts_alone(answered, panel, medtasks, server):
-    server.script = decides(
-        one={"p1", "p2", "p3"},
-        two=lambda n: {"p3"} if n < 2 else {"p1", "p3"},  # 1/2 of two documents, 3/4 of the others
-        third={"p1"},
-    )
-    folder = answered([row(i) for i in range(5)])
-    outcome = medtasks("judge", "--jury", panel(adjudicator="third"))
+@pytest.mark.parametrize("outcome", OUTCOMES)
+def test_two_assessors_and_who_decides_between_them(answered, panel, medtasks, server, outcome):
+    says, n, adjudicator, answers, asked, scores, metrics = OUTCOMES[outcome]
+    server.script = decides(**says)
+    folder = answered([row(i) for i in range(n)], answers)
+    # of three judges the first two assess
+    printed = medtasks.done("judge", "--jury", panel("one", "two", "further", adjudicator=adjudicator)).out
+    requests = sorted((item.model, number(item)) for item in server.asked)
+    assert requests == [(name, document) for name in sorted(asked) for document in asked[name]]
+    assert not queue(folder)
+    assert [item["score"] for item in snapshot(folder)] == scores
     found = stored(folder)["metrics"]
-    assert outcome.code == 0
-    assert sorted(number(asked) for asked in server.asked if asked.model == "third") == [0, 1]
-    assert [item["score"] for item in snapshot(folder)] == [0.25, 0.25, 0.875, 0.875, 0.875]
-    assert found["score"] == pytest.approx((2 * 0.25 + 3 * 0.875) / 5)
-    assert (found["disputed"], found["assessor_agreement"], found["pending"]) == (0.4, 0.6, 0)
-    assert found["jury_third"] == 0.25
+    assert {name: found[name] for name in metrics} == pytest.approx(metrics)
+    assert not [name for name in found if name.startswith("jury_p")]
     results = results_of(folder)["results"][TASK]
-    assert results["score,answer"] == found["score"] and results["disputed,answer"] == 0.4
-
-
-def test_only_the_first_two_judges_assess(answered, panel, medtasks, server):
-    folder = answered([row(0)])
-    server.script = decides(one={"p1"}, two={"p1"})
-    assert medtasks("judge", "--jury", panel("one", "two", "further")).code == 0
-    assert Counter(asked.model for asked in server.asked) == {"one": 1, "two": 1}
-    assert stored(folder)["metrics"]["judged"] == 1
-
-
-def test_an_empty_answer_scores_nothing_and_says_nothing_of_the_assessors(answered, panel, medtasks, server):
-    server.script = decides(one={"p1", "p2", "p3"}, two={"p1", "p2", "p3"})
-    folder = answered([row(i) for i in range(4)], answers={"d1": " "})
-    assert medtasks("judge", "--jury", panel()).code == 0
-    found = stored(folder)["metrics"]
-    assert found["score"] == 0.75 and found["empty_answers"] == 1 and len(server.asked) == 6
-    assert (found["disputed"], found["assessor_agreement"], found["judged"]) == (0, 1, 1)
+    assert all(results[f"{name},answer"] == found[name] for name in ("score", "disputed"))
+    line = next(line for line in printed.splitlines() if TASK in line).split()
+    assert line[:2] == [TASK, f"{metrics['score']:.4f}"] and line[-1] == f"{n}/{n}"
 
 
 def test_agreement_on_points_is_cohens_kappa(answered, panel, medtasks, server):

@@ -110,6 +110,7 @@ OWN = verdict(NAMES, 2)
         f"Here it is: {OWN} Thank you.",
         f"<think>maybe {verdict(NAMES, 5)}</think>{OWN}",
         f"A draft {OWN}, and on reflection {OWN}",
+        f"{verdict(NAMES, 2, 'in other words')} {OWN}",
         f"Prose with {{curly and no end. {OWN}",
         f'{{"n": {"9" * 5000}}} {OWN}',
         f"the set {{a, b}} is fine. {OWN}",
@@ -211,10 +212,6 @@ def test_an_answer_cannot_veto_its_own_bad_verdict(decision):
         rubric.read('{"decision": {"met": true}}', texts)
 
 
-def test_an_explanation_in_other_words_is_no_other_verdict():
-    assert read(f"{verdict(NAMES, 2, 'a draft')} {OWN}") == [2, 2, 2]
-
-
 @given(hostile, st.lists(st.integers(1, 5), min_size=3, max_size=3))
 def test_a_judge_that_quotes_the_whole_prompt_first_is_still_read(response, scores):
     own = {axis: {"score": n, "explanation": "mine"} for axis, n in zip(NAMES, scores, strict=True)}
@@ -258,14 +255,11 @@ def test_in_a_suites_own_words_the_reply_is_the_verdict(reply):
 @pytest.mark.parametrize("planted", [HIGH, LOW], ids=["high", "low"])
 def test_in_a_suites_own_words_nothing_can_stand_beside_or_in_place_of_the_verdict(planted, spelling):
     forged = SPELLINGS[spelling](planted)
+    with pytest.raises(UnreadableError, match="copy" if spelling == "escaped" else "."):  # a copy by value
+        read_official(forged, response=f"Answer {json.dumps(planted)}")
     for reply in (forged, f"{PLAIN} {forged}", f"{forged} {PLAIN}", f"It says {forged}. I say {PLAIN[:-9]}"):
         with pytest.raises(UnreadableError):
             read_official(reply, response=f"Answer {forged}")
-
-
-def test_in_a_suites_own_words_an_escaped_copy_is_a_copy_by_value():
-    with pytest.raises(UnreadableError, match="copy"):
-        read_official(SPELLINGS["escaped"](HIGH), response=f"Answer {json.dumps(HIGH)}")
 
 
 TRUTHS = Judging(protocol="true_or_false", role="an expert", axes={"right": "?", "safe": "?"})

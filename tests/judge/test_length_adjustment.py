@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
-import yaml
 from pydantic import ValidationError
 
 from medtasks_ext.registry import forget, registry
 from medtasks_ext.rows.spec import LengthAdjustment
 from tests.conftest import rewrite_answers, sample_rows
-from tests.judge.server import Reply, Server, coded
+from tests.judge.test_rubric import by_hand, says, weight
 from tests.run_files import result_of
 
 TASK = "healthbench_professional_chats"
@@ -46,7 +45,7 @@ def test_a_rule_that_is_none_is_refused(said):
 
 
 @pytest.fixture
-def judged(medtasks, tmp_path):
+def judged(medtasks, tmp_path, server, jury):
     """The stored results of a run whose answers have these lengths; criteria above 6 points are met."""
 
     def run(lengths: list[int]) -> dict:
@@ -55,32 +54,20 @@ def judged(medtasks, tmp_path):
         ids = [row["id"] for row in sample_rows(TASK)]
         rewrite_answers(tmp_path / "run", TASK, dict(zip(ids, ("x" * n for n in lengths), strict=True)))
         assert medtasks("rescore", "run").code == 0
-        with Server(says) as server:
-            jury = tmp_path / "jury.yaml"
-            jury.write_text(
-                yaml.safe_dump({"judges": [{"name": "one", "model": "m", "base_url": server.url}]})
-            )
-            medtasks.done("judge", "--jury", jury, "--prompts", "own")
+        server.script = says(lambda asked: weight(asked) > 6)
+        medtasks.done("judge", "--jury", jury("one"), "--prompts", "own")
         return result_of("run", TASK)
 
     return run
 
 
-def says(asked, seen):
-    points = float(asked.texts["item"].partition("]")[0].removeprefix("["))
-    return Reply(coded({"decision": {"explanation": "as told", "criteria_met": points > 6}}))
-
-
-def raw(row):
-    """The rule of HealthBench's authors, written anew."""
-    points = [item["points"] for item in row["rubric_items"]]
-    return sum(p for p in points if p > 6) / sum(p for p in points if p > 0)
-
-
 def test_the_adjusted_score_stands_beside_the_score(judged):
     lengths = [100 + 900 * place for place in range(len(sample_rows(TASK)))]
     stored = judged(lengths)
-    scores = [raw(row) for row in sample_rows(TASK)]
+    scores = [
+        by_hand([item["points"] for item in row["rubric_items"]], lambda points: points > 6)
+        for row in sample_rows(TASK)
+    ]
     adjusted = [score - 0.0147 * (n - 2000) / 500 for score, n in zip(scores, lengths, strict=True)]
     assert stored["metrics"]["score"] == pytest.approx(np.mean(scores))
     assert stored["metrics"]["score_length_adjusted"] == pytest.approx(np.mean(adjusted))

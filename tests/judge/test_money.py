@@ -287,17 +287,3 @@ def test_what_a_server_does_not_count_is_an_estimate_and_says_so(run, jury, medt
     assert medtasks("judge", "--jury", jury("one", price=PRICE)).code == 0
     assert judged(folder)["cost"]["estimated"] == 6
     assert "tokens of 6 not counted" in " ".join(entry(medtasks)[1].split())
-
-
-@pytest.mark.parametrize(
-    "price", [{"input": value, "output": 1} for value in (-1, ".inf", ".nan", "dear")] + [{"input": 1}]
-)
-def test_a_price_that_is_none_is_said_before_anybody_is_asked(run, jury, medtasks, server, price):
-    run("qa")
-    path = jury("one")
-    content = yaml.safe_load(path.read_text())
-    content["judges"][0]["price"] = {name: yaml.safe_load(str(value)) for name, value in price.items()}
-    path.write_text(yaml.safe_dump(content))
-    outcome = medtasks("judge", "--jury", path)
-    assert outcome.code == 2 and outcome.err.count("medtasks: ") == 1 and "price" in outcome.err
-    assert not outcome.out and not server.asked

@@ -4,38 +4,24 @@ import json
 from fractions import Fraction
 
 import pytest
-import yaml
 
 from medtasks_ext.judge import cases
 from medtasks_ext.judge.cases import rubric_of
 from medtasks_ext.judge.protocol import weighted_mean
 from medtasks_ext.judge.reply import UnreadableError
+from medtasks_ext.prompts.load import _build
 from medtasks_ext.prompts.official.folding import split_at
 from medtasks_ext.prompts.official.juries import JuryWords
 from medtasks_ext.prompts.official.words import Origin
 from medtasks_ext.registry import registry
 from medtasks_ext.rows.expressions import Template
 from medtasks_ext.rows.points import PointsError, read_points
-from tests.conftest import sample_rows
-from tests.judge.server import Reply, Server, coded
+from tests.conftest import sample_rows, write_jsonl
+from tests.judge.server import Reply, coded
 from tests.run_files import result_of
 
 ORIGIN = Origin("grader.py", "1", "0123456789ab")
 TASK = "healthbench_full"
-NAME = "grader"
-
-
-@pytest.fixture
-def server():
-    with Server() as running:
-        yield running
-
-
-@pytest.fixture
-def jury(tmp_path, server):
-    path = tmp_path / "jury.yaml"
-    path.write_text(yaml.safe_dump({"judges": [{"name": NAME, "model": "m", "base_url": server.url}]}))
-    return path
 
 
 def weight(asked):
@@ -57,7 +43,7 @@ def judged(medtasks, jury, server, tmp_path):
         medtasks.done(
             "run", "--model", "oracle", "--tasks", TASK, "--data", "sample", "--output_path", folder
         )
-        medtasks.done("judge", folder, "--jury", jury, "--prompts", "own")
+        medtasks.done("judge", folder, "--jury", jury("grader"), "--prompts", "own")
         return result_of(tmp_path / folder, TASK)["metrics"]
 
     return run
@@ -115,7 +101,7 @@ def test_each_criterion_is_asked_in_the_suites_words_on_wish(medtasks, jury, ser
     server.script = lambda asked, seen: Reply(json.dumps({"explanation": "-", "criteria_met": True}))
     command = ["run", "--model", "oracle", "--tasks", TASK, "--data", "sample", "--output_path", "run"]
     assert medtasks(*command).code == 0
-    assert medtasks("judge", "--jury", jury, "--prompts", "official").code == 0
+    assert medtasks("judge", "--jury", jury("grader"), "--prompts", "official").code == 0
     assert {asked.user.partition(" ")[0] for asked in server.asked} == {"GRADE"}
     stored = result_of(tmp_path / "run", TASK)
     assert stored["metrics"]["judged"] == 1 and stored["conditions"]["jury"]["wording"] == "official"
@@ -146,3 +132,85 @@ def test_a_penalty_is_taken_off_the_positive_points():
 def test_a_mean_is_exact_in_the_decimal_digits_of_ratings_and_weights():
     mean = weighted_mean({"a": 4.5, "b": 3, "c": 1}, {"a": 0.1, "b": 0.2, "c": 1})
     assert mean == Fraction(41, 26)  # (0.45 + 0.6 + 1) / 1.3
+
+
+# Rubrics and dialogues that cannot be used: one message each, no text of a patient, nothing lost.
+
+
+SECRET = "Frau Kaltenbrunner"
+
+
+@pytest.fixture
+def write(data_dir, monkeypatch):
+    """Put local rows there, changed by a function; the processes of a user show no text."""
+    monkeypatch.delenv("MEDTASKS_SHOW_TEXT")
+
+    def put(change=lambda rows: None):
+        _build.cache_clear()
+        kept = sample_rows(TASK)
+        change(kept)
+        write_jsonl(data_dir / "healthbench/full/test.jsonl", kept)
+        return kept
+
+    return put
+
+
+def one_message(outcome, *said):
+    """Checks that a command failed with one message that says all that, and quotes no row."""
+    assert outcome.code != 0 and "Traceback" not in outcome.text and SECRET not in outcome.text
+    for text in said:
+        assert outcome.text.count(text) == 1, outcome.text
+
+
+def refuted(medtasks, *said):
+    one_message(medtasks("run", "--model", "oracle", "--tasks", TASK), *said)
+    one_message(medtasks("data", "check"), *said)
+
+
+def test_a_rubric_without_positive_points(medtasks, write):
+    def only_penalties(rows):
+        for item in rows[1]["rubrics"]:
+            item |= {"points": -abs(item["points"]), "criterion": f"Names {SECRET}"}
+
+    write(only_penalties)
+    refuted(medtasks, "test row 2: no point has a positive weight", "at least one is above 0")
+
+
+def test_a_dialogue_that_ends_with_the_assistant(medtasks, write):
+    write(lambda rows: rows[0]["prompt"].append({"role": "assistant", "content": f"Yes, {SECRET}."}))
+    refuted(medtasks, "test row 1: the last turn is the assistant's", "ends with a user's turn")
+
+
+def test_a_criterion_that_is_changed_after_judging(medtasks, write, jury, server):
+    server.script = says(lambda asked: True)
+
+    def metrics():
+        return result_of("run", TASK)["metrics"]
+
+    def judge():
+        medtasks.done("judge", "--jury", jury("grader"), "--prompts", "own")
+
+    rows = write()
+    n = sum(len(row["rubrics"]) for row in rows)
+    assert medtasks("run", "--model", "oracle", "--tasks", TASK, "--output_path", "run").code == 0
+    judge()
+    before = metrics()
+    assert len(server.asked) == n and before["judged"] == 1
+
+    write(lambda rows: rows[0]["rubrics"][0].update(criterion=f"Greets {SECRET}", points=7))
+    judge()  # a run is judged by the rows that it was asked with
+    assert len(server.asked) == n and metrics() == before
+    done = medtasks("rescore", "run")
+    assert done.text.count(f"{TASK}: what was judged of 1 of {len(rows)} answers has changed since") == 1
+    assert "medtasks judge run asks only about these" in done.text and SECRET not in done.text
+    assert metrics()["judged"] == pytest.approx(1 - 1 / len(rows)) and metrics()["judgements_missing"] == 1
+
+    write()  # the former rows: the former judgements count again, and nobody is asked
+    done = medtasks("rescore", "run")
+    assert "has changed since" not in done.text
+    assert len(server.asked) == n and metrics() == before
+
+    write(lambda rows: rows[0]["rubrics"][0].update(criterion=f"Greets {SECRET}", points=7))
+    assert medtasks("rescore", "run").code == 0
+    judge()
+    assert len(server.asked) == n + 1 and metrics()["judged"] == 1

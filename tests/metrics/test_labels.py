@@ -1,5 +1,6 @@
 """Accuracy and F1 of labels and label lists are scikit-learn's, over the gold labels alone."""
 
+import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -36,6 +37,13 @@ def test_in_clinicbench_an_answer_that_cannot_be_read_is_wrong():
     )
     assert got["score"] == [0, 1]
     assert got["valid"] == [0, 1]
+
+
+def test_the_suites_own_bootstrap_counts_a_label_that_a_resample_does_not_show_as_0():
+    macro, micro = labels.f1_macro_of_lists, labels.f1_micro_of_lists
+    first = np.asarray(macro.counts([(["a"], ["a"]), (["b"], ["b"])])[:1].sum(axis=0))
+    assert (macro.value(first), macro.published(first)) == (1, 0.5)
+    assert micro.published is micro.value
 
 
 SETS = st.frozensets(LABELS, min_size=1)

@@ -310,6 +310,7 @@ def test_rows_without_examples_of_the_authors_get_the_five_of_the_release(data_d
     assert "示例2" not in [document["prompt"] for document in found["test"]]
     record = found["test"][0].loaded.record
     assert (record["n_test"], record["n_held_out"], record["instruction"]) == (7, 1, "official")
+    assert record["examples"] == "authors"
     own = load_documents(dataset, cot=False, shots=5, prompts="own")
     assert all(shot["prompt"].startswith(("输入", "示例2")) for shot in own["fewshot"])
 

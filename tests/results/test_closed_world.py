@@ -1,6 +1,6 @@
 """No setting passes unmarked: drawn from the list of settings, through every output.
 
-What each key of the list does is said once more in `tests/runs/test_settings_once_more.py`, and proved by
+What each key of the list does is said once more in `tests/runs/test_settings.py`, and proved by
 `tests/engine/test_harmless_settings.py`.
 """
 

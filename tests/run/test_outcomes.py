@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks_ext.engines import Answer, Fault, FaultKind, Request, Usage
+from medtasks_ext.engines import Answer, Fault, FaultKind, Likelihood, Request, Usage
 from medtasks_ext.engines.engine import Engine
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.run.asker import Asker, Job
@@ -288,3 +291,134 @@ def test_a_prompt_that_cannot_be_made_ready_costs_no_other() -> None:
     job = asks.go()
     assert [fault.kind for fault in job.faults] == [FaultKind.ENGINE] and not job.unasked
     assert sum(isinstance(outcome, Answer) for outcome, _ in asks.outcomes.values()) == 5
+
+
+# The file of outcomes: what is whole is used, what is torn is asked again, and the disk may fail.
+
+
+TEXTS = st.text(st.characters(), max_size=30)
+COUNTS = st.integers(0, 9)
+ANY_ANSWERS = st.builds(
+    Answer,
+    text=TEXTS,
+    finish=st.sampled_from(["", "stop", "length"]),
+    usage=st.none() | st.builds(Usage, COUNTS, COUNTS, cached=st.none() | COUNTS),
+    reasoning=TEXTS,
+    model=TEXTS,
+    seconds=st.none() | st.floats(0, 9),
+    likelihoods=st.lists(st.builds(Likelihood, st.floats(-9, 0), st.booleans()), max_size=2).map(tuple),
+)  # fmt: skip
+ANY_FAULTS = st.builds(Fault, st.sampled_from(FaultKind), TEXTS, tries=st.integers(0, 5))
+
+
+def key(number: int) -> str:
+    return f"{number:032x}"
+
+
+def stored_in_order(folder: Path, *outcomes: Answer | Fault, name: str = "") -> None:
+    answers = Answers(folder, name=name)
+    for number, outcome in enumerate(outcomes):
+        answers.put(key(number), outcome, "task", str(number))
+    answers.close()
+
+
+@given(st.lists(ANY_ANSWERS | ANY_FAULTS, max_size=8))
+def test_what_is_put_comes_back_and_faults_are_no_answers(tmp_path_factory, outcomes) -> None:
+    folder = tmp_path_factory.mktemp("run")
+    stored_in_order(folder, *outcomes)
+    known = Answers(folder, write=False).known(map(key, range(len(outcomes))))
+    assert known == {key(n): outcome for n, outcome in enumerate(outcomes) if isinstance(outcome, Answer)}
+    assert len(list(Answers(folder, write=False).rows())) == len(outcomes)
+
+
+def said(content: bytes) -> list[dict]:
+    """The lines without the time at which they were written."""
+    rows = map(json.loads, content.splitlines())
+    return [{name: value for name, value in row.items() if name not in ("at", "hash")} for row in rows]
+
+
+@given(st.lists(ANY_ANSWERS, min_size=1, max_size=4), st.floats(0, 1))
+def test_a_torn_end_costs_only_its_own_request(tmp_path_factory, outcomes, share) -> None:
+    folder = tmp_path_factory.mktemp("run")
+    stored_in_order(folder, *outcomes)
+    path = folder / "answers.jsonl"
+    whole = path.read_bytes()
+    cut = int(share * len(whole))  # a share, because a line holds the time and its length differs
+    path.write_bytes(whole[:cut])
+    n = whole[:cut].count(b"\n")
+    again = Answers(folder)
+    assert again.known(map(key, range(len(outcomes)))) == {key(i): outcomes[i] for i in range(n)}
+    for number in range(n, len(outcomes)):
+        again.put(key(number), outcomes[number], "task", str(number))
+    again.close()
+    assert said(path.read_bytes()) == said(whole)
+    assert not again.damaged
+
+
+def test_of_one_key_the_first_answer_counts(tmp_path: Path) -> None:
+    answers = Answers(tmp_path)
+    for outcome in (Fault(FaultKind.BUSY, "later"), Answer("first"), Answer("second")):
+        answers.put(key(0), outcome, "task", "0")
+    assert answers.known([key(0)]) == {key(0): Answer("first")}
+    answers.flush()
+    answers.put(key(0), Answer("third"), "task", "0")
+    answers.close()
+    assert [row["outcome"] for row in answers.rows()] == ["fault", "answer"]
+
+
+def test_files_of_two_machines_are_joined_by_copying(tmp_path: Path) -> None:
+    stored_in_order(tmp_path / "one", Answer("a"))
+    stored_in_order(tmp_path / "two", Answer("a"), Answer("b"), name="two")
+    shutil.copy(tmp_path / "two/answers-two.jsonl", tmp_path / "one")
+    assert Answers(tmp_path / "one", write=False).known([key(0), key(1)]) == {
+        key(0): Answer("a"),
+        key(1): Answer("b"),
+    }
+
+
+def test_a_full_disk_is_said_and_what_came_is_written_once_there_is_room(tmp_path: Path, monkeypatch) -> None:
+    answers, write, room = Answers(tmp_path), os.write, [40]
+
+    def written(file: int, content: bytes) -> int:
+        if not room[0]:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        n = write(file, content[: room[0]])
+        room[0] -= n
+        return n
+
+    monkeypatch.setattr("medtasks_ext.run.store.os.write", written)
+    answers.put(key(0), Answer("a"), "task", "0")
+    with pytest.raises(MedtasksError, match="No space left"):
+        answers.flush()
+    assert answers.known([key(0)]) == {key(0): Answer("a")}, "what cannot be written is kept in memory"
+    assert (tmp_path / "answers.jsonl").stat().st_size == 0, "no half line stays"
+    room[0] = 10_000
+    answers.close()
+    assert Answers(tmp_path, write=False).known([key(0)]) == {key(0): Answer("a")}
+
+
+def test_a_slow_disk_holds_up_nobody_who_looks_up_or_puts(tmp_path: Path, monkeypatch) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(file: int) -> None:
+        begun.set()
+        assert go_on.wait(60)
+
+    answers = Answers(tmp_path)
+    monkeypatch.setattr("medtasks_ext.run.store.os.fsync", slow)
+    answers.put(key(0), Answer("a"), "task", "0")
+    assert begun.wait(60), "it is written without a call"
+    answers.put(key(1), Answer("b"), "task", "1")
+    assert answers.known([key(0), key(1)]) == {key(0): Answer("a"), key(1): Answer("b")}
+    go_on.set()
+    answers.close()
+
+
+def test_a_reader_needs_no_right_to_write_and_sees_what_is_there(tmp_path: Path) -> None:
+    answers = Answers(tmp_path)
+    answers.put(key(0), Answer("a"), "task", "0")
+    answers.flush()
+    before = sorted(tmp_path.iterdir())
+    assert Answers(tmp_path, write=False).known([key(0)]) == {key(0): Answer("a")}
+    assert sorted(tmp_path.iterdir()) == before
+    answers.close()

@@ -14,9 +14,7 @@ from medtasks_ext.engines import Answer, Fault, FaultKind, Usage
 from medtasks_ext.engines import lm as chosen
 from medtasks_ext.engines.engine import Engine
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.models import Oracle
 from medtasks_ext.registry import registry
-from medtasks_ext.run.store import Answers, Intent
 from medtasks_ext.runner.asking import TaskLM
 from medtasks_ext.runner.evaluate import RequestBuilder
 from tests.conftest import ROOT, outcomes, sft_row
@@ -219,16 +217,6 @@ def test_a_cause_that_no_request_escapes_stops_the_run_at_once(medtasks, engine,
     assert "→" in outcome.err and "Traceback" not in outcome.err
 
 
-def test_half_a_surrogate_pair_is_an_answer_in_every_file(medtasks, engine):
-    engine(answer=Answer("clinical trial criterion: 年龄 \ud83d", "stop"))
-    outcome = medtasks(*CHIP_CTC)
-    assert outcome.code == 0, outcome.text
-    assert lines("run")[0]["text"].endswith("\ud83d")
-    assert len(lines("run")) == 8 and len(Scripted.seen) == 8
-    assert medtasks("rescore", "run").code == 0
-    assert medtasks("report", "run", "-o", "report").code in (0, 1)
-
-
 @pytest.mark.parametrize("text", ["\ud83d", "\x00", "\u2028\u0085\r\n", "a" * 100_000, "\udc00\ud800 B", ""])
 @pytest.mark.parametrize("task", ["bridge_mie", "mlb_cmexam", "medhelm_ehrsql", "bridge_cantemist_ner"])
 def test_any_answer_can_be_stored_and_scored(medtasks, engine, text, task):
@@ -239,6 +227,8 @@ def test_any_answer_can_be_stored_and_scored(medtasks, engine, text, task):
         "run", "--model", "oracle", "--data", "sample", "--tasks", task, "--output_path", "run"
     )
     assert outcome.code == 0, outcome.text
+    # halves that meet are one character after reading, as JSON has it
+    assert {line["text"] for line in lines("run", task)} == {json.loads(json.dumps(text))}
     assert medtasks("rescore", "run").code == 0
 
 
@@ -278,15 +268,21 @@ def test_a_chat_server_without_a_chat_template_is_refused_before_it_is_asked(med
     assert medtasks(*CHIP_CTC).code == 0  # the folder is free for the right command
 
 
-@pytest.mark.parametrize(
-    "content", ["[]", "{}", "{", "null", '{"schema": 99}', '{"schema": 6, "identity": 5}', '{"schema": 4}']
-)
 @pytest.mark.parametrize("command", [("rescore", "run"), ("report", "run"), CHIP_CTC])
-def test_a_damaged_manifest_is_named(medtasks, engine, content, command):
+def test_a_damaged_manifest_is_named(medtasks, engine, command):
     medtasks(*CHIP_CTC)
-    Path("run/run.json").write_text(content)
-    outcome = medtasks(*command)
-    assert outcome.code == 2 and "run.json" in outcome.err and "Traceback" not in outcome.err
+    for content in (
+        "[]",
+        "{}",
+        "{",
+        "null",
+        '{"schema": 99}',
+        '{"schema": 6, "identity": 5}',
+        '{"schema": 4}',
+    ):
+        Path("run/run.json").write_text(content)
+        outcome = medtasks(*command)
+        assert outcome.code == 2 and "run.json" in outcome.err and "Traceback" not in outcome.err, content
 
 
 def test_a_changed_answer_stops_before_anything_is_overwritten(medtasks, engine):
@@ -420,15 +416,3 @@ def test_an_engine_that_dies_leaves_what_it_answered(medtasks, engine, monkeypat
     assert outcome.code == 2 and "the engine died" in outcome.err and "give it more memory" in outcome.err
     assert len(lines("run")) == 3 and manifest()["tasks"][TASK]["generated"] == 3
     monkeypatch.undo()
-
-
-def test_intents_are_written_before_a_request_that_costs_money_is_sent(tmp_path):
-    answers = Answers(tmp_path)
-    answers.put("k" * 32, Intent(0.25), TASK, "d")
-    answers.close()
-    assert Answers(tmp_path, write=False).unsettled == {(TASK, "k" * 32): [0.25]}
-
-
-def test_the_built_in_models_take_the_same_way(medtasks, chip_ctc):
-    assert medtasks(*CHIP_CTC).code == 0
-    assert isinstance(chosen.engine_of(Oracle()), Engine)
