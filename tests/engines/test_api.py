@@ -130,7 +130,8 @@ def test_a_prompt_that_leaves_no_room_for_the_answer_is_not_cut(server):
     fits, beyond = (Request("k", "t", "d", "x" * n, {"max_gen_toks": 50}) for n in (9, 10))
     assert engine.prepare(fits).tokens == [ord("x")] * 9
     fault = engine.prepare(beyond)
-    assert fault.kind is FaultKind.TOO_LONG and fault.tries == 0 and "10 tokens" in fault.reason
+    assert fault.kind is FaultKind.TOO_LONG and "10 tokens" in fault.reason
+    assert (fault.tries, fault.maybe_paid) == (0, 0)
     unlimited = Request(
         "k", "t", "d", "x" * 9, {"max_gen_toks": 5, "max_tokens": 51}
     )  # what the payload takes
