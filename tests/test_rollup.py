@@ -1,14 +1,148 @@
-"""A roll-up is the mean of its parts, and says what it lacks and what is synthetic."""
+"""A roll-up is the mean of its parts and says what it lacks; names that were asked have one each.
 
-from types import SimpleNamespace
+Beside the score stand its interval, and what guesses and perfect answers get.
+"""
 
-from medtasks_ext.results.rollup import Members, Row, roll_up_one
+import csv
+import json
+import shutil
+from collections import Counter
+from math import prod
+
+import pytest
+
+from medtasks_ext.registry import registry
+from medtasks_ext.results.document_scores import chance_score
+from medtasks_ext.results.reading import read_results
+from medtasks_ext.results.result_frame import asked_frame
+from medtasks_ext.results.rollup import Finished, Members, Row, roll_up_one
+from tests.conftest import command
+from tests.run_files import result_of, results_file, samples_of
+
+ACROSS, WORDS, TRIALS = "medtasks_spec_cardiology", "bridge_mednli", "mlb_cmexam"
+NUMBERS = ("score", "interval_low", "interval_high", "chance", "ceiling")
+
+
+@pytest.fixture
+def run(made_once):
+    names = f"{ACROSS},{WORDS},{TRIALS},clinicbench"
+
+    def fill(folder):
+        command("run", "--data", "sample", "--model", "random-label", "--tasks", names, "-o", folder / "run")
+
+    return made_once("asked", fill) / "run"
+
+
+def rows_of(run):
+    return {
+        row["name"]: row
+        for row in asked_frame(read_results([run], registry()).entries, registry()).to_pylist()
+    }
+
+
+def documents(run, task):
+    return [sample["doc"] for sample in samples_of(run, task)]
+
+
+def test_names_stand_as_they_were_said_with_the_figures_of_any_group(medtasks, run, tmp_path):
+    rows = rows_of(run)
+    assert list(rows) == [ACROSS, WORDS, TRIALS, "clinicbench"]
+    medtasks.done("report", run, "-o", "out")
+    with (tmp_path / "out" / "groups.csv").open(encoding="utf-8") as file:
+        [suite] = [
+            item for item in csv.DictReader(file) if (item["axis"], item["value"]) == ("suite", "clinicbench")
+        ]
+    for name in ("score", "interval_low", "interval_high", "ceiling"):
+        assert rows["clinicbench"][name] == pytest.approx(float(suite[name]), abs=1e-12)
+    assert rows["clinicbench"]["chance"] is None and suite["chance"] == ""
+    record = result_of(run, WORDS)
+    low, high = (record["intervals"]["score"][end] for end in NUMBERS[1:3])
+    by_hand = [record["metrics"]["score"], low, high, 1 / 3, 1]
+    assert [rows[WORDS][name] for name in NUMBERS] == pytest.approx(by_hand)
+    assert (rows[WORDS]["tasks"], rows[WORDS]["documents"]) == (1, 10)
+    with (tmp_path / "out" / "asked.csv").open(encoding="utf-8") as file:
+        assert [(item["entry"], item["name"]) for item in csv.DictReader(file)] == [
+            ("random-label", name) for name in rows
+        ]
+    members = [result_of(run, name) for name in registry().leaves(ACROSS)]
+    assert rows[ACROSS]["score"] == pytest.approx(
+        sum(item["metrics"]["score"] for item in members) / len(members)
+    )
+    assert rows[ACROSS]["chance"] is None and any(item["chance"] for item in members)
+
+
+def test_a_question_in_several_orders_is_guessed_anew_in_each(run):
+    questions = {}
+    for document in documents(run, TRIALS):
+        questions.setdefault(document["item"], []).append(
+            (len(document["gold"]) == 1) / len(document["options"])
+        )
+    assert len({*questions}) * 3 == len(documents(run, TRIALS))
+    by_hand = sum(map(prod, questions.values())) / len(questions)
+    assert 0 < by_hand < 0.01 and rows_of(run)[TRIALS]["chance"] == pytest.approx(by_hand)
+
+
+def test_f1_is_of_the_counts_that_guesses_have_on_average(run):
+    golds = Counter(document["gold"] for document in documents(run, "clinicbench_gad"))
+    precision, recall = golds["yes"] / golds.total(), 0.5
+    by_hand = 2 * precision * recall / (precision + recall)
+    assert 0 < precision < 1
+    assert result_of(run, "clinicbench_gad")["chance"] == pytest.approx(by_hand)
+
+
+def test_likelihoods_are_guessed_among_the_options_that_are_compared(medtasks, tmp_path):
+    task = "clinicbench_medqa_ll"
+    medtasks("run", "--data", "sample", "--model", "random-label", "--tasks", task, "-o", "chosen")
+    options = [len(document["options"]) for document in documents(tmp_path / "chosen", task)]
+    by_hand = sum(1 / n for n in options) / len(options)
+    assert result_of(tmp_path / "chosen", task)["chance"] == pytest.approx(by_hand)
+
+
+@pytest.mark.parametrize("task", ["medhelm_medec", "medhelm_mediqa", "clinicbench_hoc", "commons_igakuqa"])
+def test_texts_lists_and_judged_answers_have_no_chance_level(task):
+    assert chance_score(registry().datasets[task], "zero_shot", [{"gold": "x"}]) is None
+
+
+def test_a_group_has_a_level_where_each_of_its_scored_tasks_has_one():
+    def rolled_up(**levels):
+        finished = {
+            name: Finished(metrics={"score": 0.5}, intervals={}, n=4, chance=level, ceiling=1.0)
+            for name, level in levels.items()
+        }
+        return roll_up_one(Members("g", tuple("abcd"), (("a",), ("b", "c"))), finished)
+
+    row = rolled_up(a=0.5, b=0.25, c=0.0, d=None)  # d does not count
+    assert (row.chance, row.ceiling) == ((0.5 + 0.125) / 2, 1.0)
+    assert rolled_up(a=0.5, b=0.25).chance == (0.5 + 0.25) / 2
+    assert rolled_up(a=0.5, b=None, c=0.25).chance is None
+    assert rolled_up(d=0.5).chance is None
+
+
+def test_runs_of_one_model_are_joined_with_all_that_was_asked(medtasks, tmp_path):
+    for name in (WORDS, "clinicbench_gad"):
+        medtasks("run", "--data", "sample", "--model", "random-label", "--tasks", name, "-o", name)
+    [entry] = read_results([tmp_path / WORDS, tmp_path / "clinicbench_gad"], registry()).entries
+    assert entry.asked == (WORDS, "clinicbench_gad")
+
+
+def test_of_plain_lm_eval_the_names_that_stand_in_no_group_were_asked(run, tmp_path):
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    content = json.loads(results_file(run).read_text(encoding="utf-8"))
+    content.pop("medtasks")
+    (plain / results_file(run).name).write_text(json.dumps(content), encoding="utf-8")
+    for file in run.glob("samples_*"):
+        shutil.copy(file, plain)
+    theirs, ours = rows_of(plain), rows_of(run)
+    assert theirs.keys() <= {*ours} and {"clinicbench", ACROSS} <= theirs.keys()
+    assert theirs["clinicbench"]["score"] == pytest.approx(ours["clinicbench"]["score"])
+    [entry] = read_results([plain], registry()).entries
+    assert entry.experiments[WORDS].chance == pytest.approx(1 / 3)
 
 
 def roll_up(name, tasks, metrics, sizes, parts=None) -> Row:
     finished = {
-        task: SimpleNamespace(metrics=item, intervals={}, n=sizes.get(task, 0), estimate=None)
-        for task, item in metrics.items()
+        task: Finished(metrics=item, intervals={}, n=sizes.get(task, 0)) for task, item in metrics.items()
     }
     return roll_up_one(Members(name, tuple(tasks), tuple(map(tuple, parts or [tasks]))), finished)
 

@@ -21,7 +21,7 @@ from medtasks_ext.results.experiments import Entry, Fault
 from medtasks_ext.results.labels import label_scores, read_labels
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.results.reading import read_results
-from medtasks_ext.results.result_frame import ResultParts, result_parts
+from medtasks_ext.results.result_frame import ResultParts, asked_frame, result_parts
 from medtasks_ext.stats.bootstrap import RESAMPLES, single_threaded
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class Report:
     faults: list[Fault]  # what was left out, or must be known
     # the frames, whose columns `medtasks_ext.results.frames` has
     groups: pa.Table  # a row per entry, strategy and group
+    asked: pa.Table  # a row per name that a run was asked, and entry
     standings: pa.Table  # a row per entry, suite and strategy: where it stands among published models
     pairs: pa.Table  # a row per suite, strategy and two entries with scores of documents
     labels: pa.Table  # a row per entry, suite, strategy and label of documents
@@ -119,6 +120,7 @@ def gather(
         entries=entries,
         draws=draws,
         groups=group_frame(groups, titles_of((row.group.axis, row.group.value) for row in groups)),
+        asked=asked_frame(entries, tasks),
         standings=places,
         comparisons=comparisons,
         pairs=pair_frame(comparisons, entries),

@@ -67,6 +67,8 @@ class GroupScore:
     high: float | None = None
     rough: bool = False  # whether the interval of one of its tasks is
     paper: Interval | None = None  # the interval that the suite's paper prints
+    chance: float | None = None  # what guessing scores; None where a task does not list its answers
+    ceiling: float | None = None  # what perfect answers score
     valid: float | None = None  # mean over finished tasks of the share of readable answers
     # the same of the share of answers that fill the token budget; None where it was not counted
     cut: float | None = None
@@ -201,6 +203,8 @@ def _computed(
             high=highs[place],
             rough=bool(row.interval and row.interval.rough),
             paper=beside.interval if beside and row.n_scored == group.n_tasks else None,
+            chance=row.chance,
+            ceiling=row.ceiling,
             valid=beside.valid if beside else row.valid,
             cut=cut[place],
             scored=row.n_scored,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from medtasks_ext.report.gather import Report
 
 MARK = "medtasks-report.json"
-FILES = ("results.csv", "results.parquet", "groups.csv", "groups.parquet", "report.html")
+FILES = ("results.csv", "results.parquet", "groups.csv", "groups.parquet", "asked.csv", "report.html")
 #: Written where documents have labels.
 LABEL_FILES = ("labels.csv", "labels.parquet")
 #: Answers that a report holds, spread evenly over its runs and tasks; of one run of one task at least.
@@ -59,6 +59,7 @@ def write_report(folder: Path, report: Report, *, closed: bool = False) -> list[
         "results.parquet": lambda file: _parquet(every.packed(), file),
         "groups.csv": lambda file: _lines(csv_lines(groups), file),
         "groups.parquet": lambda file: _parquet(groups, file),
+        "asked.csv": lambda file: _lines(csv_lines(report.asked), file),
         "labels.csv": lambda file: _lines(csv_lines(labels), file),
         "labels.parquet": lambda file: _parquet(labels, file),
         "report.html": lambda file: file.write(render(data).encode(errors="replace")),

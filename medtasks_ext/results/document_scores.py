@@ -6,16 +6,20 @@ under any weights, so paired tests and bootstraps need no responses.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
 from io import BytesIO
+from itertools import chain, product
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from medtasks_ext.answers import answer_format
+from medtasks_ext.answers.formats import Parsed
 from medtasks_ext.atomic import atomic_file, remove
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics import likelihood
@@ -30,6 +34,7 @@ from medtasks_ext.stats.statistic import (
     by_unit,
     mean,
     mean_of_runs,
+    question_of,
     statistic_of,
     unit_of,
 )
@@ -112,6 +117,60 @@ def aggregations(dataset: Dataset, strategy: str = "zero_shot") -> dict[str, Cal
         for metric, name in named.items()
         if name == "mean" or name.startswith(MARK)
     }
+
+
+#: Ways to guess all trials of a question, above which they are not listed.
+_MOST_WAYS = 1000
+
+
+def chance_score(dataset: Dataset, strategy: str, documents: Sequence[Mapping[str, Any]]) -> float | None:
+    """What guessing scores: answers drawn evenly from those that each question lists, each trial anew.
+
+    The score of the mean counts over all answers: exact where it is a mean over questions; of F1 and kappa
+    what guesses at many documents tend to. None where questions list no answers, or any number of them may
+    be right, where judges score, and without gold.
+    """
+    statistic = statistic_of(aggregations(dataset, strategy)["score"]) if dataset.is_closed else None
+    if statistic is None:
+        return None
+    form = answer_format(dataset.blocks["answer"], where=dataset.file)
+    before = "".join(form.lead) if form.lead.text else ""
+    #: question -> of each of its trials, what each answer would add to the score
+    questions: dict[Hashable, list[list[Any]]] = {}
+    for place, document in enumerate(documents):
+        gold, listed = document["gold"], [before + option for option in form.possible(document) or ()]
+        if gold is None:
+            continue
+        if by_likelihood(strategy):  # where several are right, there is no score
+            right = [form.read_gold(text, document) == gold for text in listed]
+            adds: list[Any] = [float(item) for item in right] if any(right) else []
+        else:
+            process = function_named(dataset.process_results, where=dataset.file)
+            more = isinstance(gold, dict)  # than an answer, which readers of answers alone give then
+            answers = (
+                form.read(text, document, cot=False).answer if more else form.read_gold(text, document)
+                for text in listed
+            )
+            adds = [process(document, [_as_read(answer)])["score"] for answer in answers]
+        if adds:
+            questions.setdefault(question_of({"doc": document, "doc_id": place}), []).append(adds)
+    if not questions:
+        return None
+    if max(map(len, questions.values())) == 1:
+        alone = [adds for [adds] in questions.values()]
+        weights = np.concatenate([np.full(len(adds), 1 / len(adds)) for adds in alone])
+        return float(statistic.value(weights @ statistic.counts([*chain.from_iterable(alone)])))
+    if any(prod(map(len, trials)) > _MOST_WAYS for trials in questions.values()):
+        return None
+    sums = (
+        np.mean([statistic.counts(way).sum(axis=0) for way in product(*trials)], axis=0)
+        for trials in questions.values()
+    )
+    return float(statistic.value(np.sum([*sums], axis=0)))
+
+
+def _as_read(answer: Any) -> Parsed:
+    return Parsed(answer=answer, valid=True, span=None, why="", reader="shared", unclosed_reasoning=False)
 
 
 def document_scores(samples: Sequence[Mapping[str, Any]], statistic: Statistic) -> DocumentScores:

@@ -36,6 +36,7 @@ from medtasks_ext.results.conditions import (
     of_the_paper,
     runs_apart,
 )
+from medtasks_ext.results.rollup import Finished
 from medtasks_ext.runs.conditions import Conditions
 from medtasks_ext.stats.intervals import Interval
 from medtasks_ext.strict import Config
@@ -43,7 +44,7 @@ from medtasks_ext.strict import Config
 if TYPE_CHECKING:
     from medtasks_ext.registry.tasks import Dataset
     from medtasks_ext.results.document_scores import DocumentScores
-    from medtasks_ext.runs.records import EstimateRecord, Sample
+    from medtasks_ext.runs.records import Sample
     from medtasks_ext.stats.statistic import Array
 
 Kind = Literal["medtasks", "lm_eval", "published"]
@@ -63,20 +64,17 @@ class Fault:
         return f"{self.where}: {self.what}\n  → {self.remedy}"
 
 
-@dataclass
-class Experiment:
+@dataclass(kw_only=True)
+class Experiment(Finished):
+    """One task of one model; `printed` ones have a score alone."""
+
     task: str  # its name, strategy suffix included
     dataset: Dataset  # the dataset, with all metadata
     conditions: Conditions  # under which it came about
-    #: metric -> value, without NaN; `score` is absent without gold or before judging
-    metrics: dict[str, float]
-    intervals: dict[str, Interval]  # metric -> 95 % interval, where there is one
-    n: int  # documents
     #: metric -> interval as the code of the suite's paper computes it, where that is recorded
     paper_intervals: dict[str, Interval] = field(default_factory=dict)
     #: the record of what was loaded (origin, revision, hashes, counts)
     loaded: LoadedRecord = field(default_factory=LoadedRecord)
-    estimate: EstimateRecord | None = None  # how near the score is, where documents were drawn
     tokens: dict[str, int] | None = None  # input and output tokens, where they were counted
     #: lm-eval's record of the task's configuration; empty for published scores
     config: Config = field(default_factory=dict)
@@ -250,6 +248,7 @@ class Entry:
     folders: tuple[Path, ...] = ()  # where it was read
     notes: tuple[str, ...] = ()  # what is known to have gone wrong in the run (preflight, endpoint, template)
     manifest: dict[str, Any] = field(default_factory=dict)  # of the run that it was read from first
+    asked: tuple[str, ...] = ()  # names of tasks and groups, as `--tasks` said them
     #: facts about a published model (organisation, parameters, access, prices)
     details: dict[str, str] = field(default_factory=dict)
 

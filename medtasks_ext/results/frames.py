@@ -40,6 +40,11 @@ _OF_PAPER = Columns(
     "the interval that the suite's paper prints, or its code computes",
 )
 _INTERVAL = Columns("score:double interval_low:double interval_high:double", "95 % interval")
+_LIMITS = Columns(
+    "chance:double ceiling:double",
+    "what guessing scores: an answer drawn evenly from those that a question lists; what perfect answers "
+    "score",
+)
 _P_VALUES = Columns(
     "p_value:double p_holm:double p_bh:double", "two-sided; adjusted by Holm, and by Benjamini and Hochberg"
 )
@@ -81,6 +86,7 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
             "less than 90 %",
         ),
         _OF_PAPER,
+        _LIMITS,
         Columns(
             "n:int64 valid:double cut:double inputs_cut:double unclosed:double",
             "documents; shares of readable answers, full budgets, shortened inputs, reasoning that never "
@@ -129,6 +135,7 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
         ),
         _INTERVAL,
         _OF_PAPER,
+        _LIMITS,
         Columns(
             "interval_rough:bool tasks_scored:int64 tasks:int64 partial:bool limited:bool documents:int64",
             "whether the interval of a task is rough, tasks with a score, all tasks, some are missing, only "
@@ -146,6 +153,18 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
             "conditions",
         ),
         Columns("rank:int64 rank_of:int64", "rank, and how many entries are ranked"),
+    ),
+    "asked": (
+        Columns("entry model kind sample:bool", "as above"),
+        Columns("name", "of a task or group, as `--tasks` said it"),
+        _INTERVAL,
+        Columns("interval_rough:bool", "whether the interval of a task is rough"),
+        _LIMITS,
+        Columns(
+            "tasks_scored:int64 tasks:int64 partial:bool documents:int64 valid:double",
+            "tasks with a score, all tasks, whether some are missing, documents of the finished tasks, their "
+            "mean share of readable answers",
+        ),
     ),
     "pairs": (
         Columns("suite strategy sample:bool", "of the tasks that the entries share"),
@@ -286,6 +305,7 @@ ROW_OF: Mapping[str, str] = {
     "`load(…).conditions` in a notebook.",
     "groups": "One row per entry, strategy and group with a finished task. The value `average` is the "
     "mean over the other values of an axis.",
+    "asked": "One row per name that a run was asked, and entry.",
     "pairs": "One row per suite, strategy and two entries whose documents have scores.",
     "standings": "One row per entry, suite and strategy: where it stands among published models.",
     "labels": "One row per entry, suite, strategy and label.",

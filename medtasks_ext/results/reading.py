@@ -20,6 +20,7 @@ from medtasks_ext.results.condition_words import difference_words
 from medtasks_ext.results.document_scores import (
     DocumentScores,
     aggregations,
+    chance_score,
     document_scores,
     load_document_scores,
     load_resampled,
@@ -34,6 +35,7 @@ from medtasks_ext.results.experiments import (
     unlike_tasks,
     without_nan,
 )
+from medtasks_ext.results.rollup import ceiling_of
 from medtasks_ext.runs.conditions import (
     Conditions,
     conditions_of,
@@ -173,6 +175,7 @@ def _entry(
         experiments=experiments,
         folders=(run.path if run else opened.file,),
         manifest=dict(manifest),
+        asked=tuple(manifest["requested"] if run else _asked_of_plain(opened)),
     )
     if run is not None:
         state, asked = state_of(run.path), Identity.model_validate(manifest["identity"]).asked_name
@@ -184,6 +187,13 @@ def _entry(
         closed = (f"sent to {host}: text that is not open, of {some(to)}" for host, to in sent)
         entry.notes = (*manifest.get("notes", ()), *filter(None, [state.mark, other, traces]), *closed)
     return entry
+
+
+def _asked_of_plain(opened: Opened) -> Iterator[str]:
+    """Names of tasks and groups that are in no other group: what `lm_eval --tasks` was given."""
+    below: Mapping[str, Sequence[str]] = opened.content.get("group_subtasks") or {}
+    inside = {name for members in below.values() for name in members}
+    yield from (name for name in below or opened.names if name not in inside)
 
 
 def experiment_of(opened: Opened, name: str, tasks: Registry, faults: list[Fault]) -> Experiment:
@@ -216,6 +226,7 @@ def experiment_of(opened: Opened, name: str, tasks: Registry, faults: list[Fault
                 faults.append(Fault(where, unchecked, LOG_AGAIN, skipped=False))
             metrics |= _counted(samples, found, metrics)
             record["intervals"], resampled = task_intervals(samples, found, dataset.id)
+            record["chance"] = chance_score(dataset, strategy, [sample["doc"] for sample in samples])
 
     def documents() -> DocumentScores:
         statistic = score_statistic(dataset, strategy)
@@ -238,6 +249,8 @@ def experiment_of(opened: Opened, name: str, tasks: Registry, faults: list[Fault
         n=record["n"],
         loaded=record["loaded"],
         estimate=record.get("estimate"),
+        chance=record.get("chance"),
+        ceiling=ceiling_of(dataset, record.get("highest")),
         tokens=record.get("tokens"),
         config=record["config"],
         read_resampled=(lambda: load_resampled(run.resampled_file(name))) if run else lambda: resampled,
@@ -500,6 +513,7 @@ def _joined(entries: Sequence[Entry], faults: list[Fault]) -> list[Entry]:
             known.experiments = {**entry.experiments, **known.experiments}
             known.folders += tuple(item for item in entry.folders if item not in known.folders)
             known.notes = tuple(dict.fromkeys([*known.notes, *entry.notes]))
+            known.asked = tuple(dict.fromkeys([*known.asked, *entry.asked]))
             break
         else:
             joined.append(entry)

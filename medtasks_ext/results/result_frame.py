@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from medtasks_ext.results.condition_words import unknown_words
 from medtasks_ext.results.frames import CONDITIONS, axes, names, schema, table, table_of
 from medtasks_ext.results.models import model_id, version_of
 from medtasks_ext.results.prices import prices
+from medtasks_ext.results.rollup import asked_rows
 from medtasks_ext.tables import csv_lines
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.results.experiments import Entry, Experiment
     from medtasks_ext.stats.intervals import Interval
@@ -75,6 +77,8 @@ _OF_EXPERIMENT: _Values = {
     "task": lambda item: item.task,
     "strategy": lambda item: item.strategy,
     "n": lambda item: item.n,
+    "chance": lambda item: item.chance,
+    "ceiling": lambda item: item.ceiling,
     "valid": lambda item: item.metrics.get("valid"),
     "cut": lambda item: item.share_cut("answers_cut"),
     "inputs_cut": lambda item: item.share_cut("inputs_cut"),
@@ -201,6 +205,40 @@ def result_parts(entries: Sequence[Entry], tasks: Registry) -> ResultParts:
         (_of_datasets(tasks), _table(entries, _OF_ENTRY), of_experiments, metrics),
         (of_dataset[row], of_entry[row], row, np.arange(len(row))),
     )
+
+
+def asked_frame(entries: Sequence[Entry], tasks: Registry, names: Iterable[str] | None = None) -> pa.Table:
+    """What was asked for, a row per name and entry that has a result in it (frame `asked`).
+
+    Name by name as `--tasks` said them, each entry in its order; published entries have rows of the names
+    that runs beside them were asked. A group's figures are as those of other groups: its score a mean over
+    its tasks that have one, chance and ceiling weighted alike, empty where one of these tasks has none.
+
+    `names`: of tasks, tags and groups, in place of those that the entries were asked.
+    """
+    asked = list(names if names is not None else chain.from_iterable(entry.asked for entry in entries))
+    found: dict[str, list[Json]] = {name: [] for name in asked}
+    for entry in entries:
+        done = {str(item.config.get("task", item.task)): item for item in entry.experiments.values()}
+        of_entry = {"entry": entry.label, "model": entry.model, "kind": entry.kind, "sample": entry.sample}
+        for row in asked_rows(tasks, asked, done):
+            printed = entry.groups.get(row.name)
+            if not row.n_documents and printed is None:
+                continue
+            low, high = _ends(row.interval)
+            found[row.name].append(
+                {
+                    **{**of_entry, "name": row.name, "score": row.score if printed is None else printed},
+                    **{"interval_low": low, "interval_high": high},
+                    "interval_rough": bool(row.interval and row.interval.rough),
+                    **{"chance": row.chance, "ceiling": row.ceiling},
+                    "tasks_scored": row.n_scored if printed is None else None,
+                    **{"tasks": row.n_tasks, "partial": printed is None and row.partial},
+                    "documents": row.n_documents if printed is None else None,
+                    "valid": row.valid,
+                }
+            )
+    return table_of("asked", chain.from_iterable(found.values()))
 
 
 def condition_frame(entries: Sequence[Entry]) -> pa.Table:

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from medtasks_ext.runs.records import EstimateRecord
-from medtasks_ext.stats.bootstrap import IntervalRecord, interval_record
+from medtasks_ext.stats.bootstrap import IntervalRecord, interval_record, intervals_of_record
 from medtasks_ext.stats.intervals import Interval, mean_interval, sample_sizes
 from medtasks_ext.stats.sampling import Estimate, estimated, half_width, interval_of, weighted
 from medtasks_ext.stats.statistic import statistic_of, unit_of
 
 if TYPE_CHECKING:
+    from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.runs.manifest import Drawn
+    from medtasks_ext.runs.records import TaskRecord
     from medtasks_ext.stats.statistic import Array, Statistic
 
 
@@ -96,24 +98,38 @@ def drawn_results(
     return values, intervals, record
 
 
-class Finished(Protocol):
-    """A finished task, as far as groups count it: an `Experiment`, or what a run recorded."""
+@dataclass(kw_only=True)
+class Finished:
+    """A finished task, as far as groups count it."""
 
-    @property
-    def metrics(self) -> Mapping[str, float]:
-        """Metric -> value; no `score` without gold or before judging."""
+    metrics: dict[str, float]  # metric -> value, without NaN; no `score` without gold or before judging
+    intervals: dict[str, Interval]  # metric -> 95 % interval, where there is one
+    n: int  # documents
+    estimate: EstimateRecord | None = None  # how near the score is, where documents were drawn
+    #: what guessing scores: an answer drawn evenly from those that each question lists; None where none does
+    chance: float | None = None
+    ceiling: float | None = None  # what perfect answers score; None where nothing says it
 
-    @property
-    def intervals(self) -> Mapping[str, Interval]:
-        """Metric -> its interval, where it has one."""
 
-    @property
-    def n(self) -> int:
-        """Documents."""
+def finished_tasks(registry: Registry, records: Mapping[str, TaskRecord]) -> dict[str, Finished]:
+    """What a run recorded of its tasks."""
+    return {
+        name: Finished(
+            metrics=item["metrics"],
+            intervals=intervals_of_record(item.get("intervals", {})),
+            n=item["n"],
+            estimate=item.get("estimate"),
+            chance=item.get("chance"),
+            ceiling=ceiling_of(registry.known(name)[0], item.get("highest")),
+        )
+        for name, item in records.items()
+    }
 
-    @property
-    def estimate(self) -> EstimateRecord | None:
-        """How near the score is, where documents were drawn."""
+
+def ceiling_of(dataset: Dataset, highest: float | None) -> float | None:
+    """What perfect answers score: by the suite's own reading, where that was counted, else as declared."""
+    declared = dataset.metadata.oracle_max
+    return highest if highest is not None or isinstance(declared, str) else declared
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +182,10 @@ class Row:
     interval: Interval | None = None
     #: how near the score is to that of all documents; None where all were asked
     estimate: Nearness | None = None
+    #: what guessing scores, and what perfect answers do, each weighted as the score is; None where a scored
+    #: task has none
+    chance: float | None = None
+    ceiling: float | None = None
 
     @property
     def partial(self) -> bool:
@@ -229,6 +249,10 @@ def roll_up(groups: tuple[Members, ...], finished: Mapping[str, Finished]) -> tu
     documents = layout.members @ np.array([item.n for item in items], dtype=float)
     scored = layout.counted @ has.astype(float)
     sample = layout.members @ np.array(["SAMPLE_DATA" in item.metrics for item in items], dtype=float)
+    chances, ceilings = (
+        _wholly_known(layout.weights, [getattr(item, name) for item in items])
+        for name in ("chance", "ceiling")
+    )
     drawn = any(item.estimate for item in items)
     estimates = [_nearness(weights, values, items) if drawn else None for weights in layout.weights]
     return layout, [
@@ -242,6 +266,8 @@ def roll_up(groups: tuple[Members, ...], finished: Mapping[str, Finished]) -> tu
             sample=bool(sample[place]),
             interval=intervals[way],
             estimate=estimates[way],
+            chance=chances[way],
+            ceiling=ceilings[way],
         )
         for place, (group, way) in enumerate(zip(groups, layout.way, strict=True))
     ]
@@ -251,6 +277,28 @@ def roll_up_one(group: Members, finished: Mapping[str, Finished]) -> Row:
     names = (*(name for part in group.parts for name in part), *group.datasets)
     _, [row] = roll_up((group,), {name: finished[name] for name in names if name in finished})
     return row
+
+
+def asked_rows(registry: Registry, names: Iterable[str], finished: Mapping[str, Finished]) -> list[Row]:
+    """What was asked for, a row for each name of a task, tag or group, also of groups across suites.
+
+    `names`: as `--tasks` said them; those that the registry does not know are left out. `finished`: name of
+    a task, as it was asked, -> its result.
+    """
+    leaves, parts = registry.leaves, registry.parts
+    return [
+        roll_up_one(Members(name, tuple(leaves(name)), tuple(map(tuple, parts(name)))), finished)
+        for name in dict.fromkeys(names)
+        if registry.knows(name)
+    ]
+
+
+def _wholly_known(weights: Array, values: Sequence[float | None]) -> list[float | None]:
+    """Weighted means, (ways,); None where a task that counts has no value, or none counts."""
+    known = np.array([np.nan if value is None else value for value in values])
+    means = np.where(weights > 0, weights * known, 0.0).sum(axis=1)
+    means[~weights.any(axis=1)] = np.nan
+    return [None if np.isnan(value) else value for value in means.tolist()]
 
 
 def _intervals(weights: Array, scores: Sequence[float], items: Sequence[Finished]) -> list[Interval | None]:

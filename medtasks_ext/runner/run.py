@@ -31,12 +31,13 @@ from medtasks_ext.prompts.fit import INPUT, SHOTS
 from medtasks_ext.registry.strategies import asked_strategy, by_likelihood, reasons
 from medtasks_ext.registry.suites import function
 from medtasks_ext.results.document_scores import (
+    chance_score,
     document_scores,
     save_document_scores,
     save_resampled,
     score_statistic,
 )
-from medtasks_ext.results.rollup import Members, Row, drawn_results, roll_up_one
+from medtasks_ext.results.rollup import Row, asked_rows, drawn_results, finished_tasks
 from medtasks_ext.rows.sources import forced_origin, origin_of, where_it_goes
 from medtasks_ext.run.store import closed_text_in
 from medtasks_ext.runner.evaluate import (
@@ -67,8 +68,8 @@ from medtasks_ext.runs.records import (
     write_samples,
 )
 from medtasks_ext.runs.settings import dropped_secrets, without_login
-from medtasks_ext.stats.bootstrap import interval_record, intervals_of_record, task_intervals
-from medtasks_ext.stats.intervals import WILSON_OF_UNITS, Estimated, Interval
+from medtasks_ext.stats.bootstrap import interval_record, task_intervals
+from medtasks_ext.stats.intervals import WILSON_OF_UNITS, Estimated
 from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
@@ -300,6 +301,7 @@ class Run:
             "cut": cut,
             "tokens": token_counts(answers.values()),
             "highest": None if chosen else highest_possible(dataset, documents),
+            "chance": chance_score(dataset, strategy, documents),
             "conditions": conditions.record(),
             "config": config,
         }
@@ -464,30 +466,7 @@ class Run:
 
         `results`: of finished tasks. `names`: of tasks, tags and groups.
         """
-        finished = {
-            name: _Finished(
-                item["metrics"],
-                intervals_of_record(item.get("intervals", {})),
-                item["n"],
-                item.get("estimate"),
-            )
-            for name, item in results.items()
-        }
-        leaves, parts = self.registry.leaves, self.registry.parts
-        return [
-            roll_up_one(Members(name, tuple(leaves(name)), tuple(map(tuple, parts(name)))), finished)
-            for name in names
-        ]
-
-
-@dataclass(frozen=True)
-class _Finished:
-    """What of a task's record counts in groups."""
-
-    metrics: Mapping[str, float]
-    intervals: Mapping[str, Interval]
-    n: int
-    estimate: EstimateRecord | None
+        return asked_rows(self.registry, names, finished_tasks(self.registry, results))
 
 
 #: What was loaded that outcomes are bound to.

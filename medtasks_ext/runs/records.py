@@ -117,6 +117,7 @@ class TaskRecord(TypedDict, total=False):
         cut: kind of cut -> prompts that did not fit.
         intervals: metric -> its interval and how that was taken.
         highest: what perfect answers to these documents score by the suite's reading; None: 1, or not known.
+        chance: what guessing scores on these documents; None where questions do not list their answers.
         estimate: of drawn documents, how near the score is to that of all.
         unknown_traces: how answers begin that hold reasoning in a form that no rule knows -> how many do.
     """
@@ -132,6 +133,7 @@ class TaskRecord(TypedDict, total=False):
     cut: dict[str, int]
     tokens: dict[str, int] | None
     highest: float | None
+    chance: float | None
     estimate: EstimateRecord
     unknown_traces: dict[str, int]
     judged_metrics: list[str]  # metrics that judges gave, which a new scoring takes out

@@ -32,12 +32,16 @@ def entry(seed: int, share: float, *, label="model", sample=False, strategy="zer
             ends = wilson(score, len(dataset.id)) if generator.random() < 0.98 else None
             task = dataset.task(strategy)
             experiments[task] = Experiment(
-                task, dataset,
-                conditions(strategy, len(dataset.id), sample, 1 if generator.random() < 0.5 else None),
-                {"score": score, "valid": generator.random()},
-                {"score": Interval(*map(float, ends))} if ends else {}, len(dataset.id),
+                task=task,
+                dataset=dataset,
+                conditions=conditions(
+                    strategy, len(dataset.id), sample, 1 if generator.random() < 0.5 else None
+                ),
+                metrics={"score": score, "valid": generator.random()},
+                intervals={"score": Interval(*map(float, ends))} if ends else {},
+                n=len(dataset.id),
                 loaded={"n_test": len(dataset.id)},
-            )  # fmt: skip
+            )
             if generator.random() < 0.1:
                 del experiments[task].metrics["score"]
     return Entry(label, label, "medtasks", experiments)

@@ -1,12 +1,11 @@
 """What a run prints and writes about intervals."""
 
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from medtasks_ext.results.rollup import Members, roll_up_one
+from medtasks_ext.results.rollup import Finished, Members, roll_up_one
 from medtasks_ext.stats.intervals import Interval
 from tests.conftest import read_json
 from tests.run_files import result_of, results_of
@@ -18,7 +17,7 @@ def interval_of_group(metrics, sizes, intervals):
     finished = {}
     for task, item in metrics.items():
         known = {"score": intervals[task]} if task in intervals else {}
-        finished[task] = SimpleNamespace(metrics=item, intervals=known, n=sizes.get(task, 0), estimate=None)
+        finished[task] = Finished(metrics=item, intervals=known, n=sizes.get(task, 0))
     return roll_up_one(Members("g", tuple(metrics), (tuple(metrics),)), finished).interval
 
 
