@@ -264,7 +264,7 @@ def tables_of(file: Path, content: bytes, wanted: Collection[str]) -> list[Table
         return [_table(name, records, wanted, where) for name, records in named.items()]
     if suffix in (".csv", ".tsv"):
         names = {name.strip().casefold() for name in wanted}
-        return [_table("", csv_records(decoded(content, where), where, names), wanted, where)]
+        return [_table("", csv_records(decoded(content, where), where, names)[0], wanted, where)]
     rows = parse_rows(content, suffix, where)
     table = Table("", list(rows[0]) if rows else [], [])
     for number, row in enumerate(rows, start=1):

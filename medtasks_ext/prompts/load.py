@@ -20,9 +20,8 @@ from medtasks_ext.prompts.official.choice import Use, prompt_source_of
 from medtasks_ext.prompts.pool import check_answers, parts, pool_rows, sampled, trials, with_own_ids
 from medtasks_ext.prompts.render import Renderer
 from medtasks_ext.registry import Dataset
-from medtasks_ext.rows.fields import FieldReader
+from medtasks_ext.rows.fields import FieldReader, with_points
 from medtasks_ext.rows.places import authors_of
-from medtasks_ext.rows.points import with_points
 from medtasks_ext.rows.remote import NoUseError, first_use, remote_files
 from medtasks_ext.rows.row import Faults, Origin, ReadRow, Rows
 from medtasks_ext.rows.sources import find_origin, forced_origin, load_rows, missing_data

@@ -57,7 +57,7 @@ ColumnType = Literal[
     "lines",
 ]
 Value = str | int
-_Nested = TypeVar("_Nested", list[Json], Json)
+_Nested = TypeVar("_Nested", list[Any], Json)
 #: What each type is called in messages and templates.
 TYPES: dict[ColumnType, str] = {
     "text": "text",
@@ -78,6 +78,7 @@ _INTEGER, _NUMBER = (
     re.compile(r"[+-]?\d{1,18}(\.0+)?"),
     re.compile(r"[+-]?\d{1,30}(\.\d{1,30})?([eE][+-]?\d{1,3})?"),
 )
+_LISTS = ("texts", "integers")
 _LISTED = 20  # allowed values that a message names
 _TRUTH = {"true": True, "false": False, "1": True, "0": False, "1.0": True, "0.0": False}
 
@@ -107,11 +108,7 @@ class Column(Strict):
         listed = ", ".join(map(str, self.values[:_LISTED]))
         if len(self.values) > _LISTED:
             listed += f", … ({len(self.values)} values)"
-        return (
-            f"{TYPES[self.type]} from: {listed}"
-            if self.type in ("texts", "integers")
-            else f"one of: {listed}"
-        )
+        return f"{TYPES[self.type]} from: {listed}" if self.type in _LISTS else f"one of: {listed}"
 
 
 class CellFault(NamedTuple):
@@ -185,39 +182,30 @@ def _is_missing(value: object, texts: list[str] | tuple[()]) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
+_EXAMPLES = {
+    "boolean": "true or false",
+    "texts": '["one", "two"], a list, also where it has one item',
+    "integers": "[0, 2], a list, also where it has one item",
+    "objects": '[{"key": "value"}], a list of objects',
+    "object": '{"key": "value"}, an object',
+}
+_KINDS = {
+    str: "text",
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    list: "a list",
+    dict: "an object",
+}
+
+
 def _fault(name: str, column: Column, value: object, why: str) -> CellFault:
-    what = why or _kind(value)
-    return CellFault(
-        name,
-        f"holds {excerpt(value)}" + (f" ({why})" if why else ""),
-        f"holds {what}, expected {column.expected}",
-        f"write {_example(column)}",
-    )
-
-
-def _example(column: Column) -> str:
-    if column.values:
-        return "one of these values, in the same case, or take the row out"
-    examples = {
-        "boolean": "true or false",
-        "texts": '["one", "two"], a list, also where it has one item',
-        "integers": "[0, 2], a list, also where it has one item",
-        "objects": '[{"key": "value"}], a list of objects',
-        "object": '{"key": "value"}, an object',
-    }
-    return examples.get(column.type, TYPES[column.type])
-
-
-def _kind(value: object) -> str:
-    if isinstance(value, str):
-        return "text"
-    if isinstance(value, bool):
-        return "true or false"
-    if isinstance(value, int | float):
-        return "a number"
-    if isinstance(value, list | dict):
-        return "a list" if isinstance(value, list) else "an object"
-    return f"a value of type {type(value).__name__}"
+    what = why or _KINDS.get(type(value), f"a value of type {type(value).__name__}")
+    example = "one of these values, in the same case, or take the row out"
+    if not column.values:
+        example = _EXAMPLES.get(column.type, TYPES[column.type])
+    found = f"holds {excerpt(value)}" + (f" ({why})" if why else "")
+    return CellFault(name, found, f"holds {what}, expected {column.expected}", f"write {example}")
 
 
 def _checker(column: Column) -> Callable[[Any], Any]:
@@ -230,7 +218,7 @@ def _checker(column: Column) -> Callable[[Any], Any]:
     if column.values is None:
         return simple
     allowed = frozenset(column.values)
-    if column.type in ("texts", "integers"):
+    if column.type in _LISTS:
         return lambda value: [_among(allowed, item) for item in simple(value)]
     return lambda value: _among(allowed, simple(value))
 
@@ -268,9 +256,7 @@ def _matching(pattern: re.Pattern[str], value: Any) -> str:
 
 
 def _id(value: Any) -> Value:
-    if isinstance(value, str):
-        return value
-    return _integer(value)
+    return value if isinstance(value, str) else _integer(value)
 
 
 def _integer(value: Any) -> int:
@@ -294,20 +280,22 @@ def _number(value: Any) -> int | float:
 
 
 def _boolean(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, str | int | float) and (truth := _TRUTH.get(str(value).strip().lower())) is not None:
-        return truth
-    raise _CellError
+    truth = _TRUTH.get(str(value).strip().lower()) if isinstance(value, str | int | float) else None
+    if truth is None:
+        raise _CellError
+    return truth
 
 
 def _from_json(value: Any, kind: type) -> Any:
-    """A list or object, also where a cell holds it as JSON."""
+    """A list or object, also where a cell holds it as JSON, or as Python prints it, which pandas does."""
     if isinstance(value, kind):
         return value
     if isinstance(value, str) and value.lstrip()[:1] == ("[" if kind is list else "{"):
         try:
-            parsed = _read(value)
+            try:
+                parsed = parse_json(value)
+            except JsonError:
+                parsed = ast.literal_eval(value)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             raise _CellError("text that is not valid JSON") from None
         if isinstance(parsed, kind):
@@ -315,40 +303,28 @@ def _from_json(value: Any, kind: type) -> Any:
     raise _CellError
 
 
-def _read(text: str) -> Any:
-    """A list or object as JSON, or as Python prints it: what pandas writes into a CSV cell."""
-    try:
-        return parse_json(text)
-    except JsonError:
-        return ast.literal_eval(text)
+def _list_of(kind: type, items: str) -> Callable[[Any], list[Any]]:
+    def check(value: Any) -> list[Any]:
+        listed: list[Any] = _from_json(value, list)
+        if not all(isinstance(item, kind) for item in listed):
+            raise _CellError(f"a list with other items than {items}")
+        return _whole(listed)
+
+    return check
 
 
-def _texts(value: Any) -> list[str]:
-    texts: list[str] = _from_json(value, list)
-    if not all(isinstance(item, str) for item in texts):
-        raise _CellError("a list with other items than texts")
-    return texts
+_texts, _objects = _list_of(str, "texts"), _list_of(dict, "objects")
 
 
 def _integers(value: Any) -> list[int]:
-    integers = []
-    for item in _from_json(value, list):
-        if isinstance(item, str):
-            raise _CellError("a list with other items than integers")
-        integers.append(_integer(item))
-    return integers
-
-
-def _objects(value: Any) -> list[Json]:
-    objects: list[Json] = _from_json(value, list)
-    if not all(isinstance(item, dict) for item in objects):
-        raise _CellError("a list with other items than objects")
-    return _whole(objects)
+    items = _from_json(value, list)
+    if any(isinstance(item, str) for item in items):
+        raise _CellError("a list with other items than integers")
+    return [_integer(item) for item in items]
 
 
 def _object(value: Any) -> Json:
-    parsed: Json = _from_json(value, dict)
-    return _whole(parsed)
+    return _whole(_from_json(value, dict))
 
 
 def _whole(value: _Nested) -> _Nested:
@@ -356,10 +332,8 @@ def _whole(value: _Nested) -> _Nested:
     stack: list[Any] = [value]
     while stack:
         item = stack.pop()
-        if isinstance(item, dict):
-            stack += item.values()
-        elif isinstance(item, list):
-            stack += item
+        if isinstance(item, dict | list):
+            stack += item.values() if isinstance(item, dict) else item
         elif isinstance(item, float) and math.isnan(item):
             raise _CellError("NaN within")
     return value

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jinja2
 from jinja2 import meta, nodes
@@ -43,13 +43,8 @@ _WRITTEN = {"أ": "أاإآ"}
 _TATWEEL = "\u0640"
 
 
-class SplitQuestion(TypedDict):
-    question: str
-    options: list[str]
-
-
-def question_and_options(text: str, mark: str, end: str = "") -> SplitQuestion:
-    """The question before the first option, and the options.
+def question_and_options(text: str, mark: str, end: str = "") -> Row:
+    """The `question` before the first option, and the `options`.
 
     A text can be read if its marks, in the order of their labels, can be chosen in one way alone. So a mark
     that occurs in the question or once more in an option does no harm as long as one reading is left.
@@ -66,12 +61,21 @@ def question_and_options(text: str, mark: str, end: str = "") -> SplitQuestion:
     """
     labels, marks = _marks(mark, text)
     chosen = _chosen(labels, marks)
-    starts = [begin for begin, _, _ in chosen]
-    question = text[: starts[0]].strip()
+    question = text[: chosen[0][0]].strip()
     if not question:
         raise RowValueError("no question stands before its options")
-    pieces = zip((stop for _, stop, _ in chosen), [*starts[1:], len(text)], strict=True)
-    options = [_option(text[begin:stop], end, labels[place]) for place, (begin, stop) in enumerate(pieces)]
+    options = []
+    for (_, begin, label), stop in zip(
+        chosen, [*(start for start, _, _ in chosen[1:]), len(text)], strict=True
+    ):
+        option = text[begin:stop].strip()
+        if end:
+            option, ended, rest = option.rpartition(end)
+            if not ended or rest.strip(_BETWEEN):
+                raise RowValueError(f"option {labels[label]} does not end with {end!r}")
+        options.append(option.strip())
+        if not options[-1]:
+            raise RowValueError(f"option {labels[label]} has no text")
     return {"question": question, "options": options}
 
 
@@ -126,18 +130,6 @@ def _chosen(labels: str, marks: list[tuple[int, int, int]]) -> list[tuple[int, i
             f"option {labels[min(beyond)]} stands there, option {labels[last + 1]} before it does not"
         )
     return chosen
-
-
-def _option(text: str, end: str, label: str) -> str:
-    option = text.strip()
-    if end:
-        option, ended, rest = option.rpartition(end)
-        if not ended or rest.strip(_BETWEEN):
-            raise RowValueError(f"option {label} does not end with {end!r}")
-        option = option.strip()
-    if not option:
-        raise RowValueError(f"option {label} has no text")
-    return option
 
 
 #: What evaluation raises where a row does not have what the Jinja reads.
@@ -208,14 +200,6 @@ def syntax_faults(text: str, *, expression: bool) -> Iterator[str]:
                 yield f"no {kind.__name__.lower()} {node.name!r} in task files"
 
 
-def _no_jinja(error: Exception, where: object, key: str) -> MedtasksError:
-    return MedtasksError(f"{key}: no valid Jinja ({error})", where=where, remedy=_REMEDY)
-
-
-class _Evaluate(Protocol):
-    def __call__(self, values: Mapping[str, Any], /) -> Any: ...
-
-
 # by the text alone: many datasets have the same `{{ input }}`, and compiling takes a millisecond or two
 
 
@@ -245,27 +229,41 @@ def _variables(text: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=2048)
-def _compiled_expression(text: str) -> _Evaluate:
+def _compiled_expression(text: str) -> Callable[..., Any]:
     return _environment.compile_expression(text, undefined_to_none=False)
 
 
-class Template:
+class _Compiled:
+    """`key`: what holds it there, for messages; its first words where that is not known."""
+
     def __init__(self, text: str, where: object, key: str = "") -> None:
-        """`key`: what holds it there, for messages; its first words where that is not known."""
         self.text, self.where = text, where
         try:
-            self._compiled, self._pieces = _compiled(text), _pieces(text)
+            self._compile()
         except NO_TEMPLATE as error:
-            raise _no_jinja(error, where, key or f"template {text[:60]!r}") from None
+            what = f"{key or f'{type(self).__name__.lower()} {text[:60]!r}'}: no valid Jinja ({error})"
+            raise MedtasksError(what, where=where, remedy=_REMEDY) from None
+
+    def _compile(self) -> None:
+        raise NotImplementedError
+
+    def _forbidden(self, error: Exception) -> MedtasksError:
+        what = f"the Jinja {self.text[:60]!r} does what a task file may not: {error}"
+        return MedtasksError(what, where=self.where, remedy=_REMEDY)
+
+
+class Template(_Compiled):
+    def _compile(self) -> None:
+        self._template, self._pieces = _compiled(self.text), _pieces(self.text)
 
     def render(self, values: Mapping[str, Any]) -> str:
         """Raises MedtasksError of what the sandbox forbids; of an unfit value one of `UNFIT`, or its own."""
         if self._pieces is not None and (joined := _joined(self._pieces, values)) is not None:
             return joined
         try:
-            return self._compiled.render(values)
+            return self._template.render(values)
         except REFUSED as error:
-            raise _forbidden(self.text, self.where, error) from None
+            raise self._forbidden(error) from None
 
     def variables(self) -> frozenset[str]:
         return _variables(self.text)
@@ -286,20 +284,16 @@ def _joined(pieces: tuple[str, ...], values: Mapping[str, Any]) -> str | None:
     return joined if len(joined) <= CHARACTERS else None
 
 
-class Expression:
-    def __init__(self, text: str, where: object, key: str = "") -> None:
-        self.text, self.where = text, where
-        try:
-            self._evaluate = _compiled_expression(text)
-        except NO_TEMPLATE as error:
-            raise _no_jinja(error, where, key or f"expression {text[:60]!r}") from None
+class Expression(_Compiled):
+    def _compile(self) -> None:
+        self._evaluate = _compiled_expression(self.text)
 
     def value(self, values: Mapping[str, Any]) -> Any:
         """Raises MedtasksError of what the sandbox forbids; of an unfit value one of `UNFIT`, or its own."""
         try:
             return self._evaluate(values)
         except REFUSED as error:
-            raise _forbidden(self.text, self.where, error) from None
+            raise self._forbidden(error) from None
 
     def of_row(self, row: Row) -> Any:
         """The value over the columns of a row, which is also there whole, as `row`. Raises as `value`."""
@@ -314,37 +308,30 @@ class Expression:
         return None if isinstance(value, jinja2.Undefined) else value
 
 
-def _forbidden(text: str, where: object, error: Exception) -> MedtasksError:
-    return MedtasksError(
-        f"the Jinja {text[:60]!r} does what a task file may not: {error}", where=where, remedy=_REMEDY
-    )
-
-
-class PromptTemplate:
+class PromptTemplate(Template):
     """One template of a task; `key` is what holds it in the task file: `prompt.input`, `judge.question`."""
 
     def __init__(self, key: str, text: str, file: Path) -> None:
-        self.key, self.compiled = key, Template(text, file, key)
-
-    def variables(self) -> frozenset[str]:
-        return self.compiled.variables()
+        super().__init__(text, file, key)
+        self.key = key
 
     def of(self, row: ReadRow, values: Row) -> str:
         """Raises RowError: the row lacks what the template reads."""
         try:
-            return self.compiled.render(values)
-        except (jinja2.UndefinedError, TypeError, ValueError, KeyError) as error:
-            what = what_happened(error, self.compiled.text)
+            return self.render(values)
+        except UNFIT as error:
+            what = what_happened(error, self.text)
             remedy = "the row lacks a field that the template uses, or holds a value that is not foreseen"
             if unknown := sorted(self.variables() - values.keys()):
                 what = f"no column or field {unknown[0]!r}{near(unknown[0], values)}"
                 remedy = f"name one of: {some([name for name in values if name[0] != '_'], 12)}"
+            cause = f"{self.key} cannot be rendered"
             raise RowError(
-                f"{self.key} cannot be rendered for {row.place}: {what}",
+                f"{cause} for {row.place}: {what}",
                 row=row.place,
                 where=row.where,
                 remedy=remedy,
-                cause=f"{self.key} cannot be rendered: {what}",
+                cause=f"{cause}: {what}",
             ) from None
 
 
@@ -365,9 +352,7 @@ class TextReader:
         self._may_lack_gold = spec.rows.official_name is not None
 
     def read(self, row: ReadRow, values: Row) -> Texts:
-        text = asked = self._input.of(row, values)
-        if self._cue:
-            asked = f"{text}\n{self._cue.of(row, values)}"
-        if self._may_lack_gold and not str(values.get("output") or "").strip():
-            return Texts(text, asked, None)
-        return Texts(text, asked, self.target.of(row, values))
+        text = self._input.of(row, values)
+        asked = f"{text}\n{self._cue.of(row, values)}" if self._cue else text
+        lacks_gold = self._may_lack_gold and not str(values.get("output") or "").strip()
+        return Texts(text, asked, None if lacks_gold else self.target.of(row, values))

@@ -1,30 +1,31 @@
-"""From the columns of a source's rows to the fields that prompts are made of."""
+"""From the columns of a source's rows to the fields that prompts are made of, and to scoring points."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import jinja2
 from jinja2 import meta, nodes
 
 from medtasks_ext.errors import MedtasksError, RowError
-from medtasks_ext.privacy import describe_columns, what_happened
+from medtasks_ext.privacy import RowValueError, describe_columns, excerpt, what_happened
 from medtasks_ext.registry.suites import vocabulary
 from medtasks_ext.rows.columns import CellReader, Column, is_blank
 from medtasks_ext.rows.expressions import UNFIT, Expression, Template, parsed
-from medtasks_ext.rows.places import AuthorsFiles, authors_of
-from medtasks_ext.rows.row import REMEDY, ReadRow
+from medtasks_ext.rows.places import authors_of
+from medtasks_ext.rows.row import REMEDY, Point, ReadRow
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from medtasks_ext.registry import Dataset
     from medtasks_ext.rows.columns import Cells
     from medtasks_ext.rows.row import Faults, Row, Rows
-    from medtasks_ext.rows.spec import DatasetSpec, Exclusion, RowSchema
+    from medtasks_ext.rows.spec import DatasetSpec, Judging, RowSchema
 
 #: Rows among which an option that is never right is no chance.
 _ENOUGH = 10
@@ -60,44 +61,46 @@ class FieldReader:
             return ReadRows([])
         rows, n_source = self._named(rows), len(rows)
         where = (self.rows.fewshot_where if split == "few-shot" else None) or self.rows.where
-        public = self.rows.origin in ("hub", "release")
         schema = self._schema(rows[0])
-        authors = self.authors if self.authors and schema is self.authors.schema else None
-        reader = _SchemaReader(
-            schema,
-            authors,
-            self.spec,
-            self.dataset,
-            where,
-            self.faults,
-            keep_split=keep_split,
-            keeps_blanks=public,
-        )
+        reader = _SchemaReader(self, schema, where, keep_split=keep_split)
         rows_read: list[ReadRow] = []
-        quarantine = Quarantine(self.source.exclude if self.rows.origin == "hub" else [], where)
+        exclusions = [
+            (item, Expression(item.when, where, f"rows.exclude.{number}.when"))
+            for number, item in enumerate(self.source.exclude if self.rows.origin == "hub" else ())
+        ]
+        excluded: Counter[str] = Counter()
         rows.reverse()
         for number in range(1, len(rows) + 1):
             row = rows.pop()  # leaves memory once its fields are made
-            if quarantine.holds(row):
+            if taken := next((item.when for item, when in exclusions if when.of_row_or_none(row)), None):
+                excluded[taken] += 1
                 continue
             place = f"{split} row {number}"
             if place not in without:
                 rows_read += self.faults.tried(place, where, reader.read, row, place) or []
-        excluded = quarantine.counts(split)
+        for item, _ in exclusions if split == "test" else ():
+            if (n := excluded[item.when]) > item.most:
+                what = f"{n} test rows are excluded ({item.reason}), {item.most} were expected"
+                remedy = "the download is not what it was: fetch it again (`medtasks data fetch`)"
+                raise MedtasksError(what, where=where, remedy=remedy)
         rows_read = [row for row in rows_read if row.place not in without]  # one of the items of a row
         n_alike = len(rows_read)
         if schema.distinct:
             rows_read = self._distinct(rows_read, schema.distinct)
         n_alike -= len(rows_read)
-        kept = _without_blanks(rows_read, authors.gold if authors else self.source.skip_blank)
-        if authors and self.rows.origin == "local":
+        blank = reader.authors.gold if reader.authors else self.source.skip_blank
+        # as the official loaders do, unless none has a gold at all
+        scored = [row for row in rows_read if blank is None or str(row.fields[blank] or "").strip()]
+        kept = scored or rows_read
+        if reader.authors and self.rows.origin == "local":
             self._refuse_partial_gold(rows_read, kept)
         n_blank = reader.n_blank + len(rows_read) - len(kept)
         if n_blank:
             self.faults.notes["left out, since the gold is blank"] += n_blank
         self._note_indices(schema, kept)
         rebuilt = schema.rebuilt and self.rows.origin != "sample"
-        return ReadRows(kept, n_blank, rebuilt, excluded, n_source, n_alike)
+        reasons = {item.reason: excluded[item.when] for item, _ in exclusions if excluded[item.when]}
+        return ReadRows(kept, n_blank, rebuilt, reasons, n_source, n_alike)
 
     def _refuse_partial_gold(self, rows: list[ReadRow], kept: list[ReadRow]) -> None:
         """Note in a check that some rows have no gold answer and others have: a run leaves them out, unseen.
@@ -115,23 +118,20 @@ class FieldReader:
 
         In a check of local rows a different gold answer is a fault of both.
         """
+        gold = meta.find_undeclared_variables(parsed(self.spec.prompt.target))
+        what = f"the {', '.join(names)} of another row, and another gold answer"
         alike: dict[tuple[str, ...], ReadRow] = {}
         for row in rows:
             key = tuple(str(row.fields[name]) for name in names)
-            earlier = alike.get(key)
-            if earlier is not None:
+            if earlier := alike.get(key):
                 self.faults.notes[f"left out, since a later one has the same {', '.join(names)}"] += 1
-                if self.faults.check and self.rows.origin == "local" and self._contradict(earlier, row):
-                    cause = f"has the {', '.join(names)} of another row, and another gold answer"
+                contradict = any(str(earlier.fields.get(x)) != str(row.fields.get(x)) for x in gold)
+                if contradict and self.faults.check and self.rows.origin == "local":
                     for one, other in ((earlier, row), (row, earlier)):
                         remedy = "decide which one is right: runs take the last of them"
-                        self.faults.add(one.fault(cause, remedy, f" ({other.place})"))
+                        self.faults.add(one.fault(f"has {what}", remedy, f" ({other.place})"))
             alike[key] = row
         return list(alike.values())
-
-    def _contradict(self, one: ReadRow, other: ReadRow) -> bool:
-        names = meta.find_undeclared_variables(parsed(self.spec.prompt.target))
-        return any(str(one.fields.get(name)) != str(other.fields.get(name)) for name in names)
 
     def _note_indices(self, schema: RowSchema, rows: list[ReadRow]) -> None:
         """Indices that count from 1 are right indices of other options: only their distribution shows it."""
@@ -164,53 +164,38 @@ class FieldReader:
         raise MedtasksError(what, where=self.rows.where, remedy=remedy)
 
 
-def _without_blanks(rows: list[ReadRow], name: str | None) -> list[ReadRow]:
-    """Leave out rows with a blank gold, as the official loaders do, unless none has a gold at all."""
-    if name is None:
-        return rows
-    return [row for row in rows if str(row.fields[name] or "").strip()] or rows
-
-
 class _SchemaReader:
     """Reads the rows of one file, all in one schema.
 
     `n_blank`: unusable ones with blank gold, so nothing is lost.
     """
 
-    def __init__(
-        self,
-        schema: RowSchema,
-        authors: AuthorsFiles | None,
-        spec: DatasetSpec,
-        dataset: Dataset,
-        where: str,
-        faults: Faults,
-        *,
-        keep_split: bool,
-        keeps_blanks: bool,
-    ) -> None:
-        self.schema, self.dataset, self.where, self.faults = schema, dataset, where, faults
-        self.authors, self.keep_split = authors, keep_split
-        self.other_languages = vocabulary()["languages"].keys() - {dataset.metadata.language}
-        self.blank, self.n_blank = spec.rows.skip_blank, 0
-        file: Path = dataset.file
-        at = spec.rows.place_of(schema)
+    def __init__(self, of: FieldReader, schema: RowSchema, where: str, *, keep_split: bool) -> None:
+        self.schema, self.dataset, self.where, self.faults = schema, of.dataset, where, of.faults
+        self.authors = of.authors if of.authors and schema is of.authors.schema else None
+        self.keep_split = keep_split
+        self.other_languages = vocabulary()["languages"].keys() - {of.dataset.metadata.language}
+        self.blank, self.n_blank = of.source.skip_blank, 0
+        file, at = of.dataset.file, of.source.place_of(schema)
         self.derived = {
             name: Expression(text, file, f"{at}.fields.{name}") for name, text in schema.fields.items()
         }
         self.each = Expression(schema.each, file, f"{at}.each") if schema.each else None
         self.wanted = Expression(schema.where, file, f"{at}.where") if schema.where else None
         for key in ("instruction", "input", "target"):  # what columns follow from must be valid
-            Template(getattr(spec.prompt, key), file, f"prompt.{key}")
-        columns, optional = columns_of(spec, schema)
-        self.cells = CellReader(columns, optional, keeps_blanks=keeps_blanks)
+            Template(getattr(of.spec.prompt, key), file, f"prompt.{key}")
+        public = of.rows.origin in ("hub", "release")
+        self.cells = CellReader(*columns_of(of.spec, schema), keeps_blanks=public)
 
     def read(self, row: Row, place: str) -> list[ReadRow]:
         """The row, or the rows that it holds; none where it does not satisfy the schema's condition."""
         rows_read = []
         for at, item in self._items(row, place):
             if self.authors:
-                self._check_language(item, at, self.authors)
+                given = str(item.get("language") or "").lower()
+                if self.authors.languages.get(given, given) in self.other_languages:
+                    what = f" is in language {given!r}, the task in {self.dataset.metadata.language!r}"
+                    raise self._fault(at, what, "language", "put the task's own file there")
                 if self.keep_split and item.get("split", "test") != "test":
                     continue
             fields = dict(item)
@@ -271,50 +256,12 @@ class _SchemaReader:
             what = " has no value"
         raise self._fault(place, f", {name}{what}", name.removeprefix("field "))
 
-    def _check_language(self, row: Row, place: str, authors: AuthorsFiles) -> None:
-        given = str(row.get("language") or "").lower()
-        if authors.languages.get(given, given) in self.other_languages:
-            what = f" is in language {given!r}, the task in {self.dataset.metadata.language!r}"
-            raise self._fault(place, what, "language", "put the task's own file there")
-
     def _fault(
         self, place: str, what: str, column: str | None, remedy: str = REMEDY, cause: str = ""
     ) -> RowError:
         return RowError(
             f"{place}{what}", row=place, column=column, where=self.where, remedy=remedy, cause=cause
         )
-
-
-class Quarantine:
-    def __init__(self, exclusions: list[Exclusion], where: str) -> None:
-        self.exclusions, self.where = exclusions, where
-        self._found: Counter[int] = Counter()
-        self._when = [
-            Expression(item.when, where, f"rows.exclude.{number}.when")
-            for number, item in enumerate(exclusions)
-        ]
-
-    def holds(self, row: Row) -> bool:
-        for index, when in enumerate(self._when):
-            if when.of_row_or_none(row):
-                self._found[index] += 1
-                return True
-        return False
-
-    def counts(self, split: str) -> dict[str, int]:
-        """Reason -> rows; MedtasksError where the download has other rows than those that were excluded."""
-        for index, item in enumerate(self.exclusions):
-            if split == "test" and self._found[index] > item.most:
-                raise MedtasksError(
-                    f"{self._found[index]} test rows are excluded ({item.reason}), {item.most} were expected",
-                    where=self.where,
-                    remedy="the download is not what it was: fetch it again (`medtasks data fetch`)",
-                )
-        return {
-            item.reason: self._found[index]
-            for index, item in enumerate(self.exclusions)
-            if self._found[index]
-        }
 
 
 #: Filters that leave a value of a closed list what it is.
@@ -402,3 +349,95 @@ def _last(text: str) -> str | None:
         if not isinstance(part, nodes.TemplateData | nodes.Const)
     ]
     return _column(shown[0]) if len(shown) == 1 else None
+
+
+# ----------------------------------------------------------------------
+# Scoring points that come with a row: what an answer must hold, each met or not, with its weight.
+
+#: An id stands in prompts and is a key of a verdict.
+_ID = re.compile(r"[\w.-]{1,64}")
+_HEAVIEST = 1e9  # a weight beyond it is a slip
+_SHOWN = 3  # faults that a message spells out
+_POINTS = (
+    "mend the scoring points of these rows: each has a text and a weight above 0; where a row has a total, "
+    "its weights add up to it (docs/judges.md)"
+)
+_POINTS_WITH_PENALTIES = (
+    "mend the criteria of these rows: each has a text and a weight, above 0 for what an answer should have "
+    "and below 0 for what it should not; at least one is above 0 (docs/judges.md)"
+)
+
+
+class PointsError(RowValueError):
+    """Points that cannot be scored; the message says why."""
+
+
+def read_points(value: Any, total: Any = None, *, penalties: bool = False) -> list[Point]:
+    """The scoring points of a row: {id, text, weight}, `tags` if there are some; else PointsError.
+
+    `value`: list of {text, weight} with positive weights, negative ones with `penalties`; `id` and `tags` are
+    optional (ids are then p1, p2, ... by place), other keys are left out. `total`: what the weights must add
+    up to; None: whatever they add up to is the whole.
+    """
+    if not isinstance(value, list) or not value:
+        raise PointsError("no scoring points")
+    points = [_point(item, place, penalties=penalties) for place, item in enumerate(value, start=1)]
+    if all(point["weight"] < 0 for point in points):
+        raise PointsError("no point has a positive weight")
+    ids = [point["id"] for point in points]
+    if repeated := [name for name in ids if ids.count(name) > 1]:
+        raise PointsError(f"two points have the id {repeated[0]}")
+    if total is None:
+        return points
+    if not _is_positive(total):
+        raise PointsError(f"the total of the weights is {excerpt(total)}")
+    if not math.isclose(whole := math.fsum(point["weight"] for point in points), total, rel_tol=1e-9):
+        raise PointsError(f"the weights add up to {whole:g}, not to {total:g}")
+    return points
+
+
+def with_points(rows: list[ReadRow], judging: Judging | None, faults: Faults, file: Path) -> list[ReadRow]:
+    if judging is None or judging.points is None:
+        return rows
+    points = Expression(judging.points, file, "judge.points")
+    total = Expression(judging.total or "none", file, "judge.total")
+    remedy = _POINTS_WITH_PENALTIES if judging.penalties else _POINTS
+    faulty: dict[str, RowError] = {}
+    for row in rows:
+        try:
+            given, whole = points.of_row_or_none(row.fields), total.of_row_or_none(row.fields)
+            row.points = read_points(given, whole, penalties=judging.penalties)
+        except PointsError as error:
+            what = f"{row.named}: {error}"
+            fault = RowError(what, row=row.place, column="points", where=row.where, remedy=remedy)
+            faulty[row.place] = fault
+    if faulty and not faults.check:
+        shown = [fault.what for fault in faulty.values()]
+        more = f"; and {len(shown) - _SHOWN} more rows" if len(shown) > _SHOWN else ""
+        raise MedtasksError("; ".join(shown[:_SHOWN]) + more, where=rows[0].where, remedy=remedy)
+    for fault in faulty.values():
+        faults.add(fault)
+    return [row for row in rows if row.place not in faulty]
+
+
+def _point(item: Any, place: int, *, penalties: bool) -> Point:
+    if not isinstance(item, dict):
+        raise PointsError(f"point {place} is no object")
+    name, text, weight = str(item.get("id", f"p{place}")), item.get("text"), item.get("weight")
+    if not _ID.fullmatch(name):
+        raise PointsError(f"the id of point {place} is {excerpt(name, 80)} (letters, digits, _ . -)")
+    if not isinstance(text, str) or not text.strip():
+        raise PointsError(f"point {place} has no text")
+    if not (_is_positive(weight) or (penalties and _is_positive(weight, -1))):
+        raise PointsError(f"the weight of point {place} is {excerpt(weight)}")
+    point: Point = {"id": name, "text": text.strip(), "weight": weight}
+    if tags := item.get("tags"):
+        if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+            raise PointsError(f"the tags of point {place} are no list of texts")
+        point["tags"] = list(dict.fromkeys(tags))
+    return point
+
+
+def _is_positive(value: Any, sign: int = 1) -> TypeGuard[float]:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and 0 < sign * value < _HEAVIEST

@@ -11,9 +11,9 @@ import io
 import re
 import xml.etree.ElementTree as ElementTree
 import zipfile
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, TypedDict, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from medtasks_ext.atomic import check_regular
 from medtasks_ext.errors import MedtasksError
@@ -21,7 +21,7 @@ from medtasks_ext.jsonfile import Json, JsonError, parse_json
 from medtasks_ext.rows.row import Row
 
 if TYPE_CHECKING:
-    from docx.text import paragraph as word
+    from python_calamine import CalamineWorkbook as Workbook
 
 csv.field_size_limit(1 << 30)  # clinical notes outgrow the default of 128 KiB
 
@@ -73,49 +73,42 @@ def csv_rows(text: str, where: str, separator: str | None = None) -> list[Json]:
     cuts the header into most columns. Line ends within cells are line feeds. Empty records and empty columns
     without a name are left out, as some files end in them.
     """
-    text, separator = _separated(text, separator)
-    remedy = f"quote cells that hold {_SEPARATORS.get(separator, 'the separator')}"
-    records = list(_csv_records(text, where, separator))
-    _check_separators(records, separator, where)
-    return table_rows(records, where, remedy)
-
-
-def _check_separators(records: Sequence[Sequence[str]], separator: str, where: str) -> None:
-    """Refuse a header that is cut by another character than all records are."""
+    records, separator = csv_records(text, where, separator=separator)
     others = [cells for cells in records[1:] if any(cells)]
     n = len(records[0]) if records else 0
-    if n < 2 or not others or any(any(cells[1:]) for cells in others):
-        return
-    for mark, name in _SEPARATORS.items():
-        if mark != separator and all(cells[0].count(mark) >= n - 1 for cells in others):
-            what = f"{_SEPARATORS.get(separator, 'other marks')} part the header, and {name} the records"
-            raise MedtasksError(what, where=where, remedy="write one separator in all lines")
+    if n > 1 and others and not any(any(cells[1:]) for cells in others):  # the header alone is cut by it
+        for mark, name in _SEPARATORS.items():
+            if mark != separator and all(cells[0].count(mark) >= n - 1 for cells in others):
+                what = f"{_SEPARATORS.get(separator, 'other marks')} part the header, and {name} the records"
+                raise MedtasksError(what, where=where, remedy="write one separator in all lines")
+    return table_rows(records, where, f"quote cells that hold {_SEPARATORS.get(separator, 'the separator')}")
 
 
-def csv_records(text: str, where: str, names: Collection[str]) -> list[list[str]]:
-    """All records of a CSV text, titles above the header among them.
+def csv_records(
+    text: str, where: str, names: Collection[str] = (), separator: str | None = None
+) -> tuple[list[list[str]], str]:
+    """All records of a CSV text, titles above the header among them, and what separates their cells.
 
-    `names` that the header may have, in small letters: what separates them separates the cells.
+    `names` that the header may have, in small letters: what cuts one of the first lines into most of them, or
+    else the first one into most columns, separates the cells.
     """
-    text, separator = _separated(text, None, names)
-    return list(_csv_records(text, where, separator))
-
-
-def _csv_records(text: str, where: str, separator: str) -> Iterator[list[str]]:
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
-    try:
-        yield from reader
-    except csv.Error as error:
-        what = f"is no CSV text (line {reader.line_num}: {error})"
-        raise MedtasksError(what, where=where, remedy="export it again, as UTF-8") from None
-
-
-def _separated(text: str, separator: str | None, names: Collection[str] = ()) -> tuple[str, str]:
     text = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
     first, _, rest = text.partition("\n")
     if separator is None and first.lower().startswith("sep=") and len(first) == len("sep=;"):
         separator, text = first[-1], rest
-    return text, separator or _separator(text.split("\n", _TITLES)[:_TITLES], names)
+    lines = text.split("\n", _TITLES)[:_TITLES]
+
+    def found(mark: str) -> tuple[int, int]:
+        cut = [[cell.strip().casefold() for cell in cells] for cells in csv.reader(lines, delimiter=mark)]
+        return max((sum(cell in names for cell in cells) for cells in cut), default=0), len(cut[0])
+
+    separator = separator or max(_SEPARATORS, key=found)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    try:
+        return list(reader), separator
+    except csv.Error as error:
+        what = f"is no CSV text (line {reader.line_num}: {error})"
+        raise MedtasksError(what, where=where, remedy="export it again, as UTF-8") from None
 
 
 def table_rows(records: Iterable[list[str]], where: str, remedy: str = "name every column") -> list[Json]:
@@ -124,21 +117,19 @@ def table_rows(records: Iterable[list[str]], where: str, remedy: str = "name eve
     header = [name.strip() for name in next(records, [])]
     named = [name for name in header if name]
     if repeated := [name for name in named if named.count(name) > 1]:
-        what = f"two columns have one name (columns {_places(header, repeated[0])})"
+        places = " and ".join(str(at) for at, name in enumerate(header, start=1) if name == repeated[0])
+        what = f"two columns have one name (columns {places})"
         raise MedtasksError(what, where=where, remedy="name each column once")
-    width = len(header)
     rows: list[Json] = []
     for number, cells in enumerate(records, start=1):
         if not any(cells):
             continue
         if len(named) > 1 and [cell.strip() for cell in cells] == header:
-            raise MedtasksError(
-                f"row {number} is the header again",
-                where=where,
-                remedy="take it out; where two tables were joined, see that each row is there once",
-            )
-        for place in range(len(cells)):
-            if cells[place] and (place >= width or not header[place]):
+            what = f"row {number} is the header again"
+            again = "take it out; where two tables were joined, see that each row is there once"
+            raise MedtasksError(what, where=where, remedy=again)
+        for place, cell in enumerate(cells):
+            if cell and (place >= len(header) or not header[place]):
                 what = f"row {number} has more cells than the header ({place + 1} instead of {len(named)})"
                 raise MedtasksError(what, where=where, remedy=remedy)
         row: Json = dict.fromkeys(named)
@@ -147,57 +138,33 @@ def table_rows(records: Iterable[list[str]], where: str, remedy: str = "name eve
     return rows
 
 
-def _places(header: list[str], name: str) -> str:
-    return " and ".join(str(place) for place, item in enumerate(header, start=1) if item == name)
+def workbook(content: bytes, where: str, remedy: str = "save it as .xlsx or .csv, unencrypted") -> Workbook:
+    import python_calamine
 
-
-def _separator(lines: Sequence[str], names: Collection[str]) -> str:
-    """What cuts one of the lines into most names, or else the first one into most columns; or the comma."""
-
-    def found(separator: str) -> tuple[int, int]:
-        records = [
-            [cell.strip().casefold() for cell in one] for one in csv.reader(lines, delimiter=separator)
-        ]
-        named = max((sum(cell in names for cell in record) for record in records), default=0)
-        return named, len(records[0]) if records else 0
-
-    return max(_SEPARATORS, key=found)
-
-
-def sheet_rows(content: bytes, where: str) -> list[Json]:
-    """The rows of a workbook's one sheet that holds something; MedtasksError of several such sheets."""
-    sheets = sheets_of(content, where)
-    if len(sheets) > 1:
-        raise MedtasksError(
-            f"{len(sheets)} sheets hold cells", where=where, remedy="keep only the sheet with the rows"
-        )
-    return table_rows(next(iter(sheets.values()), []), where)
+    try:
+        return python_calamine.CalamineWorkbook.from_filelike(io.BytesIO(content))
+    except Exception:  # the library has an error for each format, and Rust's panics besides
+        raise MedtasksError("is no Excel workbook that can be read", where=where, remedy=remedy) from None
 
 
 def sheets_of(content: bytes, where: str) -> dict[str, list[list[str]]]:
     """The records of each sheet of a workbook that holds something, by the sheet's name."""
-    import python_calamine
-
-    try:
-        book = python_calamine.CalamineWorkbook.from_filelike(io.BytesIO(content))
-        sheets = {
-            name: sheet
-            for name in book.sheet_names
-            if (sheet := book.get_sheet_by_name(name).to_python(skip_empty_area=False))
-        }
-    except Exception:  # the library has an error for each format, and Rust's panics besides
-        what = "is no Excel workbook that can be read"
-        raise MedtasksError(what, where=where, remedy="save it as .xlsx or .csv, unencrypted") from None
-    return {name: [[_cell(value) for value in record] for record in sheet] for name, sheet in sheets.items()}
+    book = workbook(content, where)
+    sheets = {
+        name: book.get_sheet_by_name(name).to_python(skip_empty_area=False) for name in book.sheet_names
+    }
+    return {
+        name: [[_cell(value) for value in record] for record in records]
+        for name, records in sheets.items()
+        if records
+    }
 
 
 def _cell(value: Any) -> str:
     """A cell as a CSV export writes it."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return value if isinstance(value, str) else str(value)
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".xlsx", ".xls", ".parquet", ".feather", ".docx", ".xml")
@@ -218,52 +185,53 @@ def read_rows(path: Path, member: str | None = None) -> list[Row]:
     where = f"{path}!{member}" if member else str(path)
     check_regular(path)
     try:
-        if member and "*" in member:
-            rows = _texts(path, member)
-        elif member:
-            rows = parse_rows(_member(path, member), Path(member).suffix, where)
+        if member:
+            with open_archive(path) as archive:
+                rows = _of_archive(archive, path, member)
         elif path.suffix.lower() == ".jsonl":
-            rows = _streamed(path, where)
+            rows = _streamed(path)
         else:
             rows = parse_rows(path.read_bytes(), path.suffix, where)
     except OSError as error:
-        raise MedtasksError(
-            f"cannot be read ({error.strerror or error})", where=where, remedy="check path and permissions"
-        ) from None
+        what = f"cannot be read ({error.strerror or error})"
+        raise MedtasksError(what, where=where, remedy="check path and permissions") from None
     if not rows:
         raise MedtasksError("holds no rows", where=where, remedy="put the complete file there")
     return rows
 
 
-def _texts(path: Path, pattern: str) -> list[Row]:
-    with open_archive(path) as archive:
-        names = sorted(name for name in archive.namelist() if PurePosixPath(name).match(pattern))
+def _of_archive(archive: zipfile.ZipFile, path: Path, member: str) -> list[Row]:
+    if "*" in member:
+        names = sorted(name for name in archive.namelist() if PurePosixPath(name).match(member))
         return [
             {"file": PurePosixPath(name).name, "text": decoded(archive.read(name), f"{path}!{name}")}
             for name in names
         ]
-
-
-def _member(path: Path, name: str) -> bytes:
-    with open_archive(path) as archive:
-        for entry in archive.namelist():
-            if Path(entry).name == name:
-                return archive.read(entry)
-    raise MedtasksError(f"has no member {name}", where=path, remedy="check the name in the task's YAML")
+    for name in archive.namelist():
+        if Path(name).name == member:
+            return parse_rows(archive.read(name), Path(member).suffix, f"{path}!{member}")
+    raise MedtasksError(f"has no member {member}", where=path, remedy="check the name in the task's YAML")
 
 
 def parse_rows(content: bytes, suffix: str, where: str) -> list[Row]:
     """The rows in the content of a file named with that suffix; `where` is its place for messages."""
     suffix = suffix.lower()
     if suffix in (".xlsx", ".xls"):
-        return sheet_rows(content, where)
+        sheets = sheets_of(content, where)
+        if len(sheets) > 1:
+            what, remedy = f"{len(sheets)} sheets hold cells", "keep only the sheet with the rows"
+            raise MedtasksError(what, where=where, remedy=remedy)
+        return table_rows(next(iter(sheets.values()), []), where)
     if suffix in (".parquet", ".feather"):
         return _columnar(content, suffix, where)
     if suffix == ".docx":
         return [{"paragraphs": paragraphs(content, where)}]
     if suffix == ".xml":
         return element_rows(content, where)
-    return _parse(content, suffix, where)
+    text = decoded(content, where)
+    if suffix in (".csv", ".tsv"):
+        return csv_rows(text, where, "\t" if suffix == ".tsv" else None)
+    return _json(text, where) if suffix == ".json" else _jsonl(text.split("\n"), where)
 
 
 def _columnar(content: bytes, suffix: str, where: str) -> list[Row]:
@@ -278,17 +246,6 @@ def _columnar(content: bytes, suffix: str, where: str) -> list[Row]:
     except pa.ArrowInvalid as error:
         kind = suffix[1:].title()
         raise MedtasksError(f"not a {kind} file ({error})", where=where, remedy="download it again") from None
-
-
-def _parse(content: bytes, suffix: str, where: str) -> list[Row]:
-    text = decoded(content, where)
-    if suffix == ".csv":
-        return csv_rows(text, where)
-    if suffix == ".tsv":
-        return csv_rows(text, where, "\t")
-    if suffix == ".json":
-        return _json(text, where)
-    return _jsonl(text.split("\n"), where)
 
 
 def _json(text: str, where: str) -> list[Row]:
@@ -314,89 +271,71 @@ def _is_list_of_objects(data: Any) -> TypeGuard[list[Row]]:
     return isinstance(data, list) and all(isinstance(item, dict) for item in data)
 
 
-def _streamed(path: Path, where: str) -> list[Row]:
+def _streamed(path: Path) -> list[Row]:
     with path.open("rb") as file:
-        if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-            return _jsonl(decoded(path.read_bytes(), where).split("\n"), where)
+        is_utf16 = file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
         file.seek(0)
         try:
-            return _jsonl(
-                (line.decode("utf-8-sig" if at == 0 else "utf-8") for at, line in enumerate(file)), where
-            )
+            if not is_utf16:
+                lines = (line.decode("utf-8-sig" if at == 0 else "utf-8") for at, line in enumerate(file))
+                return _jsonl(lines, str(path))
         except UnicodeDecodeError:
-            decoded(path.read_bytes(), where)  # says where
-            raise
+            pass  # the whole text says where
+    return _jsonl(decoded(path.read_bytes(), str(path)).split("\n"), str(path))
 
 
 def _jsonl(lines: Iterable[str], where: str) -> list[Row]:
     rows: list[Row] = []
     names: dict[str, str] = {}  # of columns: one text for all rows, which are many
-    faults: list[tuple[int, str]] = []
+    faults: dict[str, list[int]] = {}  # what is wrong -> the lines that are so
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
             row = parse_json(line)
         except JsonError as error:
-            faults.append((number, _why(line, error)))
+            why = "ends in a comma" if line.rstrip().endswith(",") else f"is not valid JSON ({error})"
+            faults.setdefault(why, []).append(number)
             continue
         if isinstance(row, dict):
             rows.append({names.setdefault(name, name): value for name, value in row.items()})
         else:
-            faults.append((number, "is not an object"))
-    if faults:
-        raise _bad_lines(faults, where)
-    return rows
-
-
-def _why(line: str, error: JsonError) -> str:
-    if line.rstrip().endswith(","):
-        return "ends in a comma"
-    return f"is not valid JSON ({error})"
-
-
-def _bad_lines(faults: list[tuple[int, str]], where: str) -> MedtasksError:
-    """One message for all lines that are no objects: the first fault, and the lines that have it."""
-    why = faults[0][1]
-    same = [number for number, other in faults if other == why]
-    shown = ", ".join(map(str, same[:_SHOWN])) + (", …" if len(same) > _SHOWN else "")
-    lines = f"line {same[0]}" if len(same) == 1 else f"{len(same):,} lines ({shown})"
-    verb = why if len(same) == 1 else why.replace("is no", "are no", 1).replace("ends", "end", 1)
-    rest = (
-        f"; {len(faults) - len(same):,} other lines are not valid, either" if len(same) < len(faults) else ""
-    )
+            faults.setdefault("is not an object", []).append(number)
+    if not faults:
+        return rows
+    why, same = next(iter(faults.items()))
+    what = f"line {same[0]} {why}"
+    if len(same) > 1:
+        shown = ", ".join(map(str, same[:_SHOWN])) + (", …" if len(same) > _SHOWN else "")
+        what = f"{len(same):,} lines ({shown}) {why.replace('is no', 'are no', 1).replace('ends', 'end', 1)}"
+    if n_others := sum(map(len, faults.values())) - len(same):
+        what += f"; {n_others:,} other lines are not valid, either"
     remedy = "write one object per line" + (", without commas between them" if "comma" in why else "")
-    return MedtasksError(f"{lines} {verb}{rest}", where=where, remedy=remedy)
+    raise MedtasksError(what, where=where, remedy=remedy)
 
 
-class Paragraph(TypedDict):
-    text: str
-    #: the distinct hexadecimal RGB values that runs of text are given directly (`FF0000`), not those of
-    #: styles and themes
-    colours: list[str]
+def paragraphs(content: bytes, where: str) -> list[Row]:
+    """The paragraphs of the body of a .docx file, those of tables aside, in order.
 
-
-class Block(TypedDict):
-    head: str  # the stripped first one
-    body: str  # the stripped others, on a line each
-    colours: list[str]  # of the others
-
-
-def paragraphs(content: bytes, where: str) -> list[Paragraph]:
-    """The paragraphs of the body of a .docx file, those of tables aside, in order."""
+    Each has its `text`, and as `colours` the distinct hexadecimal RGB values that runs of it are given
+    directly (`FF0000`), not those of styles and themes.
+    """
     from docx import Document
 
     try:
         paragraphs_read = Document(io.BytesIO(content)).paragraphs
     except Exception:  # python-docx has no error for damaged files: a part that is missing is a KeyError
         raise MedtasksError("is not a Word (.docx) file", where=where, remedy="download it again") from None
-    return [Paragraph(text=item.text, colours=_colours(item)) for item in paragraphs_read]
+    runs = ([run.font.color.rgb for run in item.runs] for item in paragraphs_read)
+    coloured = [list(dict.fromkeys(str(rgb) for rgb in given if rgb is not None)) for given in runs]
+    return [{"text": item.text, "colours": cs} for item, cs in zip(paragraphs_read, coloured, strict=True)]
 
 
-def blocks(lines: Iterable[Paragraph], pattern: str) -> list[Block]:
+def blocks(lines: Iterable[Row], pattern: str) -> list[Row]:
     """Paragraphs in blocks, each beginning with a paragraph whose stripped text matches the pattern there.
 
-    What precedes the first block is left out.
+    A block has this text as `head`, the stripped others, on a line each, as `body`, and the `colours` of the
+    others. What precedes the first block is left out.
     """
     begins, parts = re.compile(pattern), list[tuple[str, list[str], list[str]]]()
     for paragraph in lines:
@@ -404,15 +343,12 @@ def blocks(lines: Iterable[Paragraph], pattern: str) -> list[Block]:
         if begins.match(text):
             parts.append((text, [], []))
         elif parts:
-            _, body, colours = parts[-1]
-            body.append(text)
-            colours += [item for item in paragraph["colours"] if item not in colours]
-    return [Block(head=head, body="\n".join(body).strip(), colours=colours) for head, body, colours in parts]
-
-
-def _colours(paragraph: word.Paragraph) -> list[str]:
-    given = [str(run.font.color.rgb) for run in paragraph.runs if run.font.color.rgb is not None]
-    return list(dict.fromkeys(given))
+            parts[-1][1].append(text)
+            parts[-1][2].extend(paragraph["colours"])
+    return [
+        {"head": head, "body": "\n".join(body).strip(), "colours": list(dict.fromkeys(colours))}
+        for head, body, colours in parts
+    ]
 
 
 def element_rows(content: bytes, where: str) -> list[Row]:
@@ -448,18 +384,15 @@ def open_archive(path: Path) -> zipfile.ZipFile:
         archive = zipfile.ZipFile(path)
     except zipfile.BadZipFile:
         raise MedtasksError("is not a zip archive", where=path, remedy="download it again") from None
-    members = archive.infolist()
-    large = [item for item in members if item.file_size > max(_SMALL, _RATIO * item.compress_size)]
-    why = ""
+    members, why = archive.infolist(), ""
     if len(members) > _MEMBERS:
         why = f"{len(members):,} members, more than {_MEMBERS:,}"
     elif (size := sum(item.file_size for item in members)) > _BYTES:
         why = f"{size / 1e9:,.0f} GB unpacked, more than {_BYTES / 1e9:,.0f}"
-    elif large:
+    elif any(item.file_size > max(_SMALL, _RATIO * item.compress_size) for item in members):
         why = f"a member that unpacks to more than {_RATIO:,} times its size"
     if why:
         archive.close()
-        raise MedtasksError(
-            f"is no archive of a source: {why}", where=path, remedy="get it from its owner again"
-        )
+        remedy = "get it from its owner again"
+        raise MedtasksError(f"is no archive of a source: {why}", where=path, remedy=remedy)
     return archive

@@ -8,7 +8,7 @@ import random
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import RowError
 from medtasks_ext.privacy import RowValueError, excerpt
@@ -23,9 +23,6 @@ def json_objects(items: Any, fields: list[str] | Mapping[str, str]) -> str:
     Args:
         fields: names; or name -> where the value lies, `object.@value` for a field of a field. Fields that
             an object lacks, and nulls, are left out.
-
-    Raises:
-        ValueError: it is no list of objects.
     """
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise RowValueError(f"{excerpt(items)} is no list of objects")
@@ -68,9 +65,6 @@ def masked(text: str, offsets: Iterable[str], name: str) -> str:
         offsets: of each entity, `first-last` with both characters included; an entity in several pieces
             (`10-16;25-28`) is masked from its first to its last character.
         name: of the mask. Entities that overlap become one `@NAME-NAME$`, as in BLUE's files.
-
-    Raises:
-        ValueError: an offset is no pair of numbers, or lies outside the text.
     """
     spans: list[tuple[int, int, int]] = []  # first, last, number of entities
     for begin, end in sorted(_span(offset) for offset in offsets):
@@ -93,17 +87,8 @@ def _span(offset: str) -> tuple[int, int]:
     return min(piece[0] for piece in pieces), max(piece[1] for piece in pieces)
 
 
-class Span(TypedDict):
-    """An entity; start and end count tokens."""
-
-    type: str
-    text: str
-    start: int
-    end: int
-
-
-def spans(tokens: Sequence[str], tags: Sequence[str], *, scheme: str = "iob", joint: str = " ") -> list[Span]:
-    """The entities that tags mark, in order.
+def spans(tokens: Sequence[str], tags: Sequence[str], *, scheme: str = "iob", joint: str = " ") -> list[Row]:
+    """The entities that tags mark, in order: `type`, `text`, and `start` and `end`, which count tokens.
 
     Args:
         tokens: words or characters.
@@ -111,13 +96,10 @@ def spans(tokens: Sequence[str], tags: Sequence[str], *, scheme: str = "iob", jo
             continuation (or a beginning, where no X goes before); scheme `plain` reads a run of one
             tag as one entity. `O` and an empty tag are outside.
         joint: what stands between tokens.
-
-    Raises:
-        ValueError: not one tag per token.
     """
     if len(tokens) != len(tags):
         raise RowValueError(f"{len(tokens)} tokens have {len(tags)} tags")
-    found: list[Span] = []
+    found: list[Row] = []
     goes_on: str | None = None  # the kind that the next token may continue
     for index, tag in enumerate(tags):
         if tag in ("O", ""):
@@ -148,9 +130,7 @@ def split_options(value: Any) -> list[str]:
             return [str(item["value"]).strip() for item in sorted(value, key=lambda item: item["key"])]
         return [str(item).strip() for item in value]
     texts: dict[str, str] = {}
-    for line in str(value).replace("\\n", "\n").splitlines():
-        if not line.strip():
-            continue
+    for line in filter(str.strip, str(value).replace("\\n", "\n").splitlines()):
         match = _OPTION.fullmatch(line)
         if not match or match[1] in texts:
             raise RowValueError(f"option line {excerpt(line)} does not begin with a letter of its own")
@@ -166,9 +146,6 @@ def lettered(options: list[str], labels: Sequence[str] = ascii_uppercase, mark: 
         options: their texts.
         labels: in their order, as a text of single letters or as a list.
         mark: between a label and its text.
-
-    Raises:
-        ValueError: an option has no text or no label, or they are an object of letters and texts.
     """
     if isinstance(options, Mapping):
         raise RowValueError(
@@ -182,11 +159,7 @@ def lettered(options: list[str], labels: Sequence[str] = ascii_uppercase, mark: 
 
 
 def as_letters(indices: Any) -> str:
-    """Indices into the options, counted from 0, as letters: [0, 2] is `AC`.
-
-    Raises:
-        ValueError: it is no list of such indices, or an empty one.
-    """
+    """Indices into the options, counted from 0, as letters: [0, 2] is `AC`."""
     if not isinstance(indices, list) or not indices:
         raise RowValueError(f"{excerpt(indices)} is no list of indices into the options")
     for index in indices:
@@ -213,9 +186,9 @@ def mended(row: ReadRow) -> ReadRow:
 def check_options(row: ReadRow) -> ReadRow:
     """The row, if it has at least two options, all different, the right ones among them; else RowError."""
     options, answer = row.fields["options"], str(row.fields["answer"])
-    problem = remedy = ""
+    letters = ascii_uppercase[: len(options)]
     repeated = [option for place, option in enumerate(options) if option in options[:place]]
-    outside = [letter for letter in answer if letter not in ascii_uppercase[: len(options)]]
+    column = "options"
     if "" in options:
         problem = f"has no option {ascii_uppercase[options.index('')]}"
         remedy = "write every option from A on, each on a line of its own"
@@ -224,15 +197,13 @@ def check_options(row: ReadRow) -> ReadRow:
     elif repeated:
         problem = f"has the option {excerpt(repeated[0])} more than once"
         remedy = "answers are compared by the options' texts: write different ones, or take the row out"
-    elif outside or not answer:
+    elif not answer or any(letter not in letters for letter in answer):
         problem = f"has the answer {excerpt(answer)}, which is none of its {len(options)} options"
-        remedy = (
-            f"write letters from A to {ascii_uppercase[len(options) - 1]} (or their indices, counted from 0)"
-        )
-    if problem:
-        column = "answer" if "answer" in problem else "options"
-        raise RowError(f"{row.named} {problem}", row=row.place, column=column, where=row.where, remedy=remedy)
-    return row
+        column = "answer"
+        remedy = f"write letters from A to {letters[-1]} (or their indices, counted from 0)"
+    else:
+        return row
+    raise RowError(f"{row.named} {problem}", row=row.place, column=column, where=row.where, remedy=remedy)
 
 
 def permuted(row: Row, trials: int) -> list[Row]:

@@ -56,21 +56,13 @@ class ReleasedInstruction(NamedTuple):
 
 
 class AuthorsFiles(Protocol):
-    """The authors' files of one dataset: what the class that `suite.yaml` names under `files` can do.
+    """The authors' files of one dataset: what the class that `suite.yaml` names under `files` can do."""
 
-    Attributes:
-        schema: the columns of their rows.
-        gold: column of the gold answer. Rows in which it is blank are left out, or predicted if all are.
-        languages: codes of languages besides ISO 639 -> those.
-        paths: files of test rows and of few-shot rows below the data folder, for each spelling of the name.
-        repo: repository of the public release on the hub.
-    """
-
-    schema: RowSchema
-    gold: str
-    languages: Mapping[str, str]
-    paths: list[tuple[str, str]]
-    repo: str
+    schema: RowSchema  # the columns of their rows
+    gold: str  # column of the gold answer. Rows in which it is blank are left out, or predicted if all are
+    languages: Mapping[str, str]  # codes of languages besides ISO 639 -> those
+    paths: list[tuple[str, str]]  # test and few-shot rows below the data folder, by spelling
+    repo: str  # repository of the public release on the hub
 
     def local(self, root: Path) -> tuple[Path, Path | None] | None:
         """Test rows and few-shot rows below a data folder; None where there are no test rows."""
@@ -92,16 +84,16 @@ class AuthorsFiles(Protocol):
     def are_examples(self, rows: Rows) -> bool | None:
         """Whether a pool is the authors' own examples; None where only its place says so."""
 
-    def released_instruction(self, dataset: str, *, must: bool) -> ReleasedInstruction | None:
-        """The instruction in the release; None where there is none, or, unless it `must` be had, not here."""
+    # `must`: it is an error that their words cannot be had. `fetch`: they may be downloaded otherwise
+
+    def released_instruction(self, dataset: str, *, must: bool) -> ReleasedInstruction | None: ...
 
     def direct(self, instruction: str, *, must: bool, fetch: bool) -> str: ...
 
     def reasoned(self, instruction: str, line: str, *, must: bool, fetch: bool) -> tuple[str | None, bool]:
         """An instruction with reasoning asked for, if it can be, and whether in the suite's own words.
 
-        `line`: ours, for want of theirs. `must`: it is an error that theirs cannot be had. `fetch`: theirs
-        may be downloaded otherwise.
+        `line`: ours, for want of theirs.
         """
 
     def direct_sentence(self) -> str: ...
@@ -164,12 +156,10 @@ def row_files(split: str) -> list[str]:
 def row_file(folder: Path, split: str) -> Path | None:
     """The file of rows of a split, whatever the case of its name; an empty one where there is no other."""
     wanted = row_files(split)
-    here = [path for path in folder.iterdir() if path.name.lower() in wanted] if folder.is_dir() else []
-    files = sorted(
-        (path for path in here if path.is_file()),
-        key=lambda path: (wanted.index(path.name.lower()), path.name),
-    )
-    return next((path for path in files if path.stat().st_size), next(iter(files), None))
+    here = folder.iterdir() if folder.is_dir() else ()
+    files = [path for path in here if path.name.lower() in wanted and path.is_file()]
+    files.sort(key=lambda path: (not path.stat().st_size, wanted.index(path.name.lower()), path.name))
+    return next(iter(files), None)
 
 
 def source_page(dataset: Dataset) -> Path | None:

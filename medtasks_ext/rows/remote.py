@@ -12,7 +12,7 @@ import hashlib
 import os
 import re
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path, PurePosixPath
@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from medtasks_ext.atomic import check_regular
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.jsonfile import read_json, write_json
+from medtasks_ext.jsonfile import Json, read_json, write_json
 from medtasks_ext.registry.datalock import is_sha256
 from medtasks_ext.registry.folders import cache_dir
 from medtasks_ext.rows import transfer
@@ -66,10 +66,8 @@ def members_digest(path: Path, patterns: Sequence[str]) -> str:
 def has_digest(path: Path, digest: str, patterns: Sequence[str]) -> bool:
     """`digest`: `sha256:…` of the bytes, `git:…` (the blob's id), or `members:…` of an archive."""
     kind, _, wanted = digest.partition(":")
-    if kind == "git":
-        return git_blob(path) == wanted
-    if kind == "sha256":
-        return sha256_of(path) == wanted
+    if kind != "members":
+        return (git_blob if kind == "git" else sha256_of)(path) == wanted
     try:
         return members_digest(path, patterns) == wanted
     except zipfile.BadZipFile:
@@ -79,11 +77,9 @@ def has_digest(path: Path, digest: str, patterns: Sequence[str]) -> bool:
 _FIRST_USE = "first_use"  # folder of the cache: what files that are not pinned held at first
 _HUB_URL = "https://huggingface.co/datasets/"
 _HUB = "the hub"  # the first place of a file of the hub; the others are URLs
-#: File on trial -> the place that sent it, and places whose answers could not be used, in this process.
-_SENT: dict[str, str] = {}
-_REFUSED: dict[str, set[str]] = {}
 _TERMS = "accept the terms on the dataset's page and run `hf auth login`"
 _SHA256, _GIT_SHA1 = 64, 40  # hexadecimal digits
+_HEX = frozenset("0123456789abcdef")
 COMMIT = re.compile(r"[0-9a-f]{40}")
 _RAW = re.compile(r"https://raw\.githubusercontent\.com/([^/]+/[^/]+)/([0-9a-f]{40})/(.+)")
 _ARCHIVE = re.compile(r"https://github\.com/([^/]+/[^/]+)/archive/([0-9a-f]{40})\.zip")
@@ -111,7 +107,7 @@ class RemoteFile:
     def carried(self) -> str:
         if self.repo:
             return f"hub/{self.repo}/{self.revision}/{self.name}"
-        return f"urls/{_url_place(self.name)}"
+        return f"urls/{hashlib.sha256(self.name.encode()).hexdigest()[:16]}/{Path(self.name).name}"
 
     @property
     def is_pinned(self) -> bool:
@@ -125,13 +121,9 @@ class RemoteFile:
     @property
     def is_on_trial(self) -> bool:
         """Whether nobody knows yet what it holds: it is not pinned, was never used, and not carried here."""
-        return not (self.is_pinned or self.record.is_file() or self._is_carried)
-
-    @property
-    def _is_carried(self) -> bool:
-        """Whether a user has brought it here below the data folder."""
         root, path = data_dir(), self._kept()
-        return bool(root and path and root in path.parents)
+        is_carried = root and path and root in path.parents  # a user has brought it here
+        return not (self.is_pinned or self.record.is_file() or is_carried)
 
     @property
     def urls(self) -> list[str]:
@@ -179,46 +171,41 @@ class RemoteFile:
 
     @property
     def _cached(self) -> Path:
-        return cache_dir() / (self.carried if self.repo else _url_place(self.name))
+        return cache_dir() / self.carried.removeprefix("urls/")
 
     def get(self) -> Path:
         """Where it lies, after a download if need be; MedtasksError where no place has the right content."""
+        return self.got()[0]
+
+    def got(self, without: Collection[str | None] = ()) -> tuple[Path, str | None]:
+        """Where it lies, and the place that sent it now; `without`: places that are not asked."""
         if kept := self._kept():
-            return kept
+            return kept, None
         if not self.repo and is_offline():
             what = "is not in the local cache and HF_HUB_OFFLINE is set"
             raise MedtasksError(what, where=self.source, remedy=f"run once with internet, or {OTHERWISE}")
         failed: list[MedtasksError] = []
-        for place in self._places:
-            if place in _REFUSED.get(self.source, ()):
-                continue
-            try:
-                path = self._as_at_first(self._from(place))
-            except MedtasksError as error:
-                failed.append(error)
-                continue
-            _SENT[self.source] = place
-            return path
-        if not failed:
-            raise MedtasksError("no other place has it", where=self.source, remedy=OTHERWISE)
+        for place in self.places:
+            if place not in without:
+                try:
+                    return self._as_at_first(self._from(place)), place
+                except MedtasksError as error:
+                    failed.append(error)
         if len(failed) == 1:
             raise failed[0]
         why = "; ".join(f"{urlsplit(str(error.where)).hostname or 'hub'}: {error.what}" for error in failed)
         raise MedtasksError(f"{len(failed)} places: {why}", where=self.source, remedy=failed[0].remedy)
 
     @property
-    def _places(self) -> list[str]:
+    def places(self) -> list[str]:
         return [*([_HUB] if self.repo else []), *([] if is_offline() else self.urls)]
 
     def _from(self, place: str) -> Path:
         """The file from one place; the part of an earlier call is taken up where the content is known."""
         if place == _HUB:
             return self._checked(self._from_hub())
-        expected = transfer.Expected(
-            largest=None if self.is_packed_on_demand else self.size,
-            size=self.size,
-            known=bool(self.digest),
-        )
+        largest = None if self.is_packed_on_demand else self.size
+        expected = transfer.Expected(largest=largest, size=self.size, known=bool(self.digest))
         return transfer.fetch(place, self._cached, lambda part: self._checked(part, place), expected)
 
     def _checked(self, path: Path, url: str | None = None) -> Path:
@@ -236,26 +223,6 @@ class RemoteFile:
         remedy = f"if the new content is right, remove {self.record}: scores on it are others than before"
         raise MedtasksError(what, where=self.source, remedy=remedy)
 
-    def keep(self) -> None:
-        if path := self.here():
-            write_json(self.record, {"source": self.source, "sha256": sha256_of(path)})
-
-    def reject(self) -> bool:
-        """Remove it, since it is of no use; returns whether there is another place, for the next time."""
-        place = _SENT.pop(self.source, None)
-        if path := self.here():
-            drop(path)
-        refused = _REFUSED.setdefault(self.source, set())
-        if place is None:  # an earlier process left it
-            return not is_offline()
-        if any(other not in {*refused, place} for other in self._places):
-            refused.add(place)
-            return True
-        return False
-
-    def ask_all(self) -> None:
-        _REFUSED.pop(self.source, None)
-
     def _from_hub(self) -> Path:
         from huggingface_hub import constants, hf_hub_download
         from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, LocalEntryNotFoundError
@@ -263,15 +230,8 @@ class RemoteFile:
         assert self.repo
         alone = is_offline() or not transfer.has_known_host(constants.ENDPOINT)  # else it asks for a minute
         try:
-            return Path(
-                hf_hub_download(
-                    self.repo,
-                    self.name,
-                    repo_type="dataset",
-                    revision=self.revision,
-                    local_files_only=alone,
-                )
-            )
+            asked: Json = {"repo_type": "dataset", "revision": self.revision, "local_files_only": alone}
+            return Path(hf_hub_download(self.repo, self.name, **asked))
         except LocalEntryNotFoundError as error:
             if isinstance(error.__cause__, HfHubHTTPError):
                 raise self._refused(error.__cause__) from None
@@ -282,9 +242,7 @@ class RemoteFile:
             raise MedtasksError("is no longer on the hub", where=self.source, remedy=OTHERWISE) from None
         except HfHubHTTPError as error:
             raise self._refused(error) from None
-        except (
-            Exception
-        ) as error:  # the hub's client has had several HTTP libraries, each with its own errors
+        except Exception as error:  # the client has had several HTTP libraries, each with its own errors
             raise transfer.failed(error, self.source) from None
 
     def _refused(self, error: Exception) -> MedtasksError:
@@ -340,11 +298,8 @@ def is_whole(path: Path) -> bool:
     (huggingface_hub, "Understand caching"). Other files say nothing of themselves and count as whole.
     """
     name = path.resolve().name
-    if not all(digit in "0123456789abcdef" for digit in name):
-        return True
-    if len(name) == _SHA256:
-        return sha256_of(path) == name
-    return len(name) != _GIT_SHA1 or git_blob(path) == name
+    hashed = {_SHA256: sha256_of, _GIT_SHA1: git_blob}.get(len(name)) if set(name) <= _HEX else None
+    return hashed is None or hashed(path) == name
 
 
 def drop(path: Path) -> None:
@@ -353,24 +308,19 @@ def drop(path: Path) -> None:
     path.unlink(missing_ok=True)
 
 
-def _url_place(url: str) -> str:
-    return f"{hashlib.sha256(url.encode()).hexdigest()[:16]}/{Path(url).name}"
-
-
-def record_file() -> Path:
-    return cache_dir() / "accepted.json"
+def _accepted() -> tuple[Path, Json]:
+    file = cache_dir() / "accepted.json"
+    return file, read_json(file) if file.is_file() else {}
 
 
 def are_accepted(terms: Terms) -> bool:
     """Whether the user accepted these terms, in these words."""
-    file = record_file()
-    return file.is_file() and _key(terms) in read_json(file)
+    return _key(terms) in _accepted()[1]
 
 
 def accept(terms: Terms) -> None:
     """They hold for all datasets that have the same."""
-    file = record_file()
-    kept = read_json(file) if file.is_file() else {}
+    file, kept = _accepted()
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     write_json(file, {**kept, _key(terms): {**terms.model_dump(), "accepted": now}})
 
@@ -409,33 +359,36 @@ def first_use(
     Files on trial are recorded once their rows were read without a fault. Otherwise they are removed, and the
     next place is asked; the next call begins anew.
     """
-    trial = [file for file in files if file.is_on_trial]
-    if not trial:
+    refused: dict[RemoteFile, set[str | None]] = {file: set() for file in files if file.is_on_trial}
+    if not refused:
         return read()
     faults: list[MedtasksError] = []
-    try:
-        while True:
-            for file in files:
-                file.get()
-            try:
-                content = read()
-                fault = fault_of(content)
-            except MedtasksError as error:
-                fault = error
-            if fault is None:
-                for file in trial:
-                    file.keep()
-                return content
-            faults.append(fault)
-            rejected = [file.reject() for file in trial]
-            if not any(rejected):
-                why = "; ".join(dict.fromkeys(fault.what for fault in faults))
-                others = f" ({len(faults)} places were asked)" if len(faults) > 1 else ""
-                raise NoUseError(
-                    f"sends what cannot be used, and nothing of it was kept: {why}{others}",
-                    where=", ".join(file.source for file in trial),
-                    remedy=f"the same command asks again, later perhaps with success; or {OTHERWISE}",
-                )
-    finally:
-        for file in trial:
-            file.ask_all()
+    again = True
+    while again:
+        sent = {file: file.got(refused.get(file, ()))[1] for file in files}
+        try:
+            content = read()
+            fault = fault_of(content)
+        except MedtasksError as error:
+            fault = error
+        if fault is None:
+            for file in refused:
+                if path := file.here():
+                    write_json(file.record, {"source": file.source, "sha256": sha256_of(path)})
+            return content
+        faults.append(fault)
+        again = False
+        for file, places in refused.items():
+            if path := file.here():
+                drop(path)
+            # what an earlier process left is asked for anew
+            if not is_offline() and (sent[file] is None or {*file.places} - places - {sent[file]}):
+                places.add(sent[file])
+                again = True
+    why = "; ".join(dict.fromkeys(fault.what for fault in faults))
+    others = f" ({len(faults)} places were asked)" if len(faults) > 1 else ""
+    raise NoUseError(
+        f"sends what cannot be used, and nothing of it was kept: {why}{others}",
+        where=", ".join(file.source for file in refused),
+        remedy=f"the same command asks again, later perhaps with success; or {OTHERWISE}",
+    )

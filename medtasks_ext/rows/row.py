@@ -110,8 +110,7 @@ class Faults:
 
         What `make` raises is a fault of the row, unless it is a `MedtasksError` of something else.
         """
-        if self.watch:
-            self.step(place)
+        self.step(place)
         try:
             return make(*args, **named)
         except Exception as error:
@@ -125,10 +124,9 @@ class Faults:
 
     def take(self, error: Exception, place: str, where: str) -> None:
         """Keep what a row raised as a fault of the row, or raise it: always what is no fault of a row."""
-        if isinstance(error, RowError):
-            self.add(error)
-        elif isinstance(error, MedtasksError):
-            raise error
-        else:
+        if not isinstance(error, MedtasksError):
             what = f"{place} cannot be used: {what_happened(error)}"
-            self.add(RowError(what, row=place, where=where, remedy=REMEDY))
+            error = RowError(what, row=place, where=where, remedy=REMEDY)
+        if not isinstance(error, RowError):
+            raise error
+        self.add(error)

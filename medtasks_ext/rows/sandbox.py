@@ -122,10 +122,14 @@ def _steps(items: Iterable[Any]) -> Iterator[Any]:
         yield item
 
 
-def _joined(parts: list[Any]) -> str:
-    texts = [_string(part) for part in parts]
+def _concat(pieces: Iterable[str]) -> str:
+    texts = list(pieces)
     _make(sum(map(len, texts)))
     return "".join(texts)
+
+
+def _joined(parts: list[Any]) -> str:
+    return _concat(map(_string, parts))
 
 
 def _string(value: Any) -> str:
@@ -144,10 +148,20 @@ def _held(value: Any) -> Any:
 
 
 class _Counted(NodeTransformer):
-    """Puts filters that count around loops, `~`, and lists and objects that a template writes."""
+    """Puts filters that count around loops, `~`, and lists and objects that a template writes.
+
+    In task files it also looks at places that a template computes: a row that counts from 0 would get the
+    last item.
+    """
 
     def __init__(self, environment: jinja2.Environment) -> None:
         self._environment = environment
+
+    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Getitem:  # noqa: N802
+        self.generic_visit(node)
+        if isinstance(node.arg, nodes.BinExpr) and isinstance(self._environment, Declared):
+            node.arg = self._through("_place", node.arg)
+        return node
 
     def visit_For(self, node: nodes.For) -> nodes.For:  # noqa: N802  as jinja2 names it
         self.generic_visit(node)
@@ -179,16 +193,6 @@ class _Counted(NodeTransformer):
         return counted
 
 
-class _Placed(_Counted):
-    """Also looks at places that a template computes: a row that counts from 0 would get the last item."""
-
-    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Getitem:  # noqa: N802
-        self.generic_visit(node)
-        if isinstance(node.arg, nodes.BinExpr):
-            node.arg = self._through("_place", node.arg)
-        return node
-
-
 def _place(value: Any) -> Any:
     if isinstance(value, int) and value < 0:
         raise RowValueError("a place before the first: the row counts from 0, and the template from 1")
@@ -213,17 +217,10 @@ def _range(*limits: int) -> range:
     return wanted
 
 
-def _concat(pieces: Iterable[str]) -> str:
-    texts = list(pieces)
-    _make(sum(map(len, texts)))
-    return "".join(texts)
-
-
 class Bounded(ImmutableSandboxedEnvironment):
     """A sandbox whose renderings have a budget."""
 
     template_class = _Metered
-    guard: ClassVar[type[_Counted]] = _Counted
     concat = staticmethod(_concat)
     intercepted_binops: ClassVar[frozenset[str]] = frozenset({"+", "*", "**", "%"})  # type: ignore[misc]
 
@@ -242,7 +239,7 @@ class Bounded(ImmutableSandboxedEnvironment):
 
     def _generate(self, source: nodes.Template, *args: Any, **kwargs: Any) -> str:
         _begin()  # constants are computed now
-        return super()._generate(self.guard(self).visit(source), *args, **kwargs)
+        return super()._generate(_Counted(self).visit(source), *args, **kwargs)
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805
         """Call what a template calls, which is a step."""
@@ -263,8 +260,6 @@ class Bounded(ImmutableSandboxedEnvironment):
 
 class Declared(Bounded):
     """The sandbox of task files: besides, only filters and methods from a list, and places from 0 on."""
-
-    guard = _Placed
 
     def __init__(self, filters: Mapping[str, Callable[..., Any]], **settings: Any) -> None:
         super().__init__(**settings)
@@ -310,16 +305,14 @@ def _listing(made: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(made)  # with what jinja2 marks filters by
     def counting(*args: Any, **kwargs: Any) -> Any:
         place = int(hasattr(made, "jinja_pass_arg"))
-        return made(*args[:place], _items(args[place]), *args[place + 1 :], **kwargs)
+        items = args[place]
+        if isinstance(items, Sized):
+            _make(_ITEM * len(items))
+        elif isinstance(items, Iterable):
+            items = _counted(items)
+        return made(*args[:place], items, *args[place + 1 :], **kwargs)
 
     return counting
-
-
-def _items(value: Any) -> Any:
-    if isinstance(value, Sized):
-        _make(_ITEM * len(value))
-        return value
-    return _counted(value) if isinstance(value, Iterable) else value
 
 
 def _counted(items: Iterable[Any]) -> Iterator[Any]:
@@ -328,19 +321,12 @@ def _counted(items: Iterable[Any]) -> Iterator[Any]:
         yield item
 
 
-def _parts(text: str, name: str, args: tuple[Any, ...]) -> int:
-    """Into how many texts a method parts a text at most."""
-    if name == "splitlines":
-        return sum(1 for _ in _LINE_END.finditer(text)) + 1
-    separator = args[0] if args else None
-    if isinstance(separator, str) and separator:
-        return text.count(separator) + 1
-    return sum(1 for _ in _WORD.finditer(text))
-
-
 def _check_method(text: str, name: str, args: tuple[Any, ...]) -> None:
-    if name in ("split", "rsplit", "splitlines"):
-        _make(_ITEM * _parts(text, name, args))
+    if name in ("split", "rsplit", "splitlines"):  # into how many texts at most
+        n = sum(1 for _ in (_LINE_END if name == "splitlines" else _WORD).finditer(text)) + 1
+        if name != "splitlines" and args and isinstance(args[0], str) and args[0]:
+            n = text.count(args[0]) + 1
+        _make(_ITEM * n)
     if name == "replace" and len(args) > 1:
         _make(len(text) + text.count(args[0]) * len(args[1]))
     elif name == "join" and args:

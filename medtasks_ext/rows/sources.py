@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from hashlib import sha256
@@ -18,7 +17,8 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Dataset, Registry, registry
 from medtasks_ext.registry.folders import cache_dir
 from medtasks_ext.rows.files import read_rows
-from medtasks_ext.rows.originals.build import original_rows, records_of
+from medtasks_ext.rows.originals.build import original_rows
+from medtasks_ext.rows.originals.readers import files_below, records
 from medtasks_ext.rows.places import CACHE_REMEDY, authors_of, data_dir, places, row_file
 from medtasks_ext.rows.remote import are_accepted, database_file, remote_file, remote_files
 from medtasks_ext.rows.row import Origin, Row, Rows
@@ -117,8 +117,7 @@ def _instruction(file: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         what = f"cannot be read ({getattr(error, 'strerror', None) or 'not UTF-8 text'})"
         raise MedtasksError(what, where=file, remedy="save it as UTF-8") from None
-    added = ["a byte-order mark"] * text.startswith("\ufeff") + ["CR LF line ends"] * ("\r" in text)
-    if added:
+    if added := ["a byte-order mark"] * text.startswith("\ufeff") + ["CR LF line ends"] * ("\r" in text):
         what = f"has {' and '.join(added)}: models would be asked another text than the suite's"
         remedy = "save it as UTF-8 without a byte-order mark, with LF line ends"
         raise MedtasksError(what, where=file, remedy=remedy)
@@ -156,14 +155,14 @@ def _download(source: Source, download: Download, name: str) -> list[Row]:
     file, _, member = name.partition("!")
     place = remote_file(source, file).get()
     if download.reader is None:
-        rows = read_rows(place, member or None)
-    else:
-        rows = records_of(download.reader, place, member or "*")
-        if not rows:
-            raise MedtasksError(
-                f"holds no rows of {name}", where=place, remedy="delete it, to fetch it again"
-            )
-    return [{**row, "_file": name} for row in rows]
+        return [{**row, "_file": name} for row in read_rows(place, member or None)]
+    found = [
+        {**item.fields, "_file": name}
+        for item in records(download.reader, files_below([place]), [member or "*"])
+    ]
+    if not found:
+        raise MedtasksError(f"holds no rows of {name}", where=place, remedy="delete it, to fetch it again")
+    return found
 
 
 def origin_of(dataset: Dataset, forced: Origin | None) -> Origin | None:
@@ -184,16 +183,18 @@ def where_it_goes(dataset: Dataset) -> str:
 
 
 def missing_data(dataset: Dataset, forced: Origin | None) -> MedtasksError:
-    """The error for one dataset that is not at hand. It names the others of the suite, too.
+    """The error for one dataset that is not at hand; it names the others of the suite, too.
 
     lm-eval stops at the first error, after the model was loaded; whoever reads it should not have
     to find the next missing dataset by another run.
     """
-    suite = [item for item in siblings_of(dataset) if item.metadata.suite == dataset.metadata.suite]
-    others = [item.id for item in suite if item != dataset and origin_of(item, forced) is None]
+    tasks, suite = registry(), dataset.metadata.suite
+    # of a folder outside the registry those beside it
+    known = tasks if dataset in tasks.datasets.values() else Registry(dataset.folder.parents[1])
+    siblings = [item for item in known.datasets.values() if item.metadata.suite == suite and item != dataset]
+    others = [item.id for item in siblings if origin_of(item, forced) is None]
     mode = f" as {forced}" if forced else ""
-    name = dataset.metadata.suite
-    rest = f"\n  {len(others)} further datasets of {name} are missing: {', '.join(others)}" if others else ""
+    rest = f"\n  {len(others)} further datasets of {suite} are missing: {', '.join(others)}" if others else ""
     return MedtasksError(
         f"{dataset.id} is not at hand{mode}, below {data_dir() or '$MEDTASKS_DATA_DIR, which is not set'}"
         f"\n  {where_it_goes(dataset)}{rest}",
@@ -201,13 +202,6 @@ def missing_data(dataset: Dataset, forced: Origin | None) -> MedtasksError:
         f"\n  → `medtasks data status {dataset.id}` says how to get the data"
         "\n  → try all tasks on synthetic rows: add --metadata data=sample",
     )
-
-
-def siblings_of(dataset: Dataset) -> Iterable[Dataset]:
-    """The datasets of the registry that it belongs to; of a folder outside the registry those beside it."""
-    tasks = registry()
-    known = tasks if dataset in tasks.datasets.values() else Registry(dataset.folder.parents[1])
-    return known.datasets.values()
 
 
 @dataclass(frozen=True)
@@ -225,15 +219,13 @@ def find_database(dataset: Dataset, database: Database, origin: Origin) -> Datab
     elif root and (root / place).is_file():
         path = root / place
     else:
+        remote, here = database_file(database), f"{root or '$MEDTASKS_DATA_DIR'}/{place}"
         try:
-            path = database_file(database).get()
+            path = remote.get()
         except MedtasksError as error:
-            raise MedtasksError(
-                f"{dataset.id} needs this database: {error.what}",
-                where=database.url.format(revision=database.revision),
-                remedy="run once with internet, HF_HUB_OFFLINE unset, or put it at"
-                f" {root or '$MEDTASKS_DATA_DIR'}/{place}",
-            ) from None
+            what = f"{dataset.id} needs this database: {error.what}"
+            remedy = f"run once with internet, HF_HUB_OFFLINE unset, or put it at {here}"
+            raise MedtasksError(what, where=remote.name, remedy=remedy) from None
     return DatabaseFile(path, sha256(path.read_bytes()).hexdigest()[:12], _schema(path))
 
 
@@ -250,9 +242,8 @@ def _built(script: Path) -> Path:
             with closing(sqlite3.connect(made)) as connection:
                 connection.executescript(text)
         except sqlite3.Error as error:
-            raise MedtasksError(
-                f"cannot be run ({error})", where=script, remedy="mend the statement there"
-            ) from None
+            what, remedy = f"cannot be run ({error})", "mend the statement there"
+            raise MedtasksError(what, where=script, remedy=remedy) from None
         with atomic_file(target, remedy=CACHE_REMEDY) as file:
             file.write(made.read_bytes())
     return target
@@ -260,15 +251,11 @@ def _built(script: Path) -> Path:
 
 def _schema(path: Path) -> str:
     """The CREATE TABLE statements, in the order in which the tables were made."""
+    address = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
     try:
-        with closing(
-            sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
-        ) as connection:
-            statements = connection.execute(
-                "SELECT sql FROM sqlite_master WHERE type = 'table' ORDER BY rowid"
-            )
-            return "\n\n".join(f"{sql.strip()};" for (sql,) in statements)
+        with closing(sqlite3.connect(address, uri=True)) as connection:
+            wanted = "SELECT sql FROM sqlite_master WHERE type = 'table' ORDER BY rowid"
+            return "\n\n".join(f"{sql.strip()};" for (sql,) in connection.execute(wanted))
     except sqlite3.Error as error:
-        raise MedtasksError(
-            f"is not an SQLite database ({error})", where=path, remedy="put the complete file there"
-        ) from None
+        what = f"is not an SQLite database ({error})"
+        raise MedtasksError(what, where=path, remedy="put the complete file there") from None

@@ -440,7 +440,7 @@ class Judging(Strict):
     compare: Literal["when_needed", "always", "unsaid"] = "when_needed"
     lowest: str = "very poor"  #: what the lowest rating means.
     axes: dict[str, str] = {}  #: axis -> the question that it asks, the same for all rows.
-    #: expression that gives a row's own scoring points in place of axes (`rows.points.read_points`).
+    #: expression that gives a row's own scoring points in place of axes (`rows.fields.read_points`).
     points: str | None = None
     #: whether points may have negative weights, as what an answer should not say has.
     penalties: bool = False

@@ -12,6 +12,7 @@ import time
 import urllib.error
 import urllib.request
 import zipfile
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -25,7 +26,7 @@ from medtasks_ext.rows.places import CACHE_REMEDY
 from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 log = logging.getLogger(__name__)
 
@@ -118,10 +119,8 @@ def fetch(url: str, target: Path, check: Callable[[Path], object], expected: Exp
     `check` looks at the content before it goes there; raises where it is not the right one.
     """
     part = target.with_name(f".{target.name}.part")
-    try:
+    with _writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise cannot_write(target, error, CACHE_REMEDY) from None
     with FileLock(f"{part}.lock"):
         if target.is_file():  # another process was faster
             return target
@@ -136,6 +135,14 @@ def fetch(url: str, target: Path, check: Callable[[Path], object], expected: Exp
         return part.replace(target)
 
 
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise cannot_write(path, error, CACHE_REMEDY) from None
+
+
 def download(url: str, part: Path, expected: Expected = Expected()) -> None:
     """Stream a file to disk. Proxies come from the environment (`HTTPS_PROXY`, `NO_PROXY`).
 
@@ -147,9 +154,7 @@ def download(url: str, part: Path, expected: Expected = Expected()) -> None:
         raise failed(unknown, url, expected.otherwise)
     for attempt in range(1, expected.attempts + 1):
         try:
-            opener = urllib.request.build_opener()  # reads the proxies that hold now
-            _attempt(opener, url, part, expected)
-            return _check_content(part, url) if expected.accept == _ANY else None
+            return _attempt(url, part, expected)
         except (OSError, ValueError, http.client.HTTPException, _RefusedError) as error:
             pause = _pause_after(error, url, part, attempt)
             if pause is None or attempt == expected.attempts:
@@ -158,59 +163,47 @@ def download(url: str, part: Path, expected: Expected = Expected()) -> None:
     return None
 
 
-def _attempt(opener: urllib.request.OpenerDirector, url: str, part: Path, expected: Expected) -> None:
+def _attempt(url: str, part: Path, expected: Expected) -> None:
     largest = expected.largest or _LARGEST
+
+    def check_size(n_bytes: int) -> None:
+        if n_bytes > largest:
+            size = f"{largest >> 30} GB" if largest >> 30 else f"{largest >> 20} MB"
+            raise _RefusedError(f"sends more than {size}")
+
     if urlsplit(url).scheme not in ("http", "https"):
         raise _RefusedError("is no web address")
     start = part.stat().st_size if part.is_file() else 0
     headers = {"User-Agent": _AGENT, "Accept": expected.accept, "Accept-Encoding": "identity"}
     if start:
         headers["Range"] = f"bytes={start}-"
+    opener = urllib.request.build_opener()  # reads the proxies that hold now
     with opener.open(urllib.request.Request(url, headers=headers), timeout=TIMEOUT) as answer:
         resumed = answer.status == http.client.PARTIAL_CONTENT
-        if not resumed:
-            start = 0  # the server sends all of it
         said = answer.headers.get("Content-Length") or ""
-        length = start + int(said) if said.isdigit() else 0
-        _check_size(length, largest)
+        length = start * resumed + int(said) if said.isdigit() else 0  # not resumed: all of it is sent
+        check_size(length)
         if expected.size and length and length != expected.size:
             raise _RefusedError(f"sends {length:,} bytes, not {expected.size:,}")
-        _write(answer, part, "ab" if resumed else "wb", largest)
+        with _writing(part):
+            part.parent.mkdir(parents=True, exist_ok=True)
+            file = part.open("ab" if resumed else "wb")
+        with file:
+            while piece := answer.read1(_PIECE):  # as it comes: what a killed process had is kept
+                check_size(file.tell() + len(piece))
+                with _writing(part):
+                    file.write(piece)
     if length > part.stat().st_size:
         raise http.client.IncompleteRead(b"", length - part.stat().st_size)
     if not (length or expected.known or zipfile.is_zipfile(part)):
         raise _RefusedError("does not say how long the file is, so an early end would not be seen")
-
-
-def _check_content(part: Path, url: str) -> None:
-    """Refuse a page where a file was asked for: a login, a captive portal, `too many requests`."""
-    if PurePosixPath(urlsplit(url).path).suffix.lower() in (".html", ".htm"):
-        return
-    with part.open("rb") as content:
-        start = content.read(_SNIFFED).lstrip(b"\xef\xbb\xbf \t\r\n").lower()
-    if start.startswith((b"<!doctype html", b"<html")):
-        raise _RefusedError("sends a web page (HTML) in place of the file")
-
-
-def _check_size(n_bytes: int, largest: int) -> None:
-    if n_bytes > largest:
-        size = f"{largest >> 30} GB" if largest >> 30 else f"{largest >> 20} MB"
-        raise _RefusedError(f"sends more than {size}")
-
-
-def _write(answer: http.client.HTTPResponse, part: Path, mode: str, largest: int) -> None:
-    try:
-        part.parent.mkdir(parents=True, exist_ok=True)
-        file = part.open(mode)
-    except OSError as error:
-        raise cannot_write(part, error, CACHE_REMEDY) from None
-    with file:
-        while piece := answer.read1(_PIECE):  # as it comes: what a killed process had is kept
-            _check_size(file.tell() + len(piece), largest)
-            try:
-                file.write(piece)
-            except OSError as error:
-                raise cannot_write(part, error, CACHE_REMEDY) from None
+    # a page where a file was asked for: a login, a captive portal, `too many requests`
+    is_page = PurePosixPath(urlsplit(url).path).suffix.lower() in (".html", ".htm")
+    if expected.accept == _ANY and not is_page:
+        with part.open("rb") as content:
+            head = content.read(_SNIFFED).lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+        if head.startswith((b"<!doctype html", b"<html")):
+            raise _RefusedError("sends a web page (HTML) in place of the file")
 
 
 def _pause_after(error: Exception, url: str, part: Path, attempt: int) -> float | None:

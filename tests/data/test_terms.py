@@ -6,7 +6,7 @@ import json
 import pytest
 
 from medtasks_ext.registry import registry
-from medtasks_ext.rows.remote import record_file
+from medtasks_ext.registry.folders import cache_dir
 from medtasks_ext.rows.sources import source_of
 from tests.conftest import read_json
 from tests.rows.hub_server import Hub
@@ -46,7 +46,7 @@ def test_terms_are_shown_asked_for_once_and_recorded(medtasks, hub, says):
     outcome = medtasks.done("data", "fetch", "--accept", AREA)
     assert "Owner: the authors of CARES" in outcome.out and "run `hf auth login`" in outcome.out
     assert outcome.out.count("Do you accept these terms?") == 1 and f"✓ {AREA}" in outcome.out
-    kept = list(read_json(record_file()).values())
+    kept = list(read_json(cache_dir() / "accepted.json").values())
     assert len(kept) == 1 and kept[0]["owner"].startswith("the authors of CARES") and kept[0]["accepted"]
     says("")
     outcome = medtasks("data", "fetch", "--accept", BLOCK)  # the same terms
@@ -59,7 +59,7 @@ def test_terms_are_shown_asked_for_once_and_recorded(medtasks, hub, says):
 def test_nothing_is_fetched_or_recorded_where_terms_are_refused(medtasks, hub, says, answer):
     says(answer)
     outcome = medtasks("data", "fetch", "--accept", AREA)
-    assert outcome.code == 1 and not hub.asked and not record_file().exists()
+    assert outcome.code == 1 and not hub.asked and not (cache_dir() / "accepted.json").exists()
     assert "to download after you accept their terms (--accept NAME): 1" in outcome.out
 
 

@@ -18,7 +18,7 @@ from medtasks_ext.judge.cases import rubric_of
 from medtasks_ext.judge.protocol import Judged, JudgeRequest, Panel, Subject
 from medtasks_ext.prompts.load import _build
 from medtasks_ext.registry import Registry, tasks_folder
-from medtasks_ext.rows.points import PointsError, read_points
+from medtasks_ext.rows.fields import PointsError, read_points
 from tests.conftest import ROOT, declare_suites, read_json, rewrite_answers, sample_rows, write_jsonl
 from tests.human.conftest import write
 from tests.judge.conftest import judgements

@@ -15,7 +15,7 @@ from medtasks_ext.prompts.official.juries import JuryWords
 from medtasks_ext.prompts.official.words import Origin
 from medtasks_ext.registry import registry
 from medtasks_ext.rows.expressions import Template
-from medtasks_ext.rows.points import PointsError, read_points
+from medtasks_ext.rows.fields import PointsError, read_points
 from tests.conftest import sample_rows, write_jsonl
 from tests.judge.server import Reply, coded
 from tests.run_files import result_of

@@ -7,7 +7,7 @@ import pytest
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.rows import files, sources
 from medtasks_ext.rows.files import read_rows
-from medtasks_ext.rows.originals.tree import files_below
+from medtasks_ext.rows.originals.readers import files_below
 from medtasks_ext.rows.remote import RemoteFile
 from medtasks_ext.rows.spec import Download, Source
 from tests.conftest import write_jsonl

@@ -26,7 +26,7 @@ from medtasks_ext.registry import registry
 from medtasks_ext.rows.originals import own
 from medtasks_ext.rows.originals.build import read_original
 from medtasks_ext.rows.originals.own import count_tokens, last_tokens, read_encoding
-from medtasks_ext.rows.originals.tree import SourceFile, files_below
+from medtasks_ext.rows.originals.readers import SourceFile, files_below
 from medtasks_ext.rows.spec import dataset_spec
 from tests.rows.original_sources import parquet, workbook
 from tests.rows.original_sources import put as written

@@ -8,15 +8,14 @@ import pytest
 from openpyxl.cell.rich_text import CellRichText, TextBlock
 from openpyxl.cell.text import InlineFont
 
-from medtasks_ext.rows.originals.readers import sheet_cells
-from medtasks_ext.rows.originals.tree import SourceFile
+from medtasks_ext.rows.originals.readers import SourceFile, cells_of
 from tests.rows.test_formats import HEADER, OLD_WORKBOOK, ROWS
 
 
 def cells(book: openpyxl.Workbook) -> list[list[str]]:
     content = io.BytesIO()
     book.save(content)
-    return list(sheet_cells(SourceFile("a.xlsx", "a.xlsx", lambda: io.BytesIO(content.getvalue()))))
+    return list(cells_of(SourceFile("a.xlsx", "a.xlsx", lambda: io.BytesIO(content.getvalue()))))
 
 
 @pytest.mark.parametrize(
@@ -49,4 +48,4 @@ def test_the_first_sheet_is_the_one_that_a_reader_sees_first():
 
 def test_of_an_old_workbook_the_first_sheet_is_read_too():
     file = SourceFile("a.xls", "a.xls", lambda: io.BytesIO(OLD_WORKBOOK.read_bytes()))
-    assert list(sheet_cells(file)) == [HEADER, *ROWS]
+    assert list(cells_of(file)) == [HEADER, *ROWS]

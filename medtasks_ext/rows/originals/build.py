@@ -17,14 +17,16 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import excerpt, shows_text, what_happened
 from medtasks_ext.process import SEED
 from medtasks_ext.rows.expressions import UNFIT, Expression, Template
-from medtasks_ext.rows.originals.readers import Record, lacks, records
-from medtasks_ext.rows.originals.tree import (
+from medtasks_ext.rows.originals.readers import (
     UNCHANGED,
     WHOLE,
+    Record,
     SourceFile,
     files_below,
+    lacks,
     matching,
     missing_files,
+    records,
 )
 from medtasks_ext.rows.places import authors_of
 from medtasks_ext.rows.row import Origin, Row, Rows
@@ -32,7 +34,7 @@ from medtasks_ext.rows.spec import Join, RowsReader, SourceReader
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
-    from medtasks_ext.rows.spec import Original, Reader, Source
+    from medtasks_ext.rows.spec import Original, Source
 
 #: Words of a text, below which standing in another one is chance: terms, headings, answers of a word.
 FEWEST_WORDS = 8
@@ -78,25 +80,20 @@ def joined(records_read: Iterable[Record], join: Join, files: list[SourceFile]) 
     """The records that have a row in the table, with its columns, in their order."""
     table: dict[str, list[Row]] = {}
     for row in records(RowsReader(kind="rows"), files, join.files):
-        rows = table.setdefault(_value(row, join.key), [])
+        rows = table.setdefault(str(_column(row, join.key)), [])
         if join.every or not rows:
             rows.append({new: _column(row, name) for new, name in join.columns.items()})
     for record in records_read:
-        for columns in table.get(_value(record, join.key), []):
+        for columns in table.get(str(_column(record, join.key)), []):
             yield Record({**record.fields, **columns}, record.where, record.file)
 
 
 def drop_duplicates(rows: Iterable[Record], field: str) -> Iterator[Record]:
-    seen = set()
+    seen: set[str] = set()
     for record in rows:
-        value = _value(record, field)
-        if value not in seen:
+        if (value := str(_column(record, field))) not in seen:
             seen.add(value)
             yield record
-
-
-def _value(record: Record, name: str) -> str:
-    return str(_column(record, name))
 
 
 def _column(record: Record, name: str) -> Any:
@@ -152,25 +149,21 @@ def pool(
     `row_at` gives None where a candidate is no document. A row of the pool must not say what a test row says,
     whole or in part, by the column `identity`, or else the whole row.
     """
-    tested = NormalisedTexts(_words(row, identity) for row in apart_from) if n else NormalisedTexts(())
-    said: set[str] = set()
+
+    def words(row: Row) -> str:
+        return plain(str(row.get(identity, row)))
+
+    tested = NormalisedTexts(map(words, apart_from) if n else ())
     chosen: dict[int, Row] = {}
+    said: set[str] = set()
     for index in random.Random(SEED).sample(range(n), n):
         row = row_at(index)
-        if (
-            row is not None
-            and _words(row, identity) not in said
-            and not tested.overlap(_words(row, identity))
-        ):
-            said.add(_words(row, identity))
+        if row is not None and words(row) not in said and not tested.overlap(words(row)):
+            said.add(words(row))
             chosen[index] = row
         if len(chosen) == SHOTS:
             break
     return [chosen[index] for index in sorted(chosen)]
-
-
-def _words(row: Row, identity: str) -> str:
-    return plain(str(row.get(identity, row)))
 
 
 _Made = TypeVar("_Made")
@@ -195,7 +188,7 @@ def read_original(
     is recognised among test rows. `official`: inputs of the suite's own test rows, where it has released
     them; if at least half are found among the documents, the test rows are these.
     """
-    row = _Rendering(original, files, task) if original.input is not None else _Fields(original)
+    row = _Rows(original, files, task)
     test: list[Row] = []
     seen: set[str] = set()
     distinct = original.distinct and original.input is not None
@@ -255,68 +248,64 @@ def _records(original: Original, files: list[SourceFile], patterns: list[str]) -
         records_read = drop_duplicates(records_read, original.first)
     if original.where:
         accepted = Expression(original.where, _WHERE)
-
-        def is_accepted(fields: Mapping[str, Any]) -> bool:
-            return bool(accepted.value(fields))
-
         records_read = (
             record
             for record in records_read
-            if _fitting(record, partial(is_accepted, record.fields), accepted.text)
+            if _fitting(record, lambda fields: bool(accepted.value(fields)), accepted.text)
         )
     return records_read
 
 
-class _Fields:
-    def __init__(self, original: Original) -> None:
-        self.fields = {name: Expression(text, _WHERE) for name, text in original.fields.items()}
+class _Rows:
+    """Makes the row of a record: its fields and the layout's; with `input`, a document as BRIDGE has it."""
 
-    def __call__(self, record: Record, number: int, split: str) -> Row | None:
-        return {**record.fields, **self.added(record)}
-
-    def added(self, record: Record) -> Row:
-        values = {**record.fields, "file": record.file}
-        added = {}
-        for name, wanted in self.fields.items():
-            value = _fitting(record, partial(wanted.value, values), wanted.text)
-            if isinstance(value, jinja2.Undefined):
-                _fitting(record, partial(str, value), wanted.text)  # says what is not defined
-            added[name] = value
-        return added
-
-
-class _Rendering:
     def __init__(self, original: Original, files: list[SourceFile], task: str) -> None:
-        self.task, self.group = task, original.group
+        self.original, self.task = original, task
         self.texts = {file.path.stem: file for file in matching(files, original.texts)}
-        self.fields = _Fields(original)
-        self.id = Template(original.id, _WHERE) if original.id else None
-        self.input, self.output = (Template(text or "", _WHERE) for text in (original.input, original.output))
+        self.fields = {name: Expression(text, _WHERE) for name, text in original.fields.items()}
+        self.templates = {
+            name: Template(text, _WHERE)
+            for name in ("id", "input", "output")
+            if (text := getattr(original, name)) is not None
+        }
         self.written = f"{original.id} {original.input} {original.output}"
 
     def __call__(self, record: Record, number: int, split: str) -> Row | None:
         """The row, or None where the document has no answer. Without `id` the number serves as one."""
+        if self.original.input is None:
+            return {**record.fields, **self._added(record)}
         if self.texts:
-            record = self._with_text(record)
-        output = _rendered(self.output, record, self.written)
+            name = str(record.fields[self.original.group[0]])
+            if name not in self.texts:
+                what = f"there is no {name if shows_text() else excerpt(name)}.txt"
+                raise MedtasksError(what, where=record.where, remedy=WHOLE)
+            record = Record({**record.fields, "text": self.texts[name].text()}, record.where)
+        output = self._rendered("output", record)
         if not output:
             return None
         return {
-            "id": _rendered(self.id, record, self.written) if self.id else str(number),
+            "id": self._rendered("id", record) if "id" in self.templates else str(number),
             "task": self.task,
             "split": split,
-            "input": _rendered(self.input, record, self.written),
+            "input": self._rendered("input", record),
             "output": output,
-            **self.fields.added(record),
+            **self._added(record),
         }
 
-    def _with_text(self, record: Record) -> Record:
-        name = str(record.fields[self.group[0]])
-        if name not in self.texts:
-            raise MedtasksError(
-                f"there is no {name if shows_text() else excerpt(name)}.txt", where=record.where, remedy=WHOLE
-            )
-        return Record({**record.fields, "text": self.texts[name].text()}, record.where)
+    def _rendered(self, name: str, record: Record) -> str:
+        return _fitting(record, self.templates[name].render, self.written).strip().lstrip("\ufeff")
+
+    def _added(self, record: Record) -> Row:
+        seen = Record({**record.fields, "file": record.file}, record.where)
+        wanted = self.fields.items()
+        return {name: _fitting(seen, partial(_defined, field), field.text) for name, field in wanted}
+
+
+def _defined(wanted: Expression, fields: Mapping[str, Any]) -> Any:
+    value = wanted.value(fields)
+    if isinstance(value, jinja2.Undefined):
+        str(value)  # raises, and says what is not defined
+    return value
 
 
 def _items(records_read: Iterable[Record], name: str) -> Iterator[Record]:
@@ -341,13 +330,9 @@ def _groups(records_read: Iterable[Record], names: list[str]) -> Iterator[Record
         yield Record({**dict(zip(names, key, strict=True)), "rows": rows}, members[0].where)
 
 
-def _rendered(wanted: Template, record: Record, written: str) -> str:
-    return _fitting(record, partial(wanted.render, record.fields), written).strip().lstrip("\ufeff")
-
-
-def _fitting(record: Record, use: Callable[[], _Made], written: str) -> _Made:
+def _fitting(record: Record, use: Callable[[Mapping[str, Any]], _Made], written: str) -> _Made:
     try:
-        return use()
+        return use(record.fields)
     except UNFIT as error:
         what = f"does not fit the source's schema: {what_happened(error, written)}"
         raise MedtasksError(what, where=record.where, remedy=UNCHANGED) from None
@@ -391,8 +376,3 @@ def original_rows(
         rebuilt=layout.rebuilt and not n_recovered,
         recovered=(n_recovered, len(official)) if n_recovered else None,
     )
-
-
-def records_of(reader: Reader, place: Path, member: str) -> list[Row]:
-    """The records of one file, or of the members of an archive that a pattern names."""
-    return [dict(record.fields) for record in records(reader, files_below([place]), [member])]

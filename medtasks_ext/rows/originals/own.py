@@ -23,8 +23,16 @@ import pyarrow.parquet as pq
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import describe_columns, excerpt, shows_text
-from medtasks_ext.rows.originals.readers import Record, lacks, records
-from medtasks_ext.rows.originals.tree import AGAIN, UNCHANGED, SourceFile, matching, only
+from medtasks_ext.rows.originals.readers import (
+    AGAIN,
+    UNCHANGED,
+    Record,
+    SourceFile,
+    lacks,
+    matching,
+    only,
+    records,
+)
 from medtasks_ext.rows.spec import Reader, RowsReader, TableReader
 
 if TYPE_CHECKING:
@@ -143,11 +151,9 @@ class _Events:
         self._patient, self._time = patient[order], time[order]
         self._code = code.indices.to_numpy()[order]
         # HELM lists codes as "- CODE", a line each; no token crosses a line
-        self._lines = np.array(
-            [count_tokens(encoding, f"- {name}\n") for name in self._codes], dtype=np.int64
-        )
-        self._last = np.array(
-            [count_tokens(encoding, f"- {name}\n\n") for name in self._codes], dtype=np.int64
+        self._lines, self._last = (
+            np.array([count_tokens(encoding, f"- {name}{end}") for name in self._codes], dtype=np.int64)
+            for end in ("\n", "\n\n")
         )
         self._sums = np.concatenate([[0], np.cumsum(self._lines[self._code])])
 
@@ -201,40 +207,23 @@ def medalign(files: list[SourceFile]) -> Iterator[Record]:
     Records have `patient`, `question`, `ehr` and `clinician_response`.
     """
     encoding, reader = read_encoding(only(files, VOCABULARY)), TableReader(kind="table", quoted=True)
-    instructions = {
-        record.fields["instruction_id"]: (record.fields["question"], record.fields["person_id"])
-        for record in _table(
-            reader,
-            files,
-            INSTRUCTIONS,
-            ["instruction_id", "question", "person_id"],
-        )
-    }
+    asked = _table(reader, files, INSTRUCTIONS, ["instruction_id", "question", "person_id"])
+    instructions = {record.fields["instruction_id"]: record.fields for record in asked}
     charts = {file.path.stem: file for file in matching(files, ["medalign_ehr_xml/*.xml"])}
-    for record in _table(
-        reader,
-        files,
-        RESPONSES,
-        ["instruction_id", "annotator_num", "clinician_response"],
-    ):
+    columns = ["instruction_id", "annotator_num", "clinician_response"]
+    for record in _table(reader, files, RESPONSES, columns):
         known = instructions.get(record.fields["instruction_id"])
         if record.fields["annotator_num"] != ANNOTATOR or known is None:
             continue
-        question, person = known
+        question, person = known["question"], known["person_id"]
         if person not in charts:
             what = f"there is no medalign_ehr_xml/{person if shows_text() else excerpt(person)}.xml"
             raise MedtasksError(what, where=record.where, remedy="put all patients' records there")
         chart = io.StringIO(charts[person].text("utf-8"), newline=None).read()
         size = CONTEXT - ANSWER - TEMPLATE - count_tokens(encoding, question)
-        yield Record(
-            {
-                "patient": person,
-                "question": question,
-                "ehr": last_tokens(encoding, chart, size),
-                "clinician_response": record.fields["clinician_response"],
-            },
-            record.where,
-        )
+        fields = {"patient": person, "question": question, "ehr": last_tokens(encoding, chart, size)}
+        fields["clinician_response"] = record.fields["clinician_response"]
+        yield Record(fields, record.where)
 
 
 MIN_STAYS = 10
@@ -250,20 +239,21 @@ def mimic_iv(files: list[SourceFile]) -> Iterator[Record]:
     third character of a diagnosis code, none in procedure codes; codes sorted, procedures first; codes of
     fewer than ten stays dropped, and then stays without a code.
     """
-    procedures = _codes(files, "hosp/procedures_icd.csv", dotted=False)
-    diagnoses = _codes(files, "hosp/diagnoses_icd.csv", dotted=True)
+    by_stay = [
+        _codes(files, "hosp/procedures_icd.csv", dotted=False),
+        _codes(files, "hosp/diagnoses_icd.csv", dotted=True),
+    ]
     notes: list[tuple[str, str, str]] = []
     seen = set()
     for record in _table(RowsReader(kind="rows"), files, "note/discharge.csv", ["hadm_id", "text"]):
         stay, text = record.fields["hadm_id"], record.fields["text"]
-        if text and (stay in procedures or stay in diagnoses) and (stay, hash(text)) not in seen:
+        if text and any(stay in codes for codes in by_stay) and (stay, hash(text)) not in seen:
             seen.add((stay, hash(text)))
             notes.append((stay, _plain(text), record.where))
-    stays = [stay for stay, _, _ in notes]
-    kept = [(codes, _frequent(codes, stays)) for codes in (procedures, diagnoses)]
+    counts = [Counter(code for stay, _, _ in notes for code in codes.get(stay, [])) for codes in by_stay]
     for stay, text, where in notes:
-        target = [code for codes, wanted in kept for code in codes.get(stay, []) if code in wanted]
-        if target:
+        of_stay = zip((codes.get(stay, []) for codes in by_stay), counts, strict=True)
+        if target := [code for codes, count in of_stay for code in codes if count[code] >= MIN_STAYS]:
             yield Record({"text": text, "target": target}, where)
 
 
@@ -273,15 +263,9 @@ def _codes(files: list[SourceFile], name: str, *, dotted: bool) -> dict[str, lis
     for record in _table(RowsReader(kind="rows"), files, name, ["hadm_id", "icd_code", "icd_version"]):
         code = record.fields["icd_code"].strip().replace(".", "")
         if code and record.fields["icd_version"] == "10":
-            by_stay.setdefault(record.fields["hadm_id"], set()).add(
-                f"{code[:3]}.{code[3:]}" if dotted else code
-            )
+            written = f"{code[:3]}.{code[3:]}" if dotted else code
+            by_stay.setdefault(record.fields["hadm_id"], set()).add(written)
     return {stay: sorted(codes) for stay, codes in by_stay.items()}
-
-
-def _frequent(codes: dict[str, list[str]], stays: list[str]) -> set[str]:
-    counts = Counter(code for stay in stays for code in codes.get(stay, []))
-    return {code for code, count in counts.items() if count >= MIN_STAYS}
 
 
 def _plain(text: str) -> str:

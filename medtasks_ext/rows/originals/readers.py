@@ -1,23 +1,27 @@
-"""brat standoff: a text and, beside it, its annotations (https://brat.nlplab.org/standoff.html)."""
+"""The files of a source, in folders or archives as its owner distributes them, and the records in them."""
 
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import re
-import warnings
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterable, Iterator, Mapping
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypedDict
+from datetime import date, time, timedelta
+from functools import cached_property, partial
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, cast
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import parse_json
 from medtasks_ext.privacy import describe_columns, excerpt
-from medtasks_ext.rows.files import parse_rows
+from medtasks_ext.rows.files import open_archive, parse_rows, workbook
 from medtasks_ext.rows.filters import spans
-from medtasks_ext.rows.originals.tree import AGAIN, UNCHANGED, WHOLE, SourceFile, matching, only
 from medtasks_ext.rows.row import Row
 from medtasks_ext.rows.spec import (
     BratReader,
@@ -31,123 +35,165 @@ from medtasks_ext.rows.spec import (
     XmlReader,
 )
 
-if TYPE_CHECKING:
-    from openpyxl.cell import Cell
-    from typing_extensions import NotRequired
+#: What helps where a file is not in its form, where one is missing, and where a download is damaged.
+UNCHANGED = "put the authors' files there, unchanged"
+WHOLE, AGAIN = "put the complete source there", "download it again"
 
-_REMEDY = "put the authors' .txt and .ann files there, unchanged"
+
+@dataclass(frozen=True)
+class SourceFile:
+    name: str  # its path inside the source, with forward slashes; gzipped files are named without `.gz`
+    where: str  # its place for messages
+    opener: Callable[[], IO[bytes]]  # opens its content, unzipped
+
+    @cached_property
+    def path(self) -> PurePosixPath:
+        return PurePosixPath(self.name)
+
+    def read(self) -> bytes:
+        with self.stream() as content:
+            return content.read()
+
+    @contextmanager
+    def stream(self) -> Iterator[IO[bytes]]:
+        try:
+            with self.opener() as content:
+                yield content
+        except (
+            OSError,
+            EOFError,  # a gzip file that ends too early
+            zipfile.BadZipFile,
+            zlib.error,
+            RuntimeError,  # encrypted members
+        ) as error:
+            remedy = "check permissions or download it again"
+            raise MedtasksError(f"cannot be read ({error})", where=self.where, remedy=remedy) from None
+
+    def text(self, encoding: str = "utf-8-sig") -> str:
+        """The content as text, its line ends as they are, since annotations count characters."""
+        try:
+            return self.read().decode(encoding)
+        except UnicodeDecodeError as error:
+            what = f"is not {encoding} text (byte {error.start})"
+            remedy = "put the authors' file there, not converted"
+            raise MedtasksError(what, where=self.where, remedy=remedy) from None
+
+
+def files_below(places: Iterable[Path], *, names: Iterable[str] = ()) -> list[SourceFile]:
+    """All files in folders and zip archives, sorted by name; `names`: of single files in the source."""
+    called = dict(zip(places, names, strict=False))
+    files: list[SourceFile] = []
+    for place in places:
+        inside = {path: path.relative_to(place).as_posix() for path in place.rglob("*") if path.is_file()}
+        for path, name in ({place: called.get(place, place.name)} if place.is_file() else inside).items():
+            if Path(name).suffix.lower() != ".zip":
+                files.append(_source_file(name, str(path), lambda path=path: path.open("rb")))  # type: ignore[misc]
+                continue
+            archive = open_archive(path)
+            files += [
+                _source_file(member, f"{path}!{member}", partial(archive.open, member))
+                for member in archive.namelist()
+                if not member.endswith("/")
+            ]
+    # what a desktop leaves in archives and folders is no file of the source
+    ours = (file for file in files if not ("__MACOSX" in file.path.parts or file.path.name.startswith(".")))
+    return sorted(ours, key=lambda file: file.name)
+
+
+def _source_file(name: str, where: str, opener: Callable[[], IO[bytes]]) -> SourceFile:
+    if not name.lower().endswith(".gz"):
+        return SourceFile(name, where, opener)
+    return SourceFile(name[:-3], where, lambda: cast("IO[bytes]", gzip.open(opener())))
+
+
+def missing_files(files: Iterable[SourceFile], patterns: Iterable[str]) -> list[str]:
+    listed = list(files)
+    return [pattern for pattern in patterns if not any(file.path.match(pattern) for file in listed)]
+
+
+def matching(files: Iterable[SourceFile], patterns: Iterable[str]) -> list[SourceFile]:
+    """The files that one of the patterns names, in the order of the patterns.
+
+    A pattern is compared with the last parts of a path, so it holds wherever the archive was unpacked.
+    """
+    listed = list(files)
+    by_name = {file.name: file for pattern in patterns for file in listed if file.path.match(pattern)}
+    return list(by_name.values())
+
+
+def only(files: Iterable[SourceFile], pattern: str) -> SourceFile:
+    """The one file that the pattern names; MedtasksError of none, or of more than one."""
+    matched = matching(files, [pattern])
+    if len(matched) != 1:
+        where = ", ".join(file.where for file in matched) or "the source's folder"
+        what, remedy = (
+            f"{len(matched)} files are named {pattern}, there must be one",
+            "put the files of this dataset there, and of no other",
+        )
+        raise MedtasksError(what, where=where, remedy=remedy)
+    return matched[0]
+
+
+# ---------------------------------------------------------------------- annotated texts
+# brat standoff: a text and, beside it, its annotations (https://brat.nlplab.org/standoff.html). An entity has
+# `type`, `start` and `end` in characters, and `text`; of brat also `id`, `parts`, `note`, `attributes` and
+# the `relations` that go out from it, each with `type`, `source` and `target`.
+
+_BRAT = "put the authors' .txt and .ann files there, unchanged"
 _ID = re.compile(r"[TRAM#]\d")
 _SPAN = re.compile(r"(\S+) (\d+ \d+(?:;\d+ \d+)*)")
 
 
-class _Placed(TypedDict):
-    type: str
-    start: int
-    end: int
-
-
-class Entity(_Placed, total=False):
-    """Of a file that is not brat, type and place alone. Offsets count characters."""
-
-    id: str
-    text: str
-    parts: list[str]  # the text piece by piece
-    note: str
-    attributes: dict[str, str]
-    relations: list[Relation]  # those that go out from it
-
-
-class Relation(TypedDict):
-    type: str
-    source: Entity
-    target: Entity
-
-
-class Annotated(TypedDict):
-    id: str
-    text: str
-    entities: list[Entity]
-    relations: NotRequired[list[Relation]]
-
-
-def read_brat(text_file: SourceFile, annotation_file: SourceFile) -> Annotated:
+def _read_brat(text_file: SourceFile, annotation_file: SourceFile) -> Row:
     """One document with its entities in the order of the text; MedtasksError where the two disagree."""
     text = text_file.text("utf-8")
-    entities: dict[str, Entity] = {}
-    later: list[tuple[int, list[str]]] = []
+    entities: dict[str, Row] = {}
+    later: list[tuple[str, list[str]]] = []
     for number, line in enumerate(annotation_file.text("utf-8").split("\n"), start=1):
-        cells = line.rstrip("\r").split("\t")
+        cells, where = line.rstrip("\r").split("\t"), f"{annotation_file.where}, line {number}"
         if not _ID.match(cells[0]):
             continue
         if cells[0].startswith("T"):
-            entities[cells[0]] = _entity(cells, text, f"{annotation_file.where}, line {number}")
+            entities[cells[0]] = _entity(cells, text, where)
         else:
-            later.append((number, cells))
-    relations = []
-    for number, cells in later:
-        where = f"{annotation_file.where}, line {number}"
+            later.append((where, cells))
+    relations: list[Row] = []
+    for where, cells in later:
         if len(cells) < 2:
-            raise MedtasksError("is not a brat annotation", where=where, remedy=_REMEDY)
+            raise MedtasksError("is not a brat annotation", where=where, remedy=_BRAT)
         kind, *arguments = cells[1].split()
         if cells[0].startswith("R"):
             if len(arguments) != 2:
-                raise MedtasksError("a relation needs two arguments", where=where, remedy=_REMEDY)
-            source, target = (_known(entities, item.partition(":")[2], where) for item in arguments)
-            relation = Relation(type=kind, source=source, target=target)
-            relations.append(relation)
-            source["relations"].append(relation)
+                raise MedtasksError("a relation needs two arguments", where=where, remedy=_BRAT)
+            ends = [argument.partition(":")[2] for argument in arguments]
+            if unknown := [name for name in ends if name not in entities]:
+                what = f"refers to {excerpt(unknown[0])}, which is not annotated"
+                raise MedtasksError(what, where=where, remedy=_BRAT)
+            source, target = (entities[name] for name in ends)
+            relations.append({"type": kind, "source": source, "target": target})
+            source["relations"].append(relations[-1])
         elif arguments and arguments[0] in entities:  # notes may be on relations, which nothing here needs
             if cells[0].startswith("#"):
                 entities[arguments[0]]["note"] = cells[2].strip() if len(cells) > 2 else ""
             else:
                 entities[arguments[0]]["attributes"][kind] = " ".join(arguments[1:])
-    ordered = sorted(entities.values(), key=lambda entity: (entity["start"], entity["end"]))
-    return {"id": text_file.path.stem, "text": text, "entities": ordered, "relations": relations}
+    return _annotated(text_file.path.stem, text, entities.values(), relations)
 
 
-def lines_of(document: Annotated, words: int | None = None) -> list[Annotated]:
-    """The document cut into its lines that are not blank, each with the annotations that begin in it.
-
-    Lines that follow each other are joined, as long as they have no more words than `words`.
-    """
-    lines: list[Annotated] = []
-    start = 0
-    for number, line in enumerate(_joined(document["text"].split("\n"), words), start=1):
-        end = start + len(line)
-        if line.strip():
-            inside = [entity for entity in document["entities"] if start <= entity["start"] <= end]
-            relations = [
-                item
-                for item in document.get("relations", [])
-                if start <= item["source"]["start"] <= end and start <= item["target"]["start"] <= end
-            ]
-            found = Annotated(id=f"{document['id']}-{number}", text=line.strip(), entities=inside)
-            lines.append({**found, "relations": relations})
-        start = end + 1
-    return lines
+def _annotated(name: str, text: str, entities: Iterable[Row], relations: list[Row]) -> Row:
+    ordered = sorted(entities, key=lambda entity: (entity["start"], entity["end"]))
+    return {"id": name, "text": text, "entities": ordered, "relations": relations}
 
 
-def _joined(lines: list[str], words: int | None) -> list[str]:
-    if words is None:
-        return lines
-    documents = lines[:1]
-    for line in lines[1:]:
-        if len(documents[-1].split()) + len(line.split()) <= words:
-            documents[-1] += "\n" + line
-        else:
-            documents.append(line)
-    return documents
-
-
-def _entity(cells: list[str], text: str, where: str) -> Entity:
+def _entity(cells: list[str], text: str, where: str) -> Row:
     match = _SPAN.fullmatch(cells[1].strip()) if len(cells) > 2 else None
     if not match:
-        raise MedtasksError("is not a brat annotation", where=where, remedy=_REMEDY)
+        raise MedtasksError("is not a brat annotation", where=where, remedy=_BRAT)
     offsets = [tuple(map(int, part.split())) for part in match[2].split(";")]
     words = "\t".join(cells[2:])
     if any(not start <= end <= len(text) for start, end in offsets):
         what = f"annotation {cells[0]} is outside the text of {len(text)} characters"
-        raise MedtasksError(what, where=where, remedy=_REMEDY)
+        raise MedtasksError(what, where=where, remedy=_BRAT)
     parts = [" ".join(text[start:end].split()) for start, end in offsets]
     there, said = " ".join(" ".join(parts).split()), " ".join(words.split())
     # brat writes the line ends of an annotation into its file, so that its line ends at the first of them
@@ -155,37 +201,62 @@ def _entity(cells: list[str], text: str, where: str) -> Entity:
     if there != said and not is_cut:
         has = f"the text has {excerpt(' '.join(parts), 60)} there"
         what = f"annotation {cells[0]} says {excerpt(words, 60)}, {has}"
-        raise MedtasksError(what, where=where, remedy=_REMEDY)
-    return {
-        "id": cells[0],
-        "type": match[1],
-        "text": there if is_cut else words.strip(),
-        "parts": parts,
-        "start": offsets[0][0],
-        "end": offsets[-1][1],
-        "note": "",
-        "attributes": {},
-        "relations": [],
-    }
+        raise MedtasksError(what, where=where, remedy=_BRAT)
+    place = {"type": match[1], "start": offsets[0][0], "end": offsets[-1][1], "parts": parts}
+    said_of_it = {"text": there if is_cut else words.strip(), "note": "", "attributes": {}, "relations": []}
+    return {"id": cells[0], **place, **said_of_it}
 
 
-def _known(entities: dict[str, Entity], name: str, where: str) -> Entity:
-    if name not in entities:
-        raise MedtasksError(f"refers to {excerpt(name)}, which is not annotated", where=where, remedy=_REMEDY)
-    return entities[name]
+def _passages(document: Row, words: int | None) -> Iterator[Row]:
+    """The document cut into its lines that are not blank, each with the annotations that begin in it.
+
+    Lines that follow each other are joined, as long as they have no more words than `words`.
+    """
+    lines: list[str] = []
+    for line in document["text"].split("\n"):
+        if lines and words is not None and len(lines[-1].split()) + len(line.split()) <= words:
+            lines[-1] += "\n" + line
+        else:
+            lines.append(line)
+    start = 0
+    for number, line in enumerate(lines, start=1):
+        end = start + len(line)
+        if line.strip():
+            inside = [entity for entity in document["entities"] if start <= entity["start"] <= end]
+            relations = [
+                item
+                for item in document["relations"]
+                if all(start <= item[role]["start"] <= end for role in ("source", "target"))
+            ]
+            yield _annotated(f"{document['id']}-{number}", line.strip(), inside, relations)
+        start = end + 1
 
 
-# ----------------------------------------------------------------------
-# UIMA CAS in JSON (INCEpTION, WebAnno): a text and its annotations by offset.
+def _brat(reader: BratReader, files: list[SourceFile], patterns: list[str]) -> Iterator[Record]:
+    texts = matching(files, patterns)
+    annotations = {file.path.with_suffix(""): file for file in files if file.path.suffix == ".ann"}
+    folders = {file.path.parent for file in texts}
+    named = {file.path.with_suffix("") for file in texts}
+    for path, file in annotations.items():
+        if path.parent in folders and path not in named:
+            raise MedtasksError(f"has no {path.name}.txt beside it", where=file.where, remedy=WHOLE)
+    for text in texts:
+        annotation = annotations.get(text.path.with_suffix(""))
+        if annotation is None:
+            raise MedtasksError(f"has no {text.path.stem}.ann beside it", where=text.where, remedy=WHOLE)
+        document = _read_brat(text, annotation)
+        by_line = reader.unit == "line" or reader.words
+        for item in _passages(document, reader.words) if by_line else [document]:
+            yield Record(item, text.where)
 
 
-def read_cas(reader: CasReader, file: SourceFile) -> list[Annotated]:
-    """The document of a file, or its passages, without relations."""
+def _cas(reader: CasReader, file: SourceFile) -> Iterable[Row]:
+    """UIMA CAS in JSON (INCEpTION, WebAnno): the document of a file, or its passages."""
     try:
         features = parse_json(file.text("utf-8"))["%FEATURE_STRUCTURES"]
         text = next(item["sofaString"] for item in features if item["%TYPE"] == "uima.cas.Sofa")
         entities = [
-            Entity(type=item[reader.feature], start=item["begin"], end=item["end"])
+            {"type": item[reader.feature], "start": item["begin"], "end": item["end"]}
             for item in features
             if item["%TYPE"] == reader.type and item.get(reader.feature)
         ]
@@ -195,57 +266,11 @@ def read_cas(reader: CasReader, file: SourceFile) -> list[Annotated]:
         raise MedtasksError("has an annotation outside its text", where=file.where, remedy=UNCHANGED)
     for item in entities:
         item["text"] = " ".join(text[item["start"] : item["end"]].split())
-    ordered = sorted(entities, key=lambda item: (item["start"], item["end"]))
-    document = Annotated(id=file.path.name.partition(".")[0], text=text, entities=ordered)
-    return lines_of(document, reader.words) if reader.words else [document]
+    document = _annotated(file.path.name.partition(".")[0], text, entities, [])
+    return _passages(document, reader.words) if reader.words else [document]
 
 
-# ----------------------------------------------------------------------
-# The cells of the first sheet of an .xlsx or .xls file, as texts.
-
-
-def sheet_cells(file: SourceFile) -> Iterator[list[str]]:
-    """Rows of cells, all of the same length; empty cells are empty texts."""
-    if file.path.suffix == ".xls":
-        return _old_cells(file)
-    from openpyxl import load_workbook
-
-    content = io.BytesIO(file.read())
-    try:
-        with warnings.catch_warnings():  # about parts of the book that hold no text of cells
-            warnings.simplefilter("ignore")
-            book = load_workbook(content, data_only=True)
-        sheet = book.worksheets[0]
-    except Exception:  # openpyxl has no error of its own: a damaged part raises one of a dozen
-        raise MedtasksError("is not an .xlsx workbook", where=file.where, remedy=AGAIN) from None
-    return ([_text(cell, book.epoch) for cell in row] for row in sheet.iter_rows())
-
-
-def _old_cells(file: SourceFile) -> Iterator[list[str]]:
-    import xlrd
-
-    try:
-        sheet = xlrd.open_workbook(file_contents=file.read()).sheet_by_index(0)
-    except xlrd.XLRDError:
-        raise MedtasksError("is not an .xls workbook", where=file.where, remedy=AGAIN) from None
-    return ([str(value) for value in sheet.row_values(row)] for row in range(sheet.nrows))
-
-
-def _text(cell: Cell, epoch: datetime) -> str:
-    """What the file holds, whatever the cell looks like: a date is a number of days, a truth value 1 or 0."""
-    from openpyxl.utils.datetime import to_excel
-
-    value = cell.value
-    if cell.data_type == "d":
-        days = to_excel(value, epoch)
-        value = int(days) if days == int(days) else days
-    elif isinstance(value, bool):
-        value = int(value)
-    return "" if value is None else str(value)
-
-
-_TAGGED = re.compile(r"<(\w+)>([^<>]*)</\1>")
-_TAG = re.compile(r"</?\w+>")
+# ---------------------------------------------------------------------- records of files
 
 
 @dataclass(frozen=True)
@@ -264,19 +289,21 @@ def records(reader: Reader, files: list[SourceFile], patterns: list[str]) -> Ite
         yield from _lines(reader, matching(files, patterns))
         return
     for file in matching(files, patterns):
+        rows: Iterable[Row]
         match reader:
             case RowsReader():
-                rows: Iterable[Mapping[str, Any]] = rows_of(file)
+                is_csv = file.path.suffix == ".csv"
+                rows = _csv(file) if is_csv else parse_rows(file.read(), file.path.suffix, file.where)
             case TableReader():
                 rows = _table(reader, file)
             case TokensReader():
                 rows = _tokens(reader, file)
             case CasReader():
-                rows = read_cas(reader, file)
+                rows = _cas(reader, file)
             case XmlReader():
                 rows = _xml(reader, file)
             case InlineReader():
-                rows = _inline(reader, file)
+                rows = _inline(file)
         for number, fields in enumerate(rows, start=1):
             yield Record(fields, f"{file.where}, record {number}", file.path.stem)
 
@@ -286,12 +313,6 @@ def lacks(record: Record, name: str) -> MedtasksError:
     return MedtasksError(what, where=record.where, remedy=UNCHANGED)
 
 
-def rows_of(file: SourceFile) -> Iterable[Row]:
-    if file.path.suffix == ".csv":
-        return _csv(file)
-    return parse_rows(file.read(), file.path.suffix, file.where)
-
-
 def _csv(file: SourceFile) -> Iterator[Row]:
     """Rows as they are read: the largest files hold gigabytes of notes."""
     with file.stream() as content:
@@ -299,9 +320,9 @@ def _csv(file: SourceFile) -> Iterator[Row]:
         try:
             reader = csv.reader(lines)
             columns = next(reader, [])
-            for number, cells in enumerate(reader, start=1):
+            for number, cells in enumerate(reader, start=2):
                 if any(cells):
-                    yield _row(columns, cells, file, number + 1)
+                    yield _row(columns, cells, file, number)
         except (UnicodeDecodeError, csv.Error) as error:
             what = f"is not a CSV file in UTF-8 ({error})"
             remedy = "put the authors' file there, not converted"
@@ -313,43 +334,23 @@ def _lines(reader: LinesReader, files: list[SourceFile]) -> Iterator[Record]:
         name: list(io.StringIO(only(files, pattern).text(), newline=None))
         for name, pattern in reader.columns.items()
     }
-    sizes = {name: len(lines) for name, lines in columns.items()}
     place = files[0].where
-    if len(set(sizes.values())) > 1:
-        raise MedtasksError(
-            "files that belong together have different numbers of lines: "
-            + ", ".join(f"{name} {size}" for name, size in sizes.items()),
-            where=place,
-            remedy=UNCHANGED,
-        )
+    if len({len(lines) for lines in columns.values()}) > 1:
+        sizes = ", ".join(f"{name} {len(lines)}" for name, lines in columns.items())
+        what = f"files that belong together have different numbers of lines: {sizes}"
+        raise MedtasksError(what, where=place, remedy=UNCHANGED)
     for number, texts in enumerate(zip(*columns.values(), strict=True), start=1):
         fields = dict(zip(columns, (text.strip() for text in texts), strict=True))
         yield Record({"id": str(number), **fields}, f"{place}, line {number}", files[0].path.stem)
 
 
-def _brat(reader: BratReader, files: list[SourceFile], patterns: list[str]) -> Iterator[Record]:
-    texts = matching(files, patterns)
-    annotations = {file.path.with_suffix(""): file for file in files if file.path.suffix == ".ann"}
-    folders = {file.path.parent for file in texts}
-    named = {file.path.with_suffix("") for file in texts}
-    for path, file in annotations.items():
-        if path.parent in folders and path not in named:
-            raise MedtasksError(f"has no {path.name}.txt beside it", where=file.where, remedy=WHOLE)
-    for text in texts:
-        annotation = annotations.get(text.path.with_suffix(""))
-        if annotation is None:
-            raise MedtasksError(f"has no {text.path.stem}.ann beside it", where=text.where, remedy=WHOLE)
-        document = read_brat(text, annotation)
-        by_line = reader.unit == "line" or reader.words
-        for item in lines_of(document, reader.words) if by_line else [document]:
-            yield Record(item, text.where)
-
-
-def _cells(
-    file: SourceFile, separator: str, encoding: str = "utf-8-sig", *, quoted: bool
+def cells_of(
+    file: SourceFile, separator: str = "\t", encoding: str = "utf-8-sig", *, quoted: bool = False
 ) -> Iterator[list[str]]:
+    """The cells of each line of a text, or of each row of a workbook's first sheet."""
     if file.path.suffix in (".xlsx", ".xls"):
-        yield from sheet_cells(file)
+        sheet = workbook(file.read(), file.where, AGAIN).get_sheet_by_index(0)
+        yield from ([_stored(cell) for cell in row] for row in sheet.to_python(skip_empty_area=False))
         return
     text = file.text(encoding)
     if quoted:
@@ -358,11 +359,21 @@ def _cells(
         yield from (line.rstrip("\r").split(separator) for line in text.split("\n"))
 
 
+def _stored(value: Any) -> str:
+    """What the file holds, whatever the cell looks like: a date is a number of days, a truth value 1 or 0."""
+    from openpyxl.utils.datetime import to_excel
+
+    if isinstance(value, date | time | timedelta):
+        value = to_excel(value)
+    if isinstance(value, bool | float) and value == int(value):
+        value = int(value)
+    return str(value)
+
+
 def _table(reader: TableReader, file: SourceFile) -> Iterator[Row]:
     columns = reader.columns
-    for number, cells in enumerate(
-        _cells(file, reader.separator, reader.encoding, quoted=reader.quoted), start=1
-    ):
+    lines = cells_of(file, reader.separator, reader.encoding, quoted=reader.quoted)
+    for number, cells in enumerate(lines, start=1):
         if not any(cell.strip() for cell in cells):
             continue
         if not columns:
@@ -380,7 +391,7 @@ def _row(columns: list[str], cells: list[str], file: SourceFile, number: int) ->
 
 def _tokens(reader: TokensReader, file: SourceFile) -> Iterator[Row]:
     blocks: list[list[Row]] = [[]]
-    for number, cells in enumerate(_cells(file, "\t", quoted=False), start=1):
+    for number, cells in enumerate(cells_of(file), start=1):
         if not any(cell.strip() for cell in cells):
             if reader.unit == "block" and blocks[-1]:
                 blocks.append([])
@@ -401,24 +412,27 @@ def _xml(reader: XmlReader, file: SourceFile) -> Iterator[Row]:
         root = ElementTree.fromstring(file.read())
     except ElementTree.ParseError as error:
         raise MedtasksError(f"is not valid XML ({error})", where=file.where, remedy=AGAIN) from None
+
+    def child_of(element: ElementTree.Element) -> Any:
+        """Its text, or its elements' names and their attribute."""
+        if (name := reader.attribute) and len(element):
+            return {child.tag: child.attrib[name] for child in element if name in child.attrib}
+        return "".join(element.itertext()).strip()
+
     for element in root.iter(reader.element) if reader.element else [root]:
-        yield {**element.attrib, **{child.tag: _child(child, reader.attribute) for child in element}}
+        yield {**element.attrib, **{child.tag: child_of(child) for child in element}}
 
 
-def _child(element: ElementTree.Element, attribute: str | None) -> Any:
-    """Its text, or its elements' names and their attribute."""
-    if attribute and len(element):
-        return {child.tag: child.attrib[attribute] for child in element if attribute in child.attrib}
-    return "".join(element.itertext()).strip()
+_TAGGED = re.compile(r"<(\w+)>([^<>]*)</\1>")
+_TAG = re.compile(r"</?\w+>")
 
 
-def _inline(reader: InlineReader, file: SourceFile) -> Iterator[Row]:
+def _inline(file: SourceFile) -> Iterator[Row]:
     for number, line in enumerate(io.StringIO(file.text(), newline=None), start=1):
         if not line.strip():
             continue
         if _TAG.search(_TAGGED.sub("", line)):
-            raise MedtasksError(
-                f"line {number} has a tag without its counterpart", where=file.where, remedy=UNCHANGED
-            )
+            what = f"line {number} has a tag without its counterpart"
+            raise MedtasksError(what, where=file.where, remedy=UNCHANGED)
         entities = [{"type": kind, "text": text.strip()} for kind, text in _TAGGED.findall(line)]
         yield {"id": str(number), "text": _TAG.sub("", line).strip(), "entities": entities}
