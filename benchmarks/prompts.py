@@ -100,7 +100,7 @@ def medtasks(n: int) -> dict[str, Any]:
 
 def jinja(n: int, written_out: bool) -> dict[str, Any]:
     """The templates of the medtasks task as strings that lm-eval renders over the raw columns."""
-    from medtasks_ext.prompts.instructions import strategy_line
+    from medtasks_ext.prompts.render import strategy_line
     from medtasks_ext.registry import Dataset
     from medtasks_ext.rows.spec import dataset_spec
 

@@ -24,11 +24,10 @@ from medtasks_ext.egress import check_server, say_batch_size
 from medtasks_ext.errors import MedtasksError, near, without_frames
 from medtasks_ext.harness import LM, ConfigurableTask, Instance, TaskConfig
 from medtasks_ext.metrics import likelihood
-from medtasks_ext.prompts.dialogue import Turn, as_text, own_turns
-from medtasks_ext.prompts.documents import Document, document_key
+from medtasks_ext.prompts.documents import Document, Turn, as_text, document_key, own_turns
 from medtasks_ext.prompts.fit import PromptFitter
 from medtasks_ext.prompts.load import flag, load_documents
-from medtasks_ext.prompts.official.choice import prompt_source_of
+from medtasks_ext.prompts.official.words import prompt_source_of
 from medtasks_ext.prompts.pool import HELD_OUT
 from medtasks_ext.prompts.shots import FirstShots, after
 from medtasks_ext.prompts.template import layout_template

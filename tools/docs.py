@@ -226,7 +226,7 @@ def _conditions(tasks: Registry) -> Facts:
         "settings": {_PLACES[place]: map(_setting, lines) for place, lines in LISTS.items()},
         "clusters": [(f"`{name}`", f"`{cluster}`") for name, cluster in clusters.items() if cluster],
         "files": [
-            (suite.title, f"`{item.file}`", item.revision, item.package or item.url or item.how or _WITH_US)
+            (suite.title, f"`{item.file}`", item.revision, item.package or item.url or _WITH_US)
             for suite in tasks.suites.values()
             if suite.official and suite.file.is_relative_to(tasks.root)
             for item in suite.official.artefacts.values()

@@ -222,8 +222,8 @@ def data_fetch(
     """Download open datasets once, for use without internet.
 
     Resumable; a second call checks what is there against the hashes that are pinned or were recorded.
-    `official`: the released files that hold official prompts, from the package index and the addresses in
-    suite.yaml; none of them is installed or imported.
+    `official`: all released files that hold official prompts, which runs fetch as they need them. None of
+    them is installed or imported.
 
     Example: medtasks data fetch medtasks_scoreable --to /media/stick
 

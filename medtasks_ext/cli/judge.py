@@ -88,7 +88,7 @@ def judge(
         tasks_to_judge,
     )
     from medtasks_ext.judge.jury import load_jury
-    from medtasks_ext.prompts.official.choice import prompt_source_of
+    from medtasks_ext.prompts.official.words import prompt_source_of
     from medtasks_ext.run.charge import budget_of
     from medtasks_ext.run.store import working_in
     from medtasks_ext.runner.run import Run

@@ -14,7 +14,7 @@ from medtasks_ext.cli.commands import AsJson, out_option
 from medtasks_ext.cli.words import counted, names_in, pairs, say_next
 from medtasks_ext.errors import MedtasksError, near
 from medtasks_ext.privacy import shows_text
-from medtasks_ext.prompts.dialogue import shown
+from medtasks_ext.prompts.documents import shown
 from medtasks_ext.prompts.load import check_loaded_rows
 from medtasks_ext.registry import Dataset, forget, registry
 from medtasks_ext.registry.build import check_names

@@ -19,9 +19,11 @@ from medtasks_ext.cli.tables import console, figure, show, texts
 from medtasks_ext.cli.words import counted, names_in
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
-from medtasks_ext.registry import registry
+from medtasks_ext.prompts.official.words import own_words_note
+from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.strategies import by_likelihood
 from medtasks_ext.results.prices import Price, price_of
+from medtasks_ext.rows.remote import is_offline
 from medtasks_ext.runner.evaluate import Settings, takes_system_turn
 from medtasks_ext.runner.plan import (
     BYTES_PER_TOKEN,
@@ -74,6 +76,7 @@ def plan(
         *_rules(planned, found, tokenizer),
         *_costs(found, price, total),
         *_missing(planned, tasks),
+        *_prompts(known, planned),
     ]
     if as_json:
         record: Json = {"model": found.name, "config": found.config, "total": total, "rules": lines}
@@ -162,6 +165,13 @@ def _missing(tasks: Sequence[PlannedTask], given: str) -> Iterator[str]:
     yield from (f"to have rows: {remedy}" for remedy in remedies[:_NAMED])
     if len(remedies) > _NAMED:
         yield f"and {counted(len(remedies) - _NAMED, 'more dataset')} (--json names them)"
+
+
+def _prompts(known: Registry, tasks: Sequence[PlannedTask]) -> Iterator[str]:
+    """What would not be comparable if a run began with the prompts that are on this machine."""
+    own = {task.task: known.known(task.task) for task in tasks if task.own_prompts}
+    if line := own_words_note(own, len(tasks), None):
+        yield line if is_offline() else f"{line}, and a run with internet by itself"
 
 
 def _print(name: str, tasks: Sequence[PlannedTask], lines: Sequence[str]) -> None:

@@ -59,7 +59,7 @@ def preview(
     if origin_of(dataset, forced) is None:
         remedy = "put them there, or look at the bundled synthetic rows: --data sample"
         raise MedtasksError(f"no rows are at hand: {where_it_goes(dataset)}", where=dataset.id, remedy=remedy)
-    from medtasks_ext.prompts.official.choice import prompt_source_of
+    from medtasks_ext.prompts.official.words import prompt_source_of
     from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runner.preview import chat_of, preview
 

@@ -249,6 +249,7 @@ def _design(wanted: RunRequest, error: float) -> Design:
 
 def _rows_words(wanted: RunRequest) -> Iterator[str]:
     """What the rows that are asked lack: gold answers, other rows, the suite's prompts, leave to use them."""
+    from medtasks_ext.prompts.official.words import own_words_note
     from medtasks_ext.runner.run import loaded_record
 
     records = {name: loaded_record(task) for name, task in wanted.built.items()}
@@ -270,17 +271,9 @@ def _rows_words(wanted: RunRequest) -> Iterator[str]:
             f"{len(parts)} of {len(records)} tasks have a part of their suite's rows: {some(parts, 3)}; "
             "their scores get no rank, and `medtasks data check TASK` counts the rows"
         )
-    known = []
-    for name in real:
-        dataset, strategy = of[name]
-        has_words = bool(dataset.suite.files) or ("official" in dataset.blocks and strategy == "zero_shot")
-        if records[name]["instruction"] == "own" and dataset.suite.official is not None and has_words:
-            known.append(name)
-    if known:
-        yield (
-            f"our prompts are used, though official ones exist: {len(known)} of {len(real)} tasks"
-            f" ({some(known)}); `medtasks data status official` says why"
-        )
+    own = {name: of[name] for name in real if records[name]["instruction"] == "own"}
+    if line := own_words_note(own, len(real), wanted.settings.prompts):
+        yield line
     asked = dict.fromkeys(of[name][0] for name in real)  # synthetic rows are nobody's
     if line := restrictions(((item.id, item.metadata.licence) for item in asked), named=FEW):
         yield line
@@ -288,7 +281,7 @@ def _rows_words(wanted: RunRequest) -> Iterator[str]:
 
 def _settings(own: argparse.Namespace, config: EvaluatorConfig) -> Settings:
     from medtasks_ext.prompts.load import flag
-    from medtasks_ext.prompts.official.choice import prompt_source_of
+    from medtasks_ext.prompts.official.words import prompt_source_of
     from medtasks_ext.prompts.template import layout_template
     from medtasks_ext.rows.sources import forced_origin
     from medtasks_ext.runner.evaluate import Settings

@@ -29,7 +29,7 @@ from medtasks_ext.engines.replies import withheld
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.harness import Instance
 from medtasks_ext.privacy import what_happened
-from medtasks_ext.prompts.counting import tokenizer_of
+from medtasks_ext.prompts.fit import tokenizer_of
 
 if TYPE_CHECKING:
     from medtasks_ext.harness import LM

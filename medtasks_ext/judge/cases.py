@@ -30,7 +30,7 @@ from medtasks_ext.judge.protocol import (
     Wording,
 )
 from medtasks_ext.prompts.documents import document_key
-from medtasks_ext.prompts.official.juries import jury_words
+from medtasks_ext.prompts.official.words import jury_words
 from medtasks_ext.rows.spec import Judging, dataset_spec
 from medtasks_ext.run.charge import check_under_limit
 from medtasks_ext.run.store import Answers, Follower, Intent, Row, key_of, outcome_of
@@ -39,7 +39,7 @@ from medtasks_ext.runs.records import RESCORE, iter_samples, parsed_of
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
-    from medtasks_ext.prompts.official.choice import PromptSource
+    from medtasks_ext.prompts.official.words import PromptSource
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.rows.row import Point
     from medtasks_ext.runner.run import Run

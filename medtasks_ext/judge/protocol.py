@@ -34,7 +34,7 @@ from medtasks_ext.strict import Strict, read_yaml, validated
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.jury import Jury
-    from medtasks_ext.prompts.official.juries import JuryWords
+    from medtasks_ext.prompts.official.words import JuryWords
     from medtasks_ext.registry.blocks import OfficialJury
     from medtasks_ext.rows.spec import Judging
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.harness import LM, register_model
 from medtasks_ext.process import SEED
-from medtasks_ext.prompts.dialogue import shown
+from medtasks_ext.prompts.documents import shown
 
 if TYPE_CHECKING:
     from medtasks_ext.harness import Instance

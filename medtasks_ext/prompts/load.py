@@ -16,7 +16,7 @@ from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.privacy import public_rows, what_happened
 from medtasks_ext.process import collector_paused
 from medtasks_ext.prompts.documents import Document, Documents, Loaded, LoadedRecord, digest
-from medtasks_ext.prompts.official.choice import Use, prompt_source_of
+from medtasks_ext.prompts.official.words import Use, prompt_source_of
 from medtasks_ext.prompts.pool import check_answers, parts, pool_rows, sampled, trials, with_own_ids
 from medtasks_ext.prompts.render import Renderer
 from medtasks_ext.registry import Dataset
@@ -110,7 +110,8 @@ def load_documents(
     said = json.dumps([dataset.id, dataset.blocks, dataset.record], ensure_ascii=False, default=str)
     named = ("MEDTASKS_DATA_DIR", "MEDTASKS_DATA", "MEDTASKS_CACHE")
     environment, forced = tuple(os.environ.get(name, "") for name in named), forced_origin(origin)
-    use = Use(cot, shots, system_role, prompt_source_of(prompts), frozenset(without))
+    fetch = forced not in ("local", "sample")
+    use = Use(cot, shots, system_role, prompt_source_of(prompts), frozenset(without), fetch)
     return _build(dataset, said, forced, use, environment)
 
 

@@ -52,19 +52,22 @@ class Artefact(Strict):
     #: its own file name, by which it is recognised in a folder.
     file: Annotated[str, StringConstraints(pattern=r"^[\w.+-]+$")]
     revision: str  #: version or commit, as people name it.
-    #: of the file. A text that each user makes of the paper has none: its pieces have.
+    #: of the file. The text of a paper has none: its passages have.
     sha256: Sha256 | None = None
     package: str | None = None  #: project on the package index that distributes it.
     #: package of Python that is installed with medtasks and whose folder it is.
     installed: Annotated[str, StringConstraints(pattern=r"^\w+$")] | None = None
-    url: str | None = None  #: where it is fetched from otherwise.
-    how: str = ""  #: how a user gets it where neither is given.
+    url: str | None = None  #: where it is fetched from otherwise; of a PDF the file is the text.
+
+    @property
+    def is_paper(self) -> bool:
+        return self.url is not None and self.url.endswith(".pdf")
 
     @model_validator(mode="after")
     def _can_be_had(self) -> Artefact:
-        if not (self.package or self.installed or self.url or self.how):
-            raise ValueError("say where it is had: `package`, `installed`, `url` or `how`")
-        if (self.package or self.url) and not self.sha256:
+        if not (self.package or self.installed or self.url):
+            raise ValueError("say where it is had: `package`, `installed` or `url`")
+        if not (self.installed or self.is_paper or self.sha256):
             raise ValueError("what is fetched needs its `sha256`")
         return self
 

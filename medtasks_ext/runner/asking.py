@@ -22,8 +22,8 @@ from medtasks_ext.engines.engine import Engine
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.harness import LM, Instance
 from medtasks_ext.privacy import public_rows
-from medtasks_ext.prompts.counting import shared_characters
 from medtasks_ext.prompts.documents import document_key
+from medtasks_ext.prompts.fit import shared_characters
 from medtasks_ext.prompts.template import layout_template
 from medtasks_ext.run.asker import AHEAD, Asker, Job
 from medtasks_ext.run.charge import Budget, Charge

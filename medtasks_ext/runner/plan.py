@@ -225,6 +225,7 @@ class PlannedTask:
     prompt_tokens: int | None  # of all of them together; None where the rows are not here
     most_output_tokens: int  # if every answer filled its budget
     sample: bool  # whether sample rows were asked for as the data
+    own_prompts: bool  # whether its rows are asked with ours, as far as their prompts are on this machine
     missing: str = ""  # how to get rows that are not here
 
 
@@ -235,6 +236,7 @@ def plan_task(
     dataset, strategy = registry.known(name)
     task, missing = _built(registry, name, settings)
     documents = dataset.n_part * dataset.trials if missing else len(task.eval_docs)
+    sample = not missing and task.eval_docs[0]["data"] == "sample"
     step = max(1, len(task.eval_docs) / COUNTED)
     n = 0 if missing else min(COUNTED, len(task.eval_docs))
     chosen = [task.eval_docs[int(index * step)] for index in range(n)]
@@ -253,7 +255,10 @@ def plan_task(
         counted=len(chosen),
         prompt_tokens=None if missing else round(documents * fmean(sizes)),
         most_output_tokens=documents * budget,
-        sample=not missing and task.eval_docs[0]["data"] == "sample",
+        sample=sample,
+        own_prompts=not sample
+        and (not missing or not dataset.suite.files)  # prompts of the authors' rows come with these
+        and task.eval_docs[0].loaded.record["instruction"] == "own",
         missing=missing,
     )
 

@@ -16,8 +16,8 @@ from medtasks_ext.answers.reasoning import reasoning_of, traces
 from medtasks_ext.engines import CONTENT_FILTER, Answer, Fault, Outcome, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import excerpt, public_rows, shows_text
-from medtasks_ext.prompts.counting import tokenizer_of
-from medtasks_ext.prompts.dialogue import shown
+from medtasks_ext.prompts.documents import shown
+from medtasks_ext.prompts.fit import tokenizer_of
 from medtasks_ext.run.asker import Asker, Job
 from medtasks_ext.run.charge import Budget
 from medtasks_ext.runner.evaluate import Reader, RequestBuilder, Settings, readable, rendered_prompt, text_of

@@ -32,7 +32,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.harness import Task
 from medtasks_ext.metrics.generation import tokeniser
 from medtasks_ext.prompts.documents import Document, document_key
-from medtasks_ext.prompts.official.juries import jury_words
+from medtasks_ext.prompts.official.words import jury_words
 from medtasks_ext.prompts.shots import after
 from medtasks_ext.registry import Dataset, Registry
 from medtasks_ext.registry.strategies import shots_of

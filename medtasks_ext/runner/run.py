@@ -25,8 +25,7 @@ from medtasks_ext.engines import CONTENT_FILTER, LOOP, Answer, Prompt, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.privacy import what_happened
-from medtasks_ext.prompts.dialogue import shown
-from medtasks_ext.prompts.documents import document_key, without_places
+from medtasks_ext.prompts.documents import document_key, shown, without_places
 from medtasks_ext.prompts.fit import INPUT, SHOTS
 from medtasks_ext.registry.strategies import asked_strategy, by_likelihood, reasons
 from medtasks_ext.registry.suites import function

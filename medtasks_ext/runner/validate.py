@@ -15,7 +15,7 @@ from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.metrics.common import random_label
 from medtasks_ext.metrics.generation import tokeniser
 from medtasks_ext.models import Baseline, Oracle, Says
-from medtasks_ext.prompts.dialogue import shown
+from medtasks_ext.prompts.documents import shown
 from medtasks_ext.prompts.load import check_rows
 from medtasks_ext.registry import STRATEGIES, Registry
 from medtasks_ext.registry.tasks import TASK_FILE

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from medtasks_ext.harness import Group
-    from medtasks_ext.prompts.dialogue import Turn
-    from medtasks_ext.prompts.documents import LoadedRecord
+    from medtasks_ext.prompts.documents import LoadedRecord, Turn
     from medtasks_ext.registry import Registry
     from medtasks_ext.rows.row import Point
     from medtasks_ext.runs.manifest import Manifest

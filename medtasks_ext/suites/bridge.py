@@ -171,7 +171,7 @@ class Files:
     def _sentences(self, *, must: bool, fetch: bool) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
         """Those that ask for the answer at once and those that ask for reasoning; None if not to be had."""
         # what it imports takes longer than a look for files
-        from medtasks_ext.prompts.official.choice import find_artefact
+        from medtasks_ext.prompts.official.words import find_artefact
 
         official = self.suite.official
         artefact = official.artefacts.get(_CODE) if official else None

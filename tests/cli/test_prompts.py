@@ -1,6 +1,7 @@
 """Official prompts: files are fetched from a folder or an index, checked, compared and proven."""
 
 import json
+import os
 import re
 import shutil
 import threading
@@ -35,6 +36,7 @@ def index(monkeypatch):
             kind, body = pages.get(self.path, ("", b""))
             self.send_response(200 if kind else 404)
             self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
 
@@ -181,7 +183,15 @@ def test_verify_without_the_wheel(medtasks, small):
 def test_a_run_says_what_is_asked_in_our_own_words(medtasks, small, data_dir):
     write_jsonl(data_dir / "medhelm/medec/test.jsonl", sample_rows("medhelm_medec", ""))
     run = medtasks.done("run", "--tasks", "medhelm_medec", "--model", "oracle")
-    assert "our prompts are used, though official ones exist: 1 of 1 tasks (medhelm_medec)" in run.text
+    said = "not comparable with published scores: 1 of 1 tasks (medhelm_medec): "
+    missing = "their official prompts are not on this machine, so ours are asked"
+    assert f"{said}{missing}; `medtasks data fetch official` gets them" in run.text
+    plan = medtasks.done("plan", "openai", "--tasks", "medhelm_medec").text
+    assert f"{said}{missing}; `medtasks data fetch official` gets them" in " ".join(plan.split())
+    own = medtasks.done(
+        *["run", "--tasks", "medhelm_medec", "--model", "oracle", "--output_path", "own", "--prompts", "own"]
+    )
+    assert f"{said}--prompts own asks with ours; leave it out for official ones" in own.text
     wrong = medtasks("run", "--tasks", "medhelm_medec", "--model", "oracle", "--prompts", "theirs")
     assert wrong.code == 2 and "use one of: auto, official, own" in wrong.text
 
@@ -212,3 +222,80 @@ def test_a_run_goes_on_in_the_words_in_which_it_began(medtasks, helm, data_dir, 
     assert other.code == 0 and asked["wording"] == "official"
     assert (asked["artefact"], asked["artefact_revision"]) == (helm.name, "0.5.16")
     assert medtasks(*run, "--prompts", "official").code == 2
+
+
+def pdf_of(*lines: str) -> bytes:
+    """A PDF with these lines of text, written by hand."""
+    shown = "".join(f"({line}) Tj T* " for line in lines)
+    stream = f"BT /F1 9 Tf 12 TL 20 780 Td {shown}ET"
+    objects = (
+        "<</Type/Catalog/Pages 2 0 R>>",
+        "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        "<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>",
+        f"<</Length {len(stream)}>>stream\n{stream}\nendstream",
+        "<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>",
+    )
+    text, places = "%PDF-1.4\n", list[int]()
+    for number, content in enumerate(objects, start=1):
+        places.append(len(text))
+        text += f"{number} 0 obj{content}endobj\n"
+    table = "".join(f"{place:010d} 00000 n \n" for place in places)
+    end = (
+        f"xref\n0 6\n0000000000 65535 f \n{table}trailer<</Size 6/Root 1 0 R>>\nstartxref\n{len(text)}\n%%EOF"
+    )
+    return (text + end).encode()
+
+
+#: An invented passage, as three lines of a page.
+LINES = ("Read the invented note and answer with one", "word that says whether the follow-", "up was kept.")
+SAID = "Read the invented note and answer with one word that says whether the follow-up was kept."
+
+
+@pytest.fixture
+def paper(tasks_of, index, cache, data_dir):
+    """ClinicBench with a passage of an invented paper, which the server gives; its local rows are here."""
+    root = tasks_of("clinicbench/medqa")
+    file, suite = root / "clinicbench/medqa/task.yaml", root / "clinicbench/suite.yaml"
+    digest = sha256(SAID.encode()).hexdigest()
+    named = f"text: {{artefact: paper, words: {len(SAID.split())}, sha256: {digest}}}"
+    file.write_text(re.sub(r"text: \{artefact[^}]*\}", named, file.read_text()))
+    address = f"{os.environ['PIP_INDEX_URL'].removesuffix('/simple/')}/paper.pdf"
+    suite.write_text(re.sub(r"url: https://aclanthology.*", f"url: {address}", suite.read_text()))
+    index["/paper.pdf"] = ("application/pdf", pdf_of(*LINES))
+    return write_jsonl(data_dir / "clinicbench/medqa/test.jsonl", sample_rows("clinicbench_medqa", ""))
+
+
+ASK = ("run", "--tasks", "clinicbench_medqa", "--model", "oracle", "--output_path", "out")
+
+
+def wording(tmp_path: Path) -> str:
+    return result_of(tmp_path / "out", "clinicbench_medqa")["conditions"]["wording"]
+
+
+def test_prompts_in_a_pdf_are_fetched_by_the_run_that_asks_them(medtasks, paper, index, tmp_path):
+    run = medtasks.done(*ASK)
+    assert wording(tmp_path) == "official" and "not comparable" not in run.text
+    index.clear()
+    assert "SHA" not in medtasks.done(*ASK[:-1], "again").text  # once
+
+
+@pytest.mark.parametrize("rows", ["local", "sample"])
+def test_rows_that_are_named_fetch_no_prompts(medtasks, paper, index, tmp_path, rows):
+    medtasks.done(*ASK, "--data", rows)
+    assert wording(tmp_path) == "own" and not list((tmp_path / "cache").glob("official/*/*.txt"))
+
+
+@pytest.mark.parametrize("given", [None, b"<html>log in</html>", b"%PDF-1.4 cut", pdf_of("Another paper.")])
+def test_a_fetch_of_prompts_that_fails_stops_no_run(medtasks, paper, index, tmp_path, given):
+    index.pop("/paper.pdf")
+    if given:
+        index["/paper.pdf"] = ("application/pdf", given)
+    run = medtasks.done(*ASK)
+    assert wording(tmp_path) == "own"
+    assert "not comparable with published scores: 1 of 1 tasks (clinicbench_medqa): " in run.text
+
+
+def test_a_pdf_that_is_carried_is_read(medtasks, paper, tmp_path):
+    (tmp_path / "paper.pdf").write_bytes(pdf_of(*LINES))
+    fetched = medtasks.done("data", "fetch", "official", tmp_path)
+    assert "✓ ClinicBench: clinicbench.txt" in fetched.out

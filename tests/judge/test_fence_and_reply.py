@@ -13,7 +13,7 @@ from medtasks_ext.judge.cases import point_rubric, shown_for_point
 from medtasks_ext.judge.protocol import Rubric, escape_fences, fence_code
 from medtasks_ext.judge.reply import UnreadableError
 from medtasks_ext.prompts.official.folding import split_at
-from medtasks_ext.prompts.official.juries import JuryWords
+from medtasks_ext.prompts.official.words import JuryWords
 from medtasks_ext.registry.blocks import OfficialJury
 from medtasks_ext.rows.expressions import Template
 from medtasks_ext.rows.spec import Judging

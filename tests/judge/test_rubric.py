@@ -11,8 +11,7 @@ from medtasks_ext.judge.protocol import weighted_mean
 from medtasks_ext.judge.reply import UnreadableError
 from medtasks_ext.prompts.load import _build
 from medtasks_ext.prompts.official.folding import split_at
-from medtasks_ext.prompts.official.juries import JuryWords
-from medtasks_ext.prompts.official.words import Origin
+from medtasks_ext.prompts.official.words import JuryWords, Origin
 from medtasks_ext.registry import registry
 from medtasks_ext.rows.expressions import Template
 from medtasks_ext.rows.fields import PointsError, read_points

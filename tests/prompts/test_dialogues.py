@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.prompts.dialogue import shown
+from medtasks_ext.prompts.documents import shown
 from medtasks_ext.prompts.fit import PromptFitter
 from medtasks_ext.registry import SUFFIX, forget, registry
 from medtasks_ext.runner.evaluate import Settings, build_task

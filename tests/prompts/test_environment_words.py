@@ -36,7 +36,7 @@ def held(folder: Path) -> dict[str, Held]:
     for name, text in {"environment": ENVIRONMENT, "shared": SHARED}.items():
         path = folder / f"{name}.py"
         path.write_text(text, encoding="utf-8")
-        made[name] = Held(Artefact(file=path.name, revision="1", how="written here"), path)
+        made[name] = Held(Artefact(file=path.name, revision="1", installed="written_here"), path)
     return made
 
 

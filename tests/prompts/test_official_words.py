@@ -13,11 +13,11 @@ import yaml
 from lm_eval.utils import apply_template
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.prompts.counting import shared_characters
+from medtasks_ext.prompts.fit import shared_characters
 from medtasks_ext.prompts.load import load_documents
-from medtasks_ext.prompts.official.choice import prompt_source_of
-from medtasks_ext.prompts.official.words import words_in
+from medtasks_ext.prompts.official.words import passage, prompt_source_of, words_in
 from medtasks_ext.registry import registry
+from medtasks_ext.registry.blocks import Passage
 from medtasks_ext.runner.proof import verify
 from medtasks_ext.task import MedicalTask
 from tests.conftest import read_json, sample_rows, sft_row, write_jsonl
@@ -191,12 +191,21 @@ def test_the_own_input_follows_a_passage(paper):
     assert prompt.startswith(f"{PASSAGE}\n\nQuestion: ")
 
 
-def test_a_text_without_the_passage_is_an_error(paper):
+def test_a_text_without_the_passage_is_an_error_or_asked_in_our_words(paper, caplog):
     paper.write_text(PASSAGE.replace("one reason", "two reasons"))
-    with pytest.raises(
-        MedtasksError, match=r"clinicbench.txt: holds no passage of \d+ words.*\n  → make the text"
-    ):
-        one_document("clinicbench/iu_xray")
+    said = r"clinicbench.txt: holds no passage of \d+ words.*\n  → make the text"
+    with pytest.raises(MedtasksError, match=said):
+        one_document("clinicbench/iu_xray", prompts="official")
+    ours = one_document("clinicbench/iu_xray")
+    assert ours["prompt"] == one_document("clinicbench/iu_xray", prompts="own")["prompt"]
+    assert "our prompts are asked: clinicbench.txt holds no passage" in caplog.text
+
+
+@pytest.mark.parametrize("whole", ["follow-up", "followup"])
+def test_a_word_that_is_divided_at_a_lines_end_is_one(whole):
+    said = f"Say what the {whole} shows."
+    wanted = Passage(artefact="paper", words=len(said.split()), sha256=sha256(said.encode()).hexdigest())
+    assert passage("First. Say what the follow-\n  up shows. Last.", wanted, where=Path("x")) == said
 
 
 @pytest.mark.parametrize("subject", ["anatomy", "college_biology", "professional_medicine"])

@@ -2,8 +2,8 @@
 
 import pytest
 
-from medtasks_ext.prompts.instructions import LINES
 from medtasks_ext.prompts.load import load_documents
+from medtasks_ext.prompts.render import LINES
 from medtasks_ext.registry import registry
 
 DATASETS = registry().datasets

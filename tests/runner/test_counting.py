@@ -8,8 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from medtasks_ext.prompts.counting import PromptCounter
-from medtasks_ext.prompts.fit import PromptFitter
+from medtasks_ext.prompts.fit import PromptCounter, PromptFitter
 from medtasks_ext.registry import registry
 from medtasks_ext.runner.evaluate import Settings, build_task
 

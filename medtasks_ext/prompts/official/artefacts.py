@@ -75,26 +75,44 @@ def fetched_artefact(artefact: Artefact, folder: Path | None = None) -> Path:
     """After a download, or a copy from `folder`, which holds it under its own name, if need be."""
     if path := local_artefact(artefact):
         return path
-    target, remedy = place_of(artefact), f"get {artefact.revision}: {source_of(artefact)}"
+    target, where = place_of(artefact), source_of(artefact)
+    remedy = f"get {artefact.revision}: {where}"
+    names = [artefact.file, *([where.rpartition("/")[2]] if artefact.is_paper else [])]
     if folder is not None:
-        source = folder / artefact.file
-        if not source.is_file():
-            what = f"holds no {artefact.file}"
-            raise MedtasksError(what, where=folder, remedy=f"put it there: {source_of(artefact)}")
+        source = next((folder / name for name in names if (folder / name).is_file()), None)
+        if source is None:
+            what = f"holds no {' or '.join(names)}"
+            raise MedtasksError(what, where=folder, remedy=f"put it there: {where}")
         _check_hash(source, artefact, source, remedy)
-        with atomic_file(target, remedy=CACHE_REMEDY) as file:
-            file.write(source.read_bytes())
-        return target
-    where = source_of(artefact)
-    if not (artefact.package or artefact.url):
-        what = f"{artefact.file} is a file that each user makes"
-        raise NotHereError(what, where=where, remedy=_OTHERWISE)
+        return _kept(source, target)
     if is_offline():
         what = f"{artefact.file} is not on this machine and HF_HUB_OFFLINE is set"
         unset = f"run once with internet, HF_HUB_OFFLINE unset, or {_OTHERWISE}"
         raise NotHereError(what, where=where, remedy=unset)
     url = _in_index(artefact) if artefact.package else str(artefact.url)
+    if artefact.is_paper:
+        with tempfile.TemporaryDirectory() as made:
+            paper = Path(made, names[-1])
+            transfer.download(url, paper, replace(_EXPECTED, known=False))
+            return _kept(paper, target)
     return transfer.fetch(url, target, lambda part: _check_hash(part, artefact, where, remedy), _EXPECTED)
+
+
+def _kept(source: Path, target: Path) -> Path:
+    """A file in its place in the cache; of a PDF its text, whose passages prove it by their own hashes."""
+    content = source.read_bytes()
+    if source.suffix == ".pdf":
+        from pypdf import PdfReader
+        from pypdf.errors import PyPdfError
+
+        try:
+            content = "\n".join(page.extract_text() for page in PdfReader(source).pages).encode()
+        except (PyPdfError, ValueError, KeyError, TypeError, RecursionError) as error:
+            what = f"no text can be read from the PDF ({type(error).__name__})"
+            raise NotHereError(what, where=source.name, remedy=_OTHERWISE) from None
+    with atomic_file(target, remedy=CACHE_REMEDY) as file:
+        file.write(content)
+    return target
 
 
 def source_of(artefact: Artefact) -> str:
@@ -102,7 +120,7 @@ def source_of(artefact: Artefact) -> str:
         return f"{artefact.revision}, which is installed with medtasks"
     if artefact.package:
         return f"{artefact.package} {artefact.revision} on the package index"
-    return artefact.url or artefact.how
+    return str(artefact.url)
 
 
 def read(artefact: Artefact, path: Path, member: str | None) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -9,19 +11,30 @@ from functools import lru_cache, partial
 from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, get_args
 
 import jinja2
 import yaml
 
-from medtasks_ext.errors import MedtasksError, RowError
+from medtasks_ext.errors import MedtasksError, RowError, some
 from medtasks_ext.privacy import what_happened
 from medtasks_ext.prompts.official import artefacts
 from medtasks_ext.prompts.official.folding import FoldedText, PythonSource, split_at
-from medtasks_ext.registry.blocks import Artefact, Official, OfficialPassage, Passage, SuiteOfficial
+from medtasks_ext.registry import Dataset
+from medtasks_ext.registry.blocks import (
+    Artefact,
+    Official,
+    OfficialJury,
+    OfficialPassage,
+    Passage,
+    SuiteOfficial,
+)
 from medtasks_ext.registry.functions import function_named
+from medtasks_ext.rows.expressions import Template as Jinja
+from medtasks_ext.rows.remote import is_offline
 from medtasks_ext.rows.row import Row
 from medtasks_ext.rows.sandbox import NO_TEMPLATE, REFUSED, Declared
+from medtasks_ext.rows.spec import DatasetSpec, Judging, dataset_spec
 from medtasks_ext.strict import yaml_text
 
 
@@ -200,14 +213,24 @@ def words_in(text: str) -> list[str]:
     return unicodedata.normalize("NFKC", text).translate(_QUOTES).split()
 
 
+class NoPassageError(MedtasksError):
+    """A text of a paper that does not hold a passage as its hash has it."""
+
+
 def passage(text: str, wanted: Passage, *, where: Path) -> str:
-    """The passage, with one blank between two words; line ends, blanks and markup around it do not matter."""
-    matched = _found(text, wanted)
-    if matched is None:
-        what = f"holds no passage of {wanted.words} words with SHA-256 {wanted.sha256[:16]}…"
-        remedy = "make the text anew from the paper, without hyphens at line ends and with its table whole,"
-        raise MedtasksError(what, where=where, remedy=f"{remedy} or ask in our own words: --prompts own")
-    return matched
+    """The passage, with one blank between two words; line ends, blanks and markup around it do not matter.
+
+    Of a word that is divided at a line's end both spellings are tried.
+    """
+    for variant in dict.fromkeys((text, _DIVIDED.sub("", text), _DIVIDED.sub("-", text))):
+        if matched := _found(variant, wanted):
+            return matched
+    what = f"holds no passage of {wanted.words} words with SHA-256 {wanted.sha256[:16]}…"
+    remedy = "make the text anew from the paper, without hyphens at line ends and with its table whole,"
+    raise NoPassageError(what, where=where, remedy=f"{remedy} or ask in our own words: --prompts own")
+
+
+_DIVIDED = re.compile(r"-[ \t]*\r?\n[ \t]*")
 
 
 @lru_cache(maxsize=256)
@@ -226,3 +249,167 @@ def _spaced(text: str) -> tuple[bytes, list[int]]:
     """The words of a text with one blank after each, and where each begins, the end included."""
     words = [f"{word} ".encode() for word in words_in(text)]
     return b"".join(words), [0, *accumulate(map(len, words))]
+
+
+log = logging.getLogger(__name__)
+
+#: `auto`: official where the words can be had, else ours. `official`: nothing else. `own`: ours alone.
+PromptSource = Literal["auto", "official", "own"]
+
+
+@dataclass(frozen=True)
+class Use:
+    """How the rows of a dataset become prompts."""
+
+    cot: bool
+    shots: int
+    system_role: bool  # False: instructions stand in the first user turn
+    prompts: PromptSource
+    without: frozenset[str] = frozenset()  # rows that are left out, since their faults are known
+    fetch: bool = False  # whether `auto` may download the file that holds official words
+
+
+def prompt_source_of(option: object = None) -> PromptSource:
+    """What the user asks for: by a flag, or `--metadata prompts=…`; by default auto.
+
+    Raises MedtasksError: it is none of the three.
+    """
+    value = "auto" if option is None else option
+    if value not in get_args(PromptSource):
+        what = f"unknown wording {value!r}"
+        remedy = f"use one of: {', '.join(get_args(PromptSource))}"
+        raise MedtasksError(what, where="--prompts", remedy=remedy)
+    return value  # type: ignore[return-value]
+
+
+def own_words_note(asked: Mapping[str, tuple[Dataset, str]], of: int, prompts: str | None) -> str:
+    """That tasks with our prompts are comparable with no published score, and what mends it; one sentence.
+
+    `asked`: task with our prompts -> dataset and strategy. Empty where their suites have no other prompts.
+    """
+    known = {
+        name: dataset
+        for name, (dataset, strategy) in asked.items()
+        if dataset.suite.official is not None
+        and (dataset.suite.files or ("official" in dataset.blocks and strategy == "zero_shot"))
+    }
+    if not known:
+        return ""
+    specs = ((dataset, dataset_spec(dataset).official) for dataset in known.values())
+    named = (artefacts_of(block, item.suite.official, item.file) for item, block in specs if block)
+    files = [artefact for held in named for artefact in held.values()]
+    why, mend = (
+        "their official prompts are not in the files here",
+        "`medtasks data status official` says more",
+    )
+    if prompts == "own":
+        why, mend = "--prompts own asks with ours", "leave it out for official ones"
+    elif not all(artefacts.place_of(artefact).exists() for artefact in files):
+        why = "their official prompts are not on this machine, so ours are asked"
+        mend = "`medtasks data fetch official` gets them"
+    which = f"{len(known)} of {of} tasks ({some([*known])})"
+    return f"not comparable with published scores: {which}: {why}; {mend}"
+
+
+def chosen_words(dataset: Dataset, spec: DatasetSpec, use: Use) -> Words | None:
+    """The words of the dataset's block `official`; None where ours, or those of its rows, are asked."""
+    block, must, suite = spec.official, use.prompts == "official", dataset.suite.official
+    if use.prompts == "own" or block is None:
+        return None
+    # where nothing but official words is wanted, a line of ours behind them is too much
+    reason = "reasoning step by step" if use.cot and (must or use.shots or not block.reasons) else ""
+    if not reason and use.shots and not (isinstance(block, OfficialPassage) and block.input is None):
+        reason = "prompts with examples"
+    if reason and not must:
+        return None
+    if reason:
+        what = f"there are no official prompts for {reason}"
+        remedy = "ask without, or leave it to us: --prompts auto"
+        raise MedtasksError(what, where=dataset.id, remedy=remedy)
+    held: dict[str, Held] = {}
+    for name, artefact in artefacts_of(block, suite, dataset.file).items():
+        if (path := find_artefact(artefact, must=must, fetch=use.fetch)) is None:
+            return None
+        held[name] = Held(artefact, path)
+    try:
+        return words_of(block, suite, held, dataset.file)
+    except NoPassageError as error:
+        if must or not any(item.artefact.is_paper for item in held.values()):
+            raise
+        log.warning("%s: our prompts are asked: %s %s", dataset.id, Path(str(error.where)).name, error.what)
+        return None
+
+
+def find_artefact(artefact: Artefact, *, must: bool, fetch: bool) -> Path | None:
+    """None where it cannot be had, unless it `must`; `fetch`: one try is made to download it otherwise."""
+    if path := artefacts.local_artefact(artefact):
+        return path
+    if must:
+        return artefacts.fetched_artefact(artefact)
+    return _tried(artefact, artefacts.place_of(artefact)) if fetch and not is_offline() else None
+
+
+@lru_cache(maxsize=64)
+def _tried(artefact: Artefact, _place: Path) -> Path | None:
+    try:
+        return artefacts.fetched_artefact(artefact)
+    except MedtasksError as error:  # a fetch that fails stops no run: ours are asked, and the run says so
+        log.warning("official prompts of %s could not be fetched: %s", artefact.file, error.what)
+        return None
+
+
+@dataclass(frozen=True)
+class JuryWords:
+    template: FoldedText  # with slots for the texts under review
+    slots: Mapping[str, Jinja]  # slot -> what fills it
+    origin: Origin  # where it was read
+    jury: OfficialJury | None = None  # how its verdicts are read; None: as one JSON object
+
+    def message(self, texts: Mapping[str, str]) -> str:
+        names = {"gold": "", "item": "", "context": "", **texts}
+        return self.template.filled(lambda slot: self.slots[slot].render(names))
+
+
+def jury_words(dataset: Dataset, judging: Judging, prompts: PromptSource) -> JuryWords | None:
+    """The official words for the judges of a dataset; None where ours are asked. `auto` downloads nothing."""
+    if prompts == "own" or (judging.official is None and prompts == "auto"):
+        return None
+    if judging.official is None:
+        what = "there are no official prompts for its judges"
+        remedy = "leave it to us, --prompts auto, or name other --tasks"
+        raise MedtasksError(what, where=dataset.id, remedy=remedy)
+    official, must = dataset.suite.official, prompts == "official"
+    if isinstance(jury := judging.official, OfficialJury):
+        return _of_one_message(dataset, jury, must=must)
+    if official is None or official.juries is None:
+        what = "judge.official: suite.yaml declares no juries"
+        raise MedtasksError(what, where=dataset.file, remedy="declare them there (docs/keys.md)")
+    artefact, juries = official.artefacts[official.juries.artefact], official.juries
+    path = find_artefact(artefact, must=must, fetch=False)
+    if path is None:
+        return None
+    source = source_of(artefact, path, f"{juries.folder}/{judging.official}" if juries.folder else None)
+    if juries.criteria and (axes := list(source.table(juries.criteria))) != list(judging.axes):
+        what = f"judge.axes: the released jury rates {', '.join(map(str, axes))}"
+        raise MedtasksError(what, where=dataset.file, remedy="name the same axes there, in the same order")
+    template = split_at(source.text(juries.template), juries.slots)
+    slots = {slot: Jinja(said, dataset.suite.file) for slot, said in juries.slots.items()}
+    return JuryWords(template, slots, origin_of(artefact, template.shown()))
+
+
+def _of_one_message(dataset: Dataset, jury: OfficialJury, *, must: bool) -> JuryWords | None:
+    official = dataset.suite.official
+    named = jury.text.artefact
+    if official is None or named is None or named not in official.artefacts:
+        what = f"judge.official: suite.yaml declares no artefact {named!r}"
+        raise MedtasksError(what, where=dataset.file, remedy="declare it there (docs/evaluate.md)")
+    artefact = official.artefacts[named]
+    path = find_artefact(artefact, must=must, fetch=False)
+    if path is None:
+        return None
+    template = source_of(artefact, path, jury.text.file).taken(jury.text, jury.slots)
+    if wrong := sorted(template.slots ^ jury.slots.keys()):
+        what = f"judge.official.slots: {wrong[0]!r} is not in both"
+        raise MedtasksError(what, where=dataset.file, remedy="name the slots of that text")
+    slots = {slot: Jinja(said, dataset.file) for slot, said in jury.slots.items()}
+    return JuryWords(template, slots, origin_of(artefact, template.shown()), jury)

@@ -16,8 +16,7 @@ from medtasks_ext.answers.reasoning import without_reasoning
 from medtasks_ext.errors import MedtasksError, near
 from medtasks_ext.jsonfile import read_json
 from medtasks_ext.judge.cases import verdicts_in
-from medtasks_ext.prompts.dialogue import shown
-from medtasks_ext.prompts.documents import document_key
+from medtasks_ext.prompts.documents import document_key, shown
 from medtasks_ext.results.document_scores import DocumentScores, document_scores, score_statistic
 from medtasks_ext.results.error_clusters import TEXTS, Cluster, costs, error_of, right_value
 from medtasks_ext.results.experiments import Entry, Fault

@@ -10,8 +10,8 @@ from medtasks_ext.answers import answer_format
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics.glossary import meanings, rule
 from medtasks_ext.offline_page import offline_page
-from medtasks_ext.prompts.dialogue import transcript
-from medtasks_ext.prompts.instructions import strategy_line
+from medtasks_ext.prompts.documents import transcript
+from medtasks_ext.prompts.render import strategy_line
 from medtasks_ext.report.pictures import FONT, kinds, licences, themes, vendored
 from medtasks_ext.rows.expressions import UNFIT, Template
 from medtasks_ext.rows.spec import Prompt, dataset_spec

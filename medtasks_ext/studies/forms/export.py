@@ -16,8 +16,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.cases import judged_tasks, response_hash
 from medtasks_ext.judge.protocol import CONTROL
 from medtasks_ext.process import SEED
-from medtasks_ext.prompts.dialogue import shown
-from medtasks_ext.prompts.documents import document_key
+from medtasks_ext.prompts.documents import document_key, shown
 from medtasks_ext.prompts.load import load_documents
 from medtasks_ext.runner.run import Run
 from medtasks_ext.runs.records import parsed_of, read_samples
