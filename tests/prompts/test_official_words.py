@@ -1,9 +1,11 @@
 """Official words are asked as the suites' own code asks them, and what stands against it is said."""
 
 import json
+import os
 import re
 import shutil
 import zipfile
+from collections import Counter
 from hashlib import sha256
 from pathlib import Path
 
@@ -18,7 +20,7 @@ from medtasks_ext.prompts.load import load_documents
 from medtasks_ext.prompts.official.words import passage, prompt_source_of, words_in
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.blocks import Passage
-from medtasks_ext.runner.proof import verify
+from medtasks_ext.runner.proof import digest, verify
 from medtasks_ext.task import MedicalTask
 from tests.conftest import read_json, sample_rows, sft_row, write_jsonl
 
@@ -346,3 +348,22 @@ def test_a_release_that_must_be_had_and_cannot(data_dir, released):
     with pytest.raises(MedtasksError, match="the hub cannot be reached") as error:
         one_document("bridge/chip_ctc", prompts="official")
     assert "→" in str(error.value)
+
+
+#: A folder of real rows in the files of their authors; `real_rows.json` holds hashes of HELM's message lists
+#: of them (benchmarks/official/helm_messages.py).
+REAL_ROWS = Path(os.environ.get("MEDTASKS_REAL_ROWS", ""))
+PROOFS = read_json(Path(__file__).parent / "real_rows.json")
+
+
+@pytest.mark.skipif(not os.environ.get("MEDTASKS_REAL_ROWS"), reason="MEDTASKS_REAL_ROWS is not set")
+@pytest.mark.parametrize("name", PROOFS)
+def test_prompts_of_real_rows_are_those_of_helm(name, helm, data_dir):
+    source = REAL_ROWS / PROOFS[name]["file"]
+    folder = data_dir / "medhelm" / name
+    folder.mkdir(parents=True)
+    shutil.copy(source, folder / f"test{source.suffix}")
+    dataset = registry().dataset(f"medhelm/{name}")
+    documents = load_documents(dataset, cot=False, prompts="official")["test"]
+    found = [digest([{"role": "user", "content": document["prompt"]}]) for document in documents]
+    assert Counter(found) == Counter(PROOFS[name]["messages"])
