@@ -13,16 +13,7 @@ from medtasks_ext.runs.conditions import Conditions
 def write_submission(
     root: Path, model: str, score: float, *, suite: str = "bridge", first: int | None = None, **asked: Any
 ) -> Submission:
-    """A submission of zero-shot tasks of a suite, asked as its paper asked them.
-
-    Args:
-        root: folder of submissions.
-        model: ORG/MODEL.
-        score: of every task.
-        suite: whose tasks.
-        first: how many of them; by default all.
-        asked: `wording` and `prompt` (its hash), where they differ from the paper's.
-    """
+    """A submission of the first zero-shot tasks of a suite, or all, asked as in its paper but for `asked`."""
     datasets = [
         item for item in registry().datasets.values() if item.metadata.suite == suite and item.of_paper
     ]
