@@ -248,10 +248,11 @@ class MedicalTask(ConfigurableTask):
         metadata, shots = self.config.metadata, self.config.num_fewshot
         origin = forced_origin(metadata.get("data"))
         drops = flag(metadata.get("drop_faulty", False), "drop_faulty")
+        cot, shots = self.strategy == "cot", int(metadata.get("shots", 0) if shots is None else shots)
         self.dataset = load_documents(
             self.dataset_given,
-            cot=self.strategy == "cot",
-            shots=int(metadata.get("shots", 0) if shots is None else shots),
+            cot=cot,
+            shots=shots,
             origin=origin,
             system_role=flag(metadata.get("system_role", True), "system_role"),
             prompts=prompt_source_of(metadata.pop("prompts", None)),  # what came of it is in the record
@@ -262,7 +263,8 @@ class MedicalTask(ConfigurableTask):
         record = loaded.record
         check_server(metadata, loaded.text)
         if record["origin"] == "local":
-            known = local_rows(self.dataset_given)
+            as_checked = not (cot or shots or drops)  # the rows of a check, in other words at most
+            known = local_rows(self.dataset_given, self.dataset["test"] if as_checked else None)
             if known.folded:
                 record["folded"] = known.folded
             if known.differs:

@@ -15,7 +15,6 @@ import os
 import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from medtasks_ext.atomic import write_text
@@ -175,15 +174,24 @@ class LocalRows:
     differs: bool  # the lock knows the suite's rows, and these are others
 
 
-def local_rows(dataset: Dataset) -> LocalRows:
-    """What is known of the local rows of a dataset, read once per process."""
-    environment = tuple(os.environ.get(name, "") for name in ("MEDTASKS_DATA_DIR", "MEDTASKS_DATA"))
-    return _local_rows(dataset, str(dataset.file), environment)
+_known: dict[tuple[object, ...], LocalRows] = {}
 
 
-@lru_cache(maxsize=256)
-def _local_rows(dataset: Dataset, _file: str, _environment: tuple[str, ...]) -> LocalRows:
-    test = check_rows(dataset, "local").test
+def local_rows(dataset: Dataset, asked: Documents | None) -> LocalRows:
+    """What is known of the local rows of a dataset, looked at once per process.
+
+    `asked`: its test documents, where they are those that a check makes but for their words; None where the
+    rows have to be read for it.
+    """
+    environment = (os.environ.get(name, "") for name in ("MEDTASKS_DATA_DIR", "MEDTASKS_DATA"))
+    key = dataset, str(dataset.file), *environment
+    if key not in _known:
+        test = check_rows(dataset, "local").test if asked is None else asked
+        _known[key] = _local_rows(dataset, test)
+    return _known[key]
+
+
+def _local_rows(dataset: Dataset, test: Documents) -> LocalRows:
     compared = compare_rows(dataset, dataset.lock, test)
     unlike = compared is not None and compared.is_current and compared.is_equal is False
     # the lock of a source says nothing of the suite's own file, which is made of it

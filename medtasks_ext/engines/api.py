@@ -111,11 +111,14 @@ def payload(lm: TemplateAPI, request: Request) -> Json:
     else:
         settings = copy.deepcopy(dict(request.settings))
         messages = [request.prompt if request.tokens is None else request.tokens]
-        if not isinstance(request.prompt, str):
-            messages = [JsonChatStr(json.dumps(request.prompt, ensure_ascii=False))]
-    body: Json = lm._create_payload(
-        lm.create_message(messages), generate=not request.option_tokens, gen_kwargs=settings, seed=lm._seed
-    )
+    if isinstance(request.prompt, str):
+        messages = lm.create_message(messages)
+    elif type(lm).create_message is TemplateAPI.create_message:  # which reads turns from JSON
+        messages = [dict(turn) for turn in request.prompt]
+    else:
+        messages = lm.create_message([JsonChatStr(json.dumps(request.prompt, ensure_ascii=False))])
+    generates = not request.option_tokens
+    body: Json = lm._create_payload(messages, generate=generates, gen_kwargs=settings, seed=lm._seed)
     return body
 
 

@@ -13,8 +13,11 @@ from typing import Any, TypeAlias
 from medtasks_ext.egress import Egress, Text
 from medtasks_ext.engines import Fault, Outcome, Request
 
-#: Characters of prompts that wait ready at most.
+#: Characters of prompts that wait at most.
 WAITING = 64_000_000
+#: Share of what may wait at which threads go on that found no room. At every request that is taken they would
+#: wake to make one more, and waking costs more than making it.
+GOES_ON = 0.5
 
 
 class Feed:
@@ -40,26 +43,44 @@ class Feed:
         self._may, self._taken = may, taken
         self.more = self._held = False
         self._asked, self._ready = deque[Request](), deque[Request]()
-        self._changed, self._size = threading.Condition(), 0
+        self._size, lock = 0, threading.RLock()
+        self._changed, self._new, self._room = (threading.Condition(lock) for _ in range(3))
+        self._without_room: list[Callable[[float], bool]] = []  # of each thread that waits, whether it has
         self._closed = self._busy = False
         threading.Thread(target=self._make_ready, name="prompts", daemon=True).start()
 
     def put(self, requests: Iterable[Request], ahead: int | None = None) -> None:
         """Add requests behind those that wait.
 
-        `ahead`: wait until at most so many wait.
+        `ahead`: wait until at most so many wait, and no more characters than `WAITING`.
         """
         with self._changed:
             if ahead is not None:
-                self._changed.wait_for(lambda: self._closed or len(self._asked) + len(self._ready) <= ahead)
-            self._asked.extend(requests)
-            self._changed.notify_all()
+                self._wait_for_room(
+                    lambda most: self._waiting <= most * ahead and self._size < most * WAITING
+                )
+            for request in requests:
+                self._asked.append(request)
+                self._size += _size(request)
+            self._new.notify()
+
+    def _wait_for_room(self, has_room: Callable[[float], bool]) -> None:
+        """Until there is room, or the feed is closed. `has_room`: whether there is, in a share of it."""
+        if not has_room(1):
+            self._without_room.append(has_room)
+            self._room.wait_for(lambda: self._closed or has_room(GOES_ON))
+            self._without_room.remove(has_room)
+
+    @property
+    def _waiting(self) -> int:
+        return len(self._asked) + len(self._ready)
 
     def close(self) -> None:
         """Give out nothing more."""
         with self._changed:
             self._closed = True
-            self._changed.notify_all()
+            for condition in (self._changed, self._new, self._room):
+                condition.notify_all()
 
     @property
     def over(self) -> bool:
@@ -85,7 +106,8 @@ class Feed:
                 return None
             self._ready.popleft()
             self._size -= _size(request)
-            self._changed.notify_all()
+            if any(has_room(GOES_ON) for has_room in self._without_room):
+                self._room.notify_all()
         self._taken(request)
         return request
 
@@ -103,7 +125,8 @@ class Feed:
     def _make_ready(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._closed or (self._asked and self._has_room()))
+                self._wait_for_room(lambda most: not self._ready or len(self._ready) < most * self._ahead)
+                self._new.wait_for(lambda: self._closed or self._asked)
                 if self._closed:
                     return
                 request, self._busy = self._asked.popleft(), True
@@ -113,12 +136,10 @@ class Feed:
             with self._changed:
                 if isinstance(ready, Request):
                     self._ready.append(ready)
-                    self._size += _size(ready)
+                else:
+                    self._size -= _size(request)
                 self._busy = False
                 self._changed.notify_all()
-
-    def _has_room(self) -> bool:
-        return not self._ready or (len(self._ready) < self._ahead and self._size < WAITING)
 
 
 def _size(request: Request) -> int:

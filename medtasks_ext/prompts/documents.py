@@ -80,18 +80,36 @@ def row_counts_words(excluded: Mapping[str, int], n_source: int) -> str:
     return f"{n_source - sum(excluded.values()):,} of {n_source:,} rows ({why})"
 
 
+class _Part:
+    """A text of a document; of one that stands in its prompt, its place is kept and not the text again."""
+
+    def __init__(self, at: str) -> None:
+        self._at = at
+
+    def __get__(self, document: Document, kind: type[Document]) -> str:
+        text, start, end = getattr(document, self._at)
+        part: str = text[start:end]
+        return part
+
+    def __set__(self, document: Document, part: str) -> None:
+        prompt = document.get("prompt", "")
+        start = prompt.find(part)
+        text = prompt if start >= 0 else part
+        setattr(document, self._at, (text, max(0, start), max(0, start) + len(part)))
+
+
 class Document(dict[str, Any]):
     """One document as lm-eval logs it. Its attributes are not logged."""
 
-    __slots__ = ("input", "instruction", "keeps_end", "loaded", "question", "record", "row")
-    input: str  # the input text alone, without the instruction
+    __slots__ = ("_input", "_record", "instruction", "keeps_end", "loaded", "question", "row")
+    input = _Part("_input")  # the input text alone, without the instruction
     instruction: str  # with which its own turn begins, where it is in no other one
     keeps_end: bool  # whether the start of the record is cut, and not its end
     loaded: Loaded  # what was loaded for its task
-    question: str  # what tells its row from others (`rows.identity`); only where rows are checked
+    question: str  # what tells its row from others (`rows.identity`); only where rows are checked, or local
     #: the longest column of its row that stands in the prompt, where one turn holds instruction, input and
     #: cue: what is cut where the prompt does not fit
-    record: str
+    record = _Part("_record")
     row: str  # which row of its file it is made of, such as `test row 5, item 2`
 
 

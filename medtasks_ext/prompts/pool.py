@@ -69,7 +69,8 @@ def parts(
         )
     identity = _identity(source, dataset)
     if rows.origin == "hub":  # nobody can mend a pinned download
-        asked = {identity(row) for row in test}
+        texts = set(map(identity, pool))
+        asked = texts.intersection(map(identity, test))
         pool = [row for row in pool if identity(row) not in asked]
     draw = _class_draw(dataset, source, identity)
     if draw and pool and theirs is False:
@@ -100,7 +101,7 @@ def parts(
             log.warning("%s: %s; %d of %d test rows serve as shots", dataset.id, why, HELD_OUT, n)
     if theirs is False:
         seen = {identity(row): row.place for row in divided.pool}
-        for row in divided.test:
+        for row in divided.test if seen else ():
             if (text := identity(row)) in seen:
                 rule = "an example must not be a test row"
                 faults.add(
@@ -144,9 +145,16 @@ def _apart(pool: list[ReadRow], test: list[ReadRow], identity: Identity) -> list
     """The rows of a pool that neither hold a test row's text nor stand in one; equal ones stay, as faults."""
     if not pool:
         return pool
-    asked = set(map(identity, test))
-    tested = NormalisedTexts(asked)
-    return [row for row in pool if (text := identity(row)) in asked or not tested.overlap(text)]
+    texts, equal = list(map(identity, pool)), set[str]()
+    apart, left = NormalisedTexts(texts), texts
+    for asked in map(identity, test):  # one at a time: large files have room in memory once
+        if asked in texts:
+            equal.add(asked)
+        if apart.overlap(asked):
+            left = [text for text in left if not NormalisedTexts([text]).overlap(asked)]
+            apart = NormalisedTexts(left)
+    kept = equal.union(left)
+    return [row for row, text in zip(pool, texts, strict=True) if text in kept]
 
 
 def _held_out(

@@ -127,7 +127,7 @@ class Renderer:
         cluster = self.cluster and self.cluster.of_row_or_none(fields)
         if scored and cluster is not None and (named := words(cluster)):
             document["cluster"] = digest([named])  # it may be a whole note
-        if not scored:
+        if not scored or self.origin == "local":  # which a lock is compared with
             document.question = digest([words(fields[self.spec.rows.identity])])
         for column, label in self.dataset.suite.labels.items():
             if fields.get(column):

@@ -190,6 +190,8 @@ def read_rows(path: Path, member: str | None = None) -> list[Row]:
                 rows = _of_archive(archive, path, member)
         elif path.suffix.lower() == ".jsonl":
             rows = _streamed(path)
+        elif path.suffix.lower() == ".json":  # its bytes leave memory before its rows come
+            rows = _json(decoded(path.read_bytes(), where), where)
         else:
             rows = parse_rows(path.read_bytes(), path.suffix, where)
     except OSError as error:

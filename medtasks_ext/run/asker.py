@@ -73,9 +73,25 @@ def text_of(instance: Instance) -> Text:
     return text or Text(str(instance.task_name), is_open=False)
 
 
+class Chat:
+    """A conversation as lm-eval's `JsonChatStr`, without its JSON, which holds all texts once more."""
+
+    def __init__(self, turns: list[dict[str, str]]) -> None:
+        self.turns = turns
+
+    @property
+    def prompt(self) -> str:
+        return json.dumps(self.turns, ensure_ascii=False)
+
+    def encode(self, encoding: str) -> bytes:
+        return self.prompt.encode(encoding)
+
+
 def prompt_of(instance: Instance) -> Prompt:
     """A text, or the turns that lm-eval wraps for a chat interface."""
     given: Any = instance.args[0]
+    if isinstance(given, Chat):
+        return given.turns
     turns: Prompt = json.loads(given.prompt) if hasattr(given, "prompt") else given
     return turns
 

@@ -353,9 +353,11 @@ def working_in(folder: Path, command: str, *, private: bool = False) -> Iterator
             answers.close()
 
 
+_PARTS = json.JSONEncoder(sort_keys=True, default=str)
+
+
 def key_of(identity: str, parts: Sequence[Any]) -> str:
-    text = json.dumps([identity, *parts], sort_keys=True, default=str)
-    return sha256(text.encode()).hexdigest()[:KEY]
+    return sha256(_PARTS.encode([identity, *parts]).encode()).hexdigest()[:KEY]
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -457,24 +459,29 @@ def _whole_size(file: int) -> int:
     return 0
 
 
-def _said(outcome: Kept) -> dict[str, Any]:
+_KINDS = (Answer, Fault, Intent, Question, Sent, Usage)
+#: class -> its fields and their defaults
+_FIELDS = {kind: {one.name: one.default for one in fields(kind)} for kind in _KINDS}
+
+
+def _said(outcome: Kept | Usage) -> dict[str, Any]:
     """What is not as ever; of a fault not its traceback, which may quote a row."""
     said: dict[str, Any] = {}
-    for item in fields(outcome):
-        value = getattr(outcome, item.name)
-        if item.name == "details" or (item.default is not MISSING and value == item.default):
+    for name, default in _FIELDS[type(outcome)].items():
+        value = getattr(outcome, name)
+        if name == "details" or (default is not MISSING and value == default):
             continue
         if isinstance(value, Usage):
-            value = {"prompt": value.prompt, "completion": value.completion, **_said(value)}  # type: ignore[arg-type]
-        said[item.name] = value
+            value = {"prompt": value.prompt, "completion": value.completion, **_said(value)}
+        said[name] = value
     return said
 
 
 def outcome_of(record: Mapping[str, Any]) -> Outcome:
     if record["outcome"] == "fault":
-        names = {item.name for item in fields(Fault)} & record.keys()
+        names = _FIELDS[Fault].keys() & record.keys()
         return Fault(**{**{name: record[name] for name in names}, "kind": FaultKind(record["kind"])})
-    said = {item.name: record[item.name] for item in fields(Answer) if item.name in record}
+    said = {name: record[name] for name in _FIELDS[Answer] if name in record}
     if usage := said.get("usage"):
         said["usage"] = Usage(**usage)
     if likelihoods := said.get("likelihoods"):

@@ -25,7 +25,7 @@ from medtasks_ext.privacy import public_rows
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.prompts.fit import shared_characters
 from medtasks_ext.prompts.template import layout_template
-from medtasks_ext.run.asker import AHEAD, Asker, Job
+from medtasks_ext.run.asker import AHEAD, Asker, Chat, Job
 from medtasks_ext.run.charge import Budget, Charge
 from medtasks_ext.run.store import Question
 from medtasks_ext.runner.evaluate import RequestBuilder, Settings, evaluate_task, text_of
@@ -393,7 +393,7 @@ class TaskLM(StoredLM):
             place = self._place[asked.document]
             self.turns.wait(self.name, place)
             asked = replace(asked, record=f"{self.turns.name} {place}")
-        self.asked[asked.document] = asked
+        self.asked[asked.document] = replace(asked, prompt="")  # which the document and the engine have
         if asked.key in asker.answers:
             self._known(1)
         asker.add(self.job, [asked], AHEAD * asker.engine.window)
@@ -444,9 +444,11 @@ class TaskLM(StoredLM):
             self._awaited()
         return not (self.job.faults or self.job.unasked), built
 
-    def apply_chat_template(self, *turns: Any, **how: Any) -> Any:
+    def apply_chat_template(self, chat_history: list[dict[str, str]], *given: Any, **how: Any) -> Any:
         """The layout of the run, or as the model lays turns out."""
-        return self._template(*turns, **how)
+        made = self._template(chat_history, *given, **how)
+        same = Chat(chat_history)
+        return same if getattr(made, "prompt", None) == same.prompt else made
 
 
 def in_turn(lms: Iterable[TaskLM]) -> Iterator[list[TaskLM]]:

@@ -38,6 +38,7 @@ from medtasks_ext.results.document_scores import (
 )
 from medtasks_ext.results.rollup import Row, asked_rows, drawn_results, finished_tasks
 from medtasks_ext.rows.sources import forced_origin, origin_of, where_it_goes
+from medtasks_ext.run.asker import Chat
 from medtasks_ext.run.store import closed_text_in
 from medtasks_ext.runner.evaluate import (
     Settings,
@@ -515,11 +516,13 @@ def _recorded(samples: Sequence[Sample], asked: Mapping[str, Request]) -> Iterab
     """lm-eval's records with the key of each request; generation settings may hold a header."""
     for sample in samples:
         recorded: Sample = {**sample}
-        recorded["arguments"] = kept = [
-            (prompt, dropped_secrets(settings)) for prompt, settings in sample["arguments"]
+        asks = [
+            ([prompt.prompt] if isinstance(prompt, Chat) else prompt, settings)  # as lm-eval writes turns
+            for prompt, settings in sample["arguments"]
         ]
+        recorded["arguments"] = kept = [(prompt, dropped_secrets(settings)) for prompt, settings in asks]
         # a key follows from what is recorded, or is not recorded
-        plain = kept == [(prompt, settings) for prompt, settings in sample["arguments"]]
+        plain = kept == asks
         if plain and (item := asked.get(document_key(sample["doc"]))):
             recorded["request"] = item.key
         yield recorded

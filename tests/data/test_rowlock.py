@@ -2,11 +2,13 @@
 
 import pytest
 
+from medtasks_ext.data import rowlock
 from medtasks_ext.data.rowlock import compare_rows, document_hash, documents_text, folded, lock_of_rows
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.load import check_rows
-from medtasks_ext.registry import registry
-from medtasks_ext.registry.datalock import DOCUMENTS_FILE, DataLock, Seen
+from medtasks_ext.registry import forget, registry
+from medtasks_ext.registry.datalock import DOCUMENTS_FILE, LOCK_FILE, DataLock, Seen
+from medtasks_ext.task import MedicalTask
 from tests.conftest import write_jsonl
 
 SEEN = Seen(day="2026-11-24", by="a test")
@@ -141,3 +143,25 @@ def test_of_data_that_is_not_open_no_guess_can_be_confirmed(place):
         assert not any(part in said for part in (parts.question, parts.text, parts.gold))
     assert folded(found.test) not in said and lock.rows.test.folded is None
     assert compare_rows(dataset, lock, found.test).is_equal is None
+
+
+@pytest.mark.parametrize("name", [GAD, MNLI])
+def test_a_run_compares_the_rows_that_it_asks_and_reads_them_once(place, monkeypatch, name):
+    rows = rows_of(name)
+    dataset, found = place(name, rows)
+    lock = (dataset.lock or DataLock()).model_copy(update={"rows": lock_files(dataset, found)[0].rows})
+    dataset.folder.joinpath(LOCK_FILE).write_text(lock.text, encoding="utf-8")
+    forget()
+    monkeypatch.setattr(type(dataset), "n_documents", len(found.test))  # as many as the suite has
+    dataset, _ = place(name, [*rows[1:], rows[0]])
+
+    def recorded(strategy):
+        monkeypatch.setattr(rowlock, "_known", {})
+        record = MedicalTask.of(dataset, strategy, {"data": "local"}).config.metadata["medtasks"]["loaded"]
+        return record.get("folded"), record.get("differs")
+
+    read_again = recorded("cot")
+    monkeypatch.setattr(rowlock, "check_rows", lambda dataset, origin: pytest.fail(origin))
+    monkeypatch.setattr(rowlock, "sample_hash", lambda dataset: dataset.lock.rows.sample)
+    assert recorded("zero_shot") == read_again
+    assert (read_again[0] is None, read_again[1]) == ((False, True) if name == GAD else (True, None))

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import tracemalloc
 
 import pytest
 
@@ -192,3 +193,21 @@ def test_official_files_are_found_under_other_spellings_of_their_name(data_dir, 
     (data_dir / "bridge").mkdir()
     (data_dir / "bridge" / f"{name}.SFT.json").write_text(json.dumps(rows))
     assert len(load_documents(dataset, cot=False)["test"]) == len(rows)
+
+
+def test_rows_leave_memory_once_their_documents_are_made_and_these_hold_each_text_once(data_dir):
+    n, length = 200, 9000
+    (data_dir / "bridge").mkdir(parents=True)
+    rows = [sft_row(i, f"{i} note. " * (length // 9), "clinical trial criterion: 年龄") for i in range(n)]
+    file = data_dir / "bridge" / "CHIP-CTC.SFT.json"
+    file.write_text(json.dumps(rows), encoding="utf-8")
+    n_bytes = sum(len(row["input"]) for row in rows)
+    load_documents(Dataset(CHIP_CTC), cot=False, origin="sample")  # what all loads share
+    tracemalloc.start()
+    try:
+        documents = load_documents(Dataset(CHIP_CTC), cot=False)["test"]
+        held, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert documents[3].input == rows[3]["input"] and documents[3].input in documents[3]["prompt"]
+    assert held < 1.4 * n_bytes and most < 3 * n_bytes

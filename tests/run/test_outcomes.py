@@ -10,17 +10,19 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks_ext.engines import Answer, Fault, FaultKind, Likelihood, Request, Usage
-from medtasks_ext.engines.engine import Engine
+from medtasks_ext.engines import Answer, Fault, FaultKind, Likelihood, Request, Usage, engine
+from medtasks_ext.engines.engine import Engine, Feed
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.run.asker import Asker, Job
 from medtasks_ext.run.charge import Budget
@@ -291,6 +293,59 @@ def test_a_prompt_that_cannot_be_made_ready_costs_no_other() -> None:
     job = asks.go()
     assert [fault.kind for fault in job.faults] == [FaultKind.ENGINE] and not job.unasked
     assert sum(isinstance(outcome, Answer) for outcome, _ in asks.outcomes.values()) == 5
+
+
+def test_what_many_threads_ask_is_asked_once_and_all_get_the_answer(
+    tmp_path: Path,
+) -> None:
+    answers, echo, found = Answers(tmp_path), Echo(), list[dict[str, str]]()
+    asker, same = Asker(echo, answers), [f"{n:032}" for n in range(200)]
+
+    def ask(seed: int) -> None:
+        keys = Random(seed).sample(same, len(same))
+        asked = [Request(key, f"task {seed}", key, "a prompt", {}) for key in keys]
+        got: dict[str, str] = {}
+        for begin in range(0, len(asked), 5):  # what was just answered is asked again, too
+            got |= {key: answer.text for key, answer in asker.ask(asked[begin : begin + 5]).items()}
+        found.append(got)
+
+    threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(8)]
+    asker.begin()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    asker.end()
+    answers.close()
+    assert sorted(echo.seen) == same
+    assert found == [{key: f"answer to {key}" for key in same}] * len(threads)
+
+
+@pytest.mark.parametrize(("characters", "ahead", "most"), [(10_000, 6, 7), (100, 1000, 4)])
+def test_who_hands_prompts_over_waits_while_enough_of_them_do(monkeypatch, characters, ahead, most) -> None:
+    monkeypatch.setattr(engine, "WAITING", characters)
+    feed = Feed(lambda request: request, lambda request, outcome: None, 3)
+    asked, put, taken = [Request(f"{n}", "task", f"{n}", 30 * "x", {}) for n in range(40)], [], []
+
+    def hand_over() -> None:
+        for request in asked:
+            feed.put([request], ahead)
+            put.append(request)
+
+    thread = threading.Thread(target=hand_over, daemon=True)
+    thread.start()
+    until = time.monotonic() + 30
+    while len(taken) < len(asked) and time.monotonic() < until:
+        while len(put) < min(len(taken) + most // 2, len(asked)):  # it goes on once half of them are taken
+            assert time.monotonic() < until
+        time.sleep(0.005)
+        assert len(put) <= len(taken) + most
+        feed.wait(0.1)
+        if (request := feed.take()) is not None:
+            taken.append(request)
+    feed.close()
+    thread.join()
+    assert taken == asked
 
 
 # The file of outcomes: what is whole is used, what is torn is asked again, and the disk may fail.
