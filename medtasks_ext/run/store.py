@@ -91,9 +91,8 @@ class Answers:
     """The outcomes of a folder. Threads may use it; one process may write.
 
     `folder`: of the run. `write`: whether outcomes are added; a reader needs no right to write, and may read
-    while another process writes. `name`: of the file of this process among those of several. `command`: what
-    the process does, for the message that others get. `see`: called with each line that is there, and each
-    that is added.
+    while another process writes. `command`: what the process does, for the message that others get. `see`:
+    called with each line that is there, and each that is added.
 
     Attributes:
         asked: task -> document -> its last question that was answered, or went into a file of a batch.
@@ -108,7 +107,6 @@ class Answers:
         folder: Path,
         *,
         write: bool = True,
-        name: str = "",
         command: str = "another process",
         see: Callable[[Row], None] | None = None,
     ) -> None:
@@ -117,7 +115,7 @@ class Answers:
         self.faults: dict[str, Fault] = {}
         self.out: dict[str, str] = {}
         self.unsettled = Unsettled()
-        self._path = folder / (f"answers-{name}.jsonl" if name else "answers.jsonl")
+        self._path = folder / "answers.jsonl"
         #: key -> file, place and length of its line
         self._index: dict[str, tuple[Path, int, int]] = {}
         self._lines: list[tuple[str, bytes]] = []  # key and line of what is not on the disk yet

@@ -47,22 +47,12 @@ PATIENCE = 2.0
 
 
 class Watcher(Protocol):
-    """Sees what happens. Outcomes are on the disk when they are shown here."""
+    """Sees what happens, as a `Tally` does. Outcomes are on the disk when they are shown here."""
 
-    def began(self, task: str) -> None:
-        """The engine has taken the first request of a task."""
-
-    def stored(self, task: str, n: int, unsure: float = 0.0) -> None:
-        """So many more requests of a task were answered before.
-
-        `unsure`: US dollars at most of requests that an earlier call sent and whose reply never came.
-        """
-
-    def ended(self, request: Request, outcome: Outcome) -> None:
-        """A request has its outcome."""
-
-    def finished(self, task: str, entry: TaskEntry) -> None:
-        """A task is scored, or failed, or has faults."""
+    def began(self, task: str) -> None: ...
+    def stored(self, task: str, n: int, unsure: float = 0.0) -> None: ...
+    def ended(self, request: Request, outcome: Outcome) -> None: ...
+    def finished(self, task: str, entry: TaskEntry) -> None: ...
 
 
 class RunAsker(Asker):
@@ -242,7 +232,7 @@ class RunAsker(Asker):
         return cost
 
     def known_before(self, *what: Any) -> None:
-        """Show that requests were answered by an earlier call, or sent; as `Watcher.stored` takes it."""
+        """Show that requests were answered by an earlier call, or sent; as `Tally.stored` takes it."""
         with self.showing:
             self._watcher.stored(*what)
 

@@ -86,7 +86,7 @@ class Speed:
 
 
 class Tally:
-    """Counts the outcomes of this process: a `Watcher` that shows nothing.
+    """Counts the outcomes of this process, and shows nothing.
 
     One thread at a time may call.
 

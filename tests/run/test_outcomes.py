@@ -370,8 +370,8 @@ def key(number: int) -> str:
     return f"{number:032x}"
 
 
-def stored_in_order(folder: Path, *outcomes: Answer | Fault, name: str = "") -> None:
-    answers = Answers(folder, name=name)
+def stored_in_order(folder: Path, *outcomes: Answer | Fault) -> None:
+    answers = Answers(folder)
     for number, outcome in enumerate(outcomes):
         answers.put(key(number), outcome, "task", str(number))
     answers.close()
@@ -423,8 +423,8 @@ def test_of_one_key_the_first_answer_counts(tmp_path: Path) -> None:
 
 def test_files_of_two_machines_are_joined_by_copying(tmp_path: Path) -> None:
     stored_in_order(tmp_path / "one", Answer("a"))
-    stored_in_order(tmp_path / "two", Answer("a"), Answer("b"), name="two")
-    shutil.copy(tmp_path / "two/answers-two.jsonl", tmp_path / "one")
+    stored_in_order(tmp_path / "two", Answer("a"), Answer("b"))
+    shutil.copy(tmp_path / "two/answers.jsonl", tmp_path / "one/answers-two.jsonl")
     assert Answers(tmp_path / "one", write=False).known([key(0), key(1)]) == {
         key(0): Answer("a"),
         key(1): Answer("b"),
