@@ -324,6 +324,9 @@ class TaskLM(StoredLM):
         self.began: float | None = None  # when the first request was taken, in seconds of the process's clock
         layout = asker.settings.layout
         self._template = layout_template(layout) if layout else asker.model.apply_chat_template
+        #: whether turns go to the model as they are, in the JSON of lm-eval's class
+        its_own = getattr(self._template, "__qualname__", "") == "TemplateAPI.apply_chat_template"
+        self._as_turns = its_own and not getattr(asker.model, "tokenized_requests", True)
         self._scores = False
 
     @cached_property
@@ -436,9 +439,7 @@ class TaskLM(StoredLM):
 
     def apply_chat_template(self, chat_history: list[dict[str, str]], *given: Any, **how: Any) -> Any:
         """The layout of the run, or as the model lays turns out."""
-        made = self._template(chat_history, *given, **how)
-        same = Chat(chat_history)
-        return same if getattr(made, "prompt", None) == same.prompt else made
+        return Chat(chat_history) if self._as_turns else self._template(chat_history, *given, **how)
 
 
 def in_turn(lms: Iterable[TaskLM]) -> Iterator[list[TaskLM]]:
