@@ -274,11 +274,13 @@ def test_a_log_hears_of_a_server_that_does_not_answer(monkeypatch, capsys):
     assert said.splitlines()[0] == "0 of 10 responses (0 s); no answer yet"
 
 
-def test_variables_of_ci_systems_make_no_terminal(monkeypatch, capsys):
+@pytest.mark.parametrize("kind", ["pipe", "dumb"])
+def test_variables_of_ci_systems_and_dumb_terminals_make_no_terminal(monkeypatch, capsys, terminal, kind):
     monkeypatch.setenv("FORCE_COLOR", "1")
+    screen = terminal(kind) if kind == "dumb" else None
     with Progress(Tally({MIE: 1})) as progress:
         progress.finished(MIE, TaskEntry(state=TaskState.DONE))
-    assert capsys.readouterr().err == f"[1/1] {MIE}: done (0 s)\n"
+    assert (screen.getvalue() if screen else capsys.readouterr().err) == f"[1/1] {MIE}: done (0 s)\n"
 
 
 def test_finished_tasks_scroll_by_above_the_display(clock, terminal):
@@ -311,13 +313,6 @@ def test_a_signal_may_speak_while_figures_are_counted(clock, terminal):
         progress.tally.stored = lambda *of: (counted(*of), progress.say("waiting"))
         progress.stored(MIE, 10)
     assert "waiting\n" in screen.getvalue() and "10/20  50%" in screen.getvalue()
-
-
-def test_a_dumb_terminal_gets_plain_lines(terminal):
-    screen = terminal("dumb")
-    with Progress(Tally({MIE: 1})) as progress:
-        progress.finished(MIE, TaskEntry(state=TaskState.DONE))
-    assert screen.getvalue() == f"[1/1] {MIE}: done (0 s)\n"
 
 
 @contextmanager
@@ -405,6 +400,9 @@ def test_answers_worth_nothing_are_said_once_with_a_remedy(capsys, answer, words
     answers(progress, 40, answer=answer)
     (line,) = said(progress, capsys)
     assert line.startswith(f"! {MIE}: 20 of 20 answers ") and all(word in line for word in words)
+    progress, _ = watched(MIE, chat_template=False)
+    answers(progress, 30, answer=answer)
+    assert "--apply_chat_template" in said(progress, capsys)[0]
 
 
 def test_reasoning_without_end_is_thought_of_where_answers_were_cut(capsys):
@@ -415,13 +413,6 @@ def test_reasoning_without_end_is_thought_of_where_answers_were_cut(capsys):
     answers(progress, 5, answer=CUT)
     answers(progress, 15, answer=BAD)
     assert "reasoning never ends (--gen_kwargs max_gen_toks=16384)" in said(progress, capsys)[0]
-
-
-def test_what_is_missing_is_named_where_no_template_is_applied(capsys):
-    for answer in (CUT, EMPTY, BAD):
-        progress, _ = watched(MIE, chat_template=False)
-        answers(progress, 30, answer=answer)
-        assert "--apply_chat_template" in said(progress, capsys)[0]
 
 
 def test_half_of_the_answers_is_not_most(capsys):
@@ -460,15 +451,10 @@ def test_of_many_tasks_the_first_few_are_named_at_once_and_the_worst_at_the_end(
 def test_what_was_a_bad_beginning_alone_is_no_note(capsys):
     progress, alarms = watched(MIE)
     answers(progress, 20, answer=EMPTY)
+    assert alarms.notes() == []  # the task has not ended
     answers(progress, 80, answer=Answer("yes"))
     progress.finished(MIE, TaskEntry(state=TaskState.DONE))
     assert len(said(progress, capsys)) == 1 and alarms.notes() == []
-
-
-def test_a_task_that_has_not_ended_leaves_no_note(capsys):
-    progress, alarms = watched(MIE)
-    answers(progress, 20, answer=EMPTY)
-    assert alarms.notes() == []
 
 
 def test_an_empty_answer_that_was_cut_is_explained_by_the_cut(capsys):

@@ -92,21 +92,6 @@ def test_permutation_metrics_are_those_of_a_plain_count(questions):
     assert permutation.position_consistency(got["position_consistency"]) == pytest.approx(agreeing / (3 * n))
 
 
-@pytest.mark.parametrize(
-    ("trials", "all3", "consistency"),
-    [
-        ((["x"], ["x"], ["x"]), 1, 1), ((["x"], ["x"], ["y"]), 0, 1 / 3),
-        ((["y"], ["y"], ["y"]), 0, 1),  # wrong, but the same content each time
-        ((None, None, None), 0, 0),  # nothing readable agrees with nothing
-        ((["x"], ["x"], None), 0, 1 / 3), ((["x"], ["x", "y"], ["y"]), 0, 0),
-    ],
-)  # fmt: skip
-def test_a_question_counts_only_if_it_is_right_in_all_three_trials(trials, all3, consistency):
-    got = asked([trials])
-    assert permutation.accuracy_all3(got["score"]) == all3
-    assert permutation.position_consistency(got["position_consistency"]) == pytest.approx(consistency)
-
-
 def test_a_question_cut_by_a_limit_is_left_out():
     got = asked([(["x"], ["x"], ["x"]), (["y"], ["y"])])
     assert permutation.accuracy_all3(got["score"]) == 1
@@ -208,20 +193,6 @@ def test_a_choice_is_worth_its_votes_over_the_most_votes(drawn):
     assert got["score"] == got["panel_credit"] == [float(Fraction(n, max(votes))) for n in votes]
     assert got["in_panel"] == [float(n > 0) for n in votes]
     assert got["modal"] == [float(n == max(votes)) for n in votes]
-
-
-@given(votes_of(), st.integers(2, 9))
-def test_the_number_of_experts_plays_no_part(drawn, times):
-    values, votes = drawn
-    assert worth(values, [n * times for n in votes]) == pytest.approx(worth(values, votes))
-
-
-@given(votes_of(), st.data())
-def test_another_vote_for_a_choice_never_lowers_it(drawn, data):
-    values, votes = drawn
-    place = data.draw(st.integers(0, len(values) - 1))
-    more = [n + (at == place) for at, n in enumerate(votes)]
-    assert worth(values, more)[str(values[place])] >= worth(values, votes)[str(values[place])]
 
 
 @given(votes_of())

@@ -351,8 +351,8 @@ def test_a_killed_parent_leaves_no_worker_behind(folder):
     script = f"""
 import time
 from pathlib import Path
-from medtasks_ext.metrics.sql import SqlSandbox
-sandbox = SqlSandbox(Path({str(folder / "db #1.sqlite")!r}))
+from medtasks_ext.metrics.sql import Limits, SqlSandbox
+sandbox = SqlSandbox(Path({str(folder / "db #1.sqlite")!r}), limits=Limits(steps=20_000_000))
 sandbox.run(["SELECT 1"])
 print(next(iter(sandbox._live)).process.pid, flush=True)
 sandbox.run([{ENDLESS + "SELECT count(*) FROM r"!r}])
@@ -397,7 +397,7 @@ def test_a_query_that_is_stopped_for_a_while_is_answered_all_the_same(folder):
     sandbox.run(["SELECT 1"])
     (worker,) = sandbox._live
     os.kill(worker.process.pid, signal.SIGSTOP)
-    timer = threading.Timer(4, os.kill, (worker.process.pid, signal.SIGCONT))
+    timer = threading.Timer(1, os.kill, (worker.process.pid, signal.SIGCONT))
     timer.start()
     assert sandbox.run(["SELECT 2"])[0].rows == {(2,)}
     assert worker in sandbox._live  # no other one answered

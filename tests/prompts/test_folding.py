@@ -79,24 +79,26 @@ def taken(source: PythonSource, take: str, slots: set[str], **more: object) -> s
     return source.taken(TextLocation(**{"in": "make", "take": take, **more}), slots).shown()
 
 
-def test_strings_sums_products_and_slots(source):
-    assert taken(source, "prompt", {"counter", "question"}) == "{counter} Answer: {question} now!---"
-
-
-def test_a_slot_may_be_any_expression(source):
-    assert (
-        taken(source, "prompt", {"counter", "row['question']"})
-        == "{counter} Answer: {row['question']} now!---"
-    )
-
-
-def test_constructors_of_other_files_with_their_defaults(source):
-    assert taken(source, "framed", {"question"}) == "H: Q: {question}\n."
-
-
-def test_str_format_and_what_is_handed_to_a_call(source):
-    assert taken(source, "parts.append", {"name.lower()"}, nth=0) == "You are {name.lower()}."
-    assert taken(source, "parts.append", {"question"}, nth=1) == "Do: outer {question}"
+@pytest.mark.parametrize(
+    ("take", "slots", "nth", "text"),
+    [
+        # strings, sums, products and slots, which may be any expression
+        ("prompt", {"counter", "question"}, None, "{counter} Answer: {question} now!---"),
+        ("prompt", {"counter", "row['question']"}, None, "{counter} Answer: {row['question']} now!---"),
+        # constructors of other files with their defaults
+        ("framed", {"question"}, None, "H: Q: {question}\n."),
+        # str.format, and what is handed to a call
+        ("parts.append", {"name.lower()"}, 0, "You are {name.lower()}."),
+        ("parts.append", {"question"}, 1, "Do: outer {question}"),
+        # a text that is made of the one before it
+        ("guide", set(), 0, "outer {name}"),
+        ("guide", set(), 1, "{name}"),
+        # a text that stands for a parameter that was not given
+        ("given", set(), None, "plain"),
+    ],
+)
+def test_a_text_is_put_together_as_the_source_would(source, take, slots, nth, text):
+    assert taken(source, take, slots, **({} if nth is None else {"nth": nth})) == text
 
 
 def test_a_value_of_a_dictionary_with_names_in_braces(source):
@@ -105,22 +107,10 @@ def test_a_value_of_a_dictionary_with_names_in_braces(source):
     assert template.slots == {"{record}"} and template.shown() == "Record:\n{record}\n"
 
 
-def test_a_text_that_is_made_of_the_one_before_it(source):
-    assert taken(source, "guide", set(), nth=0) == "outer {name}"
-    assert taken(source, "guide", set(), nth=1) == "{name}"
-
-
 def test_a_text_of_the_module_in_which_the_names_of_slots_stand(source):
     template = source.taken(TextLocation(take="FORM", marks=True), {"[[case]]", "[[finding]]"})
     assert source.text("TIDY") == "tidy"
     assert template.filled({"[[case]]": "fever", "[[finding]]": "rash"}.get) == "Case: fever\nNow: rash"
-
-
-def test_a_text_that_stands_for_a_parameter_that_was_not_given(source):
-    assert taken(source, "given", set()) == "plain"
-    for name in ("fixed", "either"):  # a parameter with a value, and no parameter
-        with pytest.raises(MedtasksError, match="neither a text nor a slot"):
-            taken(source, name, set())
 
 
 def test_lists_and_tables_that_assignments_fill(source):
@@ -138,6 +128,8 @@ def test_lists_and_tables_that_assignments_fill(source):
         ("prompt", {"question"}, "counter is neither one text nor a slot"),
         ("loud", {"question"}, "question is converted or formatted"),
         ("computed", {"question"}, "question.upper() is neither a text nor a slot"),
+        ("fixed", set(), "neither a text nor a slot"),  # a parameter with a value, and no parameter
+        ("either", set(), "neither a text nor a slot"),
     ],
 )
 def test_what_is_not_understood_is_named(source, take, slots, said):
@@ -161,22 +153,17 @@ def test_lists_that_are_assigned_twice():
     assert lines.texts("A") == ["one!", "two!"]
 
 
-def test_the_adapter_of_a_choice():
-    adapter = read_adapter(PythonSource(SPECS, "specs.py"), "choice", {"shown"})
-    assert (
-        adapter.prompt("Pick for a b.", "TEXT", ["yes", "no"])
-        == "Pick for a b.\n\nTEXTA. yes\nB. no\nReply. :"
-    )
-
-
-def test_the_adapter_of_a_text():
-    adapter = read_adapter(PythonSource(SPECS, "specs.py"), "text", set())
-    assert adapter.prompt("Write.", "TEXT", []) == "Write.\n\nFindings:\nTEXT\nImpression:"
-
-
-def test_an_adapter_without_words():
-    adapter = read_adapter(PythonSource(SPECS, "specs.py"), "bare", set())
-    assert adapter.prompt("", "TEXT", []) == "TEXT\n"
+@pytest.mark.parametrize(
+    ("name", "slots", "words", "prompt"),
+    [
+        ("choice", {"shown"}, ("Pick for a b.", "TEXT", ["yes", "no"]),
+         "Pick for a b.\n\nTEXTA. yes\nB. no\nReply. :"),
+        ("text", set(), ("Write.", "TEXT", []), "Write.\n\nFindings:\nTEXT\nImpression:"),
+        ("bare", set(), ("", "TEXT", []), "TEXT\n"),
+    ],
+)  # fmt: skip
+def test_an_adapter_puts_words_around_a_text(name, slots, words, prompt):
+    assert read_adapter(PythonSource(SPECS, "specs.py"), name, slots).prompt(*words) == prompt
 
 
 def test_a_run_spec_that_is_not_there():
