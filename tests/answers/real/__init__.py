@@ -14,10 +14,10 @@ has none. That is the estimate for a model that hardly follows its prompts, and 
 misread; since the readers were mended on them, that is no estimate.
 
 `answers.jsonl.gz` holds these 200 (of another making, whose ends were not kept), and one row of each dataset
-of the four suites in six passes: three strategies, greedy and sampled, with 96, 160 and 64 tokens for an answer.
-The rows are invented and the model's licence is Apache-2.0, so that its answers may stand here. No score of
-them is a result. `readings.jsonl` has a line for each, in their order: its diff shows what a reader changes.
-After a change that is meant, `python -m tests.answers.real` keeps the readings anew.
+of the four suites in six passes: three strategies, greedy and sampled, with 96, 160 and 64 tokens for an
+answer. The rows are invented and the model's licence is Apache-2.0, so that its answers may stand here. No
+score of them is a result. `readings.jsonl` has a line for each, in their order: its diff shows what a reader
+changes. After a change that is meant, `python -m tests.answers.real` keeps the readings anew.
 """
 
 from __future__ import annotations
