@@ -36,19 +36,13 @@ class Asked:
 
 @dataclass
 class Reply:
-    """What the server does.
+    """What the server does."""
 
-    Attributes:
-        body: JSON, or the bytes themselves, or parts that come one by one.
-        length: that the head announces, if not the true one.
-        close: whether the connection ends after it.
-    """
-
-    body: Any = None
+    body: Any = None  # JSON, or the bytes themselves, or parts that come one by one
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
-    length: int | None = None
-    close: bool = False
+    length: int | None = None  # that the head announces, if not the true one
+    close: bool = False  # whether the connection ends after it
 
 
 #: Closes the connection instead of a reply.
@@ -90,11 +84,14 @@ async def fair(asked: Asked) -> Reply:
     return Reply(by_path.get(asked.target.partition("?")[0], chat)())
 
 
-class Loopback:
-    """A server on loopback that runs in a thread of its own; a subclass says what it does with a client."""
+class Server:
+    """Answers as a script says, in a thread of its own."""
 
-    def __init__(self, ssl: SSLContext | None = None) -> None:
-        self._ssl = ssl
+    def __init__(self, script: Script = fair, ssl: SSLContext | None = None) -> None:
+        self.script, self._ssl = script, ssl
+        self.asked: list[Asked] = []
+        self.connections = self.most_connections = 0  # open now, and at a time
+        self._writers: set[asyncio.StreamWriter] = set()
         self._ready = threading.Event()
         self._loop = asyncio.new_event_loop()
 
@@ -116,6 +113,12 @@ class Loopback:
         """Call a function in the server's thread."""
         self._loop.call_soon_threadsafe(function)
 
+    def die(self) -> None:
+        """Take no connection any more, and drop those that are open. For scripts."""
+        self._server.close()
+        for writer in self._writers:
+            writer.transport.abort()
+
     def _stop(self) -> None:
         for task in asyncio.all_tasks(self._loop):
             task.cancel()
@@ -132,31 +135,9 @@ class Loopback:
         self._server.close()
         self._loop.close()
 
-    async def _client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        raise NotImplementedError
-
-
-class Server(Loopback):
-    """Answers as a script says.
-
-    Attributes:
-        asked: the requests so far.
-        connections: open now.
-        most_connections: that were open at a time.
-    """
-
-    def __init__(self, script: Script = fair, ssl: SSLContext | None = None) -> None:
-        super().__init__(ssl)
-        self.script = script
-        self.asked: list[Asked] = []
-        self.connections = self.most_connections = 0
-        self._writers: set[asyncio.StreamWriter] = set()
-
-    def die(self) -> None:
-        """Take no connection any more, and drop those that are open. For scripts."""
-        self._server.close()
-        for writer in self._writers:
-            writer.transport.abort()
+    async def _answer(self, asked: Asked) -> Reply:
+        self.asked.append(asked)
+        return await self.script(asked)
 
     async def _client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.add(writer)
@@ -169,8 +150,7 @@ class Server(Loopback):
                 headers = {k.lower(): v for k, _, v in (line.partition(": ") for line in lines if line)}
                 content = await reader.readexactly(int(headers.get("content-length", 0)))
                 asked = Asked(len(self.asked), first.split()[1], headers, content)
-                self.asked.append(asked)
-                if not await self._send(writer, await self.script(asked)):
+                if not await self._send(writer, await self._answer(asked)):
                     break
         self._writers.discard(writer)
         self.connections -= 1

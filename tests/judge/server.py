@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tests.engines.server import Loopback
+from tests.engines import server as scripted
 
 FENCED = re.compile(r"^<<<(\w+) (\w{16})\n(.*?)\n\2 END OF \1>>>$", re.MULTILINE | re.DOTALL)
 
@@ -41,19 +41,14 @@ class Asked:
 
 @dataclass
 class Reply:
-    """What the server does: a completion, an error, a delay, half an answer, or no answer.
-
-    Attributes:
-        delay: seconds before it is sent.
-        until: before which it is not sent.
-    """
+    """What the server does: a completion, an error, a delay, half an answer, or no answer."""
 
     content: str | None = None
     status: int = 200
     headers: tuple[tuple[str, str], ...] = ()
     body: str | None = None
-    delay: float = 0.0
-    until: threading.Event | None = None
+    delay: float = 0.0  # seconds before it is sent
+    until: threading.Event | None = None  # before which it is not sent
     hang_up: bool = False
     half: bool = False
     finish: str = "stop"
@@ -93,88 +88,52 @@ def _with_code(reply: Reply, asked: Asked) -> Reply:
     return replace(reply, **said)
 
 
-class Server(Loopback):
-    """Runs in a thread. `script` gets each chat request and how often that very one came before."""
+class Server(scripted.Server):
+    """`script` gets each chat request and how often that very one came before."""
 
     def __init__(self, script: Script = fair, models: list[str] | None = None) -> None:
         super().__init__()
         self.script, self.models = script, models
         self.probe = Reply("1", usage={"prompt_tokens": 1, "completion_tokens": 1})
-        self.asked: list[Asked] = []
-        self.paid: Counter[str] = Counter()
-        self.under_way: Counter[str] = Counter()
-        self.most_under_way: Counter[str] = Counter()
+        self.paid, self.under_way, self.most_under_way = Counter[str](), Counter[str](), Counter[str]()
         self.listed = 0
         self._seen: Counter[str] = Counter()
 
-    async def _client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while head := await reader.readuntil(b"\r\n\r\n"):
-                first, *lines = head.decode().splitlines()
-                headers = {k.lower(): v for k, _, v in (line.partition(": ") for line in lines if line)}
-                body = await reader.readexactly(int(headers.get("content-length", 0)))
-                if not await self._answer(first, headers, body, writer):
-                    break
-        except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
-            pass
-        finally:
-            writer.close()
-
-    async def _answer(self, first: str, headers: dict, body: bytes, writer: asyncio.StreamWriter) -> bool:
-        if first.startswith("GET /v1/models"):
+    async def _answer(self, raw: scripted.Asked) -> scripted.Reply:
+        if raw.target.startswith("/v1/models"):
             self.listed += 1
-            if self.models is None:
-                return await self._send(writer, 404, b"{}")
-            listed = {"data": [{"id": name} for name in self.models]}
-            return await self._send(writer, 200, json.dumps(listed).encode())
-        request = json.loads(body)
-        messages = request["messages"]
+            listed = [{"id": name} for name in self.models or ()]
+            return scripted.Reply({"data": listed}, 404 if self.models is None else 200)
+        messages, model = raw.body["messages"], raw.body["model"]
         system = messages[0]["content"] if len(messages) > 1 else ""
-        asked = Asked(request["model"], system, messages[-1]["content"], request, headers)
-        if self.models is not None and asked.model not in self.models:
-            missing = {
-                "error": {"message": f"The model {asked.model} does not exist", "code": "model_not_found"}
-            }
-            return await self._send(writer, 404, json.dumps(missing).encode())
-        probe = request.get("max_tokens") == 1
-        key = f"{asked.model} {asked.user}"
+        asked = Asked(model, system, messages[-1]["content"], raw.body, raw.headers)
+        if self.models is not None and model not in self.models:
+            missing = {"message": f"The model {model} does not exist", "code": "model_not_found"}
+            return scripted.Reply({"error": missing}, 404)
+        probe, key = raw.body.get("max_tokens") == 1, f"{model} {asked.user}"
         if not probe:
             self.asked.append(asked)
         reply = self.probe if probe else _with_code(self.script(asked, self._seen[key]), asked)
         self._seen[key] += not probe
-        self.under_way[asked.model] += 1
-        self.most_under_way[asked.model] = max(self.most_under_way[asked.model], self.under_way[asked.model])
+        self.under_way[model] += 1
+        self.most_under_way[model] = max(self.most_under_way[model], self.under_way[model])
         try:
             if reply.delay:
                 await asyncio.sleep(reply.delay)
             while reply.until is not None and not reply.until.is_set():
                 await asyncio.sleep(0.01)
         finally:
-            self.under_way[asked.model] -= 1
+            self.under_way[model] -= 1
         if reply.hang_up:
-            return False
-        usage = reply.usage or {"prompt_tokens": len(asked.user) // 4, "completion_tokens": 50}
+            return scripted.HANG_UP
         text = reply.body
         if text is None and reply.status == 200:
+            usage = reply.usage or {"prompt_tokens": len(asked.user) // 4, "completion_tokens": 50}
             choice = {"message": {"content": reply.content}, "finish_reason": reply.finish}
             text = json.dumps({"choices": [choice], "usage": usage})
             if not probe and not reply.half:
                 self.paid[key] += 1
-        if text is None:
-            text = json.dumps({"error": {"message": f"status {reply.status} as scripted"}})
-        data = text.encode()
+        data = (text or json.dumps({"error": {"message": f"status {reply.status} as scripted"}})).encode()
         if reply.half:
-            head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(data)}\r\n\r\n".encode()
-            writer.write(head + data[: len(data) // 2])
-            await writer.drain()
-            return False
-        return await self._send(writer, reply.status, data, reply.headers)
-
-    @staticmethod
-    async def _send(writer: asyncio.StreamWriter, status: int, data: bytes, headers: tuple = ()) -> bool:
-        more = "".join(f"{name}: {value}\r\n" for name, value in headers)
-        more += f"Content-Type: application/json\r\nContent-Length: {len(data)}\r\n"
-        head = f"HTTP/1.1 {status} x\r\n{more}\r\n"
-        writer.write(head.encode() + data)
-        await writer.drain()
-        return True
+            return scripted.Reply(data[: len(data) // 2], length=len(data), close=True)
+        return scripted.Reply(data, reply.status, dict(reply.headers))
