@@ -195,10 +195,7 @@ class Scripted(LM):
         assert last in prompt
         return self.replies[last]
 
-    def loglikelihood(self, requests, disable_tqdm=False):
-        raise NotImplementedError
-
-    loglikelihood_rolling = loglikelihood
+    loglikelihood = loglikelihood_rolling = None
 
 
 def rows() -> list[dict]:

@@ -17,16 +17,9 @@ from pathlib import Path
 def serving(
     command: Sequence[object], port: int, environment: dict[str, str], log_file: Path
 ) -> Iterator[str]:
-    """Start the server, wait until it answers, and stop it at the end.
+    """Start the server (a command without address and port), wait until it answers, and stop it at the end.
 
-    Args:
-        command: without address and port.
-        port: on loopback.
-        environment: of the server.
-        log_file: for what it prints; the end of it is shown when it does not start.
-
-    Yields:
-        The server's address without path.
+    Gives the address without a path. Where the server does not start, the end of its log is shown.
     """
     assert not _answers(port), f"port {port} is taken by another program: stop it, this test needs the port"
     address = f"http://127.0.0.1:{port}"

@@ -34,13 +34,9 @@ def make(
 ) -> Path:
     """Write model and tokenizer to a folder and return it.
 
-    Args:
-        folder: for the files of a model repository.
-        template: the chat template; without one if it is empty.
-        context: the most positions.
-        ends: a random model hardly ever writes its end token; this one does after some tens of tokens, greedy
-            or sampled, so that it can be asked with the token budgets of real models.
-        layers: without one, the last token alone decides what follows, and long prompts cost next to nothing.
+    A random model hardly ever writes its end token. One that `ends` does after some tens of tokens, greedy
+    or sampled, so that it can be asked with the token budgets of real models. Without a layer the last token
+    alone decides what follows, and long prompts cost next to nothing.
     """
     import torch
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -99,11 +95,7 @@ def _lead_to_the_end(model: LlamaForCausalLM, end: int, n_special: int) -> None:
 
 
 def make_babbler(folder: Path, pieces: list[str]) -> Path:
-    """Write a model that says the same pieces over and over, whatever it is asked, and never ends.
-
-    Args:
-        pieces: a token each; the last is followed by the first.
-    """
+    """Write a model that says the same pieces, a token each, over and over, whatever it is asked."""
     import torch
     from transformers import AutoTokenizer, LlamaForCausalLM
 

@@ -57,10 +57,7 @@ class Scripted(LM):
             raise self.reply
         return [self.reply[: item.args[1]["max_gen_toks"]] for item in requests]
 
-    def loglikelihood(self, requests, disable_tqdm: bool = False):
-        raise NotImplementedError
-
-    loglikelihood_rolling = loglikelihood
+    loglikelihood = loglikelihood_rolling = None
 
 
 @register_model("scripted-endpoint")

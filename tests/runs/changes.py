@@ -17,17 +17,11 @@ FLIPS = 6  # places of a file at which one bit is turned
 
 @dataclass(frozen=True)
 class Edit:
-    """One change.
+    """One change."""
 
-    Attributes:
-        files: below the folder, one of which must be named.
-        what: was done, in words.
-        apply: does it to a copy of the folder.
-    """
-
-    files: tuple[str, ...]
-    what: str
-    apply: Callable[[Path], None]
+    files: tuple[str, ...]  # below the folder, one of which must be named
+    what: str  # was done, in words
+    apply: Callable[[Path], None]  # does it to a copy of the folder
 
 
 def files_of(folder: Path) -> list[str]:

@@ -27,17 +27,11 @@ KILLED = -signal.SIGKILL
 
 @dataclass(frozen=True)
 class Ended:
-    """How a process ended.
+    """How a process ended."""
 
-    Attributes:
-        code: exit code; negative for a signal.
-        err: what it printed on standard error.
-        operations: that it did, where no fault was put in.
-    """
-
-    code: int
+    code: int  # negative for a signal
     err: str
-    operations: int
+    operations: int  # that it did, where no fault was put in
 
 
 class _Fault:
@@ -90,13 +84,7 @@ class _Fault:
 
 
 def call(command: Sequence[str], folder: Path, *, at: int = 0, kind: str = "") -> Ended:
-    """Run a `medtasks` command in the current folder.
-
-    Args:
-        folder: whose operations count.
-        at: number of the operation that goes wrong, from 1.
-        kind: one of `KINDS`; none by default.
-    """
+    """Run a `medtasks` command; operation `at` (from 1) on a folder goes wrong, as `kind` says."""
     log, counted = folder.parent / "faults.err", folder.parent / "faults.count"
     child = os.fork()
     if child == 0:
@@ -145,12 +133,9 @@ def fresh(place: Path, source: Path | None = None) -> None:
 def at_every_operation(
     command: list[str], place: Path, prepare: Callable[[], None], check: Callable[[str], None]
 ) -> None:
-    """Put each kind of fault at each operation, then call the command again without one.
+    """Put each kind of fault at each operation on a place, then call the command again without one.
 
-    Args:
-        place: whose operations count.
-        prepare: makes the folder as it is before the command.
-        check: holds the folder against what it must be; called with words for its message.
+    `prepare` makes the folder as it is before, `check` holds it against what it must be.
     """
     prepare()
     n = call(command, place).operations

@@ -136,8 +136,4 @@ class Memory(LM):
                 return self.tokenizer.decode([*known[given:], *babble][:n], skip_special_tokens=True)
         return " ?" * n
 
-    def loglikelihood(self, requests, disable_tqdm: bool = False):
-        raise NotImplementedError
-
-    def loglikelihood_rolling(self, requests, disable_tqdm: bool = False):
-        raise NotImplementedError
+    loglikelihood = loglikelihood_rolling = None

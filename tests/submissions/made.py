@@ -32,19 +32,8 @@ def write_submission(
 
 def _task(dataset: Any, score: float, asked: dict[str, Any]) -> TaskResult:
     n, paper = dataset.n_documents, of_the_paper(dataset, "zero_shot")
-    return TaskResult(
-        n=n,
-        score=score,
-        interval=(score, score),
-        valid=1.0,
-        conditions=replace(
-            paper,
-            version=dataset.version,
-            origin="local",
-            n_of_suite=n,
-            wording=asked.get("wording", "official"),
-            prompt=asked.get("prompt"),
-            n=n,
-            n_here=n,
-        ),
-    )
+    said = {"wording": "official", "prompt": None, **asked}
+    conditions = replace(
+        paper, version=dataset.version, origin="local", n_of_suite=n, n=n, n_here=n, **said
+    )  # fmt: skip
+    return TaskResult(n=n, score=score, interval=(score, score), valid=1.0, conditions=conditions)
