@@ -17,13 +17,15 @@ from medtasks_ext.cli.arguments import out_folder
 from medtasks_ext.cli.commands import AsJson, ByLabels, out_option
 from medtasks_ext.cli.tables import SAMPLE_DATA, console, figure, show, texts
 from medtasks_ext.cli.words import say, say_next
-from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
-from medtasks_ext.results.compared import ALPHA, Compared, compare_results, suite_groups
+from medtasks_ext.results.compared import (
+    Compared,
+    compare_results,
+    read_named,
+    suite_groups,
+)
 from medtasks_ext.results.labels import read_labels
-from medtasks_ext.results.models import published_rows
-from medtasks_ext.results.published import published_entries
-from medtasks_ext.results.reading import read_results
+from medtasks_ext.stats.comparison import ALPHA
 from medtasks_ext.tables import write_csv
 
 if TYPE_CHECKING:
@@ -57,14 +59,8 @@ def compare(
     tasks = registry()
     if out is not None:
         out_folder(out)
-    if no_runs := [name for name in paths if not Path(name).exists()]:
-        for name in no_runs:
-            published_rows(name, published_entries(tasks))
-        what = "is a published model, and no run: of such a model no document is known"
-        remedy = "`medtasks report RUN` puts a run beside published models"
-        raise MedtasksError(what, where=no_runs[0], remedy=remedy)
     labels = read_labels([Path(name) for name in by or []], tasks)
-    compared = compare_results(read_results([Path(name) for name in paths], tasks), tasks, labels)
+    compared = compare_results(read_named(paths, tasks), tasks, labels)
     for fault in compared.faults:
         say(str(fault))
     content = compared.record()
@@ -77,6 +73,8 @@ def compare(
     suites = suite_groups(tasks)
     whole = [row for row in content["groups"] if row["name"] in suites]
     parts = [row for row in content["groups"] if row["name"] not in suites]
+    if len(content["pairs"]) > 1 or len(content["asked"]) > len(whole):
+        _table("name", content["asked"], content["asked"], most=len(content["asked"]), sort=False)
     _table("suite", whole, whole, most=len(whole))
     _table("group", [row for row in parts if _is_significant(row)], parts)
     _table("task", content["tasks"], content["tasks"])
@@ -110,7 +108,7 @@ def _head(content: Mapping[str, Any]) -> None:
 
 
 def _is_significant(row: Json) -> bool:
-    return bool(row["p_holm"] < ALPHA)
+    return row["p_holm"] is not None and bool(row["p_holm"] < ALPHA)
 
 
 def _table(
@@ -131,7 +129,7 @@ def _table(
         figure("before", form=".4f"),
         figure("after", form=".4f"),
         figure("change [95 % interval]", _difference),
-        figure("p (Holm)", lambda row: "< 0.001" if row["p_holm"] < 0.001 else f"{row['p_holm']:.3f}"),
+        figure("p (Holm)", _p_value),
         figure("", lambda row: _marks({**row, "differs": None} if same else row)),
     ]
     if shown:
@@ -144,7 +142,14 @@ def _table(
     console().print(f"{n} of {len(rows)} {title}s changed (p < {ALPHA} after Holm's adjustment){more}")
 
 
+def _p_value(row: Json) -> str:
+    p = row["p_holm"]
+    return "–" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
 def _difference(row: Json) -> str:
+    if row["interval_low"] is None:
+        return f"{row['difference']:+.4f} \\[unknown]"
     return f"{row['difference']:+.4f} \\[{row['interval_low']:+.3f}, {row['interval_high']:+.3f}]"
 
 
@@ -152,6 +157,8 @@ def _marks(row: Json) -> str:
     marks = []
     if _is_significant(row):
         marks.append("better" if row["difference"] > 0 else "worse")
+    if row["p"] is None:
+        marks.append(row["method"])
     if row.get("differs"):
         marks.append(f"other {row['differs']}")
     if row.get("documents_of_one_alone"):

@@ -6,10 +6,12 @@ what differs in the settings of a task is named beside it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, product
-from typing import TYPE_CHECKING, Literal
+from functools import cache
+from itertools import chain, combinations, product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
@@ -20,8 +22,18 @@ from medtasks_ext.results.conditions import differences, moving
 from medtasks_ext.results.experiments import Entry, Experiment, Fault, differing
 from medtasks_ext.results.frames import table_of
 from medtasks_ext.results.labels import Labels, labelled, restricted
+from medtasks_ext.results.models import published_rows
+from medtasks_ext.results.published import published_entries
+from medtasks_ext.results.reading import Results, read_results
 from medtasks_ext.stats.bootstrap import resample
-from medtasks_ext.stats.comparison import Comparison, compare, compare_resamples, least_half
+from medtasks_ext.stats.comparison import (
+    Comparison,
+    benjamini_hochberg,
+    compare,
+    compare_resamples,
+    holm,
+    least_half,
+)
 from medtasks_ext.stats.permutation import EQUAL, MOST_DOCUMENTS, PairedTest, Part, document_test
 from medtasks_ext.stats.statistic import Counts, by_unit
 
@@ -31,9 +43,9 @@ if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.document_scores import DocumentScores
-    from medtasks_ext.results.reading import Results
     from medtasks_ext.stats.statistic import Array
 
+_Item = TypeVar("_Item")
 #: with fewer tasks in common a group says no more than its task
 SMALLEST_GROUP = 2
 
@@ -138,20 +150,15 @@ def _paired(
     one: Experiment, other: Experiment, before: DocumentScores, after: DocumentScores
 ) -> tuple[tuple[Array, Array], tuple[Counts, Counts]]:
     _check_alike(one, other)
-    places = _shared(before, after, same_rows=_same_rows(one, other))
+    # the prompt of a strategy may be part of the rows
+    of = "data" if one.strategy != other.strategy else "rows"
+    places = _shared(before, after, same_rows=one.words.get(of) == other.words.get(of))
     counts = _counts(before, places[0]), _counts(after, places[1], like=before.units[places[0]])
     if counts[0].n_units < 2:
         raise MedtasksError(
             "the two were not asked the same documents", where=one.task, remedy="run both on the same rows"
         )
     return places, counts
-
-
-def _same_rows(one: Experiment, other: Experiment) -> bool:
-    """Whether a document's name says which one it is. The prompt of a strategy may be part of the rows."""
-    if one.strategy != other.strategy:
-        return one.words.get("data") == other.words.get("data")
-    return one.rows_hash == other.rows_hash
 
 
 _OF_JURIES = (
@@ -216,15 +223,23 @@ def _flips(
 
 def group_changes(changes: Sequence[Shared], tasks: Registry) -> list[Json]:
     """Every suite, and every other group in which the changes have two tasks; each strategy by itself."""
-    suites = suite_groups(tasks)
-    by_name = {change.row["name"]: change for change in changes}
+    suites, by_name = suite_groups(tasks), {change.row["name"]: change for change in changes}
     found = []
     for group in tasks.listed:
-        parts = [[by_name[name] for name in part if name in by_name] for part in tasks.parts(group)]
-        shared = [part for part in parts if part]
+        shared = _parts_in(tasks.parts(group), by_name)
         if sum(map(len, shared)) >= (1 if group in suites else SMALLEST_GROUP):
             found.append(group_change(group, shared, sum(map(len, tasks.parts(group)))))
     return found
+
+
+def _mean(values: Iterable[float]) -> float:
+    known = list(values)
+    return sum(known) / len(known)
+
+
+def _parts_in(parts: Iterable[Sequence[str]], known: Mapping[str, _Item]) -> list[list[_Item]]:
+    """Of each part what is known of its tasks; parts without any are left out."""
+    return [some for part in parts if (some := [known[name] for name in part if name in known])]
 
 
 def suite_groups(tasks: Registry) -> set[str]:
@@ -233,12 +248,47 @@ def suite_groups(tasks: Registry) -> set[str]:
 
 def group_change(name: str, parts: Sequence[Sequence[Shared]], n_tasks: int) -> Json:
     """The change in a mean over parts, each the mean of its tasks, of which the group has so many."""
-    scores = [
-        sum(sum(item.scores[side] for item in part) / len(part) for part in parts) / len(parts)
-        for side in (0, 1)
-    ]
+    scores = [_mean(_mean(item.scores[side] for item in part) for part in parts) for side in (0, 1)]
     row = _change_row(name, scores, mean_change(parts))
     return {**row, "tasks": sum(map(len, parts)), "of": n_tasks}
+
+
+def asked_changes(
+    pair: Pair, changes: Sequence[Shared], names: Iterable[str], tasks: Registry
+) -> Iterator[Json]:
+    """Each name of a task or group in which both have scores, over the tasks that both have.
+
+    Where single documents of one are not known, as of a published model, there is the difference alone, and
+    `method` says why.
+    """
+    by_name = {change.row["name"]: change for change in changes}
+    for name in filter(tasks.knows, names):
+        parts = tasks.parts(name)
+        of = sum(map(len, parts))
+        if shared := _parts_in(parts, by_name):
+            yield group_change(name, shared, of)
+            continue
+        unknown = [
+            entry.label
+            for entry in (pair.before, pair.after)
+            if not any(item.read_documents for item in entry.experiments.values())
+        ]
+        both = {
+            task: (item.score, other.score)
+            for task, item in pair.before.experiments.items()
+            if (other := pair.after.experiments.get(task)) and None not in (item.score, other.score)
+            if not any(unlike.field in _NEVER_TESTED for unlike in moving(item.facts, other.facts))
+        }
+        scored: list[list[Any]] = _parts_in(parts, both) if unknown else []
+        if not scored:
+            continue
+        before, after = (_mean(_mean(scores[side] for scores in part) for part in scored) for side in (0, 1))
+        yield {
+            **{"name": name, "before": before, "after": after, "difference": after - before},
+            **dict.fromkeys(("interval_low", "interval_high", "p", "detectable")),
+            "method": f"interval of the difference unknown: no document of {' or '.join(unknown)} is known",
+            **{"tasks": sum(map(len, scored)), "of": of},
+        }
 
 
 #: entries: two that somebody set side by side. strategies, prompts: one model asked in two ways.
@@ -256,22 +306,25 @@ class Pair:
 
 
 def pairs_to_compare(entries: Sequence[Entry]) -> list[Pair]:
-    """Two entries; or all pairs of strategies of one.
+    """All pairs of some entries; or of the strategies of one.
 
     Two entries of one model that were asked with unlike strategies alone are compared by these.
     """
     if len(entries) == 1 and (pairs := _of_ways(combinations(_by_strategy(entries[0]).items(), 2))):
         return pairs
-    if len(entries) != 2:
+    if len(entries) < 2:
         names = "; ".join(entry.label for entry in entries) or "none"
-        same = " (the runs hold the same results of one strategy)" if len(entries) == 1 else ""
+        same = " (the runs hold the same results of one strategy)" if entries else ""
         what = f"two entries are compared; here are {len(entries)}: {names}{same}"
         remedy = "name one run of each of the two, or one run with several strategies"
         raise MedtasksError(what, remedy=remedy)
-    first, second = entries
-    if first.sample != second.sample:
-        what = "one of the two was run on synthetic sample rows, which are never set beside real ones"
+    if len({entry.sample for entry in entries}) > 1:
+        of = "one of the two was" if len(entries) == 2 else "some were"
+        what = f"{of} run on synthetic sample rows, which are never set beside real ones"
         raise MedtasksError(what, remedy="compare runs on the same rows")
+    if len(entries) > 2:
+        return [_pair(first, second, "entries") for first, second in combinations(entries, 2)]
+    first, second = entries
     both = first.experiments.keys() & second.experiments.keys()
     if first.model == second.model and not both:
         return _of_ways(product(_by_strategy(first).items(), _by_strategy(second).items()))
@@ -281,8 +334,11 @@ def pairs_to_compare(entries: Sequence[Entry]) -> list[Pair]:
         for item in moving(first.experiments[name].facts, second.experiments[name].facts)
     }
     in_other_words = first.model == second.model and bool(unlike) and unlike <= _OF_PROMPTS
-    question: Question = "prompts" if in_other_words else "entries"
-    return [Pair(first, second, question, f"{first.label} → {second.label}")]
+    return [_pair(first, second, "prompts" if in_other_words else "entries")]
+
+
+def _pair(first: Entry, second: Entry, question: Question) -> Pair:
+    return Pair(first, second, question, f"{first.label} → {second.label}")
 
 
 def _of_ways(ways: Iterable[tuple[tuple[str, Entry], tuple[str, Entry]]]) -> list[Pair]:
@@ -304,12 +360,10 @@ def _by_strategy(entry: Entry) -> dict[str, Entry]:
     }
 
 
-ALPHA = 0.05
-
-
 @dataclass(frozen=True)
 class Compared:
     pairs: list[Pair]  # entries that were compared
+    asked: pa.Table  # frame `group_changes`: a row for each pair and name that was asked, one family of tests
     groups: pa.Table  # frame `group_changes`: a row for each group
     tasks: pa.Table  # frame `task_changes`: a row for each task
     labels: pa.Table  # frame `group_changes`: a row for each label of documents
@@ -336,6 +390,7 @@ class Compared:
                 for pair in self.pairs
             ],
             "sample": self.sample,
+            "asked": self.asked.to_pylist(),
             "groups": self.groups.to_pylist(),
             "tasks": self.tasks.to_pylist(),
             "labels": self.labels.to_pylist(),
@@ -343,20 +398,44 @@ class Compared:
         }
 
 
-def compare_results(results: Results, tasks: Registry, labels: Sequence[Labels] = ()) -> Compared:
-    """Compare the two entries that were read, or the strategies of one; each label gets a line."""
+def read_named(names: Sequence[str], tasks: Registry) -> Results:
+    """Runs by their folders, and published models by their names: what `compare_results` takes."""
+    others = [name for name in names if not Path(name).exists()]
+    known = published_entries(tasks) if others else []
+    found = [entry for name in others for entry in published_rows(name, known)]
+    results = read_results([Path(name) for name in names if name not in others], tasks)
+    results.entries += found
+    return results
+
+
+def compare_results(
+    results: Results, tasks: Registry, labels: Sequence[Labels] = (), names: Iterable[str] | None = None
+) -> Compared:
+    """Compare all pairs of the entries that were read, published ones among them, or the strategies of one.
+
+    Each label of documents gets a line, and so does each of `names`: tasks and groups, those that the runs
+    were asked by default, and suites where no run says any. Their p-values are adjusted by Holm over all of
+    these lines: over the pairs, where one name is asked.
+    """
     pairs = pairs_to_compare(results.entries)
+    asked = names if names is not None else chain.from_iterable(entry.asked for entry in results.entries)
+    asked = list(dict.fromkeys(asked)) or sorted(suite_groups(tasks))
     changes: list[tuple[Pair, list[Shared]]] = []
-    faults: list[Fault] = list(results.faults)
+    faults, of_names = list(results.faults), []
+    for item in chain.from_iterable(entry.experiments.values() for entry in results.entries):
+        item.read_documents = item.read_documents and cache(item.read_documents)  # for each of its pairs
     for pair in pairs:
-        found, more = task_changes(pair.before, pair.after)
+        published = "published" in (pair.before.kind, pair.after.kind)
+        found, more = ([], []) if published else task_changes(pair.before, pair.after)
         changes.append((pair, found))
         faults += more
-    if not any(found for _, found in changes):
+        of_names += [{"pair": pair.words, **row} for row in asked_changes(pair, found, asked, tasks)]
+    of_names.sort(key=lambda row: asked.index(row["name"]))
+    if not of_names and not any(found for _, found in changes):
+        labels_of = dict.fromkeys(entry.label for pair in pairs for entry in (pair.before, pair.after))
         why = f": {faults[0].where} {faults[0].what}" if faults else ""
         raise MedtasksError(
-            f"{pairs[0].before.label} and {pairs[0].after.label} have no scored task in common that can be "
-            f"compared{why}",
+            f"{' and '.join(labels_of)} have no scored task in common that can be compared{why}",
             remedy=(faults[0].remedy if faults else "") or "run both on the same tasks and rows",
         )
     of_labels = [
@@ -368,6 +447,7 @@ def compare_results(results: Results, tasks: Registry, labels: Sequence[Labels] 
     of_tasks = [{"pair": pair.words, **change.row} for pair, found in changes for change in found]
     return Compared(
         pairs,
+        table_of("group_changes", _adjusted(of_names)),
         table_of("group_changes", _group_rows(changes, tasks)),
         table_of("task_changes", _adjusted(of_tasks)),
         table_of("group_changes", _adjusted(of_labels)),
@@ -427,9 +507,11 @@ def _group_rows(changes: Sequence[tuple[Pair, list[Shared]]], tasks: Registry) -
 
 
 def _adjusted(rows: Sequence[Json]) -> list[Json]:
-    """Rows of one family of tests, with their adjusted p-values."""
-    from medtasks_ext.stats.comparison import benjamini_hochberg, holm
-
-    raw = np.array([row["p"] for row in rows])
-    adjusted = zip(rows, holm(raw), benjamini_hochberg(raw), strict=True) if len(rows) else ()
-    return [{**row, "p_holm": one, "p_bh": other} for row, one, other in adjusted]
+    """Rows of one family of tests, with their adjusted p-values; those without a test have none."""
+    raw = np.array([row["p"] for row in rows if row["p"] is not None])
+    adjusted = zip(holm(raw).tolist(), benjamini_hochberg(raw).tolist(), strict=True)
+    none = (None, None)
+    return [
+        {**row, **dict(zip(("p_holm", "p_bh"), none if row["p"] is None else next(adjusted), strict=True))}
+        for row in rows
+    ]

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 #: The texts of one item: an entity alone, a code, an event with its attributes.
 Item: TypeAlias = tuple[str, ...]
-NearKind: TypeAlias = Literal["hierarchy", "boundary", "attribute"]
 MarkKind: TypeAlias = Literal["found", "missed", "spurious"]
 
 #: Kinds of answers that are sets of items -> how many of an item's texts name what it is about.
@@ -64,21 +63,28 @@ class Items:
     spurious: tuple[Item, ...]  # of the answer alone
 
 
-@dataclass(frozen=True)
-class NearMiss:
-    """A missed item and a spurious one that nearly is it."""
+class Cluster(str, Enum):
+    """Kinds of errors, in the order in which they are looked for; each says what it means, for people."""
 
-    missed: Item
-    spurious: Item
-    kind: NearKind
+    meaning: str
 
+    def __new__(cls, value: str, meaning: str) -> Cluster:
+        member = str.__new__(cls, value)
+        member._value_, member.meaning = value, meaning
+        return member
 
-@dataclass(frozen=True)
-class Piece:
-    """A stretch of a text, and which items it belongs to."""
-
-    text: str
-    marks: tuple[MarkKind, ...] = ()
+    EMPTY = "empty", "The response holds no text, or only a reasoning trace."
+    TRUNCATED = "truncated", "The budget ran out before an answer could be read, or within the reasoning."
+    REFUSAL = "refusal", "No answer could be read, and the reply declines to give one."
+    OUTSIDE = "label outside the list", "The reply names a label or letter that the task does not have."
+    FORMAT = "format", "There is a reply, and no answer could be read in it."
+    HIERARCHY = (
+        "near miss: category",
+        "Another code of the right ICD-10 category, its first three characters.",
+    )
+    BOUNDARY = "near miss: boundary", "A stretch of text that overlaps with a missed one, all else alike."
+    ATTRIBUTE = "near miss: attribute", "The right entity or event with another attribute or relation."
+    OTHER = "another answer", "An answer was read, and it is not the gold one."
 
 
 def items_of(kind: str, gold: Any, answer: Any) -> Items | None:
@@ -107,8 +113,8 @@ def _text(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def near_misses(kind: str, items: Items) -> list[NearMiss]:
-    """Pairs of a missed and a spurious item that nearly agree; an item is in one pair at most.
+def near_misses(kind: str, items: Items) -> list[tuple[Item, Item, Cluster]]:
+    """Pairs of a missed item and a spurious one that nearly is it, and how; an item is in one pair at most.
 
     Codes of ICD-10 are near with the same category. Other items are near where every text in which they
     differ overlaps (boundary), or where what they are about is the same and something said of it differs
@@ -118,28 +124,27 @@ def near_misses(kind: str, items: Items) -> list[NearMiss]:
     for missed in items.missed if kind in IN_TEXT or kind in _CODES else ():
         for given in left:
             if near := _near(kind, missed, given):
-                pairs.append(NearMiss(missed, given, near))
+                pairs.append((missed, given, near))
                 left.remove(given)
                 break
     return pairs
 
 
-def _near(kind: str, one: Item, other: Item) -> NearKind | None:
+def _near(kind: str, one: Item, other: Item) -> Cluster | None:
     if kind in _CODES:
         categories = {_category_of(item[0]) for item in (one, other)}
-        return "hierarchy" if len(categories) == 1 and None not in categories else None
+        return Cluster.HIERARCHY if len(categories) == 1 and None not in categories else None
     if len(one) != len(other) or not (one[0] == other[0] or _overlap(one[0], other[0])):
         return None
     differ = [place for place, (mine, theirs) in enumerate(zip(one, other, strict=True)) if mine != theirs]
     if all(_overlap(one[place], other[place]) for place in differ):
-        return "boundary"
-    return "attribute" if all(place >= SUBJECTS[kind] for place in differ) else None
+        return Cluster.BOUNDARY
+    return Cluster.ATTRIBUTE if all(place >= SUBJECTS[kind] for place in differ) else None
 
 
 @lru_cache(maxsize=4096)
 def _category_of(code: str) -> str | None:
-    code = code.strip()
-    return code[:_CATEGORY].upper() if _ICD.fullmatch(code) else None
+    return code.strip()[:_CATEGORY].upper() if _ICD.fullmatch(code.strip()) else None
 
 
 def _overlap(one: str, other: str) -> bool:
@@ -158,22 +163,25 @@ def _words(text: str) -> tuple[str, frozenset[str]]:
     return folded, frozenset(folded.split())
 
 
-def marked(text: str, items: Items) -> list[Piece]:
-    """A document with its items marked. An item that does not stand in it word for word has no mark.
+def marked(text: str, items: Items) -> list[Json]:
+    """A document in pieces, `text` and `marks` of each. An item that does not stand in it has no mark.
 
     Letters are compared without case and white space, since readers of answers fold both.
     """
     folded, places = _folded(text)
     marks: list[tuple[int, int, MarkKind]] = []
-    kinds: tuple[tuple[MarkKind, Sequence[Item]], ...] = (
-        ("found", items.found),
-        ("missed", items.missed),
-        ("spurious", items.spurious),
-    )
-    for kind, group in kinds:
-        for part in dict.fromkeys(part for item in group for part in item):
+    kinds: tuple[MarkKind, ...] = ("found", "missed", "spurious")
+    for kind in kinds:
+        for part in dict.fromkeys(part for item in getattr(items, kind) for part in item):
             marks += [(begin, end, kind) for begin, end in _places(part, text, folded, places)]
-    return _pieces(text, marks)
+    cuts = sorted({0, len(text), *(place for begin, end, _ in marks for place in (begin, end))})
+    return [
+        {
+            "text": text[begin:end],
+            "marks": tuple(dict.fromkeys(kind for first, last, kind in marks if first <= begin < last)),
+        }
+        for begin, end in pairwise(cuts)
+    ]
 
 
 @lru_cache(maxsize=256)  # several models answer one document, and name the same items
@@ -211,46 +219,8 @@ def _joined(text: str, place: int) -> bool:
     )
 
 
-def _pieces(text: str, marks: Sequence[tuple[int, int, MarkKind]]) -> list[Piece]:
-    cuts = sorted({0, len(text), *(place for begin, end, _ in marks for place in (begin, end))})
-    number = {cut: piece for piece, cut in enumerate(cuts)}
-    kinds: list[dict[MarkKind, None]] = [{} for _ in cuts]
-    for begin, end, kind in marks:
-        for piece in range(number[begin], number[end]):
-            kinds[piece][kind] = None
-    return [Piece(text[begin:end], tuple(kinds[piece])) for piece, (begin, end) in enumerate(pairwise(cuts))]
-
-
 _log = logging.getLogger(__name__)
 
-
-class Cluster(str, Enum):
-    """Kinds of errors, in the order in which they are looked for."""
-
-    EMPTY = "empty"
-    TRUNCATED = "truncated"
-    REFUSAL = "refusal"
-    OUTSIDE = "label outside the list"
-    FORMAT = "format"
-    HIERARCHY = "near miss: category"
-    BOUNDARY = "near miss: boundary"
-    ATTRIBUTE = "near miss: attribute"
-    OTHER = "another answer"
-
-
-#: What each of them means, for people.
-MEANING = {
-    Cluster.EMPTY: "The response holds no text, or only a reasoning trace.",
-    Cluster.TRUNCATED: "The budget ran out before an answer could be read, or within the reasoning trace.",
-    Cluster.REFUSAL: "No answer could be read, and the reply declines to give one.",
-    Cluster.OUTSIDE: "The reply names a label, letter or class that the task does not have.",
-    Cluster.FORMAT: "There is a reply, and no answer could be read in it.",
-    Cluster.HIERARCHY: "Another code of the right ICD-10 category (its first three characters).",
-    Cluster.BOUNDARY: "A stretch of text that overlaps with a missed one, all else being equal.",
-    Cluster.ATTRIBUTE: "The right entity or event with another attribute or relation.",
-    Cluster.OTHER: "An answer was read, and it is not the gold one.",
-}
-_NEAR = {"hierarchy": Cluster.HIERARCHY, "boundary": Cluster.BOUNDARY, "attribute": Cluster.ATTRIBUTE}
 
 #: Kinds of answers that are one of a closed list, or letters.
 _LABELS = frozenset(
@@ -276,12 +246,6 @@ _REFUSED_IN = 300  # characters, from the beginning
 _GOOD = 0.5  # score that judges give an answer which is right to decline
 
 
-@dataclass(frozen=True)
-class Error:
-    cluster: Cluster
-    why: str = ""  # what was seen, for people
-
-
 def error_of(
     dataset: Dataset,
     document: Mapping[str, Any],
@@ -290,8 +254,8 @@ def error_of(
     score: float | None,
     *,
     cut: bool,
-) -> Error | None:
-    """Why an answer is not right; None where it is, or where nothing says that it is not.
+) -> tuple[Cluster, str] | None:
+    """Why an answer is not right, and what was seen; None where it is, or nothing says that it is not.
 
     Running text and judged answers have graded scores: of them only what is empty, cut, a refusal or in
     another language is an error here.
@@ -309,21 +273,21 @@ def error_of(
         return None
     reply = without_reasoning(response).strip()
     if not response.strip() or (not reply and not cut):
-        return Error(Cluster.EMPTY)
+        return Cluster.EMPTY, ""
     unread = not readable or kind in TEXTS
     if cut and (unread or not reply):
-        return Error(Cluster.TRUNCATED)
+        return Cluster.TRUNCATED, ""
     refusal = _REFUSES.search(reply[:_REFUSED_IN]) if unread else None
     # to decline may be right: the gold answer does, or judges have not marked the answer down
     declines = bool(_REFUSES.search(str(document.get("target", ""))))
     kept = bool(dataset.family.judge) and (score is None or score >= _GOOD)
     if refusal and not (declines or kept):
-        return Error(Cluster.REFUSAL, f"“{refusal[0]}”")
+        return Cluster.REFUSAL, f"“{refusal[0]}”"
     if readable and kind in TEXTS:
         return None
     if not readable:
         outside = _unknown_label(kind, reply)
-        return Error(Cluster.OUTSIDE, f"“{outside}”") if outside else Error(Cluster.FORMAT)
+        return (Cluster.OUTSIDE, f"“{outside}”") if outside else (Cluster.FORMAT, "")
     return _wrong(dataset, kind, document.get("gold"), parsed.get("answer"))
 
 
@@ -337,18 +301,18 @@ def _unknown_label(kind: str, reply: str) -> str:
     return value if kind in _LABELS and short else ""
 
 
-def _wrong(dataset: Dataset, kind: str, gold: Any, answer: Any) -> Error:
+def _wrong(dataset: Dataset, kind: str, gold: Any, answer: Any) -> tuple[Cluster, str]:
     labels = dataset.config["answer"].get("labels")
     if kind == "label_list" and labels and isinstance(answer, list):
         known = {str(label).casefold() for label in [*labels, *(gold or [])]}
         if strange := [label for label in answer if str(label).casefold() not in known]:
-            return Error(Cluster.OUTSIDE, f"“{strange[0][:_SHORT]}”")
+            return Cluster.OUTSIDE, f"“{strange[0][:_SHORT]}”"
     items = items_of(kind, gold, answer)
     if items and (pairs := near_misses(kind, items)):
-        counts = Counter(pair.kind for pair in pairs)
-        first = next(pair for pair in pairs if pair.kind == counts.most_common(1)[0][0])
-        return Error(_NEAR[first.kind], f"{' · '.join(first.spurious)} for {' · '.join(first.missed)}")
-    return Error(Cluster.OTHER)
+        [(most, _)] = Counter(near for _, _, near in pairs).most_common(1)
+        missed, given = next((missed, given) for missed, given, near in pairs if near is most)
+        return most, f"{' · '.join(given)} for {' · '.join(missed)}"
+    return Cluster.OTHER, ""
 
 
 def right_value(dataset: Dataset, sample: Sample) -> Any | None:

@@ -56,7 +56,10 @@ _CHANGE = (
         "difference:double interval_low:double interval_high:double", "after minus before; 95 % interval"
     ),
     Columns("p:double p_holm:double p_bh:double", "two-sided; adjusted over all rows"),
-    Columns("method detectable:double", "of the test; the smallest difference that is found with 80 % power"),
+    Columns(
+        "method detectable:double",
+        "of the test, or why there is none; the smallest difference that is found with 80 % power",
+    ),
 )
 
 #: Of the registry of models; joins what papers, runs and submissions call by other names.
@@ -315,8 +318,8 @@ ROW_OF: Mapping[str, str] = {
     "calibration": "One row per task that was asked by likelihood.",
     "costs": "One row per entry.",
     "gaps": "One row per task without a score.",
-    "group_changes": "One row per group, or label of documents, of `medtasks compare`: `groups.csv` and "
-    "`labels.csv` of its `-o OUT`.",
+    "group_changes": "One row per pair and group, name that was asked, or label of documents, of `medtasks "
+    "compare`: `groups.csv` and `labels.csv` of its `-o OUT`.",
     "task_changes": "One row per task: `tasks.csv`.",
     "flipped": "One row per document whose score changed: `flipped.csv`.",
 }

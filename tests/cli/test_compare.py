@@ -2,12 +2,15 @@
 
 import csv
 import json
+from itertools import combinations
 
 import numpy as np
 import pytest
 from scipy.stats import binomtest
 
 from medtasks_ext.registry import registry
+from medtasks_ext.results.models import published_rows
+from medtasks_ext.results.published import published_entries
 from tests.conftest import write_jsonl
 from tests.run_files import samples_file
 
@@ -133,15 +136,53 @@ def test_synthetic_rows_are_marked_and_never_compared_with_real_ones(medtasks, r
         (("guess",), "two entries are compared; here are 1: random-label"),
         (("guess", "guess"), "the same results"),
         (("guess", "nowhere"), "no run and no published model is called 'nowhere'"),
-        (("guess", "oracle", "third"), "here are 3"),
         (("guess", "elsewhere"), "no scored task in common"),
     ],
 )
 def test_what_cannot_be_compared_is_said_in_one_message(medtasks, run, arguments, message):
     run("guess", tasks=TASK), run("oracle", model="oracle", tasks=TASK)
-    run("third", "--gen_kwargs", "temperature=1"), run("elsewhere", model="oracle", tasks=OTHER)
+    run("elsewhere", model="oracle", tasks=OTHER)
     outcome = medtasks("compare", *arguments)
     assert outcome.code == 2 and message in outcome.err
+
+
+def test_of_many_models_each_pair_has_a_row_for_each_name_that_was_asked(medtasks, run):
+    models = {"guess": "random-label", "best": "oracle", "near": "nearest-shot"}
+    run("guess")  # whose rows the others are asked, too
+    for folder, model in models.items():
+        medtasks("run", "--model", model, "--tasks", f"medhelm_admin,{TASK}", "-o", f"of-{folder}")
+    found = compared(medtasks, *(f"of-{folder}" for folder in models))
+    pairs = [f"{one} → {other}" for one, other in combinations(models.values(), 2)]
+    rows = found["asked"]
+    assert [(row["name"], row["pair"]) for row in rows] == [
+        (name, pair) for name in ("medhelm_admin", TASK) for pair in pairs
+    ]
+    for row in rows[3:]:  # as two runs are compared
+        of_task = next(item for item in found["tasks"] if (item["pair"], item["name"]) == (row["pair"], TASK))
+        same = ("before", "after", "difference", "interval_low", "interval_high", "p", "method")
+        assert [row[name] for name in same] == [of_task[name] for name in same]
+    raw = sorted(row["p"] for row in rows)
+    holm = [
+        max(min(1, p * (len(raw) - before)) for before, p in enumerate(raw[: place + 1]))
+        for place in range(len(raw))
+    ]
+    assert sorted(row["p_holm"] for row in rows) == pytest.approx(holm)
+
+
+def test_of_a_published_model_the_difference_stands_without_an_interval(medtasks, run):
+    run("guess", tasks=TASK)
+    row, *more = compared(medtasks, "guess", "o3-mini")["asked"]
+    printed = next(
+        entry.experiments[TASK].score
+        for entry in published_rows("o3-mini", published_entries(registry()))
+        if TASK in entry.experiments
+    )
+    assert (more, row["name"], row["after"]) == ([], TASK, printed)
+    assert row["difference"] == pytest.approx(printed - row["before"])
+    assert (row["interval_low"], row["p"], row["p_holm"]) == (None, None, None)
+    assert row["method"].startswith("interval of the difference unknown: no document of o3-mini")
+    outcome = medtasks.done("compare", "guess", "o3-mini")
+    assert "[unknown]" in outcome.out and "0 of 1 names changed" in outcome.out
 
 
 def test_a_task_whose_document_scores_are_lost_is_named_and_the_others_compared(medtasks, run, tmp_path):

@@ -36,7 +36,7 @@ def test_a_report_of_nothing_is_refused(medtasks):
         (("gpt-4o", "nonesuch-9000"), "no run and no published model is called 'nonesuch-9000'"),
         (("gpt-4o", "o1-7"), "similar: HuatuoGPT-o1-"),
         (("gpt4o", "o1"), "similar: GPT-4o"),
-        (("GPT-4", "gpt-oss-20b"), "is a published model, and no run"),
+        (("GPT-4", "gpt-oss-20b"), "have no scored task in common"),
     ],
 )
 def test_a_name_that_no_paper_has_is_refused_with_similar_ones(medtasks, models, message):
@@ -44,10 +44,7 @@ def test_a_name_that_no_paper_has_is_refused_with_similar_ones(medtasks, models,
     assert outcome.code == 2 and message in outcome.err
 
 
-def test_a_run_beside_a_published_model_is_the_reports_task(medtasks, tmp_path):
+def test_a_name_that_is_no_folder_and_no_model_is_refused_beside_a_run(medtasks, tmp_path):
     write_run(tmp_path / "run", "ORG/mine", {"bridge_mednli": [1.0] * 3})
-    outcome = medtasks("compare", str(tmp_path / "run"), "gpt-4o")
-    assert outcome.code == 2 and "gpt-4o: is a published model, and no run" in outcome.err
-    assert "medtasks report RUN" in outcome.err
     outcome = medtasks("compare", str(tmp_path / "run"), str(tmp_path / "other"))
     assert outcome.code == 2 and "no run and no published model is called" in outcome.err

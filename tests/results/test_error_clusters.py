@@ -25,7 +25,7 @@ def cluster(task, response, *, score=0.0, cut=False):
     document = {"id": "d", "gold": gold, "target": target, "prompt": "", "cot": False, "data": "local"}
     [parsed] = ParseAnswer(dict(dataset.config["answer"])).apply([[response]], [document])
     error = error_of(dataset, document, parsed, response, score, cut=cut)
-    return error and error.cluster
+    return error and error[0]
 
 
 @pytest.mark.parametrize(

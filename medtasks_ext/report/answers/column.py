@@ -210,14 +210,14 @@ class Column:
         if key in self._disputed:
             flags |= Flag.DISPUTED
         alone, cut = None if math.isnan(score) else score, bool(flags & Flag.TRUNCATED)
-        error = error_of(self.source.dataset, document, parsed, response, alone, cut=cut)
-        mended = self.whole and error is not None and value is not None and self.judged is None
+        cluster, why = error_of(self.source.dataset, document, parsed, response, alone, cut=cut) or (None, "")
+        mended = self.whole and cluster is not None and value is not None and self.judged is None
         return Row(
             key,
             flags,
             score,
-            error.cluster if error else None,
-            error.why if error else "",
+            cluster,
+            why,
             value,
             right_value(self.source.dataset, sample) if mended else None,
             _in_one_line(shown(document)),

@@ -18,7 +18,7 @@ from medtasks_ext.metrics.glossary import rule
 from medtasks_ext.offline_page import data_in_page
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.answers.column import Column, Flag, Row, Source, response_of
-from medtasks_ext.results.error_clusters import IN_TEXT, MEANING, TEXTS, Cluster, items_of, marked
+from medtasks_ext.results.error_clusters import IN_TEXT, TEXTS, Cluster, items_of, marked
 from medtasks_ext.runs.records import parsed_of, request_of, turns_of
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _response(column: Column, row: Row, sample: Sample, whole: bool) -> Json:
         "tokens": [usage.prompt, usage.completion] if usage else None,  # of prompt and response
         "seconds": answer.seconds if answer else None,
         "items": items and vars(items),
-        "pieces": [vars(piece) for piece in pieces],  # the document's text with the items marked
+        "pieces": pieces,  # the document's text with the items marked
         "judges": [*_judges(column, row.key)],
         "judged": (column.judged or {}).get(row.key, {}).get("score"),
     }
@@ -224,7 +224,7 @@ class DatasetAnswers:
             "graded": self._kind in TEXTS,
             "metric": metadata.primary_metric,
             "rule": rule(self.dataset),
-            "meaning": {item.value: MEANING[item] for item in Cluster},
+            "meaning": {item.value: item.meaning for item in Cluster},
             "columns": [self._column(number) for number in range(len(self.columns))],
             "documents": self.keys,
             "per_part": PART,
