@@ -25,7 +25,7 @@ TASK = "medhelm_falls_clinic"
 POLISH, POLISH_TASK = "pytania_o_leki", "medhelm_pytania_o_leki"
 #: tests that count datasets, tasks, groups or languages, or go through all of them
 COUNTING = (
-    "tests/registry", "tests/report", "tests/results/test_coverage.py", "tests/results/test_departments.py",
+    "tests/registry", "tests/report", "tests/results/test_departments.py",
     "tests/results/test_reading.py", "tests/cli", "tests/data",
     "tests/test_all_tasks.py", "tests/test_docs.py", "tests/test_rollup.py", "tests/test_medhelm_figures.py",
     "tests/test_own_tasks.py", "tests/runner/test_lock.py", "tests/metrics/test_properties.py",
