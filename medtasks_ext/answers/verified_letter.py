@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
@@ -102,11 +102,11 @@ class VerifiedLetter(OfLetters):
         if self.part == "first":
             letter = next((char for char in text.strip().upper() if char in letters), None)
             return Reading(letter, letter is not None)
-        reply = _Reply.of(_counted(text, self.part))
-        gold = row.get("gold")
+        counted, gold = _counted(text, self.part), row.get("gold")
+        reply = _Reply(counted, self.announced_by) if counted else None
         for letter in sorted(letters, key=lambda letter: letter != gold):
             option = str(row["options"][letters.index(letter)])
-            if reply is not None and reply.is_right(letter, option, self.announced_by):
+            if reply and reply.is_right(letter, option):
                 return Reading(letter, True)
         return Reading(None, False)
 
@@ -140,41 +140,36 @@ def _counted(text: str, part: str) -> str:
     return text
 
 
-class _Reply(NamedTuple):
-    """The part of a reply that counts, as it is compared."""
+class _Reply:
+    """The part of a reply that counts, as it is compared: plain of TeX, in small letters and one width."""
 
-    written: str  # plain of TeX
-    text: str  # in small letters and one width
-
-    @classmethod
-    def of(cls, text: str) -> _Reply | None:
-        """None of an empty text."""
-        if not text:
-            return None
+    def __init__(self, text: str, announced_by: str | None) -> None:
         written = _plain(_without_thoughts(text))
-        return cls(written, _folded(written))
-
-    def is_right(self, letter: str, option: str, announced_by: str | None) -> bool:
-        """Whether the code takes the reply to be this option."""
-        if _as_letter(self.text) == letter:
-            return True
-        chosen = False
-        if leading := _LEADING.match(self.written):
-            said = _as_letter(leading[1])
-            if said == letter:
-                return True
-            chosen = said is not None and said.isalpha()
+        self.text = _folded(written)
         by_words = [*_announced_by(announced_by).finditer(self.text)] if announced_by else []
-        if announced := by_words or [*_ANNOUNCED.finditer(self.text)]:
-            said, negated = _as_letter(announced[-1]["opt"]), announced[-1]["neg"] is not None
-            if said == letter and not negated:
-                return True
-            chosen = chosen or (not negated and said is not None and said.isalpha())
-        return not chosen and (self._ends_in(letter) or self._has(option))
+        announced = by_words or [*_ANNOUNCED.finditer(self.text)]
+        leading = _LEADING.match(written)
+        said = [_as_letter(leading[1])] if leading else []
+        if announced and announced[-1]["neg"] is None:
+            said.append(_as_letter(announced[-1]["opt"]))
+        self._said = {_as_letter(self.text), *said}
+        self._chosen = any(letter is not None and letter.isalpha() for letter in said)
+
+    @cached_property
+    def _tail(self) -> str:
+        return _tail(self.text)
+
+    @cached_property
+    def _words(self) -> list[str]:
+        return self.text.split()
+
+    def is_right(self, letter: str, option: str) -> bool:
+        """Whether the code takes the reply to be this option."""
+        return letter in self._said or (not self._chosen and (self._ends_in(letter) or self._has(option)))
 
     def _ends_in(self, letter: str) -> bool:
         """Whether the letter stands in the last words, no word that denies before it in its sentence."""
-        tail, begin = _tail(self.text), 0
+        tail, begin = self._tail, 0
         for stop in (*(match.span() for match in _SENTENCE_END.finditer(tail)), (len(tail), len(tail))):
             denied = _NOT.search(tail, begin, stop[0])
             for token in _TOKEN.finditer(tail, begin, stop[0]):
@@ -189,7 +184,7 @@ class _Reply(NamedTuple):
         wanted = _folded(re.sub(r"\s+", " ", _plain(option)).strip())
         if not wanted:
             return False
-        words, n = self.text.split(), len(wanted.split()) + _AROUND
+        words, n = self._words, len(wanted.split()) + _AROUND
         pattern = re.compile(rf"(?<!\w){re.escape(wanted)}(?!\w)".replace(r"\ ", r"\s+"), re.IGNORECASE)
         for region in (" ".join(words[:n]), " ".join(words[-n:])):
             if (match := pattern.search(region)) and not _NOT.search(_before(region, match.start())):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import json_repair
@@ -126,12 +127,12 @@ def _rows(value: Any) -> list[list[Any]] | None:
 
 def _column(rows: Sequence[Sequence[Any]], span: Span, words: Words, known: Known) -> Items:
     """The one column of which all texts are known, without the rows that deny their item."""
-    found = []
+    found, denies = [], cache(lambda cell: _denies(cell, words))
     for place in range(max(map(len, rows), default=0)):
         cells = [row[place] if place < len(row) else None for row in rows]
         pieces = [pieces_of(cell, words, known) if isinstance(cell, str) else [] for cell in cells]
         if all(pieces) and all(known(piece) for cell in pieces for piece in cell):
-            denied = (any(_denies(str(cell), words) for cell in row if cell != row[place]) for row in rows)
+            denied = (any(denies(str(cell)) for cell in row if cell != row[place]) for row in rows)
             kept = zip(pieces, denied, strict=True)
             found.append([piece for cell, no in kept if not no for piece in cell])
     items = found[0] if len(found) == 1 else []
