@@ -18,6 +18,7 @@ from medtasks_ext.report.gather import gather
 from medtasks_ext.results.compared import compare_results
 from medtasks_ext.results.reading import read_results
 from medtasks_ext.results.result_frame import condition_frame
+from medtasks_ext.version import install_words
 
 if TYPE_CHECKING:
     import os
@@ -98,4 +99,4 @@ def _polars() -> ModuleType:
     try:
         return import_module("polars")
     except ImportError:
-        raise MedtasksError("frames need Polars", remedy='pip install "medtasks[notebook]"') from None
+        raise MedtasksError("frames need Polars", remedy=install_words("notebook")) from None

@@ -18,6 +18,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.suites import function
+from medtasks_ext.version import install_words
 
 if TYPE_CHECKING:
     from medtasks_ext.results.experiments import Entry
@@ -36,6 +37,14 @@ def card(
             "other prompts; what is written says so.",
         ),
     ] = False,
+    to_hub: Annotated[
+        str | None,
+        Option(
+            "--push",
+            metavar="ORG/MODEL",
+            help="Open a pull request with the card on this model of the hub; else nothing is sent.",
+        ),
+    ] = None,
     layout: Annotated[
         str | None,
         Option(
@@ -47,8 +56,10 @@ def card(
     """Write the evaluation section of a model card.
 
     README.md is a section for the model card, of one screen, with its front matter; medical-evaluation.md
-    has all details. Beside them: a model-index of every task, .eval_results for the hub, an Every-Eval-Ever
-    record, and a manifest to repeat the run.
+    has all details. Beside them: .eval_results for the hub (and eval.yaml, for
+    owners of datasets there), a record of Every Eval Ever with answers to open data, at its path, and a
+    manifest to repeat the run. --push opens a pull request on the hub with section, details and results; the
+    rest of the card there stays.
 
     With --layout bridge: the folder that BRIDGE's leaderboard takes. What it does not take is left out
     and named: rebuilt or synthetic rows, a part of the rows, other prompts, other numbers of examples,
@@ -59,19 +70,20 @@ def card(
 
     Example: medtasks card runs/MODEL -o results/submissions/ORG/MODEL/DATE --layout medtasks
     """
+    if layout and to_hub:
+        raise MedtasksError("a layout is for a leaderboard", where="--push", remedy="leave --layout out")
     if layout:
         return _write_layout(layout, folders, Path(out), own_words=parts)
     from medtasks_ext.registry.columns import references
-    from medtasks_ext.report.card import complete_tasks
+    from medtasks_ext.report.card import DETAILS, complete_tasks
     from medtasks_ext.report.card.records import (
         eval_results,
         every_eval_ever,
         manifest,
         model_index,
-        tasks_index,
+        push,
     )
     from medtasks_ext.report.card.section import (
-        DETAILS,
         card_details,
         card_profile,
         card_section,
@@ -99,7 +111,7 @@ def card(
     if pictures:
         files |= {picture_name(item): drawn(item, entry.model, models) for item in rows}
     elif rows:
-        say('without pictures; for these: pip install "medtasks[plots]"')
+        say(f"without pictures; for these: {install_words('plots')}")
     if entry.sample:
         say("SAMPLE DATA: the section says so; no results that machines read are written")
     else:
@@ -109,8 +121,7 @@ def card(
             entry, tasks, left_out, rows, pictures=pictures, profile=next(iter(profile), None)
         )
         files["README.md"] = f"{model_index(entry, tasks)}\n{section}"
-        files["model-index-tasks.yaml"] = tasks_index(entry)
-        files |= {f".eval_results/{name}": text for name, text in eval_results(entry).items()}
+        files |= {**eval_results(entry, tasks), **every_eval_ever(entry, tasks)}
     used = {name: tasks.tasks[name][0] for name in entry.experiments if name in tasks.tasks}
     try:
         files["references.bib"] = references(dict.fromkeys(used.values()))
@@ -120,12 +131,14 @@ def card(
         path = folder / name
         write_text(path, text)
     write_json(folder / "medtasks-manifest.json", manifest(entry))
-    names = [*files, "medtasks-manifest.json"]
-    if not entry.sample:
-        write_json(folder / "every_eval_ever.json", every_eval_ever(entry))
-        names.append("every_eval_ever.json")
-    for name in names:
+    for name in (*files, "medtasks-manifest.json"):
         typer.echo(folder / name)
+    if to_hub:
+        if entry.sample:
+            what = "scores on sample rows mean nothing"
+            raise MedtasksError(what, where="--push", remedy="run the tasks on their own data")
+        address, sent = push(entry, tasks, to_hub, files)
+        typer.echo(f"pull request: {address} ({counted(len(sent), 'file')})")
     if not entry.sample and len(folders) == 1:
         say_next(
             f"medtasks card {shlex.quote(folders[0])} --layout medtasks -o results/submissions/ORG/MODEL/DATE"

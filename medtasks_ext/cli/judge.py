@@ -22,6 +22,7 @@ from medtasks_ext.judge.report import ALL, COMPOSITE, POOLED
 from medtasks_ext.registry import registry
 from medtasks_ext.runs.conditions import other_models
 from medtasks_ext.studies.clinicians import MUCH, PEOPLE, ROUGE, has_bertscore
+from medtasks_ext.version import install_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -314,7 +315,9 @@ def _print_clinicians(figures: Sequence[Figure]) -> None:
     if ROUGE not in names.values():
         typer.echo("ROUGE-L is left out: none of these answers has a reference")
     elif not has_bertscore():
-        typer.echo("BERTScore-F is left out: MEDTASKS_BERTSCORE=1 computes it (medtasks[bertscore])")
+        typer.echo(
+            f"BERTScore-F is left out; MEDTASKS_BERTSCORE=1 asks for it ({install_words('bertscore')})"
+        )
     quality = [row for row in figures if row.table == "quality"]
     for task in dict.fromkeys(row.task for row in quality[-1:]):
         here = [row for row in quality if row.task == task]

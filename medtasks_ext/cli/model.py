@@ -17,6 +17,7 @@ from medtasks_ext.egress import Egress, Text, addresses
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.keys import Keys, host_of, shown_url
 from medtasks_ext.registry.folders import bundled_configs
+from medtasks_ext.version import install_words
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -198,7 +199,7 @@ def _not_installed(config: EvaluatorConfig, error: ImportError) -> MedtasksError
     return MedtasksError(
         f"model type {config.model!r} needs a package that is not installed ({error})",
         where="--model",
-        remedy=f"pip install 'medtasks[{'api' if 'completions' in config.model else config.model}]'",
+        remedy=install_words("api" if "completions" in config.model else str(config.model)),
     )
 
 

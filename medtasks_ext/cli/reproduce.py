@@ -20,6 +20,7 @@ from medtasks_ext.report.pictures import is_possible
 from medtasks_ext.studies.figures import Cell, Data, cells_of, check, figures_of_suites
 from medtasks_ext.studies.pictures import table_of, write_pictures
 from medtasks_ext.tables import csv_text
+from medtasks_ext.version import install_words
 
 if TYPE_CHECKING:
     from medtasks_ext.studies.figures import Item
@@ -79,7 +80,7 @@ def reproduce(
     else:
         _print_table(item, cells)
     if out:
-        forms = "CSV, SVG and PNG" if is_possible() else 'CSV; pictures need `pip install "medtasks[plots]"`'
+        forms = "CSV, SVG and PNG" if is_possible() else f"CSV; pictures need more ({install_words('plots')})"
         say(f"{out}: {counted(len(chosen), 'block')} as {forms}")
     say_next("medtasks study reproduce" if out else f"medtasks study reproduce {name} -o figures")
     return 1 if off else 0

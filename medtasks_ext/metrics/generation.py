@@ -21,6 +21,7 @@ from medtasks_ext.answers.formats import Parsed
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics.common import Document, Metrics, metrics_of, ratio, scorer
 from medtasks_ext.stats.statistic import Array, Matrix, Statistic, in_run, mean_of_runs, share, value_and_one
+from medtasks_ext.version import install_words
 
 log = logging.getLogger(__name__)
 
@@ -200,7 +201,7 @@ def bert_scores(
         import bert_score
     except ImportError:
         what = "BERTScore is switched on but not installed"
-        remedy = "pip install 'medtasks[bertscore]', or unset it"
+        remedy = f"{install_words('bertscore')}, or unset it"
         raise MedtasksError(what, where="MEDTASKS_BERTSCORE", remedy=remedy) from None
     scores = dict.fromkeys(range(len(items)), (0.0, 0.0, 0.0))
     if asked := {number: item for number, item in enumerate(items) if item[0]}:

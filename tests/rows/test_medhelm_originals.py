@@ -498,7 +498,7 @@ def test_without_the_extra_the_remedy_is_its_name(data_dir, monkeypatch):
     put(data_dir, "medalign", med_align())
     with pytest.raises(MedtasksError, match="needs tiktoken, which is not installed") as error:
         load("medalign")
-    assert error.value.remedy == 'pip install "medtasks[originals]"'
+    assert error.value.remedy == 'in the checkout: pip install ".[originals]"'
 
 
 def test_the_first_annotators_answers_are_joined_with_question_and_record(data_dir, vocabulary):

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 #: In command lines: where the places of chosen documents would lie.
 SAMPLES_FILE = "samples.json"
-URL = "https://pypi.org/project/medtasks/"
+#: The file of details beside the section, which is the run's page on the hub.
+DETAILS = "medical-evaluation.md"
 
 
 def group_rows(entry: Entry, tasks: Registry) -> list[Json]:

@@ -7,26 +7,44 @@ project (evaleval/every_eval_ever, 0.3.0).
 from __future__ import annotations
 
 import json
+import math
 import re
 import time
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+from uuid import NAMESPACE_URL, uuid5
 
 import yaml
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.process import SEED
-from medtasks_ext.registry.strategies import reasons, strategy_title
-from medtasks_ext.report.card import URL, asked_with, command, group_rows, hub_dataset, scored, setting_words
+from medtasks_ext.prompts.documents import document_key
+from medtasks_ext.registry.strategies import reasons, shots_of, strategy_title
+from medtasks_ext.report.card import (
+    DETAILS,
+    asked_with,
+    command,
+    group_rows,
+    hub_dataset,
+    scored,
+    setting_words,
+)
+from medtasks_ext.report.submissions import why_unchecked
+from medtasks_ext.report.submissions.make import final_answer
 from medtasks_ext.results.condition_words import shown_record
 from medtasks_ext.results.reading import choice_of
+from medtasks_ext.runs.records import parsed_of
 from medtasks_ext.stats.bootstrap import RESAMPLES
 from medtasks_ext.stats.intervals import LEVEL, METHODS
+from medtasks_ext.strict import read_mapping
 from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from huggingface_hub import EvalResult
+    from huggingface_hub import EvalResult, ModelCardData
 
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry
@@ -38,12 +56,21 @@ SCHEMA_VERSION = "0.3.0"
 _OWN_ENGINES = ("vllm", "hf", "sglang")
 
 
-def every_eval_ever(entry: Entry) -> Json:
-    now = str(int(time.time()))
-    versions = entry.manifest.get("versions") or {}
-    return {
+def every_eval_ever(entry: Entry, tasks: Registry) -> dict[str, str]:
+    """Path -> content as the project stores them: the record, and the final answers to open data."""
+    now, versions = str(int(time.time())), entry.manifest.get("versions") or {}
+    evaluation = f"medtasks/{entry.model}/{now}"
+    developer, _, name = entry.model.strip("/").rpartition("/")
+    parts = [re.sub(r"[^\w.-]+", "_", part) or "unknown" for part in (developer, name)]
+    results = [_every_eval_ever_result(item) for item in scored(entry)]
+    identity = uuid5(NAMESPACE_URL, json.dumps([entry.model, entry.manifest.get("started"), results]))
+    place, sidecar = f"every_eval_ever/data/medtasks/{'/'.join(parts)}", f"{identity}_samples.jsonl"
+    shared = {"schema_version": SCHEMA_VERSION, "evaluation_id": evaluation, "model_id": entry.model}
+    rows = [shared | row for item in scored(entry) for row in _instances(item, tasks)]
+    answers = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    record = {
         "schema_version": SCHEMA_VERSION,
-        "evaluation_id": f"medtasks/{entry.model}/{now}",
+        "evaluation_id": evaluation,
         "evaluation_timestamp": str(entry.manifest.get("started") or ""),
         "retrieved_timestamp": now,
         "source_metadata": {
@@ -69,8 +96,39 @@ def every_eval_ever(entry: Entry) -> Json:
                 "model_availability": "unknown",
             },
         },
-        "evaluation_results": [_every_eval_ever_result(item) for item in scored(entry)],
+        "evaluation_results": results,
     }
+    files = {}
+    if rows:
+        files[f"{place}/{sidecar}"] = answers
+        record["detailed_evaluation_results"] = {
+            **{"format": "jsonl", "file_path": sidecar, "total_rows": len(rows)},
+            **{"hash_algorithm": "sha256", "checksum": sha256(answers.encode()).hexdigest()},
+        }
+    return {f"{place}/{identity}.json": json.dumps(record, ensure_ascii=False, indent=1) + "\n", **files}
+
+
+def _instances(item: Experiment, tasks: Registry) -> Iterator[Json]:
+    """Final answers to open data with their scores; rows and golds stay where the data is."""
+    if why_unchecked(item.task, tasks) or tasks.is_own(item.dataset) or not item.read_samples:
+        return
+    found = item.read_documents() if item.read_documents else None
+    scores = {} if found is None else dict(zip(found.documents, found.scores.tolist(), strict=True))
+    for sample in item.read_samples():
+        key, answer = document_key(sample["doc"]), final_answer(str(sample["resps"][0][0]))
+        if (score := scores.get(key)) is None or math.isnan(score):
+            continue
+        read = {"source": "output.raw", "extraction_method": "medtasks", "is_terminal": True, "turn_idx": 0}
+        yield {
+            "evaluation_name": item.task,
+            "evaluation_result_id": item.task,
+            "sample_id": key,
+            "interaction_type": "single_turn",
+            "input": {"raw": f"document {key} of the source", "reference": []},
+            "output": {"raw": [answer]},
+            "answer_attribution": [{**read, "extracted_value": str(parsed_of(sample).get("answer"))}],
+            "evaluation": {"score": score, "is_correct": score == 1},
+        }
 
 
 def _every_eval_ever_result(item: Experiment) -> Json:
@@ -86,8 +144,11 @@ def _every_eval_ever_result(item: Experiment) -> Json:
         }
     return {
         "evaluation_name": item.task,
+        "evaluation_result_id": item.task,
         "source_data": _source(item),
         "metric_config": {
+            "metric_id": record.primary_metric,
+            "metric_name": record.primary_metric.replace("_", " "),
             "evaluation_description": (f"{record.declared.title} {record.name}: {record.primary_metric}"),
             "lower_is_better": False,
             "score_type": "continuous",
@@ -194,41 +255,10 @@ def model_index(entry: Entry, tasks: Registry) -> str:
     The hub shows a metric's name and value, and no arguments: a mean over a part of the tasks says so in its
     name.
     """
-    from huggingface_hub import ModelCard
-
-    results = [*_suites(entry, tasks)]
-    text = f"---\n{_index(entry, results).strip()}\n---\n"
-    _same_results(getattr(ModelCard(text).data, "eval_results", None) or [], results)  # as the hub reads it
-    return text
-
-
-def tasks_index(entry: Entry) -> str:
-    """A `model-index` of every task, YAML.
-
-    Arguments of the metric are what decides whether a result can be compared.
-    """
-    return _index(entry, [_result(item) for item in scored(entry)])
-
-
-def _index(entry: Entry, results: list[EvalResult]) -> str:
     from huggingface_hub import ModelCardData
-    from huggingface_hub.repocard_data import model_index_to_eval_results
 
-    try:
-        data = ModelCardData(model_name=entry.model, eval_results=results)
-        text: str = data.to_yaml(line_break="\n")
-        _, read = model_index_to_eval_results(yaml.safe_load(text)["model-index"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise MedtasksError(
-            f"huggingface_hub refuses the model-index ({error})", remedy="update huggingface_hub"
-        ) from None
-    _same_results(read, results)
-    return text
-
-
-def _same_results(read: list[EvalResult], results: list[EvalResult]) -> None:
-    if sorted(map(_identity, read)) != sorted(map(_identity, results)):
-        raise MedtasksError("huggingface_hub reads other results back", remedy="update huggingface_hub")
+    data = ModelCardData(model_name=entry.model, eval_results=[*_suites(entry, tasks)])
+    return f"---\n{data.to_yaml(line_break=chr(10)).strip()}\n---\n"
 
 
 def _suites(entry: Entry, tasks: Registry) -> Iterator[EvalResult]:
@@ -252,65 +282,121 @@ def _suites(entry: Entry, tasks: Registry) -> Iterator[EvalResult]:
             metric_name=f"mean score ({words}{f', {of} tasks' if row['partial'] else ''})",
             metric_value=round(row["score"], DIGITS),
             metric_args=arguments,
-            source_name=f"medtasks {__version__}",
-            source_url=URL,
+            source_name=f"medtasks {__version__}" if _page(entry) else None,
+            source_url=_page(entry),
         )
 
 
-def _identity(result: EvalResult) -> tuple[str, ...]:
-    return (
-        result.dataset_type,
-        result.dataset_name,
-        str(result.metric_name),
-        str(result.metric_value),
-        str(result.metric_args),
-    )
+def _page(entry: Entry) -> str | None:
+    """Where the run's page is on the hub; None for a model that is not there by its name."""
+    on_hub = re.fullmatch(r"[\w.-]+/[\w.-]+", entry.model)
+    return f"https://huggingface.co/{entry.model}/blob/main/{DETAILS}" if on_hub else None
 
 
-def _result(item: Experiment) -> EvalResult:
-    from huggingface_hub import EvalResult
+def eval_results(
+    entry: Entry, tasks: Registry, ids_of: Callable[[str], Sequence[str]] | None = None
+) -> dict[str, str]:
+    """Path -> YAML: results in `.eval_results/`, one for each task whose rows come from a dataset on the hub.
 
-    record, hub = item.dataset.metadata, hub_dataset(item)
-    interval = item.intervals.get("score")
-    arguments: Json = {"task": item.task, **item.words, "documents": item.n}
-    if interval:
-        arguments["interval_95"] = [round(interval.low, DIGITS), round(interval.high, DIGITS)]
-    return EvalResult(
-        task_type="text-generation",
-        task_name=record.declared.title,
-        dataset_type=hub[0] if hub else item.dataset.id,
-        dataset_name=f"{record.declared.title} {record.name}",
-        dataset_split="test",
-        dataset_revision=hub[1] if hub else None,
-        metric_type=record.primary_metric,
-        metric_name=f"{record.primary_metric} ({strategy_title(item.strategy)})",
-        metric_value=round(item.score or 0.0, DIGITS),
-        metric_args=arguments,
-        source_name=f"medtasks {__version__}",
-        source_url=record.url,
-    )
-
-
-def eval_results(entry: Entry) -> dict[str, str]:
-    """File name -> YAML for `.eval_results/`: one file per task whose rows come from a dataset on the hub."""
-    from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml, parse_eval_result_entries
+    A result names a task of its dataset's `eval.yaml`. `ids_of` gives the ids there: without them ours are
+    named, and the `eval.yaml` that says so is written, for the owners of the dataset; a result whose dataset
+    has no task for it is left out.
+    """
+    from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
     files = {}
     started = str(entry.manifest.get("started") or "")[:10]
     for item in scored(entry):
         if (hub := hub_dataset(item)) is None:
             continue
+        named = item.dataset.id
+        if ids_of is None:
+            files[f"benchmarks/{hub[0]}/eval.yaml"] = _benchmark(hub[0], tasks)
+        elif named not in (known := ids_of(hub[0])):
+            if len(known) != 1:
+                continue
+            (named,) = known
+        shots = shots_of(item.strategy)
+        said = ["no-tools", "chain-of-thought" if reasons(item.strategy) else f"{shots}-shot"]
+        said += [f"{shots}-shot"] if shots and reasons(item.strategy) else []
         result = EvalResultEntry(
             dataset_id=hub[0],
-            task_id=item.dataset.id,
+            task_id=named,
             value=round(item.score or 0.0, DIGITS),
             dataset_revision=hub[1],
             date=started if re.fullmatch(r"\d{4}-\d\d-\d\d", started) else None,
-            source_url=URL,
-            source_name=f"medtasks {__version__}",
-            notes=setting_words(item),
+            source_url=_page(entry),
+            source_name=f"medtasks {__version__}" if _page(entry) else None,
+            notes=", ".join([*said, f"{item.conditions.wording or 'unknown'} prompts"]),
         )
         content = eval_result_entries_to_yaml([result])
-        assert parse_eval_result_entries(content) == [result]
-        files[f"{item.task}.yaml"] = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+        files[f".eval_results/{item.task}.yaml"] = yaml.safe_dump(
+            content, sort_keys=False, allow_unicode=True
+        )
     return files
+
+
+def _benchmark(repo: str, tasks: Registry) -> str:
+    """`eval.yaml` of a dataset on the hub: each of our tasks on its rows."""
+    of_it = [
+        item
+        for item in tasks.datasets.values()
+        if (item.blocks["rows"].get("download") or {}).get("repo") == repo
+    ]
+    content = {
+        "name": of_it[0].metadata.name,
+        "description": of_it[0].metadata.summary,
+        "evaluation_framework": "medtasks",
+        "tasks": [{"id": item.id, "config": "default", "split": "test"} for item in of_it],
+    }
+    return _yaml(content)
+
+
+def _yaml(content: Any) -> str:
+    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+
+
+def push(entry: Entry, tasks: Registry, repo: str, files: Mapping[str, str]) -> tuple[str, list[str]]:
+    """Open a pull request on a model's repository: its address, and the files that are in it.
+
+    The card there keeps all that is not ours: our section and our results are replaced, or added.
+    """
+    from huggingface_hub import CommitOperationAdd, HfApi, ModelCard, hf_hub_download
+    from huggingface_hub.errors import EntryNotFoundError
+
+    @lru_cache
+    def ids_of(dataset: str) -> list[str]:
+        try:
+            path = hf_hub_download(dataset, "eval.yaml", repo_type="dataset")
+        except EntryNotFoundError:
+            return []
+        return [str(task["id"]) for task in read_mapping(Path(path)).get("tasks") or ()]
+
+    try:
+        try:
+            card = ModelCard.load(repo, ignore_metadata_errors=True)
+        except EntryNotFoundError:
+            card = ModelCard("")
+        ours, data = ModelCard(files["README.md"]), cast("ModelCardData", card.data)
+        theirs = [item for item in data.eval_results or () if not _is_ours(item)]
+        data.eval_results = [*theirs, *_suites(entry, tasks)]
+        data.model_name = data.model_name or entry.model
+        body = _SECTION.sub("", card.text).rstrip()
+        card.text = f"{body}\n\n{ours.text.strip()}\n"
+        sent = {name: text for name, text in files.items() if name == DETAILS or name.endswith(".svg")}
+        sent |= {"README.md": str(card), **eval_results(entry, tasks, ids_of)}
+        added = [CommitOperationAdd(name, text.encode()) for name, text in sent.items()]
+        message = f"Medical evaluation by medtasks {__version__}"
+        made = HfApi().create_commit(repo, added, commit_message=message, create_pr=True)
+    except Exception as error:  # also those of its library of HTTP
+        what = f"no pull request was opened: {str(error).partition(chr(10))[0]}"
+        remedy = "name a model of the hub, and log in with `hf auth login`; the files are written here"
+        raise MedtasksError(what, where=f"--push {repo}", remedy=remedy) from None
+    return str(made.pr_url), [*sent]
+
+
+_SECTION = re.compile(r"^## Medical evaluation \(.*?(?=^##? |\Z)", re.DOTALL | re.MULTILINE)
+
+
+def _is_ours(result: EvalResult) -> bool:
+    return result.metric_type == "mean_score" and str(result.source_name or "medtasks").startswith("medtasks")

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from medtasks_ext.registry.metadata import restrictions
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import axis_titles
-from medtasks_ext.report.card import SAMPLES_FILE, URL, command, group_rows, scored
+from medtasks_ext.report.card import DETAILS, SAMPLES_FILE, command, group_rows, scored
 from medtasks_ext.report.pictures import Value, looks_of, picture, svg, themes
 from medtasks_ext.report.standing import (
+    FEWEST_TASKS,
     ends_of,
     measured_words,
     quarters_of,
@@ -21,7 +22,7 @@ from medtasks_ext.report.standing import (
 from medtasks_ext.results.conditions import confirmed_words, counted
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.tables import table
-from medtasks_ext.version import __version__
+from medtasks_ext.version import PACKAGE, REPOSITORY, __version__
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 # Where a model stands among published ones, as a picture: SVG that a model card can hold.
 
 _WIDTH = 720
+_NAME = f"[medtasks]({REPOSITORY or PACKAGE})" if REPOSITORY or PACKAGE else "medtasks"
+MADE_WITH = f"{_NAME} {__version__} on lm-evaluation-harness"
 
 
 def card_standings(entry: Entry, tasks: Registry) -> tuple[list[Json], dict[str, str]]:
@@ -74,14 +77,14 @@ SAMPLE_NOTE = (
 )
 
 
-#: The file of details.
-DETAILS = "medical-evaluation.md"
 #: Rows of the table on the card: with more, it would not fit on a screen of the hub.
 _MOST_ROWS = 6
 #: Values of an axis in its picture.
 _MOST_VALUES = 8
 #: Lines of one kind that stand unfolded.
 _FEW = 3
+#: Groups that are named as the best ones.
+_BEST = 3
 SAFETY = "The score of a benchmark is no evidence that a model is safe in the care of patients."
 
 
@@ -95,11 +98,15 @@ def card_section(
     profile: str | None = None,
 ) -> str:
     """What stands on the card; `pictures` says whether files of these lie beside it."""
-    rows = [row for row in group_rows(entry, tasks) if row["axis"] == "suite"]
+    means = group_rows(entry, tasks)
+    rows = [row for row in means if row["axis"] == "suite"]
     said, standing = f"{tasks_words(len(scored(entry)))} measured, each by a score of its own", None
+    lines = [f"## Medical evaluation ({entry.model})", ""]
     if rows:
-        said, _, standing = _headline(rows, standings, tasks)
-    lines = [f"## Medical evaluation ({entry.model})", "", f"**{said}.**", ""]
+        said, first, standing = _headline(rows, standings, tasks)
+        if groups := _best_and_worst(means, first):
+            lines += [groups, ""]
+    lines += [f"**{said}.**", "", f"{_settings(entry)} {_asked(scored(entry))}", ""]
     if profile:
         lines += [f"![{said}, by parts of the suite]({profile})", ""]
     elif standing and pictures:
@@ -115,15 +122,14 @@ def card_section(
         cells = [(*_suite_cells(row, tasks), ranks.get(_place(row), "–")) for row in rows[:_MOST_ROWS]]
     else:  # of suites whose tasks have no mean, or of none
         head, cells = _OF_TASKS, _task_cells(entry)[:_MOST_ROWS]
-    lines += table(head, cells)
-    lines += ["", f"{_settings(entry)} {_asked(scored(entry))}", ""]
+    lines += [*table(head, cells), ""]
     if known := list(_known(entry, left_out, len(rows))):
         lines += [" ".join(known), ""]
-    means = "Suites' scores are means over their tasks, from 0 to 1. " if rows else ""
+    scale = "Suites' scores are means over their tasks, from 0 to 1. " if rows else ""
     lines += [
-        f"{means}{SAFETY} [{DETAILS}]({DETAILS}) has every "
+        f"{scale}{SAFETY} [{DETAILS}]({DETAILS}) has every "
         "task, means by language and kind of task, what to know, and the commands to repeat it. Made with "
-        f"[medtasks]({URL}) {__version__} on lm-evaluation-harness."
+        f"{MADE_WITH}."
     ]
     return "\n".join(lines) + "\n"
 
@@ -141,7 +147,7 @@ def card_details(
     if warnings := _warnings(entry):
         lines += ["> **Read with care**", ">", *(f"> - {line}" for line in warnings), ""]
     lines += [
-        f"Evaluated with [medtasks]({URL}) {__version__} on lm-evaluation-harness. A suite's score is the "
+        f"Evaluated with {MADE_WITH}. A suite's score is the "
         "mean over its tasks, on 0–1; in brackets the 95 % interval (1,000 bootstrap resamples of the "
         f"documents). {_asked(scored(entry))}",
         "",
@@ -167,6 +173,24 @@ def card_details(
         if SAMPLES_FILE in line:
             lines += [f"`{SAMPLES_FILE}` holds, for each task, the places under its `chosen` there.", ""]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _best_and_worst(means: Sequence[Json], first: Json) -> str:
+    """What the model does best and worst: groups of a suite with enough tasks, by the ends of intervals."""
+    known = [row for row in means if _place(row) == _place(first) and row["axis"] != "suite"]
+    rows = [row for row in known if row["tasks_scored"] >= FEWEST_TASKS and row["interval_low"] is not None]
+    best = sorted(rows, key=lambda row: -row["interval_low"])[:_BEST]
+    rest = [row for row in rows if row not in best]
+    if not rest:
+        return ""
+    worst = min(rest, key=lambda row: row["interval_high"])
+    return f"Best: {'; '.join(map(_group_words, best))}. Worst: {_group_words(worst)}."
+
+
+def _group_words(row: Json) -> str:
+    ends = f"[{row['interval_low']:.2f}, {row['interval_high']:.2f}]"
+    chance = "" if row["chance"] is None else f", chance {row['chance']:.2f}"
+    return f"**{row['title']} {row['score']:.2f}** {ends} ({tasks_words(row['tasks_scored'])}{chance})"
 
 
 def _headline(

@@ -16,6 +16,7 @@ from xml.sax.saxutils import escape
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.strict import read_yaml
+from medtasks_ext.version import install_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -127,7 +128,5 @@ def _library() -> Any:
     try:
         import vl_convert
     except ImportError:
-        raise MedtasksError(
-            "pictures need vl-convert-python", remedy='pip install "medtasks[plots]"'
-        ) from None
+        raise MedtasksError("pictures need vl-convert-python", remedy=install_words("plots")) from None
     return vl_convert

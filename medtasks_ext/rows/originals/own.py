@@ -34,6 +34,7 @@ from medtasks_ext.rows.originals.readers import (
     records,
 )
 from medtasks_ext.rows.spec import Reader, RowsReader, TableReader
+from medtasks_ext.version import install_words
 
 if TYPE_CHECKING:
     from tiktoken import Encoding
@@ -54,7 +55,7 @@ def read_encoding(file: SourceFile) -> Encoding:
         from tiktoken import Encoding
     except ImportError:
         what = "to count tokens of GPT-4 needs tiktoken, which is not installed"
-        raise MedtasksError(what, where=file.where, remedy='pip install "medtasks[originals]"') from None
+        raise MedtasksError(what, where=file.where, remedy=install_words("originals")) from None
     content = file.read()
     if hashlib.sha256(content).hexdigest() != SHA256:
         what = f"is not the vocabulary cl100k_base (SHA-256 {SHA256[:12]}…)"
