@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.registry.strategies import strategy_title
-from medtasks_ext.results.conditions import Facts, facts
+from medtasks_ext.results.conditions import ASKED_WITH, Facts, facts
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
@@ -51,13 +51,13 @@ def jury_words(jury: Jury) -> str:
 
 def judges_words(judges: Iterable[Judge], adjudicator: Judge | None) -> str:
     """Who judged, and who decided where two differed; without any judge nobody recorded who."""
-    names = " + ".join(map(_judge, judges))
-    return f"{names or 'unknown'}{f', {_judge(adjudicator)} decides' if adjudicator else ''}"
 
+    def named(one: Judge) -> str:
+        model = f" ({one.model})" if one.model else ""
+        return f"{one.name}{model}{' served as ' * bool(one.served)}{' and '.join(one.served)}"
 
-def _judge(one: Judge) -> str:
-    model = f" ({one.model})" if one.model else ""
-    return f"{one.name}{model}{' served as ' * bool(one.served)}{' and '.join(one.served)}"
+    names = " + ".join(map(named, judges))
+    return f"{names or 'unknown'}{f', {named(adjudicator)} decides' if adjudicator else ''}"
 
 
 def protocol_words(protocol: str | None, wording: str | None, digest: str | None) -> str:
@@ -68,10 +68,6 @@ def protocol_words(protocol: str | None, wording: str | None, digest: str | None
 def documents_words(choices: Iterable[str]) -> str:
     texts = sorted(set(choices))
     return " or ".join(texts) + ", by task" * (len(texts) > 1) or "all"
-
-
-def _each(words: Callable[..., str]) -> Callable[[Iterable[Any]], str]:
-    return lambda values: " or ".join(sorted(words(*value) for value in values))
 
 
 #: Condition -> its value as tables hold it, unless it is that already.
@@ -94,8 +90,8 @@ _PLAIN: Mapping[str, Callable[[Any], str]] = {
 #: Condition -> one side of a difference, where that is not as in tables.
 _SIDE: Mapping[str, Callable[[Any], str]] = {
     "choices": documents_words,
-    "juries": _each(judges_words),
-    "protocols": _each(protocol_words),
+    "juries": lambda value: " or ".join(sorted(judges_words(*one) for one in value)),
+    "protocols": lambda value: " or ".join(sorted(protocol_words(*one) for one in value)),
     "strategy": strategy_title,
     **dict.fromkeys(("prompt", "rows", "examples"), "hash {}".format),
     **dict.fromkeys(("n", "held_out"), "{:,} documents".format),
@@ -168,39 +164,24 @@ def task_words(record: Conditions, printed: str | None = None) -> dict[str, str]
 
 def asked_with_words(facts: Facts) -> str:
     """What a model was asked with beside what the task says; empty where nothing is known."""
-    titles = {
-        "decoding": "decoding",
-        "generation": "generation settings",
-        "stop": "stop strings",
-        "arguments": "model arguments",
-        "variant": "the model with",
-        "brought": "settings of the model's repository",
-        "rounding": "precision",
-        "own_template": "a chat template of one's own",
-        "local_template": "the chat template of a folder on one's machine",
-        "system_text": "text in the system turn",
-        "delimiter": "target delimiter",
-    }
-    known = {title: facts[name] and plain(name, facts[name]) for name, title in titles.items()}
+    known = {title: facts[name] and plain(name, facts[name]) for name, title in ASKED_WITH.items()}
     return "; ".join(f"{title}: {words}" for title, words in known.items() if words)
 
 
 def run_words(run: Conditions, tasks: Iterable[Conditions]) -> dict[str, str]:
     """What all tasks of a run share and what decides whether its scores can be compared."""
     tasks = list(tasks)
-    words: dict[str, tuple[Any, Callable[[Any], str]]] = {
-        "backend": (run.engine, str),
-        "model arguments": (run.arguments, settings_words),
-        "chat template": (run.template, _template),
-        "instruction in": (run.system, _turn),
-        "system instruction": (None if run.system is None else run.system_instruction or "none", str),
-        "shots as turns": (run.turns, _yes),
-        "decoding": (run.decoding, lambda values: settings_words(values) or _OWN),
-        "documents": ({task.documents or "all" for task in tasks}, documents_words),
-        "rows": (any(task.synthetic for task in tasks), lambda invented: "synthetic" if invented else "real"),
-        "jury": (
-            {task.jury for task in tasks if task.jury} or None,
-            lambda juries: " or ".join(sorted(map(jury_words, juries))),
-        ),
+    juries = {task.jury for task in tasks if task.jury}
+    words = {
+        "backend": run.engine,
+        "model arguments": None if run.arguments is None else settings_words(run.arguments),
+        "chat template": None if run.template is None else _template(run.template),
+        "instruction in": None if run.system is None else _turn(run.system),
+        "system instruction": None if run.system is None else run.system_instruction or "none",
+        "shots as turns": None if run.turns is None else _yes(run.turns),
+        "decoding": None if run.decoding is None else settings_words(run.decoding) or _OWN,
+        "documents": documents_words(task.documents or "all" for task in tasks),
+        "rows": "synthetic" if any(task.synthetic for task in tasks) else "real",
+        "jury": " or ".join(sorted(map(jury_words, juries))) or None,
     }
-    return {title: say(value) for title, (value, say) in words.items() if value is not None}
+    return {title: said for title, said in words.items() if said is not None}

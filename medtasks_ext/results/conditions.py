@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from medtasks_ext.privacy import text_hash
 from medtasks_ext.registry import Dataset, registry
@@ -21,61 +22,17 @@ from medtasks_ext.registry.strategies import shots_of
 from medtasks_ext.runs.conditions import Conditions, Judge, Jury
 from medtasks_ext.runs.manifest import EngineRecord
 from medtasks_ext.runs.settings import Effect, Place, read_value, with_effect
+from medtasks_ext.strict import read_yaml
 
-if TYPE_CHECKING:
-    from medtasks_ext.registry.tasks import Dataset
-
-#: The declared table: condition -> what readers call it, and why a difference moves a score, or does not.
-RULES = {
-    "strategy": ("strategy", "other prompts, other numbers of examples"),
-    "source": ("rows", "other documents have other scores"),
-    "rows": ("rows", "other documents have other scores"),
-    "differs": ("rows", "rows of one's own have other scores than the suite's"),
-    "revision": ("revision of the rows", "rows of one hash are the same rows"),
-    "documents": ("documents", "a part of the rows has another score"),
-    "n": ("documents", "a part of the rows has another score"),
-    "held_out": ("rows for examples", "a few rows of many serve as examples"),
-    "version": ("version of the task", "prompts, reader or metric changed between versions"),
-    "wording": ("wording", "official prompts and others give other answers"),
-    "prompt": ("wording", "other prompts give other answers"),
-    "artefact": ("file of the wording", "prompts of one hash are the same prompts"),
-    "examples": ("examples in the prompt", "other examples give other answers"),
-    "examples_cut": ("examples in the prompt", "a prompt with fewer examples is another prompt"),
-    "budget": ("budget", "answers that fill their budget are cut"),
-    "inputs_cut": ("inputs", "inputs that do not fit are cut"),
-    "context": ("context", "inputs that fit are asked whole, whatever the room"),
-    "decoding": ("decoding", "sampled answers differ from the likeliest ones"),
-    "generation": ("generation settings", "they change answers, or no table knows them"),
-    "stop": ("stop strings", "answers are cut at these"),
-    "seed": ("seed", "another draw of the same answers"),
-    "arguments": ("model arguments", "they change prompts or answers, or no table knows them"),
-    "variant": ("variant of the model", "they make another model, which is named so"),
-    "brought": ("settings of the model's repository", "they belong to the model"),
-    "rounding": ("precision", "they differ only in rounding"),
-    "template": ("chat template", "a template is part of the model it belongs to"),
-    "template_hash": ("chat template", "a template of the tokenizer's repository is part of the model"),
-    "own_template": ("chat template", "a template of one's own gives other prompts"),
-    "local_template": ("chat template", "a folder may hold another template than the model's repository"),
-    "system": ("system turn", "templates without a system turn put it elsewhere"),
-    "system_text": ("system instruction", "further text before the prompt gives other answers"),
-    "turns": ("examples as turns", "examples in turns of a conversation are read otherwise"),
-    "delimiter": ("target delimiter", "likelihoods behind another character are others"),
-    "jury": ("jury", "other judges give other ratings"),
-    "requests": ("requests to judges", "judges with other settings give other ratings"),
-    "protocol": ("protocol of the jury", "other questions to judges give other ratings"),
-    "judged": ("judgements", "what is pending is a chosen part: the disputed answers"),
-    "engine": ("engine", "engines differ only in rounding"),
-    "versions": ("versions of packages", "versions differ only in rounding"),
-}
+_DECLARED = read_yaml(Path(__file__).with_suffix(".yaml"))
+#: Condition -> what readers call it, and why a difference moves a score, or does not.
+RULES = {field: (said["title"], said["why"]) for field, said in _DECLARED.items()}
 #: Conditions in which a difference moves no score: it is named, and nothing else.
-HARMLESS = frozenset({"revision", "held_out", "artefact", "context", "seed", "variant", "brought", "system"})
-HARMLESS |= {"rounding", "template", "template_hash", "local_template", "engine", "versions"}
-#: What a paper does not have. What a user adds (arguments, text, templates) is not unknown where nobody says
-#: it: nothing was added.
-NOT_OF_A_PAPER = frozenset({"version", "prompt", "artefact", "rows", "revision", "held_out", "engine"})
-NOT_OF_A_PAPER |= {"versions", "seed", "examples_cut", "rounding", "template_hash"}
-#: What follows from a hash is said by it: condition -> the hash.
-_SAID_BY = {"revision": "rows", "artefact": "prompt"}
+HARMLESS = frozenset(field for field, said in _DECLARED.items() if said.get("harmless"))
+#: What a paper does not have.
+NOT_OF_A_PAPER = frozenset(field for field, said in _DECLARED.items() if said.get("not_of_a_paper"))
+#: Condition -> what it is called among what a model was asked with beside its task.
+ASKED_WITH = {field: said["asked_with"] for field, said in _DECLARED.items() if "asked_with" in said}
 _OF_A_JURY = ("jury", "requests", "protocol", "juries", "protocols")
 #: Who judged a score whose judges nobody recorded.
 _NO_JUDGES = ((), None)
@@ -86,6 +43,10 @@ _OF_RUNS |= {"protocols": "protocol of the jury"}
 _BESIDE = ("n_of_suite", "less_room", "answers_cut")
 #: Packages whose versions can round an answer otherwise.
 _ROUND = ("vllm", "transformers", "torch", "lm_eval")
+
+
+#: Settings by name, each value as something that can be compared.
+Frozen: TypeAlias = tuple[tuple[str, Any], ...]
 
 
 class Facts(dict[str, Any]):
@@ -154,7 +115,7 @@ def _moves(field: str, one: Facts, other: Facts) -> bool | None:
         or (field in ("n", "rows", "revision") and not same_source)  # said by the source
     ):
         return None
-    if (said_by := _SAID_BY.get(field)) and one[said_by] and other[said_by]:
+    if (said_by := _DECLARED[field].get("said_by")) and one[said_by] and other[said_by]:
         return False if one[said_by] == other[said_by] else None
     return field not in HARMLESS
 
@@ -173,12 +134,15 @@ def of_run(run: Conditions, tasks: Iterable[Conditions], kind: str) -> Mapping[s
     tasks = list(tasks)
     juries = dict.fromkeys(task.jury for task in tasks if task.jury)
     asked = dict.fromkeys(request for jury in juries for request in _requests(jury) or ())
+    # settings of a command line are texts, those of a file are numbers, too
+    given = {name: getattr(run, name) or {} for name in ("arguments", "decoding")}
+    texts = {name: {key: str(value) for key, value in of.items()} for name, of in given.items()}
     return {
-        "arguments": _texts(run.arguments or {}),
+        "arguments": texts["arguments"],
         "kind": kind,
         "source": "synthetic" if any(task.synthetic for task in tasks) else "real",
         "choices": tuple(sorted({task.documents or "all" for task in tasks})),
-        "decoding": None if run.decoding is None else _texts(run.decoding),
+        "decoding": None if run.decoding is None else texts["decoding"],
         "template": run.template,
         "own_template": run.own_template or "",
         "system": run.system,
@@ -193,17 +157,11 @@ def of_run(run: Conditions, tasks: Iterable[Conditions], kind: str) -> Mapping[s
 
 def runs_apart(one: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[Difference, ...]:
     """What keeps two runs of one model apart as a whole, as `of_run` says."""
-    titles = {field: condition for field, (condition, _) in RULES.items()} | _OF_RUNS
     return tuple(
-        Difference(field, titles[field], False, value, other[field])
+        Difference(field, _OF_RUNS.get(field) or RULES[field][0], False, value, other[field])
         for field, value in one.items()
         if value != other[field] and not (field in _OF_A_JURY and None in (value, other[field]))
     )
-
-
-def _texts(values: Mapping[str, Any]) -> dict[str, str]:
-    """Settings of a command line are texts, those of a file are numbers, too."""
-    return {key: str(value) for key, value in values.items()}
 
 
 def facts(record: Conditions) -> Facts:
@@ -214,11 +172,16 @@ def facts(record: Conditions) -> Facts:
 
 
 def _facts(record: Conditions) -> Facts:
+    def of(place: Place, values: Mapping[str, Any], effect: Effect) -> Frozen:
+        return _frozen(with_effect(place, values, effect))
+
     shots, jury = shots_of(record.strategy), record.jury
     packages: Mapping[str, str] = record.versions[-1] if record.versions else {}
     engine = record.engines[-1] if record.engines else EngineRecord()
     decoding, arguments = record.decoding or {}, record.arguments or {}
     artefact = record.artefact, record.artefact_revision
+    until = read_value(decoding.get("until"))
+    stops = until if isinstance(until, list | tuple) else [until]
     rounding = {
         **with_effect("model", arguments, Effect.ROUNDS),
         **with_effect("generation", decoding, Effect.ROUNDS),
@@ -231,23 +194,24 @@ def _facts(record: Conditions) -> Facts:
         artefact=artefact if any(artefact) else None,
         prompt=record.prompt if record.wording else None,
         examples=record.examples if shots else None,
-        examples_cut=_any(record.shots_dropped) if shots else None,
+        examples_cut=bool(record.shots_dropped) if shots and record.shots_dropped is not None else None,
         rows=record.rows or None,
         differs=bool(record.differs),
         n=record.accounted if record.n == record.n_here else record.n,  # asked, or taken for examples
         n_of_suite=None if record.synthetic else record.n_of_suite or None,
         less_room=_less_room(record),
-        answers_cut=_any(record.answers_cut),
-        inputs_cut=_any(record.inputs_cut),
+        answers_cut=None if record.answers_cut is None else bool(record.answers_cut),
+        inputs_cut=None if record.inputs_cut is None else bool(record.inputs_cut),
         decoding=None if record.decoding is None else drawn(record.decoding),
-        generation=_with_effect("generation", decoding, Effect.MOVES),
-        stop=None if record.decoding is None else _stops(record.decoding),
-        arguments=_with_effect("model", arguments, Effect.MOVES),
-        variant=(
-            *_with_effect("model", arguments, Effect.MODEL),
-            *_with_effect("generation", decoding, Effect.MODEL),
+        generation=of("generation", decoding, Effect.MOVES),
+        stop=(
+            None
+            if record.decoding is None
+            else tuple(sorted({str(text) for text in stops if text not in (None, "")}))
         ),
-        brought=_with_effect("generation", engine.generation or {}, Effect.MOVES),
+        arguments=of("model", arguments, Effect.MOVES),
+        variant=of("model", arguments, Effect.MODEL) + of("generation", decoding, Effect.MODEL),
+        brought=of("generation", engine.generation or {}, Effect.MOVES),
         rounding=None if record.arguments is None else _frozen(rounding),
         template_hash=record.own_template or engine.template or None,
         own_template=record.own_template or "",
@@ -288,7 +252,7 @@ def _less_room(record: Conditions) -> bool | None:
     return record.budget < (stated.tokens(record.context) if stated else dataset.answer_budget)
 
 
-def drawn(decoding: Mapping[str, Any]) -> tuple[tuple[str, Any], ...] | None:
+def drawn(decoding: Mapping[str, Any]) -> Frozen | None:
     """What makes answers differ from the likeliest ones; `do_sample` is None where nobody recorded it."""
     temperature = read_value(decoding.get("temperature"))
     if temperature is None and decoding.get("do_sample", False) is None:
@@ -303,17 +267,7 @@ def drawn(decoding: Mapping[str, Any]) -> tuple[tuple[str, Any], ...] | None:
     return (*named, *_frozen({name: others[name] for name in others.keys() - {"do_sample", "seed", *first}}))
 
 
-def _stops(decoding: Mapping[str, Any]) -> tuple[str, ...]:
-    until = read_value(decoding.get("until"))
-    texts = until if isinstance(until, list | tuple) else [until]
-    return tuple(sorted({str(text) for text in texts if text not in (None, "")}))
-
-
-def _with_effect(place: Place, values: Mapping[str, Any], effect: Effect) -> tuple[tuple[str, Any], ...]:
-    return _frozen(with_effect(place, values, effect))
-
-
-def _frozen(values: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+def _frozen(values: Mapping[str, Any]) -> Frozen:
     """Settings by name, in order, each value as something that can be compared."""
     return tuple((name, _plain(value)) for name, value in sorted(values.items()))
 
@@ -321,10 +275,6 @@ def _frozen(values: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
 def _plain(value: Any) -> Any:
     read = read_value(value)
     return json.dumps(read, sort_keys=True, default=str) if isinstance(read, dict | list | tuple) else read
-
-
-def _any(count: int | None) -> bool | None:
-    return None if count is None else bool(count)
 
 
 def of_the_paper(dataset: Dataset, strategy: str, model: str = "") -> Conditions:
@@ -369,19 +319,17 @@ def read_decoding(text: str) -> dict[str, Any]:
 State = Literal["confirmed", "claimed", "different"]
 
 
-@dataclass(frozen=True)
-class Confirmed:
+class Confirmed(NamedTuple):
     """The states of one result. None: there is none, as of invented rows, or without examples."""
 
-    rows: State | None
-    words: State | None
-    shots: State | None
+    rows: State | None = None
+    words: State | None = None
+    shots: State | None = None
 
     @property
     def state(self) -> State | None:
         """The weakest of them: `different`, else `claimed`, else `confirmed`."""
-        states = [item for item in (self.rows, self.words, self.shots) if item]
-        return next((item for item in _WEAKEST if item in states), None)
+        return next((state for state in _WEAKEST if state in self), None)
 
 
 _WEAKEST: tuple[State, ...] = ("different", "claimed", "confirmed")
@@ -390,7 +338,7 @@ _WEAKEST: tuple[State, ...] = ("different", "claimed", "confirmed")
 def confirmed(dataset: Dataset, record: Conditions) -> Confirmed:
     """By the dataset's lock as it is now."""
     if record.synthetic or record.source is None:
-        return Confirmed(None, None, None)
+        return Confirmed()
     download, lock = dataset.blocks["rows"].get("download"), dataset.lock
     public = record.origin in ("hub", "release")
     if public:
