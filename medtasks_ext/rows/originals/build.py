@@ -52,24 +52,21 @@ def count_words(text: str, most: int | None = None) -> int:
 
 
 class NormalisedTexts:
+    """Texts whose words are parted by single blanks, as are those that are compared with them."""
+
     def __init__(self, texts: Iterable[str]) -> None:
-        self._all = {plain(text) for text in texts}
+        self._all = set(texts)
         self._long = list(filter(_is_long, self._all))
 
     def overlap(self, text: str) -> bool:
         """Whether a text is one of them, or holds one, or stands in one."""
-        said = plain(text)
-        if said in self._all:
+        if text in self._all:
             return True
-        return _is_long(said) and any(said in other or other in said for other in self._long)
+        return _is_long(text) and any(text in other or other in text for other in self._long)
 
 
 def _is_long(text: str) -> bool:
     return count_words(text, FEWEST_WORDS) == FEWEST_WORDS
-
-
-def plain(text: str) -> str:
-    return " ".join(text.split())
 
 
 # ----------------------------------------------------------------------
@@ -151,7 +148,7 @@ def pool(
     """
 
     def words(row: Row) -> str:
-        return plain(str(row.get(identity, row)))
+        return " ".join(str(row.get(identity, row)).split())
 
     tested = NormalisedTexts(map(words, apart_from) if n else ())
     chosen: dict[int, Row] = {}
