@@ -1,4 +1,4 @@
-"""Any model of lm-eval: transformers in particular, and the built-in ones."""
+"""Any model of lm-eval: transformers in particular, the built-in ones, and one that has its answers."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import copy
 import gc
 import inspect
 import json
+import re
 import traceback
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.egress import SERVICES, Egress, hold
@@ -28,7 +30,9 @@ from medtasks_ext.engines.engine import Done, Engine, Feed
 from medtasks_ext.engines.replies import withheld
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.harness import Instance
+from medtasks_ext.models import Baseline
 from medtasks_ext.privacy import what_happened
+from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.prompts.fit import tokenizer_of
 
 if TYPE_CHECKING:
@@ -276,3 +280,59 @@ def token_counter(model: LM) -> Callable[[str], int] | None:
         return lambda text: len(tokenizer([text], add_special_tokens=False, verbose=False)["input_ids"][0])
     encode = getattr(model, "tok_encode", None)
     return (lambda text: len(encode(text))) if tokenizer is not None and encode is not None else None
+
+
+#: Half of a surrogate pair: no reader of texts takes it.
+_HALF = re.compile("[\ud800-\udfff]")
+
+
+def readable(text: str) -> str:
+    """The text with the replacement character for halves of surrogate pairs."""
+    return _HALF.sub("\ufffd", text)
+
+
+class StoredLM(Baseline):
+    """Gives the answer to each document.
+
+    `answers`: document key -> answer. `prompts`: document key -> prompt as it was sent, where that is known;
+    it stands in lm-eval's records. `where`: for the message if an answer is missing.
+    """
+
+    def __init__(self, answers: Mapping[str, Answer], prompts: Mapping[str, Prompt], where: Path) -> None:
+        super().__init__()
+        self._answers, self._prompts, self._where = answers, prompts, where
+
+    def answers_to(self, requests: Sequence[Instance]) -> list[Answer]:
+        """The answers to requests, which get their prompts as they were sent."""
+        keys = [document_key(request.doc) for request in requests]
+        if absent := list(dict.fromkeys(key for key in keys if key not in self._answers)):
+            raise MedtasksError(
+                f"{len(absent)} of {len(set(keys))} documents have no stored response (first: {absent[0]})",
+                where=self._where,
+                remedy="finish the run first: the same `medtasks run` command continues it",
+            )
+        for key, request in zip(keys, requests, strict=True):
+            if key in self._prompts:
+                request.arguments = (lm_eval_prompt(self._prompts[key]), request.args[1])
+        return [self._answers[key] for key in keys]
+
+    def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
+        return [readable(answer.text) for answer in self.answers_to(requests)]
+
+    def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
+        found, asked = self.answers_to(requests), Counter(document_key(request.doc) for request in requests)
+        for answer, request in zip(found, requests, strict=True):
+            document, n = document_key(request.doc), len(answer.likelihoods)
+            if asked[document] != n:
+                raise MedtasksError(
+                    f"document {document} has {asked[document]} possible answers, and {n} are stored",
+                    where=self._where,
+                    remedy="bring the former rows back, or use another --output_path",
+                )
+        return [tuple(answer.likelihoods[one.idx]) for answer, one in zip(found, requests, strict=True)]
+
+    def apply_chat_template(
+        self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
+    ) -> Any:
+        """The turns, as a prompt is recorded that nobody knows any more as it was laid out."""
+        return lm_eval_prompt(chat_history)

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 from medtasks_ext.engines import Answer, Outcome, Prompt, Request
 from medtasks_ext.engines.engine import Engine
+from medtasks_ext.engines.lm import StoredLM
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.harness import LM, Instance
 from medtasks_ext.privacy import public_rows
@@ -30,7 +31,6 @@ from medtasks_ext.run.charge import Budget, Charge
 from medtasks_ext.run.store import Question
 from medtasks_ext.runner.evaluate import RequestBuilder, Settings, evaluate_task, text_of
 from medtasks_ext.runner.run import Run, failed, loaded_record
-from medtasks_ext.runner.stored import StoredLM
 from medtasks_ext.runner.tally import Trouble
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
 from medtasks_ext.task import MedicalTask

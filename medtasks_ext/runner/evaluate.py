@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -186,13 +185,6 @@ def evaluate_task(lm: LM, task: Task, settings: Settings, choice: Choice | None 
 
 #: Turns of a conversation -> the prompt.
 ChatTemplate = Callable[..., Any]
-#: Half of a surrogate pair: no reader of texts takes it.
-_HALF = re.compile("[\ud800-\udfff]")
-
-
-def readable(text: str) -> str:
-    """The text with the replacement character for halves of surrogate pairs."""
-    return _HALF.sub("\ufffd", text)
 
 
 def chooses(task: Task) -> bool:

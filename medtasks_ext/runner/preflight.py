@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.answers.reasoning import reasoning_of, traces
 from medtasks_ext.engines import CONTENT_FILTER, Answer, Fault, Outcome, Request
+from medtasks_ext.engines.lm import readable
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import excerpt, public_rows, shows_text
 from medtasks_ext.prompts.documents import shown
 from medtasks_ext.prompts.fit import tokenizer_of
 from medtasks_ext.run.asker import Asker, Job
 from medtasks_ext.run.charge import Budget
-from medtasks_ext.runner.evaluate import Reader, RequestBuilder, Settings, readable, rendered_prompt, text_of
+from medtasks_ext.runner.evaluate import Reader, RequestBuilder, Settings, rendered_prompt, text_of
 from medtasks_ext.runner.preview import Counter, counter_of
 from medtasks_ext.runner.run import Run, loaded_record
 from medtasks_ext.runner.tally import REASONING_BUDGET, stopped

@@ -362,7 +362,7 @@ class Run:
 
     def _rescored(self, name: str) -> TaskEntry:
         """Compute the metrics of a task from what is stored; its new state. The manifest is not written."""
-        from medtasks_ext.runner.stored import StoredLM  # with lm-eval: reading a run does without
+        from medtasks_ext.engines.lm import StoredLM  # with lm-eval: reading a run does without
 
         try:
             task = build_task(self.registry, name, self.settings_of(name))

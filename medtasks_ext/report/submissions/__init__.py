@@ -315,9 +315,9 @@ def rebuilt(name: str, record: Conditions, answers: Mapping[str, str], tasks: Re
 
     The samples come in the order of the test file; their requests are the turns as JSON.
     """
+    from medtasks_ext.engines.lm import StoredLM
     from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
     from medtasks_ext.runner.run import loaded_record
-    from medtasks_ext.runner.stored import StoredLM
 
     dataset, strategy = tasks.known(name)
     built = "cot" if reasons(strategy) else "five_shot" if strategy == "five_shot" else "zero_shot"
