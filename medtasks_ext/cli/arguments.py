@@ -31,7 +31,6 @@ from medtasks_ext.runs.settings import note_secrets
 if TYPE_CHECKING:
     from medtasks_ext.harness import EvaluatorConfig
     from medtasks_ext.runner.evaluate import Settings
-    from medtasks_ext.runner.run import Availability
 
 
 #: Datasets without data that are listed whole, and of longer lists.
@@ -216,17 +215,24 @@ def out_folder(name: str | Path) -> Path:
     return folder
 
 
-def available(tasks: Registry, names: Sequence[str], settings: Settings, *, strict: bool) -> Availability:
-    from medtasks_ext.runner.run import check_data, nothing_to_run
+def without_data(
+    tasks: Registry, names: Sequence[str], settings: Settings, *, strict: bool
+) -> dict[str, str]:
+    """Task whose data is not here -> how it is got; the rows of the others are not read."""
+    from medtasks_ext.rows.sources import forced_origin, origin_of, where_it_goes
 
-    found = check_data(tasks, names, settings)
-    if found.missing:
-        _say_missing(found.missing, len(names), strict=strict)
+    forced, datasets = forced_origin(settings.data), {name: tasks.known(name)[0] for name in names}
+    missing = {name: where_it_goes(one) for name, one in datasets.items() if origin_of(one, forced) is None}
+    if missing:
+        _say_missing(missing, len(names), strict=strict)
         if strict:
             raise MedtasksError("data is missing and --strict was given", remedy="see the list above")
-    if not found.present:
-        raise nothing_to_run(settings)
-    return found
+    if len(missing) == len(datasets):
+        raise MedtasksError(
+            f"none of the tasks has data here{f' as {settings.data}' if settings.data else ''}",
+            remedy="`medtasks data status TASK` says how it is got; --data sample takes synthetic rows",
+        )
+    return missing
 
 
 def say_faults(faults: Mapping[str, MedtasksError], *, stop: bool) -> None:

@@ -14,11 +14,11 @@ import typer
 from typer import Argument, Option
 
 from medtasks_ext.cli.arguments import (
-    available,
     lm_eval_config,
     quiet,
     requested_tasks,
     say_faults,
+    without_data,
 )
 from medtasks_ext.cli.end import print_scores, say_end
 from medtasks_ext.cli.execute import RunRequest, check_fields, execute, open_run
@@ -222,11 +222,11 @@ def build_request(own: argparse.Namespace, config: EvaluatorConfig) -> RunReques
     tasks, resolved = requested_tasks(config, likelihood=own.ask == LIKELIHOOD)
     leaves = list(dict.fromkeys(leaf for names in resolved.values() for leaf in names))
     settings, choices = _settings(own, config), _choices(config, leaves)
-    availability = available(tasks, leaves, settings, strict=own.strict)
-    built, faults = build_tasks(tasks, availability.present, settings)
+    missing = without_data(tasks, leaves, settings, strict=own.strict)
+    built, faults = build_tasks(tasks, [name for name in leaves if name not in missing], settings)
     say_faults(faults, stop=own.strict or not built)
     say_budget(config, tasks, built)
-    missing = {**availability.missing, **{name: str(fault) for name, fault in faults.items()}}
+    missing |= {name: str(fault) for name, fault in faults.items()}
     return RunRequest(tasks, list(resolved), leaves, settings, choices, built, missing, egress)
 
 

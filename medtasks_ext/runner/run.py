@@ -13,7 +13,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -37,7 +37,6 @@ from medtasks_ext.results.document_scores import (
     score_statistic,
 )
 from medtasks_ext.results.rollup import Row, asked_rows, drawn_results, finished_tasks
-from medtasks_ext.rows.sources import forced_origin, origin_of, where_it_goes
 from medtasks_ext.run.asker import Chat
 from medtasks_ext.run.store import closed_text_in
 from medtasks_ext.runner.evaluate import (
@@ -84,27 +83,6 @@ if TYPE_CHECKING:
 #: On which answers and scores depend.
 _PACKAGES = ("lm-eval", "datasets", "transformers", "torch", "vllm", "sacrebleu", "nltk", "rouge-score")
 _Item = TypeVar("_Item")
-
-
-@dataclass(frozen=True)
-class Availability:
-    """Which of the requested tasks can run now, and what the others lack."""
-
-    present: list[str]
-    missing: dict[str, str]
-
-
-def check_data(registry: Registry, tasks: Iterable[str], settings: Settings) -> Availability:
-    """Look for the data of every task without reading it."""
-    forced = forced_origin(settings.data)
-    present, missing = [], {}
-    for name in tasks:
-        dataset, _ = registry.known(name)
-        if origin_of(dataset, forced) is None:
-            missing[name] = where_it_goes(dataset)
-        else:
-            present.append(name)
-    return Availability(present, missing)
 
 
 class Run:
@@ -572,12 +550,3 @@ def build_tasks(
         except MedtasksError as error:
             faults[name] = error
     return tasks, faults
-
-
-def nothing_to_run(settings: Settings) -> MedtasksError:
-    """The error for a run none of whose tasks has data, after a list that says where the data would go."""
-    mode = f" as {settings.data}" if settings.data else ""
-    return MedtasksError(
-        f"none of the tasks has data here{mode}",
-        remedy="`medtasks data status TASK` says how it is got; --data sample takes synthetic rows",
-    )
