@@ -263,8 +263,9 @@ def test_what_is_drawn_is_known_from_the_settings(settings, sampled) -> None:
     assert is_sampled(normalised(settings)) is sampled
 
 
-def test_likelihoods_are_kept_also_rolling_ones_and_those_behind_nothing(tmp_path: Path) -> None:
-    calls = Counter[str]()
+def test_likelihoods_are_kept_also_rolling_ones_and_those_behind_nothing(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("medtasks_ext.run.lm.BLOCK", 2)
+    calls, blocks = Counter[str](), list[int]()
     kind = get_model("dummy")
 
     class Counting(kind):
@@ -273,7 +274,7 @@ def test_likelihoods_are_kept_also_rolling_ones_and_those_behind_nothing(tmp_pat
             return [(-float(len(request.args[1])), len(request.args[1]) == 1) for request in requests]
 
         def loglikelihood_rolling(self, requests, **more):
-            calls["texts"] += len(requests)
+            blocks.append(len(requests))
             return [-float(len(request.args[0])) for request in requests]
 
     from medtasks_ext.engines.lm import LmEngine
@@ -286,15 +287,18 @@ def test_likelihoods_are_kept_also_rolling_ones_and_those_behind_nothing(tmp_pat
         for place, option in enumerate([" A", "B", " no"])
     ]
     bare = [Instance("loglikelihood", {}, ("", " A"), 0, metadata=("t", 2, 1))]
-    texts = [Instance("loglikelihood_rolling", {}, ("A whole text.",), 0, metadata=("r", 0, 1))]
+    texts = [
+        Instance("loglikelihood_rolling", {}, (number * "A text. ",), 0, metadata=("r", number, 1))
+        for number in (1, 2, 3)
+    ]
     for _ in range(2):
         wrapped = Counting()
         lm = Remembering(wrapped, LmEngine(wrapped), Answers(tmp_path / "run"), "identity")
         assert lm.loglikelihood(options) == [(-2.0, False), (-1.0, True), (-3.0, False)] * 2
         assert lm.loglikelihood(bare) == [(-2.0, False)]
-        assert lm.loglikelihood_rolling(texts) == [-13.0]
+        assert lm.loglikelihood_rolling(texts) == [-8.0, -16.0, -24.0]
         lm.close()
-    assert calls == {"options": 7, "texts": 1}
+    assert calls == {"options": 7} and blocks == [2, 1]
 
 
 def test_no_file_holds_a_key(tmp_path: Path, task, monkeypatch) -> None:
