@@ -75,8 +75,9 @@ def card(
     if layout:
         return _write_layout(layout, folders, Path(out), own_words=parts)
     from medtasks_ext.registry.columns import references
-    from medtasks_ext.report.card import DETAILS, complete_tasks
-    from medtasks_ext.report.card.records import (
+    from medtasks_ext.report.card import (
+        DETAILS,
+        complete_tasks,
         eval_results,
         every_eval_ever,
         manifest,

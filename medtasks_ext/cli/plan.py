@@ -19,7 +19,7 @@ from medtasks_ext.cli.tables import console, figure, show, texts
 from medtasks_ext.cli.words import counted, names_in
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
-from medtasks_ext.prompts.official.words import own_words_note
+from medtasks_ext.prompts.official.words import own_words_notes
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.strategies import by_likelihood
 from medtasks_ext.results.prices import Price, price_of
@@ -170,8 +170,8 @@ def _missing(tasks: Sequence[PlannedTask], given: str) -> Iterator[str]:
 def _prompts(known: Registry, tasks: Sequence[PlannedTask]) -> Iterator[str]:
     """What would not be comparable if a run began with the prompts that are on this machine."""
     own = {task.task: known.known(task.task) for task in tasks if task.own_prompts}
-    if line := own_words_note(own, len(tasks), None):
-        yield line if is_offline() else f"{line}, and a run with internet by itself"
+    for line in own_words_notes(own, len(tasks), None):
+        yield line if is_offline() or "fetch" not in line else f"{line}, and a run with internet by itself"
 
 
 def _print(name: str, tasks: Sequence[PlannedTask], lines: Sequence[str]) -> None:

@@ -249,7 +249,7 @@ def _design(wanted: RunRequest, error: float) -> Design:
 
 def _rows_words(wanted: RunRequest) -> Iterator[str]:
     """What the rows that are asked lack: gold answers, other rows, the suite's prompts, leave to use them."""
-    from medtasks_ext.prompts.official.words import own_words_note
+    from medtasks_ext.prompts.official.words import own_words_notes
     from medtasks_ext.runner.run import loaded_record
 
     records = {name: loaded_record(task) for name, task in wanted.built.items()}
@@ -272,8 +272,7 @@ def _rows_words(wanted: RunRequest) -> Iterator[str]:
             "their scores get no rank, and `medtasks data check TASK` counts the rows"
         )
     own = {name: of[name] for name in real if records[name]["instruction"] == "own"}
-    if line := own_words_note(own, len(real), wanted.settings.prompts):
-        yield line
+    yield from own_words_notes(own, len(real), wanted.settings.prompts)
     asked = dict.fromkeys(of[name][0] for name in real)  # synthetic rows are nobody's
     if line := restrictions(((item.id, item.metadata.licence) for item in asked), named=FEW):
         yield line
@@ -353,6 +352,13 @@ def rescore(
     check: Annotated[
         bool, Option("--check", help="Compute every score of submissions again; write nothing.")
     ] = False,
+    again: Annotated[
+        int, Option("--spot-check", min=0, metavar="N", help="Ask N random documents of submissions again.")
+    ] = 0,
+    config: Annotated[
+        str | None,
+        Option(metavar="MODEL", help="With --spot-check: how to run the model; by default vLLM."),
+    ] = None,
 ) -> int:
     """Compute every metric again, without a model.
 
@@ -360,15 +366,20 @@ def rescore(
     record: where these did not change, results of two versions compare once both are rescored.
 
     With --check the answers of submissions are read and scored again, on rows and prompts that are made anew
-    here: what does not fit is refused.
+    here: what does not fit is refused. With --spot-check the model is asked random documents again, and the
+    agreement of its answers with those that were submitted is printed: an honest one is near 100 % where
+    answers are greedy.
 
     Example: medtasks rescore runs/MODEL
 
     Exit code 1: a task failed or is missing; with --check, something does not fit, and is named.
     """
     quiet()
-    if check:
-        return _check(folders)
+    if check or again:
+        code = _check(folders)
+        for folder in folders if again else ():
+            _ask_again(Path(folder), again, config)
+        return code
     if len(folders) > 1:
         raise MedtasksError("one run at a time", where="medtasks rescore", remedy="name one folder")
     (folder,) = folders
@@ -402,6 +413,21 @@ def _check(folders: list[str]) -> int:
             for reason in sorted({words for words in checked.verdicts.values() if ":" in words}):
                 typer.echo(f"  {reason}")
     return code
+
+
+def _ask_again(folder: Path, n: int, config: str | None) -> None:
+    from medtasks_ext.report.submissions import read_record, spot_check
+
+    record = read_record(folder)
+    model = ["--model", "vllm", "--model_args", f"pretrained={record.about.hub_id or record.model}"]
+    if config:
+        model = ["--config", config]
+    found = spot_check(
+        folder, registry(), n, lambda said, out: run_command([*said, *model, "--output_path", str(out)])
+    )
+    total = [sum(column) for column in zip(*found.values(), strict=True)]
+    for name, (asked, same, scored) in {**found, "in all": total}.items():
+        typer.echo(f"{name}: {asked} asked again, {same} answers equal, {scored} scores equal")
 
 
 # ---------------------------------------------------------------------- plain lm-eval

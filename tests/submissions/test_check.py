@@ -1,5 +1,7 @@
 """`medtasks rescore --check`: what was edited by hand, or does not belong there, is named and refused."""
 
+import re
+
 import pytest
 
 from medtasks_ext.prompts import load
@@ -206,3 +208,14 @@ def test_a_planted_verdict_is_not_seen_and_has_no_rank(medtasks, judged_submissi
     item = line.entry.experiments[TASK]
     assert item.score == 1.0 and not line.is_proven(item)
     assert any("verdicts of judges" in words for words in undetected())
+
+
+@pytest.mark.parametrize(("model", "equal"), [("random-label", True), ("oracle", False)])
+def test_random_documents_are_asked_again_of_the_model(medtasks, submission, tmp_path, model, equal):
+    (tmp_path / "model.yaml").write_text(f"model: {model}\n")
+    said = medtasks.done("rescore", "--spot-check", "9", "--config", "model.yaml", PLACE).out
+    asked, same, scored = map(int, re.findall(r"\d+", said.splitlines()[-1]))
+    assert said.splitlines()[-1].startswith("in all: ") and asked == 9 and same <= scored <= 9
+    assert (same == 9) is equal
+    one = medtasks.done("rescore", "--spot-check", "2", "--config", "model.yaml", PLACE).out
+    assert one.splitlines()[-1].startswith("in all: 2 asked again")

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from medtasks_ext.answers import answer_format
 from medtasks_ext.answers.reasoning import unclosed_reasoning
 from medtasks_ext.prompts.documents import document_key
-from medtasks_ext.report.submissions import read_answers
-from medtasks_ext.report.submissions.make import final_answer
+from medtasks_ext.report.submissions import final_answer, read_answers
 from tests.conftest import read_json, rewrite_answers
 from tests.run_files import edited, result_of, results_file, samples_file
 from tests.submissions.conftest import CLOSED_COUNTS, OPEN_COUNTS, OPEN_MEAN, PLACE, SECRET_TEXT, TASKS

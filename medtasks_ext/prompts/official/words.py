@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from hashlib import sha256
@@ -282,33 +282,28 @@ def prompt_source_of(option: object = None) -> PromptSource:
     return value  # type: ignore[return-value]
 
 
-def own_words_note(asked: Mapping[str, tuple[Dataset, str]], of: int, prompts: str | None) -> str:
-    """That tasks with our prompts are comparable with no published score, and what mends it; one sentence.
+def own_words_notes(asked: Mapping[str, tuple[Dataset, str]], of: int, prompts: str | None) -> Iterator[str]:
+    """That tasks with our prompts are comparable with no published score, and what mends it.
 
-    `asked`: task with our prompts -> dataset and strategy. Empty where their suites have no other prompts.
+    `asked`: task with our prompts -> dataset and strategy. Nothing where their suites have no other prompts.
     """
-    known = {
-        name: dataset
-        for name, (dataset, strategy) in asked.items()
-        if dataset.suite.official is not None
-        and (dataset.suite.files or ("official" in dataset.blocks and strategy == "zero_shot"))
-    }
-    if not known:
-        return ""
-    specs = ((dataset, dataset_spec(dataset).official) for dataset in known.values())
-    named = (artefacts_of(block, item.suite.official, item.file) for item, block in specs if block)
-    files = [artefact for held in named for artefact in held.values()]
-    why, mend = (
-        "their official prompts are not in the files here",
-        "`medtasks data status official` says more",
-    )
-    if prompts == "own":
-        why, mend = "--prompts own asks with ours", "leave it out for official ones"
-    elif not all(artefacts.place_of(artefact).exists() for artefact in files):
-        why = "their official prompts are not on this machine, so ours are asked"
-        mend = "`medtasks data fetch official` gets them"
-    which = f"{len(known)} of {of} tasks ({some([*known])})"
-    return f"not comparable with published scores: {which}: {why}; {mend}"
+    ways: dict[str, list[str]] = {}
+    for name, (dataset, strategy) in asked.items():
+        suite, block = dataset.suite, dataset_spec(dataset).official
+        if suite.official is None or not (suite.files or (block and strategy == "zero_shot")):
+            continue
+        files = artefacts_of(block, suite.official, dataset.file).values() if block else ()
+        if prompts == "own":
+            mend = "--prompts own asks with ours; leave it out for official ones"
+        elif not all(artefacts.place_of(artefact).exists() for artefact in files):
+            mend = "their official prompts are not on this machine, so ours are asked; "
+            mend += "`medtasks data fetch official` gets them"
+        else:
+            mend = "the files here do not hold their prompts; `medtasks data status official` says more"
+        ways.setdefault(mend, []).append(name)
+    for mend, names in ways.items():
+        which = f"{len(names)} of {of} tasks ({some(names)})"
+        yield f"not comparable with published scores: {which}: {mend}"
 
 
 def chosen_words(dataset: Dataset, spec: DatasetSpec, use: Use) -> Words | None:

@@ -1,24 +1,49 @@
-"""What the author of a model publishes: a section for the model card, and results that machines read."""
+"""What the author of a model publishes: a section for the model card, and results that machines read.
+
+The manifest has versions, revisions, hashes, seeds and the command; the schema is that of the Every Eval Ever
+project (evaleval/every_eval_ever, 0.3.0).
+"""
 
 from __future__ import annotations
 
+import json
+import math
+import re
 import shlex
-from collections.abc import Mapping
+import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+from uuid import NAMESPACE_URL, uuid5
+
+import yaml
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.strategies import strategy_order, strategy_title
+from medtasks_ext.process import SEED
+from medtasks_ext.prompts.documents import document_key
+from medtasks_ext.registry.strategies import reasons, shots_of, strategy_order, strategy_title
 from medtasks_ext.report.axes import order, titles_of
 from medtasks_ext.report.groups import group_frame, group_scores, groups_of
+from medtasks_ext.report.submissions import final_answer, why_unchecked
+from medtasks_ext.results.condition_words import shown_record
 from medtasks_ext.results.reading import choice_of
+from medtasks_ext.runs.records import parsed_of
+from medtasks_ext.stats.bootstrap import RESAMPLES
+from medtasks_ext.stats.intervals import LEVEL, METHODS
+from medtasks_ext.strict import read_mapping
+from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from huggingface_hub import EvalResult, ModelCardData
+
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.experiments import Entry, Experiment
     from medtasks_ext.runs.manifest import Choice
-
 
 #: In command lines: where the places of chosen documents would lie.
 SAMPLES_FILE = "samples.json"
@@ -85,17 +110,6 @@ def hub_dataset(experiment: Experiment) -> tuple[str, str] | None:
     return (download["repo"], str(download["revision"])) if download.get("repo") else None
 
 
-def setting_words(experiment: Experiment) -> str:
-    parts = [strategy_title(experiment.strategy), f"task version {experiment.version}"]
-    parts.append(f"prompt {experiment.words['prompt']}")
-    parts.append(f"data {experiment.words['data']}")
-    if added := experiment.words.get("asked_with"):
-        parts.append(added)
-    if experiment.rebuilt:
-        parts.append("rows rebuilt from the source")
-    return ", ".join(parts)
-
-
 def command(manifest: Mapping[str, Any]) -> str:
     """The command lines that make the same run, one for each choice of documents; empty if unknown."""
     identity = manifest.get("identity") or {}
@@ -135,3 +149,350 @@ def _flags(model: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str]:
     if settings.get("seed") is not None:
         words += ["--seed", f"0,1234,1234,{settings['seed']}"]
     return words
+
+
+SCHEMA_VERSION = "0.3.0"
+#: lm-eval models that load the weights themselves
+_OWN_ENGINES = ("vllm", "hf", "sglang")
+
+
+def every_eval_ever(entry: Entry, tasks: Registry) -> dict[str, str]:
+    """Path -> content as the project stores them: the record, and the final answers to open data."""
+    now, versions = str(int(time.time())), entry.manifest.get("versions") or {}
+    evaluation = f"medtasks/{entry.model}/{now}"
+    developer, _, name = entry.model.strip("/").rpartition("/")
+    parts = [re.sub(r"[^\w.-]+", "_", part) or "unknown" for part in (developer, name)]
+    results = [_every_eval_ever_result(item) for item in scored(entry)]
+    identity = uuid5(NAMESPACE_URL, json.dumps([entry.model, entry.manifest.get("started"), results]))
+    place, sidecar = f"every_eval_ever/data/medtasks/{'/'.join(parts)}", f"{identity}_samples.jsonl"
+    shared = {"schema_version": SCHEMA_VERSION, "evaluation_id": evaluation, "model_id": entry.model}
+    rows = [shared | row for item in scored(entry) for row in _instances(item, tasks)]
+    answers = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    record = {
+        "schema_version": SCHEMA_VERSION,
+        "evaluation_id": evaluation,
+        "evaluation_timestamp": str(entry.manifest.get("started") or ""),
+        "retrieved_timestamp": now,
+        "source_metadata": {
+            "source_name": "medtasks",
+            "source_type": "evaluation_run",
+            "source_organization_name": "the evaluator of this run",
+            "evaluator_relationship": "other",
+        },
+        "eval_library": {
+            "name": "lm_eval",
+            "version": str(versions.get("lm_eval") or "unknown"),
+            "additional_details": {"task_pack": f"medtasks {versions.get('medtasks') or 'unknown'}"},
+        },
+        "model_info": {
+            "name": entry.model,
+            "id": entry.model,
+            "inference_engine": {"name": entry.words.get("backend", "unknown")},
+            "additional_details": {
+                **_strings(entry.words),
+                "deployment_type": "self_deployed"
+                if entry.words.get("backend") in _OWN_ENGINES
+                else "unknown",
+                "model_availability": "unknown",
+            },
+        },
+        "evaluation_results": results,
+    }
+    files = {}
+    if rows:
+        files[f"{place}/{sidecar}"] = answers
+        record["detailed_evaluation_results"] = {
+            **{"format": "jsonl", "file_path": sidecar, "total_rows": len(rows)},
+            **{"hash_algorithm": "sha256", "checksum": sha256(answers.encode()).hexdigest()},
+        }
+    return {f"{place}/{identity}.json": json.dumps(record, ensure_ascii=False, indent=1) + "\n", **files}
+
+
+def _instances(item: Experiment, tasks: Registry) -> Iterator[Json]:
+    """Final answers to open data with their scores; rows and golds stay where the data is."""
+    if why_unchecked(item.task, tasks) or tasks.is_own(item.dataset) or not item.read_samples:
+        return
+    found = item.read_documents() if item.read_documents else None
+    scores = {} if found is None else dict(zip(found.documents, found.scores.tolist(), strict=True))
+    for sample in item.read_samples():
+        key, answer = document_key(sample["doc"]), final_answer(str(sample["resps"][0][0]))
+        if (score := scores.get(key)) is None or math.isnan(score):
+            continue
+        read = {"source": "output.raw", "extraction_method": "medtasks", "is_terminal": True, "turn_idx": 0}
+        yield {
+            "evaluation_name": item.task,
+            "evaluation_result_id": item.task,
+            "sample_id": key,
+            "interaction_type": "single_turn",
+            "input": {"raw": f"document {key} of the source", "reference": []},
+            "output": {"raw": [answer]},
+            "answer_attribution": [{**read, "extracted_value": str(parsed_of(sample).get("answer"))}],
+            "evaluation": {"score": score, "is_correct": score == 1},
+        }
+
+
+def _every_eval_ever_result(item: Experiment) -> Json:
+    record, interval = item.dataset.metadata, item.intervals.get("score")
+    generation = item.config.get("generation_kwargs") or {}
+    uncertainty: Json = {"num_samples": item.n}
+    if interval:
+        uncertainty["confidence_interval"] = {
+            "lower": interval.low,
+            "upper": interval.high,
+            "confidence_level": LEVEL,
+            "method": METHODS,
+        }
+    return {
+        "evaluation_name": item.task,
+        "evaluation_result_id": item.task,
+        "source_data": _source(item),
+        "metric_config": {
+            "metric_id": record.primary_metric,
+            "metric_name": record.primary_metric.replace("_", " "),
+            "evaluation_description": (f"{record.declared.title} {record.name}: {record.primary_metric}"),
+            "lower_is_better": False,
+            "score_type": "continuous",
+            "min_score": 0,
+            "max_score": 1,
+        },
+        "score_details": {
+            "score": item.score,
+            "details": _strings({**item.metrics, "strategy": item.strategy, "version": item.version}),
+            "uncertainty": uncertainty,
+        },
+        "generation_config": {
+            "generation_args": {
+                "temperature": generation.get("temperature"),
+                "max_tokens": int(generation.get("max_gen_toks", 1)),
+                "reasoning": reasons(item.strategy),
+            },
+            "additional_details": _strings({"generation_kwargs": generation}),
+        },
+    }
+
+
+def _source(item: Experiment) -> Json:
+    record = item.dataset.metadata
+    details = _strings(item.words)
+    if hub := hub_dataset(item):
+        return {
+            "dataset_name": record.name,
+            "source_type": "hf_dataset",
+            "hf_repo": hub[0],
+            "hf_split": "test",
+            "samples_number": item.n,
+            "additional_details": {**details, "revision": hub[1]},
+        }
+    return {"dataset_name": record.name, "source_type": "other", "additional_details": details}
+
+
+def _strings(values: Mapping[str, Any]) -> dict[str, str]:
+    """The schema takes texts alone."""
+    return {
+        key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for key, value in values.items()
+    }
+
+
+# ---------------------------------------------------------------------- the manifest
+
+SCHEMA = 1
+
+
+def manifest(entry: Entry) -> Json:
+    """Paths of this machine are left out."""
+    made = entry.manifest
+    identity = made.get("identity") or {}
+    return {
+        "schema": SCHEMA,
+        "model": entry.model,
+        "model_arguments": (identity.get("model") or {}).get("model_args", {}),
+        "model_revision": (identity.get("model") or {}).get("model_args", {}).get("revision", "not pinned"),
+        "started": made.get("started"),
+        "versions": made.get("versions", {}),
+        "settings": identity.get("settings", {}),
+        "settings_in_words": entry.words,
+        "command": command(made),
+        "intervals": {"method": METHODS, "resamples": RESAMPLES, "seed": SEED},
+        "sample_data": entry.sample,
+        "notes": list(entry.notes),
+        "tasks": {
+            name: _task(item, choice_of(made, name)) for name, item in sorted(entry.experiments.items())
+        },
+        "not_scored": {
+            name: {key: state[key] for key in ("state", "error") if key in state}
+            for name, state in made.get("tasks", {}).items()
+            if name not in entry.experiments
+        },
+    }
+
+
+def _task(item: Experiment, choice: Choice) -> Json:
+    loaded = {key: value for key, value in item.loaded.items() if key not in ("task", "where")}
+    if item.loaded.get("origin") == "hub":
+        loaded["where"] = item.loaded.get("where")
+    return {
+        "version": item.version,
+        "documents": item.n,
+        "conditions": shown_record(item.facts),
+        "chosen": "all" if choice.whole else choice.model_dump(mode="json", exclude_none=True),
+        "loaded": loaded,
+        "num_fewshot": item.config.get("num_fewshot"),
+        "generation_kwargs": item.config.get("generation_kwargs"),
+        "metrics": item.metrics,
+        "intervals": {name: [interval.low, interval.high] for name, interval in item.intervals.items()},
+        "cut": item.cut,
+        "tokens": item.tokens,
+    }
+
+
+DIGITS = 4
+
+
+def model_index(entry: Entry, tasks: Registry) -> str:
+    """The front matter of a model card, YAML between `---`: the means of suites.
+
+    The hub shows a metric's name and value, and no arguments: a mean over a part of the tasks says so in its
+    name.
+    """
+    from huggingface_hub import ModelCardData
+
+    data = ModelCardData(model_name=entry.model, eval_results=[*_suites(entry, tasks)])
+    return f"---\n{data.to_yaml(line_break=chr(10)).strip()}\n---\n"
+
+
+def _suites(entry: Entry, tasks: Registry) -> Iterator[EvalResult]:
+    from huggingface_hub import EvalResult
+
+    for row in group_rows(entry, tasks):
+        if row["axis"] != "suite":
+            continue
+        words, suite = strategy_title(row["strategy"]), tasks.suites[row["suite"]]
+        of = f"{row['tasks_scored']} of {row['tasks']}"
+        arguments: Json = {"tasks": of}
+        if added := asked_with(entry, suite.id, row["strategy"]):
+            arguments["asked_with"] = added
+        if row["interval_low"] is not None:
+            arguments["interval_95"] = [round(row[f"interval_{end}"], DIGITS) for end in ("low", "high")]
+        yield EvalResult(
+            task_type="text-generation",
+            dataset_type=suite.id,
+            dataset_name=suite.title,
+            metric_type="mean_score",
+            metric_name=f"mean score ({words}{f', {of} tasks' if row['partial'] else ''})",
+            metric_value=round(row["score"], DIGITS),
+            metric_args=arguments,
+            source_name=f"medtasks {__version__}" if _page(entry) else None,
+            source_url=_page(entry),
+        )
+
+
+def _page(entry: Entry) -> str | None:
+    """Where the run's page is on the hub; None for a model that is not there by its name."""
+    on_hub = re.fullmatch(r"[\w.-]+/[\w.-]+", entry.model)
+    return f"https://huggingface.co/{entry.model}/blob/main/{DETAILS}" if on_hub else None
+
+
+def eval_results(
+    entry: Entry, tasks: Registry, ids_of: Callable[[str], Sequence[str]] | None = None
+) -> dict[str, str]:
+    """Path -> YAML: results in `.eval_results/`, one for each task whose rows come from a dataset on the hub.
+
+    A result names a task of its dataset's `eval.yaml`. `ids_of` gives the ids there: without them ours are
+    named, and the `eval.yaml` that says so is written, for the owners of the dataset; a result whose dataset
+    has no task for it is left out.
+    """
+    from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
+
+    files = {}
+    started = str(entry.manifest.get("started") or "")[:10]
+    for item in scored(entry):
+        if (hub := hub_dataset(item)) is None:
+            continue
+        named = item.dataset.id
+        if ids_of is None:
+            files[f"benchmarks/{hub[0]}/eval.yaml"] = _benchmark(hub[0], tasks)
+        elif named not in (known := ids_of(hub[0])):
+            if len(known) != 1:
+                continue
+            (named,) = known
+        shots = shots_of(item.strategy)
+        said = ["no-tools", "chain-of-thought" if reasons(item.strategy) else f"{shots}-shot"]
+        said += [f"{shots}-shot"] if shots and reasons(item.strategy) else []
+        result = EvalResultEntry(
+            dataset_id=hub[0],
+            task_id=named,
+            value=round(item.score or 0.0, DIGITS),
+            dataset_revision=hub[1],
+            date=started if re.fullmatch(r"\d{4}-\d\d-\d\d", started) else None,
+            source_url=_page(entry),
+            source_name=f"medtasks {__version__}" if _page(entry) else None,
+            notes=", ".join([*said, f"{item.conditions.wording or 'unknown'} prompts"]),
+        )
+        content = eval_result_entries_to_yaml([result])
+        files[f".eval_results/{item.task}.yaml"] = yaml.safe_dump(
+            content, sort_keys=False, allow_unicode=True
+        )
+    return files
+
+
+def _benchmark(repo: str, tasks: Registry) -> str:
+    """`eval.yaml` of a dataset on the hub: each of our tasks on its rows."""
+    of_it = [
+        item
+        for item in tasks.datasets.values()
+        if (item.blocks["rows"].get("download") or {}).get("repo") == repo
+    ]
+    listed = [{"id": item.id, "config": "default", "split": "test"} for item in of_it]
+    about = {"name": of_it[0].metadata.name, "description": of_it[0].metadata.summary}
+    return _yaml({**about, "evaluation_framework": "medtasks", "tasks": listed})
+
+
+def _yaml(content: Any) -> str:
+    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+
+
+def push(entry: Entry, tasks: Registry, repo: str, files: Mapping[str, str]) -> tuple[str, list[str]]:
+    """Open a pull request on a model's repository: its address, and the files that are in it.
+
+    The card there keeps all that is not ours: our section and our results are replaced, or added.
+    """
+    from huggingface_hub import CommitOperationAdd, HfApi, ModelCard, hf_hub_download
+    from huggingface_hub.errors import EntryNotFoundError
+
+    @lru_cache
+    def ids_of(dataset: str) -> list[str]:
+        try:
+            path = hf_hub_download(dataset, "eval.yaml", repo_type="dataset")
+        except EntryNotFoundError:
+            return []
+        return [str(task["id"]) for task in read_mapping(Path(path)).get("tasks") or ()]
+
+    try:
+        try:
+            card = ModelCard.load(repo, ignore_metadata_errors=True)
+        except EntryNotFoundError:
+            card = ModelCard("")
+        ours, data = ModelCard(files["README.md"]), cast("ModelCardData", card.data)
+        theirs = [item for item in data.eval_results or () if not _is_ours(item)]
+        data.eval_results = [*theirs, *_suites(entry, tasks)]
+        data.model_name = data.model_name or entry.model
+        body = _SECTION.sub("", card.text).rstrip()
+        card.text = f"{body}\n\n{ours.text.strip()}\n"
+        sent = {name: text for name, text in files.items() if name == DETAILS or name.endswith(".svg")}
+        sent |= {"README.md": str(card), **eval_results(entry, tasks, ids_of)}
+        added = [CommitOperationAdd(name, text.encode()) for name, text in sent.items()]
+        message = f"Medical evaluation by medtasks {__version__}"
+        made = HfApi().create_commit(repo, added, commit_message=message, create_pr=True)
+    except Exception as error:  # also those of its library of HTTP
+        what = f"no pull request was opened: {str(error).partition(chr(10))[0]}"
+        remedy = "name a model of the hub, and log in with `hf auth login`; the files are written here"
+        raise MedtasksError(what, where=f"--push {repo}", remedy=remedy) from None
+    return str(made.pr_url), [*sent]
+
+
+_SECTION = re.compile(r"^## Medical evaluation \(.*?(?=^##? |\Z)", re.DOTALL | re.MULTILINE)
+
+
+def _is_ours(result: EvalResult) -> bool:
+    return result.metric_type == "mean_score" and str(result.source_name or "medtasks").startswith("medtasks")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 import re
 import time
 from collections import Counter
@@ -11,11 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from pydantic import AliasChoices, Field, TypeAdapter, ValidationError, model_validator
 
+from medtasks_ext.answers.normalise import fold
 from medtasks_ext.atomic import check_regular
 from medtasks_ext.engines import Answer
 from medtasks_ext.errors import MedtasksError
@@ -27,12 +30,14 @@ from medtasks_ext.results.document_scores import document_scores, score_statisti
 from medtasks_ext.results.experiments import Entry, Experiment, Fault
 from medtasks_ext.runs.conditions import Conditions
 from medtasks_ext.runs.manifest import Choice
-from medtasks_ext.runs.records import request_of
+from medtasks_ext.runs.records import iter_samples, request_of
 from medtasks_ext.stats.intervals import Interval
 from medtasks_ext.strict import Strict, read_mapping
 
 if TYPE_CHECKING:
+    from medtasks_ext.harness import Task
     from medtasks_ext.registry import Registry
+    from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runs.records import Sample
 
 
@@ -310,14 +315,9 @@ def prompt_hash(sample: Sample) -> str:
     return sha256(str(request_of(sample)[0]).encode(errors="surrogatepass")).hexdigest()[:32]
 
 
-def rebuilt(name: str, record: Conditions, answers: Mapping[str, str], tasks: Registry) -> list[Sample]:
-    """Score answers (document -> answer) to a task that is built as a record says that it was asked.
-
-    The samples come in the order of the test file; their requests are the turns as JSON.
-    """
-    from medtasks_ext.engines.lm import StoredLM
-    from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
-    from medtasks_ext.runner.run import loaded_record
+def _built(name: str, record: Conditions, tasks: Registry) -> tuple[Task, Settings]:
+    """The task as a record says that it was asked, and the settings that do so."""
+    from medtasks_ext.runner.evaluate import Settings, build_task
 
     dataset, strategy = tasks.known(name)
     built = "cot" if reasons(strategy) else "five_shot" if strategy == "five_shot" else "zero_shot"
@@ -330,7 +330,19 @@ def rebuilt(name: str, record: Conditions, answers: Mapping[str, str], tasks: Re
         prompts="own" if record.wording == "own" else None,
         drop_faulty=bool(record.n_faulty) or None,
     )
-    task = build_task(tasks, dataset.task(built), settings)
+    return build_task(tasks, dataset.task(built), settings), settings
+
+
+def rebuilt(name: str, record: Conditions, answers: Mapping[str, str], tasks: Registry) -> list[Sample]:
+    """Score answers (document -> answer) to a task that is built as a record says that it was asked.
+
+    The samples come in the order of the test file; their requests are the turns as JSON.
+    """
+    from medtasks_ext.engines.lm import StoredLM
+    from medtasks_ext.runner.evaluate import evaluate_task
+    from medtasks_ext.runner.run import loaded_record
+
+    task, settings = _built(name, record, tasks)
     loaded = loaded_record(task)
     for what, stated, here in (
         ("rows", record.rows, loaded["rows_hash"]),
@@ -350,3 +362,55 @@ def rebuilt(name: str, record: Conditions, answers: Mapping[str, str], tasks: Re
     outcome = evaluate_task(model, task, settings, chosen)
     assert outcome is not None
     return sorted(outcome.samples, key=lambda sample: sample["doc_id"])
+
+
+def spot_check(
+    folder: Path, tasks: Registry, n: int, ask: Callable[[list[str], Path], object]
+) -> dict[str, tuple[int, int, int]]:
+    """Ask random documents of a submission again: task -> how many, equal answers, equal scores.
+
+    `ask` gets the arguments of `medtasks run` but for the model, and the folder to which the run goes.
+    """
+    record = read_record(folder)
+    given = {name: {one.document: one.answer for one in read_answers(folder, name)} for name in record.tasks}
+    every = [
+        (name, key) for name, answers in given.items() for key in answers if not why_unchecked(name, tasks)
+    ]
+    if not every:
+        raise MedtasksError("holds no answers to open data", where=folder, remedy="name another one")
+    chosen: dict[str, list[str]] = {}
+    for name, key in random.SystemRandom().sample(every, min(n, len(every))):
+        chosen.setdefault(name, []).append(key)
+    found = {}
+    for name, keys in chosen.items():
+        asked = record.tasks[name].conditions
+        task, settings = _built(name, asked, tasks)
+        places = {document_key(row): place for place, row in enumerate(task.eval_docs)}
+        if strange := [key for key in keys if key not in places]:
+            raise MedtasksError(f"{len(strange)} answers are to documents that are not here", where=folder)
+        named = json.dumps({task.config.task: sorted(places[key] for key in keys)})
+        said = ["--tasks", task.config.task, "--samples", named]
+        said += ["--prompts", settings.prompts] if settings.prompts else []
+        said += ["--apply_chat_template"] if settings.apply_chat_template else []
+        said += [] if settings.num_fewshot is None else ["--num_fewshot", str(settings.num_fewshot)]
+        with TemporaryDirectory() as place:
+            ask(said, Path(place))
+            [file] = Path(place).glob("samples_*.jsonl")
+            samples = {document_key(one["doc"]): str(one["resps"][0][0]) for one in iter_samples(file)}
+        old, new = {key: given[name][key] for key in keys}, {key: final_answer(samples[key]) for key in keys}
+        statistic = score_statistic(*tasks.known(name))
+        one, other = (document_scores(rebuilt(name, asked, item, tasks), statistic) for item in (old, new))
+        same = int(np.isclose(one.scores, other.scores, equal_nan=True).sum())
+        found[name] = (len(keys), sum(old[key] == new[key] for key in keys), same)
+    return found
+
+
+def final_answer(text: str) -> str:
+    """Without its reasoning, which every reader reads as it reads the whole.
+
+    The marks of a trace stay. A trace that never ended stays whole: some official readers read it.
+    """
+    head, end, rest = text.partition("</think>")
+    if not end or end in fold(head):  # an official reader folds letters, and would cut before
+        return text
+    return f"{'<think>' if '<think>' in head else ''}{end}{rest}"

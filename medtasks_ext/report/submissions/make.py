@@ -8,7 +8,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.answers.normalise import fold
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.privacy import text_hash
 from medtasks_ext.prompts.documents import document_key
@@ -19,6 +18,7 @@ from medtasks_ext.report.submissions import (
     OtherDocumentsError,
     Submission,
     check_record,
+    final_answer,
     place_of,
     prompt_hash,
     rebuilt,
@@ -132,17 +132,6 @@ def _answers(entry: Entry, tasks: Registry) -> Iterator[tuple[str, Sequence[Fina
 
 def _turns(sample: Sample) -> list[tuple[str, str]]:
     return turns_of(request_of(sample)[0])
-
-
-def final_answer(text: str) -> str:
-    """Without its reasoning, which every reader reads as it reads the whole.
-
-    The marks of a trace stay. A trace that never ended stays whole: some official readers read it.
-    """
-    head, end, rest = text.partition("</think>")
-    if not end or end in fold(head):  # an official reader folds letters, and would cut before
-        return text
-    return f"{'<think>' if '<think>' in head else ''}{end}{rest}"
 
 
 def _public(content: Any) -> Any:
