@@ -44,6 +44,9 @@ def test_rows_with_faults_are_said(medtasks, tmp_path):
         (("--map", "prompt=Frage", "--encoding", "ascii"), "line 2 is not ascii"),
         (("--map", "prompt=Frage", "--encoding", "utf8000"), "no encoding has the name"),
         (("--map", "prompt=Frage", "--split", "dev"), "use test or fewshot"),
+        (("--map", "prompt=Frage", "--map-value", "label=A"), "write COLUMN:THEIRS=OURS"),
+        (("--map", "prompt=Frage", "--map-value", "lable:A=B"), "names lable, which is no column here"),
+        (("--map", "prompt=Frage", "--sheet", "x"), "it has one table: leave --sheet out"),
     ],
 )
 def test_what_cannot_be_imported_is_said(medtasks, tmp_path, arguments, message):
@@ -171,18 +174,3 @@ def test_files_of_patients_are_their_owners_alone(medtasks, tmp_path):
         assert imported(medtasks, *MAP, "--split", split).code in (0, 1)
         assert (tmp_path / FOLDER / f"{split}.jsonl").stat().st_mode & 0o777 == 0o600
     assert (tmp_path / FOLDER).stat().st_mode & 0o777 == 0o700
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--map-value", "label=A"), "write COLUMN:THEIRS=OURS"),
-        (("--map-value", "lable:Ja=A"), "--map-value names lable, which is no column here"),
-        (("--sheet", "x"), "it has one table: leave --sheet out"),
-    ],
-)
-def test_wrong_words_about_a_file_are_said_and_leave_nothing(medtasks, tmp_path, arguments, message):
-    (tmp_path / "mine.csv").write_text(csv_of(GERMAN), "utf-8")
-    outcome = imported(medtasks, *arguments)
-    assert outcome.code == 2 and message in outcome.err
-    assert not (tmp_path / FOLDER / "test.jsonl").exists()

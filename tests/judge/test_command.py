@@ -23,6 +23,7 @@ from tests.judge.server import Reply, bare, coded, fair, verdict
 from tests.run_files import result_of, results_of
 
 TASK = "medhelm_qa"
+AXES = ("accuracy", "completeness", "clarity")
 
 
 def number(asked):
@@ -172,11 +173,35 @@ def test_faults_on_the_way_cost_no_judgement(run, jury, medtasks, metrics, serve
     }  # fmt: skip
 
 
-def test_a_slow_reply_is_given_up_and_asked_for_again(run, jury, medtasks, metrics, server):
-    server.script = lambda asked, seen: Reply(verdict(asked.axes, 4), delay=0 if seen else 5)
+EMPTY = json.dumps({"choices": [{"message": {"content": None}, "finish_reason": "stop"}]})
+#: What a judge's server says first, and how often a document is asked about in all; of two tries in a row.
+AT_LAST = {
+    "too late": ([Reply(verdict(list(AXES), 4), delay=5)], 2),
+    "no completion": ([Reply(body='{"error": {"message": "upstream"}}')], 2),
+    "no text, and no reason for it": ([Reply(body=EMPTY)], 2),
+    "faults on either side of a reply": ([Reply(status=503), Reply("I cannot say."), Reply(status=503)], 4),
+}
+
+
+@pytest.mark.parametrize("replies", AT_LAST)
+def test_a_reply_that_is_no_verdict_is_asked_for_again(
+    run, jury, medtasks, metrics, server, monkeypatch, replies
+):
+    monkeypatch.setattr(asking, "MAX_TRIES", 2)
+    first, times = AT_LAST[replies]
+    server.script = lambda asked, seen: first[seen] if seen < len(first) else fair(asked, seen)
     folder = run("qa")
-    assert medtasks("judge", "--jury", jury("one", timeout=0.3)).code == 0
-    assert metrics(folder)["judged"] == 1
+    assert medtasks("judge", "--jury", jury("one", max_concurrent=1, timeout=0.5)).code == 0
+    assert metrics(folder)["judged"] == 1 and len(server.asked) == 6 * times
+    assert not judgements(folder, kind="fault")
+
+
+def test_a_refusal_is_the_judges_own_word(run, jury, medtasks, server):
+    message = {"content": None, "refusal": "I cannot judge this."}
+    refusal = json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]})
+    server.script = lambda asked, seen: Reply(body=refusal)
+    run("qa")
+    assert "6 (the judge declined)" in medtasks("judge", "--jury", jury("one")).out
 
 
 def test_an_unreadable_judge_leaves_a_gap_that_is_shown_and_asked_again(run, jury, medtasks, metrics, server):
@@ -272,15 +297,6 @@ def test_a_server_that_fails_now_and_then_is_not_given_up(run, jury, medtasks, m
     assert "given up" not in outcome.err and "3 (HTTP 500" in outcome.out
     assert (metrics(folder)["judged"], metrics(folder)["judgements_missing"]) == (0.5, 3)
     assert {number(asked) for asked in server.asked} == set(range(6))
-
-
-def test_a_reply_without_a_verdict_ends_the_tries_in_a_row(run, jury, medtasks, metrics, server, monkeypatch):
-    monkeypatch.setattr(asking, "MAX_TRIES", 2)
-    replies = (Reply(status=503), Reply("I cannot say."), Reply(status=503))
-    server.script = lambda asked, seen: replies[seen] if seen < len(replies) else fair(asked, seen)
-    folder = run("qa")
-    assert medtasks("judge", "--jury", jury("one", max_concurrent=1)).code == 0
-    assert metrics(folder)["judged"] == 1 and len(server.asked) == 6 * 4
 
 
 def test_a_rate_limit_spaces_requests_evenly():
@@ -529,21 +545,6 @@ def test_a_server_that_quotes_gated_text_is_not_quoted(run, jury, medtasks, serv
     assert "6 (HTTP 400: bad input: Mrs Secret)" in outcome.out
 
 
-def test_a_reply_that_holds_no_completion_is_asked_for_again(run, jury, medtasks, metrics, server):
-    """An error with status 200, and no text without a reason; a refusal is the judge's own word."""
-    empty = json.dumps({"choices": [{"message": {"content": None}, "finish_reason": "stop"}]})
-    broken = [Reply(body='{"error": {"message": "upstream"}}'), Reply(body=empty)]
-    server.script = lambda asked, seen: broken[seen] if seen < 2 else fair(asked, seen)
-    folder = run("qa")
-    assert medtasks("judge", "--jury", jury("one")).code == 0
-    assert metrics(folder)["judged"] == 1 and not judgements(folder, kind="fault")
-    message = {"content": None, "refusal": "I cannot judge this."}
-    refusal = json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]})
-    server.script = lambda asked, seen: Reply(body=refusal)
-    run("qa", folder="refused")
-    assert "6 (the judge declined)" in medtasks("judge", "refused", "--jury", jury("one")).out
-
-
 def test_synthetic_rows_are_nobodys_text_and_say_so(run, jury, medtasks, tasks, tmp_path):
     sample = [{**row, "_split": "test"} for row in rows(2)]
     write_jsonl(tasks / "medhelm" / "gated" / "sample.jsonl", sample)
@@ -622,9 +623,6 @@ def ratings_file(path, rows, columns=("task", "document", "rater", "axis", "scor
         writer.writerow(columns)
         writer.writerows(rows)
     return path
-
-
-AXES = ("accuracy", "completeness", "clarity")
 
 
 def rated(grades, rater):

@@ -1,4 +1,5 @@
 """`medtasks study departments`: what replies become."""
+# ruff: noqa: F811
 
 from __future__ import annotations
 
@@ -7,10 +8,10 @@ import json
 import pytest
 import yaml
 
-from medtasks_ext.engines import servers
 from medtasks_ext.prompts import load
 from tests.conftest import write_jsonl
-from tests.judge.server import Reply, Server, coded
+from tests.judge.conftest import jury, quick_pauses, server  # noqa: F401  (fixtures)
+from tests.judge.server import Reply, coded
 
 TASK = "mlb_maguidance"
 PEOPLE = ["Cardiology", ["Cardiology", "Oncology"], "Neonatology", "No Department"]
@@ -42,24 +43,9 @@ def as_people_but_one(asked, seen):
     return Reply(places(*([names] if isinstance(names, str) else names)))
 
 
-@pytest.fixture
-def server(monkeypatch):
-    monkeypatch.setattr(servers, "FIRST_PAUSE", 0.001)
-    with Server(as_people_but_one) as one:
-        yield one
-
-
-@pytest.fixture
-def jury(tmp_path, server):
-    def write(*names: str, **more) -> str:
-        judges = [
-            {"name": name, "model": name, "base_url": server.url, "max_concurrent": 2, **more}
-            for name in names
-        ]
-        (tmp_path / "jury.yaml").write_text(yaml.safe_dump({"judges": judges}))
-        return "jury.yaml"
-
-    return write
+@pytest.fixture(autouse=True)
+def as_most_people(server):
+    server.script = as_people_but_one
 
 
 @pytest.fixture
@@ -149,8 +135,7 @@ def test_bad_input_gets_one_message_and_nobody_is_asked(
     medtasks, rows, server, jury, tmp_path, arguments, message
 ):
     rows(2)
-    for name, names in (("two", ("a", "b")), ("one", ("a",))):
-        (tmp_path / jury(*names)).rename(tmp_path / f"{name}.yaml")
+    jury("a", "b", file="two.yaml"), jury("a", file="one.yaml")
     outcome = medtasks("study", "departments", *arguments)
     assert outcome.code == 2 and message in outcome.err and outcome.err.count("medtasks: ") == 1
     assert not outcome.out and not server.asked
