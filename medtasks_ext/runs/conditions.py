@@ -44,9 +44,7 @@ _BUDGETS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_toke
 
 
 class _Strict:
-    """What a part does not know is refused when it is read."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")  # of what is read
 
 
 @dataclass(frozen=True)
@@ -246,8 +244,14 @@ def other_models(asked: str, served: Iterable[str]) -> list[str]:
     A name that has a provider before it, or a date or edition behind it that the other leaves out, is of the
     same model; letters may be large or small.
     """
-    others = sorted({name for name in served if not _same(asked.lower(), name.lower())})
-    return [_ODD.sub("?", name)[:_SHOWN] for name in others]
+    one, edition = _parted(asked.lower())
+    others = []
+    for name in sorted({*served}):
+        other, its_edition = _parted(name.lower())
+        alike = one == other or one.endswith(f"/{other}") or other.endswith(f"/{one}")
+        if not alike or (edition and its_edition and edition != its_edition):
+            others.append(_ODD.sub("?", name)[:_SHOWN])
+    return others
 
 
 def served_note(asked: str, served: Collection[Iterable[str]]) -> str:
@@ -258,12 +262,6 @@ def served_note(asked: str, served: Collection[Iterable[str]]) -> str:
     names = ", ".join(sorted({name for others in found for name in others}))
     of = f"{len(found)} of {len(served)} tasks" if len(served) > 1 else "the task"
     return f"asked for {_ODD.sub('?', asked)}, and the server answered as {names}, in {of}"
-
-
-def _same(asked: str, served: str) -> bool:
-    (one, edition), (other, served_edition) = _parted(asked), _parted(served)
-    alike = one == other or one.endswith(f"/{other}") or other.endswith(f"/{one}")
-    return alike and (edition == served_edition or not edition or not served_edition)
 
 
 def _parted(name: str) -> tuple[str, str]:

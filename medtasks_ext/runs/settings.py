@@ -13,19 +13,18 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 from urllib.parse import parse_qsl, urlsplit
 
-from pydantic import ConfigDict, TypeAdapter
+from pydantic import TypeAdapter
 
 from medtasks_ext.keys import note, shown_url
-from medtasks_ext.strict import Config, read_yaml
+from medtasks_ext.strict import Config, Strict, read_yaml
 
 
 class Effect(Enum):
@@ -44,11 +43,9 @@ class Effect(Enum):
 Place = Literal["generation", "model", "flag", "template"]
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(Strict):
     """A line of the list, as its file explains it."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
     names: tuple[str, ...]
     effect: Effect
     why: str
@@ -59,22 +56,15 @@ class Setting:
 LISTS = TypeAdapter(Mapping[Place, tuple[Setting, ...]]).validate_python(
     read_yaml(Path(__file__).with_suffix(".yaml"))
 )
+_BY_NAME = {(place, name): line for place, lines in LISTS.items() for line in lines for name in line.names}
+_KNOWN = frozenset(name for _, name in _BY_NAME)
 #: Arguments whose value holds settings of templates, and what it is where it holds none.
 _NESTED = ("chat_template_args", "chat_template_kwargs")
 _UNSET: tuple[Any, ...] = (None, "", [], {}, False)
 
 
-@lru_cache(maxsize=1)
-def _by_name() -> dict[tuple[Place, str], Setting]:
-    return {(place, name): line for place, lines in LISTS.items() for line in lines for name in line.names}
-
-
-def is_known(name: str) -> bool:
-    return any(known == name for _, known in _by_name())
-
-
 def setting_of(place: Place, name: str) -> Setting | None:
-    return _by_name().get((place, name))
+    return _BY_NAME.get((place, name))
 
 
 def is_harmless(argument: str) -> bool:
@@ -94,18 +84,14 @@ def effect(place: Place, name: str, value: Any) -> Effect:
 
 def with_effect(place: Place, values: Mapping[str, Any], *effects: Effect) -> dict[str, Any]:
     """What a template is given stands by name."""
-    return {name: value for at, name, value in _each(place, values) if effect(at, name, value) in effects}
-
-
-def _each(place: Place, values: Mapping[str, Any]) -> Iterator[tuple[Place, str, Any]]:
+    given: list[tuple[Place, str, Any]] = []
     for name, value in values.items():
         inner = read_value(value) if name in _NESTED else None
         if isinstance(inner, Mapping):
-            yield from (("template", str(key), item) for key, item in inner.items())
-        elif name not in _NESTED:
-            yield place, name, value
-        elif not _is_one_of(value, _UNSET):
-            yield "template", name, value
+            given += (("template", str(key), item) for key, item in inner.items())
+        elif name not in _NESTED or not _is_one_of(value, _UNSET):
+            given.append(("template" if name in _NESTED else place, name, value))
+    return {name: value for at, name, value in given if effect(at, name, value) in effects}
 
 
 def read_value(value: Any) -> Any:
@@ -143,7 +129,7 @@ _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9.-]*://(?:(?!\+https?://)[^\s'\"])+")
 @lru_cache(maxsize=4096)
 def is_secret(name: str) -> bool:
     """Of a known setting it does not."""
-    return any(part.lower() in _WORDS for part in _SPLIT.split(name)) and not is_known(name)
+    return any(part.lower() in _WORDS for part in _SPLIT.split(name)) and name not in _KNOWN
 
 
 def note_secrets(content: Any, name: str = "") -> None:
