@@ -184,6 +184,7 @@ def document_scores(samples: Sequence[Mapping[str, Any]], statistic: Statistic) 
     )
     counts = np.zeros((len(ordered), values.shape[1]))
     counts[rows] = values
+    named = statistic.labels([ordered[i]["score"] for i in rows]) if statistic.labels else ()
     scores, counted = np.full(len(ordered), np.nan), counts.any(axis=1)
     if counted.any():  # without gold, or before judging, there is nothing to take a value of
         scores[counted] = statistic.value(counts[counted])
@@ -198,14 +199,9 @@ def document_scores(samples: Sequence[Mapping[str, Any]], statistic: Statistic) 
         counts=counts,
         statistic=statistic,
         confidence=np.array([_confidence(sample) for sample in ordered], dtype=float),
-        labels=_labels([ordered[i]["score"] for i in rows], statistic),
+        # hashes: models may answer with words of a patient's record
+        labels=tuple(sha256(str(label).encode()).hexdigest()[:16] for label in named),
     )
-
-
-def _labels(items: Sequence[Any], statistic: Statistic) -> tuple[str, ...]:
-    """Hashes: models may answer with words of a patient's record."""
-    labels = statistic.labels(items) if statistic.labels else ()
-    return tuple(sha256(str(label).encode()).hexdigest()[:16] for label in labels)
 
 
 def _confidence(sample: Mapping[str, Any]) -> float:

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from medtasks_ext.jsonfile import Json
-    from medtasks_ext.registry import Dataset, Registry
-    from medtasks_ext.registry.blocks import RowLabel
+    from medtasks_ext.registry import Registry
     from medtasks_ext.results.document_scores import DocumentScores
     from medtasks_ext.stats.statistic import Array
 
@@ -45,14 +44,9 @@ class Labels:
         """The name of the file that says it; none where the rows do."""
         return [] if self.where == self.task else [Path(self.where).name]
 
-    def knows(self, document: str) -> bool:
-        return document in self.by_question or document.rpartition("#")[0] in self.by_question
-
-    def of(self, document: str) -> tuple[str, ...]:
-        """The labels of a document; its key is the question's id, or that and its trial."""
-        if document in self.by_question:
-            return self.by_question[document]
-        return self.by_question.get(document.rpartition("#")[0], ())
+    def of(self, document: str) -> tuple[str, ...] | None:
+        """The labels of a document by its question's id, or that and its trial; None: not known."""
+        return self.by_question.get(document, self.by_question.get(document.rpartition("#")[0]))
 
 
 def is_within(row: Json) -> bool:
@@ -71,7 +65,7 @@ class Labelled:
         """Label -> the places of its documents, for the labels that some of them have."""
         by_value: dict[str, list[int]] = {}
         for place, document in enumerate(self.scores.documents):
-            for value in dict.fromkeys(self.labels.of(document)):
+            for value in dict.fromkeys(self.labels.of(document) or ()):
                 by_value.setdefault(value, []).append(place)
         return {value: np.array(some) for value, some in by_value.items()}
 
@@ -85,7 +79,7 @@ def labelled(item: Experiment, labels: Labels) -> Labelled:
     scores = item.read_documents()
     asked_alike = item.task == labels.task and labels.wording in (None, item.loaded.get("instruction"))
     other = asked_alike and item.loaded.get("rows_hash") != labels.rows_hash
-    n = sum(not labels.knows(document) for document in scores.documents)
+    n = sum(labels.of(document) is None for document in scores.documents)
     if other or n or item.loaded.get("origin") != labels.origin:
         missing = f"; {n:,} of {len(scores.documents):,} documents are not in it" if n else ""
         what = f"says {labels.axis} of other rows than {item.task} was asked here{missing}"
@@ -117,7 +111,11 @@ def own_labels(item: Experiment) -> list[Labels]:
 
     A run without its samples says nothing: its scores need them no more.
     """
-    columns = _columns(item.dataset)
+    rows = item.dataset.blocks.get("rows", {})
+    schemas = [rows, *rows.get("schemas", ())]
+    named = {name for schema in schemas for key in ("columns", "optional") for name in schema.get(key, ())}
+    # labels that the rows may have: samples of others need not be read
+    columns = {name: label for name, label in item.dataset.suite.labels.items() if name in named}
     if item.read_samples is None or item.score is None or not columns:
         return []
     try:
@@ -129,8 +127,8 @@ def own_labels(item: Experiment) -> list[Labels]:
         by_question = {}
         for document in documents:
             said = document.get(column) or []
-            named = label.shown([said] if isinstance(said, str) else said)
-            by_question[str(document.get("item") or document["id"])] = named
+            question = str(document.get("item") or document["id"])
+            by_question[question] = label.shown([said] if isinstance(said, str) else said)
         if any(by_question.values()):
             labels_of_rows.append(
                 Labels(
@@ -145,14 +143,6 @@ def own_labels(item: Experiment) -> list[Labels]:
                 )
             )
     return labels_of_rows
-
-
-def _columns(dataset: Dataset) -> dict[str, RowLabel]:
-    """Labels that rows of a dataset may have: samples of others need not be read."""
-    rows = dataset.blocks.get("rows", {})
-    schemas = [rows, *rows.get("schemas", ())]
-    columns = {name for schema in schemas for key in ("columns", "optional") for name in schema.get(key, ())}
-    return {name: label for name, label in dataset.suite.labels.items() if name in columns}
 
 
 def label_scores(
@@ -224,8 +214,12 @@ def _of_item(
 
 #: A score, its interval, and the documents behind it.
 _Figures: TypeAlias = "tuple[float, Interval | None, int]"
-#: (`id` of an experiment with labels, label) -> figures of its part, and of all of its documents
-_Parts: TypeAlias = "dict[tuple[int, str], tuple[_Figures, _Figures]]"
+#: (`id` of an experiment with labels, label) -> figures of its part
+_Parts: TypeAlias = "dict[tuple[int, str], _Figures]"
+
+
+def _figures(item: Experiment) -> _Figures:
+    return item.score or 0.0, item.intervals.get("score"), item.n
 
 
 def _parts(found: Iterable[Labelled]) -> _Parts:
@@ -233,49 +227,39 @@ def _parts(found: Iterable[Labelled]) -> _Parts:
     by_dataset: dict[str, dict[int, Labelled]] = {}
     for one in found:
         by_dataset.setdefault(one.item.dataset.id, {})[id(one)] = one
-    parts: _Parts = {}
-    for same in by_dataset.values():
-        for value in dict.fromkeys(value for one in same.values() for value in one.places):
-            for key, one in same.items():
-                part = restricted(one, value)
-                if part is not None and part.score is not None:
-                    parts[key, value] = _figures(part), _figures(one.item)
-    return parts
-
-
-def _figures(item: Experiment) -> _Figures:
-    return item.score or 0.0, item.intervals.get("score"), item.n
+    return {
+        (key, value): _figures(part)
+        for same in by_dataset.values()
+        for value in dict.fromkeys(value for one in same.values() for value in one.places)
+        for key, one in same.items()
+        if (part := restricted(one, value)) is not None
+    }
 
 
 def _scores(
     entry: Entry, suite: str, strategy: str, axis: str, found: Sequence[Labelled], parts: _Parts
 ) -> Iterator[Json]:
     for value in dict.fromkeys(value for one in found for value in one.labels.values):
-        some = [part for one in found if (part := parts.get((id(one), value)))]
+        some = [(part, _figures(one.item)) for one in found if (part := parts.get((id(one), value)))]
         if not some:
             continue
-        of_part, of_all = (_mean([part[side] for part in some]) for side in (0, 1))
-        names = ("score", "interval_low", "interval_high", "documents")
-        names_of_all = ("score_of_all", "of_all_low", "of_all_high", "documents_of_all")
-        yield {
+        row: Json = {
             **{"entry": entry.label, "model": entry.model, "sample": entry.sample},
             **{"suite": suite, "strategy": strategy, "axis": axis, "value": value, "tasks": len(some)},
-            **dict(zip(names, of_part, strict=True)),
-            **dict(zip(names_of_all, of_all, strict=True)),
             "sources": sorted(
                 {source for one in found if value in one.places for source in one.labels.sources}
             ),
         }
+        for figures, names in zip(zip(*some, strict=True), (_OF_PART, _OF_ALL), strict=True):
+            scores, intervals, sizes = zip(*figures, strict=True)
+            interval = of_tasks([1 / len(some)] * len(some), scores, intervals, sizes)
+            low, high = (interval.low, interval.high) if interval else (None, None)
+            row.update(zip(names, (float(np.mean(scores)), low, high, sum(sizes)), strict=True))
+        yield row
 
 
-def _mean(tasks: Sequence[_Figures]) -> tuple[float, float | None, float | None, int]:
-    """The mean of some tasks, the ends of its 95 % interval, and their documents."""
-    scores, intervals, sizes = zip(*tasks, strict=True)
-    interval = of_tasks([1 / len(tasks)] * len(tasks), scores, intervals, sizes)
-    low, high = (interval.low, interval.high) if interval else (None, None)
-    return float(np.mean(scores)), low, high, sum(sizes)
-
-
+_OF_PART = ("score", "interval_low", "interval_high", "documents")
+_OF_ALL = ("score_of_all", "of_all_low", "of_all_high", "documents_of_all")
 _REMEDY = "name files of `medtasks study difficulty` or `departments`, or the folder of a contamination probe"
 
 

@@ -167,6 +167,9 @@ def _entry(
 ) -> Entry:
     manifest, run, model = opened.manifest, opened.folder, opened.manifest["identity"]["model"]
     named = model["model_args"].get("pretrained") or model["model_args"].get("model")
+    # of plain lm_eval, what stands in no other group
+    below: Mapping[str, Sequence[str]] = opened.content.get("group_subtasks") or {}
+    inside = {name for members in below.values() for name in members}
     entry = Entry(
         model=str(named or opened.content.get("model_name") or model["model"]),
         label="",
@@ -175,7 +178,9 @@ def _entry(
         experiments=experiments,
         folders=(run.path if run else opened.file,),
         manifest=dict(manifest),
-        asked=tuple(manifest["requested"] if run else _asked_of_plain(opened)),
+        asked=tuple(
+            manifest["requested"] if run else [name for name in below or opened.names if name not in inside]
+        ),
     )
     if run is not None:
         state, asked = state_of(run.path), Identity.model_validate(manifest["identity"]).asked_name
@@ -187,13 +192,6 @@ def _entry(
         closed = (f"sent to {host}: text that is not open, of {some(to)}" for host, to in sent)
         entry.notes = (*manifest.get("notes", ()), *filter(None, [state.mark, other, traces]), *closed)
     return entry
-
-
-def _asked_of_plain(opened: Opened) -> Iterator[str]:
-    """Names of tasks and groups that are in no other group: what `lm_eval --tasks` was given."""
-    below: Mapping[str, Sequence[str]] = opened.content.get("group_subtasks") or {}
-    inside = {name for members in below.values() for name in members}
-    yield from (name for name in below or opened.names if name not in inside)
 
 
 def experiment_of(opened: Opened, name: str, tasks: Registry, faults: list[Fault]) -> Experiment:
@@ -295,6 +293,11 @@ def lm_eval_manifest(content: Mapping[str, Any], names: Sequence[str]) -> dict[s
     arguments = dropped_secrets(_arguments(run.get("model_args")))
     flags = with_effect("flag", run, Effect.MOVES)
     loaded = with_effect("model", {name: run.get(name) for name in _LOADED}, Effect.MODEL)
+    versions = {name: str(content.get(f"{name}_version") or "") for name in ("lm_eval", "transformers")}
+    versions |= dict(re.findall(r"\b(vllm|torch)==(\S+)", str(content.get("pretty_env_info"))))
+    # tokens of prompt and answer together: as the user said, else as lm-eval took it from the model
+    contexts = (arguments.get("max_model_len"), arguments.get("max_length"), content.get("max_length"))
+    date = seconds if isinstance(seconds := content.get("date"), int | float) else None
     settings = {
         # lm-eval records its text: empty where a server applies its own, null where none is applied
         "apply_chat_template": content["chat_template"] is not None if "chat_template" in content else None,
@@ -307,21 +310,16 @@ def lm_eval_manifest(content: Mapping[str, Any], names: Sequence[str]) -> dict[s
             True,
         ),
     }
+    given = {**arguments, **loaded, **{f"--{name}": value for name, value in flags.items()}}
     return {
-        "versions": _versions(content),
-        "context": _context(content, arguments),
-        "started": _moment(content.get("date")),
-        "identity": {
-            "model": {
-                "model": run.get("model"),
-                "model_args": {
-                    **arguments,
-                    **loaded,
-                    **{f"--{name}": value for name, value in flags.items()},
-                },
-            },
-            "settings": settings,
-        },
+        "versions": {name: version for name, version in versions.items() if version[:1].isdigit()},
+        "context": next((n for said in contexts if isinstance(n := read_value(said), int)), None),
+        "started": (
+            time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(date))
+            if isinstance(date, int | float)
+            else None
+        ),
+        "identity": {"model": {"model": run.get("model"), "model_args": given}, "settings": settings},
     }
 
 
@@ -379,18 +377,6 @@ def _unchecked(
     return f"samples do not give {some(unchecked)}, unchecked" if unchecked else ""
 
 
-def _versions(content: Mapping[str, Any]) -> dict[str, str]:
-    said = {name: str(content.get(f"{name}_version") or "") for name in ("lm_eval", "transformers")}
-    said |= dict(re.findall(r"\b(vllm|torch)==(\S+)", str(content.get("pretty_env_info"))))
-    return {name: version for name, version in said.items() if version[:1].isdigit()}
-
-
-def _context(content: Mapping[str, Any], arguments: Mapping[str, Any]) -> int | None:
-    """Tokens of prompt and answer together: as the user said, else as lm-eval took it from the model."""
-    said = (arguments.get("max_model_len"), arguments.get("max_length"), content.get("max_length"))
-    return next((tokens for value in said if isinstance(tokens := read_value(value), int)), None)
-
-
 def _engine(content: Mapping[str, Any]) -> EngineRecord:
     run, template = content.get("config") or {}, content.get("chat_template", "")  # empty: nobody says
     name = str(_arguments(run.get("model_args")).get("pretrained") or "")
@@ -418,13 +404,6 @@ def _counted(
 def _follows(aggregation: Any) -> bool:
     """Whether a figure follows from samples: another function than ours may need what JSON does not keep."""
     return isinstance(aggregation, Statistic) or aggregation is risk_coverage
-
-
-def _moment(seconds: Any) -> str | None:
-    """A time as runs record it, from lm-eval's seconds since 1970."""
-    if not isinstance(seconds, (int, float)):
-        return None
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(seconds))
 
 
 def _arguments(given: Any) -> Config:

@@ -4,7 +4,7 @@ If two models are equal, each document could as well have come out the other way
 error rate with any number of documents. A bootstrap does not: its resamples vary less than the documents do,
 by a factor of (n - 1) / n, and it takes the normal distribution where Student's is wider. At 5 % it errs in
 11 % of the cases with 8 documents, 6 % with 30, and 5 % with 500; in 7 % for ten tasks with 8 documents each
-(tests/results/test_null.py). Up to `MOST_DOCUMENTS` documents are tested here, more by the bootstrap.
+(tests/results/test_comparison.py). Up to `MOST_DOCUMENTS` documents are tested here, more by the bootstrap.
 """
 
 from __future__ import annotations
