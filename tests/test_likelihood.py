@@ -17,7 +17,6 @@ from medtasks_ext.metrics.likelihood import (
     process_results,
     reliability,
     risk_coverage,
-    risk_deviations,
 )
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.build import built_files
@@ -169,21 +168,6 @@ def test_one_who_knows_when_he_errs_has_less_risk():
     assert risk_coverage([right] * 5 + [wrong] * 5) < risk_coverage([([0.7, 0.3], 0), ([0.7, 0.3], 1)] * 5)
     assert risk_coverage([([0.7, 0.3], 0), ([0.7, 0.3], 1)] * 5) == pytest.approx(0.5)
     assert risk_coverage([]) == 0
-
-
-def test_a_curves_deviations_are_those_of_redrawn_documents():
-    """Over all documents that of a share; over a part no less than that of a share of so few."""
-    random = np.random.default_rng(0)
-    sure = random.permutation(np.linspace(0.3, 0.9, 400))
-    right = (random.random(400) < sure).astype(float)
-    weights = random.multinomial(400, np.full(400, 1 / 400), size=2000)
-    found = risk_deviations(sure, right, weights, 4)
-    share = 1 - right.mean()
-    assert found[-1] == pytest.approx(math.sqrt(share * (1 - share) / 400), rel=0.05)
-    first = np.sort(sure)[-100:].min() <= sure
-    share = 1 - right[first].mean()
-    assert found[0] == pytest.approx(math.sqrt(share * (1 - share) / 100), rel=0.15)
-    assert risk_deviations(sure, right, np.ones((3, 400)), 4) == pytest.approx(0)
 
 
 @pytest.mark.parametrize(

@@ -84,22 +84,6 @@ def risks(sure: Array, right: Array) -> Array:
     return np.asarray(np.cumsum(shares) / np.arange(1, len(sure) + 1))
 
 
-def risk_deviations(sure: Array, right: Array, weights: Array, points: int) -> Array:
-    """(points,) standard deviations of the share of errors among the surest 1, 2 … of `points` equal parts.
-
-    `weights`: (resamples, n) how often each document was drawn.
-    """
-    order = np.argsort(-sure, kind="stable")
-    drawn = np.cumsum(weights[:, order], axis=1, dtype=float)
-    errors = np.cumsum(weights[:, order] * (1 - right[order]), axis=1)
-    rows = np.arange(len(weights))
-    found = []
-    for point in range(1, points + 1):
-        last = np.argmax(drawn >= drawn[:, -1:] * point / points, axis=1)
-        found.append(np.std(errors[rows, last] / drawn[rows, last]))
-    return np.array(found)
-
-
 def _binned(items: Sequence[Prediction]) -> Array:
     """(documents, 2 bins): confidence less rightness in the document's bin, and one document of it."""
     sure, right = confidences(items)

@@ -13,7 +13,7 @@ import numpy as np
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json, read_json
-from medtasks_ext.metrics.likelihood import reliability, risk_deviations, risks
+from medtasks_ext.metrics.likelihood import reliability, risks
 from medtasks_ext.registry import Registry, suites
 from medtasks_ext.registry.columns import grouped_tasks
 from medtasks_ext.registry.strategies import by_likelihood, strategy_title
@@ -23,7 +23,6 @@ from medtasks_ext.results.frames import table_of
 from medtasks_ext.results.prices import Price, prices
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import TaskState
-from medtasks_ext.stats.bootstrap import resampling_weights
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -141,8 +140,6 @@ def _figures(entry: Entry, folder: Path) -> Iterator[Json]:
 
 #: Points of a risk-coverage curve: 5 %, 10 % … of the documents.
 POINTS = 20
-#: Sets of documents that are drawn for the curve's intervals.
-RESAMPLES = 200
 
 #: Metrics that the frame has.
 METRICS = ("acc", "acc_norm", "brier_score", "calibration_error", "risk_coverage")
@@ -167,8 +164,6 @@ def calibration(entries: Sequence[Entry], faults: list[Fault]) -> pa.Table:
                 continue
             places = np.ceil(np.arange(1, POINTS + 1) / POINTS * len(sure)).astype(int) - 1
             bins = reliability(sure, right).tolist()
-            _, units = np.unique(documents.units[kept], return_inverse=True)
-            weights = resampling_weights(item.dataset.id, int(units.max()) + 1, RESAMPLES)[:, units]
             found.append(
                 {
                     "entry": entry.label,
@@ -180,7 +175,6 @@ def calibration(entries: Sequence[Entry], faults: list[Fault]) -> pa.Table:
                     **{name: item.metrics.get(name) for name in METRICS},
                     "bins": [dict(zip(_BIN, part, strict=True)) for part in bins],
                     "risks": risks(sure, right)[places].tolist(),
-                    "risks_sd": risk_deviations(sure, right, weights, POINTS).tolist(),
                 }
             )
     return table_of("calibration", found)

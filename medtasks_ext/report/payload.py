@@ -14,12 +14,12 @@ import numpy as np
 
 from medtasks_ext.errors import some
 from medtasks_ext.registry.columns import axis_values, dataset_facts
-from medtasks_ext.registry.strategies import reasons, strategy_title
+from medtasks_ext.registry.strategies import reasons, strategy_title, suffix_of
 from medtasks_ext.report.axes import axis_titles, order, title, titles_of
 from medtasks_ext.report.figures import METRICS
 from medtasks_ext.report.groups import ALL, is_derived
 from medtasks_ext.report.page import task_page
-from medtasks_ext.report.standing import quarters_of
+from medtasks_ext.report.standing import place_words, quarters_of
 from medtasks_ext.results.frames import records
 from medtasks_ext.results.labels import is_within
 from medtasks_ext.results.models import WEIGHTS, facts_of, size_of
@@ -99,7 +99,7 @@ def payload(report: Report) -> Json:
     )
     return {
         "title": _title(report),
-        "made": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "made": time.strftime("%-d %B %Y, %H:%M"),
         "version": __version__,
         "sample": report.sample,
         "entries": [
@@ -122,12 +122,16 @@ def payload(report: Report) -> Json:
         "strategies": [[strategy, strategy_title(strategy)] for strategy in report.strategies],
         **_results(report, place),
         "groups": _groups(report, groups, axes),
-        "standings": _standings(report),
+        "first": [*_first(report)],
         "comparisons": [_comparison(item) for item in report.comparisons],
         "labels": _labels(report),
         "judges": _of_tasks(report, report.judgements, _OF_JUDGES, place),
         "calibration": _of_tasks(report, report.calibration, _OF_CALIBRATION, place),
-        "coverage": _coverage(report, place),
+        "missing": [
+            row
+            for row in _of_tasks(report, report.gaps, ("state", "reason"), place)
+            if row["state"] != "not asked"
+        ],
         "differences": report.differences,
         "tasks": _tasks(report),
         "faults": [*_faults(report.faults)],
@@ -370,25 +374,35 @@ def _groups(report: Report, rows: Sequence[Json], axes: Mapping[str, Sequence[st
     )
 
 
-def _standings(report: Report) -> list[Json]:
-    rows = [row for row in records(report.standings) if row["rivals"]]
-    places, whose = _places(report), _whose(report, rows)
-    return [
-        {
-            **{name: _rounded(row[name]) for name in _OF_STANDING},
-            "entry": entry,
-            "strategy": strategy,
-            "rivals": [[places[label], number(score)] for label, score in row["rivals"]],
-            "quarters": quarters_of(number(score) or 0.0 for _, score in row["rivals"]),
+def _first(report: Report) -> Iterator[Json]:
+    """What the overview shows of own entries: the names that they were asked, then the other suites."""
+    own = {entry.label: number for number, entry in enumerate(report.entries) if entry.kind != "published"}
+    asked = report.asked.to_pylist()
+    suites = [row for row in report.groups.to_pylist() if row["axis"] == "suite"]
+    for row in suites:
+        row["name"] = row["suite"] + suffix_of(row["strategy"])
+    suites.sort(key=lambda row: order("suite", row["suite"]))
+    rows = {(row["entry"], row["name"]): row for row in [*asked, *suites]}
+    places = {(row["entry"], row["suite"], row["strategy"]): row for row in records(report.standings)}
+    ends = {suffix_of(strategy): number for number, strategy in enumerate(report.strategies)}
+    for (label, name), row in rows.items():
+        if label not in own:
+            continue
+        place = places.get((label, row.get("suite"), row.get("strategy")))
+        scores = [score for _, score in place["rivals"]] if place else []
+        if place is None:
+            scores = [one["score"] for one in asked if one["name"] == name and one["kind"] == "published"]
+        scores = [number(score) or 0.0 for score in scores if score is not None]
+        suffix = max((end for end in ends if name.endswith(end)), key=len, default="")
+        figures = ("score", "chance", "ceiling", "documents", "valid", "cut")
+        yield {
+            **{"entry": own[label], "strategy": ends.get(suffix, 0), "title": row.get("title", name)},
+            **{name: _rounded(row.get(name)) for name in figures},
+            **{end: _rounded(row[f"interval_{end}"]) for end in ("low", "high", "rough")},
+            **{"scored": row["tasks_scored"], "total": row["tasks"]},
+            "place": place_words(place) if place and scores else None,
+            "quarters": quarters_of(scores) if scores else None,
         }
-        for row, entry, strategy in zip(rows, *whose.values(), strict=True)
-    ]
-
-
-_OF_STANDING = (
-    *("suite", "sentence", "remarks", "ranked", "comparable"),
-    *("score_comparable", "low", "high"),
-)
 
 
 def _rounded(content: Any) -> Any:
@@ -416,7 +430,7 @@ def _comparison(item: Compared) -> Json:
 
 
 _OF_JUDGES = ("judges", "measure", "value", "missing")
-_OF_CALIBRATION = ("documents", *METRICS, "bins", "risks", "risks_sd")
+_OF_CALIBRATION = ("documents", *METRICS, "bins")
 
 
 def _of_tasks(
@@ -430,19 +444,6 @@ def _of_tasks(
         }
         for row, entry, strategy in zip(rows, *_whose(report, rows).values(), strict=True)
     ]
-
-
-def _coverage(report: Report, place: Mapping[str, int]) -> Json:
-    rows, reasons = report.gaps.to_pylist(), dict[str, int]()
-    whose = _whose(report, rows)
-    columns = {
-        "entry": whose["entry"],
-        "dataset": [place[row["dataset"]] for row in rows],
-        "strategy": whose["strategy"],
-        "reason": [reasons.setdefault(row["reason"], len(reasons)) for row in rows],
-        "state": [row["state"] for row in rows],
-    }
-    return {"reasons": list(reasons), **_packed(columns)}
 
 
 def _tasks(report: Report) -> Json:

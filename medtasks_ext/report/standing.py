@@ -7,6 +7,7 @@ is what terminal, page, card and site say.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -200,6 +201,11 @@ def quarters_of(scores: Iterable[float]) -> list[float]:
 def measured_words(score: float, tasks: int, suite: str, of_suite: int, strategy: str) -> str:
     words = f"{score:.2f} on {tasks} of {suite}'s {tasks_words(of_suite)}"
     return words if strategy == "zero_shot" else f"{words}, {strategy_title(strategy)}"
+
+
+def place_words(row: Json) -> str:
+    """What the sentence says behind the score, and the remarks."""
+    return "; ".join([*re.split("[:;] ", row["sentence"], maxsplit=1)[1:], *row["remarks"]])
 
 
 def range_words(first: int, last: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
@@ -71,7 +72,13 @@ def write_report(folder: Path, report: Report, *, closed: bool = False) -> list[
         for name in names:
             made[name](files.enter_context(atomic_file(folder / name)))
         write_json(
-            folder / MARK, {"schema": 1, "medtasks": __version__, "made": data["made"], "files": names}
+            folder / MARK,
+            {
+                "schema": 1,
+                "medtasks": __version__,
+                "made": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+                "files": names,
+            },
         )
     for name in {*LABEL_FILES} - {*names}:
         (folder / name).unlink(missing_ok=True)  # of an earlier report

@@ -23,23 +23,23 @@ FEW = [(1440, False), (420, False)]
 OWN_RUNS = {
     "own-overview": ("overview", LOOKS), "own-leaderboard": ("leaderboard", FEW),
     "own-heatmap": ("heatmap", FEW), "own-profile": ("profile", FEW), "own-pairs": ("pairs", FEW),
-    "own-models": ("models", FEW), "own-cost": ("cost", FEW), "own-strategies": ("strategies", FEW),
-    "own-validity": ("validity", FEW), "own-judges": ("judges?suite=mlb", FEW),
-    "own-coverage": ("coverage", FEW), "own-tasks": ("tasks", FEW),
+    "own-models": ("models", FEW), "own-cost": ("models?against=cost", FEW),
+    "own-strategies": ("strategies", FEW), "own-judges": ("judges?suite=mlb", FEW),
+    "own-tasks": ("tasks", FEW),
     "own-model": ("model/google%2Fgemini-2.5-flash", FEW), "own-task": ("task/bridge_mie", FEW),
 }  # fmt: skip
 PUBLISHED = {
     "published-overview": ("overview", LOOKS),
-    "published-cost": ("cost?suite=medhelm", FEW),
+    "published-cost": ("models?suite=medhelm&against=cost", FEW),
     "published-model": ("model/gemini-2.5-flash%20(published)", FEW),
 }
 VIEWER = {
-    "view-start": ("answers?suite=bridge", LOOKS),
+    "view-start": ("tasks?suite=bridge", LOOKS),
     "view-dataset": (f"answers/{LABEL}", FEW),
     "view-errors": (f"answers/{LABEL}?part=errors", FEW),
     "view-confusion": (f"answers/{LABEL}?part=confusion", FEW),
     "view-answer": (f"answers/{EVENTS}?doc=t1", LOOKS),
-    "view-live": ("answers", FEW),
+    "view-live": ("tasks", FEW),
 }
 KEPT = Path(__file__).parent / "kept_looks"
 #: what the kept pictures were taken with

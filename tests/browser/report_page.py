@@ -11,8 +11,7 @@ from tests.browser.chromium import Chromium
 from tests.browser.report_payload import made_report
 
 PARTS = (
-    "overview", "leaderboard", "heatmap", "profile", "pairs", "models", "cost", "strategies", "validity",
-    "judges", "coverage", "tasks",
+    "overview", "leaderboard", "heatmap", "profile", "pairs", "models", "strategies", "judges", "tasks",
 )  # fmt: skip
 
 

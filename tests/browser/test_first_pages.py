@@ -6,7 +6,7 @@ import pytest
 
 from medtasks_ext.results.document_scores import score_statistic
 from medtasks_ext.stats.statistic import mean
-from tests.browser.report_page import on_all, texts
+from tests.browser.report_page import texts
 from tests.report.made import write_run
 from tests.report.test_standing import SOME, TASKS, like
 from tests.run_files import edited
@@ -17,16 +17,12 @@ MEANS = [
     for item in TASKS.datasets.values()
     if item.metadata.suite == "bridge" and score_statistic(item) is mean
 ]
-#: kind of report -> its head line, and what the legend says of the own mark
+#: kind of report -> what the first page says of it beside the published models
 KINDS = {
-    "comparable": (r"^0\.\d\d on 45 of BRIDGE's 87 tasks: rank \d+ to \d+ of 99",
-     "this model, 95 % interval"),
-    "partly": (r"^0\.\d\d on 20 .* on the 5 under the .*: rank \d+ to \d+ of 99 on only these tasks",
-     "this model, 95 % interval"),
-    "not at all": (r"not ranked among 98 published models: other conditions \(wording in 20\)",
-     "this model, other conditions: not ranked"),
-    "one task": (r"^0\.\d\d on 1 .*; no rank yet: at least 3 tasks with 100 documents .* 1 task with .*",
-     "this model: not ranked"),
+    "comparable": r"^BRIDGE: rank \d+ to \d+ of 99",
+    "partly": r"^BRIDGE: 0\.\d\d on the 5 under the .*: rank \d+ to \d+ of 99 on only these tasks",
+    "not at all": r"^BRIDGE: not ranked among 98 published models: other conditions \(wording in 20\)",
+    "one task": r"^BRIDGE: no rank yet: at least 3 tasks with 100 documents .* 1 task with .*",
 }  # fmt: skip
 
 
@@ -50,16 +46,13 @@ def written(folder, kind):
 def test_the_first_page_says_what_may_be_claimed(medtasks, browser, tmp_path, kind):
     written(tmp_path / "run", kind)
     assert medtasks("report", "run", "--strategy", "zero_shot", "-o", "out").code == 0
-    line, legend = KINDS[kind]
     for width in (1440, 420):
         browser.show((tmp_path / "out" / "report.html").as_uri(), width=width)
-        [said] = texts(browser, ".standing .sentence")
-        assert re.search(line, said), said
-        assert texts(browser, ".standing .key.own") == [legend]
-        filled = "getComputedStyle(one, '::before').backgroundColor !== 'rgba(0, 0, 0, 0)'"
-        assert on_all(browser, ".standing .key.own", filled) == [kind in ("comparable", "partly")]
-        remarks, drawn = texts(browser, ".standing .remarks li"), texts(browser, ".standing svg text")
+        [said] = texts(browser, "main .places li")
+        assert re.search(KINDS[kind], said), said
+        assert "data and prompts confirmed in 0 of" in said
+        drawn = texts(browser, "main .drawing svg text")
         assert drawn and not any("…" in words for words in drawn)
-        assert any(words.startswith("data and prompts confirmed in 0 of") for words in remarks)
+        assert "published models: median and middle half" in texts(browser, "main .key")
         assert browser.js("document.documentElement.scrollWidth <= innerWidth")
         assert browser.complaints() == []

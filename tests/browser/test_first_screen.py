@@ -44,7 +44,7 @@ def of_report(browser, file, width):
 
 def offered(browser):
     found = on_all(browser, "#views a", "one.getAttribute('href').slice(1)")
-    assert len(found) >= 9
+    assert len(found) >= 7
     return found
 
 
@@ -101,7 +101,7 @@ def test_no_picture_of_a_report_is_wider_than_a_phone(browser, made, report_file
             made / "report.html",
             (*PUBLISHED, "heatmap?show=tasks", "heatmap?suite=&show=tasks", "profile?group=language"),
         ),
-        (report_file, (*PARTS, "pairs?matrix=wins", "heatmap?show=tasks", "coverage?suite=")),
+        (report_file, (*PARTS, "heatmap?show=tasks")),
     ):
         of_report(browser, file, 420)
         for address in views:
@@ -115,7 +115,7 @@ def test_a_narrow_screen_turns_a_wide_matrix_and_says_what_it_leaves_out(browser
         return browser.js(names)
 
     of_report(browser, report_file, 420)
-    browser.go("coverage")  # three runs, 87 tasks
+    browser.go("heatmap?show=tasks&kind=own")  # three runs, 87 tasks
     assert "Instruct" in side(0) and "ADE-Drug dosage" in side(1)
     of_report(browser, made / "report.html", 420)
     browser.go("heatmap?show=tasks")  # 98 models, 87 tasks

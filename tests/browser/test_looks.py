@@ -116,7 +116,7 @@ def under_way(runs):
 def test_every_view_of_answers_looks_as_it_did(browser, finished, under_way, width, dark):
     views = with_look(VIEWER, finished, width, dark)
     if "view-live" in views:
-        views["view-live"] = f"{under_way}#answers"
+        views["view-live"] = f"{under_way}#tasks"
     compare(browser, views, width, dark=dark)
 
 

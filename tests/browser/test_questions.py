@@ -7,6 +7,7 @@ import pytest
 
 from medtasks_ext.registry import registry
 from medtasks_ext.report.groups import group_scores, groups_of
+from medtasks_ext.report.site.boards import BoardLine
 from medtasks_ext.results.models import facts_of
 from medtasks_ext.results.published import published_entries
 from tests.browser.chromium import THERE
@@ -65,7 +66,8 @@ def bridge():
     for entry in (entry for entry in entries if entry.paper == "bridge"):
         rows = group_scores(entry, "zero_shot", groups)
         scores = {(row.group.axis, row.group.value): row.score for row in rows}
-        found[entry.model] = (facts_of(entry, entries), scores)
+        known = facts_of(entry, entries)
+        found[BoardLine(entry, known).title] = (known, scores)
     return found
 
 
@@ -101,7 +103,7 @@ def test_is_the_best_medical_model_better_than_the_best_general_one(stranger, br
 
 def test_who_wins_medhelm_as_its_paper_ranks(stranger):
     stranger.click("MedHELM")
-    assert stranger.first_row() == "DeepSeek R1"
+    assert stranger.first_row() == "DeepSeek-R1"
 
 
 def test_which_model_extracts_events_best(stranger, bridge):
@@ -111,7 +113,7 @@ def test_which_model_extracts_events_best(stranger, bridge):
 
 
 def test_what_is_a_model_weak_in(stranger):
-    stranger.click("gemini-2.5-flash")
+    stranger.click("Gemini 2.5 Flash")
     said = stranger.browser.js("document.querySelector('.percentiles').textContent")
     below = re.findall(r"([A-Z][a-z ]+) \(\d+\)", said), re.findall(r"0\.\d{3}\s+[-−]0\.\d\d", said)
     assert "Norwegian" in below[0] and below[1], said  # what is asked, and how far it is below the median

@@ -10,7 +10,16 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.browser.axe import LOOKS, violations
-from tests.browser.report_page import PARTS, address_of, leaderboard, on_all, open_tables, texts, whole
+from tests.browser.report_page import (
+    PARTS,
+    address_of,
+    leaderboard,
+    on_all,
+    open_tables,
+    same,
+    texts,
+    whole,
+)
 
 HOSTILE = '</script><img src=x onerror="window.hit=1"><script>window.hit=1</script> &amp; 中文 "\'\\'
 
@@ -102,7 +111,7 @@ def test_everything_can_be_reached_with_the_keyboard(show):
     browser.js("document.querySelector('[data-key=\"sort-leaderboard valid\"]').focus()")
     browser.press("Enter")
     assert browser.js("document.activeElement.dataset.key") == "sort-leaderboard valid"
-    assert browser.js("document.activeElement.closest('th').getAttribute('aria-sort')") == "descending"
+    assert browser.js("document.activeElement.closest('th').getAttribute('aria-sort')") == "ascending"
 
     # a menu opens, its boxes take a space, Escape closes it and gives the focus back
     summary = "[data-filter=language] summary"
@@ -142,7 +151,7 @@ def test_a_finger_first_reads_a_cell_of_the_heat_map_and_then_opens_it(show):
     browser.call("Emulation.setTouchEmulationEnabled", enabled=True)
     tap()
     browser.wait("!document.getElementById('tip').hidden")
-    assert re.match(r"0\.\d{3} \[", texts(browser, "#tip")[0])
+    assert re.search(r"0\.\d{3} \[", texts(browser, "#tip")[0])
     assert address_of(browser).startswith("#heatmap")
     tap()
     browser.wait("location.hash.startsWith('#task/mlb_')")
@@ -180,7 +189,7 @@ def saved(folder, ending):
     return files[0]
 
 
-@pytest.mark.parametrize("part", ["heatmap?suite=mlb", "profile", "models", "strategies", "coverage"])
+@pytest.mark.parametrize("part", ["heatmap?suite=mlb", "profile", "models", "strategies", "overview"])
 def test_a_picture_is_saved_as_svg_and_png_and_its_figures_as_csv(show, report_folder, part):
     browser, folder = show(part, dark=True), report_folder / "downloads"
     for file in folder.glob("*"):
@@ -209,7 +218,7 @@ def test_answers_to_gated_data_are_said_to_be_left_out(show, report):
     answers = {"answers": {"held": [there], "withheld": [gated]}}
     browser = show(f"task/{gated}", of={**report, **answers})
     assert "Answers left out: gated data" in whole(browser)
-    browser.go("answers")
+    browser.go("tasks")
     assert "Answers to 1 dataset are left out" in whole(browser) and "--answers" in whole(browser)
     browser.go(f"task/{there}")
     assert "All answers, and why they are not right" in texts(browser, "main a")
@@ -225,7 +234,9 @@ def test_texts_from_the_data_stay_texts(show, report):
     other["axes"][1]["values"][0][1] = HOSTILE
     [dataset] = [item for item in other["datasets"] if item["id"] == "bridge_mie"]
     dataset.update(name=HOSTILE, summary=HOSTILE, url="javascript:window.hit=1", licence=HOSTILE)
-    other["coverage"]["reasons"] = [HOSTILE for _ in other["coverage"]["reasons"]]
+    for row in other["missing"]:
+        row["reason"] = HOSTILE
+    other["first"][0].update(title=HOSTILE, place=HOSTILE)
     page = other["tasks"]["bridge_mie"]
     page["rule"] = page["note"] = HOSTILE
     page["prompts"]["zero_shot"] = {"instruction": f"{HOSTILE} x", "input": HOSTILE, "strategy_line": HOSTILE}
@@ -250,7 +261,7 @@ def test_synthetic_rows_are_announced_and_never_ranked_beside_real_ones(show, re
     shown = leaderboard(browser)
     assert shown[synthetic]["place"] == "" and shown[synthetic]["section"].startswith("SAMPLE")
     assert shown[real]["place"] == "1" and shown[real]["section"] == ""
-    for part in ("overview", "leaderboard", "validity", "coverage", "strategies", "task/bridge_mie"):
+    for part in ("overview", "leaderboard", "strategies", "task/bridge_mie"):
         browser.go(part)
         open_tables(browser)
         lines = on_all(browser, "main tbody tr", "[one.textContent, !!one.querySelector('.tag.sample')]")
@@ -328,18 +339,35 @@ def test_colours_have_enough_contrast(show, dark):
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1440, False), (420, True)])
-def test_the_page_opens_with_where_each_model_stands(show, report, width, dark):
+def test_the_page_opens_with_all_models_beside_each_other_on_one_scale(show, report, width, dark):
     browser = show("", width=width, dark=dark)
-    shown = texts(browser, ".standing .sentence")
-    known = {f"{item['sentence']}." for item in report["standings"]}
-    assert len(shown) == 3 and set(shown) <= known
-    # in the picture a line for each published model
-    drawn = ".standing:first-of-type .places-box .drawing"
-    [lines] = on_all(browser, drawn, "one.querySelectorAll('.mark-rule line').length")
-    assert lines >= min(len(item["rivals"]) for item in report["standings"]) > 0
-    assert set(on_all(browser, ".standing .picture", "one.getAttribute('aria-label') !== ''")) == {True}
-    assert not any(on_all(browser, ".standing", "one.scrollWidth > one.clientWidth + 1"))
+    [zero] = [place for place, (name, _) in enumerate(report["strategies"]) if name == "zero_shot"]
+    rows = [row for row in report["first"] if row["strategy"] == zero]
+    own = [entry["label"] for entry in report["entries"] if entry["kind"] != "published"]
+    assert {report["entries"][row["entry"]]["label"] for row in rows} == {*own} and len(rows) > 8
+    shown = on_all(browser, "main table tbody tr", "[...one.cells].map((cell) => cell.textContent)")
+    for row, cells in zip(rows, shown, strict=True):
+        assert cells[0] == row["title"] and cells[1] == report["entries"][row["entry"]]["label"]
+        assert same(cells[2], row["score"], row["low"], row["high"])
+        assert cells[3].startswith(f"{row['scored']}/{row['total']}")
+    # in the picture a line for each suite, a dot for each row, and the middle half of published models
+    drawn = on_all(browser, "main .drawing .mark-symbol path", "one.getAttribute('d')")
+    assert len(drawn) >= len(rows) + len(own)
+    published = {row["title"] for row in rows if row["quarters"]}
+    assert published and len(on_all(browser, "main .drawing .mark-rect path", "1")) >= len(published)
+    assert texts(browser, "main .key") == ["published models: median and middle half"]
+    # where models stand is said once, whoever it is true of
+    places = texts(browser, "main .places li")
+    assert len(places) == len({(row["title"], row["place"]) for row in rows if row["place"]})
     assert browser.complaints() == []
+
+
+def test_why_results_are_missing_is_said_with_their_tasks(show, report):
+    browser = show("")
+    assert "failed: out of memory" in texts(browser, "main .reasons")[0]
+    browser.click("main .reasons summary")
+    browser.wait("!!document.querySelector('main .reasons li li')")
+    assert "task/clinicbench_ddi" in on_all(browser, "main .reasons a", "one.getAttribute('href')")[0]
 
 
 def test_on_paper_the_part_that_is_shown_stands_in_light_colours_without_controls(show):
@@ -350,17 +378,6 @@ def test_on_paper_the_part_that_is_shown_stands_in_light_colours_without_control
     assert not any(on_all(browser, "button, select, input, nav, #filters", "one.offsetParent !== null"))
     browser.call("Emulation.setEmulatedMedia", media="")
     browser.wait("!document.getElementById('filters').hidden")
-
-    browser.js("window.print = () => dispatchEvent(new Event('beforeprint'))")
-    browser.click("#print-all")
-    assert texts(browser, "main h2")[:3] == ["Overview", "Leaderboard", "Heat map"]
-    # all but the one that has nothing for the selection
-    assert len(texts(browser, "main > .part")) == len(PARTS) - 1 and ground(browser) > 0.9
-    assert "Judges" not in texts(browser, "main h2")
-    assert all(on_all(browser, "main details:not(.as-table, .menu)", "one.open"))
-    assert browser.complaints() == []
-    browser.js("dispatchEvent(new Event('afterprint'))")
-    assert len(texts(browser, "main > .part")) == 1
 
     browser.go("task/bridge_mie")
     browser.call("Emulation.setEmulatedMedia", media="print")
@@ -408,8 +425,7 @@ def test_scores_by_label_are_drawn_counted_and_said_whose_labels_they_are(show, 
         ("easy", "0.770 [0.700, 0.800]", "50 of 80", "3"),
         ("easy", "0.580 [–]", "40 of 70", "2"),
     ]
-    said = whole(browser)
-    assert "the rows of the datasets themselves" in said and "stand on unlike documents" in said
+    assert "the rows of the datasets themselves" in whole(browser)
     browser.click("[data-key='label=department']")
     assert "label=department" in address_of(browser) and HOSTILE in whole(browser)
     assert browser.js("window.hit") is None and browser.complaints() == []
@@ -432,7 +448,7 @@ LONG = "an-organisation-with-a-name/Model-3.1-70B-Instruct-AWQ-of-a-team (int4, 
 
 @pytest.mark.parametrize("width", [1300, 420])
 @pytest.mark.parametrize("address", ["leaderboard", "heatmap", "heatmap?axis=language", "profile", "pairs",
-                                     "models", "cost", "strategies", "validity", "coverage"])  # fmt: skip
+                                     "models", "models?against=cost", "strategies", "overview"])  # fmt: skip
 def test_no_picture_cuts_a_name(show, report, address, width):
     """Names of a hundred characters stand on several lines."""
     renamed = deepcopy(report)
@@ -441,7 +457,7 @@ def test_no_picture_cuts_a_name(show, report, address, width):
     browser = show(address, of=renamed, width=width)
     drawn = texts(browser, "main .picture svg text")
     assert not [words for words in drawn if len(words) > 1 and "…" in words]
-    if address.startswith(("heatmap", "coverage")):  # names in heat maps leave out the organisation
+    if address.startswith("heatmap"):  # names in heat maps leave out the organisation
         named = f"{LONG} 2".partition("/")[2].replace(" ", "")
         assert named in "".join(drawn).replace(" ", "")
     assert browser.js("document.documentElement.scrollWidth <= innerWidth") and browser.complaints() == []

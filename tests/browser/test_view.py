@@ -18,7 +18,7 @@ from tests.report.viewed import CODES, EVENTS, HOSTILE, LABEL, TASKS, make_runs
 from tests.run_files import result_of, samples_file
 
 VIEWS = (
-    "answers", f"answers/{LABEL}", f"answers/{LABEL}?part=errors", f"answers/{LABEL}?part=confusion",
+    "tasks", f"answers/{LABEL}", f"answers/{LABEL}?part=errors", f"answers/{LABEL}?part=confusion",
     f"answers/{EVENTS}?doc=t1", f"answers/{CODES}?doc=t2", f"answers/{LABEL}?doc=t7",
 )  # fmt: skip
 
@@ -65,7 +65,7 @@ def server(made):
 def show(browser, server):
     """Open the page at an address: `show("answers/bridge_mednli")`; a file with `file`."""
 
-    def open_at(address="answers", *, file=None, width=1300, dark=False):
+    def open_at(address="tasks", *, file=None, width=1300, dark=False):
         browser.show(f"{file.as_uri() if file else server.url}#{address}", width=width, dark=dark)
         drawn(browser)
         return browser
@@ -114,7 +114,9 @@ def test_every_view_is_drawn_without_complaint_and_asks_this_machine_alone(show,
 
 def test_numbers_of_the_page_are_those_of_the_results(show, made):
     browser = show()
-    assert {href.rpartition("/")[2] for href in on_all(browser, "main tbody a", "one.hash")} >= {
+    assert {
+        href.rpartition("/")[2] for href in on_all(browser, "main tbody a[href^='#answers']", "one.hash")
+    } >= {
         LABEL,
         EVENTS,
     }
@@ -285,8 +287,8 @@ def test_a_run_without_a_score_shows_how_far_it_is(browser, made, tmp_path):
 
 
 def test_files_show_the_same_without_any_server(show, page):
-    browser = show("answers", file=page)
-    browser.click("main tbody a")
+    browser = show("tasks", file=page)
+    browser.click("main tbody a[href^='#answers']")
     browser.wait("!!document.querySelector('.documents')")
     browser = show(f"answers/{LABEL}?only=flipped", file=page)
     press(browser, "j")

@@ -341,8 +341,7 @@ def test_a_real_run_on_sample_rows_is_reported(medtasks, tmp_path):
     outcome = medtasks.done("report", "run", "-o", "out", "--strategy", "zero_shot")
     assert "SAMPLE DATA: synthetic rows, not a result" in outcome.out
     data = payload(tmp_path / "out")
-    coverage = unpacked(data["coverage"])
-    states = dict(zip(coverage["dataset"], coverage["state"], strict=True))
+    states = {row["dataset"]: row["state"] for row in data["missing"]}
     by_id = {item["id"]: number for number, item in enumerate(data["datasets"])}
     assert states[by_id["medhelm_aci_bench"]] == "not judged" and by_id[OPEN] not in states
     assert "mlb_cmexam" in data["answers"]["held"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import math
 from base64 import b64encode
 from collections import Counter
@@ -355,7 +354,8 @@ def _line(value: Any, between: str = "; ") -> str:
         return between.join(_line(item, " · ") for item in value)
     if isinstance(value, dict):
         first = value.get("tuples")
-        return _line(first) if isinstance(first, list) else json.dumps(value, ensure_ascii=False, default=str)
+        named = (f"{name} {_line(said)}" for name, said in value.items() if said not in (None, ""))
+        return _line(first) if isinstance(first, list) else between.join(named)
     return str(value)
 
 

@@ -28,10 +28,9 @@ SHARED = ("address", "dom", "colours", "table", "picture", "frontier", "filters"
 #: The page's script, in the order in which its parts build on each other. `data` stands before the library:
 #: its first line makes the whole script strict.
 _SCRIPTS = (
-    *SHARED, "scores", "state", "columns", "standing", "scatter", "heat_map", "published",
-    "live", "overview", "leaderboard", "profile", "pairs", "strategies", "labels", "validity",
-    "calibration", "judges", "coverage", "tasks", "answers", "list", "answer", "errors", "model", "parts",
-    "main",
+    *SHARED, "scores", "state", "columns", "scatter", "heat_map", "live", "overview", "leaderboard",
+    "profile", "pairs", "strategies", "labels", "calibration", "judges", "answers", "list", "answer",
+    "errors", "tasks", "model", "parts", "main",
 )  # fmt: skip
 
 

@@ -2,7 +2,6 @@
 // page of one view. Keys that stand at their default are left out.
 
 const DEFAULTS = {};
-const RENAMED = {}; // keys that links once had
 let view = "";
 let viewId = "";
 let parameters = new Map();
@@ -13,7 +12,7 @@ function readAddress() {
   const slash = path.indexOf("/");
   view = slash < 0 ? path : path.slice(0, slash);
   viewId = slash < 0 ? "" : decoded(path.slice(slash + 1));
-  parameters = new Map([...new URLSearchParams(query)].map(([key, value]) => [RENAMED[key] ?? key, value]));
+  parameters = new Map(new URLSearchParams(query));
 }
 
 function decoded(text) {

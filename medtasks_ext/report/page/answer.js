@@ -28,7 +28,7 @@ function promptOf({ turns, settings }, title) {
   const turnBox = (turn) => textBox(turn.text, `Turn of ${roleName(turn)}`);
   const drawn = (turn) =>
     turn.role === "system" && turns.length > 1
-      ? folded(`System, ${count(turn.length)} characters`, () => turnBox(turn), { className: "turn system", open: onPaper })
+      ? folded(`System, ${count(turn.length)} characters`, () => turnBox(turn), { className: "turn system" })
       : make("div", { className: `turn ${turn.role}` }, text("h4", "role", roleName(turn)), turnBox(turn));
   return folded(
     `${title}: ${plural(turns.length, "turn")}, ${count(sum(turns.map(({ length }) => length)))} characters`,
@@ -85,7 +85,6 @@ function responseBox({ stretches, length }, column) {
     trace.length
       ? folded(`Reasoning trace, ${count(characters)} characters`, () => textBox(pieces(trace), "Reasoning trace", "trace"), {
           className: "trace-box",
-          open: onPaper,
         })
       : null,
     text("h5", "", "Response"),
@@ -100,16 +99,11 @@ function responseBox({ stretches, length }, column) {
 function pieces(parts) {
   return parts.flatMap(({ text: content, marks, left_out: left }, place) => {
     if (left) return text("span", "left-out", ` … ${count(left)} characters … `);
-    if (content.length > LONG_TEXT) return chunks(content);
     const title = `${marks.join(" and ")} reading`;
     if (marks.length) return make("mark", { className: `read ${marks.join(" ")}`, textContent: content, title });
     return place ? content : content.trimStart(); // what a trace leaves behind
   });
 }
-
-// From this length on a text stands in blocks, of which a browser lays out those that are seen.
-const LONG_TEXT = 20_000;
-const chunks = (content) => content.match(/[^]{1,4000}/g).map((part) => text("span", "chunk", part));
 
 function readingsTable({ readings }, { label }) {
   if (!readings.length) return null;
@@ -138,7 +132,9 @@ function shownValue(value) {
 function oneLine(value, between) {
   if (Array.isArray(value)) return value.map((item) => oneLine(item, " · ")).join(between);
   if (value === null || typeof value !== "object") return String(value ?? "");
-  return Array.isArray(value.tuples) ? oneLine(value.tuples, "; ") : JSON.stringify(value);
+  if (Array.isArray(value.tuples)) return oneLine(value.tuples, "; ");
+  const named = Object.entries(value).filter(([, said]) => isGiven(said) && said !== "");
+  return named.map(([name, said]) => `${name} ${oneLine(said, " · ")}`).join(between);
 }
 
 // Items of an extraction: which were found, missed and spurious, and where they stand in the document.

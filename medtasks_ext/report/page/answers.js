@@ -1,18 +1,12 @@
-// The answers: which datasets have some, and for each of them what was asked, what was answered, and why that is not
-// right. They lie in files beside the page, which are loaded when they are opened.
+// The answers to a dataset: what was asked, what was answered, and why that is not right. They lie in files beside the
+// page, which are loaded when they are opened.
 
 const FLAGS = { right: 1, wrong: 2, unreadable: 4, truncated: 8, empty: 16, disputed: 32, damaged: 64, waiting: 128 };
+// [id, title]; the place in this list is the key that chooses it
 const FILTERS = [
-  { id: "", title: "All", key: "0" },
-  { id: "wrong", title: "Wrong", key: "1" },
-  { id: "unreadable", title: "Unreadable", key: "2" },
-  { id: "truncated", title: "Truncated", key: "3" },
-  { id: "empty", title: "Empty", key: "4" },
-  { id: "flipped", title: "Flipped", key: "5" },
-  { id: "disputed", title: "Judges disagree", key: "6" },
-  { id: "right", title: "Right", key: "7" },
-  { id: "damaged", title: "Damaged", key: "8" },
-  { id: "waiting", title: "Not scored yet", key: "9" },
+  ["", "All"], ["wrong", "Wrong"], ["unreadable", "Unreadable"], ["truncated", "Truncated"], ["empty", "Empty"],
+  ["flipped", "Flipped"], ["disputed", "Judges disagree"], ["right", "Right"], ["damaged", "Damaged"],
+  ["waiting", "Not scored yet"],
 ];
 const ANSWER_PARTS = [["", "Documents"], ["errors", "Errors"], ["confusion", "Confusion"]];
 const heldTasks = report.answers.held.map((id) => datasetAt.get(id)).filter(isGiven);
@@ -53,49 +47,6 @@ function answered(name, packed) {
 const partOf = (head, place) => `${head.id}-${Math.floor(place / head.per_part)}`;
 const documentAt = (head, place) => answersOf(partOf(head, place))?.[place % head.per_part];
 
-// ------------------------------------------------------------------ the datasets
-
-function drawAnswers() {
-  const chosenTasks = new Set(selectedTasks());
-  const [own, asked] = [selectedEntries().filter(isOwn), selectedStrategies()];
-  const rows = heldTasks
-    .filter((task) => chosenTasks.has(task) || !isGrouped(datasets[task]))
-    .map((task) => ({ task, results: own.flatMap((entry) => asked.map((strategy) => resultAt(entry, strategy, task))) }))
-    .map(({ task, results: all }) => ({ task, results: all.filter(({ at }) => at >= 0) }));
-  const least = (name) => ({ results: found }) => Math.min(...found.map((one) => one[name]).filter(isNumber), Infinity);
-  const finite = (value) => (Number.isFinite(value) ? value : null);
-  const column = (name, title, hint, format) =>
-    numberColumn(name, title, { hint, value: (row) => finite(least(name)(row)), format });
-  const { withheld } = report.answers;
-  return [
-    livePart(),
-    withheld.length
-      ? note(`Answers to ${plural(withheld.length, "dataset")} are left out, since the data are not open: medtasks report --answers writes them.`)
-      : null,
-    rows.length
-      ? table({
-          name: "answers",
-          box: "steady",
-          caption: `Datasets with answers: ${selectionInWords()}`,
-          rows,
-          sort: "score",
-          columns: [
-            wordColumn("name", "Dataset", {
-              head: true,
-              className: "sticky",
-              value: ({ task }) => datasets[task].name,
-              cell: ({ task }) => link(address("answers", datasets[task].id), datasets[task].name),
-            }),
-            { ...column("score", "Score", "The lowest, where several runs are shown", fixed), sort: "asc" },
-            { ...column("valid", "Readable", "Share of answers that could be read; the lowest", percent), sort: "asc" },
-            wordColumn("language", "Language", { value: ({ task }) => titlesOn("language", task).join(", ") }),
-            SUITE_COLUMN,
-          ],
-        })
-      : note("No dataset of this selection has answers here."),
-  ];
-}
-
 // ------------------------------------------------------------------ one dataset
 
 // What leads from a column to some of its documents starts from all of them.
@@ -123,7 +74,7 @@ function datasetHead(head) {
   const { summary, id } = datasets[datasetAt.get(viewId)];
   return [
     text("p", "about", summary),
-    folded("How answers are scored", () => note(head.rule), { className: "rule", open: onPaper }),
+    folded("How answers are scored", () => note(head.rule), { className: "rule" }),
     columnTable(head),
     make("p", { className: "note" }, link(address("task", id), "Prompts, metrics and all scores")),
     partLinks(head),
@@ -131,7 +82,7 @@ function datasetHead(head) {
 }
 
 function columnTable(head) {
-  const named = FILTERS.filter(({ id }) => id && id !== "right" && head.columns.some(({ totals }) => totals[id]));
+  const named = FILTERS.filter(([id]) => id && id !== "right" && head.columns.some(({ totals }) => totals[id]));
   const totalOf = (id) => (column) => {
     const to = answersAddress({ ...ALL_DOCUMENTS, a: String(head.columns.indexOf(column)), only: id, find: null });
     return column.totals[id] ? link(to, count(column.totals[id])) : text("span", "soft", "0");
@@ -146,7 +97,7 @@ function columnTable(head) {
       { title: "Answers of", head: true, cell: columnName },
       numberColumn("score", "Score", { className: "score" }),
       { title: "Documents here", numeric: true, cell: readOf },
-      ...named.map(({ id, title }) => ({ title, numeric: true, cell: totalOf(id) })),
+      ...named.map(([id, title]) => ({ title, numeric: true, cell: totalOf(id) })),
     ],
   });
 }

@@ -21,6 +21,17 @@ const COVERAGE_COLUMN = numberColumn("tasks", "Tasks", {
   cell: coverageCell,
 });
 
+// Answers that could not be read, were truncated, or never came to an end of their reasoning.
+const FAULT_SHARES = [
+  ["valid", "Readable", "Share of answers in which an answer could be read"],
+  ["cut", "Truncated", "Share of answers that used up their length limit"],
+  ["unclosed", "Unclosed reasoning", "Share of answers whose reasoning never ended"],
+  ["inputs_cut", "Inputs cut", "Share of prompts that were shortened to fit"],
+];
+const SHARE_COLUMNS = FAULT_SHARES.map(([key, title, hint]) =>
+  numberColumn(key, title, { sort: key === "valid" ? "asc" : "desc", hint, value: (row) => row[key] ?? null, format: percent }),
+);
+
 // The column of strategies, where there is more than one.
 const strategyColumns = (rows) => (severalStrategies(rows) ? [STRATEGY_COLUMN] : []);
 
@@ -52,20 +63,6 @@ function rankingColumns(rows) {
   ];
 }
 
-// A share of 1 as a bar in a cell, with its interval as a line over it.
-function meter(value, { low, high } = {}, className = "") {
-  const part = (name, ...ends) => {
-    const element = make("span", { className: name });
-    const [from, to] = ends.map((end) => Math.min(Math.max(end, 0), 1));
-    element.style.left = `${100 * from}%`;
-    element.style.width = `${100 * (to - from)}%`;
-    return element;
-  };
-  const range = isNumber(low) && isNumber(high) ? part("range", low, high) : null;
-  const properties = { className: `meter ${className}`.trim(), "aria-hidden": "true" };
-  return make("span", properties, part("fill", 0, value), range);
-}
-
 function scoreText(row) {
   const range = isNumber(row.low) || (isNumber(row.score) && isOwn(row.entry)) ? interval(row) : "";
   return make("span", { className: "score-text" }, text("b", "score", fixed(row.score)), " ", text("span", "interval", range));
@@ -90,15 +87,3 @@ function coverageCell(row) {
 }
 
 const partialTag = ({ scored, total }) => (scored < total ? tag("partial", "partial") : null);
-
-// A score over its coverage, of a mean in a table of suites.
-function scoreWithCoverage(reached) {
-  if (!reached || reached.score === null) return NONE;
-  const { score, scored, total } = reached;
-  return make(
-    "span",
-    { className: "stacked" },
-    make("span", {}, text("b", "", fixed(score)), " ", text("span", "interval", interval(reached))),
-    make("span", { className: "soft" }, `${scored}/${total} tasks `, partialTag(reached)),
-  );
-}

@@ -4,7 +4,7 @@
 
 const report = JSON.parse(document.getElementById("data").textContent);
 const { entries, datasets, axes, strategies } = report;
-for (const table of [report.results, report.groups, report.coverage, report.labels?.rows ?? {}])
+for (const table of [report.results, report.groups, report.labels?.rows ?? {}])
   for (const [name, column] of Object.entries(table)) table[name] = unpacked(column);
 const results = filled(report.results, report.results.entry.length);
 if (results.otherwise)
@@ -106,11 +106,4 @@ function bySection(tasks, key) {
   const rank = axisRank.get(key) ?? new Map();
   const place = (value) => (value === null ? Infinity : (rank.get(value) ?? 1e6));
   return [...sections].sort(([one], [other]) => place(one) - place(other));
-}
-
-// Items in groups by a key, each group in the order in which it is met first.
-function grouped(items, keyOf) {
-  const found = new Map();
-  for (const item of items) found.set(keyOf(item), [...(found.get(keyOf(item)) ?? []), item]);
-  return [...found.values()];
 }

@@ -46,8 +46,8 @@ const factList = (pairs, className = "facts") =>
 const scrollBox = (label, className, ...content) =>
   make("div", { className: `scroll ${className}`.trim(), tabIndex: 0, role: "region", "aria-label": label }, ...content);
 
-// A part of a view that is built when it is opened, or when it is printed with `open`.
-function folded(summary, build, { open = false, className = "" } = {}) {
+// A part of a view that is built when it is opened, and on paper.
+function folded(summary, build, { open = onPaper, className = "" } = {}) {
   const details = make("details", { className, open }, make("summary", { textContent: summary }));
   let built = false;
   const fill = () => {
@@ -137,15 +137,11 @@ function interval({ low, high, approximate, rough, ofPaper }, format = fixed) {
   return `${approximate ? "≈ " : ""}[${format(low)}, ${format(high)}]${rough ? "~" : ""}${ofPaper ? "p" : ""}`;
 }
 
-// Round numbers inside a range, about `wanted` of them.
-function ticks(low, high, wanted = 5) {
-  const rough = (high - low) / wanted || 1;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((size) => size >= rough);
-  const found = [];
-  for (let value = Math.ceil(low / step - 1e-9) * step; value <= high + step * 1e-9; value += step)
-    found.push(Number(value.toFixed(10)));
-  return found;
+// Items in groups by a key, each group in the order in which it is met first.
+function grouped(items, keyOf) {
+  const found = new Map();
+  for (const item of items) found.set(keyOf(item), [...(found.get(keyOf(item)) ?? []), item]);
+  return [...found.values()];
 }
 
 // ------------------------------------------------------------------ names that lead somewhere

@@ -4,25 +4,16 @@ const columnSection = (column, ...content) =>
   make("section", { className: "column-section" }, make("h3", {}, ...columnName(column).childNodes), ...content);
 
 function drawErrors(head) {
-  return head.columns.map((column, place) => {
-    const documents = plural(column.read, "document");
-    const said = isNumber(column.score) ? `Score ${fixed(column.score)}; ${documents} here.` : `No score yet; ${documents}.`;
-    return columnSection(
-      column,
-      note(said),
-      column.errors.length
-        ? clusterTable(column, place, head.meaning)
-        : text("p", "", "No error was found: every answer is right, or its score is graded."),
-    );
-  });
+  const none = "No error was found: every answer is right, or its score is graded.";
+  return head.columns.map((column, place) =>
+    columnSection(column, column.errors.length ? clusterTable(column, place, head.meaning) : text("p", "", none)),
+  );
 }
 
 function clusterTable(column, place, meaning) {
   const most = Math.max(...column.errors.map((item) => item.documents));
   const mended = column.errors.some((item) => isNumber(item.mended));
   const leads = (cluster) => answersAddress({ ...ALL_DOCUMENTS, a: String(place), cluster });
-  // how large a cluster is beside the largest; the number stands next to it
-  const bar = (share) => make("meter", { className: "part-bar", max: 1, value: share, "aria-hidden": "true" });
   return table({
     className: "clusters",
     caption: `Clusters of errors of ${column.label}`,
@@ -37,7 +28,7 @@ function clusterTable(column, place, meaning) {
       {
         title: "Documents",
         numeric: true,
-        cell: ({ documents }) => make("span", { className: "share-cell" }, bar(documents / most), text("span", "", count(documents))),
+        cell: ({ documents }) => make("span", { className: "share-cell" }, meter(documents / most), text("span", "", count(documents))),
       },
       numberColumn("documents", "Share", { format: (documents) => percent(documents / column.read) }),
       ...(mended

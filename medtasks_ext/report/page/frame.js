@@ -3,10 +3,10 @@
 const main = document.getElementById("main");
 const partsBar = document.getElementById("views");
 
-// {title, facts: words or nodes, actions: buttons, banner: [mark, words] or null}
-function drawHead({ title, facts, actions = [], banner }) {
+// {title, facts: words or nodes, banner: [mark, words] or null}
+function drawHead({ title, facts, banner }) {
   document.getElementById("top").replaceChildren(
-    make("div", { className: "heading" }, make("h1", { textContent: title }), ...actions, themeMenu(show)),
+    make("div", { className: "heading" }, make("h1", { textContent: title }), themeMenu(show)),
     make("p", { className: "facts-line" }, ...facts.flatMap((fact, place) => (place ? [" · ", fact] : [fact]))),
     banner ? make("div", { className: "banner", role: "note" }, text("strong", "", banner[0]), text("span", "", banner[1])) : "",
   );

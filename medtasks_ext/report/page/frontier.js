@@ -1,4 +1,4 @@
-// Models against a fact: pictures with the line of the best, groups of models, and how series look.
+// Models against a fact: pictures with the line of the best, and how series look.
 
 const LOGARITHMIC = { type: "quantitative", scale: "log" };
 const SIZE = {
@@ -34,11 +34,41 @@ const UNKNOWN = "unknown";
 
 const dayOf = (words) => (/^\d{4}-\d\d-\d\d$/.test(words ?? "") ? words : null);
 
-// {label, fact, rows: with a score, front: those of the line, groups: their order, groupOf(row), nameOf(row): as it stands
-// in the picture or null, tip(row): lines, words: of the kind `scatter`, open(entry), values: node of the same figures}
-function scatter({ label, fact, rows, front, groups: known, groupOf, nameOf, tip, words, open, values }) {
+const REASONS = { yes: "reasoning", no: "no reasoning" };
+
+// What the address chooses of facts and kinds of models: {fact, kind: [key, title, of(row)], controls}; null where no fact
+// of the rows is known. By default the first fact that is known of most of them, else the one that is known of the most.
+function factAndKind(rows, facts, kinds) {
+  const n = ({ value }) => rows.filter((row) => value(row) !== null).length;
+  const known = facts.filter(n);
+  if (!known.length) return null;
+  const most = known.reduce((one, other) => (n(other) > n(one) ? other : one));
+  const usual = known.find((fact) => n(fact) > rows.length / 2) ?? most;
+  const offered = [usual, ...known.filter((fact) => fact !== usual)];
+  const fact = offered.find(({ key }) => key === option("against")) ?? usual;
+  const several = kinds.filter(([, , of]) => new Set(rows.map(of)).size > 1);
+  const kind = several.find(([key]) => key === option("colour")) ?? several[0] ?? kinds[0];
+  const chosen = controls(
+    switcher("Against", "against", offered.map(({ key, name }) => [key, name]), fact.key),
+    several.length > 1 ? switcher("Colour", "colour", several, kind[0]) : null,
+  );
+  return { fact, kind, controls: chosen };
+}
+
+const MOST_GROUPS = 7;
+
+// {label, fact, rows: with a score, kind, own: [what own rows are called, isOwn(row)], nameOf(row): as it stands in the
+// picture, tip(row): lines, measure, width, open(entry), names and figures: columns of the table of the same values}
+function scatter({ label, fact, rows, kind: [, , of], own: [ownName, own], nameOf, tip, measure, width, open, names, figures }) {
+  const kinds = grouped(rows.map(of).filter(Boolean), (name) => name).sort((one, other) => other.length - one.length);
+  const common = kinds.slice(0, MOST_GROUPS).map(([name]) => name);
+  const groupOf = (row) => (own(row) ? ownName : !of(row) ? UNKNOWN : common.includes(of(row)) ? of(row) : "other");
   const there = new Set(rows.map(groupOf));
-  const groups = [...new Set(known)].filter((name) => there.has(name));
+  const groups = [ownName, ...common, "other", UNKNOWN].filter((name) => there.has(name));
+  const front = frontOf(rows, fact);
+  const tall = Math.max(isNarrow() ? 220 : 290, Math.min(500, Math.round(0.36 * width)));
+  const named = isNarrow() ? [] : apart(front, rows, tall < 400 ? 0.09 : 0.045);
+  const said = (row) => fact.said(fact.value(row));
   return picture({
     kind: "scatter",
     label,
@@ -48,62 +78,42 @@ function scatter({ label, fact, rows, front, groups: known, groupOf, nameOf, tip
       low: row.low ?? null,
       high: row.high ?? null,
       group: groupOf(row),
-      label: nameOf(row),
+      label: own(row) || named.includes(row) ? nameOf(row) : null,
       entry: row.entry,
-      tip: tip(row).filter(Boolean).join("\n"),
+      tip: [...tip(row), `${fact.name}: ${said(row)}`].filter(Boolean).join("\n"),
     })),
     words: {
       x_type: fact.type,
       x_scale: fact.scale,
       x_title: fact.title,
       x_format: fact.format,
+      x_ticks: width < 800 ? 4 : 7,
       format: ".4~f",
       groups,
       ...looksOf(groups),
       front: front.map((row) => ({ x: fact.value(row), value: row.score })),
-      ...words,
+      width,
+      tall,
+      measure,
+      legend: { title: null, columns: isNarrow() ? 2 : 0 },
     },
     pick: ({ entry }) => {
       if (isNumber(entry)) open(entry);
     },
-    values,
+    values: () =>
+      table({
+        name: fact.key,
+        caption: label,
+        rows,
+        sort: "-score",
+        columns: [
+          ...names,
+          numberColumn("fact", fact.name, { sort: "asc", value: fact.value, cell: said }),
+          wordColumn("group", "Kind", { value: groupOf }),
+          ...figures,
+        ],
+      }),
   });
-}
-
-// The same figures as a table: {rows, fact, caption, names: columns of the model, kindOf(row), score: column, more: columns}
-function factTable({ rows, fact, caption, names, kindOf, score, more = [] }) {
-  const said = (row) => fact.said(fact.value(row));
-  const columns = [
-    ...names,
-    numberColumn("fact", fact.name, { sort: "asc", value: fact.value, cell: said }),
-    wordColumn("group", "Kind", { value: (row) => kindOf(row) ?? null }),
-    score,
-    ...more,
-  ];
-  return table({ name: fact.key, caption, rows, sort: "-score", columns });
-}
-
-// Of groups of models how many there are, their median, and the best.
-// {name, caption, heading, groups: [[title, rows with a score]], nameOf(row): node}
-function groupsTable({ name, caption, heading, groups, nameOf }) {
-  const rows = groups.filter(([, members]) => members.length).map(([title, members], place) => ({
-    place,
-    title,
-    n: members.length,
-    best: members.reduce((one, other) => (one.score >= other.score ? one : other)),
-    middle: middleOf(members.map((row) => row.score)),
-  }));
-  const columns = [
-    wordColumn("group", heading, { head: true, value: ({ place }) => place, cell: ({ title }) => title }),
-    numberColumn("n", "Models", { format: count }),
-    numberColumn("middle", "Median"),
-    wordColumn("best", "Best", {
-      sort: "desc",
-      value: ({ best }) => best.score,
-      cell: ({ best }) => make("span", {}, nameOf(best), ` ${fixed(best.score)}`),
-    }),
-  ];
-  return table({ name, caption, rows, sort: "group", columns });
 }
 
 function middleOf(values) {
@@ -129,6 +139,7 @@ function looksOf(names) {
 
 // The models that no other beats with as little: the line in the picture.
 function frontOf(rows, fact) {
+  if (!fact.better) return [];
   const sorted = rows
     .filter((row) => row.scored === row.total)
     .sort((one, other) => compareValues(fact.value(one), fact.value(other)) || other.score - one.score);
@@ -141,7 +152,7 @@ function frontOf(rows, fact) {
 }
 
 // Of the line, those that are so far below each other that their names have room: `share` of the range.
-function apart(front, rows, share = 0.045) {
+function apart(front, rows, share) {
   const scores = rows.map((row) => row.score);
   const gap = share * (Math.max(...scores) - Math.min(...scores));
   let last = Infinity;

@@ -5,28 +5,36 @@ const MOST_SINGLE = 24; // tasks that are shown one by one unless asked for
 function drawHeatMap() {
   const { tasks, rows } = selectedRows();
   if (!tasks.length) return [emptySelection()];
-  const all = heatLines(rows);
-  const axes_ = columnAxes(tasks, all);
-  const key = axes_.find((axis) => axis === option("group")) ?? axes_[0];
-  const order = choice("order", ["name", "score"]);
-  const shows = [...(axes_.length ? ["means"] : []), ...(all.some((line) => !line.printed) ? ["tasks"] : [])];
+  const lines = heatLines(rows);
+  const keys = columnAxes(tasks, lines);
+  const key = keys.find((axis) => axis === option("group")) ?? keys[0];
+  const shows = [...(keys.length ? ["means"] : []), ...(lines.some((line) => !line.printed) ? ["tasks"] : [])];
   if (tasks.length <= MOST_SINGLE) shows.reverse();
-  const show_ = choice("show", shows);
-  const means = show_ === "means";
-  const against = choice("against", ["zero", "median"]);
   const titles = { means: "means over tasks", tasks: "single tasks" };
-  const orders = [["name", "by name"], ["score", "hardest first"]];
-  const colours = [["zero", "score"], ["median", "against the column’s median"]];
-  const columns = means ? meanColumns(tasks, key) : taskColumns(tasks, order, all);
+  const means = choice("show", shows) === "means";
+  const columns = means ? meanColumns(tasks, key) : taskColumns(tasks);
+  const found = lines.map((line) => ({ line, reached: columns.map((column) => column.reach(line)) }));
+  const shown = found.filter(({ reached }) => reached.some(Boolean));
+  const across = [...columns.keys()].filter((place) => shown.some(({ reached }) => reached[place]));
+  const several = severalStrategies(lines);
   return [
     controls(
-      shows.length > 1 ? switcher("Columns", "show", shows.map((id) => [id, titles[id]]), show_) : null,
-      means
-        ? selector("by", "group", axes_.map((axis) => [axis, axisTitle(axis)]), key)
-        : switcher("Order", "order", orders, order),
-      switcher("Colour", "against", colours, against),
+      shows.length > 1 ? switcher("Columns", "show", shows.map((id) => [id, titles[id]]), means ? "means" : "tasks") : null,
+      means ? selector("by", "group", keys.map((axis) => [axis, axisTitle(axis)]), key) : null,
     ),
-    ...heatOf(all, columns, means ? axisWords(key) : "task", against === "median"),
+    heat({
+      label: `Score of each model on each ${means ? axisWords(key) : "task"}: ${selectionInWords()}`,
+      heading: "Model",
+      rows: shown.map(({ line }) => ({
+        title: nameInPicture(line, several),
+        node: namedWithStrategy(line, several),
+        own: isOwn(line.entry),
+      })),
+      columns: across.map((place) => columns[place]),
+      cell: (row, column) => heatCell(shown[row].line, columns[across[column]], shown[row].reached[across[column]]),
+      words: { colours: "sequential", domain: [0, 1], measure: "score", format: ".1f" },
+    }),
+    shown.some(({ reached }) => reached.some((item) => item && item.scored < item.total)) ? note("* over a part of the column’s tasks.") : null,
   ];
 }
 
@@ -48,37 +56,10 @@ function columnAxes(tasks, lines) {
   return found.filter((key) => reached(key).length > 1);
 }
 
-// Models on columns: {title, node, go, reach(line)}; those without any score are left out. `what` they are, in words.
-function heatOf(all, wanted, what, median = false) {
-  const found = all.map((line) => wanted.map((column) => column.reach(line)));
-  const isThere = wanted.map((_, place) => found.some((line) => line[place]));
-  const columns = wanted.filter((_, place) => isThere[place]);
-  const lines = all.filter((_, place) => found[place].some(Boolean));
-  const reached = found.filter((line) => line.some(Boolean)).map((line) => line.filter((_, place) => isThere[place]));
-  const several = severalStrategies(lines);
-  const middles = columns.map((_, place) => (median ? middleOf(reached.map((line) => line[place]?.score)) : null));
-  const cell = (row, column) => heatCell(lines[row], columns[column], reached[row][column], middles[column]);
-  const plain = { colours: "sequential", domain: [0, 1], measure: "score", format: ".1f" };
-  const parts = reached.some((line) => line.some((item) => item && item.scored < item.total));
-  return [
-    heat({
-      label: `${median ? "Score against the median" : "Score"} of each model on each ${what}: ${selectionInWords()}`,
-      heading: "Model",
-      rows: lines.map((row) => ({
-        title: nameInPicture(row, several),
-        node: namedWithStrategy(row, several),
-        own: isOwn(row.entry),
-      })),
-      columns,
-      cell,
-      words: median ? againstMedian(lines, columns, cell) : plain,
-    }),
-    parts ? note("* over a part of the column’s tasks.") : null,
-  ];
-}
-
-function taskColumns(tasks, order, lines) {
-  return inOrder(tasks, order, lines).map((task) => ({
+// Columns: {title, node, go, reach(line)}.
+function taskColumns(tasks) {
+  const byName = [...tasks].sort((one, other) => compareValues(datasets[one].name, datasets[other].name));
+  return byName.map((task) => ({
     title: datasets[task].name,
     node: taskLink(task),
     go: taskAddress(task),
@@ -103,34 +84,9 @@ function meanColumns(tasks, key) {
   }));
 }
 
-function inOrder(tasks, order, rows) {
-  const byName = [...tasks].sort((one, other) => compareValues(datasets[one].name, datasets[other].name));
-  if (order === "name") return byName;
-  const scores = (task) => rows.map((row) => resultOf(row.entry, row.strategy, task, "score")).filter(isNumber);
-  const level = new Map(byName.map((task) => [task, mean(scores(task))]));
-  return byName.sort((one, other) => compareValues(level.get(one), level.get(other)));
-}
-
-function heatCell({ entry, strategy }, column, reached, middle) {
+function heatCell(row, column, reached) {
   if (!reached) return null;
-  const { score, scored, total } = reached;
-  const value = middle === null ? score : score - middle;
-  const part = scored < total ? "*" : "";
-  const tip = [
-    `${fixed(score)} ${interval(reached)}`,
-    middle === null ? null : `${signed(value)} from the median ${fixed(middle)}`,
-    entries[entry].label,
-    `${column.title} · ${strategies[strategy][1]}`,
-    part ? `over ${scored} of ${plural(total, "task")}` : null,
-    entries[entry].sample ? "SAMPLE: synthetic rows" : null,
-  ];
-  return { value, words: `${middle === null ? fixed(score) : signed(value)}${part}`, go: column.go, tip };
-}
-
-function againstMedian(lines, columns, cell) {
-  const values = lines.flatMap((_, row) => columns.map((_, column) => Math.abs(cell(row, column)?.value ?? 0)));
-  const sorted = values.sort((one, other) => one - other);
-  // a few outliers must not pale the rest
-  const most = Math.max(0.05, Math.ceil(20 * sorted[Math.floor(0.95 * (sorted.length - 1))]) / 20);
-  return { colours: "diverging", domain: [-most, most], measure: "from the median", format: "+.2f" };
+  const part = reached.scored < reached.total ? "*" : "";
+  const tip = [column.title, ...tipLines({ ...row, ...reached })];
+  return { value: reached.score, words: `${fixed(reached.score)}${part}`, go: column.go, tip };
 }

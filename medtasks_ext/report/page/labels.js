@@ -46,20 +46,20 @@ function labelSection(axis, rows) {
   const lines = report.labels.axes[axis]
     .map((title, value) => ({ title, points: of(value).map((row) => labelPoint(row, shown)) }))
     .filter((line) => line.points.length);
-  const label = `Score by ${labelAxisTitle(axis).toLowerCase()}: ${heading}`;
+  const caption = `Score by ${labelAxisTitle(axis).toLowerCase()}: ${heading}`;
   const some = `The picture shows ${count(shown.length)} of ${plural(models.length, "model")}`;
   return titled(
     heading,
-    note(saidBy(rows), alike(rows) ? "" : " The results stand on unlike documents: the table counts them."),
+    note(saidBy(rows)),
     shown.length < models.length ? note(`${some}; the search above the page chooses others.`) : null,
     dots({
       heading: labelAxisTitle(axis),
-      label,
+      label: caption,
       series: shown.map(markedName),
       rows: lines,
-      words: { domain: domainOf(lines.flatMap((line) => line.points)), measure: "mean score, 95 % interval" },
+      words: { measure: "mean score, 95 % interval" },
     }),
-    labelTable(axis, rows, label),
+    labelTable(axis, rows, caption),
   );
 }
 
@@ -70,12 +70,6 @@ function saidBy(rows) {
   const files = [...new Set(sources.flat())].join(", ");
   return `The labels are those of ${[...own, files].filter(Boolean).join(" and ")}.`;
 }
-
-// Whether each label stands for as many documents of as many tasks in every result.
-const alike = (rows) =>
-  grouped(rows, (row) => row.value).every(
-    (some) => new Set(some.map((row) => `${row.tasks} ${row.documents} ${row.documents_of_all}`)).size === 1,
-  );
 
 function labelPoint(row, shown) {
   const { entry, axis, value, score, low, high, documents, documents_of_all: all, tasks, of_all } = row;

@@ -21,9 +21,6 @@ function drawLeaderboard() {
   if (!tasks.length) return [emptySelection()];
   rankedRows(rows);
   const usd = "US dollars for the selected tasks with this strategy, where known";
-  const more = FAULT_SHARES.slice(0, 2).map(([key, title, hint]) =>
-    numberColumn(key, title, { sort: key === "valid" ? "desc" : undefined, hint: `${hint}, mean over tasks`, format: percent }),
-  );
   const own = rows.filter((row) => isOwn(row.entry));
   return [
     ...leaderboardNotes(tasks, rows, left),
@@ -34,7 +31,7 @@ function drawLeaderboard() {
       columns: [
         ...rankingColumns(rows),
         COVERAGE_COLUMN,
-        ...withValues([...more, numberColumn("usd", "Cost", { hint: usd, cell: costCell })], rows),
+        ...withValues([...SHARE_COLUMNS, numberColumn("usd", "Cost", { hint: usd, cell: costCell })], rows),
       ],
       rows,
       sort: "-score",
@@ -55,12 +52,10 @@ const emptySelection = () => note("No task fits all filters together. Untick one
 function leaderboardNotes(tasks, rows, left) {
   const [own, others] = [rows.filter((row) => isOwn(row.entry)), rows.filter((row) => !isOwn(row.entry))];
   const published = new Set(others.flatMap((row) => entries[row.entry].notes));
-  const isSample = rows.length && rows.every((row) => entries[row.entry].sample);
   return [
     sharedNote(tasks, rows, left),
     averageNote(tasks, rows),
     published.size && own.length ? note(`Published rows were made differently: ${[...published].join("; ")}.`) : null,
-    isSample ? note("All rows here are on synthetic data: this is a demonstration of the table, not of models.") : null,
   ];
 }
 

@@ -17,14 +17,14 @@ function drawDocuments(head) {
 
 function listControls(head, chosen) {
   const differ = isGraded(head, head.columns[chosen.first]);
-  const pills = FILTERS.flatMap(({ id, title, key }) => {
+  const pills = FILTERS.flatMap(([id, title], key) => {
     const n = [...head.documents.keys()].filter((place) => fits(id, head, chosen, place)).length;
     const pressed = option("only") === id;
     if (!n && id && !pressed) return [];
     const pill = button("", () => change({ only: id, cell: null, doc: null, from: null }), {
       className: "pill",
       "aria-pressed": String(pressed),
-      "aria-keyshortcuts": key,
+      "aria-keyshortcuts": String(key),
       "data-key": `only=${id}`,
       title: `Key ${key}`,
     });
@@ -189,6 +189,6 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "j" || event.key === "k") stepBy(event.key === "j" ? 1 : -1);
   const { first, other } = chosenColumns(headOf);
   if (event.key === "s" && other !== null) change({ a: String(other), b: String(first) });
-  const filter = FILTERS.find((item) => item.key === event.key);
-  if (filter) change({ only: filter.id, cell: null, doc: null, from: null });
+  const filter = /^\d$/.test(event.key) ? FILTERS[event.key] : null;
+  if (filter) change({ only: filter[0], cell: null, doc: null, from: null });
 });

@@ -2,7 +2,7 @@
 
 const PAGES = {
   task: { title: () => datasets[datasetAt.get(viewId)]?.name ?? viewId, draw: drawTask, parent: "tasks" },
-  answers: { title: () => datasets[datasetAt.get(viewId)]?.name ?? viewId, draw: drawDataset, parent: "answers" },
+  answers: { title: () => datasets[datasetAt.get(viewId)]?.name ?? viewId, draw: drawDataset, parent: "tasks" },
   model: { title: () => viewId, draw: drawModel, parent: "leaderboard" },
 };
 const ALL_SAMPLE =
@@ -16,31 +16,18 @@ function drawReportHead() {
   const notices = report.differences.length + report.faults.length;
   const words = link(address("overview"), plural(notices, "thing to know", "things to know"), { className: "know" });
   words.addEventListener("click", () => setTimeout(() => document.getElementById("know")?.scrollIntoView()));
-  const quiet = { className: "small quiet" };
   const isSample = ownEntries.length > 0 && ownEntries.every((entry) => entries[entry].sample);
   drawHead({
     title: report.title,
     facts: [
-      `made ${shownDate(report.made)}`,
+      `made ${report.made}`,
       `medtasks ${report.version}`,
       ...kinds.filter(([, n]) => n).map(([name, n]) => plural(n, name)),
       plural(expected.length, "task"),
       ...(notices ? [words] : []),
     ],
-    actions: [
-      button("Print this part", () => print(), quiet),
-      button("Print all", printAll, { ...quiet, id: "print-all" }),
-    ],
     banner: report.sample ? ["SAMPLE DATA", isSample ? ALL_SAMPLE : SOME_SAMPLE] : null,
   });
-}
-
-// The day and hour where the report was made, wherever it is read.
-function shownDate(made) {
-  const [, day, time] = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d)/.exec(made) ?? [];
-  if (!day) return String(made);
-  const form = { day: "numeric", month: "long", year: "numeric", timeZone: "UTC" };
-  return `${new Date(`${day}T12:00:00Z`).toLocaleDateString("en-GB", form)}, ${time}`;
 }
 
 function buildReportFilters() {
@@ -67,9 +54,7 @@ function show() {
   filterBar.hidden = !shown.filters || onPaper;
   showFilters(`${selectionInWords()}: ${plural(selectedTasks().length, "task")}`);
   document.getElementById("common").checked = option("common") === "1";
-  const every = onPaper && allParts && !page;
-  const sections = () => (every ? PARTS.filter(isHere).map((item) => section(item)) : [section(shown, page)]);
-  redraw([view, viewId].join("/"), sections);
+  redraw([view, viewId].join("/"), () => [section(shown, page)]);
   document.title = shown === PARTS[0] ? report.title : `${shown.title} · ${report.title}`;
 }
 
@@ -94,15 +79,6 @@ function route() {
   scrollTo(0, 0);
   main.focus({ preventScroll: true });
 }
-
-// All parts below each other, where that was asked for.
-let allParts = false;
-
-function printAll() {
-  allParts = true;
-  print();
-}
-addEventListener("afterprint", () => { allParts = false; });
 
 // ------------------------------------------------------------------ start
 

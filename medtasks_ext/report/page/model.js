@@ -3,7 +3,11 @@
 function drawModel() {
   const entry = entryAt.get(viewId);
   if (entry === undefined) return [note(`This report knows no model “${viewId}”.`)];
-  const { settings, details, notes, kind, sample, suite } = entries[entry];
+  const { settings, details, notes, kind, sample, suite, tokens, usd, usd_tasks: [priced, all], price } = entries[entry];
+  const costs = {
+    ...(tokens ? { "tokens in / out": `${count(tokens.input)} / ${count(tokens.output)}` } : {}),
+    ...(isNumber(usd) ? { cost: `${dollars(usd)}${priced < all ? ` for ${priced} of ${all} tasks` : ""}; ${price}` } : {}),
+  };
   const published = `These are published results of ${suiteTitle(suite)}`;
   const origin = { published, lm_eval: "This is a run of plain lm_eval" }[kind] ?? "This is a run of medtasks";
   const facts = (title, found) => {
@@ -13,34 +17,13 @@ function drawModel() {
   return [
     text("p", "lead", `${origin}${sample ? " on synthetic rows: its scores mean nothing." : "."}`),
     notes.length ? bullets(notes, "notes") : null,
-    modelSuites(entry),
-    facts("Settings", settings),
-    facts("About the model", details),
     modelTasks(entry),
+    facts("Settings", settings),
+    facts("About the model", { ...details, ...costs }),
   ];
 }
 
 const asWords = (value) => (typeof value === "string" || value === null ? value : JSON.stringify(value));
-
-function modelSuites(entry) {
-  const reached = (strategy) => (suite) => reachedOn(entry, strategy, suite);
-  const columns = [
-    wordColumn("suite", "Suite", {
-      head: true,
-      value: suiteTitle,
-      cell: (suite) => link(address("leaderboard", "", { suite: asList([suite]) }), suiteTitle(suite)),
-    }),
-    ...strategies.map(([id, title], strategy) =>
-      numberColumn(id, title, {
-        value: (suite) => reached(strategy)(suite)?.score ?? null,
-        cell: (suite) => scoreWithCoverage(reached(strategy)(suite)),
-      }),
-    ),
-  ];
-  const rows = suites.filter((suite) => strategies.some((_, strategy) => reached(strategy)(suite)));
-  const caption = `Scores of ${entries[entry].label} by suite`;
-  return titled("By suite", table({ name: "suites", caption, columns, rows, sort: "suite" }));
-}
 
 function modelTasks(entry) {
   const rows = [...datasets.keys()]
@@ -53,16 +36,10 @@ function modelTasks(entry) {
     ...strategies.map(([id, title], strategy) =>
       numberColumn(id, title, {
         value: ({ task }) => resultOf(entry, strategy, task, "score"),
-        cell: ({ task }) => experimentCell(resultAt(entry, strategy, task)),
+        cell: ({ task }) => scoreText({ entry, ...resultAt(entry, strategy, task) }),
       }),
     ),
   ];
   const caption = `Scores of ${entries[entry].label} by task`;
   return titled("By task", table({ name: "model-tasks", caption, columns, rows, sort: "task" }));
-}
-
-function experimentCell(found) {
-  if (found.at < 0) return NONE;
-  const range = isNumber(found.low) ? text("span", "interval", ` ${interval(found)}`) : null;
-  return make("span", {}, text("b", "", fixed(found.score)), range);
 }

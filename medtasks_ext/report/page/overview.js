@@ -1,116 +1,127 @@
-// What was evaluated, and what to know before reading on.
+// What the report says first: each name that was asked for and each suite, models beside each other; then what to know
+// before reading on.
+
+const MOST_SERIES = 8; // models in one picture
 
 function drawOverview() {
-  if (!entries.length) return [livePart(), thingsToKnow()]; // of a run that goes on, nothing has a score
+  if (!entries.length) return [livePart(), caveats()]; // of a run that goes on, nothing has a score
+  if (!ownEntries.length) return [...drawModels(), caveats(), howToRead()];
+  return [livePart(), ...firstPart(), caveats(), missingPart(), howToRead()];
+}
+
+function firstPart() {
+  const used = strategies.filter((_, strategy) => report.first.some((row) => row.strategy === strategy));
+  if (!used.length) return [note("No task has a score yet.")];
+  const current = choice("on", used.map(([id]) => id));
+  const rows = report.first.filter((row) => strategies[row.strategy][0] === current);
   return [
-    livePart(),
-    ...(ownEntries.length ? [standingsPart(), evaluated(), atAGlance()] : drawPublished()),
-    thingsToKnow(),
-    publishedPart(),
-    howToRead(),
+    used.length > 1 ? switcher("Strategy", "on", used, current) : null,
+    firstPicture(rows, strategies[strategyAt.get(current)][1]),
+    firstTable(rows),
+    placesPart(rows.filter(({ place }) => place)),
   ];
 }
 
-const KINDS_OF_RUN = { medtasks: "medtasks run", lm_eval: "plain lm_eval" };
-
-function evaluated() {
-  const all = expected.length * strategies.length;
-  const hint = "Tasks with a score, each strategy counting, of all that this package has";
-  const of = (entry) => entries[entry];
-  const columns = [
-    wordColumn("model", "Model", { head: true, value: (entry) => of(entry).label, cell: modelLink }),
-    wordColumn("kind", "Run with", { value: (entry) => KINDS_OF_RUN[of(entry).kind] }),
-    wordColumn("rows", "Rows", { value: (entry) => (of(entry).sample ? "synthetic (SAMPLE)" : "real") }),
-    numberColumn("scored", "Scored", { hint, value: scoredOf, format: (n) => `${count(n)}/${count(all)}` }),
-    numberColumn("tokens", "Tokens in / out", { value: (entry) => of(entry).tokens?.output ?? null, cell: tokensOf }),
-    numberColumn("usd", "Cost", { value: (entry) => of(entry).usd, cell: wholeCost }),
-  ];
-  const caption = "Own runs in this report";
-  return titled("What was evaluated", table({ name: "evaluated", caption, columns, rows: ownEntries, sort: "model", limit: 12 }));
+// Where models stand among published ones: what is true of several is said once.
+function placesPart(rows) {
+  if (!rows.length) return null;
+  const models = ownEntries.length;
+  const items = grouped(rows, (row) => `${row.title}: ${row.place}`).map((some) => {
+    const who = some.map(({ entry }) => entries[entry].label).join(", ");
+    return `${some[0].title}${models > 1 ? `, ${some.length === models ? "all of them" : who}` : ""}: ${some[0].place}.`;
+  });
+  return titled("Among published models", bullets(items, "places"));
 }
 
-function wholeCost(entry) {
-  const { usd, usd_tasks: [n, all] = [], price } = entries[entry];
-  const part = isNumber(usd) && n < all ? text("span", "soft", ` for ${n} of ${all} tasks`) : null;
-  return make("span", { title: price ?? "" }, dollars(usd), part);
-}
-
-const tasksOfSuite = (suite) => counted.filter((task) => isOfSuite(datasets[task], suite));
-const reachedOn = (entry, strategy, suite) =>
-  aggregate(entry, strategy, tasksOfSuite(suite), groupsOf(tasksOfSuite(suite), ["suite"]));
-
-const scoredByEntry = entries.map(() => 0);
-results.entry.forEach((entry, row) => {
-  if (isNumber(results.score[row]) && isGrouped(datasets[results.dataset[row]])) scoredByEntry[entry] += 1;
-});
-const scoredOf = (entry) => scoredByEntry[entry];
-
-function tokensOf(entry) {
-  const { tokens } = entries[entry];
-  const short = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
-  const words = (n) => (isNumber(n) ? short.format(n) : NONE);
-  return tokens ? `${words(tokens.input)} / ${words(tokens.output)}` : NONE;
-}
-
-// Own entries by suite and strategy: score, interval, coverage.
-function atAGlance() {
-  const rows = ownEntries
-    .flatMap((entry) => [...strategies.keys()].map((strategy) => ({ entry, strategy })))
-    .map((row) => ({ ...row, bySuite: suites.map((suite) => reachedOn(row.entry, row.strategy, suite)) }))
-    .filter(({ bySuite }) => bySuite.some(Boolean));
-  const ofSuites = suites.map((suite, place) =>
-    numberColumn(suite, suiteTitle(suite), {
-      value: ({ bySuite }) => bySuite[place]?.score ?? null,
-      cell: ({ bySuite }) => scoreWithCoverage(bySuite[place]),
+// A line for each name, a dot for each model, on one scale; chance, ceiling and published models as marks of the line.
+function firstPicture(rows, strategy) {
+  const models = [...new Set(rows.map((row) => row.entry))].slice(0, MOST_SERIES);
+  const names = grouped(rows, (row) => row.title);
+  const points = (some) =>
+    some
+      .filter((row) => models.includes(row.entry))
+      .map((row) => ({ ...row, series: models.indexOf(row.entry), value: row.score, tip: [row.title, ...tipLines(row)] }));
+  const marksOf = (some, line) => {
+    const { chance, ceiling, quarters } = some.find((row) => row.quarters) ?? some[0];
+    const [low, value, high] = quarters ?? [];
+    return [
+      isNumber(chance) ? { line, mark: "chance", value: chance, tip: `guessing scores ${fixed(chance)}` } : null,
+      isNumber(ceiling) ? { line, mark: "ceiling", value: ceiling, tip: `at most ${fixed(ceiling)} can be reached` } : null,
+      quarters ? { line, mark: "published", value, low, high, tip: `published models: median ${fixed(value)}` } : null,
+    ].filter(Boolean);
+  };
+  const marks = names.flatMap(marksOf);
+  const key = (mark, words) => (marks.some((item) => item.mark === mark) ? text("span", `key ${mark}`, words) : null);
+  return make(
+    "div",
+    {},
+    dots({
+      heading: "What",
+      label: `Scores with 95 % intervals, ${strategy}`,
+      series: models.map(markedName),
+      rows: names.map((some) => ({ title: some[0].title, points: points(some) })),
+      words: { domain: [0, 1], measure: "score, 95 % interval", marks },
     }),
-  );
-  const columns = [MODEL_COLUMN, STRATEGY_COLUMN, ...ofSuites];
-  return titled(
-    "Scores at a glance",
-    note(
-      "The mean over a suite's tasks, each task counting once, with its 95 % interval. Below it: how many of the suite's " +
-        "tasks have a score. A mean over a part of the tasks (",
-      tag("partial", "partial"),
-      ") must not be compared with one over all of them.",
-    ),
-    table({ name: "glance", caption: "Scores of own runs by suite", columns, rows, sort: "model", limit: 15 }),
+    marks.length
+      ? make(
+          "p",
+          { className: "key-line" },
+          key("chance", "what guessing scores"),
+          key("ceiling", "the highest that can be reached"),
+          key("published", "published models: median and middle half"),
+        )
+      : null,
   );
 }
 
-function thingsToKnow() {
+function firstTable(rows) {
+  const columns = [
+    wordColumn("title", "What", { head: true, value: (row) => rows.indexOf(row), cell: (row) => row.title }),
+    { ...MODEL_COLUMN, head: false },
+    numberColumn("score", "Score", { hint: "With its 95 % interval", cell: scoreText }),
+    COVERAGE_COLUMN,
+    ...withValues(
+      [
+        numberColumn("documents", "Documents", { format: count }),
+        numberColumn("chance", "Chance", { hint: "What guessing scores" }),
+        numberColumn("ceiling", "Highest", { hint: "The highest score that can be reached" }),
+        ...SHARE_COLUMNS,
+      ],
+      rows,
+    ),
+  ];
+  return table({ name: "first", caption: "Scores of own runs", columns, rows, sort: "title", limit: 24 });
+}
+
+function caveats() {
   const faults = report.faults.map(({ where, what, remedy }) => [
     make("code", { textContent: where }),
     ": ",
     what,
     remedy ? text("span", "remedy", `→ ${remedy}`) : null,
   ]);
-  const none = ownEntries.length ? note("All runs could be read in full.") : null;
   return make(
     "section",
     { id: "know" },
     make("h3", { textContent: "Caveats" }),
-    report.differences.length
-      ? bullets(report.differences, "differences")
-      : note("No differences in settings were found between entries of one model, or between tasks of one group."),
-    faults.length
-      ? make(
-          "div",
-          {},
-          text("h4", "", "Faults in the runs"),
-          note("What could not be read, or was left out, and how to mend it."),
-          bullets(faults, "faults"),
-        )
-      : none,
+    report.differences.length ? bullets(report.differences, "differences") : note("None: everything here is under the same conditions."),
+    faults.length ? titled("Faults in the runs", note("What could not be read, or was left out."), bullets(faults, "faults")) : null,
   );
 }
 
-// Which suites' models stand in the report; what to know of them stands above.
-function publishedPart() {
-  const n = (suite) => entries.filter((entry) => entry.kind === "published" && entry.suite === suite).length;
-  const words = (suite) => `${suiteTitle(suite)}: ${plural(n(suite), "model")}`;
-  const found = suites.filter(n).map((suite) => link(address("leaderboard", "", { suite }), words(suite)));
-  if (!found.length) return null;
-  return titled(ownEntries.length ? "Published results beside them" : "Published results", bullets(found, "suites"));
+// Why tasks that were asked for have no score.
+function missingPart() {
+  if (!report.missing.length) return null;
+  const reasonOf = ({ state, reason }) => `${state}: ${reason || "no reason on record"}`;
+  const named = ({ entry, strategy, dataset }) => {
+    const title = strategies.length > 1 ? `, ${strategies[strategy][1]}` : "";
+    return [taskLink(dataset), text("span", "soft", ` ${entries[entry].label}${title}`)];
+  };
+  const items = grouped(report.missing, reasonOf).map((some) => [
+    text("span", "", reasonOf(some[0])),
+    folded(plural(some.length, "task"), () => bullets(some.map(named), "columns")),
+  ]);
+  return titled("Why results are missing", bullets(items, "reasons"));
 }
 
 function howToRead() {
@@ -118,41 +129,21 @@ function howToRead() {
     ? `, except where a suite averages in its own way (${report.mean_rules.join("; ")}).`
     : ".";
   const items = [
-    [
-      "Score",
-      "the suite's own main measure of a task on a scale from 0 to 1; higher is better. For several tasks it is their " +
-        `plain mean${rules}`,
-    ],
+    ["Score", `the suite's own main measure of a task; higher is better. For several tasks it is their plain mean${rules}`],
     [
       "[low, high]",
       "the 95 % interval. It says how far the score depends on which documents happened to be in the test file. It knows " +
         "nothing of other prompts or other tasks.",
     ],
     ["≈", "an interval by the normal distribution: that of the difference between two strategies."],
-    [
-      "~",
-      "behind an interval: a rough one, of clusters of documents with a score near 0 or 1. It may hold the truth in less " +
-        "than 90 %.",
-    ],
-    ["p", "behind an interval: the one that the suite’s paper prints."],
-    [
-      "partial",
-      "some of the selected tasks have no score for this model. Its mean is over other tasks than that of its neighbours, " +
-        "so it is shown but not ranked.",
-    ],
-    [
-      "limited",
-      "of some tasks, or of all, only some documents were asked (--limit, --samples): a trial, whose scores are shown but " +
-        "not ranked.",
-    ],
-    ["valid", "share of answers in which an answer could be read at all."],
+    ["~", "behind an interval: a rough one, of clusters of documents with a score near 0 or 1."],
+    ["p", "behind an interval: the paper’s own."],
+    ["partial", "some of the tasks have no score for this model, so it is shown but not ranked."],
+    ["limited", "of some tasks only some documents were asked (--limit, --samples): shown but not ranked."],
+    ["readable", "share of answers in which an answer could be read at all."],
     ["truncated", "share of answers that used up their length limit: such a model might do better with a higher one."],
     ["SAMPLE", "synthetic rows that show how the software works. Such a score says nothing about a model."],
-    [
-      "published",
-      "printed in a paper or on its leaderboard, with its own prompts, settings and, in part, data. Papers print no " +
-        "intervals of single tasks.",
-    ],
+    ["published", "printed in a paper or on its leaderboard, with its own prompts, settings and, in part, data."],
   ];
-  return folded("How to read this report", () => termList(items), { open: onPaper, className: "plain" });
+  return folded("How to read this report", () => termList(items), { className: "plain" });
 }

@@ -58,9 +58,9 @@ function viewOf(spec, renderer = "none") {
   });
 }
 
-// {kind, label: what it shows, says: what one sees in it, rows, words, pick(row): what a click does, values: node of the
+// {kind, label: what it shows, rows, words, pick(row): what a click does, values: node of the
 // same figures as a table, scrolls: whether it is wider than the page}
-function picture({ kind, label, says, rows, words, pick, values, scrolls = false }) {
+function picture({ kind, label, rows, words, pick, values, scrolls = false }) {
   const place = make("div", { className: "drawing" });
   const many = rows.length > SOFT_LIMIT && !onPaper;
   const view = viewOf(pictureSpec(kind, rows, words, isDark()), many ? "canvas" : "svg");
@@ -80,7 +80,7 @@ function picture({ kind, label, says, rows, words, pick, values, scrolls = false
   }
   view.initialize(place).hover().run();
   shownViews.push(view);
-  const box = make("div", { className: "picture", role: "img", "aria-label": says ? `${label}. ${says}` : label }, place);
+  const box = make("div", { className: "picture", role: "img", "aria-label": label }, place);
   const title = wrapped(label, Math.max(40, Math.floor((words.width ?? 640) / 8)));
   const alone = { ...words, caption: title, heading: title };
   const light = () => viewOf(pictureSpec(kind, rows, alone, false));
@@ -93,7 +93,6 @@ function picture({ kind, label, says, rows, words, pick, values, scrolls = false
     "figure",
     {},
     scrolls ? scrollBox(`${label}, picture`, "sideways", box) : box,
-    says ? make("figcaption", { textContent: says }) : null,
     make("div", { className: "under" }, table_, make("div", { className: "tools" }, save("SVG", svg), save("PNG", png))),
   );
 }
@@ -116,6 +115,9 @@ const besideRoom = () => (!onPaper && matchMedia("(min-width: 64rem)").matches ?
 const isNarrow = () => !onPaper && innerWidth < 600;
 const nameRoom = () => (onPaper ? 170 : isNarrow() ? Math.min(140, Math.floor(0.36 * innerWidth)) : 240);
 
+// The names of series above a picture, where there are several.
+const legendOf = (names) => (names.length > 1 ? { title: null, columns: isNarrow() ? 1 : 0 } : null);
+
 // Names of lines as pictures show them, whole, on as many lines as they take: {names, deep: the most of these}.
 function namesOf(rows) {
   const names = rows.map(({ title }) => wrapped(String(title), Math.floor(nameRoom() / 7.2)));
@@ -129,16 +131,15 @@ const LETTER = 6.4; // pixels of a letter of a name
 const LEAST_STEP = 13; // pixels of a column on a screen
 const MOST_LINES = 40; // of a matrix, until all are asked for
 
-// {kind, label, heading: of the table's first column, rows and columns: [{title, node, own}], columns have no `own`,
-//  cell(row, column) -> {value, words, tip, and what else the kind takes; said: in the table, go, pick} or null, words: of
-//  the kind, values: another table than the one of all cells, most: rows at first}. A narrow screen turns what has more
-//  columns than rows, and leaves out what has no room.
-function heat({ kind = "heat", label, says, heading, rows, columns, cell, words, values, most = MOST_LINES }) {
+// {label, heading: of the table's first column, rows and columns: [{title, node, own}], columns have no `own`,
+//  cell(row, column) -> {value, words, tip, said: in the table, go, pick} or null, words: of the kind}. A narrow screen
+//  turns what has more columns than rows, and leaves out what has no room.
+function heat({ label, heading, rows, columns, cell, words }) {
   if (!rows.length || !columns.length) return note("Nothing to show for this selection.");
   const fits = isNarrow() ? Math.floor((roomOf() - nameRoom() - 16) / LEAST_STEP) : Infinity;
   const turned = columns.length > fits && rows.length < columns.length;
   const [down, across] = turned ? [columns, rows] : [rows, columns];
-  const lines = linesShown(down, most);
+  const lines = linesShown(down);
   const beside = keptOf(across, fits);
   const at = (line, column) =>
     turned ? cell(rows.indexOf(column), columns.indexOf(line)) : cell(rows.indexOf(line), columns.indexOf(column));
@@ -149,13 +150,12 @@ function heat({ kind = "heat", label, says, heading, rows, columns, cell, words,
   const measure = words.measure ? { measure: wrapped(words.measure, isNarrow() ? 24 : 80) } : {};
   const said = (row, column) => cell(row, column)?.said ?? cell(row, column)?.words ?? null;
   const drawn = picture({
-    kind,
+    kind: "heat",
     label,
-    says,
     rows: found,
     words: { ...size, own: ownPlaces(lines), own_columns: ownPlaces(beside), ...words, ...measure },
     pick: ({ x, y }) => act(cells[y]?.[x]),
-    values: values === undefined ? () => matrixTable({ label, heading, rows, columns, cell: said }) : values,
+    values: () => matrixTable({ label, heading, rows, columns, cell: said }),
     scrolls: size.width > roomOf(),
   });
   const part = `${count(beside.length)} of ${count(across.length)} columns have room here; the table has all.`;
@@ -169,9 +169,9 @@ function heat({ kind = "heat", label, says, heading, rows, columns, cell, words,
 }
 
 // The first lines of many, and own ones, until all are asked for.
-function linesShown(lines, most = MOST_LINES) {
+function linesShown(lines) {
   const all = option("lines") === "all" || onPaper;
-  return lines.filter((line, place) => all || place < most || line.own);
+  return lines.filter((line, place) => all || place < MOST_LINES || line.own);
 }
 
 const ownPlaces = (names) => names.flatMap(({ own }, place) => (own ? [place] : []));
@@ -236,6 +236,7 @@ function dots({ label, heading = "Model", series, rows, words, format = fixed })
   );
   const step = series.length > 4 ? 10 : 13;
   const { names, deep } = namesOf(rows);
+  const height = Math.max(26, series.length * step + 12, NAME_LINE * deep + 4);
   const cell = (row, column) => {
     const point = rows[row].points.find((item) => item.series === column);
     return point && isNumber(point.value) ? `${format(point.value)} ${interval(point, format)}` : null;
@@ -246,12 +247,13 @@ function dots({ label, heading = "Model", series, rows, words, format = fixed })
     rows: points,
     words: {
       width: roomOf(),
-      height: Math.max(26, series.length * step + 12, NAME_LINE * deep + 4),
+      height,
+      tick: Math.round(0.7 * height),
       size: series.length > 4 ? 45 : 65,
       lines: names,
       own: ownPlaces(rows),
       series,
-      legend: series.length > 1 ? { title: null, columns: isNarrow() ? 1 : 0 } : null,
+      legend: legendOf(series),
       format: ".4~f",
       ...words,
     },
@@ -280,21 +282,4 @@ function percentiles({ label, heading, rows, beside, values }) {
     },
     values,
   });
-}
-
-// A range that holds all values, with round ends; `zero` keeps 0 in it.
-function domainOf(points, { zero = false, symmetric = false } = {}) {
-  const values = points.flatMap(({ value, low, high }) => [value, low, high]).filter(isNumber);
-  if (!values.length) return [0, 1];
-  let [low, high] = [Math.min(...values), Math.max(...values)];
-  if (zero) [low, high] = [Math.min(low, 0), Math.max(high, 0)];
-  if (symmetric) {
-    high = Math.max(Math.abs(low), Math.abs(high));
-    low = -high;
-  }
-  if (low === high) [low, high] = [low - 0.05, high + 0.05];
-  const marks = ticks(low, high);
-  const step = marks.length > 1 ? marks[1] - marks[0] : high - low;
-  const round = (value) => Number(value.toFixed(10));
-  return [round(Math.floor(low / step + 1e-9) * step), round(Math.ceil(high / step - 1e-9) * step)];
 }

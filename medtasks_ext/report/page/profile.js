@@ -1,7 +1,5 @@
 // A few models along the values of one axis: where is a model strong, where weak?
 
-const MOST_SERIES = 8;
-
 // Rows to compare: those that were chosen, else own runs and the best of the others.
 function comparedRows(rows, wanted = 4) {
   const byId = new Map(rows.map((row) => [rowId(row), row]));
@@ -37,7 +35,7 @@ function drawProfile() {
   return [
     controls(
       selector("Axis", "axis", keys.map((axis) => [axis, axisTitle(axis)]), key),
-      modelPicker(rows, compared, several),
+      ...seriesChoice(rows, compared, several),
     ),
     compared.length
       ? dots({
@@ -45,7 +43,7 @@ function drawProfile() {
           label: `Mean score by ${axisWords(key)}: ${selectionInWords()}`,
           series: compared.map((row) => rowTitle(row, several)),
           rows: lines,
-          words: { domain: domainOf(points), measure: "mean score, 95 % interval" },
+          words: { measure: "mean score, 95 % interval" },
         })
       : note("No model has a score for these tasks."),
     points.some((point) => point.partial)
@@ -62,50 +60,20 @@ function profilePoint(row, series, { title, reach }) {
   return [{ series, value, low, high, rough, partial: scored < total, tip }];
 }
 
-// Up to eight rows, ticked in a list that can be searched; a tick draws the view anew, and the open list stays open.
-const picker = { open: false, words: "" };
-
-function modelPicker(rows, compared, several) {
-  const taken = new Set(compared.map(rowId));
-  const set = (ids) => change({ models: asList(ids) });
-  const nameOf = (row) => rowTitle(row, several);
-  const isTaken = (row) => Number(taken.has(rowId(row)));
-  const byName = (one, other) => isTaken(other) - isTaken(one) || compareValues(nameOf(one), nameOf(other));
-  const list = make("div", { className: "choices" });
-  const line = (row) => {
-    const id = rowId(row);
-    const box = make("input", {
-      type: "checkbox",
-      checked: taken.has(id),
-      disabled: !taken.has(id) && taken.size >= MOST_SERIES,
-      "data-key": `model ${id}`,
-      onchange: () => set(box.checked ? [...taken, id] : [...taken].filter((other) => other !== id)),
-    });
-    return make("label", {}, box, text("span", "word", nameOf(row)));
-  };
-  const fill = () => {
-    const found = rows.filter((row) => nameOf(row).toLowerCase().includes(picker.words.toLowerCase()));
-    list.replaceChildren(...found.sort(byName).slice(0, 200).map(line));
-  };
-  fill();
-  const search = make("input", {
-    type: "search",
-    placeholder: "Find a model",
-    value: picker.words,
-    "aria-label": "Find a model to compare",
-    oninput: () => {
-      picker.words = search.value;
-      fill();
-    },
-  });
-  const menu = make(
-    "details",
-    { className: "menu wide", open: picker.open },
-    make("summary", {}, "Models ", text("span", "chosen", `${compared.length} of at most ${MOST_SERIES}`)),
-    make("div", { className: "panel" }, search, list),
+// The rows that are drawn, each with a way to drop it, and the others to choose from.
+function seriesChoice(rows, compared, several) {
+  const ids = compared.map(rowId);
+  const set = (wanted) => change({ models: asList(wanted) });
+  const drops = compared.map((row, place) =>
+    button(`${rowTitle(row, several)} ×`, () => set(ids.toSpliced(place, 1)), {
+      "aria-label": `Drop ${rowTitle(row, several)}`,
+      "data-key": `drop ${ids[place]}`,
+      disabled: ids.length === 1,
+    }),
   );
-  menu.addEventListener("toggle", () => {
-    picker.open = menu.open;
-  });
-  return menu;
+  const rest = rows.filter((row) => !ids.includes(rowId(row))).map((row) => [rowId(row), rowTitle(row, several)]);
+  rest.sort(([, one], [, other]) => compareValues(one, other));
+  const add = make("select", { "data-key": "add", "aria-label": "Add a model", onchange: () => set([...ids, add.value]) });
+  add.append(...[["", "Add a model"], ...rest].map(([value, textContent]) => make("option", { value, textContent })));
+  return [make("span", { className: "narrowed" }, ...drops), rest.length && ids.length < MOST_SERIES ? add : null];
 }

@@ -57,13 +57,6 @@ function averaged(selected, [group]) {
   return (ofPaper.length ? ofPaper : tasks).filter((task) => !isLeftOut(task));
 }
 
-// Scores are on 0-1, and so are their intervals, unless a metric itself goes further.
-function normalInterval(score, deviation) {
-  const within = score >= 0 && score <= 1;
-  const [low, high] = [score - 1.96 * deviation, score + 1.96 * deviation];
-  return { low: within ? Math.max(low, 0) : low, high: within ? Math.min(high, 1) : high };
-}
-
 // Wilson's interval of a score on 0-1 of so many documents.
 const Z = 1.959963984540054;
 function wilsonInterval(score, size) {
@@ -99,6 +92,8 @@ function aggregate(entry, strategy, all, asGroups = groupsOf(all)) {
   const total = tasks.length;
   return { ...rest, ...meanOf(scored, total), group: false, printed: false, scored: scored.length, total };
 }
+
+const tasksOfSuite = (suite) => counted.filter((task) => isOfSuite(datasets[task], suite));
 
 // What the report worked out of a group.
 function ofGroup(row, { valid, cut }, n) {

@@ -9,8 +9,8 @@ function drawStrategies() {
     .filter(Boolean);
   return [
     note(
-      "The filter for strategies does not apply here. Both strategies answered the same documents, and are paired by these; " +
-        "≈ intervals take the normal distribution.",
+      "The filter for strategies does not apply here. Both strategies answered the same documents, and are paired by these, " +
+        "on the tasks that a model has with both; ≈ intervals take the normal distribution.",
     ),
     ...(parts.length ? parts : [nothing("No model has results with two strategies on the selected tasks.")]),
   ];
@@ -18,19 +18,12 @@ function drawStrategies() {
 
 function strategySection(suite, tasks, base, others) {
   const titles = others.map((strategy) => strategies[strategy][1]);
-  const ways = [["own", "own runs first"], ...others.map((strategy, place) => [strategies[strategy][0], `by ${titles[place]}`])];
-  const order = choice("delta", ways.map(([id]) => id));
-  const by = ways.findIndex(([id]) => id === order) - 1;
   const rows = selectedEntries()
     .map((entry) => ({ entry, deltas: others.map((strategy) => deltaOf(entry, strategy, base, tasks)) }))
     .filter((row) => row.deltas.some(Boolean));
   if (!rows.length) return null;
   const labelOf = (row) => entries[row.entry].label;
-  rows.sort((one, other) =>
-    by < 0
-      ? isOwn(other.entry) - isOwn(one.entry) || compareValues(labelOf(one), labelOf(other))
-      : (other.deltas[by]?.value ?? -9) - (one.deltas[by]?.value ?? -9),
-  );
+  rows.sort((one, other) => isOwn(other.entry) - isOwn(one.entry) || compareValues(labelOf(one), labelOf(other)));
   const point = (row, delta, series) => {
     const change_ = `${titles[series]} minus zero-shot: ${signed(delta.value)} ${interval(delta, signed)}`;
     const on = `zero-shot ${fixed(delta.base)}; ${plural(delta.tasks, "shared task")} of ${tasks.length}`;
@@ -42,14 +35,9 @@ function strategySection(suite, tasks, base, others) {
     own: isOwn(row.entry),
     points: row.deltas.flatMap((delta, series) => (delta ? [point(row, delta, series)] : [])),
   }));
-  const points = lines.flatMap((line) => line.points);
   const shown = linesShown(lines);
-  const partial =
-    "Some models lack some of these tasks in one of the strategies; each difference is over the tasks that the model has with both.";
   return titled(
     `${suiteTitle(suite)}, ${plural(tasks.length, "task")}`,
-    switcher("Order", "delta", ways, order),
-    points.some((item) => item.tasks < tasks.length) ? note(partial) : null,
     dots({
       label: `Change against zero-shot, ${suiteTitle(suite)}`,
       series: titles,
@@ -57,7 +45,6 @@ function strategySection(suite, tasks, base, others) {
       format: signed,
       words: {
         ...looksOf(titles),
-        domain: domainOf(points, { symmetric: true, zero: true }),
         measure: "difference of mean scores",
         format: "+.4~f",
         zero: true,

@@ -18,6 +18,19 @@ const wordColumn = (key, title, { value = (row) => row[key], ...more } = {}) => 
   ...more,
 });
 
+// A share of 1 as a bar in a cell, with its interval as a line over it.
+function meter(value, { low, high } = {}) {
+  const part = (name, ...ends) => {
+    const element = make("span", { className: name });
+    const [from, to] = ends.map((end) => Math.min(Math.max(end, 0), 1));
+    element.style.left = `${100 * from}%`;
+    element.style.width = `${100 * (to - from)}%`;
+    return element;
+  };
+  const range = isNumber(low) && isNumber(high) ? part("range", low, high) : null;
+  return make("span", { className: "meter", "aria-hidden": "true" }, part("fill", 0, value), range);
+}
+
 const severalStrategies = (rows) => new Set(rows.map((row) => row.strategy)).size > 1;
 
 function compareValues(one, other) {

@@ -5,37 +5,55 @@ const titlesOn = (key, task) => valuesOf(datasets[task], key).map((value) => val
 function drawTasks() {
   const words = option("find").toLowerCase().split(/\s+/).filter(Boolean);
   const isChosen = taskAxes.some((axis) => chosen(axis.key).length);
-  const all = isChosen ? selectedTasks() : [...datasets.keys()];
-  const found = all.filter((task) => words.every((word) => taskText(task).includes(word)));
-  const best = new Map(found.map((task) => [task, bestOn(task)]));
-  const of = (name) => ({ value: (task) => datasets[task][name] });
-  const axisColumn = (key, title) => wordColumn(key, title, { value: (task) => titlesOn(key, task).join(", ") || null });
+  const apart = heldTasks.filter((task) => !isGrouped(datasets[task]));
+  const all = isChosen ? [...new Set([...selectedTasks(), ...apart])] : [...datasets.keys()];
+  const [kept, asked] = [selectedEntries(), selectedStrategies()];
+  const rows = all
+    .filter((task) => words.every((word) => taskText(task).includes(word)))
+    .map((task) => ({ task, ...figuresOfTask(task, kept, asked) }));
+  const of = (name) => ({ value: ({ task }) => datasets[task][name] });
+  const axisColumn = (key, title) => wordColumn(key, title, { value: ({ task }) => titlesOn(key, task).join(", ") || null });
   const summary = (task) => text("span", "soft clipped", datasets[task].summary);
-  const hint = "Best score on real rows in this report, any strategy";
   const columns = [
     wordColumn("name", "Task", {
       head: true,
       className: "sticky",
       ...of("name"),
-      cell: (task) => make("span", { className: "stacked" }, taskLink(task), summary(task)),
+      cell: ({ task }) => make("span", { className: "stacked" }, taskLink(task), summary(task)),
     }),
+    ...withValues(
+      [
+        numberColumn("score", "Score", { sort: "asc", hint: "Of own runs; the lowest of several" }),
+        numberColumn("valid", "Readable", { sort: "asc", hint: "Share of answers that could be read; the lowest", format: percent }),
+        numberColumn("cut", "Truncated", { hint: "Share of truncated answers; the highest", format: percent }),
+        wordColumn("answers", "Answers", {
+          value: ({ task }) => (report.answers.held.includes(datasets[task].id) ? "1" : null),
+          cell: ({ task }) => (heldTasks.includes(task) ? link(address("answers", datasets[task].id), "answers") : NONE),
+        }),
+        numberColumn("best", "Best score", {
+          hint: "Best on real rows in this report",
+          value: ({ best }) => best?.score ?? null,
+          cell: ({ best }) => bestCell(best),
+        }),
+      ],
+      rows,
+    ),
     axisColumn("suite", "Suite"),
     axisColumn("language", "Language"),
     axisColumn("task_type", "Kind"),
-    axisColumn("stage", "Stage"),
     wordColumn("access", "Access", of("access")),
     numberColumn("n", "Test rows", { ...of("n_test"), format: count }),
-    wordColumn("metric", "Measure", { ...of("metric"), cell: (task) => text("code", "", datasets[task].metric ?? NONE) }),
-    numberColumn("best", "Best score", {
-      hint,
-      value: (task) => best.get(task)?.score ?? null,
-      cell: (task) => bestCell(best.get(task)),
-    }),
+    wordColumn("metric", "Measure", { ...of("metric"), cell: ({ task }) => text("code", "", datasets[task].metric ?? NONE) }),
   ];
   const search = searchBox("find", "Search tasks", "Search tasks by name, content, metric or specialty");
+  const { withheld } = report.answers;
   return [
-    controls(search, text("span", "soft", plural(found.length, "task"))),
-    table({ name: "tasks", box: "steady", caption: `Tasks: ${selectionInWords()}`, rows: found, sort: "name", columns }),
+    livePart(),
+    withheld.length
+      ? note(`Answers to ${plural(withheld.length, "dataset")} are left out, since the data are not open: medtasks report --answers writes them.`)
+      : null,
+    controls(search, text("span", "soft", plural(rows.length, "task"))),
+    table({ name: "tasks", box: "steady", caption: `Tasks: ${selectionInWords()}`, rows, sort: ownEntries.length ? "score" : "name", columns }),
   ];
 }
 
@@ -44,14 +62,20 @@ function taskText(task) {
   return [name, id, summary, metric, ...taskAxes.flatMap(({ key }) => titlesOn(key, task))].join(" ").toLowerCase();
 }
 
-function bestOn(task) {
-  let best = null;
-  for (const entry of entries.keys())
-    for (const strategy of strategies.keys()) {
-      const score = resultOf(entry, strategy, task, "score");
-      if (isNumber(score) && !entries[entry].sample && (!best || score > best.score)) best = { score, entry, strategy };
-    }
-  return best;
+// Of the entries and strategies that are shown: the best on real rows, and the worst of own runs.
+function figuresOfTask(task, kept, asked) {
+  const found = kept
+    .flatMap((entry) => asked.map((strategy) => ({ entry, strategy, ...resultAt(entry, strategy, task) })))
+    .filter(({ at }) => at >= 0);
+  const own = (name) => found.filter(({ entry }) => isOwn(entry)).map((one) => one[name]).filter(isNumber);
+  const worst = (values, which) => (values.length ? which(...values) : null);
+  const scored = found.filter(({ entry, score }) => isNumber(score) && !entries[entry].sample);
+  return {
+    score: worst(own("score"), Math.min),
+    valid: worst(own("valid"), Math.min),
+    cut: worst(own("cut"), Math.max),
+    best: scored.reduce((one, other) => (one && one.score >= other.score ? one : other), null),
+  };
 }
 
 function bestCell(best) {
@@ -132,14 +156,10 @@ function taskTable(task, strategy) {
     .map((entry) => ({ entry, strategy, ...resultAt(entry, strategy, task), scored: 1, total: 1 }))
     .filter((row) => row.at >= 0);
   rankedRows(rows);
-  const letters = settingLetters(rows);
-  const letterOf = (row) => letters.get(settingOf(row));
-  const shares = FAULT_SHARES.map(([key, title, hint]) => numberColumn(key, title, { hint, format: percent }));
   const columns = [
     ...rankingColumns(rows),
     numberColumn("n", "Rows", { hint: "Documents that were scored", format: count }),
-    ...withValues(shares, rows),
-    ...(letters.size > 1 ? [wordColumn("settings", "Settings", { value: letterOf, cell: letterOf })] : []),
+    ...withValues(SHARE_COLUMNS, rows),
   ];
   return [
     onPaper ? text("h4", "", strategies[strategy][1]) : null,
@@ -155,28 +175,23 @@ function taskTable(task, strategy) {
       limit: 25,
       keep: (row) => isOwn(row.entry),
     }),
-    settingsPart(letters),
+    settingsPart(rows),
   ];
 }
 
-const settingOf = (row) => valueAt(row.at, "settings") ?? -1;
-
-// Settings that own results were made under, lettered: place -> letter.
-function settingLetters(rows) {
-  const found = [...new Set(rows.map(settingOf))].filter((place) => report.task_settings[place]);
-  const letter = (n) => String.fromCharCode(65 + (n % 26)) + (n >= 26 ? String(Math.floor(n / 26)) : "");
-  return new Map(found.map((place, n) => [place, letter(n)]));
-}
-
-function settingsPart(letters) {
-  if (!letters.size) return null;
-  const rows = [...letters].map(([place, letter]) => ({ letter, ...report.task_settings[place] }));
-  const names = [...new Set(rows.flatMap((row) => Object.keys(row)))].filter((name) => name !== "letter");
-  const columns = [wordColumn("letter", "", { head: true }), ...names.map((name) => wordColumn(name, name))];
-  const said =
-    "Results were made under different settings (letters in the table): other prompts, data or versions give different numbers.";
-  const build = () => table({ caption: "Settings", plain: true, columns, rows });
-  return make("div", {}, rows.length > 1 ? note(said) : null, folded("Settings of these results", build, { open: onPaper }));
+// The settings that own results were made under: what is alike stands in one row.
+function settingsPart(rows) {
+  const known = rows.filter((row) => report.task_settings[valueAt(row.at, "settings")]);
+  if (!known.length) return null;
+  const lines = grouped(known, (row) => valueAt(row.at, "settings")).map((some) => ({
+    of: some.map((row) => entries[row.entry].label).join(", "),
+    ...report.task_settings[valueAt(some[0].at, "settings")],
+  }));
+  const names = [...new Set(lines.flatMap((line) => Object.keys(line)))].filter((name) => name !== "of");
+  const columns = [wordColumn("of", "Results of", { head: true }), ...names.map((name) => wordColumn(name, name))];
+  const build = () => table({ caption: "Settings", plain: true, columns, rows: lines });
+  const said = "Other prompts, data or versions give different numbers.";
+  return make("div", {}, lines.length > 1 ? note(said) : null, folded("Settings of these results", build));
 }
 
 function promptPart(page) {

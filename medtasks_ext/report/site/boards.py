@@ -60,7 +60,12 @@ class BoardLine:
 
     @property
     def title(self) -> str:
-        return self.entry.model if self.published else self.entry.label
+        """As the paper prints it; one spelling where papers differ in spaces, dashes and capitals."""
+        if not self.published:
+            return self.entry.label
+        known = identity_of(self.entry)
+        name = self.entry.model
+        return known.title if known and _letters(known.title) == _letters(name) else name
 
     @cached_property
     def model(self) -> str:
@@ -102,6 +107,10 @@ class BoardLine:
         if item.confirmed.state == "claimed":
             reasons.append("data or prompts that nobody has confirmed")
         return "; ".join(reasons)
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[\W_]", "", name).casefold()
 
 
 @dataclass
@@ -309,7 +318,6 @@ def front_board(scores: Scores) -> Json:
     facts = list(map(facts_of_lines, rows))
     board["entries"] |= {name: [one.get(name) for one in facts] for name in FACTS}
     known = [name for name, _ in board["strategies"]]
-    board["ranks"] = _table(known, columns, best, lambda name, one, at: scores.rank(name, one.key, at))
     board["versions"] = _table(known, columns, best, version)
     board["dates"] = _table(known, columns, best, lambda _name, _one, place: lines[place].facts.get("date"))
     return board
@@ -344,6 +352,13 @@ def _board(scores: Scores, columns: Sequence[Column], places: _Places, lines: Se
         "intervals": of(lambda cell: cell.interval if cell.row and cell.row.group.axis == "suite" else None),
         "apart": of(lambda cell: words.setdefault(cell.apart, len(words))),
         "apart_words": list(words),
+        "ranks": _table(
+            strategies, columns, places, lambda name, one, at: (scores.rank(name, one.key, at) or [None])[0]
+        ),
+        "ranked": [
+            [len(ranks.of) if (ranks := scores.ranks.get((name, one.key))) else 0 for one in columns]
+            for name in strategies
+        ],
     }
 
 

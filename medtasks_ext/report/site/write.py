@@ -16,7 +16,7 @@ from medtasks_ext.atomic import replaced_folder, write_text
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json, write_json
 from medtasks_ext.offline_page import data_in_page, title_in_page
-from medtasks_ext.registry.columns import cited_by, entries_of
+from medtasks_ext.registry.columns import BibEntry, cited_by, entries_of
 from medtasks_ext.registry.metadata import terms_words
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.registry.tasks import rows_words, scored_by_words
@@ -38,7 +38,7 @@ from medtasks_ext.report.submissions import levels_words, undetected
 from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
-    from medtasks_ext.registry import Dataset
+    from medtasks_ext.registry import Dataset, Suite
     from medtasks_ext.report.groups import Group
     from medtasks_ext.results.experiments import Experiment
 
@@ -98,7 +98,7 @@ def _page(
             ["Rows", "; ".join(rows_words(dataset)) or f"you bring them: {record.access}"],
             ["Where", record.url],
             ["Terms", terms_words(record)],
-            ["Cite", "; ".join(entry.reference for entry in entries_of([dataset], []).values())],
+            ["Cite", "; ".join(entry.reference for entry in _cited([dataset], []))],
         ],
         "unsettled": [*filter(None, unsettled), *record.open_questions],
         "boards": [
@@ -287,14 +287,17 @@ def _write(folder: Path, site: Site) -> None:
 
 
 def _about(site: Site) -> Json:
-    suites = list(site.tasks.suites.values())
-    entries = entries_of([], suites)
-    found = [entries[key] for key in cited_by([], suites) if key in entries]
+    found = _cited([], list(site.tasks.suites.values()))
     return {
         "references": [[entry.reference, entry.link or "", entry.text] for entry in found],
         "undetected": undetected(),
         "left_out": [[fault.where, fault.what] for fault in site.faults],
     }
+
+
+def _cited(datasets: Sequence[Dataset], suites: Sequence[Suite]) -> list[BibEntry]:
+    entries = entries_of(datasets, suites)
+    return [entries[key] for key in cited_by(datasets, suites) if key in entries]
 
 
 def _write_assets(folder: Path) -> None:

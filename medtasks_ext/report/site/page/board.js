@@ -106,28 +106,21 @@ function sortedColumn(columns) {
 // What keeps a number apart from those of the suite's paper; empty where nothing does.
 const apartWords = (strategy, column, entry) => site.apart_words[site.apart[strategy][column][entry] ?? 0];
 
-// Every line with its rank in that column; what is not whole, not proven or asked otherwise has none.
+// Every line with its rank in that column, among all results of it.
 function ranked(strategy, by) {
   const cells = site.scores[strategy][by];
-  const known = site.ranks?.[strategy][by]; // a row may stand for several results, which all count
   const sectionOf = (cell, words) => {
     if (cell === null) return WITHOUT;
     return isPart(cell) ? PART : isUnproven(cell) ? UNPROVEN : words ? OTHERWISE : ALIKE;
   };
   const rows = site.entries.label.map((_, entry) => {
-    return { entry, rank: null, section: sectionOf(cells[entry], apartWords(strategy, by, entry)) };
-  });
-  const alike = rows.filter(({ section }) => section === ALIKE).sort((one, other) => cells[other.entry] - cells[one.entry]);
-  alike.forEach((row, index) => {
-    const before = alike[index - 1];
-    row.rank = before && cells[before.entry] === cells[row.entry] ? before.rank : index + 1;
-    row.of = alike.length;
-    if (known?.[row.entry]) [row.rank, row.of] = known[row.entry];
+    const rank = site.ranks[strategy][by][entry];
+    return { entry, rank, of: site.ranked[strategy][by], section: sectionOf(cells[entry], apartWords(strategy, by, entry)) };
   });
   return {
     rows,
     sections: [
-      [ALIKE, alike.length ? "Same conditions as the suite’s paper: ranked together" : null],
+      [ALIKE, rows.some(({ rank }) => rank !== null) ? "Same conditions as the suite’s paper: ranked together" : null],
       [OTHERWISE, "Other conditions than in the suite’s paper: not ranked"],
       [UNPROVEN, "Not proven: self-reported, not ranked"],
       [PART, "On a part of the tasks, rows or judgements: not ranked"],
@@ -255,5 +248,5 @@ function scoreCell(cell, column, strategy, entry, section) {
     shown.className = "barred";
     shown.style.setProperty("--share", `${(100 * value) / UNIT}%`);
   }
-  return found ? withTip(shown, `${score(value)} ${ends(found)}`, "95 % interval; ≈ from those of the tasks") : shown;
+  return found ? withTip(shown, `${score(value)} ${ends(found)}`, "95 % interval; p: the paper’s own") : shown;
 }

@@ -13,21 +13,39 @@ const AGAINST = [
   },
 ];
 const COLOURS = [
-  ["domain", "domain", { general: "general", medical: "medical" }],
-  ["access", "weights", { open: "open", proprietary: "proprietary" }],
-  ["reasoning", "reasoning", { yes: "reasoning", no: "no reasoning" }],
+  ["domain", "domain", ({ entry }) => site.entries.domain[entry]],
+  ["access", "weights", ({ entry }) => site.entries.access[entry]],
+  ["reasoning", "reasoning", ({ entry }) => REASONS[site.entries.reasoning[entry]]],
 ];
 
 // The picture of a column, what it stands against, and the groups that its colours mean.
 function part(shown, strategy, by, width) {
   const scored = scoredRows(shown, strategy, by);
-  const fact = againstWhat(scored);
-  const colour = COLOURS.find(([key]) => key === choice("colour", COLOURS.map(([key_]) => key_)));
-  const chosen = controls(
-    switcher("Against", "against", AGAINST.map(({ key }) => [key, key]), fact.key),
-    switcher("Colour", "colour", COLOURS.map(([key, title]) => [key, title]), colour[0]),
-  );
-  const [drawn, caption] = modelPicture(scored, strategy, by, fact, colour, width);
+  const about = factAndKind(scored, AGAINST, COLOURS);
+  const { fact, kind } = about ?? { fact: AGAINST[0], kind: COLOURS[0] };
+  const { label, published, page } = site.entries;
+  const points = scored.filter((point) => fact.value(point) !== null);
+  const missing = scored.length - points.length;
+  const caption = [
+    `Results under the conditions of the paper. The dashed line joins the models that nothing ${fact.better} beats.`,
+    missing ? `${plural(missing, "model")} not shown: ${fact.name} not known${fact.key === "date" ? " to the day" : ""}.` : null,
+    fact.key === "price" ? steps(frontOf(points, fact)) : null,
+  ];
+  const drawn = () =>
+    scatter({
+      label: `${columnTitle(by)} ${fact.heading}, ${site.strategies[strategy][1]}`,
+      fact,
+      rows: points,
+      kind,
+      own: ["submission", ({ entry }) => !published[entry]],
+      nameOf: ({ entry }) => label[entry],
+      tip: ({ entry, score: value, rank, of }) => [label[entry], fixed(value), rank ? `rank ${rank} of ${of}` : null],
+      measure: columnTitle(by),
+      width: Math.min(width, roomOf()),
+      open: (entry) => location.assign(`${site.home}models/${page[entry]}`),
+      names: [{ ...NAME_COLUMN, cell: ({ entry }) => modelPage(page[entry], label[entry]) }],
+      figures: [numberColumn("score", columnTitle(by))],
+    });
   return make(
     "section",
     { className: "against", id: "pictures", "aria-label": "Picture" },
@@ -35,22 +53,16 @@ function part(shown, strategy, by, width) {
     make(
       "div",
       { className: "beside-it" },
-      make("div", {}, chosen, drawn),
-      make("div", {}, groupsPart(scored, by, colour), note(caption)),
+      make("div", {}, about?.controls, points.length ? drawnLater(340, drawn) : null),
+      make(
+        "div",
+        {},
+        groupsPart(scored.filter(({ entry }) => published[entry]), by, kind),
+        note(points.length ? caption.filter(Boolean).join(" ") : `No model that is shown has a known ${fact.name} and this number.`),
+      ),
     ),
   );
 }
-
-// What is chosen, else the first fact that is known of most models, else the one that is known of the most.
-function againstWhat(scored) {
-  const n = ({ value }) => scored.filter((point) => value(point) !== null).length;
-  const most = AGAINST.reduce((one, other) => (n(other) > n(one) ? other : one));
-  const usual = AGAINST.find((fact) => n(fact) > scored.length / 2) ?? most;
-  const keys = [usual, ...AGAINST].map(({ key }) => key);
-  return AGAINST.find(({ key }) => key === choice("against", keys));
-}
-
-const groupOf = ({ entry }, [key, , words]) => words[site.entries[key][entry]] ?? UNKNOWN;
 
 // Numbers that stand on all tasks, of published models and of what was asked as the paper asked.
 function scoredRows(rows, strategy, by) {
@@ -75,57 +87,6 @@ function scoredRows(rows, strategy, by) {
     }));
 }
 
-function modelPicture(scored, strategy, by, fact, colour, width) {
-  const heading = `${columnTitle(by)} ${fact.heading}`;
-  const points = scored.filter((point) => fact.value(point) !== null);
-  if (!points.length) return ["", `No model that is shown has a known ${fact.name} and this number.`];
-  const { label, published, page } = site.entries;
-  const tip = (point) => [
-    label[point.entry],
-    fixed(point.score),
-    point.rank ? `rank ${point.rank} of ${point.of}` : null,
-    `${fact.name}: ${fact.said(fact.value(point))}`,
-  ];
-  const kindOf = (point) => (published[point.entry] ? groupOf(point, colour) : "submission");
-  const front = frontOf(points, fact);
-  const named = isNarrow() ? [] : apart(front, points, 0.09);
-  const missing = scored.length - points.length;
-  const caption = [
-    `Results under the conditions of the paper. The dashed line joins the models that nothing ${fact.better} beats.`,
-    missing ? `${plural(missing, "model")} not shown: ${fact.name} not known${fact.key === "date" ? " to the day" : ""}.` : null,
-    fact.key === "price" ? steps(front) : null,
-  ];
-  const drawn = () =>
-    scatter({
-      label: `${heading}, ${site.strategies[strategy][1]}`,
-      fact,
-      rows: points,
-      front,
-      groups: ["submission", ...Object.values(colour[2]), UNKNOWN],
-      groupOf: kindOf,
-      nameOf: (point) => (!published[point.entry] || named.includes(point) ? label[point.entry] : null),
-      tip,
-      words: {
-        width: Math.min(width, roomOf()),
-        tall: isNarrow() ? 220 : 290,
-        x_ticks: 4,
-        measure: columnTitle(by),
-        legend: { title: null, columns: 0, orient: "top" },
-      },
-      open: (entry) => location.assign(`${site.home}models/${page[entry]}`),
-      values: () =>
-        factTable({
-          rows: points,
-          fact,
-          caption: `${columnTitle(by)} and ${fact.name}`,
-          names: [{ ...NAME_COLUMN, cell: ({ entry }) => modelPage(page[entry], label[entry]) }],
-          kindOf,
-          score: numberColumn("score", columnTitle(by)),
-        }),
-    });
-  return [drawnLater(340, drawn), caption.filter(Boolean).join(" ")];
-}
-
 // What one more point costs along the line of the best.
 function steps(front) {
   const said = front.slice(1).map((point, index) => {
@@ -140,18 +101,29 @@ function steps(front) {
 }
 
 // Of each group of published models: how many, the median, the best.
-function groupsPart(scored, by, colour) {
-  const { label, page, published } = site.entries;
-  const groups = [...Object.values(colour[2]), UNKNOWN].map((name) => [
-    name,
-    scored.filter((point) => published[point.entry] && groupOf(point, colour) === name),
-  ]);
-  if (!groups.some(([, members]) => members.length)) return null;
-  return groupsTable({
+function groupsPart(scored, by, [, title, of]) {
+  const rows = grouped(scored, (row) => of(row) ?? UNKNOWN).map((members) => ({
+    title: of(members[0]) ?? UNKNOWN,
+    n: members.length,
+    best: members.reduce((one, other) => (one.score >= other.score ? one : other)),
+    middle: middleOf(members.map((row) => row.score)),
+  }));
+  if (!rows.length) return null;
+  const { label, page } = site.entries;
+  return table({
     name: "groups",
-    caption: `${columnTitle(by)} by ${colour[1]}`,
-    heading: colour[1][0].toUpperCase() + colour[1].slice(1),
-    groups,
-    nameOf: ({ entry }) => modelPage(page[entry], label[entry]),
+    caption: `${columnTitle(by)} by ${title}`,
+    rows,
+    sort: "-n",
+    columns: [
+      wordColumn("title", title[0].toUpperCase() + title.slice(1), { head: true }),
+      numberColumn("n", "Models", { format: count }),
+      numberColumn("middle", "Median"),
+      wordColumn("best", "Best", {
+        sort: "desc",
+        value: ({ best }) => best.score,
+        cell: ({ best: { entry, score: value } }) => make("span", {}, modelPage(page[entry], label[entry]), ` ${fixed(value)}`),
+      }),
+    ],
   });
 }

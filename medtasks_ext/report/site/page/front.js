@@ -27,7 +27,7 @@ function drawFront() {
     { className: "models" },
     note(
       `${published}${own.length ? `, ${plural(own.length, "submission")}` : ""} · sorted by ${columnTitle(by)}. Below a ` +
-        "number stand its 95 % interval, its rank among comparable results, and the model’s version (v.); a dash is a gap. " +
+        "number stand its 95 % interval (p: the paper’s own), its rank among comparable results, and the model’s version (v.). " +
         "Of several versions the best stands here, all on the model’s page.",
     ),
     whatRanksProve(shown),
@@ -73,9 +73,9 @@ function frontCell(strategy, column, entry) {
   const found = site.intervals[strategy][column][entry];
   const rank = site.ranks[strategy][column][entry];
   const words = apartWords(strategy, column, entry);
-  const alone = rank?.[1] === 1;
+  const of = site.ranked[strategy][column];
   const under = [
-    rank && !alone ? `${rank[0]} of ${rank[1]}` : null,
+    rank && of > 1 ? `${rank} of ${of}` : null,
     isPart(cell) ? (cell[1] < tasks ? `on ${cell[1]} of ${tasks}` : "on a part") : null,
     isUnproven(cell) ? "not proven" : words ? "other conditions" : null,
     site.versions[strategy][column][entry]?.replace(/^(?=\d)/, "v. "),
@@ -84,12 +84,8 @@ function frontCell(strategy, column, entry) {
     "span",
     {},
     score(valueOf(cell)),
-    found ? text("span", "under-score", ends(found).replace("paper’s own: ", "")) : null,
+    found ? text("span", "under-score", ends(found)) : null,
     ...under.map((words) => text("span", "under-score", words)),
   );
-  const tips = [
-    found ? `95 % interval${found[2] ? ", the paper’s own" : ", from those of the tasks"}` : null,
-    words ? `other conditions: ${words}` : null,
-  ].filter(Boolean);
-  return tips.length ? withTip(shown, `${columnTitle(column)}: ${score(valueOf(cell))}`, ...tips) : shown;
+  return words ? withTip(shown, `${columnTitle(column)}: ${score(valueOf(cell))}`, `other conditions: ${words}`) : shown;
 }

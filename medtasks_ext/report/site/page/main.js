@@ -2,7 +2,6 @@
 
 const DRAW = { front: drawFront, board: drawBoard, model: drawModel, dataset: drawDataset, datasets: drawDatasets, about: drawAbout };
 
-RENAMED.access = "weights";
 const hasFilters = () => site.kind === "front" || site.kind === "board";
 
 function show() {
@@ -10,7 +9,6 @@ function show() {
   filterBar.hidden = !hasFilters() || onPaper;
   if (hasFilters()) showFilters(selectionInWords());
   redraw(site.kind, DRAW[site.kind]);
-  if (onPaper) fitOnPaper();
 }
 
 // What every page has.
@@ -31,18 +29,6 @@ function drawSiteFrame() {
       link(`${site.home}about.html`, "How to read, cite, download and submit"),
     ),
   );
-}
-
-const PAPER = 1030; // pixels of A4 on its side between its margins
-
-// A table that is wider than paper is drawn smaller.
-function fitOnPaper() {
-  main.style.width = `${PAPER}px`;
-  for (const wide of main.querySelectorAll("table")) {
-    const share = wide.parentElement.clientWidth / wide.offsetWidth;
-    if (share < 1) wide.style.zoom = share;
-  }
-  main.style.width = "";
 }
 
 async function begin() {

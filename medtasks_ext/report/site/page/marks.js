@@ -1,30 +1,15 @@
 // Scores as words and bars, and pictures that wait for their library.
 
-function shape(tag_, attributes = {}, ...children) {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", tag_);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  element.append(...children.filter((child) => child !== null));
-  return element;
-}
-
 // Numbers are cut off behind their fourth digit: half up from there is the nearest with three.
 const nearest = (value) => Math.floor((value + 5) / 10) / 1000;
 const score = (value) => (isNumber(value) ? nearest(value).toFixed(3) : NONE);
 
-// A score on the whole scale from 0 to 1, with its interval.
-function scoreBar(value, ends) {
-  const at = (part) => `${(100 * part) / UNIT}%`;
-  return shape(
-    "svg",
-    { class: "score-bar", width: 96, height: 12, "aria-hidden": "true" },
-    shape("rect", { class: "track", x: 0, y: 2, width: "100%", height: 8 }),
-    shape("rect", { class: "fill", x: 0, y: 2, width: at(value), height: 8 }),
-    ends ? shape("line", { class: "range", x1: at(ends[0]), x2: at(ends[1]), y1: 6, y2: 6 }) : null,
-  );
-}
-
-const barred = (value, range = null) => make("span", {}, scoreBar(value, range), score(value));
-const ends = (found) => (found ? `${found[2] ? "paper’s own: " : ""}[${score(found[0])}, ${score(found[1])}]` : "");
+// A score beside its bar, on the whole scale from 0 to 1.
+const barred = (value, ends_ = null) => {
+  const [low, high] = (ends_ ?? []).map((end) => end / UNIT);
+  return make("span", { className: "share-cell" }, meter(value / UNIT, { low, high }), text("span", "", score(value)));
+};
+const ends = (found) => (found ? `[${score(found[0])}, ${score(found[1])}]${found[2] ? "p" : ""}` : "");
 
 // Columns that several tables have.
 const scoreColumn = (key, title, more) => numberColumn(key, title, { format: score, ...more });

@@ -18,11 +18,10 @@ function drawModel() {
 
 const profiles = () => site.lines.flatMap((line) => line.places.filter(({ axes }) => axes).map((place) => ({ ...place, line })));
 
-// The chosen profile, else the one with the most values: it is the most that can be said.
+// The chosen profile, else the one on the most tasks.
 function leadOf() {
   const found = profiles().map((profile, number) => ({ ...profile, number: String(number) }));
-  const values = ({ axes }) => sum(axes.map(([, rows]) => rows.length));
-  const most = found.reduce((one, other) => (one && values(one) >= values(other) ? one : other), null);
+  const most = found.reduce((one, other) => (one && one.of >= other.of ? one : other), null);
   return found.find(({ number }) => number === option("profile")) ?? most;
 }
 
@@ -117,21 +116,11 @@ const OF_TASK = [
 ];
 
 function tasksPart(line, number) {
-  const all = line.tasks.map((row) => Object.fromEntries(OF_TASK.map((name, place) => [name, row[place]])));
-  const choices = [["Suite", "suite", `suite${number}`], ["Strategy", "strategy", `asked${number}`]].map(([title, name, key]) => ({
-    name,
-    wanted: option(key),
-    values: [...new Set(all.map((row) => row[name]))],
-    menu: (values) => selector(title, key, [["", "all"], ...values.map((value) => [value, value])], option(key)),
-  }));
-  const rows = all.filter((row) => choices.every(({ name, wanted }) => !wanted || row[name] === wanted));
-  const menus = choices.filter(({ values }) => values.length > 1).map(({ menu, values }) => menu(values));
-  const open = onPaper || choices.some(({ wanted }) => wanted) || Boolean(option(`sort-tasks${number}`));
-  return folded(
-    `All ${count(all.length)} scores, with their conditions`,
-    () => make("div", {}, controls(...menus), tasksTable(line, number, rows)),
-    { open, className: "plain" },
-  );
+  const rows = line.tasks.map((row) => Object.fromEntries(OF_TASK.map((name, place) => [name, row[place]])));
+  return folded(`All ${count(rows.length)} scores, with their conditions`, () => tasksTable(line, number, rows), {
+    open: onPaper || Boolean(option(`sort-tasks${number}`)),
+    className: "plain",
+  });
 }
 
 function tasksTable(line, number, rows) {
