@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Iterable, Sequence
 from itertools import groupby, pairwise
-from operator import ne
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,9 +37,7 @@ if TYPE_CHECKING:
     from medtasks_ext.results.experiments import Entry, Experiment, Fault
 
 
-# Columns of the page's data in little room: what repeats, or grows evenly, is written once.
-
-#: A column is packed where that takes a third of its values at most; the page unpacks it.
+#: A column is packed where that takes a third of its values at most.
 _WORTH = 3
 
 
@@ -50,35 +46,18 @@ def packed(values: Sequence[Any]) -> Sequence[Any] | dict[str, list[Any]]:
 
     Returns:
         The values; or `runs`, each value followed by how often it stands in a row; or `steps`, the same of
-        the differences from one whole number to the next, from 0 on; or `words`, each value once, and `at`,
-        the places of the column's values in these.
+        the differences from one whole number to the next, from 0 on.
     """
-    if not values:
-        return values
-    most = len(values) // _WORTH
-    if _length_of_runs(values) <= most:
-        return {"runs": _runs(values)}
-    if all(type(value) is int for value in values):
-        steps = [other - one for one, other in pairwise([0, *values])]
-        if _length_of_runs(steps) <= most:
-            return {"steps": _runs(steps)}
-    place = {value: number for number, value in enumerate(dict.fromkeys(values))}
-    if len(place) <= most and _length(place) > len(str(len(place))):
-        return {"words": [*place], "at": [place[value] for value in values]}
+    if values and _WORTH * len(runs := _runs(values)) <= len(values):
+        return {"runs": runs}
+    if values and all(type(value) is int for value in values):
+        steps = _runs(other - one for one, other in pairwise([0, *values]))
+        return {"steps": steps} if _WORTH * len(steps) <= len(values) else values
     return values
 
 
 def _runs(values: Iterable[Any]) -> list[Any]:
     return [item for value, same in groupby(values) for item in (value, sum(1 for _ in same))]
-
-
-def _length_of_runs(values: Sequence[Any]) -> int:
-    return 2 * (1 + int(sum(map(ne, values, values[1:]))))
-
-
-def _length(words: Iterable[Any]) -> float:
-    sizes = [len(json.dumps(word, ensure_ascii=False)) for word in words]
-    return sum(sizes) / len(sizes)
 
 
 _DIGITS = 5
@@ -164,10 +143,6 @@ def number(value: float | None) -> float | None:
 
 def _matrix(values: np.ndarray | None) -> list[list[float | None]]:
     return [] if values is None else [[number(value) for value in row] for row in values.tolist()]
-
-
-def _places(report: Report) -> dict[str, int]:
-    return {entry.label: index for index, entry in enumerate(report.entries)}
 
 
 def _packed(columns: Mapping[str, Sequence[Any]]) -> Json:
@@ -345,7 +320,7 @@ def _labels(report: Report) -> Json | None:
 
 
 def _whose(report: Report, rows: Sequence[Json]) -> dict[str, list[int]]:
-    entries = _places(report)
+    entries = {entry.label: index for index, entry in enumerate(report.entries)}
     return {
         "entry": [entries[row["entry"]] for row in rows],
         "strategy": [report.strategies.index(row["strategy"]) for row in rows],

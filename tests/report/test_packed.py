@@ -15,8 +15,8 @@ from tests.report.made import unpacked
     [
         ([0] * 5 + [1] * 7, "runs"), ([None] * 20, "runs"), ([True] * 9 + [False] * 9, "runs"),
         ([0.5] * 9 + [None] * 9 + [0.5], "runs"), ([*range(3, 40)], "steps"),
-        ([*range(20), *range(20), 7, *range(30)], "steps"), (["bridge", "mlb", None, "medhelm"] * 9, "words"),
-        ([0.12345, 0.5, 0.98765, None] * 9, "words"), ([1, 0, 1, 1, 0, 0, 1, 0, 1] * 3, None),
+        ([*range(20), *range(20), 7, *range(30)], "steps"), (["bridge", "mlb", None, "medhelm"] * 9, None),
+        ([1, 0, 1, 1, 0, 0, 1, 0, 1] * 3, None),
         ([0.1, 0.2, 0.3], None), ([], None),
     ],
 )  # fmt: skip
