@@ -360,8 +360,8 @@ FAULTS = {
                         "no dataset 'epeigo' in the folder (did you mean epeigon?)"),
     "no suite file": (edited(SUITE, "sections: unit", "sections: ward"), SUITE,
                       "sections: 'ward' is no axis"),
-    "no task": (lambda own: [shutil.rmtree(own / name) for name in ("wards", ALONE)], "mine",
-                "no task.yaml in this folder"),
+    "no task": (lambda own: [(own / "readme.txt").touch(), *map(shutil.rmtree, (own / "wards", own / ALONE))],
+                "mine", "no task.yaml in this folder"),
     "no folder": (shutil.rmtree, "mine", "no such folder"),
 }  # fmt: skip
 

@@ -219,8 +219,10 @@ def without_data(
     tasks: Registry, names: Sequence[str], settings: Settings, *, strict: bool
 ) -> dict[str, str]:
     """Task whose data is not here -> how it is got; the rows of the others are not read."""
+    from medtasks_ext.registry.new import check_written
     from medtasks_ext.rows.sources import forced_origin, origin_of, where_it_goes
 
+    check_written(tasks, names)
     forced, datasets = forced_origin(settings.data), {name: tasks.known(name)[0] for name in names}
     missing = {name: where_it_goes(one) for name, one in datasets.items() if origin_of(one, forced) is None}
     if missing:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
@@ -18,18 +19,27 @@ from medtasks_ext.prompts.documents import shown
 from medtasks_ext.prompts.load import check_loaded_rows
 from medtasks_ext.registry import Dataset, forget, registry
 from medtasks_ext.registry.build import check_names
-from medtasks_ext.registry.new import of_columns, suite_of, template_of, write
-from medtasks_ext.rows.files import read_rows
+from medtasks_ext.registry.new import of_columns, suite_of, template_of, with_words, write
 from medtasks_ext.rows.places import data_dir
 from medtasks_ext.rows.row import Rows
 
 if TYPE_CHECKING:
     from medtasks_ext.data.bring import Brought
     from medtasks_ext.data.check import Cause, Checked, FolderReport
-    from medtasks_ext.registry import Dataset
+    from medtasks_ext.rows.row import Row
 
 
 _SHOWN = 5  # causes of faults of a dataset, rows of a cause, and names in a list
+
+
+Sheets = Annotated[
+    list[str] | None, Option("--sheet", help="A sheet of a workbook; by default all that fit.")
+]
+Header = Annotated[str | None, Option(metavar="A,B", help="Names of the columns of a file without a header.")]
+Encoding = Annotated[str | None, Option(help="Of a text file that is not UTF-8, such as cp1252.")]
+SkipRagged = Annotated[
+    bool, Option("--skip-ragged", help="Leave out records with more cells than the header.")
+]
 
 
 def data_template(
@@ -86,11 +96,12 @@ def data_import(
             "--map-value", metavar="COLUMN:THEIRS=OURS", help="A value of the file and the dataset's for it."
         ),
     ] = None,
-    sheets: Annotated[
-        list[str] | None, Option("--sheet", help="A sheet of a workbook; by default all that fit.")
-    ] = None,
-    encoding: Annotated[str | None, Option(help="Of a text file that is not UTF-8, such as cp1252.")] = None,
+    sheets: Sheets = None,
+    header: Header = None,
+    encoding: Encoding = None,
+    skip_ragged: SkipRagged = False,
     split: Annotated[str, Option(help="test or fewshot.")] = "test",
+    replace: Annotated[bool, Option("--replace", help="Overwrite rows that are there.")] = False,
     out: Annotated[
         str | None, out_option("Data folder; by default MEDTASKS_DATA_DIR, else ./medtasks_data.")
     ] = None,
@@ -110,7 +121,14 @@ def data_import(
     if split not in ("test", "fewshot"):
         raise MedtasksError(f"no split {split!r}", where="--split", remedy="use test or fewshot")
     wanted = ImportOptions(
-        split, pairs(columns, "--map", "OURS=THEIRS"), _values(values), sheets or (), encoding
+        split,
+        pairs(columns, "--map", "OURS=THEIRS"),
+        _values(values),
+        sheets or (),
+        encoding,
+        names_in(header or ""),
+        replace,
+        skip_ragged,
     )
     leaf = next(leaf for members in registry().resolve([task]).values() for leaf in members)
     dataset, root = registry().tasks[leaf][0], _root(out)
@@ -258,28 +276,40 @@ def new(
         Argument(
             metavar="[FACT=VALUE...]",
             help="language, task_type, document_types=A,B, specialties=A,B, stage, access (open, gated or "
-            "private), and values on axes of the suite's own.",
+            "private), and values on axes of the suite's own. A dataset of no suite (own_NAME) needs only "
+            "language.",
         ),
     ] = None,
     id: Annotated[str | None, Option(help="SUITE_DATASET.")] = None,
     kind: Annotated[str | None, Option(help="Answer kind (docs/keys.md).")] = None,
+    prompt: Annotated[str | None, Option(help="What is asked, with the form of the answer.")] = None,
+    labels: Annotated[str | None, Option(metavar="A,B", help="All labels that an answer may have.")] = None,
     source: Annotated[
         str | None, Option("--from", metavar="FILE", help="File of rows that the task is for.")
     ] = None,
     columns: Annotated[
         list[str] | None,
-        Option("--map", metavar="OURS=THEIRS", help="A column of the kind, and the file's; of a list A,B."),
+        Option(
+            "--map",
+            metavar="OURS=THEIRS",
+            help="A column of the kind, and the file's: A,B of a list or a text in parts, A.B in a cell.",
+        ),
     ] = None,
+    first: Annotated[
+        int | None, Option("--count-from", help="0 or 1: the first option, where answers are numbers.")
+    ] = None,
+    sheets: Sheets = None,
+    header: Header = None,
+    encoding: Encoding = None,
+    skip_ragged: SkipRagged = False,
 ) -> int:
     """Start a dataset folder.
 
     What is left to write is marked TODO. --from shows three rows as they are asked, and copies none.
 
     Example: medtasks data new --from exam.csv --id own_exam --kind choice --map question=stem
-    --map options=A,B,C,D language=en task_type=multiple_choice document_types=exam_question
-    specialties=general stage=research access=private
+    --map options=A,B,C,D --prompt "Choose the right option. Reply with its letter." language=en
     """
-    rows = read_rows(Path(source).expanduser()) if source else []
     tasks = registry(empty=True)
     check_names(tasks)  # a registry that cannot be read is mended first
     axes = pairs(facts, "medtasks data new", "FACT=VALUE")
@@ -291,13 +321,11 @@ def new(
         facts_known = [*(name for name in said if name not in ("id", "axes")), *joined.axes]
         what, known = f"no fact {unknown[0]!r}{near(unknown[0], facts_known)}", ", ".join(facts_known)
         raise MedtasksError(what, where="medtasks data new", remedy=f"name one of: {known}")
-    template = template_of(joined, kind)
+    template = with_words(template_of(joined, kind), prompt, names_in(labels or ""))
     named = {ours: names_in(theirs) for ours, theirs in pairs(columns, "--map", "OURS=THEIRS").items()}
-    if absent := [name for names in named.values() for name in names if rows and name not in rows[0]]:
-        what, known = f"the file has no column {absent[0]}", ", ".join(rows[0])
-        raise MedtasksError(what, where="--map", remedy=f"name one of: {known}")
-    if named:
-        template = of_columns(template, named)
+    rows = _rows_from(source, named, sheets, header, encoding, skip_ragged) if source else []
+    if named or rows:
+        template = of_columns(template, named, rows[0] if rows else {}, first)
     folder = write(tasks, joined, said, template)
     forget()
     dataset = Dataset(folder)
@@ -306,13 +334,47 @@ def new(
         _preview(dataset, Rows("local", rows, [], str(source)))
     if joined.datasets and tasks.is_own(dataset):
         typer.echo(f"means of {joined.id} leave it out until `datasets` in {joined.file} lists it")
-    typer.echo("replace all that is marked TODO in its files")
-    steps = [f"medtasks preview {dataset.id} --data sample", f"medtasks dev validate {dataset.id}"]
-    if source:
-        data = f"$MEDTASKS_DATA_DIR/{joined.id}/{folder.name}"
-        steps.append(f"mkdir -p {data}; cp {source} {data}/test{Path(source).suffix}; medtasks data check")
-    say_next(*steps)
+    if not prompt:
+        typer.echo("replace all that is marked TODO in its files")
+    said_of_file = [
+        *(("--sheet", sheet) for sheet in sheets or ()),
+        ("--header", header),
+        ("--encoding", encoding),
+    ]
+    flags = "".join(f" {flag} {shlex.quote(value)}" for flag, value in said_of_file if value)
+    flags += " --skip-ragged" if skip_ragged else ""
+    say_next(
+        f"medtasks data import {shlex.quote(source)} --task {dataset.id}{flags}" if source else
+        f"medtasks preview {dataset.id} --data sample",
+        f"medtasks run --tasks {dataset.id} --model …" if source and prompt else
+        f"medtasks dev validate {dataset.id}",
+    )  # fmt: skip
     return 0
+
+
+def _rows_from(
+    source: str,
+    named: dict[str, list[str]],
+    sheets: list[str] | None,
+    header: str | None,
+    encoding: str | None,
+    skip_ragged: bool,
+) -> list[Row]:
+    """The rows of a file that has the named columns."""
+    from medtasks_ext.data.bring import ImportOptions, rows_of
+
+    wanted = [name for names in named.values() for name in names]
+    options = ImportOptions(
+        sheets=sheets or (), header=names_in(header or ""), encoding=encoding, skip_ragged=skip_ragged
+    )
+    rows = rows_of(Path(source).expanduser(), wanted, options)
+    if not rows:
+        raise MedtasksError("holds no rows", where=source, remedy="name the complete file")
+    absent = [name for name in wanted if name not in rows[0] and name.partition(".")[0] not in rows[0]]
+    if absent:
+        what, known = f"the file has no column {absent[0]}", ", ".join(rows[0])
+        raise MedtasksError(what, where="--map", remedy=f"name one of: {known}")
+    return rows
 
 
 def _preview(dataset: Dataset, rows: Rows) -> None:

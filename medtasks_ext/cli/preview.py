@@ -16,8 +16,9 @@ from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.commands import AsJson, Origin, Prompts
 from medtasks_ext.cli.tables import SAMPLE_DATA, short, write, write_heading
 from medtasks_ext.cli.words import say_next
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.registry import registry
+from medtasks_ext.registry.new import left_to_write
 from medtasks_ext.rows.sources import forced_origin, origin_of, where_it_goes
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ def preview(
         typer.echo(json.dumps(asdict(seen), ensure_ascii=False, indent=1, default=str))
     else:
         _print(seen, chat)
+        if left := left_to_write(*tasks.known(task)):
+            _say(f"not written yet, so no run asks it: {some(left)}", "bold yellow")
         say_next(f"medtasks run --tasks {task} --model vllm --model_args pretrained=ORG/MODEL --limit 2")
     return 0
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from medtasks_ext.atomic import atomic_file, check_regular, private_files
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.rows.files import SUFFIXES, csv_records, decoded, parse_rows, sheets_of, table_rows
+from medtasks_ext.rows.originals.readers import annotated_rows
 from medtasks_ext.rows.places import authors_of, row_file
 from medtasks_ext.rows.row import Row
 from medtasks_ext.rows.sources import source_of
@@ -36,6 +37,9 @@ class ImportOptions:
     values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     sheets: Sequence[str] = ()  # that are read; none: all that fit
     encoding: str | None = None  # of a text file that is not UTF-8
+    header: Sequence[str] = ()  # names of the columns, where the file does not say them
+    replace: bool = False  # whether rows that are there may be replaced
+    skip_ragged: bool = False  # whether records with more cells than the header are left out
 
 
 @dataclass
@@ -53,14 +57,12 @@ class Brought:
 
 def bring(file: Path, dataset: Dataset, root: Path, options: ImportOptions) -> Brought:
     """Write `SUITE/DATASET/SPLIT.jsonl` of a file in any form; its owner's alone, unless data is open."""
-    if file.suffix.lower() not in SUFFIXES:
-        what = f"a file {file.suffix or 'without suffix'} cannot be read"
-        raise MedtasksError(what, where=file, remedy=f"export it as one of: {', '.join(SUFFIXES)}")
     folder = root / dataset.metadata.suite / dataset.folder.name
-    if (there := row_file(folder, options.split)) and there.stat().st_size:
-        raise MedtasksError("exists already", where=there, remedy="move it away first")
+    there = row_file(folder, options.split)
+    if there and there.stat().st_size and not options.replace:
+        raise MedtasksError("exists already", where=there, remedy="use --replace to overwrite it")
     names = _Names(dataset, file, options.columns)
-    tables = tables_of(file, _content(file, options.encoding), names.known)
+    tables = tables_of(file, names.known, options)
     taken, columns, not_read = _fitting(tables, names, options.sheets, file)
     rows = [row for table in taken for row in table.rows]
     if not rows:
@@ -76,6 +78,8 @@ def bring(file: Path, dataset: Dataset, root: Path, options: ImportOptions) -> B
     with private_files(dataset.metadata.access != "open"), atomic_file(path) as out:
         for row in made:
             out.write(json.dumps(row, ensure_ascii=False, default=str).encode() + b"\n")
+    if there and there != path:  # a file of another form would come first
+        there.unlink()
     return Brought(
         path,
         len(made),
@@ -161,11 +165,6 @@ def _fitting(
     tables: Sequence[Table], names: _Names, sheets: Sequence[str], file: Path
 ) -> tuple[list[Table], dict[str, str], dict[str, str]]:
     """The tables that are taken, their columns, and why others are not."""
-    there = [table.sheet for table in tables]
-    if absent := [name for name in sheets if name not in there]:
-        what = f"has no sheet {absent[0]}"
-        remedy = f"its sheets: {', '.join(there)}" if any(there) else "it has one table: leave --sheet out"
-        raise MedtasksError(what, where=file, remedy=remedy)
     found: list[tuple[Table, dict[str, str]]] = []
     not_read: dict[str, str] = {}
     failed: MedtasksError | None = None
@@ -222,6 +221,9 @@ def _map_values(rows: Sequence[Row], values: Mapping[str, Mapping[str, str]], fi
             raise MedtasksError(what, where=file, remedy=remedy)
 
 
+#: Files of texts with their annotations.
+_MARKED = (".txt", ".conll", ".iob", ".bio", ".pubtator")
+_RAGGED = "has more cells than the header"
 #: Records among which the header is looked for.
 _TITLES = 20
 #: A character of two or more bytes in UTF-8 whose bytes were read one by one: `Ã¤` for `ä`.
@@ -255,24 +257,47 @@ class Table:
         self.left_out.setdefault(why, []).append(PlacedRow(number, self.sheet, {}).place)
 
 
-def tables_of(file: Path, content: bytes, wanted: Collection[str]) -> list[Table]:
+def rows_of(file: Path, wanted: Collection[str], options: ImportOptions) -> list[Row]:
+    """The rows of the table of a file that has most of the wanted columns."""
+    tables = tables_of(file, wanted, options)
+    known = {name.casefold() for name in wanted}
+    best = max(tables, key=lambda table: len(known & {name.casefold() for name in table.header}))
+    return [row.cells for row in best.rows]
+
+
+def tables_of(file: Path, wanted: Collection[str], options: ImportOptions) -> list[Table]:
     """The tables of a file; `wanted` names of columns tell the header from titles above it."""
     suffix, where = file.suffix.lower(), str(file)
+    if suffix not in (*SUFFIXES, *_MARKED):
+        what = f"a file {file.suffix or 'without suffix'} cannot be read"
+        remedy = f"export it as one of: {', '.join((*SUFFIXES, *_MARKED))}"
+        raise MedtasksError(what, where=file, remedy=remedy)
+    content = _content(file, options.encoding)
     if suffix in (".xlsx", ".xls"):
         sheets = sheets_of(content, where)
+        if absent := [name for name in options.sheets if name not in sheets]:
+            what, remedy = f"has no sheet {absent[0]}", f"its sheets: {', '.join(sheets)}"
+            raise MedtasksError(what, where=file, remedy=remedy)
         named = {"" if len(sheets) == 1 else name: records for name, records in sheets.items()}
-        return [_table(name, records, wanted, where) for name, records in named.items()]
-    if suffix in (".csv", ".tsv"):
-        names = {name.strip().casefold() for name in wanted}
-        return [_table("", csv_records(decoded(content, where), where, names)[0], wanted, where)]
-    rows = parse_rows(content, suffix, where)
+        return [_table(name, records, wanted, where, options) for name, records in named.items()]
+    if options.sheets:
+        raise MedtasksError("has no sheets", where=file, remedy="it has one table: leave --sheet out")
+    text = decoded(content, where) if suffix in (".tsv", *_MARKED) else ""
+    rows = annotated_rows(text) if text else []
+    if suffix in (".csv", ".tsv") and not rows:
+        names = {name.strip().casefold() for name in (*wanted, *options.header)}
+        records, _ = csv_records(text or decoded(content, where), where, names)
+        return [_table("", records, wanted, where, options)]
+    rows = rows or parse_rows(content, suffix, where)
     table = Table("", list(rows[0]) if rows else [], [])
     for number, row in enumerate(rows, start=1):
         table.rows.append(PlacedRow(number, "", {name: _mended(cell, table) for name, cell in row.items()}))
     return [table]
 
 
-def _table(sheet: str, records: Sequence[Sequence[str]], wanted: Collection[str], where: str) -> Table:
+def _table(
+    sheet: str, records: Sequence[Sequence[str]], wanted: Collection[str], where: str, options: ImportOptions
+) -> Table:
     """The rows of records whose header is the one of the first that has most of the wanted names."""
     known = {name.strip().casefold() for name in wanted}
     while records and not any(records[-1]):  # sheets end in empty records, which are nobody's rows
@@ -282,19 +307,29 @@ def _table(sheet: str, records: Sequence[Sequence[str]], wanted: Collection[str]
     ]
     first = next((place for place, record in enumerate(records) if any(record)), 0)
     at = scores.index(max(scores)) if any(scores) else first
-    table = Table(sheet, [_mend(cell).strip() for cell in records[at]] if records else [], [])
+    header, begin = [_mend(cell).strip() for cell in records[at]] if records else [], at + 1
+    if options.header:
+        header, begin, at = [*options.header], 0, 0
+    table = Table(sheet, header, [])
     for number, record in enumerate(records[:at], start=1):
         table.leave(number, "stands above the header" if any(record) else "is empty")
     taken: list[tuple[int, list[str]]] = []
-    for number, record in enumerate(records[at + 1 :], start=at + 2):
+    for number, record in enumerate(records[begin:], start=begin + 1):
         cells = [str(_mended(cell, table)) for cell in record]
         if not any(cell.strip() for cell in cells):
             table.leave(number, "is empty")
-        elif [cell.strip() for cell in cells] == table.header:
+        elif [cell.strip() for cell in cells] == header:
             table.leave(number, "is the header again")
+        elif any(cell and not (header + [""] * len(cells))[place] for place, cell in enumerate(cells)):
+            table.leave(number, _RAGGED)
         else:
             taken.append((number, cells))
-    rows = table_rows([table.header, *(cells for _, cells in taken)], where)
+    if (ragged := table.left_out.get(_RAGGED)) and not options.skip_ragged:
+        places = f"record {ranges(ragged)}"
+        what = f"{len(ragged)} of {len(records)} records have more cells than the header ({places})"
+        remedy = "quote cells that hold the separator, or leave these records out: --skip-ragged"
+        raise MedtasksError(what, where=where, remedy=remedy)
+    rows = table_rows([header, *(cells for _, cells in taken)], where)
     table.rows = [PlacedRow(number, sheet, row) for (number, _), row in zip(taken, rows, strict=True)]
     return table
 

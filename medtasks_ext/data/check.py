@@ -257,7 +257,7 @@ def _checked(dataset: Dataset, folder: Path, files: list[str], watch: Watch | No
 
 def _of_rows(dataset: Dataset, documents: Documents, oracle: Oracle | None) -> Iterator[str]:
     n, n_paper = len({str(item.get("item", item["id"])) for item in documents}), dataset.n_part
-    if n != n_paper:
+    if n_paper and n != n_paper:  # a dataset of no suite has no other test part
         yield f"{n:,} test rows; the suite's own test part has {n_paper:,}"
     if oracle and oracle.n_lost and oracle.highest is not None:
         answers = "1 gold answer" if oracle.n_lost == 1 else f"{oracle.n_lost:,} gold answers"

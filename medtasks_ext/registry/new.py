@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -14,14 +15,15 @@ from jinja2 import Environment, FileSystemLoader
 from pydantic import ValidationError
 
 from medtasks_ext.atomic import replaced_folder
-from medtasks_ext.errors import MedtasksError, near
+from medtasks_ext.errors import MedtasksError, near, some
+from medtasks_ext.jsonfile import parse_json
 from medtasks_ext.registry.folders import PACKAGE, writable
 from medtasks_ext.registry.functions import TASK_CLASS
 from medtasks_ext.registry.groups import Registry
 from medtasks_ext.registry.metadata import Metadata, TaskFacts
 from medtasks_ext.registry.strategies import OPEN_KINDS, SUFFIX
-from medtasks_ext.registry.suites import NO_SUITE, SUITE_FILE, Suite
-from medtasks_ext.registry.tasks import CARD_FILE, TASK_FILE, facts_of
+from medtasks_ext.registry.suites import NO_SUITE, SUITE_FILE, UNSPECIFIED, Suite
+from medtasks_ext.registry.tasks import CARD_FILE, TASK_FILE, Dataset, facts_of
 from medtasks_ext.strict import faults_of, read_mapping, yaml_text
 
 #: What stands where a person must write something. `medtasks dev validate` asks for it to be replaced.
@@ -52,34 +54,109 @@ def template_of(suite: Suite, kind: str | None) -> Template:
     raise MedtasksError(what, where="--kind", remedy=f"name one of:{lines}")
 
 
-def of_columns(template: Template, named: Mapping[str, Sequence[str]]) -> Template:
-    """For a file whose columns have other names: the template's -> the file's, several for a list."""
+def with_words(template: Template, prompt: str | None, labels: Sequence[str]) -> Template:
+    """The template with the prompt and the closed labels that a person says."""
+    block = template["block"]
+    if prompt:  # as it is said: no line of a strategy asks for the answer besides
+        said = f"{prompt} {{{{ strategy }}}}".replace("\n", "\n    ")
+        written = f"  instruction: |-\n    {said}\n  strategy_lines: {{answer: ''}}\n"
+        block = re.sub(r"  instruction: \|-\n(?:    .*\n|\n)+", lambda _: written, block)
+    if not labels:
+        return {**template, "block": block}
+    head, rest = block.split("\nanswer:", 1)
+    parts = yaml_text(f"answer:{rest}")  # and perhaps how it is judged
+    answer = holder = parts["answer"]
+    key = next((key for key in ("labels", "letters") if key in answer), None)
+    if key is None and len(answer.get("closed_values", ())) == 1:
+        holder, key = answer["closed_values"], next(iter(answer["closed_values"]))
+    if key is None:
+        what = f"answers of kind {answer['kind']} have no closed labels"
+        raise MedtasksError(what, where="--labels", remedy="leave it out")
+    ours = dict(zip(holder[key], cycle(labels), strict=False))
+    holder[key] = list(labels) if isinstance(holder[key], list) else {label: label for label in labels}
+    return {**template, "block": f"{head}\n{_yaml(parts)}", "rows": _relabelled(template["rows"], ours)}
+
+
+def _yaml(value: Mapping[str, Any]) -> str:
+    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=1_000)
+
+
+def _relabelled(value: Any, ours: Mapping[Any, str]) -> Any:
+    if isinstance(value, list):
+        return [_relabelled(item, ours) for item in value]
+    if isinstance(value, Mapping):
+        return {key: _relabelled(item, ours) for key, item in value.items()}
+    return ours.get(value, value)
+
+
+def of_columns(
+    template: Template, named: Mapping[str, Sequence[str]], row: Mapping[str, Any], first: int | None
+) -> Template:
+    """For a file whose rows have another form: what each column of the kind is made of.
+
+    Args:
+        named: the template's column -> the file's, several for a list, for a text in parts, or for tokens and
+            tags; `a.b` for what lies in a cell.
+        row: the first of the file.
+        first: the number of the first option, where answers are numbers.
+    """
     head, rest = template["block"].split("\nprompt:", 1)
     block = yaml_text(head)["rows"]
-    columns, types = block["columns"], block.pop("types", {})
+    columns, types = block.pop("columns"), block.pop("types", {})
     if unknown := sorted(named.keys() - columns.keys()):
         what, known = f"answers of kind {template['kind']} have no column {unknown[0]}", ", ".join(columns)
         raise MedtasksError(what, where="--map", remedy=f"name one of: {known}")
     theirs = {ours: [*named.get(ours, [ours])] for ours in columns}
-    block["columns"] = {name: columns[ours] for ours, names in theirs.items() for name in names}
-    if kept := {names[0]: types[x] for x, names in theirs.items() if x in types and len(names) == 1}:
-        block["types"] = kept
-    fields = {}
-    for ours, names in ((ours, names) for ours, names in theirs.items() if names != [ours]):
-        cells = [name if name.isidentifier() else f"row[{name!r}]" for name in names]
-        fields[ours] = cells[0] if len(cells) == 1 else f"[{', '.join(cells)}]"
-    rows = list[dict[str, Any]]()
-    for pattern in template["rows"]:
-        rows.append({})
-        for ours, names in ((ours, theirs.get(ours, [ours])) for ours in pattern):
-            cells = pattern[ours] if len(names) > 1 else [pattern[ours]]
-            if not isinstance(cells, list):
-                what, remedy = f"column {ours} is no list", f"name one: {ours}={names[0]}"
-                raise MedtasksError(what, where="--map", remedy=remedy)
-            rows[-1] |= dict(zip(names, cells, strict=False))
-    block |= {"fields": fields} if fields else {}
-    written = yaml.safe_dump({"rows": block}, sort_keys=False, allow_unicode=True, width=1_000)
-    return {**template, "block": f"{written}\nprompt:{rest}", "rows": rows}
+    form: dict[str, Any] = {"columns": {}, "types": {}, "fields": {}}
+
+    def cell(name: str) -> str:
+        column, _, path = (name, "", "") if name in row else name.partition(".")
+        form["columns"].setdefault(column, columns[ours])
+        stated = None if path or ours in ("answers", "mentions", "entities") else types.get(ours)
+        if (kind := _type_of(row.get(column), stated)) != "text":
+            form["types"][column] = kind
+        said = column if column.isidentifier() else f"row[{column!r}]"
+        return f"({said} | picked({path!r}))" if path else said
+
+    made: dict[str, str] = {}
+    for ours, names in theirs.items():
+        cells = [cell(name) for name in names]
+        together = cells[0] if len(cells) == 1 else f"[{', '.join(cells)}]"
+        kind = types.get(ours)
+        if kind == "options":
+            made[ours] = f"{together} | split_options" if len(cells) == 1 else together
+        elif "options" in made and ours in ("answer", "answers"):
+            count = "" if first is None else f", {first}"
+            made[ours] = f"{together} | option_letters({made['options']}{count})"
+            made[ours] += " | list" if kind == "texts" else ""
+        elif ours in ("mentions", "entities"):
+            tagged = f"{cells[0]} | spans({cells[-1]})" if len(cells) == 2 else cells[0]
+            made[ours] = f"{tagged} | as_entities({made['text']})"
+            made[ours] += " | map(attribute='entity') | list" if ours == "mentions" else ""
+            if len(cells) == 2 and names[0] == theirs["text"][0]:
+                made["text"] = f"{cells[0]} | join(' ')"
+        elif kind is None and (len(cells) > 1 or "picked" in together or isinstance(row.get(names[0]), list)):
+            made[ours] = f"{together} | as_text"
+        else:
+            made[ours] = together
+    form["fields"] = {ours: text for ours, text in made.items() if text != ours}
+    if not form["fields"] and form["columns"].keys() == columns.keys():
+        return template
+    own = {"columns": columns, "types": types}  # the form of the sample rows
+    schemas = [{key: value for key, value in schema.items() if value} for schema in (form, own)]
+    return {**template, "block": f"{_yaml({'rows': {'schemas': schemas, **block}})}\nprompt:{rest}"}
+
+
+def _type_of(value: Any, stated: Any) -> Any:
+    """The type of a column by what its first cell holds, unless it is stated."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+        with suppress(ValueError):
+            value = parse_json(value)
+    if isinstance(value, list):
+        return "options" if stated == "options" and all(isinstance(item, str) for item in value) else "list"
+    if isinstance(value, dict):
+        return "options" if stated == "options" else "object"
+    return stated or ("id" if isinstance(value, int | float) else "text")
 
 
 def suite_of(tasks: Registry, name: str) -> Suite:
@@ -115,6 +192,36 @@ def write(tasks: Registry, suite: Suite, said: Mapping[str, Any], template: Temp
     return folder
 
 
+def left_to_write(dataset: Dataset, strategy: str) -> list[str]:
+    """Keys of prompts and answers of a task file in which a person must write."""
+
+    def below(value: Any, key: str) -> Iterator[str]:
+        if isinstance(value, Mapping):
+            for name, item in value.items():
+                yield from below(item, f"{key}.{name}")
+        elif isinstance(value, list):
+            for item in value:
+                yield from below(item, key)
+        elif PLACEHOLDER in str(value):
+            yield key
+
+    blocks = (
+        (name, dataset.blocks[name]) for name in ("prompt", "answer", "judge") if name in dataset.blocks
+    )
+    found = (key for name, block in blocks for key in below(block, name))
+    unused = f"prompt.strategy_lines.{'answer' if strategy == 'cot' else 'reason'}"
+    return list(dict.fromkeys(key for key in found if key != unused))
+
+
+def check_written(tasks: Registry, names: Iterable[str]) -> None:
+    """Refuse tasks that would ask what a person has not written yet."""
+    for name in names:
+        if left := left_to_write(*tasks.known(name)):
+            what = f"{name} would ask what is not written yet: {PLACEHOLDER[:-1]} stands in {some(left)}"
+            remedy = "write it there; `medtasks data new --prompt TEXT --labels A,B` writes it at once"
+            raise MedtasksError(what, where=tasks.known(name)[0].file, remedy=remedy)
+
+
 def _home(tasks: Registry) -> Path:
     for folder in writable(tasks.own):
         if not (folder / SUITE_FILE).is_file() and not (folder / TASK_FILE).is_file():
@@ -128,7 +235,9 @@ def _check_name(tasks: Registry, task: str, name: str, folder: Path) -> None:
         remedy = "use lower-case letters, digits and single underscores, not _cot, _5shot or _tasks last"
         raise MedtasksError(f"{name!r} is no name of a dataset", where="--id", remedy=remedy)
     if folder.exists():
-        raise MedtasksError("there is such a folder", where=folder, remedy="choose another --id, or edit it")
+        raise MedtasksError(
+            "there is such a folder", where=folder, remedy="choose another --id, edit it, or remove it"
+        )
     taken = [whole for suffix in SUFFIX.values() if (whole := task + suffix) in {*tasks.tasks, *tasks.groups}]
     if taken:
         what = f"{taken[0]!r} is the name of a task or group"
@@ -138,11 +247,17 @@ def _check_name(tasks: Registry, task: str, name: str, folder: Path) -> None:
 def _files(suite: Suite, name: str, template: Template, said: Mapping[str, Any]) -> dict[str, str]:
     made = Environment(loader=FileSystemLoader(_TEMPLATES), trim_blocks=True, keep_trailing_newline=True)
     language = said["language"]
+    if suite.id == NO_SUITE:  # what such a dataset need not say
+        unsaid: dict[str, Any] = {"access": "private", "task_type": UNSPECIFIED, "stage": UNSPECIFIED}
+        unsaid |= {key: [UNSPECIFIED] for key in ("document_types", "specialties")}
+        said = {**said, **{key: value for key, value in unsaid.items() if not any(said[key])}}
     facts = {
         **template,
         **{"suite": suite, "name": name, "said": said, "task_class": TASK_CLASS},
         # places for strategy lines where those of the suite would be in English
-        "has_lines": language == "en" or bool({language, "en"} & suite.strategy_lines.keys()),
+        "has_lines": language == "en"
+        or "strategy_lines:" in template["block"]
+        or bool({language, "en"} & suite.strategy_lines.keys()),
         "is_open": template["kind"] in OPEN_KINDS,
     }
     files = {

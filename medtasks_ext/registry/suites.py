@@ -40,6 +40,8 @@ LANGUAGE_OF_COUNTRY = {
 SUITE_FILE = "suite.yaml"
 #: In place of the suite's name, for datasets that belong to none.
 NO_SUITE = "own"
+#: The value of an axis on which such a dataset has no place.
+UNSPECIFIED = "unspecified"
 #: With these begin names of groups that are of no suite.
 _TAKEN = (NO_SUITE, "medtasks")
 VOCABULARY_FILE = Path(__file__).parent / "vocabulary.yaml"
@@ -443,7 +445,9 @@ def _no_suite(files: tuple[tuple[Path, int], ...]) -> Suite:
         "sections": "task_type",
         "assigned_by": "medtasks",
     }
-    added: dict[str, Terms] = {}
+    # nobody needs to say where a dataset of no suite belongs
+    unsaid = ("task_types", "document_types", "specialties", "stages")
+    added: dict[str, Terms] = {kind: {UNSPECIFIED: "Not specified"} for kind in unsaid}
     for file, _ in files:
         own = _validated({**said, "vocabulary": read_mapping(file)}, file, Path(NO_SUITE))
         for kind, terms in own.vocabulary.items():

@@ -5,6 +5,7 @@ Reads YAML without importing lm-eval, so that listing tasks takes a fraction of 
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -49,6 +50,8 @@ from medtasks_ext.registry.suites import (
     vocabulary,
 )
 from medtasks_ext.strict import Config, fault_of, read_mapping, read_yaml
+
+log = logging.getLogger(__name__)
 
 #: Tokens of an answer where no file says otherwise: room for models that reason before they answer.
 ANSWER_BUDGET = 4000
@@ -426,7 +429,9 @@ class Datasets:
     def check_folders(self) -> None:
         suites = self.suite_files
         for folder in self.own:
-            if not any(folder in (file.parent, *file.parents[1:3]) for file in (*self.files, *suites)):
+            if not any(folder.iterdir()):
+                log.warning("note: %s, a folder for tasks of your own, is empty", folder)
+            elif not any(folder in (file.parent, *file.parents[1:3]) for file in (*self.files, *suites)):
                 what = f"no {TASK_FILE} in this folder, in the folders in it, or in theirs"
                 remedy = "name the folder that holds datasets or suites; "
                 remedy += f"`medtasks data new --id {NO_SUITE}_NAME` writes a dataset"

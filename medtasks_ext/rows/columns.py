@@ -53,6 +53,7 @@ ColumnType = Literal[
     "integers",
     "objects",
     "object",
+    "list",
     "options",
     "lines",
 ]
@@ -69,6 +70,7 @@ TYPES: dict[ColumnType, str] = {
     "integers": "a list of integers",
     "objects": "a list of objects",
     "object": "an object",
+    "list": "a list",
     "options": "a list of texts, an object of letter and text, or a line per option with its letter first",
     "lines": "text or a list of texts",
 }
@@ -80,6 +82,7 @@ _INTEGER, _NUMBER = (
 )
 _LISTS = ("texts", "integers")
 _LISTED = 20  # allowed values that a message names
+_SHORT = 3  # characters of a label that a message names: no text of a patient is as short
 _TRUTH = {"true": True, "false": False, "1": True, "0": False, "1.0": True, "0.0": False}
 
 
@@ -200,11 +203,13 @@ _KINDS = {
 
 
 def _fault(name: str, column: Column, value: object, why: str) -> CellFault:
-    what = why or _KINDS.get(type(value), f"a value of type {type(value).__name__}")
+    what, shown = why or _KINDS.get(type(value), f"a value of type {type(value).__name__}"), excerpt(value)
+    if column.values and len(label := str(value).strip()) <= _SHORT:
+        what = shown = repr(label)
     example = "one of these values, in the same case, or take the row out"
     if not column.values:
         example = _EXAMPLES.get(column.type, TYPES[column.type])
-    found = f"holds {excerpt(value)}" + (f" ({why})" if why else "")
+    found = f"holds {shown}" + (f" ({why})" if why else "")
     return CellFault(name, found, f"holds {what}, expected {column.expected}", f"write {example}")
 
 
@@ -370,6 +375,7 @@ _SIMPLE: dict[ColumnType, Callable[[Any], Any]] = {
     "integers": _integers,
     "objects": _objects,
     "object": _object,
+    "list": partial(_from_json, kind=list),
     "options": _options,
     "lines": _lines,
 }

@@ -16,10 +16,15 @@ from medtasks_ext.errors import MedtasksError, RowError, near, some
 from medtasks_ext.privacy import RowValueError, excerpt, what_happened
 from medtasks_ext.rows.files import blocks
 from medtasks_ext.rows.filters import (
+    as_entities,
     as_letters,
+    as_text,
     json_objects,
     lettered,
     masked,
+    option_letters,
+    picked,
+    question_and_options,
     renamed,
     spans,
     split_options,
@@ -29,108 +34,6 @@ from medtasks_ext.rows.sandbox import CHARACTERS, NO_TEMPLATE, REFUSED, Declared
 if TYPE_CHECKING:
     from medtasks_ext.rows.row import ReadRow, Row
     from medtasks_ext.rows.spec import DatasetSpec
-
-# ----------------------------------------------------------------------
-# Questions whose options stand in their text: both are taken apart by how an option is marked.
-
-#: How a mark is written in a task file: the labels of the options in braces, in order, one character each.
-_LABELS = re.compile(r"\{([^\s{}]{2,})\}")
-#: What may stand between two options besides blanks, where options have an end.
-_BETWEEN = " \t\r\n,;"
-#: Other ways to write a label: alef is often written without its hamza.
-_WRITTEN = {"أ": "أاإآ"}
-#: Lengthens an Arabic letter, and is no letter: `هـ` is `ه`.
-_TATWEEL = "\u0640"
-
-
-def question_and_options(text: str, mark: str, end: str = "") -> Row:
-    """The `question` before the first option, and the `options`.
-
-    A text can be read if its marks, in the order of their labels, can be chosen in one way alone. So a mark
-    that occurs in the question or once more in an option does no harm as long as one reading is left.
-
-    Args:
-        text: question and options.
-        mark: what stands before each option, with all labels in braces: `{ABCDE}) ` finds `A) `, then `B) `.
-            What is not in braces is compared to the letter. A line break there (`\\n{ABCD}. `) asks for
-            options at the beginnings of lines. Arabic labels may have tatweel, and alef any form.
-        end: what stands after each option, such as a quotation mark.
-
-    Raises:
-        ValueError: fewer than two options, one that is missing or empty, or several ways to read them.
-    """
-    labels, marks = _marks(mark, text)
-    chosen = _chosen(labels, marks)
-    question = text[: chosen[0][0]].strip()
-    if not question:
-        raise RowValueError("no question stands before its options")
-    options = []
-    for (_, begin, label), stop in zip(
-        chosen, [*(start for start, _, _ in chosen[1:]), len(text)], strict=True
-    ):
-        option = text[begin:stop].strip()
-        if end:
-            option, ended, rest = option.rpartition(end)
-            if not ended or rest.strip(_BETWEEN):
-                raise RowValueError(f"option {labels[label]} does not end with {end!r}")
-        options.append(option.strip())
-        if not options[-1]:
-            raise RowValueError(f"option {labels[label]} has no text")
-    return {"question": question, "options": options}
-
-
-@lru_cache(maxsize=64)
-def _compiled_marks(mark: str) -> tuple[str, re.Pattern[str], bool]:
-    parts = _LABELS.split(mark)
-    if len(parts) != 3 or len(set(parts[1])) != len(parts[1]):
-        raise RowValueError(
-            f"the mark {mark!r} does not hold labels of options in braces, as '{{ABCD}}) ' does"
-        )
-    before, labels, after = parts
-    written = "".join(_WRITTEN.get(label, label) for label in labels)
-    pattern = f"(?=({re.escape(before)}([{re.escape(written)}]){_TATWEEL}?{re.escape(after)}))"
-    return labels, re.compile(pattern), not before
-
-
-def _marks(mark: str, text: str) -> tuple[str, list[tuple[int, int, int]]]:
-    labels, pattern, label_first = _compiled_marks(mark)
-    marks = []
-    for match in pattern.finditer(text):
-        before = text[match.start() - 1] if match.start() else " "
-        # a letter or digit there is written without a gap: it ends a word; Chinese texts have none
-        if not (label_first and (before.isdigit() or before.lower() != before.upper())):
-            label = next(at for at, label in enumerate(labels) if match[2] in _WRITTEN.get(label, label))
-            marks.append((match.start(1), match.end(1), label))
-    return labels, marks
-
-
-def _chosen(labels: str, marks: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """The marks of the one reading: the first label, the second after it, and so on."""
-    ways = [0] * len(
-        labels
-    )  # to read the labels up to this one, among the marks so far; 2 stands for several
-    readings = []
-    for _, _, label in marks:
-        readings.append(1 if label == 0 else ways[label - 1])
-        ways[label] = min(2, ways[label] + readings[-1])
-    last = max((label for label, n in enumerate(ways) if n), default=-1)
-    if last < 1:
-        raise RowValueError(
-            f"{'one option' if last == 0 else 'no option'} found, where a question has two or more"
-        )
-    if ways[last] > 1:
-        raise RowValueError(f"the options {labels[0]} to {labels[last]} can be read in several ways")
-    chosen: list[tuple[int, int, int]] = []
-    for item, n in zip(reversed(marks), reversed(readings), strict=True):
-        if n and item[2] == last - len(chosen):
-            chosen.append(item)
-    chosen.reverse()
-    if beyond := [label for begin, _, label in marks if label > last and begin > chosen[0][0]]:
-        raise RowValueError(
-            f"option {labels[min(beyond)]} stands there, option {labels[last + 1]} before it does not"
-        )
-    return chosen
-
 
 #: What evaluation raises where a row does not have what the Jinja reads.
 UNFIT = (jinja2.UndefinedError, TypeError, ValueError, KeyError, IndexError)
@@ -160,12 +63,16 @@ def _int(value: Any) -> int:
 
 #: Filters that fields and templates of task files have besides Jinja's own.
 FILTERS: Mapping[str, Callable[..., Any]] = {
+    "as_entities": as_entities,
     "as_letters": as_letters,
+    "as_text": as_text,
     "blocks": blocks,
     "int": _int,
     "json_objects": json_objects,
     "lettered": lettered,
     "masked": masked,
+    "option_letters": option_letters,
+    "picked": picked,
     "question_and_options": question_and_options,
     "renamed": renamed,
     "spans": spans,

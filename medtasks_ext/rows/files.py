@@ -54,7 +54,7 @@ def decoded(content: bytes, where: str) -> str:
             f"not UTF-8 text (line {line}, byte {error.start})"
             + (f"; it seems to be {seems} ({_ENCODINGS[seems]})" if seems else ""),
             where=where,
-            remedy=f"convert it: medtasks data import FILE --task TASK --encoding {seems or 'NAME'}"
+            remedy=f"name the encoding to `medtasks data import` or `new`: --encoding {seems or 'NAME'}"
             + (", or cp1250 for those languages" if seems == "cp1252" else ""),
         ) from None
 

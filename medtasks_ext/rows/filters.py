@@ -1,4 +1,4 @@
-"""Filters of task files besides those of Jinja: objects, masks, entities, options of questions."""
+"""Filters of task files besides those of Jinja: objects, masks, entities, options, texts in parts."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import math
 import random
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
@@ -113,15 +115,17 @@ def spans(tokens: Sequence[str], tags: Sequence[str], *, scheme: str = "iob", jo
     return found
 
 
-_OPTION = re.compile(r"\s*([A-Z])[\s.、．:：]+(.*)", re.DOTALL)
+_OPTION = re.compile(r"\s*\(?([A-Z])[\s.)、．:：]+(.*)", re.DOTALL)
+#: How options are marked in a cell of one line.
+_MARKS = ("({ABCDEFGH}) ", "{ABCDEFGH}) ", "{ABCDEFGH}. ", "{ABCDEFGH}: ")
 
 
 def split_options(value: Any) -> list[str]:
     """The option texts in letter order, from any of the shapes in which sources keep them.
 
     A list of `{key, value}` objects, a mapping of letters, a list of texts, or one string with an
-    option per line (some copies of CMExam hold a literal backslash and n instead of line breaks). Such
-    lines are read by their letters: a letter that is missing before others has an empty text.
+    option per line (some copies of CMExam hold a literal backslash and n instead of line breaks), or all in
+    one line. Such lines are read by their letters: a letter that is missing before others has an empty text.
     """
     if isinstance(value, dict):
         return [str(value[letter]).strip() for letter in sorted(value)]
@@ -129,8 +133,14 @@ def split_options(value: Any) -> list[str]:
         if all(isinstance(item, dict) for item in value):
             return [str(item["value"]).strip() for item in sorted(value, key=lambda item: item["key"])]
         return [str(item).strip() for item in value]
+    lines = [line for line in str(value).replace("\\n", "\n").splitlines() if line.strip()]
+    if len(lines) == 1:
+        for mark in _MARKS:
+            with suppress(RowValueError):
+                options: list[str] = question_and_options(f"? {lines[0].strip()}", mark)["options"]
+                return options
     texts: dict[str, str] = {}
-    for line in filter(str.strip, str(value).replace("\\n", "\n").splitlines()):
+    for line in lines:
         match = _OPTION.fullmatch(line)
         if not match or match[1] in texts:
             raise RowValueError(f"option line {excerpt(line)} does not begin with a letter of its own")
@@ -231,3 +241,200 @@ def permuted(row: Row, trials: int) -> list[Row]:
         }
         for trial, order in enumerate(orders)
     ]
+
+
+# ----------------------------------------------------------------------
+# Questions whose options stand in their text: both are taken apart by how an option is marked.
+
+#: How a mark is written in a task file: the labels of the options in braces, in order, one character each.
+_LABELS = re.compile(r"\{([^\s{}]{2,})\}")
+#: What may stand between two options besides blanks, where options have an end.
+_BETWEEN = " \t\r\n,;"
+#: Other ways to write a label: alef is often written without its hamza.
+_WRITTEN = {"أ": "أاإآ"}
+#: Lengthens an Arabic letter, and is no letter: `هـ` is `ه`.
+_TATWEEL = "\u0640"
+
+
+def question_and_options(text: str, mark: str, end: str = "") -> Row:
+    """The `question` before the first option, and the `options`.
+
+    A text can be read if its marks, in the order of their labels, can be chosen in one way alone. So a mark
+    that occurs in the question or once more in an option does no harm as long as one reading is left.
+
+    Args:
+        text: question and options.
+        mark: what stands before each option, with all labels in braces: `{ABCDE}) ` finds `A) `, then `B) `.
+            What is not in braces is compared to the letter. A line break there (`\\n{ABCD}. `) asks for
+            options at the beginnings of lines. Arabic labels may have tatweel, and alef any form.
+        end: what stands after each option, such as a quotation mark.
+
+    Raises:
+        ValueError: fewer than two options, one that is missing or empty, or several ways to read them.
+    """
+    labels, marks = _marks(mark, text)
+    chosen = _chosen(labels, marks)
+    question = text[: chosen[0][0]].strip()
+    if not question:
+        raise RowValueError("no question stands before its options")
+    options = []
+    for (_, begin, label), stop in zip(
+        chosen, [*(start for start, _, _ in chosen[1:]), len(text)], strict=True
+    ):
+        option = text[begin:stop].strip()
+        if end:
+            option, ended, rest = option.rpartition(end)
+            if not ended or rest.strip(_BETWEEN):
+                raise RowValueError(f"option {labels[label]} does not end with {end!r}")
+        options.append(option.strip())
+        if not options[-1]:
+            raise RowValueError(f"option {labels[label]} has no text")
+    return {"question": question, "options": options}
+
+
+@lru_cache(maxsize=64)
+def _compiled_marks(mark: str) -> tuple[str, re.Pattern[str], bool]:
+    parts = _LABELS.split(mark)
+    if len(parts) != 3 or len(set(parts[1])) != len(parts[1]):
+        raise RowValueError(
+            f"the mark {mark!r} does not hold labels of options in braces, as '{{ABCD}}) ' does"
+        )
+    before, labels, after = parts
+    written = "".join(_WRITTEN.get(label, label) for label in labels)
+    pattern = f"(?=({re.escape(before)}([{re.escape(written)}]){_TATWEEL}?{re.escape(after)}))"
+    return labels, re.compile(pattern), not before
+
+
+def _marks(mark: str, text: str) -> tuple[str, list[tuple[int, int, int]]]:
+    labels, pattern, label_first = _compiled_marks(mark)
+    marks = []
+    for match in pattern.finditer(text):
+        before = text[match.start() - 1] if match.start() else " "
+        # a letter or digit there is written without a gap: it ends a word; Chinese texts have none
+        if not (label_first and (before.isdigit() or before.lower() != before.upper())):
+            label = next(at for at, label in enumerate(labels) if match[2] in _WRITTEN.get(label, label))
+            marks.append((match.start(1), match.end(1), label))
+    return labels, marks
+
+
+def _chosen(labels: str, marks: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """The marks of the one reading: the first label, the second after it, and so on."""
+    ways = [0] * len(
+        labels
+    )  # to read the labels up to this one, among the marks so far; 2 stands for several
+    readings = []
+    for _, _, label in marks:
+        readings.append(1 if label == 0 else ways[label - 1])
+        ways[label] = min(2, ways[label] + readings[-1])
+    last = max((label for label, n in enumerate(ways) if n), default=-1)
+    if last < 1:
+        raise RowValueError(
+            f"{'one option' if last == 0 else 'no option'} found, where a question has two or more"
+        )
+    if ways[last] > 1:
+        raise RowValueError(f"the options {labels[0]} to {labels[last]} can be read in several ways")
+    chosen: list[tuple[int, int, int]] = []
+    for item, n in zip(reversed(marks), reversed(readings), strict=True):
+        if n and item[2] == last - len(chosen):
+            chosen.append(item)
+    chosen.reverse()
+    if beyond := [label for begin, _, label in marks if label > last and begin > chosen[0][0]]:
+        raise RowValueError(
+            f"option {labels[min(beyond)]} stands there, option {labels[last + 1]} before it does not"
+        )
+    return chosen
+
+
+# ----------------------------------------------------------------------
+# Forms in which makers of datasets write the same: texts in parts, right options, entities.
+
+
+def picked(value: Any, path: str) -> Any:
+    """What lies at `a.b` below a value; of a list, what lies there in each of its items."""
+    if isinstance(value, list):
+        return [picked(item, path) for item in value]
+    name, _, rest = path.partition(".")
+    if not isinstance(value, dict) or name not in value:
+        raise RowValueError(f"{excerpt(value)} has no {name}")
+    return picked(value[name], rest) if rest else value[name]
+
+
+def as_text(value: Any, joint: str = "\n\n") -> str:
+    """One text of a text, a number, or a list of those: its parts, with a blank line between them."""
+    if isinstance(value, list):
+        return joint.join(as_text(item, joint) for item in value if item not in (None, ""))
+    if not isinstance(value, str | int | float) or value != value:
+        raise RowValueError(f"{excerpt(value)} stands where text belongs")
+    return str(value)
+
+
+#: Several letters in one cell: `AC`, `a, c`.
+_SEVERAL = re.compile(r"[A-Z]{2,}|[A-Za-z](?:\s*[,;|/]\s*[A-Za-z])+")
+
+
+def option_letters(answer: Any, options: list[str], first: int | None = None) -> str:
+    """The letters of right options: of letters, of the options' texts, or of numbers counted from `first`."""
+    letters = ascii_uppercase[: len(options)]
+    if isinstance(answer, str) and answer not in options and _SEVERAL.fullmatch(answer.strip()):
+        answer = re.findall("[A-Za-z]", answer)
+    right = set[int]()
+    for item in answer if isinstance(answer, list) else [answer]:
+        said = str(item).strip()
+        places = {place for place, option in enumerate(options) if option == said}
+        if len(said) == 1 and said.upper() in letters:
+            places.add(letters.index(said.upper()))
+        if first is not None and re.fullmatch(r"\d+(?:\.0)?", said):
+            places = {int(float(said)) - first} & {*range(len(options))}
+        if len(places) != 1:
+            why = "is the letter of one option and the text of another" if places else "names no option"
+            count = (
+                " (data new --count-from says from which number)" if said.isdigit() and first is None else ""
+            )
+            raise RowValueError(f"the answer {excerpt(item)} {why} of {len(options)}{count}")
+        right |= places
+    return "".join(letters[place] for place in sorted(right))
+
+
+#: What makers call the parts of an entity.
+_NAMES = {
+    "text": ("text", "entity_text", "entity", "mention", "span", "word"),
+    "type": ("type", "label", "entity_type", "category", "tag"),
+    "start": ("start", "begin", "start_offset"),
+    "end": ("end", "stop", "end_offset"),
+    "offsets": ("offsets", "offset", "location"),
+}
+
+
+def as_entities(items: Any, text: str = "") -> list[Row]:
+    """Entities as objects of `entity` and `type`: of texts, of objects, or of offsets into the text.
+
+    An offset is `[first, behind the last]`, with a type after it, or so under names that makers use (start,
+    begin; end, stop; offsets; text, entity, mention; type, label, category).
+    """
+    if not isinstance(items, list):
+        raise RowValueError(f"{excerpt(items)} is no list of entities")
+    return [_entity(item, text) for item in items]
+
+
+def _entity(item: Any, text: str) -> Row:
+    if isinstance(item, str):
+        return {"entity": item, "type": ""}
+    if isinstance(item, list) and len(item) > 1:  # [start, end], [start, end, type]
+        item = {"start": item[0], "end": item[1], "type": item[2] if len(item) > 2 else ""}
+    if not isinstance(item, dict):
+        raise RowValueError(f"{excerpt(item)} is no entity")
+    part = {ours: next((item[x] for x in names if x in item), None) for ours, names in _NAMES.items()}
+    said = " ".join(part["text"]) if isinstance(part["text"], list) else part["text"]
+    if said is None:
+        places = [[part["start"], part["end"]]] if part["offsets"] is None else part["offsets"]
+        places = places if places and isinstance(places[0], list) else [places]
+        if not all(_lies_within(place, text) for place in places):
+            raise RowValueError(f"an entity has neither a text nor offsets within the {len(text)} characters")
+        said = " ".join(text[start:end] for start, end in places)
+    kind = part["type"]
+    return {"entity": " ".join(str(said).split()), "type": as_text(kind, ",") if kind is not None else ""}
+
+
+def _lies_within(place: list[Any], text: str) -> bool:
+    are_numbers = len(place) == 2 and all(isinstance(item, int) for item in place)
+    return are_numbers and 0 <= place[0] < place[1] <= len(text)

@@ -254,7 +254,7 @@ class Bounded(ImmutableSandboxedEnvironment):
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         """The value of an operator whose result may be far larger than what it gets."""
-        _CHECKS[operator](left, right)
+        _check_operator(operator, left, right)
         return super().call_binop(context, operator, left, right)
 
 
@@ -333,39 +333,21 @@ def _check_method(text: str, name: str, args: tuple[Any, ...]) -> None:
         _make(_size(args[0]) + len(args[0]) * len(text))
 
 
-def _check_sum(left: Any, right: Any) -> None:
-    if not isinstance(left, int | float):
+def _check_operator(operator: str, left: Any, right: Any) -> None:
+    """Refuse a result that would be far larger than what it is made of."""
+    bits, are_integers = 0, isinstance(left, int) and isinstance(right, int)
+    if operator == "+" and not isinstance(left, int | float):
         _make(_size(left) + _size(right))
-
-
-def _check_product(left: Any, right: Any) -> None:
-    for one, other in ((left, right), (right, left)):
-        if isinstance(one, str | list | tuple) and isinstance(other, int):
-            _make(_size(one) * max(0, other))
-    if isinstance(left, int) and isinstance(right, int):
-        _check_bits(left.bit_length() + right.bit_length())
-
-
-def _check_power(left: Any, right: Any) -> None:
-    if isinstance(left, int) and isinstance(right, int):
-        _check_bits(left.bit_length() * abs(right))
-
-
-def _check_bits(bits: int) -> None:
-    if bits > _BITS:
-        raise SecurityError("a number of more than a thousand digits")
-
-
-def _check_remainder(left: Any, right: Any) -> None:
-    if isinstance(left, str):
+    elif operator == "*":
+        for one, other in ((left, right), (right, left)):
+            if isinstance(one, str | list | tuple) and isinstance(other, int):
+                _make(_size(one) * max(0, other))
+        bits = left.bit_length() + right.bit_length() if are_integers else 0
+    elif operator == "**":
+        bits = left.bit_length() * abs(right) if are_integers else 0
+    elif operator == "%" and isinstance(left, str):
         if _WIDE.search(left):
             raise SecurityError("a text that is filled up to a great width")
         _make(len(left) + len(left) * _size(right))
-
-
-_CHECKS: Mapping[str, Callable[[Any, Any], None]] = {
-    "+": _check_sum,
-    "*": _check_product,
-    "**": _check_power,
-    "%": _check_remainder,
-}
+    if bits > _BITS:
+        raise SecurityError("a number of more than a thousand digits")

@@ -141,7 +141,7 @@ def test_flags_alone_make_a_folder_that_is_listed_and_in_groups(medtasks, tree):
 
 
 def test_what_no_paper_has_is_said_and_not_compared_with_published_scores(medtasks, tree, data_dir):
-    assert medtasks("data", "new", *as_arguments(FLAGS)).code == 0
+    assert medtasks("data", "new", *as_arguments(FLAGS), "--prompt", "Which one?").code == 0
     new = [{"question": f"Q{n}", "options": ["x", "y", "z"], "answer": "ABC"[n % 3]} for n in range(6)]
     own = [{"prompt": "Eligible?", "context": f"note {n}", "label": "AB"[n % 2]} for n in range(6)]
     write_jsonl(data_dir / "medhelm" / "falls_clinic" / "test.jsonl", new)
@@ -222,40 +222,62 @@ def test_the_tasks_of_an_installed_package_are_left_alone(medtasks, tmp_path, mo
     assert "export MEDTASKS_TASKS=my_tasks" in outcome.err and "--id own_NAME" in outcome.err
 
 
-OWN = (
-    "data", "new", "--from", "rows.jsonl", "--id", "own_mine", "access=private", "language=it",
-    "task_type=text_classification", "document_types=general_ehr_note", "specialties=general",
-    "stage=research",
-)  # fmt: skip
+OWN = ("data", "new", "--from", "rows.jsonl", "--id", "own_mine", "language=it")
 EXAM = [{"stem": f"Caso {n}?", "a": "uno", "b": "due", "c d": "tre", "key": "ABC"[n % 3]} for n in range(6)]
+KEYED = [{"q": f"Caso {n}?", "risposte": [{"t": "uno"}, {"t": "due"}], "ra": n % 2 + 1} for n in range(6)]
 NOTES = [{"nota": f"Paziente {n}", "esito": ("ricovero", "dimissione")[n % 2]} for n in range(6)]
+TAGGED = [{"tokens": ["Caso", str(n), "febbre"], "tags": ["O", "O", "B-S"]} for n in range(6)]
+PLACED = [{"text": f"Caso {n}: tosse", "entities": [{"start": 8, "end": 13, "label": "S"}]} for n in range(6)]
 
 
 @pytest.mark.parametrize(
     ("rows", "flags", "gold"),
     [
-        (
-            EXAM,
-            "--kind choice --map question=stem --map options=a,b,c\u00a0d --map answer=key",
-            "A. uno\nB. due\nC. tre",
-        ),
+        (EXAM, "--kind choice --map question=stem --map options=a,b,c\u00a0d --map answer=key",
+         "A. uno\nB. due\nC. tre"),
+        (KEYED, "--kind choice --map question=q --map options=risposte.t --map answer=ra --count-from 1",
+         "A. uno\nB. due\n── gold ──\nB"),
         (NOTES, "--kind prose --map text=nota --map reference=esito", "dimissione"),
+        (NOTES, "--kind category --map text=nota --map label=esito --labels ricovero,dimissione", "ricovero"),
+        (NOTES, "--kind prose --map text=esito,nota --map reference=nota", "ricovero\n\nPaziente 0"),
+        (TAGGED, "--kind spans --map text=tokens --map mentions=tokens,tags", "Caso 0 febbre"),
+        (PLACED, "--kind tuples --labels S,D", '{"entity": "tosse", "type": "S"}'),
     ],
-)
+)  # fmt: skip
 def test_a_task_for_columns_of_a_file_shows_three_rows_and_runs(medtasks, own, data_dir, rows, flags, gold):
     write_jsonl(Path("rows.jsonl"), rows)
-    made = medtasks.done(*OWN, *(word.replace("\u00a0", " ") for word in flags.split(" ")))
-    assert made.out.count("── gold ──") == 3 and gold in made.out
-    assert "6 of 6 rows can be asked as the new task file says" in made.out
+    said = [word.replace("\u00a0", " ") for word in flags.split(" ")]
+    made = medtasks.done(*OWN, *said, "--prompt", "Rispondi come chiesto.")
+    assert made.out.count("── gold ──") == 3 and gold in made.out and "Rispondi come chiesto." in made.out
+    assert "6 of 6 rows can be asked as the new task file says" in made.out and "TODO" not in made.out
     forget()
     outcome = medtasks("dev", "validate", "own_mine")
     assert [line for line in outcome.out.splitlines() if line.startswith("  ✗")] == [
         "  ✗ nothing is left to fill in"
     ]
-    write_jsonl(data_dir / "own" / "mine" / "test.jsonl", rows)
-    medtasks.done(
+    imported = medtasks("data", "import", "rows.jsonl", "--task", "own_mine", "-o", data_dir)
+    assert "the gold answers themselves score 1.0000" in imported.out and "own test part" not in imported.out
+    outcome = medtasks.done(
         "run", "--model", "oracle", "--tasks", "own_mine", "--data", "local", "--output_path", "run"
     )
+    assert "1.0000" in outcome.out
+
+
+def test_what_a_person_has_not_written_is_previewed_and_not_run(medtasks, own, data_dir):
+    write_jsonl(data_dir / "own" / "mine" / "test.jsonl", NOTES)
+    write_jsonl(Path("rows.jsonl"), NOTES)
+    medtasks.done(*OWN, "--kind", "prose", "--map", "text=nota", "--map", "reference=esito")
+    forget()
+    seen = medtasks.done("preview", "own_mine")
+    assert "no run asks it: prompt.instruction" in seen.out and "Paziente 0" in seen.out
+    outcome = medtasks("run", "--model", "oracle", "--tasks", "own_mine", "--output_path", "run")
+    assert outcome.code == 2 and "own_mine would ask what is not written yet" in outcome.err
+    assert not Path("run").exists()
+
+
+def test_an_empty_folder_of_tasks_is_a_note(medtasks, own, caplog):
+    medtasks.done("ls", "language=en", "--json")
+    assert f"{own}, a folder for tasks of your own, is empty" in caplog.text
 
 
 def test_labels_are_never_taken_from_the_rows(medtasks, own):
@@ -270,7 +292,7 @@ def test_labels_are_never_taken_from_the_rows(medtasks, own):
     [
         (("--kind", "category", "--map", "text=note"), "the file has no column note"),
         (("--kind", "category", "--map", "texts=nota"), "answers of kind category have no column texts"),
-        (("--kind", "category", "--map", "text=nota,esito"), "column text is no list"),
+        (("--kind", "prose", "--labels", "a,b"), "answers of kind prose have no closed labels"),
     ],
 )
 def test_a_column_or_label_that_cannot_be_is_refused(medtasks, own, flags, message):

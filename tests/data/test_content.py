@@ -1,17 +1,20 @@
 """What `data check` finds in rows that can be read and are wrong, and that it finds nothing in right ones."""
 
+import json
 import os
 from copy import deepcopy
 from pathlib import Path
 
 import pytest
 
+from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.data.check import check_dataset
-from medtasks_ext.data.content import ContentCheck
+from medtasks_ext.data.content import ContentCheck, oracle_of
 from medtasks_ext.data.rowlock import lock_of_rows
 from medtasks_ext.prompts.load import check_rows
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.datalock import DataLock, Seen
+from medtasks_ext.registry.functions import function_named
 from medtasks_ext.rows.places import data_folder
 from tests.conftest import sample_rows, series, write_jsonl
 from tests.data.corruptions import CORRUPTIONS, Corruption
@@ -140,3 +143,45 @@ def test_a_gold_answer_that_stands_for_no_value_is_a_fault(tmp_path, word):
     rows = sample("medhelm/medication_qa", "test")
     found = put(tmp_path, "medhelm/medication_qa", [{**rows[0], "Answer": word}, *rows[1:]])
     assert [cause.what for cause in found.causes] == ["has a gold answer that stands for no value"]
+
+
+# ---------------------------------------------------------------------- what gold answers score
+
+
+#: Kinds of which scoring looks at the gold alone, at options, at the prompt, at the number of a trial.
+DATASETS = ["bridge_mednli", "medhelm_medbullets", "bridge_cblue_cdn", "mlb_cmexam"]
+
+
+def one_by_one(dataset, documents):
+    process = function_named(dataset.process_results)
+    read = ParseAnswer(dataset.blocks["answer"]).apply([[item["target"]] for item in documents], documents)
+    return [process(item, [answer])["score"] for item, answer in zip(documents, read, strict=True)]
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_documents_that_repeat_are_scored_as_each_of_them(name):
+    dataset = registry().datasets[name]
+    documents = check_rows(dataset, "sample").test * 3
+    for place, document in enumerate(documents):  # some gold answers cannot be right any more
+        if place % 5 == 0:
+            document["target"] = "nothing that can be read"
+    single = one_by_one(dataset, documents)
+    metric = next(item for item in dataset.metric_list if item["metric"] == "score")["aggregation"]
+    wanted = sum(single) / len(single) if metric == "mean" else function_named(metric)(single)
+    assert oracle_of(dataset, documents).score == pytest.approx(wanted, abs=1e-12)
+
+
+def test_a_label_drawn_by_id_is_drawn_for_each_document():
+    """What an unreadable answer counts as depends on the id: documents alike in the rest differ in that."""
+    dataset = registry().datasets["bridge_mednli"]
+    first = check_rows(dataset, "sample").test[0]
+    documents = []
+    for number in range(40):
+        document = type(first)(first, id=str(number), target="nothing that can be read")
+        document.loaded = first.loaded
+        documents.append(document)
+    single = one_by_one(dataset, documents)
+    assert len({json.dumps(score) for score in single}) > 1
+    metric = next(item for item in dataset.metric_list if item["metric"] == "score")["aggregation"]
+    wanted = sum(single) / len(single) if metric == "mean" else function_named(metric)(single)
+    assert oracle_of(dataset, documents).score == pytest.approx(wanted, abs=1e-12)

@@ -3,14 +3,19 @@
 import csv
 import io
 import json
+from datetime import datetime
 from pathlib import Path
 
+import openpyxl
 import pytest
+from openpyxl.cell.rich_text import CellRichText, TextBlock
+from openpyxl.cell.text import InlineFont
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.prompts.load import check_rows
 from medtasks_ext.registry import registry
+from medtasks_ext.rows.originals.readers import SourceFile, cells_of
 from tests.conftest import sample_rows, write_jsonl
 from tests.rows.original_sources import jsonl, parquet
 
@@ -134,7 +139,7 @@ FAULTS = [
             "cp1252"
         ),
         "not UTF-8 text (line 22, byte ",
-        "medtasks data import FILE --task TASK --encoding",
+        "name the encoding to `medtasks data import` or `new`: --encoding",
     ),
     (
         "test.csv",
@@ -210,3 +215,45 @@ def test_the_encoding_of_a_few_words_is_named_as_people_know_it(data_dir, encodi
     put(data_dir, "test.csv", f"prompt,context,label\nQ,{text},A\n".encode(encoding))
     (fault,) = check_rows(HOSPICE, "local").faults
     assert f"it seems to be {encoding}" in fault.what and f"--encoding {encoding}" in str(fault.remedy)
+
+
+# ---------------------------------------------------------------------- cells of workbooks
+
+
+def cells(book: openpyxl.Workbook) -> list[list[str]]:
+    content = io.BytesIO()
+    book.save(content)
+    return list(cells_of(SourceFile("a.xlsx", "a.xlsx", lambda: io.BytesIO(content.getvalue()))))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("  two\nlines ", "  two\nlines "), (4, "4"), (3.5, "3.5"), (123456789012, "123456789012"),
+        (True, "1"), (False, "0"),
+        (datetime(2020, 5, 1), "43952"),  # "1-5" that a program took for a date
+        (CellRichText("a ", TextBlock(InlineFont(b=True), "bold"), " word"), "a bold word"),
+    ],
+)  # fmt: skip
+def test_a_cell_is_the_text_that_the_file_holds(value, text):
+    book = openpyxl.Workbook()
+    book.active.append(["x", value])
+    assert cells(book) == [["x", text]]
+
+
+def test_rows_are_equally_long_and_cells_that_the_file_leaves_out_are_empty():
+    book = openpyxl.Workbook()
+    book.active["C1"], book.active["A3"] = "end", "start"
+    assert cells(book) == [["", "", "end"], ["", "", ""], ["start", "", ""]]
+
+
+def test_the_first_sheet_is_the_one_that_a_reader_sees_first():
+    book = openpyxl.Workbook()
+    book.active.append(["second"])
+    book.create_sheet("front", 0).append(["first"])
+    assert cells(book) == [["first"]]
+
+
+def test_of_an_old_workbook_the_first_sheet_is_read_too():
+    file = SourceFile("a.xls", "a.xls", lambda: io.BytesIO(OLD_WORKBOOK.read_bytes()))
+    assert list(cells_of(file)) == [HEADER, *ROWS]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.load import load_documents
 from medtasks_ext.registry import forget, registry
-from medtasks_ext.rows.expressions import question_and_options
+from medtasks_ext.rows.filters import question_and_options
 from tests.conftest import ROOT, write_jsonl
 
 QUESTION = "Which drug lowers potassium?"

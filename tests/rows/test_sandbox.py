@@ -1,11 +1,15 @@
 """Jinja of task files, official blocks and chat templates ends with one message, whatever it does."""
 
+import jinja2
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.official.words import _compiled
 from medtasks_ext.prompts.template import rendering
 from medtasks_ext.rows.expressions import Expression, Template
+from medtasks_ext.rows.expressions import _compiled as jinja_of
 from medtasks_ext.rows.sandbox import Declared
 
 #: What a template may not do -> a word of the message.
@@ -124,3 +128,34 @@ def test_what_task_files_use_is_as_it_was():
     tree = [{"n": 1, "c": [{"n": 2, "c": []}]}]
     text = "{% for x in t recursive %}{{ x.n }}{{ loop(x.c) }}{% endfor %}"
     assert Template(text, "f").render({"t": tree}) == "12"
+
+
+# ---------------------------------------------------------------------- templates of names and constant text
+
+
+TEMPLATES = [
+    "{{ a }}", "{{ a }}\n{{ b }}\n", "{{ a }}\n\n", "x {{ a }}{# no #}: {{ b }}", "", "constant\n",
+    "a }} {{ a }}\r\n", "{{ none }}", "{{ true }}{{ a }}", "{{ range }}", "{{ self }}{{ a }}",
+]  # fmt: skip
+VALUES = st.one_of(st.text(), st.integers(), st.floats(), st.none(), st.lists(st.text()), st.booleans())
+
+
+def outcome(render, values):
+    try:
+        return render(values)
+    except Exception as error:
+        return type(error), str(error)
+
+
+@pytest.mark.parametrize("text", TEMPLATES)
+@given(values=st.dictionaries(st.sampled_from(["a", "b", "range", "none", "true"]), VALUES))
+def test_values_of_any_kind_are_shown_or_refused_as_jinja_does(text, values):
+    jinja = outcome(jinja_of(text).render, values)
+    if "self" in text and isinstance(jinja, str):  # prints an address
+        return
+    assert outcome(Template(text, "task.yaml").render, values) == jinja
+
+
+def test_a_missing_value_is_named():
+    with pytest.raises(jinja2.UndefinedError, match="'b' is undefined"):
+        Template("{{ a }} {{ b }}", "task.yaml").render({"a": "x"})

@@ -436,3 +436,42 @@ def _inline(file: SourceFile) -> Iterator[Row]:
             raise MedtasksError(what, where=file.where, remedy=UNCHANGED)
         entities = [{"type": kind, "text": text.strip()} for kind, text in _TAGGED.findall(line)]
         yield {"id": str(number), "text": _TAG.sub("", line).strip(), "entities": entities}
+
+
+# ---------------------------------------------------------------------- annotated texts in one file
+
+_BIO = re.compile(r"O|[BIES](?:-\S+)?")
+
+
+def annotated_rows(text: str) -> list[Row]:
+    """The documents of a text in the form of PubTator, or with a token and its tag (BIO) in each line.
+
+    Each has `text` and `entities`. None of a text in another form.
+    """
+    blocks = [block.split("\n") for block in re.split(r"\n\s*\n", text.replace("\r\n", "\n").strip())]
+    if all("|t|" in block[0] for block in blocks):
+        return [_of_pubtator(block) for block in blocks]
+    rows: list[Row] = []
+    for block in blocks:
+        lines = (line for line in block if not line.startswith(("#", "-DOCSTART-")))
+        cells = [line.split("\t" if "\t" in line else None) for line in lines]
+        if not all(len(line) > 1 and _BIO.fullmatch(line[-1].strip()) for line in cells):
+            return []
+        if cells:
+            tokens, tags = [line[0] for line in cells], [line[-1].strip() for line in cells]
+            rows.append({"text": " ".join(tokens), "entities": spans(tokens, tags)})
+    return rows
+
+
+def _of_pubtator(lines: list[str]) -> Row:
+    parts = [line.split("|", 2) for line in lines if re.match(r"[^|\t]+\|[ta]\|", line)]
+    cells = [line.split("\t") for line in lines]
+    return {
+        "id": parts[0][0],
+        "text": "\n".join(part[2] for part in parts),
+        "entities": [
+            {"start": int(line[1]), "end": int(line[2]), "text": line[3], "type": line[4]}
+            for line in cells
+            if len(line) > 4 and line[1].isdigit() and line[2].isdigit()
+        ],
+    }
