@@ -68,11 +68,18 @@ def bring(file: Path, dataset: Dataset, root: Path, options: ImportOptions) -> B
     if not rows:
         raise MedtasksError("holds no rows", where=file, remedy="name the complete file")
     left_out: dict[str, list[str]] = {}
-    for table in taken:
-        for why, places in table.left_out.items():
-            left_out.setdefault(why, []).extend(places)
+    for why, places in (item for table in taken for item in table.left_out.items()):
+        left_out.setdefault(why, []).extend(places)
     rows = _without_remarks(rows, names.needed(columns), left_out)
-    made = [_named(row.cells, columns) for row in rows]
+    ours = {theirs: name for name, theirs in columns.items()}
+    made = [
+        {
+            ours.get(name, name): cell
+            for name, cell in row.cells.items()
+            if name in ours or name not in columns
+        }
+        for row in rows
+    ]
     _map_values(made, options.values, file)
     path = folder / f"{options.split}.jsonl"
     with private_files(dataset.metadata.access != "open"), atomic_file(path) as out:
@@ -183,11 +190,6 @@ def _fitting(
         what = f"sheets {found[0][0].sheet} and {other[0]} have other names of columns"
         raise MedtasksError(what, where=file, remedy="import one of them: --sheet NAME")
     return [table for table, _ in found], columns, not_read
-
-
-def _named(row: Row, columns: Mapping[str, str]) -> Row:
-    ours = {theirs: name for name, theirs in columns.items()}
-    return {ours.get(name, name): value for name, value in row.items() if name in ours or name not in columns}
 
 
 # ---------------------------------------------------------------------- rows

@@ -215,12 +215,12 @@ def _checked(dataset: Dataset, folder: Path, files: list[str], watch: Watch | No
     if found.test and not found.faults:
         locked, remarks = locked_faults(dataset, found.test)
         wrong += [error for fault in locked for error in errors_of(fault, content.where)]
-    known = known_content(dataset, paths)
+    known, is_pinned = known_content(dataset, paths)
     notes = [f"column {name} holds nothing in {rows(n)}" for name, n in found.blanks.items()]
     notes += [f"{rows(n)} {what}" for what, n in found.notes.items()]
-    notes += known.notes + content.notes + remarks
+    notes += known + content.notes + remarks
     faults = list(found.faults)
-    if known.is_pinned:  # nobody can mend a public file
+    if is_pinned:  # nobody can mend a public file
         notes += [f"{cause.what}: {rows(len(cause.faults))}" for cause in causes_of(wrong)]
     else:
         faults += wrong
@@ -235,7 +235,7 @@ def _checked(dataset: Dataset, folder: Path, files: list[str], watch: Watch | No
     if n_test:
         record = found.test[0].loaded.record
         blind, where = record["n_without_gold"], record["where"]
-    if 0 < blind < n_test and not known.is_pinned:
+    if 0 < blind < n_test and not is_pinned:
         lacking = [item.row for item in found.test if item["gold"] is None and "points" not in item]
         remedy = "fill it in, or take the row out: a run predicts it, and scores only the others"
         faults += errors_of(Fault("has no gold answer, and other rows have one", remedy, lacking), where)
@@ -246,7 +246,7 @@ def _checked(dataset: Dataset, folder: Path, files: list[str], watch: Watch | No
         notes.append(f"others on this machine may read {some(shared)}: chmod -R go= {folder}")
     oracle = oracle_of(dataset, [item for item in found.test if item["gold"] is not None])
     notes += _of_rows(dataset, found.test, oracle) if n_test else []
-    if oracle and not oracle.is_enough(pinned=known.is_pinned):
+    if oracle and not oracle.is_enough(pinned=is_pinned):
         what = f"the gold answers score {oracle.score:.4f} where {oracle.highest:.4f} is the highest score"
         remedy = "look how they are read: medtasks preview TASK --data local --response TEXT"
         faults.append(MedtasksError(what, where=where, remedy=remedy))
@@ -274,13 +274,8 @@ def rows(n: int) -> str:
 # ---------------------------------------------------------------------- files that the task's file pins
 
 
-class KnownContent(NamedTuple):
-    notes: list[str]  # one for each file whose content, or whose name alone, is that of a pinned file
-    is_pinned: bool  # whether each of them has the content of a pinned file
-
-
-def known_content(dataset: Dataset, files: Sequence[Path]) -> KnownContent:
-    """Whether files, and those in folders, are those that the task's file pins.
+def known_content(dataset: Dataset, files: Sequence[Path]) -> tuple[list[str], bool]:
+    """What is known of files, and those in folders, and whether the task's file pins each of them.
 
     A file is compared with every pinned file of the dataset, then with the one that has its name.
     """
@@ -304,7 +299,7 @@ def known_content(dataset: Dataset, files: Sequence[Path]) -> KnownContent:
         elif path.name in pinned:
             here, there = short(f"sha256:{sha256_of(path)}"), short(pinned[path.name][0])
             notes.append(f"{path.name} is not the pinned file of this name: {here} here, {there} pinned")
-    return KnownContent(notes, 0 < n_pinned == len(members))
+    return notes, 0 < n_pinned == len(members)
 
 
 # ---------------------------------------------------------------------- rows of the public file

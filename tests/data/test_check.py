@@ -312,11 +312,11 @@ def test_files_of_the_source_are_told_from_others_of_their_name(data_dir, monkey
         for file in remote_files(source_of(dataset))
     ]
     monkeypatch.setattr("medtasks_ext.data.check.remote_files", lambda source: files)
-    told = known_content(dataset, [folder]).notes
+    told = known_content(dataset, [folder])[0]
     assert [note.split(":")[0] for note in told] == [
         "dev.json is the pinned test.json (sha256",
         "test.json is the pinned test.json (sha256",
     ]
     (folder / "dev.json").write_text("[]", encoding="utf-8")
     other = "dev.json is not the pinned file of this name: sha256:"
-    assert known_content(dataset, [folder]).notes[0].startswith(other)
+    assert known_content(dataset, [folder])[0][0].startswith(other)
