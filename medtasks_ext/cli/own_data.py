@@ -24,7 +24,7 @@ from medtasks_ext.rows.places import data_dir
 from medtasks_ext.rows.row import Rows
 
 if TYPE_CHECKING:
-    from medtasks_ext.data.bring import Brought
+    from medtasks_ext.data.bring import Brought, ImportOptions
     from medtasks_ext.data.check import Cause, Checked, FolderReport
     from medtasks_ext.rows.row import Row
 
@@ -310,6 +310,8 @@ def new(
     Example: medtasks data new --from exam.csv --id own_exam --kind choice --map question=stem
     --map options=A,B,C,D --prompt "Choose the right option. Reply with its letter." language=en
     """
+    from medtasks_ext.data.bring import ImportOptions
+
     tasks = registry(empty=True)
     check_names(tasks)  # a registry that cannot be read is mended first
     axes = pairs(facts, "medtasks data new", "FACT=VALUE")
@@ -323,7 +325,10 @@ def new(
         raise MedtasksError(what, where="medtasks data new", remedy=f"name one of: {known}")
     template = with_words(template_of(joined, kind), prompt, names_in(labels or ""))
     named = {ours: names_in(theirs) for ours, theirs in pairs(columns, "--map", "OURS=THEIRS").items()}
-    rows = _rows_from(source, named, sheets, header, encoding, skip_ragged) if source else []
+    options = ImportOptions(
+        sheets=sheets or (), header=names_in(header or ""), encoding=encoding, skip_ragged=skip_ragged
+    )
+    rows = _rows_from(source, named, options) if source else []
     if named or rows:
         template = of_columns(template, named, rows[0] if rows else {}, first)
     folder = write(tasks, joined, said, template)
@@ -352,21 +357,11 @@ def new(
     return 0
 
 
-def _rows_from(
-    source: str,
-    named: dict[str, list[str]],
-    sheets: list[str] | None,
-    header: str | None,
-    encoding: str | None,
-    skip_ragged: bool,
-) -> list[Row]:
+def _rows_from(source: str, named: dict[str, list[str]], options: ImportOptions) -> list[Row]:
     """The rows of a file that has the named columns."""
-    from medtasks_ext.data.bring import ImportOptions, rows_of
+    from medtasks_ext.data.bring import rows_of
 
     wanted = [name for names in named.values() for name in names]
-    options = ImportOptions(
-        sheets=sheets or (), header=names_in(header or ""), encoding=encoding, skip_ragged=skip_ragged
-    )
     rows = rows_of(Path(source).expanduser(), wanted, options)
     if not rows:
         raise MedtasksError("holds no rows", where=source, remedy="name the complete file")
