@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.report.gather import gather
-from medtasks_ext.results.compared import compare_results
-from medtasks_ext.results.reading import read_results
+from medtasks_ext.results.compared import compare_results, read_named
 from medtasks_ext.results.result_frame import condition_frame
 from medtasks_ext.version import install_words
 
@@ -40,8 +39,9 @@ class Loaded:
 
 @dataclass(frozen=True)
 class Changes:
-    """What changed between two runs, two models, or the strategies of one."""
+    """What differs between runs, models, or the strategies of one, pair by pair."""
 
+    asked: pl.DataFrame  #: a row for each name that was asked; without an interval beside a published model
     groups: pl.DataFrame  #: a row for each group: difference, 95 % interval, p-value and adjusted p-values
     tasks: pl.DataFrame  #: the same for each task
     documents: pl.DataFrame  #: a row for each document whose score changed. No text
@@ -62,15 +62,15 @@ def load(*paths: str | os.PathLike[str], published: str = "none") -> Loaded:
 
 
 def compare(*paths: str | os.PathLike[str]) -> Changes:
-    """Compare two runs, the two models of one folder, or the strategies of one run, document by document.
+    """Compare runs, published models by their names, or the strategies of one run, document by document.
 
     MedtasksError: there are no two, or they have no scored task in common.
     """
     pl, tasks = _polars(), registry()
-    compared = compare_results(read_results([Path(path) for path in paths], tasks), tasks)
-    tables = compared.groups, compared.tasks, compared.flipped
-    groups, by_task, documents = map(pl.from_arrow, tables)
-    return Changes(groups, by_task, documents, tuple(map(str, compared.faults)))
+    compared = compare_results(read_named([*map(str, paths)], tasks), tasks)
+    tables = compared.asked, compared.groups, compared.tasks, compared.flipped
+    asked, groups, by_task, documents = map(pl.from_arrow, tables)
+    return Changes(asked, groups, by_task, documents, tuple(map(str, compared.faults)))
 
 
 def datasets() -> pl.DataFrame:

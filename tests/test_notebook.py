@@ -42,7 +42,8 @@ def test_groups_and_scores_are_those_of_the_report(runs, medtasks):
 def test_changes_are_those_of_compare(runs, medtasks):
     found = compare(*runs)
     said = json.loads(medtasks("compare", *map(str, runs), "--json").out)
-    for name, frame in (("groups", found.groups), ("tasks", found.tasks), ("flipped", found.documents)):
+    frames = {"asked": found.asked, "groups": found.groups, "tasks": found.tasks, "flipped": found.documents}
+    for name, frame in frames.items():
         assert frame.to_dicts() == said[name]
 
 
@@ -61,7 +62,7 @@ def test_datasets_have_their_facts():
 
 def test_without_polars_one_message_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(MedtasksError, match=r"medtasks\[notebook\]"):
+    with pytest.raises(MedtasksError, match=r"pip install .*\[notebook\]"):
         datasets()
 
 
