@@ -150,8 +150,7 @@ class Egress:
             return
         named = some([name or "a dataset without a name" for name in closed], _SHOWN)
         what = f"text of {named} is not open to everyone, and would be sent to {place.host}"
-        remedy = remedy_for(place.host)
-        raise MedtasksError(what, where=place.host, remedy=remedy)
+        raise MedtasksError(what, where=place.host, remedy=remedy_for(place.host))
 
 
 def hold(place: AskedServer, egress: Egress) -> None:
@@ -188,12 +187,14 @@ class _HeldNames:
         return found
 
 
+_REMEDY = (
+    f"serve the model on this machine; or name the host or its network in {TRUSTED_HOSTS}, if the "
+    "institution runs it; or, if the data-use agreement permits this one host, "
+)
+
+
 def remedy_for(host: str) -> str:
-    return (
-        f"serve the model on this machine; or name the host or its network in {TRUSTED_HOSTS}, if the "
-        f"institution runs it; or, if the data-use agreement permits this one host, add --allow-host {host} "
-        "(`run`, `judge`)"
-    )
+    return f"{_REMEDY}add --allow-host {host} (`run`, `judge`)"
 
 
 def addresses(base_url: object) -> list[str]:
@@ -268,13 +269,8 @@ def check_server(arguments: Mapping[str, Any], text: Text) -> None:
         try:
             egress.check(url, [text])
         except MedtasksError as error:
-            raise MedtasksError(
-                error.what,
-                where=shown_url(url),
-                remedy="serve the model on this machine; or name the host or its network in "
-                f"{TRUSTED_HOSTS}, if the institution runs it; or, if the data-use agreement permits this "
-                "one host, use `medtasks run` with --allow-host",
-            ) from None
+            remedy = f"{_REMEDY}use `medtasks run` with --allow-host"
+            raise MedtasksError(error.what, where=shown_url(url), remedy=remedy) from None
         if place.by_address and find_spec("aiodns"):
             what = "aiodns looks up names past all that holds them to this machine or a trusted network"
             remedy = "pip uninstall aiodns, or use `medtasks run`"
@@ -303,10 +299,8 @@ def _default_address() -> str | None:
 def say_batch_size() -> None:
     """Say once, if this process is a plain lm-eval that asks one by one, which flag changes that."""
     if asks_one_by_one(sys.argv) and os.environ.get("LOCAL_RANK", "0") == "0":
-        print(
-            "medtasks: lm-eval asks one question at a time unless told otherwise: add --batch_size auto",
-            file=sys.stderr,
-        )
+        hint = "lm-eval asks one question at a time unless told otherwise: add --batch_size auto"
+        print(f"medtasks: {hint}", file=sys.stderr)
 
 
 def asks_one_by_one(argv: list[str]) -> bool:

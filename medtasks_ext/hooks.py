@@ -42,11 +42,6 @@ class Hook:
     def name(self) -> str:
         return self.point.name
 
-    @property
-    def attribute(self) -> str:
-        """Empty where the module itself is meant."""
-        return self.point.attr or ""
-
     def load(self) -> Any:
         try:
             return self.point.load()

@@ -153,12 +153,6 @@ class Secrets:
                 content = content.replace(form, MARK.encode())
         return content
 
-    def hidden_text(self, text: str) -> str:
-        for value in self.values:
-            if value in text:
-                text = text.replace(value, MARK)
-        return text
-
 
 class _Hiding:
     """A stream on which secrets do not appear; else the stream that it stands for."""
@@ -167,7 +161,9 @@ class _Hiding:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        return self._stream.write(Secrets.known().hidden_text(text) if isinstance(text, str) else text)
+        for value in Secrets.known().values:
+            text = text.replace(value, MARK)
+        return self._stream.write(text)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

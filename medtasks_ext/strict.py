@@ -95,7 +95,7 @@ def _resolved(
     config = read_mapping(path)
     includes = config.pop("include", [])
     merged: Config = {}
-    wanted_files: dict[Path, None] = {}
+    wanted_files: list[Path] = []
     for name in includes if isinstance(includes, list) else [includes]:
         if not isinstance(name, str):
             what = f"include: {name!r} is no path"
@@ -105,9 +105,9 @@ def _resolved(
             what = f"include: {name!r} lies outside the folders of tasks"
             remedy = "include a file of this folder of tasks, or of the built-in ones"
             raise MedtasksError(what, where=path, remedy=remedy)
-        wanted_files.pop(wanted, None)  # of a file that is named again, the last place counts
-        wanted_files[wanted] = None
-    for wanted in wanted_files:
+        wanted_files.append(wanted)
+    # of a file that is named again, the last place counts
+    for wanted in reversed(dict.fromkeys(reversed(wanted_files))):
         if wanted not in known:
             known[wanted] = _resolved(wanted, (*above, path.resolve()), below, known)
         merged.update(known[wanted])

@@ -17,7 +17,7 @@ import yaml
 from medtasks_ext import __version__, hooks, runs
 from medtasks_ext.answers.formats import any_format
 from medtasks_ext.egress import asks_one_by_one
-from medtasks_ext.metrics.glossary import meanings
+from medtasks_ext.metrics import meanings
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.columns import PACKAGE, citations
 from medtasks_ext.results.conditions import RULES

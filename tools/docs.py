@@ -27,7 +27,7 @@ from medtasks_ext.answers.formats import any_format
 from medtasks_ext.cli.commands import panels
 from medtasks_ext.cli.main import app
 from medtasks_ext.judge.jury import Adjudicator, Judge
-from medtasks_ext.metrics.glossary import meanings, rules
+from medtasks_ext.metrics import meanings, rules
 from medtasks_ext.registry import Registry, Suite
 from medtasks_ext.registry.datalock import DataLock, LockedDatabase, LockedFile, LockedPart, LockedRows, Seen
 from medtasks_ext.registry.folders import tasks_folder

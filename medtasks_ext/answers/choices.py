@@ -30,7 +30,6 @@ class OfLetters(AnswerFormat):
     language: str = "en"  #: of the replies, where the suite has released no reader.
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The letter of the option that the reply announces."""
         return reading_of(self._announced(text, document))
 
     def _letters(self, row: Mapping[str, Any]) -> list[str]:
@@ -41,11 +40,9 @@ class OfLetters(AnswerFormat):
         return read_letters(text, self._letters(document), options, words_of(self.language))
 
     def possible(self, document: Mapping[str, Any]) -> list[str]:
-        """The letters of the options."""
         return self._letters(document)
 
     def not_covered(self, golds: list[str]) -> list[str]:
-        """Letters that are no row's gold."""
         return [letter for letter in self.letters if letter not in golds]
 
 
@@ -67,7 +64,6 @@ class ExactLetter(OfLetters):
     released: ClassVar[Literal["always", "direct", "never"]] = "direct"
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
-        """The gold letter."""
         letter, letters = text.strip(), self._letters(row)
         if letter not in letters:
             raise GoldError(f"{excerpt(letter)} is not one of the letters {', '.join(letters)}")
@@ -85,7 +81,6 @@ class ExactLetter(OfLetters):
         return Reading(reply, valid, (place, place + len(reply)) if valid else None, "the first token")
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The letter of the option that the reply announces, or of the word that it gives."""
         found = self._announced(text, document)
         if found is NOTHING and self.words:
             names = dict(zip(self.words, self._letters(document), strict=False))
@@ -110,26 +105,21 @@ class LabelWord(OfLabels):
         return re.compile(rf"\b({'|'.join(map(re.escape, labels))})\b", re.IGNORECASE)
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
-        """The gold label, lower-cased."""
         label = text.strip().lower()
         if label not in {item.lower() for item in self.labels}:
             raise GoldError(f"{excerpt(label)} is not one of: {', '.join(self.labels)}")
         return label
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The one label named in the reply (under chain-of-thought: after `Result:`)."""
-        reply = without_reasoning(text)
-        named = {match.lower() for match in self._pattern.findall(reply)}
+        named = {match.lower() for match in self._pattern.findall(without_reasoning(text))}
         named &= {label.lower() for label in self.labels}
         return Reading(named.pop(), True) if len(named) == 1 else Reading(None, False)
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The label that the reply gives."""
         names = {label: label.lower() for label in self.labels}
         return reading_of(word_reader(names, words_of("en")).read(text))
 
     def possible(self, document: Mapping[str, Any]) -> list[str]:
-        """The words."""
         return list(self.labels)
 
 
@@ -144,14 +134,12 @@ class MarkedLetters(AnswerFormat):
     released: ClassVar[Literal["always", "direct", "never"]] = "never"
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
-        """The texts of the gold options, sorted."""
         chosen = self._options(text.replace("答案：", ""), row["options"])
         if not chosen:
             raise GoldError(f"{excerpt(text)} names no option of the question")
         return chosen
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The texts of the options that the reply announces."""
         options = document["options"]
         letters = ascii_uppercase[: len(options)]
         found = read_letters(text, letters, options, words_of("zh"), several=True)
@@ -159,11 +147,9 @@ class MarkedLetters(AnswerFormat):
 
     @property
     def lead(self) -> Lead:
-        """The mark that the prompt asks for."""
         return Lead("答案：", "")
 
     def possible(self, document: Mapping[str, Any]) -> list[str]:
-        """The letters of the options."""
         return list(ascii_uppercase[: len(document["options"])])
 
     @staticmethod
@@ -230,7 +216,6 @@ class RelationLabel(OfLabels):
         )
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
-        """The gold label, lower-cased."""
         label = self._names.get(text.strip().strip("<>").lower())
         if label is None:
             raise GoldError(f"{excerpt(text.strip())} is not one of: {', '.join(self.labels)}")
@@ -238,8 +223,7 @@ class RelationLabel(OfLabels):
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The one label that the reply names (under chain-of-thought: after `Result:`)."""
-        reply = without_reasoning(text)
-        reply = (reply).lstrip(" \t\r\n*_`")
+        reply = without_reasoning(text).lstrip(" \t\r\n*_`")
         bracketed, word = self._patterns
         if first := bracketed.match(reply):
             named = {first[1]}
@@ -256,7 +240,6 @@ class RelationLabel(OfLabels):
         return list(map(form.format, self.labels))
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The label that the reply gives."""
         return reading_of(word_reader(self._names, words_of("en")).read(text))
 
 
@@ -294,11 +277,13 @@ class PanelRating(AnswerFormat):
         if not isinstance(votes, list) or len(votes) != len(self.values):
             raise GoldError(f"{self.votes} has no list of {len(self.values)} votes: {excerpt(votes)}")
         for value, count in zip(self.values, votes, strict=True):
-            if not _is_count(count):
+            if type(count) not in (int, float) or not 0 <= count < math.inf:
                 raise GoldError(f"{self.votes} of {value} are {excerpt(count)}, expected a number from 0 on")
         if not any(votes):
             raise GoldError(f"{self.votes} are all 0, expected experts who chose a value")
-        if not all(count == int(count) for count in votes) and not _are_shares(votes):
+        # fractions are shares of the panel, or credits as the score has them: both say the same
+        whole = max(votes) == 1 or any(math.isclose(sum(votes), one, rel_tol=_ROUNDED) for one in (1, 100))
+        if not whole and not all(count == int(count) for count in votes):
             raise GoldError(
                 f"{self.votes} are no whole numbers, expected counts, shares that add up to 1 or 100,"
                 " or credits of which the highest is 1"
@@ -314,9 +299,7 @@ class PanelRating(AnswerFormat):
         return re.compile("|".join(map(re.escape, sorted(spelled, key=len, reverse=True))))
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The value behind the first marker of the reply."""
-        reply = without_reasoning(text)
-        _, marker, rest = reply.partition(self.marker)
+        _, marker, rest = without_reasoning(text).partition(self.marker)
         matches = list(self._pattern.finditer(rest[:_WINDOW])) if marker else []
         joined = "".join(match[0] for match in matches)
         if not re.fullmatch(r"[+-]?\d{1,9}", joined) or int(joined) not in self.values:
@@ -325,15 +308,5 @@ class PanelRating(AnswerFormat):
         return Reading(str(int(joined)), True, (place, place + len(joined)), "behind the marker")
 
     def not_covered(self, golds: list[dict[str, float]]) -> list[str]:
-        """Values that no row's experts preferred."""
         best = {value for gold in golds for value, worth in gold.items() if worth == 1}
         return [str(value) for value in self.values if str(value) not in best]
-
-
-def _are_shares(votes: list[float]) -> bool:
-    """Whether fractions are shares of the panel, or credits as the score has them: both say the same."""
-    return max(votes) == 1 or any(math.isclose(sum(votes), whole, rel_tol=_ROUNDED) for whole in (1, 100))
-
-
-def _is_count(number: Any) -> bool:
-    return isinstance(number, int | float) and not isinstance(number, bool) and 0 <= number < math.inf

@@ -9,7 +9,6 @@ leaves room for the rest, which is what a scan from the right finds first.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -30,8 +29,6 @@ Pattern = Literal["strict", "nospace", "loose", "bare", "bracketed", "open_line"
 Reader = Callable[[str], "Sequence[str] | None"]
 
 
-#: plain lines are read in one pass where most of so many lines are some
-_LOOKED_AT = 16
 #: as the official scorer's engine knows it: without the separators U+001C to U+001F, which `str.isspace` has
 _BLANK = regex.compile(r"\s")
 _NONE = "the reply says that there is none"
@@ -83,14 +80,6 @@ class _EventLines(AnswerFormat):
                 ]
 
     @cached_property
-    def _least(self) -> tuple[int, int]:
-        """How many colons and commas a line has at least that matches a pattern."""
-        n = len(self.fields)
-        least = {"bare": (1, n - 2), "bracketed": (1, 3), "open_line": (0, n - 1)}
-        colons, commas = zip(*(least.get(pattern, (n, n - 1)) for pattern in self.patterns), strict=True)
-        return min(colons), min(commas)
-
-    @cached_property
     def _closed(self) -> dict[str, frozenset[str]]:
         return {field: frozenset(map(fold, values)) for field, values in self.closed_values.items()}
 
@@ -134,62 +123,24 @@ class _EventLines(AnswerFormat):
         return Reading(events, True, why=_BY_PATTERN) if events else Reading(None, False)
 
     def _events(self, text: str) -> list[list[str]]:
-        """The distinct events of a text, in the order in which they are written."""
         events: dict[tuple[str, ...], None] = {}
         seen: set[str] = set()
-        first, *others = self._readers  # the first has a slot for each field
-        colons, commas = self._least
-        for values, line in self._rows(text):
-            if values:
-                events[values] = None
-                continue
+        for line in dict.fromkeys(text.split("\n")):
             whole = line.strip()
-            parts = [whole]
-            if whole.count(";") > 1:
-                parts = [part for part in _split_events(whole) if part not in seen]
-                seen.update(parts)
-            for part in parts:
-                if (slots := first(part)) is not None:  # most lines are as the task asks for
-                    events[tuple(map(str.strip, slots))] = None
+            # the events of a line with two or more semicolons each keep one
+            pieces = [f"{piece.strip()};" for piece in whole.split(";")] if whole.count(";") > 1 else [whole]
+            for part in pieces:
+                if part in seen or part == ";":
                     continue
-                may_match = part.count(":") >= colons and part.count(",") >= commas
-                if may_match and (event := self._event(part, others)) is not None:
+                seen.add(part)
+                if (event := self._event(part, self._readers)) is not None:
                     events[event] = None
         return list(map(list, events))
 
-    def _rows(self, text: str) -> list[tuple[tuple[str, ...], str]]:
-        """The distinct lines that may match a pattern: the values of a plain one, or the line."""
-        lines = text.split("\n")
-        some = lines[:: len(lines) // _LOOKED_AT + 1]
-        if self._plain and sum(self._is_plain(line) for line in some) * 2 > len(some):
-            rows = dict.fromkeys(self._plain.findall(text))
-            return [(row[:-1] if row[0] else (), row[-1]) for row in rows]
-        colons, commas = self._least
-        one, other = ":"[:colons], ","[:commas]
-        return [((), line) for line in dict.fromkeys(lines) if one in line and other in line]
-
-    def _is_plain(self, line: str) -> bool:
-        match = self._plain and self._plain.match(line)
-        return bool(match and match[1])
-
-    @cached_property
-    def _plain(self) -> re.Pattern[str] | None:
-        """A line exactly as the task asks for it, whose values hold no mark, or else any line.
-
-        Where the strict pattern comes first, it gives these values, and they are found in one pass.
-        """
-        if self.patterns[0] != "strict":
-            return None
-        value = r"([^:;,\s](?:[^:;,\n]*[^:;,\s])?)"
-        pairs = ", ".join(f"{re.escape(fold(field))}: {value}" for field in self.fields)
-        return re.compile(rf"^(?:{pairs};|(.*))$", re.MULTILINE)
-
     def mentions(self, gold: list[list[str]]) -> list[str]:
-        """The subjects, which are words of the input."""
         return [event[0] for event in gold]
 
     def not_covered(self, golds: list[list[list[str]]]) -> list[str]:
-        """Closed values that no gold event shows."""
         shown = {
             (field, value)
             for gold in golds
@@ -226,15 +177,12 @@ class Relations(_EventLines):
     kind: Literal["relation_lines"]
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[list[Any]]:
-        """All relations; see `Events.read_gold`."""
         return [_pair(event) for event in super().read_gold(text, row)]
 
     def mentions(self, gold: list[list[Any]]) -> list[str]:
-        """Both entities of each pair."""
         return [name for pair, *_ in gold for name in pair]
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
-        """All relations of the lines that match a pattern."""
         reading = super()._read(text, row, cot=cot)
         return (
             reading._replace(answer=[_pair(event) for event in reading.answer]) if reading.valid else reading
@@ -255,43 +203,17 @@ class Attributes(AnswerFormat):
     def _patterns(self) -> list[regex.Pattern[str]]:
         return [regex.compile(rf"{regex.escape(field)}:([^;,]++)[;,]") for field in self.fields]
 
-    @cached_property
-    def _places(self) -> dict[str, int]:
-        """What stands before the colon of a plain attribute -> the place of the field.
-
-        Empty where one field's name ends in another's: what stands there would be two fields.
-        """
-        if any(one != other and one.endswith(other) for one in self.fields for other in self.fields):
-            return {}
-        return {lead + field: place for place, field in enumerate(self.fields) for lead in ("", " ")}
-
-    def _event(self, line: str) -> list[str] | None:
-        """The first hit of each field in a line that ends with a comma or semicolon; None without the first.
-
-        Where there are plain attributes alone, one look at each finds what the patterns find.
-        """
-        values: list[str | None] = [None] * len(self.fields)
-        for piece in line.replace(";", ",").split(",")[:-1]:
-            head, _, value = piece.partition(":")
-            place = self._places.get(head)
-            if place is None or ":" in value:
-                matches = (pattern.search(line) for pattern in self._patterns)
-                values = [match[1].strip() if match else None for match in matches]
-                break
-            if value and values[place] is None:
-                values[place] = value.strip()
-        if values[0] is None:
-            return None
-        return ["not mentioned" if value is None else value for value in values]
-
-    def _events(self, lines: list[str]) -> list[list[str]]:
-        subject = f"{self.fields[0]}:"
-        # a value without an end is none
-        ended = (line[: max(line.rfind(","), line.rfind(";")) + 1] for line in lines if subject in line)
-        return _distinct([event for line in ended if (event := self._event(line)) is not None])
+    def _events(self, text: str) -> list[list[str]]:
+        subject, events = f"{self.fields[0]}:", dict[tuple[str, ...], None]()
+        for line in _lines(text):
+            ended = line[: max(line.rfind(","), line.rfind(";")) + 1]  # a value without an end is none
+            matches = [pattern.search(ended) for pattern in self._patterns] if subject in ended else [None]
+            if matches[0]:
+                events[tuple(match[1].strip() if match else "not mentioned" for match in matches)] = None
+        return list(map(list, events))
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[list[str]]:
-        events = self._events(_lines(fold(text)))
+        events = self._events(fold(text))
         if not events:
             raise GoldError(f"no line has the form '{self.fields[0]}: <...>, <attribute>: <...>;'")
         return events
@@ -302,11 +224,10 @@ class Attributes(AnswerFormat):
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """All events; lines are never cut at semicolons here. A response without any is invalid."""
-        events = self._events(_lines(answer_part(text, cot=cot)))
+        events = self._events(answer_part(text, cot=cot))
         return Reading(events, True, why=_BY_PATTERN) if events else Reading(None, False)
 
     def not_covered(self, golds: list[list[list[str]]]) -> list[str]:
-        """Attributes that no gold event gives."""
         given = {
             field
             for gold in golds
@@ -328,22 +249,11 @@ def _lines(text: str) -> list[str]:
     return list(dict.fromkeys(line for piece in lines if (line := piece.strip())))
 
 
-def _split_events(line: str) -> list[str]:
-    """The events of a line with two or more semicolons, each of which keeps one."""
-    return [f"{part};" for piece in dict.fromkeys(line.split(";")) if (part := piece.strip())]
-
-
-def _distinct(events: list[list[str]]) -> list[list[str]]:
-    return [list(event) for event in dict.fromkeys(map(tuple, events))]
-
-
 def anchored(marks: list[str], end: str, *, least: tuple[int, ...] = ()) -> Reader:
     """Reads the slots between literal marks: `mark1(.+)mark2(.+) ... end`, searched for anywhere in a line.
 
-    Args:
-        marks: the text before each slot, in small letters as lines are.
-        end: the text after the last slot; empty: the slot runs to the end of the line.
-        least: how many characters each slot has at least (by default one).
+    `marks` are in small letters, as lines are. `end`: empty where the last slot runs to the end of the line.
+    `least`: how many characters each slot has at least (by default one).
     """
     rooms = least or (1,) * len(marks)
     first, begin = marks[0], len(marks[0])

@@ -18,10 +18,8 @@ if TYPE_CHECKING:
 class ParseAnswer(Filter):
     """Response -> its reading.
 
-    `reader` says whose reading it is: `official`, the suite's own, or `shared` where the suite has released
-    none. An answer is None where nothing could be read; what that counts as is the metric's business, since
-    it is part of the suite's scoring rule. Spans are places in the response, (first, last + 1).
-    `unclosed_reasoning` says whether reasoning never ended.
+    An answer is None where nothing could be read; what that counts as is the metric's business, since it is
+    part of the suite's scoring rule.
     """
 
     def __init__(self, answer: Config, **kwargs: Any) -> None:
@@ -33,16 +31,10 @@ class ParseAnswer(Filter):
         with collector_paused():
             texts = [given[0] if given and isinstance(given[0], str) else "" for given in resps]
             unclosed = unclosed_reasoning(texts)
-            return [self._read(*item) for item in zip(texts, docs, unclosed, strict=True)]
-
-    def _read(self, response: str, document: dict[str, Any], unclosed: bool) -> Parsed:
-        cot = document["cot"]
-        reading = self._format.read(response, document, cot=cot)
-        return {
-            "answer": reading.answer,
-            "valid": reading.valid,
-            "span": reading.span,
-            "why": reading.why,
-            "reader": "official" if self._format.has_released_reader(cot=cot) else "shared",
-            "unclosed_reasoning": unclosed,
-        }
+            parsed: list[Any] = []
+            for text, document, never_ends in zip(texts, docs, unclosed, strict=True):
+                cot = document["cot"]
+                reading = self._format.read(text, document, cot=cot)
+                reader = "official" if self._format.has_released_reader(cot=cot) else "shared"
+                parsed.append({**reading._asdict(), "reader": reader, "unclosed_reasoning": never_ends})
+            return parsed

@@ -47,31 +47,19 @@ class UnknownValueError(GoldError):
 
 
 class Reading(NamedTuple):
-    """What was read from a response: the parsed answer, or None when there is none in it.
+    """What was read from a response."""
 
-    Attributes:
-        answer: as the answer kind has it.
-        valid: whether an answer could be read.
-        span: (first, last + 1) of it in the response, where the reader says so.
-        why: by which sign it was found, where the reader says so.
-    """
-
-    answer: Any
-    valid: bool
-    span: Span | None = None
-    why: str = ""
+    answer: Any  # as the answer kind has it, made of JSON types; None where nothing could be read
+    valid: bool  # whether an answer could be read
+    span: Span | None = None  # (first, last + 1) of it in the response, where the reader says so
+    why: str = ""  # by which sign it was found, where the reader says so
 
 
 class Lead(NamedTuple):
-    """What stands before an answer that is taken by likelihood.
+    """What stands before an answer that is taken by likelihood."""
 
-    Attributes:
-        text: such as `relation:`; empty where the answer follows the prompt.
-        delimiter: between that and the answer.
-    """
-
-    text: str = ""
-    delimiter: str = " "
+    text: str = ""  # such as `relation:`; empty where the answer follows the prompt
+    delimiter: str = " "  # between that and the answer
 
 
 def reading(answer: Any, span: Span | None, why: str) -> Reading:
@@ -86,23 +74,14 @@ def reading_of(extraction: Extraction, form: Callable[[Any], Any] = lambda answe
 
 
 class Parsed(TypedDict):
-    """A response as its answer format reads it.
-
-    Attributes:
-        answer: the parsed answer that is scored, made of JSON types; None where nothing could be read.
-        valid: whether an answer could be read.
-        span: its place in the response, (first, last + 1), where the reader knows it.
-        why: why it was read so.
-        reader: whose reading it is: the suite's own, or the shared one where the suite released none.
-        unclosed_reasoning: whether a reasoning trace never ended.
-    """
+    """The `Reading` of a response, and what else its record says of it."""
 
     answer: Any
     valid: bool
     span: tuple[int, int] | None
     why: str
-    reader: Literal["official", "shared"]
-    unclosed_reasoning: bool
+    reader: Literal["official", "shared"]  # the suite's own, or the shared one where it released none
+    unclosed_reasoning: bool  # whether a reasoning trace never ended
 
 
 #: Kind -> its format. A format enters when its class is made; `medtasks_ext.answers` imports all of ours.
@@ -131,22 +110,14 @@ class AnswerFormat(Strict):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
-        """Enter the kind, unless the class is a base of several."""
         super().__pydantic_init_subclass__(**kwargs)
-        if names := get_args(cls.model_fields["kind"].annotation):
+        if names := get_args(cls.model_fields["kind"].annotation):  # else a base of several
             KINDS[names[0]] = cls
             any_format.cache_clear()
             _BUILT.clear()
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> Any:
-        """Parse a gold answer.
-
-        Args:
-            text: the rendered target of the row.
-            row: the row's prompt fields, for formats that need its options.
-
-        Returns:
-            The parsed answer, made of JSON types.
+        """Parse the rendered target of a row, whose prompt fields some formats need.
 
         Raises:
             GoldError: the text is not an answer of this format.
@@ -159,24 +130,15 @@ class AnswerFormat(Strict):
         return Lead()
 
     def possible(self, document: Mapping[str, Any]) -> list[str] | None:
-        """The answers among which a document's lies, as they are written behind the lead.
-
-        Args:
-            document: with its options and gold answer as written (`target`).
-
-        Returns:
-            In the order of the question; None of kinds whose answers cannot be listed.
+        """The answers among which a document's lies, in the order of the question, as they are written behind
+        the lead; None of kinds whose answers cannot be listed.
         """
         return None
 
     def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
-        """Parse a model's response, by the suite's own rule where it has one. Never raises.
+        """Parse a model's response, reasoning included, by the suite's own rule if it has one. Never raises.
 
-        Args:
-            text: the whole response, reasoning included.
-            row: the document (its `options`, where the format needs them; its `gold`, None where it has
-            none).
-            cot: whether the response answers the chain-of-thought prompt.
+        `row`: the document (its `options`, where the format needs them; its `gold`, None where it has none).
         """
         if self.has_released_reader(cot=cot):  # to the digit, whatever the length
             return self._read(text, row, cot=cot)
@@ -230,17 +192,12 @@ class OfLabels(AnswerFormat):
     labels: list[str] | dict[str, str]
 
     def not_covered(self, golds: list[Any]) -> list[str]:
-        """Labels that are no row's gold."""
         shown = {fold(label) for gold in golds for label in self.labels_of(gold)}
         return [label for label in self.labels if fold(label) not in shown]
 
 
 def enter_kind(name: object) -> None:
-    """Enter a kind that an installed package adds, unless it is there; names that nobody adds are passed.
-
-    Raises:
-        MedtasksError: the package's module cannot be imported, or has no such kind.
-    """
+    """Enter a kind that an installed package adds, unless it is there; names that nobody adds are passed."""
     if name in KINDS:
         return
     for hook in hooks(ANSWERS):
@@ -258,11 +215,7 @@ def any_format() -> TypeAdapter[Any]:
 
 
 def answer_format(spec: Mapping[str, Any], *, where: object = None) -> AnswerFormat:
-    """Build the format that a task's `answer:` block describes.
-
-    Raises:
-        MedtasksError: an unknown kind or key, or a missing one.
-    """
+    """Build the format that a task's `answer:` block describes."""
     enter_kind(spec.get("kind"))
     key = repr(spec)  # tells `1`, `1.0` and `true` apart, which are one key of a dictionary
     try:

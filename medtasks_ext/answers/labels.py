@@ -6,9 +6,7 @@ Patterns, their order and their missing word boundaries are those of the officia
 
 from __future__ import annotations
 
-import re
 from functools import cached_property
-from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import regex  # the official scorer's engine: its \\b and \\w differ from those of `re` on some characters
@@ -17,20 +15,7 @@ from medtasks_ext.answers.formats import AnswerFormat, GoldError, Lead, OfLabels
 from medtasks_ext.answers.normalise import answer_part, fold, part_span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-
-#: Characters of a piece from which on each character of the labels is looked up before the labels are.
-_LONG = 1_000
-#: small letters that the official search, which ignores case, takes for the same
-SAME_LETTERS = (
-    "sſ", "µμ", "\u0345ι\u1fbe", "ΐ\u1fd3", "ΰ\u1fe3", "βϐ", "εϵ", "θϑ", "κϰ", "πϖ", "ρϱ", "ςσ", "φϕ",
-    "в\u1c80", "д\u1c81", "о\u1c82", "с\u1c83", "т\u1c84\u1c85", "ъ\u1c86", "ѣ\u1c87", "\u1c88ꙋ", "ṡẛ",
-    "\ufb05\ufb06",
-)  # fmt: skip
-_SAME_AS = {letter: group for group in SAME_LETTERS for letter in group}
-#: places at which a label begins that are looked at one by one before the official search takes over
-_MOST_PLACES = 1_000
+    from collections.abc import Mapping
 
 
 class _Prefixed(AnswerFormat):
@@ -70,36 +55,8 @@ class Label(OfLabels, _Prefixed):
         }[self.pattern_set]
         return tuple(regex.compile(step, regex.IGNORECASE) for step in (*steps, rf"\b({anyof})\b"))
 
-    @cached_property
-    def _place(self) -> re.Pattern[str]:
-        """Where the last pattern may match: wherever that does, and at a few places more."""
-        ends = (
-            "".join(
-                f"[{re.escape(_SAME_AS[letter])}]" if letter in _SAME_AS else re.escape(letter)
-                for letter in label[1:]
-            )
-            + ("(?![0-9a-z_])" if regex.match(r"\w", label[-1]) else "")
-            for label in map(fold, self.labels)
-        )
-        firsts = (_SAME_AS.get(fold(label)[0], fold(label)[0]) for label in self.labels)
-        return _by_first((first, end) for same, end in zip(firsts, ends, strict=True) for first in same)
-
-    def _alone(self, response: str) -> regex.Match[str] | None:
-        """The first match of the last pattern, whose word boundaries are slow in texts without a label."""
-        *_, pattern = self._patterns
-        begin = 0
-        for _ in range(_MOST_PLACES):
-            place = self._place.search(response, begin)
-            if place is None:
-                return None
-            if match := pattern.match(response, place.start()):
-                return match
-            begin = place.start() + 1
-        return pattern.search(response, begin)
-
     @property
     def lead(self) -> Lead:
-        """The prefix."""
         return Lead(f"{self.prefix}:")
 
     def possible(self, document: Mapping[str, Any]) -> list[str] | None:
@@ -115,10 +72,9 @@ class Label(OfLabels, _Prefixed):
         return label
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The label of the first pattern that matches anywhere."""
         response = answer_part(text, cot=cot)
-        for search in (*(pattern.search for pattern in self._patterns[:-1]), self._alone):
-            if match := search(response):
+        for pattern in self._patterns:
+            if match := pattern.search(response):
                 span = part_span(text, response, *match.span(1))
                 return Reading(match[1].lower(), True, span, "the suite's pattern")
         return Reading(None, False)
@@ -151,18 +107,6 @@ class _List(_Prefixed):
         return pieces
 
 
-def _by_first(parts: Iterable[tuple[str, str]]) -> re.Pattern[str]:
-    """Any of the words, by first characters: most places of a text are passed with one look.
-
-    Args:
-        parts: (first character, pattern of the others) of each word.
-    """
-    groups = groupby(sorted(parts), key=lambda part: part[0])
-    return re.compile(
-        "|".join(f"{re.escape(first)}(?:{'|'.join(end for _, end in same)})" for first, same in groups)
-    )
-
-
 def _pieces(line: str) -> set[str]:
     """What stands between commas."""
     return {piece.strip() for piece in set(line.split(","))}
@@ -178,36 +122,15 @@ class LabelList(OfLabels, _List):
     def _known(self) -> list[str]:
         return sorted((fold(label) for label in self.labels), key=len, reverse=True)
 
-    @cached_property
-    def _any(self) -> re.Pattern[str]:
-        known = set(self._known)
-        shortest = [label for label in known if not any(other in label for other in known - {label})]
-        return _by_first((label[0], re.escape(label[1:])) for label in shortest)
-
-    @cached_property
-    def _characters(self) -> set[str]:
-        return set("".join(self._known))
-
-    def _named(self, piece: str) -> str | None:
-        """The first label that a piece contains."""
-        known = self._known
-        if len(piece) > _LONG:  # labels with a character that is not there are passed
-            missing = {character for character in self._characters if character not in piece}
-            known = [label for label in known if missing.isdisjoint(label)]
-        elif not self._any.search(piece):
-            return None
-        return next((label for label in known if label in piece), None)
-
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
-        """The known labels of the line, sorted; a line without any is an error."""
         known = sorted(_pieces(self._line(fold(text))) & set(self._known))
         if not known:
             raise GoldError(f"no known label in the line '{self.prefix}: ...'")
         return known
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
-        """For each comma piece the first (longest) label that it contains; none at all is invalid."""
-        named = {label for piece in self._predicted(text, cot=cot) if (label := self._named(piece))}
+        pieces = self._predicted(text, cot=cot)
+        named = {next((label for label in self._known if label in piece), "") for piece in pieces} - {""}
         return Reading(sorted(named), True) if named else Reading(None, False)
 
 

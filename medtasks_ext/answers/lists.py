@@ -46,7 +46,6 @@ class LabelSet(OfLabels):
         return names | {_plain(other): label for other, label in self.aliases.items()}
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
-        """The gold labels, sorted; there may be none."""
         pieces = [piece for piece in _SEPARATOR.split(text) if piece.strip()]
         if strange := [piece.strip() for piece in pieces if not self._resolved(piece)]:
             raise GoldError(f"{excerpt(strange[0])} is not one of: {', '.join(self.labels)}")
@@ -55,13 +54,10 @@ class LabelSet(OfLabels):
         return self._labels(text) or []
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The distinct labels of the reply (under chain-of-thought: of what follows `Result:`)."""
-        reply = without_reasoning(text)
-        labels = self._labels(reply)
+        labels = self._labels(without_reasoning(text))
         return Reading(labels, labels is not None)
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The labels of a list in any form."""
         listed = items_of(text, reply_of(text), words_of("en"))
         labels = self._labels("\n".join(listed.items).replace("、", ",").rstrip(" .。"))
         why = "no label was found" if labels is None else "a list"
@@ -130,27 +126,16 @@ class DrugList(AnswerFormat):
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The items of the list; a reply without a word in it is invalid."""
-        reply = without_reasoning(text)
-        items = [
-            pieces_of(line)
-            for part in _LIST_END.split(_after_marker(reply))
-            if part
-            for line in _numbered(part)
-        ]
-        items = [pieces for pieces in items if pieces]
+        parts = filter(None, _LIST_END.split(_after_marker(without_reasoning(text))))
+        items = [pieces for part in parts for line in _numbered(part) if (pieces := pieces_of(line))]
         return Reading(items, True) if items else Reading(None, False)
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
         """The items of a list in any form; what stands behind a dash or colon explains an item."""
         listed = items_of(text, reply_of(text), words_of("en"))
-        parts = [
-            part
-            for item in listed.items
-            if not (_NO_DRUG.match(item) or _tells(item))
-            for part in _LIST_END.split(_EXPLAINED.sub("", item).strip("*_ "))
-            if part
-        ]
-        items = [pieces for part in parts for line in _numbered(part) if (pieces := pieces_of(line))]
+        named = (item for item in listed.items if not (_NO_DRUG.match(item) or _tells(item)))
+        parts = (part for item in named for part in _LIST_END.split(_EXPLAINED.sub("", item).strip("*_ ")))
+        items = [pieces for part in parts if part for line in _numbered(part) if (pieces := pieces_of(line))]
         why = "a list" if items else "no list was found"
         return reading(items or None, listed.span if items else None, why)
 
@@ -221,20 +206,17 @@ class EntityList(AnswerFormat):
         )
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
-        """The distinct mentions in the form in which they are compared, sorted; there may be none."""
         named = self._mentions(text)
         if named is None:
             raise GoldError("write one mention on each line, or None")
         return named
 
     def mentions(self, gold: list[str]) -> list[str]:
-        """All of them."""
         return gold
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The mentions of the reply; a reply without a word in it is invalid."""
-        reply = without_reasoning(text)
-        named = self._mentions(reply)
+        named = self._mentions(without_reasoning(text))
         return Reading(named, named is not None)
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
@@ -254,7 +236,7 @@ class EntityList(AnswerFormat):
             "\n".join(
                 part
                 for part in parts
-                if not _is_sentence(part)
+                if not (_BEGINS_SENTENCE.match(part) or (part.rstrip().endswith(".") and _WORDS.search(part)))
                 or none.fullmatch(self._comparable(part))
                 or "".join(part.lower().split()).strip(_EDGES) in prompt
             )
@@ -300,10 +282,6 @@ def _split(line: str) -> Iterator[str]:
     yield line[begin:]
 
 
-def _is_sentence(part: str) -> bool:
-    return bool(_BEGINS_SENTENCE.match(part) or (part.rstrip().endswith(".") and _WORDS.search(part)))
-
-
 def _parted(piece: str, prompt: str) -> list[str]:
     """A piece at its commas, unless it stands in the prompt as a whole (without blanks, in small letters)."""
     if not _MENTION_COMMA.search(piece) or "".join(piece.lower().split()).strip(_EDGES) in prompt:
@@ -325,13 +303,11 @@ class CodesInText(AnswerFormat):
     released: ClassVar[Literal["always", "direct", "never"]] = "direct"
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
-        """The readable gold codes, sorted; there may be none."""
         return self._codes(text)
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The readable codes of the reply; a reply without any is invalid."""
-        reply = without_reasoning(text)
-        codes = self._codes(reply)
+        codes = self._codes(without_reasoning(text))
         return Reading(codes, bool(codes))
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:

@@ -59,7 +59,6 @@ class MedCalc(AnswerFormat):
     released: ClassVar[Literal["always", "direct", "never"]] = "direct"
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> GoldValue:
-        """The gold answer with its limits."""
         answer, category = text.strip(), str(row["category"])
         if category not in CATEGORIES:
             raise GoldError(f"category {excerpt(category)} is none of: {', '.join(CATEGORIES)}")
@@ -70,14 +69,11 @@ class MedCalc(AnswerFormat):
         return GoldValue(answer=answer, category=category, form=form, lower=lower, upper=upper)
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The reply without reasoning trace; under chain-of-thought what follows `Result:`."""
-        reply = without_reasoning(text)
-        reply = reply.strip()
+        reply = without_reasoning(text).strip()
         forms = [row["gold"]["form"]] if row.get("gold") else get_args(Form)
         return Reading(reply, any(loose_value(reply, form) is not None for form in forms))
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The value of the reply, written as the gold answers write values."""
         gold = document.get("gold")
         return reading_of(_said_value(text, gold["form"] if gold else "number"))
 

@@ -76,10 +76,7 @@ class Medec(AnswerFormat):
         return GoldCorrection(**answer, official_sentence=_number(text.replace(".", "").strip()))
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The correction of the reply (under chain-of-thought: after `Result:`)."""
-        reply = without_reasoning(text)
-        reply = reply.strip()
-        answer = _parsed(reply)
+        answer = _parsed(without_reasoning(text).strip())
         return Reading(answer, not answer["flag"] or answer["sentence"] is not None)
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
@@ -91,11 +88,12 @@ class Medec(AnswerFormat):
         begin = span[0] + len(part) - len(part.lstrip(_MARKS))
         span, part = (begin, begin + len(bare)), bare
         answer: Correction | None = None
-        if _IS_CORRECT.match(part):
-            answer = {"flag": 0, "sentence": None, "correction": ""}
-        elif (lines := _NUMBERED.findall(part)) and [line[0] for line in lines[:3]] == ["1", "2", "3"]:
-            if all(_WELL.match(line.strip()) for _, line in lines):
-                answer = {"flag": 0, "sentence": None, "correction": ""}
+        lines = _NUMBERED.findall(part)
+        numbered = [line[0] for line in lines[:3]] == ["1", "2", "3"]
+        if _IS_CORRECT.match(part) or (numbered and all(_WELL.match(line.strip()) for _, line in lines)):
+            answer = _parsed(CORRECT)
+        elif numbered:
+            pass
         elif match := _FAULTY.match(part):
             begin = span[0] + match.start(2)
             if said := _CORRECTED.search(reply.text, begin, min(span[1], begin + _NEAR)):

@@ -45,7 +45,6 @@ class Sql(AnswerFormat):
     released: ClassVar[Literal["always", "direct", "never"]] = "direct"
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> GoldQuery:
-        """What scoring needs of the row."""
         query, impossible = row["query"], row["is_impossible"]
         if not isinstance(query, str) or not query.strip():
             raise GoldError("query is empty")
@@ -57,8 +56,7 @@ class Sql(AnswerFormat):
         """The content of the first `<sql>` element, else the whole reply; back-ticks and a line `sql` go."""
         if reply_of(text).unclosed:
             return Reading(None, False)
-        reply = without_reasoning(text)
-        reply = reply.strip()
+        reply = without_reasoning(text).strip()
         tagged = _TAGGED.search(reply)
         sql = _LANGUAGE_LINE.sub("", (tagged[1] if tagged else reply).replace("`", "").strip())
         return Reading(Statement(empty=not reply, sql=sql), not reply or bool(_SELECT.search(sql)))

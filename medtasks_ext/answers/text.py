@@ -14,7 +14,7 @@ from medtasks_ext.answers.normalise import answer_part, fold, tagged
 from medtasks_ext.answers.reasoning import without_reasoning
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 
 class Text(AnswerFormat):
@@ -33,7 +33,6 @@ class Text(AnswerFormat):
         return references
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The normalised response; an empty one is invalid."""
         response = answer_part(text, cot=cot)
         return Reading(response, True) if response else Reading(None, False)
 
@@ -59,32 +58,15 @@ class Passages(AnswerFormat):
             for question in map(fold, self.questions)
         }
 
-    @cached_property
-    def _any(self) -> regex.Pattern[str]:
-        return regex.compile("|".join(f"{regex.escape(item)}:" for item in self._patterns), regex.IGNORECASE)
-
     def _passages(self, text: str) -> dict[str, str]:
         passages: dict[str, str] = {}
-        for line in self._lines(text):
+        for line in map(str.strip, text.split("\n")):
             for question, (exact, loose) in self._patterns.items():
-                if question not in passages and (
-                    match := loose.search(line)
-                ):  # it matches where `exact` does
-                    match = exact.search(line) or match
-                    passages[question] = match[1].strip()
+                # the loose pattern matches where the exact one does
+                if question not in passages and (match := loose.search(line)):
+                    passages[question] = (exact.search(line) or match)[1].strip()
                     break
-            if len(passages) == len(self._patterns):
-                break
         return {question: passages[question] for question in self._patterns if question in passages}
-
-    def _lines(self, text: str) -> Iterator[str]:
-        """The lines that hold a question and a colon: what stands between them is passed in one search."""
-        end = -1
-        for match in self._any.finditer(text) if ":" in text else ():
-            if match.start() > end:
-                begin = text.rfind("\n", 0, match.start()) + 1
-                end = text.find("\n", match.end()) % (len(text) + 1)  # -1 becomes the end of the text
-                yield text[begin:end].strip()
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
         """The passages in the order of the questions; each must be there."""
@@ -105,31 +87,12 @@ class Passages(AnswerFormat):
         return Reading(answer, len(passages) == len(self.questions))
 
 
-_BLANK = r"[^\S\n]*"
-
-
-_BEFORE_RESULT = re.compile(rf"{_BLANK}(?:[*_#]+{_BLANK})?")
-
-
 @lru_cache(maxsize=4)
 def _result(marker: str | None) -> re.Pattern[str]:
-    words = "result" if marker is None else f"result|{re.escape(marker)}"
-    return re.compile(rf"(?:{words})[*_]*{_BLANK}[:：][*_]*", re.IGNORECASE)
-
-
-def _end_of_result_line(text: str, marker: str | None) -> int | None:
-    """Where the answer begins after the first line that begins with `Result:` or the marker.
-
-    The words are searched for first, since most texts have fewer of them than lines and blanks.
-    """
-    looked_at = 0
-    for match in _result(marker).finditer(text):
-        begin = text.rfind("\n", looked_at, match.start()) + 1
-        # a line in which the words were found before does not begin with these
-        if (begin or not looked_at) and _BEFORE_RESULT.fullmatch(text, begin, match.start()):
-            return match.end()
-        looked_at = match.end()
-    return None
+    """The beginning of a line that begins with `Result:` or the marker."""
+    words, blank = "result" if marker is None else f"result|{re.escape(marker)}", r"[^\S\n]*"
+    before = rf"^{blank}(?:[*_#]+{blank})?"
+    return re.compile(rf"{before}(?:{words})[*_]*{blank}[:：][*_]*", re.IGNORECASE | re.MULTILINE)
 
 
 class FreeText(AnswerFormat):
@@ -145,7 +108,6 @@ class FreeText(AnswerFormat):
     tag: Annotated[str, StringConstraints(pattern=r"^\w+$")] | None = None
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
-        """The reference text, stripped."""
         gold = (str(row[self.reference]) if self.reference else text).strip()
         if span := self._tagged(gold):
             gold = gold[slice(*span)]
@@ -165,8 +127,8 @@ class FreeText(AnswerFormat):
             answer = text[slice(*span)].strip() if span else ""
             return Reading(answer, True) if answer else Reading(None, False)
         answer = without_reasoning(text)
-        begin = _end_of_result_line(answer, self.marker) if cot else None
-        answer = answer[begin:].strip()
+        result = _result(self.marker).search(answer) if cot else None
+        answer = answer[result.end() if result else 0 :].strip()
         return Reading(answer, True) if answer else Reading(None, False)
 
     def _tagged(self, text: str) -> tuple[int, int] | None:

@@ -83,14 +83,8 @@ class Tuples(AnswerFormat):
 
     @model_validator(mode="after")
     def _known_fields(self) -> Tuples:
-        used = {
-            *self.compared,
-            *self.lists,
-            *self.attributes,
-            *self.closed_values,
-            *filter(None, [self.by_class]),
-        }
-        if unknown := used - set(self.fields):
+        used = {*self.compared, *self.lists, *self.attributes, *self.closed_values}
+        if unknown := {*used, self.by_class or self.fields[0]} - set(self.fields):
             raise ValueError(f"{', '.join(sorted(unknown))}: not among the fields")
         if self.by_class and (self.by_class not in self.closed_values or self.by_class not in self._compared):
             raise ValueError("`by_class` names a compared field with closed values")
@@ -144,7 +138,6 @@ class Tuples(AnswerFormat):
         return [item[place] for item in gold["tuples"] if isinstance(item[place], str)]
 
     def not_covered(self, golds: list[Any]) -> list[str]:
-        """Closed values that no gold answer shows."""
         shown = {field: self._shown(field, golds) for field in self.closed_values}
         return [
             value
@@ -167,10 +160,10 @@ class Tuples(AnswerFormat):
 
     def _of_gold(self, text: str) -> list[Record] | None:
         """The records of a gold answer, which is written exactly as the task asks."""
-        reply = reply_of(text)
         if self.form == "terms":
-            return self._terms(text)
-        return (self._said_objects if self.form == "json" else self._said_lines)(text, reply)[0]
+            terms = _distinct(normalise(text).removeprefix("答案:").split(_TERMS))
+            return [{self.fields[0]: term} for term in terms] or None
+        return (self._said_objects if self.form == "json" else self._said_lines)(text, reply_of(text))[0]
 
     def _said_objects(self, response: str, reply: Reply) -> Said:
         """The records of the last array of objects that is empty or has one; else the objects that
@@ -196,7 +189,9 @@ class Tuples(AnswerFormat):
     def _written_otherwise(self, response: str, reply: Reply) -> list[Record]:
         """Records of lines or tables; none where another than the first field is never given."""
         names = [normalise(field) for field in self.fields]
-        said = records_of(normalise(response[reply.begin : reply.end]), names)
+        text = normalise(response[reply.begin : reply.end])
+        said = (list(_rows(text, names)) if "|" in text else []) or list(_pairs(text, names))
+        said = [record for record in said if record.get(names[0])]
         if not any(record.get(name) for record in said for name in names[1:]):
             return []
         return self._records([{name: record.get(name, "").strip("[]") for name in names} for record in said])
@@ -217,7 +212,6 @@ class Tuples(AnswerFormat):
 
     @staticmethod
     def _listed(value: Any) -> list[str]:
-        """The values of a field with several."""
         texts = list(map(_text, value)) if isinstance(value, list) else re.split("[,、]", _text(value))
         texts = _distinct(texts)
         return [] if set(texts) <= _NO_VALUE else texts
@@ -259,10 +253,6 @@ class Tuples(AnswerFormat):
             text = _without_end(text)
             record[field] = self._listed(text) if field in self.lists else text
         return record if record[self.fields[0]] else None
-
-    def _terms(self, text: str) -> list[Record] | None:
-        terms = _distinct(normalise(text).removeprefix("答案:").split(_TERMS))
-        return [{self.fields[0]: term} for term in terms] or None
 
     def _terms_of_last_line(self, response: str, reply: Reply, cot: bool, asked: set[str]) -> Said:
         """The terms of the last line with the mark between terms; else of a list with bullets; else the
@@ -366,20 +356,8 @@ def _distinct(values: list[str]) -> list[str]:
 
 def _sorted(items: Any) -> list[Any]:
     """Lists of texts and of lists of texts, without repeats, in an order of their own."""
-    return [
-        item for _, item in sorted({json.dumps(item, ensure_ascii=False): item for item in items}.items())
-    ]
-
-
-def records_of(text: str, fields: Sequence[str]) -> list[dict[str, str]]:
-    """The records of a text that have the first field; fields that one does not name are missing.
-
-    Args:
-        text: in small letters.
-        fields: their names in small letters.
-    """
-    found = list(_rows(text, fields)) if "|" in text else []
-    return [record for record in found or _pairs(text, fields) if record.get(fields[0])]
+    named = {json.dumps(item, ensure_ascii=False): item for item in items}
+    return [named[name] for name in sorted(named)]
 
 
 def _rows(text: str, fields: Sequence[str]) -> Iterator[dict[str, str]]:
@@ -393,20 +371,15 @@ def _rows(text: str, fields: Sequence[str]) -> Iterator[dict[str, str]]:
             yield dict(zip(columns, cells, strict=True))
 
 
-@lru_cache(maxsize=128)
-def _pattern_of(fields: tuple[str, ...]) -> re.Pattern[str]:
-    """A field at the beginning of a line, whatever stands before it, or behind a mark."""
-    names = "|".join(map(re.escape, sorted(fields, key=len, reverse=True)))
-    return re.compile(rf"(?:^(?:.*?\b)??|([,;、|])[\s*`]*(?:(?:and|和)[ ]+)?)({names})[\s*`\"]*:")
-
-
 def _pairs(text: str, fields: Sequence[str]) -> Iterator[dict[str, str]]:
     """Records of `field: value` pairs, on one line or each on a line.
 
     A record ends with a line of several pairs, before a blank line, and where its first field comes again or,
     behind more than a comma, another of its fields; elsewhere the first of two values for one field counts.
     """
-    pattern = _pattern_of(tuple(fields))
+    names = "|".join(map(re.escape, sorted(fields, key=len, reverse=True)))
+    # a field at the beginning of a line, whatever stands before it, or behind a mark
+    pattern = re.compile(rf"(?:^(?:.*?\b)??|([,;、|])[\s*`]*(?:(?:and|和)[ ]+)?)({names})[\s*`\"]*:")
     record: dict[str, str] = {}
     for line in text.split("\n"):
         _, *parts = pattern.split(line)

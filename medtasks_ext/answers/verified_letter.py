@@ -31,23 +31,10 @@ _OPTION = r"[A-Za-z]|\d{1,2}"
 _FREE = r"(?![\w+\-/])"  # what may not follow a letter
 _MARKS = r"(?:[*_`~]\s*)*"  # emphasis
 _PHRASES = (
-    r"\bfinal\s+answer\b",
-    r"\banswer\b",
-    r"\bans\b",
-    r"\bchoice\b",
-    r"\boption\b",
-    r"\bselected\b",
-    r"\bi\s+choose\b",
-    r"\bi\s+pick\b",
-    r"\btherefore\b",
-    r"\bthus\b",
-    r"\bso\b",
-    r"\bconclusion\b",
-    r"\bin\s+conclusion\b",
-    r"\bmost\s+likely\b",
-    r"\bbest[-\s]+supported\s+answer\b",
-    "<answer>",
-)
+    r"\bfinal\s+answer\b", r"\banswer\b", r"\bans\b", r"\bchoice\b", r"\boption\b", r"\bselected\b",
+    r"\bi\s+choose\b", r"\bi\s+pick\b", r"\btherefore\b", r"\bthus\b", r"\bso\b", r"\bconclusion\b",
+    r"\bin\s+conclusion\b", r"\bmost\s+likely\b", r"\bbest[-\s]+supported\s+answer\b", "<answer>",
+)  # fmt: skip
 # blanks belong to what stands before them: a long run of blanks has one reading
 _ANNOUNCED = re.compile(
     rf"(?:{'|'.join(_PHRASES)})\s*(?:[:\-–—]\s*)?(?:is\s*)?(?P<neg>not\s+|isn['’]t\s+)?{_MARKS}"
@@ -90,7 +77,6 @@ class VerifiedLetter(OfLetters):
         return not (cot and self.part == "first")
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
-        """The gold letter, written as the prompt asks for it."""
         letter, letters = self._gold_of(text), self._letters(row)
         if letter not in letters:
             raise GoldError(f"{excerpt(letter)} is not one of the letters {', '.join(letters)}")
@@ -114,7 +100,6 @@ class VerifiedLetter(OfLetters):
         return self.letters[: len(row["options"])]
 
     def _gold_of(self, written: str) -> str:
-        """The letter of a gold answer as it is written."""
         return _counted(written, self.part).strip().removeprefix(self.announced_by or "").strip()
 
     def possible(self, document: Mapping[str, Any]) -> list[str]:
@@ -187,8 +172,10 @@ class _Reply:
         words, n = self._words, len(wanted.split()) + _AROUND
         pattern = re.compile(rf"(?<!\w){re.escape(wanted)}(?!\w)".replace(r"\ ", r"\s+"), re.IGNORECASE)
         for region in (" ".join(words[:n]), " ".join(words[-n:])):
-            if (match := pattern.search(region)) and not _NOT.search(_before(region, match.start())):
-                return True
+            if match := pattern.search(region):
+                ends = [end.end() for end in _SENTENCE_END.finditer(region[: match.start()])]
+                if not _NOT.search(region[ends[-1] if ends else 0 : match.start()]):
+                    return True
         return False
 
 
@@ -243,9 +230,3 @@ def _tail(text: str) -> str:
         tail = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
     words = tail.split()
     return " ".join(words[-_TAIL:]) if len(words) > _TAIL else tail
-
-
-def _before(text: str, place: int) -> str:
-    """What stands before a place in its sentence."""
-    ends = [match.end() for match in _SENTENCE_END.finditer(text[:place])]
-    return text[ends[-1] if ends else 0 : place]

@@ -139,8 +139,8 @@ def _short_help(name: str) -> str:
     if (hook := declared().get(name)) is None:
         return _GROUPS.get(name, "")
     source = _parsed(hook.file())
-    for node in source.body if hook.attribute else ():
-        if isinstance(node, ast.FunctionDef) and node.name == hook.attribute:
+    for node in source.body if hook.point.attr else ():
+        if isinstance(node, ast.FunctionDef) and node.name == hook.point.attr:
             return _first_paragraph(ast.get_docstring(node))
     return _first_paragraph(ast.get_docstring(source))
 
@@ -169,7 +169,7 @@ class LazyCommands(MutableMapping[str, Any]):
     def _command(self, name: str) -> Any:
         full = f"{self.prefix}{name}"
         hook = declared().get(full)
-        if hook and hook.attribute:
+        if hook and hook.point.attr:
             command = command_of(hook.load(), name)
         else:
             command = Group(name=name, help=_short_help(full), no_args_is_help=True, rich_markup_mode=None)

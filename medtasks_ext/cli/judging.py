@@ -142,9 +142,7 @@ def ask_jury(
             return None
         end = ask_all(judging, budget)
         said = said_of(jury, tasks, store)
-        open_asks = Counter(
-            (ask.request.judge, store.why_not(ask.question, NOT_ASKED)) for ask in judging.pending()
-        )
+        open_asks = Counter((ask.judge, store.why_not(ask.question, NOT_ASKED)) for ask in judging.pending())
     for (judge, reason), n in open_asks.most_common():
         say(f"missing: {judge}: {n:,} ({reason})")
     say_spent(end, budget, what)

@@ -22,7 +22,6 @@ from medtasks_ext.engines.servers import Pace, ServerEngine
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.cases import Ask, RunToJudge, requests_of
 from medtasks_ext.judge.jury import BYTES_PER_TOKEN, HUMAN, CostEstimate, Judge, Jury
-from medtasks_ext.judge.protocol import adjudication
 from medtasks_ext.judge.reply import UnreadableError
 from medtasks_ext.privacy import shows_text
 from medtasks_ext.process import collector_sparing
@@ -113,15 +112,10 @@ class JudgeEngine(ServerEngine):
             cost = self.judge.cost(most_tokens(_PROBE), 1)
             if not budget.reserve(cost):
                 return ""
-            found_out = await self._refusal(client, listed, is_listed)
+            body = chat_body(self.judge, _PROBE, None, limit=1)
+            seconds = min(self.judge.timeout, PROBE_SECONDS)
+            reply = await client.exchange("POST", _CHATS, body, seconds=seconds, quote=True, text=NO_TEXT)
             budget.settle(cost, spent=cost)
-            return found_out
-
-    async def _refusal(self, client: Client, listed: list[str], is_listed: bool) -> str:
-        """Why a request for one token gets no answer; empty if it gets one, or may get one later."""
-        body = chat_body(self.judge, _PROBE, None, limit=1)
-        seconds = min(self.judge.timeout, PROBE_SECONDS)
-        reply = await client.exchange("POST", _CHATS, body, seconds=seconds, quote=True, text=NO_TEXT)
         if not isinstance(reply, Fault):
             if isinstance(reply.body, dict) and reply.body.get("choices"):
                 return ""  # one token need not hold text
@@ -189,23 +183,15 @@ class End:
 
 
 class Judging:
-    """Asks the judges of a jury about runs; one reply serves all runs that have the same answer.
-
-    Attributes:
-        say: takes what the user is told meanwhile.
-        show: takes the end of each question, as that of a request of a task with the name of its judge.
-    """
+    """Asks the judges of a jury about runs; one reply serves all runs that have the same answer."""
 
     def __init__(
-        self,
-        jury: Jury,
-        runs: list[RunToJudge],
-        say: Callable[[str], None] = lambda line: None,
-        egress: Egress | None = None,
+        self, jury: Jury, runs: list[RunToJudge], say: Callable[[str], None], egress: Egress
     ) -> None:
         self.jury, self.runs, self.say = jury, runs, say
+        #: takes the end of each question, as that of a request of a task with the name of its judge
         self.show: Callable[[Request, Outcome], None] = lambda request, outcome: None
-        self.egress = (egress or Egress.of()).recording(self._note_sent)
+        self.egress = egress.recording(self._note_sent)
         self._lock = threading.RLock()
         self._asks: dict[str, list[Ask]] = {}  # key of each request of this round -> one ask for each run
         self._over = set[str]()  # questions that are not asked again in this call
@@ -220,19 +206,18 @@ class Judging:
             for task in run.tasks
             for case in task.cases
             for ask in requests_of(task, case, self.jury, run.store)[1]
-            if ask.request.judge != HUMAN
+            if ask.judge != HUMAN
         ]
 
     def possible(self, asks: Iterable[Ask]) -> list[Ask]:
         """Requests to the adjudicator that the answers to others may lead to, at most."""
-        if self.jury.adjudicator is None:
-            return []
         further = (
-            Ask.of(ask.task, ask.case, request, self.jury, ask.store)
+            Ask.of(ask.task, ask.case, question, self.jury, ask.store)
             for ask in asks
-            if (protocol := ask.task.rubric.protocol).dispute_above is not None
-            and ask.request.judge != self.jury.adjudicator_name
-            for request in adjudication(ask.case.subject, protocol.panel(self.jury))
+            if self.jury.adjudicator
+            and ask.task.rubric.protocol.dispute_above is not None
+            and ask.judge != self.jury.adjudicator_name
+            for question in ask.case.adjudication(self.jury)
         )
         return list({(id(ask.store), ask.key): ask for ask, said in further if said is None}.values())
 
@@ -240,7 +225,7 @@ class Judging:
         """Refuse requests with text that a judge's server may not receive, before any is sent."""
         asks = list(asks)
         for judge in self.jury.models:
-            texts = dict.fromkeys(ask.text for ask in asks if ask.request.judge == judge.name)
+            texts = dict.fromkeys(ask.text for ask in asks if ask.judge == judge.name)
             self.egress.check(judge.base_url, texts)
 
     def _note_sent(self, place: AskedServer, text: Text) -> None:
@@ -256,14 +241,13 @@ class Judging:
         """
         estimates = []
         for judge in self.jury.models:
-            own = [ask for ask in asks if ask.request.judge == judge.name]
-            sizes = [n_bytes(ask.rubric.messages(ask.request.texts)) for ask in own]
+            sizes = [n_bytes(ask.rubric.messages(ask.texts)) for ask in asks if ask.judge == judge.name]
             usages = [
-                reply.usage
+                usage
                 for run in self.runs
                 for (_, name), replies in run.store.replies.items()
-                for reply in replies
-                if name == judge.name and reply.usage.counted and reply.usage.prompt_bytes
+                for usage, _ in replies
+                if name == judge.name and usage.counted and usage.prompt_bytes
             ]
             read = sum(usage.prompt for usage in usages), sum(usage.prompt_bytes or 0 for usage in usages)
             rate = read[0] / read[1] if usages else 1 / BYTES_PER_TOKEN
@@ -278,8 +262,8 @@ class Judging:
         asks = self.pending()
         possible = self.possible(asks)
         self.check([*asks, *possible])
-        needed = Counter(dict.fromkeys((ask.request.judge for ask in possible), 0))
-        needed.update(ask.request.judge for ask in asks)
+        needed = Counter(dict.fromkeys((ask.judge for ask in possible), 0))
+        needed.update(ask.judge for ask in asks)
         return needed
 
     def go(self, budget: Budget, needed: Collection[str]) -> End:
@@ -314,7 +298,7 @@ class Judging:
         """Ask all that is open now, and wait for it; False where that is nothing."""
         self._asks, shared = {}, False
         for ask in self.pending():
-            if ask.question in self._over or askers[ask.request.judge].over:
+            if ask.question in self._over or askers[ask.judge].over:
                 continue
             others = (run.store for run in self.runs if run.store is not ask.store)
             if given := next((store.said[ask.key] for store in others if ask.key in store.said), None):
@@ -325,7 +309,7 @@ class Judging:
         requests: dict[str, list[Request]] = {}
         for key, (ask, *_) in self._asks.items():
             request = Request(key, ask.task.name, ask.case.document, [], {}, text=ask.text)
-            requests.setdefault(ask.request.judge, []).append(request)
+            requests.setdefault(ask.judge, []).append(request)
         jobs = {name: Job() for name in requests}
         for name, job in jobs.items():
             askers[name].begin()
@@ -353,8 +337,7 @@ class Judging:
     def rendered(self, request: Request) -> Request:
         """With the conversation that the judge gets, which is not made before its turn."""
         ask = self._asks[request.key][0]
-        messages, schema = ask.rubric.messages(ask.request.texts), ask.rubric.schema
-        return replace(request, prompt=messages, settings={"schema": schema})
+        return replace(request, prompt=ask.rubric.messages(ask.texts), settings={"schema": ask.rubric.schema})
 
     def sending(self, request: Request, intent: float) -> None:
         """On the disk before the request leaves: it may be paid for, whatever becomes of this process."""
@@ -457,8 +440,8 @@ async def _check_servers(engines: Sequence[JudgeEngine], budget: Budget) -> None
 def _read(ask: Ask, reply: Answer) -> dict[str, Any]:
     """What a reply says: `ratings` and `verdict`, or why it says nothing."""
     try:
-        verdict = ask.rubric.read(reply.text, ask.request.texts)
+        verdict = ask.rubric.read(reply.text, ask.texts)
     except Exception as error:  # whatever a reply brings about is the fault of its request alone
         own = str(error) if isinstance(error, UnreadableError) else f"unreadable ({type(error).__name__})"
         return {"unreadable": SHORTFALLS.get(reply.finish, own)}
-    return {"ratings": ask.case.ratings(ask.request, verdict), "verdict": verdict}
+    return {"ratings": ask.case.ratings(ask.point, verdict), "verdict": verdict}

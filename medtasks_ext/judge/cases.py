@@ -9,26 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from medtasks_ext.egress import Text
 from medtasks_ext.engines import Outcome, Usage
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.judge.jury import Jury, Reply, judging_cost
-from medtasks_ext.judge.protocol import (
-    AXIS,
-    N_ASSESSORS,
-    PROCEDURES,
-    Judged,
-    JudgeRequest,
-    Rubric,
-    Subject,
-    Wording,
-)
+from medtasks_ext.judge.protocol import AXIS, N_ASSESSORS, Rubric, Wording, weighted_mean
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.prompts.official.words import jury_words
 from medtasks_ext.rows.spec import Judging, dataset_spec
@@ -39,6 +30,7 @@ from medtasks_ext.runs.records import RESCORE, iter_samples, parsed_of
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
+    from medtasks_ext.judge.jury import Jury
     from medtasks_ext.prompts.official.words import PromptSource
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.rows.row import Point
@@ -61,6 +53,12 @@ def shown_for_point(question: str, point: str, answer: str) -> dict[str, str]:
     return {"question": question.strip(), "point": point.strip(), "response": answer.strip()}
 
 
+#: a judge, and the scoring point that it is asked about by itself; None: about everything at once
+Question: TypeAlias = tuple[str, str | None]
+#: question that was answered -> axis or point -> rating
+Done: TypeAlias = Mapping[Question, Mapping[str, float]]
+
+
 @dataclass(frozen=True)
 class Case:
     document: str  # key within its task
@@ -79,16 +77,24 @@ class Case:
         return not self.blank and not self.gap
 
     @cached_property
-    def subject(self) -> Subject:
-        weights = {point["id"]: point["weight"] for point in self.points}
+    def weights(self) -> dict[str, float]:
+        """What each axis or scoring point weighs."""
+        return {point["id"]: point["weight"] for point in self.points} or dict.fromkeys(self.rubric.axes, 1)
+
+    @cached_property
+    def _texts_of_points(self) -> dict[str, dict[str, str]]:
         alone = {}
         for point in self.points:
             shown = shown_for_point(self.texts["question"], point["text"], self.texts["response"])
-            if self.rubric.protocol.asks_each_point:  # the criterion has its weight before it
+            if self.rubric.protocol.each_point:  # the criterion has its weight before it
                 item = f"[{point['weight']}] {shown['point']}"
                 shown = {"question": shown["question"], "item": item, "response": shown["response"]}
             alone[point["id"]] = shown
-        return Subject(self.texts, weights or dict.fromkeys(self.rubric.axes, 1), alone)
+        return alone
+
+    def shown(self, point: str | None) -> Mapping[str, str]:
+        """The texts that a judge sees."""
+        return self.texts if point is None else self._texts_of_points[point]
 
     def points_by_tag(self, prefixes: tuple[str, ...]) -> dict[str, list[str]]:
         """Tag -> the points that have it, for tags that begin so and have a point of positive weight."""
@@ -100,17 +106,69 @@ class Case:
         gains = {point["id"] for point in self.points if point["weight"] > 0}
         return {tag: ids for tag, ids in sorted(by_tag.items()) if gains.intersection(ids)}
 
-    def rubric_of(self, request: JudgeRequest) -> Rubric:
-        if request.point is None:
+    def rubric_of(self, point: str | None) -> Rubric:
+        if point is None:
             return self.rubric
-        return self.rubric.of_one_point if self.rubric.protocol.asks_each_point else point_rubric()
+        return self.rubric.of_one_point if self.rubric.protocol.each_point else point_rubric()
 
-    def ratings(self, request: JudgeRequest, verdict: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+    def ratings(self, point: str | None, verdict: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
         """Axis or point -> rating; a point judged alone has the lowest rating of the task, or the highest."""
-        if request.point is None:
+        if point is None:
             return self.rubric.ratings(verdict)
-        met = self.rubric_of(request).ratings(verdict)[AXIS]
-        return {request.point: self.rubric.protocol.scale[bool(met)]}
+        return {point: self.rubric.protocol.scale[bool(self.rubric_of(point).ratings(verdict)[AXIS])]}
+
+    # ------------------------------------------------------------------ who is asked, and what comes of it
+
+    def questions(self, jury: Jury, done: Done) -> list[Question]:
+        """All that a response needs, as far as that is known: where assessors differ, an adjudicator."""
+        protocol = self.rubric.protocol
+        if protocol.each_point:
+            return [(judge, point) for judge in jury.names for point in self._texts_of_points]
+        if protocol.dispute_above is None:
+            return [(judge, None) for judge in jury.names]
+        asked: list[Question] = [(judge, None) for judge in jury.names[:N_ASSESSORS]]
+        return [*asked, *self.adjudication(jury)] if self.is_disputed(jury, done) else asked
+
+    def adjudication(self, jury: Jury) -> list[Question]:
+        points = self._texts_of_points if jury.points_one_by_one else ()
+        return [(jury.adjudicator_name, point) for point in points or (None,)]
+
+    def is_disputed(self, jury: Jury, done: Done) -> bool | None:
+        """By more than the threshold; None while an assessment is missing, or where there is no dispute."""
+        given, protocol = self._assessments(jury, done), self.rubric.protocol
+        if protocol.dispute_above is None or len(given) < N_ASSESSORS:
+            return None
+        low, high = protocol.scale
+        return abs(given[0] - given[1]) > Fraction(str(protocol.dispute_above)) * Fraction(high - low)
+
+    def _assessments(self, jury: Jury, done: Done) -> list[Fraction]:
+        given = (done[judge, None] for judge in jury.names[:N_ASSESSORS] if (judge, None) in done)
+        return [weighted_mean(ratings, self.weights) for ratings in given]
+
+    def by_judge(self, done: Done) -> dict[str, dict[str, float]]:
+        """Judge -> axis or point -> rating, of the judges that have rated all of them."""
+        found: dict[str, dict[str, float]] = {}
+        for (judge, _), ratings in done.items():
+            found.setdefault(judge, {}).update(ratings)
+        return {judge: given for judge, given in found.items() if given.keys() == self.weights.keys()}
+
+    def rating(self, jury: Jury, done: Done) -> float | None:
+        """On the rating scale: the mean of judges x axes; of two assessors, or the adjudicator's where they
+        differ. None while that is missing.
+
+        MLB does not say what becomes of two assessments that agree; the mean is this project's choice.
+        """
+        rated = self.by_judge(done)
+        if self.rubric.protocol.dispute_above is None:
+            means = [weighted_mean(given, self.weights) for given in rated.values()]
+        elif (disputed := self.is_disputed(jury, done)) is None:
+            means = []
+        elif disputed:
+            final = rated.get(jury.adjudicator_name)
+            means = [weighted_mean(final, self.weights)] if final else []
+        else:
+            means = self._assessments(jury, done)
+        return float(sum(means) / len(means)) if means else None
 
 
 @dataclass
@@ -120,10 +178,10 @@ class JudgedTask:
     open_access: bool
     cases: list[Case] = field(default_factory=list)
 
-    def key(self, identity: str, case: Case, request: JudgeRequest) -> str:
+    def key(self, identity: str, case: Case, point: str | None) -> str:
         """Judge (of `Jury.identities`), prompt version, document, point asked about, and all texts shown."""
-        version, texts = case.rubric_of(request).version, dict(request.texts)
-        return key_of(identity, [version, self.name, case.document, request.point, texts])
+        version, texts = case.rubric_of(point).version, dict(case.shown(point))
+        return key_of(identity, [version, self.name, case.document, point, texts])
 
 
 def response_hash(case: Case) -> str:
@@ -197,28 +255,14 @@ def _case(sample: Sample, rubric: Rubric) -> Case:
 _ABOUT = ("judge", "point", "wording", "ratings", "verdict", "unreadable")
 
 
-class Said(NamedTuple):
-    """What was read in a reply, or a physician's decision."""
-
-    ratings: Mapping[str, float] | None  # axis or point -> rating; None where the reply holds no verdict
-    unreadable: str  # why it holds none, or empty
-    row: Mapping[str, Any]  # its line
-
-
 class JudgementStore(Answers):
-    """The judgements of a run's folder, or of a study's.
-
-    Raises:
-        MedtasksError: another process writes there, or the folder cannot be read or written.
-
-    Attributes:
-        wording: task -> whose words its judges were asked in last.
-    """
+    """The judgements of a run's folder, or of a study's."""
 
     def __init__(self, folder: Path, *, write: bool = True, command: str = "medtasks judge") -> None:
-        self.wording: dict[str, Wording] = {}
-        self.replies: dict[tuple[str, str], list[Reply]] = {}  # (task, judge) -> those that were charged here
-        self.said: dict[str, Said] = {}  # key of a draw -> what was said
+        self.wording: dict[str, Wording] = {}  # task -> whose words its judges were asked in last
+        #: (task, judge) -> tokens of the replies that were charged here, and US dollars at the time's price
+        self.replies: dict[tuple[str, str], list[tuple[Usage, float | None]]] = {}
+        self.said: dict[str, Row] = {}  # key of a draw -> the reply's line, or that of a physician's decision
         self._why: dict[str, str] = {}  # key of a draw -> why the last try gave no reply
         self._served: dict[tuple[str, str], set[str]] = {}  # (task, judge) -> other models that answered
         where = RunFolder(folder).judgements
@@ -232,19 +276,19 @@ class JudgementStore(Answers):
         if row["outcome"] == "fault":
             self._why[key] = row["reason"]
             return
-        self.said.setdefault(key, Said(row.get("ratings"), row.get("unreadable", ""), row))
+        self.said.setdefault(key, row)
         if model := row.get("model"):
             self._served.setdefault((task, judge), set()).add(model)
         if usage := row.get("usage"):
-            self.replies.setdefault((task, judge), []).append(Reply(Usage(**usage), row.get("cost")))
+            self.replies.setdefault((task, judge), []).append((Usage(**usage), row.get("cost")))
 
-    def copy(self, said: Said) -> None:
+    def copy(self, row: Row) -> None:
         """Keep what was said about the same answer of another run, where it was paid for."""
-        row, answer = said.row, outcome_of(said.row)
+        answer = outcome_of(row)
         about = {name: row[name] for name in _ABOUT if name in row}
         self.put(row["key"], replace(answer, usage=None, cost=None), row["task"], row["document"], about)
 
-    def drawn(self, question: str) -> tuple[str, Said | None]:
+    def drawn(self, question: str) -> tuple[str, Row | None]:
         """The key of the next draw of a question, and what the last one said; None where there is none."""
         key, last, draw = question, None, 1
         while key in self.said:
@@ -255,15 +299,27 @@ class JudgementStore(Answers):
     def why_not(self, question: str, unasked: str) -> str:
         """Why a question has no verdict; `unasked` is said of one that nobody was asked."""
         key, last = self.drawn(question)
-        return self._why.get(key) or (last.unreadable if last else unasked)
+        return self._why.get(key) or (last.get("unreadable", "") if last else unasked)
 
     def served_about(self, task: str) -> dict[str, list[str]]:
         """Judge -> other models than the one asked for that answered about a task, as servers call them."""
         return {judge: sorted(names) for (name, judge), names in sorted(self._served.items()) if name == task}
 
     def spent(self, task: str) -> Json:
+        """What judging cost: `usd` at the prices of the time, None where no reply had one.
+
+        `unsure`: US dollars at most of requests whose reply never came. `unpriced`: replies of judges without
+        a price; `estimated`: those whose tokens nobody counted believably, at the highest possible cost.
+        """
         replies = [reply for (name, _), some in self.replies.items() if name == task for reply in some]
-        return judging_cost(replies, self.unsettled.total(task))
+        priced = [cost for _, cost in replies if cost is not None]
+        return {
+            "usd": sum(priced) if priced else None,
+            "unsure": self.unsettled.total(task),
+            "replies": len(replies),
+            "unpriced": len(replies) - len(priced),
+            "estimated": sum(cost is not None and not usage.counted for usage, cost in replies),
+        }
 
 
 def verdicts_in(folder: Path, task: str) -> Iterator[dict[str, Any]]:
@@ -280,9 +336,7 @@ def paid(jury: Jury, stores: Iterable[JudgementStore]) -> tuple[list[float | Non
         unsure += store.unsettled.total()
         for (_, name), replies in store.replies.items():
             judge = judges.get(name)
-            costs += [
-                judge.spent(reply.usage) if reply.cost is None and judge else reply.cost for reply in replies
-            ]
+            costs += [judge.spent(usage) if cost is None and judge else cost for usage, cost in replies]
     return costs, unsure
 
 
@@ -295,35 +349,36 @@ class Ask(NamedTuple):
     key: str  # of the draw that comes next
     task: JudgedTask
     case: Case
-    request: JudgeRequest
+    judge: str
+    point: str | None
     store: JudgementStore
 
     @classmethod
     def of(
-        cls, task: JudgedTask, case: Case, request: JudgeRequest, jury: Jury, store: JudgementStore
-    ) -> tuple[Ask, Judged | None]:
+        cls, task: JudgedTask, case: Case, question: Question, jury: Jury, store: JudgementStore
+    ) -> tuple[Ask, Mapping[str, float] | None]:
         """A question, and the ratings in its last reply, if there are some."""
-        question = task.key(jury.identities[request.judge], case, request)
-        key, last = store.drawn(question)
-        known = Judged(request, last.ratings) if last and last.ratings is not None else None
-        return cls(question, key, task, case, request, store), known
+        judge, point = question
+        name = task.key(jury.identities[judge], case, point)
+        key, last = store.drawn(name)
+        return cls(name, key, task, case, judge, point, store), last.get("ratings") if last else None
 
     @property
     def rubric(self) -> Rubric:
-        return self.case.rubric_of(self.request)
+        return self.case.rubric_of(self.point)
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        return self.case.shown(self.point)
 
     @property
     def text(self) -> Text:
         return Text(self.task.name, is_open=self.task.open_access or self.case.synthetic)
 
     def keep(self, outcome: Outcome | Intent, read: Mapping[str, Any] | None = None) -> None:
-        """Store what became of it.
-
-        Args:
-            read: what was read in the reply, and further words of its line.
-        """
-        point = {} if self.request.point is None else {"point": self.request.point}
-        about = {"judge": self.request.judge, **point, "wording": self.rubric.wording, **(read or {})}
+        """Store what became of it; `read`: what was read in the reply, and further words of its line."""
+        point = {} if self.point is None else {"point": self.point}
+        about = {"judge": self.judge, **point, "wording": self.rubric.wording, **(read or {})}
         self.store.put(self.key, outcome, self.task.name, self.case.document, about)
 
 
@@ -334,58 +389,49 @@ class RunToJudge(NamedTuple):
 
 def requests_of(
     task: JudgedTask, case: Case, jury: Jury, store: JudgementStore
-) -> tuple[list[Judged], list[Ask]]:
+) -> tuple[dict[Question, Mapping[str, float]], list[Ask]]:
     """What was judged under the task's protocol, and what is still open, as far as that is known before the
     answers to it are there; a physician's decision may be among both.
     """
-    if not case.asked:
-        return [], []
-    protocol = task.rubric.protocol
-    procedure, panel = PROCEDURES[protocol.procedure], protocol.panel(jury)
-    done: dict[str, Judged] = {}
-    while True:
-        still_open: dict[str, Ask] = {}
-        before = len(done)
-        for request in procedure(case.subject, panel, list(done.values())):
-            ask, judged = Ask.of(task, case, request, jury, store)
-            if judged is None:
-                still_open[ask.question] = ask
+    done: dict[Question, Mapping[str, float]] = {}
+    while case.asked:
+        still_open, before = [], len(done)
+        for question in case.questions(jury, done):
+            ask, ratings = Ask.of(task, case, question, jury, store)
+            if ratings is None:
+                still_open.append(ask)
             else:
-                done.setdefault(ask.question, judged)
+                done.setdefault(question, ratings)
         if len(done) == before:
-            return list(done.values()), list(still_open.values())
+            return done, still_open
+    return done, []
 
 
 def check_jury(jury: Jury, tasks: Sequence[JudgedTask]) -> None:
     """Refuse a jury with too few judges for a protocol, or with a judge named like an axis."""
     adjudicated = [task.name for task in tasks if task.rubric.protocol.dispute_above is not None]
     if adjudicated and len(jury.judges) < N_ASSESSORS:
-        raise MedtasksError(
-            f"{', '.join(adjudicated)}: two assessors are needed, the jury has one judge",
-            where="--jury",
-            remedy="add another judge, which may be the same model under another name, or name other --tasks",
-        )
+        what = f"{', '.join(adjudicated)}: two assessors are needed, the jury has one judge"
+        remedy = "add another judge, which may be the same model under another name, or name other --tasks"
+        raise MedtasksError(what, where="--jury", remedy=remedy)
     axes = {axis for task in tasks for axis in task.rubric.axes}
     if taken := axes & set(jury.names):
-        raise MedtasksError(
-            f"judge {min(taken)} has the name of an axis", where="--jury", remedy="give it another name"
-        )
+        what = f"judge {min(taken)} has the name of an axis"
+        raise MedtasksError(what, where="--jury", remedy="give it another name")
 
 
 def check_prices(jury: Jury, max_cost: float | None) -> None:
     """A limit cannot be kept where a judge elsewhere has no price, or a field costs what nobody knows."""
-    if max_cost is not None:
-        for judge in jury.models:
-            check_under_limit(judge.extra_body, f"--jury: extra_body of {judge.name}")
-    if max_cost is not None and not isfinite(max_cost):
+    if max_cost is None:
+        return
+    for judge in jury.models:
+        check_under_limit(judge.extra_body, f"--jury: extra_body of {judge.name}")
+    if not isfinite(max_cost):
         raise MedtasksError(f"{max_cost} is no limit", where="--max-cost", remedy="give an amount in USD")
-    unknown = [judge.name for judge in jury.models if judge.price is None and not judge.is_local]
-    if max_cost is not None and unknown:
-        raise MedtasksError(
-            f"--max-cost cannot be kept without the price of {', '.join(unknown)}",
-            where="--jury",
-            remedy="add price: {input: …, output: …} in USD per million tokens",
-        )
+    if unknown := [judge.name for judge in jury.models if judge.price is None and not judge.is_local]:
+        what = f"--max-cost cannot be kept without the price of {', '.join(unknown)}"
+        remedy = "add price: {input: …, output: …} in USD per million tokens"
+        raise MedtasksError(what, where="--jury", remedy=remedy)
 
 
 def tasks_to_judge(
@@ -402,13 +448,9 @@ def tasks_to_judge(
     ]
     chosen = [name for name in judged if wanted is None or name in wanted]
     if not chosen:
-        raise MedtasksError(
-            "no finished task of this run is judged by models",
-            where=run.folder,
-            remedy=f"judged here: {', '.join(judged)}"
-            if judged
-            else "`medtasks run` an open-ended task first",
-        )
+        what = "no finished task of this run is judged by models"
+        remedy = f"judged here: {', '.join(judged)}" if judged else "`medtasks run` an open-ended task first"
+        raise MedtasksError(what, where=run.folder, remedy=remedy)
     begun: Mapping[str, PromptSource] = store.wording if prompts == "auto" else {}
     words = {name: begun.get(name, prompts) for name in chosen}
     return judged_tasks(run.folder, run.registry, chosen, words)

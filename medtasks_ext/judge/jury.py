@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, PrivateAttr, field_validator, model_validator
@@ -93,11 +93,8 @@ class Judge(Strict):
     @property
     def request(self) -> str:
         """What its requests say besides the question, as JSON: settings, limit, further fields but logins."""
-        return json.dumps(self._settings(), sort_keys=True, ensure_ascii=False)
-
-    def _settings(self) -> Json:
-        limits = {"max_tokens": self.max_tokens, "temperature": self.temperature}
-        return {**limits, **dropped_secrets(self.extra_body)}
+        said = self.model_dump(include={"max_tokens", "temperature", "asks"})
+        return json.dumps({**said, **dropped_secrets(self.extra_body)}, sort_keys=True, ensure_ascii=False)
 
     def identity(self) -> Json:
         """Not the address, nor limits: a judgement stays valid without them."""
@@ -110,9 +107,6 @@ class Adjudicator(Judge):
     #: about all scoring points of a case in one request, or about each in a request of its own, with the
     #: prompt that `medtasks study judge` writes for training
     asks: Literal["all_points", "points_one_by_one"] = "all_points"
-
-    def _settings(self) -> Json:
-        return {**super()._settings(), "asks": self.asks}
 
 
 #: Who adjudicates where no model does: a physician, through a queue.
@@ -191,41 +185,13 @@ def check_keys(judges: list[Judge]) -> None:
             judge._keys.check(judge.api_key_env, judge.base_url, f"judge {judge.name}")
     absent = {judge.api_key_env: judge.name for judge in judges if judge.api_key_env and not judge.api_key}
     if absent:
-        raise MedtasksError(
-            "; ".join(
-                f"judge {name} needs {variable}, which is not set" for variable, name in absent.items()
-            ),
-            where="--jury",
-            remedy=" ".join(f"export {variable}=…" for variable in absent if variable),
-        )
+        lacking = [f"judge {name} needs {variable}, which is not set" for variable, name in absent.items()]
+        remedy = " ".join(f"export {variable}=…" for variable in absent)
+        raise MedtasksError("; ".join(lacking), where="--jury", remedy=remedy)
 
 
 #: Bytes per token where a server does not count: English and Chinese text come close to it.
 BYTES_PER_TOKEN = 4
-
-
-class Reply(NamedTuple):
-    """What a reply took."""
-
-    usage: Usage
-    cost: float | None  # US dollars, at the price of the jury file at the time; None where it had none
-
-
-def judging_cost(replies: Sequence[Reply], unsure: float) -> Json:
-    """What judging cost: `usd` at the prices of the time, None where no reply had one.
-
-    `unsure`: US dollars at most of requests whose reply never came. `replies`; `unpriced`, those of judges
-    without a price; `estimated`, those whose tokens nobody counted believably, which count at the highest
-    cost that they can have.
-    """
-    priced = [reply.cost for reply in replies if reply.cost is not None]
-    return {
-        "usd": sum(priced) if priced else None,
-        "unsure": unsure,
-        "replies": len(replies),
-        "unpriced": len(replies) - len(priced),
-        "estimated": sum(reply.cost is not None and not reply.usage.counted for reply in replies),
-    }
 
 
 def jury_cost_bound(

@@ -1,23 +1,18 @@
-"""Protocols: what judges are asked and how their verdicts become a score, as data.
-
-A procedure says who is asked what. It is called again after each round with what has been judged so far, and
-returns all requests that a response needs. A protocol whose second round depends on the first (an adjudicator
-where two assessors differ) returns more of them then.
-"""
+"""Protocols: what judges are asked and how their verdicts become a score, as data."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from math import lcm
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
@@ -33,42 +28,11 @@ from medtasks_ext.rows.expressions import Template
 from medtasks_ext.strict import Strict, read_yaml, validated
 
 if TYPE_CHECKING:
-    from medtasks_ext.judge.jury import Jury
     from medtasks_ext.prompts.official.words import JuryWords
     from medtasks_ext.registry.blocks import OfficialJury
     from medtasks_ext.rows.spec import Judging
 
 N_ASSESSORS = 2
-
-
-class Subject(NamedTuple):
-    texts: Mapping[str, str]  # name -> text
-    weights: Mapping[str, float]  # what each axis or scoring point weighs
-    #: scoring point -> the texts shown to a judge that is asked about it alone; none where axes are rated
-    points: Mapping[str, Mapping[str, str]] = {}
-
-
-class Panel(NamedTuple):
-    judges: Sequence[str]  # names, in the order of the jury file
-    adjudicator: str  # who decides where assessors differ
-    #: difference of two assessments, on the rating scale, above which they do
-    dispute_above: Fraction = Fraction(0)
-    points_one_by_one: bool = False  # the adjudicator gets a request for each scoring point
-
-
-class JudgeRequest(NamedTuple):
-    """One judge is shown some texts (name -> text), and asked about one scoring point or about everything."""
-
-    judge: str
-    texts: Mapping[str, str]
-    point: str | None = None
-
-
-class Judged(NamedTuple):
-    """A request that was answered: axis or point -> rating as a number."""
-
-    request: JudgeRequest
-    ratings: Mapping[str, float]
 
 
 def weighted_mean(ratings: Mapping[str, float], weights: Mapping[str, float]) -> Fraction:
@@ -91,82 +55,6 @@ def weighted_mean(ratings: Mapping[str, float], weights: Mapping[str, float]) ->
 @lru_cache(maxsize=1024)
 def _exact(weight: float) -> tuple[int, int]:
     return Fraction(str(weight)).as_integer_ratio()
-
-
-def ratings_by_judge(subject: Subject, done: Sequence[Judged]) -> dict[str, dict[str, float]]:
-    """Judge -> axis or point -> rating, of the judges that have rated all of them."""
-    by_judge: dict[str, dict[str, float]] = {}
-    for item in done:
-        by_judge.setdefault(item.request.judge, {}).update(item.ratings)
-    return {judge: ratings for judge, ratings in by_judge.items() if ratings.keys() == subject.weights.keys()}
-
-
-def every_judge_once(subject: Subject, panel: Panel, done: Sequence[Judged]) -> list[JudgeRequest]:
-    """All judges see the same texts, once."""
-    return [JudgeRequest(judge, subject.texts) for judge in panel.judges]
-
-
-def every_judge_each_point(subject: Subject, panel: Panel, done: Sequence[Judged]) -> list[JudgeRequest]:
-    return [
-        JudgeRequest(judge, texts, point) for judge in panel.judges for point, texts in subject.points.items()
-    ]
-
-
-def mean_of_ratings(subject: Subject, panel: Panel, done: Sequence[Judged]) -> float | None:
-    """Mean of judges x axes (MedHELM, Methods: the mean of all nine ratings), on the rating scale.
-
-    A judge counts who has rated all of them.
-    """
-    means = [weighted_mean(item, subject.weights) for item in ratings_by_judge(subject, done).values()]
-    return float(sum(means) / len(means)) if means else None
-
-
-def assessors_then_adjudicator(subject: Subject, panel: Panel, done: Sequence[Judged]) -> list[JudgeRequest]:
-    """MLB, Section 3.6.2."""
-    asked = [JudgeRequest(judge, subject.texts) for judge in panel.judges[:N_ASSESSORS]]
-    return [*asked, *adjudication(subject, panel)] if is_disputed(subject, panel, done) else asked
-
-
-def adjudication(subject: Subject, panel: Panel) -> list[JudgeRequest]:
-    if panel.points_one_by_one and subject.points:
-        return [JudgeRequest(panel.adjudicator, texts, point) for point, texts in subject.points.items()]
-    return [JudgeRequest(panel.adjudicator, subject.texts)]
-
-
-def is_disputed(subject: Subject, panel: Panel, done: Sequence[Judged]) -> bool | None:
-    """By more than the threshold; None while an assessment is missing."""
-    given = _assessments(subject, panel, done)
-    return None if len(given) < N_ASSESSORS else abs(given[0] - given[1]) > panel.dispute_above
-
-
-def agreed_or_adjudicated(subject: Subject, panel: Panel, done: Sequence[Judged]) -> float | None:
-    """Mean of the two assessments, or the adjudicator's where they differ; None while that is missing.
-
-    MLB does not say what becomes of two assessments that agree; the mean is this project's choice.
-    """
-    disputed = is_disputed(subject, panel, done)
-    if disputed is None:
-        return None
-    if disputed:
-        final = ratings_by_judge(subject, done).get(panel.adjudicator)
-        return float(weighted_mean(final, subject.weights)) if final else None
-    return float(sum(_assessments(subject, panel, done)) / N_ASSESSORS)
-
-
-def _assessments(subject: Subject, panel: Panel, done: Sequence[Judged]) -> list[Fraction]:
-    assessors = panel.judges[:N_ASSESSORS]
-    return [weighted_mean(item.ratings, subject.weights) for item in done if item.request.judge in assessors]
-
-
-PROCEDURES: dict[str, Callable[[Subject, Panel, Sequence[Judged]], list[JudgeRequest]]] = {
-    "every_judge_once": every_judge_once,
-    "every_judge_each_point": every_judge_each_point,
-    "assessors_then_adjudicator": assessors_then_adjudicator,
-}
-AGGREGATIONS: dict[str, Callable[[Subject, Panel, Sequence[Judged]], float | None]] = {
-    "mean_of_ratings": mean_of_ratings,
-    "agreed_or_adjudicated": agreed_or_adjudicated,
-}
 
 
 # Fences around texts that a judge must not obey. What a model wrote is untrusted input to the judge. It
@@ -223,23 +111,13 @@ FOLDER = Path(__file__).parent / "protocols"
 Wording: TypeAlias = Literal["own", "official"]
 
 
-def _one_of(functions: Mapping[str, Any]) -> AfterValidator:
-    def known(name: str) -> str:
-        if name not in functions:
-            raise ValueError(f"unknown; there is: {', '.join(functions)}")
-        return name
-
-    return AfterValidator(known)
-
-
 class Protocol(Strict):
     """One file of `medtasks_ext/judge/protocols`."""
 
-    # functions above: who is asked what, and what is asked next; how ratings become a score
-    procedure: Annotated[str, _one_of(PROCEDURES)]
-    aggregation: Annotated[str, _one_of(AGGREGATIONS)]
-    #: difference of two assessments on 0-1 above which the adjudicator decides; None where there is no
-    #: adjudicator
+    #: whether judges are asked about each scoring point by itself, or about everything at once
+    each_point: bool = False
+    #: difference of two assessments on 0-1 above which an adjudicator decides (MLB, Section 3.6.2). None:
+    #: every judge rates, and the mean of all ratings counts (MedHELM, Methods: the mean of all nine)
     dispute_above: float | None = Field(default=None, ge=0, le=1)
     #: what a judge returns per axis: field -> allowed values from worst to best, or `text`
     verdict: dict[str, list[bool] | list[int] | list[str] | Literal["text"]] = Field(min_length=1)
@@ -260,15 +138,6 @@ class Protocol(Strict):
     def numbers(self) -> list[float]:
         """From worst to best."""
         return [self.number(value) for value in self.verdict[self.rating]]
-
-    @property
-    def asks_each_point(self) -> bool:
-        return PROCEDURES[self.procedure] is every_judge_each_point
-
-    def panel(self, jury: Jury) -> Panel:
-        low, high = self.scale
-        threshold = Fraction(str(self.dispute_above or 0)) * Fraction(high - low)
-        return Panel(jury.names, jury.adjudicator_name, threshold, jury.points_one_by_one)
 
     def number(self, value: bool | int | str) -> float:
         """A value of the rating as a number; words count by their place, from 0."""
@@ -298,16 +167,12 @@ def load_protocol(name: str) -> Protocol:
 class Rubric:
     """A protocol with a task's role and axes: prompts, schema and reading of verdicts.
 
-    Args:
-        points: id -> text of a document's own scoring points, which stand in place of the axes.
-        words: the suite's own, which take the place of role, goal and questions.
+    `points`: id -> text of a document's own scoring points, in place of the axes. `words`: the suite's own,
+    in place of role, goal and questions.
     """
 
     def __init__(
-        self,
-        judging: Judging,
-        points: Mapping[str, str] | None = None,
-        words: JuryWords | None = None,
+        self, judging: Judging, points: Mapping[str, str] | None = None, words: JuryWords | None = None
     ) -> None:
         self.judging, self.protocol, self.words = judging, load_protocol(judging.protocol), words
         self.questions = judging.axes if points is None else dict(points)

@@ -42,10 +42,13 @@ def verdict_schema(names: Iterable[str], fields: Fields, *, coded: bool) -> Json
 
     The value of the code is left to the judge: a server that forced it would put it into a copy, too.
     """
-    code = {CODE: {"type": "string"}} if coded else {}
-    return _object(
-        {**code, **{name: _object({key: _field(kind) for key, kind in fields.items()}) for name in names}}
-    )
+    types = {bool: "boolean", int: "integer", str: "string"}
+    text: Json = {"type": "string"}
+    one = {
+        key: text if isinstance(kind, str) else {"type": types[type(kind[0])], "enum": list(kind)}
+        for key, kind in fields.items()
+    }
+    return _object({**({CODE: text} if coded else {}), **{name: _object(one) for name in names}})
 
 
 def _object(properties: Json) -> Json:
@@ -57,21 +60,11 @@ def _object(properties: Json) -> Json:
     }
 
 
-def _field(kind: list[Any] | str) -> Json:
-    if isinstance(kind, str):
-        return {"type": "string"}
-    types = {bool: "boolean", int: "integer", str: "string"}
-    return {"type": types[type(kind[0])], "enum": list(kind)}
-
-
 def read_verdict(reply: str, names: list[str], fields: Fields, code: str) -> Verdict:
     """The verdict in a reply: the last top-level JSON object that carries the request's code.
 
     It must have exactly the schema's keys and values; nothing is repaired or guessed. Two such objects
-    that satisfy the schema and disagree in a rating are no verdict.
-
-    Raises:
-        UnreadableError: there is no such object, or it does not satisfy the schema.
+    that satisfy the schema and disagree in a rating are no verdict (UnreadableError).
     """
     text = reply[-_LONGEST:]
     sources = _sources(without_reasoning(text))
@@ -97,10 +90,8 @@ def read_only_verdict(
 ) -> Verdict:
     """The verdict that a reply is: one JSON object, in a fence or not, and nothing else.
 
-    Args:
-        shown: the texts under review. An object of theirs, compared by value, is not the judge's own where a
-            verdict holds an explanation in the judge's words.
-        bare: the one key that the object leaves out: the reply is its value.
+    An object of the texts under review (`shown`), compared by value, is not the judge's own where a verdict
+    holds an explanation in the judge's words. `bare`: the one key that the object leaves out.
     """
     try:
         given = parse_json(_unfenced(without_reasoning(reply).strip()), strict=True)
@@ -205,11 +196,7 @@ _MOST_BRACES = 2_000  # that are tried as the beginning of an object
 
 
 def read_released(reply: str, jury: OfficialJury, axes: Iterable[str], rating: str, *, rated: str) -> Verdict:
-    """The verdict in a reply, by the rule of a released jury.
-
-    Raises:
-        UnreadableError: the rule finds nothing to read, or a verdict in favour of an answer that holds one.
-    """
+    """The verdict in a reply, by the rule of a released jury; none in favour of an answer that holds one."""
     text = reply[-_LONGEST:]
     names = {axis: jury.fields.get(axis, axis) for axis in axes}
     verdict = _verdict(text, jury, names, rating)
@@ -225,7 +212,9 @@ def _verdict(
     if jury.form == "yes":
         lower = text.lower()
         return {axis: {rating: "yes" in lower and "no" not in lower} for axis in names}
-    found = _tags(text, names.values()) if jury.form == "tags" else _last_object(text)
+    spans = {name: next(tagged(text, name), None) for name in names.values()}
+    in_tags = {name: text[slice(*span)] for name, span in spans.items() if span}
+    found: Mapping[str, object] = in_tags if jury.form == "tags" else _last_object(text)
     if not found:
         raise UnreadableError("no tag of a verdict" if jury.form == "tags" else "no JSON object in the reply")
     return {
@@ -239,11 +228,6 @@ def _may_be_quoted(reply: str, rated: str, name: str, jury: OfficialJury) -> boo
     if jury.form == "object":
         return f'"{name}"' in rated
     return "yes" in rated.lower() and re.sub(r"\W|_", "", reply).lower() != "yes"
-
-
-def _tags(text: str, names: Iterable[str]) -> dict[str, object]:
-    spans = {name: next(tagged(text, name), None) for name in names}
-    return {name: text[slice(*span)] for name, span in spans.items() if span}
 
 
 def _last_object(text: str) -> dict[str, object]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from itertools import combinations, product
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from medtasks_ext.atomic import write_text
 from medtasks_ext.errors import MedtasksError
@@ -30,8 +29,7 @@ ALL = "all tasks"
 COMPOSITE, POOLED = "mean of axes", "all axes"
 
 
-@dataclass(frozen=True)
-class Figure:
+class Figure(NamedTuple):
     """A row of the frame `agreement`, which says what its columns mean."""
 
     table: str
@@ -71,7 +69,8 @@ def judge_figures(scored: Scored, judges: Sequence[str]) -> list[Figure]:
         for pair in combinations(raters, 2):
             figures += _pair(name, pair, members)
         if len(raters) > 2:
-            figures.append(_icc(name, raters, members))
+            icc = agreement.icc_of_raters(_shared(raters, members))
+            figures.append(Figure("judges", name, " + ".join(raters), COMPOSITE, "ICC(3,k)", *icc))
     return figures
 
 
@@ -87,18 +86,13 @@ def _shared(judges: Sequence[str], members: Scored) -> dict[str, dict[str, float
     return shared
 
 
-def _icc(name: str, judges: Sequence[str], members: Scored) -> Figure:
-    icc = agreement.icc_of_raters(_shared(judges, members))
-    return Figure("judges", name, " + ".join(judges), COMPOSITE, "ICC(3,k)", *icc)
-
-
 def _pair(name: str, pair: tuple[str, str], members: Scored) -> list[Figure]:
     between = " + ".join(pair)
     shared = _shared(pair, members)
     values = [list(shared.get(judge, {}).values()) for judge in pair]
     figures = [
         Figure("judges", name, between, COMPOSITE, "Spearman", agreement.spearman(*values), n=len(values[0])),
-        _icc(name, pair, members),
+        Figure("judges", name, between, COMPOSITE, "ICC(3,k)", *agreement.icc_of_raters(shared)),
     ]
     scale = sorted({number for task, _ in members for number in task.rubric.protocol.numbers})
     rated_by = [item.ratings() for _, scores in members for item in scores]
@@ -144,7 +138,7 @@ def judge_axis_figures(runs: Mapping[str, Scored], judges: Sequence[str]) -> lis
 
 
 def agreement_frame(figures: Sequence[Figure]) -> pa.Table:
-    return table_of("agreement", map(asdict, figures))
+    return table_of("agreement", [figure._asdict() for figure in figures])
 
 
 def write_figures(folder: Path, figures: Sequence[Figure]) -> None:

@@ -24,6 +24,7 @@ from medtasks_ext.judge.cases import (
     NOT_ASKED,
     Ask,
     Case,
+    Done,
     JudgedTask,
     JudgementStore,
     RunToJudge,
@@ -31,17 +32,7 @@ from medtasks_ext.judge.cases import (
     requests_of,
 )
 from medtasks_ext.judge.jury import HUMAN, HUMAN_IDENTITY, Judge, Jury
-from medtasks_ext.judge.protocol import (
-    AGGREGATIONS,
-    N_ASSESSORS,
-    PROCEDURES,
-    Judged,
-    JudgeRequest,
-    Rubric,
-    is_disputed,
-    ratings_by_judge,
-    weighted_mean,
-)
+from medtasks_ext.judge.protocol import N_ASSESSORS, Rubric, weighted_mean
 from medtasks_ext.results.document_scores import document_scores as document_scores_of
 from medtasks_ext.results.document_scores import save_document_scores, save_resampled
 from medtasks_ext.results.reading import judged_samples
@@ -74,7 +65,7 @@ def write_queue(folder: Path, task: JudgedTask, cases: Iterable[Case]) -> None:
 
 def _name(task: JudgedTask, case: Case) -> str:
     """Names a case by its texts, too: a decision is about this answer and no other."""
-    key = task.key(HUMAN_IDENTITY, case, JudgeRequest(HUMAN, case.texts))
+    key = task.key(HUMAN_IDENTITY, case, None)
     return f"{task.name}/{case.document}/{key[:12]}"
 
 
@@ -92,9 +83,8 @@ def take_decisions(path: Path, runs: Sequence[RunToJudge], jury: Jury, *, keep: 
     """Check all of a physician's decisions, JSON lines {id, points: [{id, met}]}; store those about
     disputed cases. All faults come in one message, and nothing is stored then.
 
-    Returns:
-        How many were `taken` and `replaced` (said something else before); are `open`, with a point that is
-        not decided; are about an answer that is `changed`; are about cases on which assessors `agreed`.
+    How many were `taken` and `replaced` (said something else before); are `open`, with a point that is not
+    decided; are about an answer that is `changed`; are about cases on which assessors `agreed`.
     """
     places: dict[str, list[tuple[JudgedTask, Case, JudgementStore]]] = {}
     for tasks, store in runs:
@@ -130,13 +120,13 @@ def take_decisions(path: Path, runs: Sequence[RunToJudge], jury: Jury, *, keep: 
     for name, decision in given.items():
         for task, case, store in places.get(name, ()):
             done, _ = requests_of(task, case, jury, store)
-            ask, known = Ask.of(task, case, JudgeRequest(HUMAN, case.texts), jury, store)
+            ask, known = Ask.of(task, case, (HUMAN, None), jury, store)
             met = {point.id: float(bool(point.met)) for point in decision.points}
-            if not is_disputed(case.subject, task.rubric.protocol.panel(jury), done):
+            if not case.is_disputed(jury, done):
                 decided["agreed"] += 1
             elif any(point.met is None for point in decision.points):
                 decided["open"] += 1
-            elif known is None or known.ratings != met:
+            elif known != met:
                 decided["replaced" if known else "taken"] += 1
                 if keep:
                     ratings = {axis: met[axis] for axis in case.rubric.axes}
@@ -153,12 +143,15 @@ WAITS = "waits for a physician"
 @dataclass(frozen=True)
 class DocumentScore:
     case: Case  # the answer
-    judged: list[Judged]  # the requests that were answered; all ratings the lowest where the answer is empty
+    judged: Done  # all ratings the lowest where the answer is empty
     rating: float | None  # their aggregate on the rating scale, or None where there is none
-    complete: bool  # whether nothing is missing
     missing: dict[str, list[str]]  # judge -> why judgements of it are missing, one reason for each
     #: whether two assessors differ too much; None where that is not known or not asked
     disputed: bool | None = None
+
+    @property
+    def complete(self) -> bool:
+        return not self.missing
 
     @property
     def pending(self) -> bool:
@@ -166,43 +159,36 @@ class DocumentScore:
 
     def composites(self, ids: Collection[str] = ()) -> dict[str, float]:
         """Judge -> weighted mean of its ratings, of all axes or points or of some."""
-        weights = self.case.subject.weights
         return {
-            judge: float(weighted_mean({point: ratings[point] for point in ids or ratings}, weights))
-            for judge, ratings in ratings_by_judge(self.case.subject, self.judged).items()
+            judge: float(weighted_mean({name: ratings[name] for name in ids or ratings}, self.case.weights))
+            for judge, ratings in self.case.by_judge(self.judged).items()
         }
 
     def ratings(self) -> dict[str, dict[str, float]]:
-        return {} if self.case.blank else ratings_by_judge(self.case.subject, self.judged)
+        return {} if self.case.blank else self.case.by_judge(self.judged)
 
 
 def document_scores(
-    task: JudgedTask, jury: Jury, store: JudgementStore, stopped: Mapping[str, str] | None = None
+    task: JudgedTask, jury: Jury, store: JudgementStore, stopped: Mapping[str, str]
 ) -> list[DocumentScore]:
     """In the order of the sample file; `stopped` says why a judge was given up in this call."""
-    protocol = task.rubric.protocol
-    procedure, aggregate = PROCEDURES[protocol.procedure], AGGREGATIONS[protocol.aggregation]
-    panel = protocol.panel(jury)
     scores = []
     for case in task.cases:
-        subject = case.subject
-        asked = procedure(subject, panel, [])
-        missing: dict[str, list[str]] = {}
+        done, missing = dict[Any, Mapping[str, float]](), dict[str, list[str]]()
+        asked = case.questions(jury, done)
         if case.blank:
-            lowest = dict.fromkeys(subject.weights, protocol.scale[0])
-            judged = [Judged(request, lowest) for request in asked]
+            done = dict.fromkeys(asked, dict.fromkeys(case.weights, task.rubric.protocol.scale[0]))
         elif case.gap:
-            judged, missing = [], {request.judge: [case.gap] for request in asked}
+            missing = {judge: [case.gap] for judge, _ in asked}
         else:
-            judged, still_open = requests_of(task, case, jury, store)
+            done, still_open = requests_of(task, case, jury, store)
             for ask in still_open:
-                name = ask.request.judge
-                given_up = f"judge given up: {stopped[name]}" if stopped and name in stopped else NOT_ASKED
-                reason = store.why_not(ask.question, WAITS if name == HUMAN else given_up)
-                missing.setdefault(name, []).append(reason)
-        disputed = is_disputed(subject, panel, judged) if protocol.dispute_above is not None else None
-        rating = aggregate(subject, panel, judged)
-        scores.append(DocumentScore(case, judged, rating, not missing, missing, disputed))
+                unasked = WAITS if ask.judge == HUMAN else NOT_ASKED
+                if ask.judge in stopped:
+                    unasked = f"judge given up: {stopped[ask.judge]}"
+                missing.setdefault(ask.judge, []).append(store.why_not(ask.question, unasked))
+        disputed = case.is_disputed(jury, done)
+        scores.append(DocumentScore(case, done, case.rating(jury, done), missing, disputed))
     return scores
 
 
@@ -222,7 +208,7 @@ def document_values(scores: Sequence[DocumentScore], rubric: Rubric) -> list[dic
         if (low, high) != (0, 1):
             parts[f"jury_{low:g}_to_{high:g}"] = [item.rating]
         for axis in rubric.axes:
-            parts[f"jury_{axis}"] = [judged.ratings[axis] for judged in item.judged]
+            parts[f"jury_{axis}"] = [ratings[axis] for ratings in item.judged.values()]
         for tag in filter(lambda tag: tag.startswith(tags), item.case.tags):
             parts[_of_tag(tag)] = [item.rating]
         for tag, ids in item.case.points_by_tag(tags).items():
@@ -291,9 +277,7 @@ def _disputes(
     values = {name: [record[name] for record in records if name in record] for name in shares}
     means = {name: mean(items) for name, items in values.items() if items}
     intervals, _ = task_intervals(records, dict.fromkeys(means, mean), dataset)
-    assessed = [
-        [judged.ratings for judged in item.judged[:N_ASSESSORS]] for item in known if not item.case.blank
-    ]
+    assessed = [[*item.judged.values()][:N_ASSESSORS] for item in known if not item.case.blank]
     pairs = [(one[axis], other[axis]) for one, other in assessed for axis in one]
     agreed = kappa([one for one, _ in pairs], [other for _, other in pairs], rubric.protocol.numbers)
     if agreed is not None:
@@ -398,10 +382,7 @@ def reattach(run: Run) -> dict[str, tuple[int, int]]:
     """Give judged tasks their scores again after they were scored anew, without asking anyone.
 
     Judgements of answers that have not changed count; an answer that is read differently now, or has other
-    criteria, has none until `medtasks judge` is run again.
-
-    Returns:
-        Task -> answers whose judgements are of something else now, and all its answers, where there are some.
+    criteria, has none until `medtasks judge` is run again. Task -> how many these are, and all its answers.
     """
     snapshots = {path.stem: path for path in run.files.judgements.glob("*.json")}
     results = {name: item for name, item in run.results().items() if name in snapshots}
@@ -414,7 +395,7 @@ def reattach(run: Run) -> dict[str, tuple[int, int]]:
     for task in judged_tasks(run.folder, run.registry, results, words):
         stored = judged[task.name]
         jury = Jury(judges=stored["judges"], adjudicator=stored.get("adjudicator"))
-        scores = document_scores(task, jury, store)
+        scores = document_scores(task, jury, store, {})
         keep_scores(run, task, jury, scores, store)
         whole = {item["document"] for item in stored["documents"] if item["complete"]}
         if lost := sum(item.case.document in whole and not item.complete for item in scores):

@@ -79,31 +79,17 @@ def process_medcalc(document: Document, gold: Mapping[str, Any], answer: str | N
     `('14 weeks', '2 days')`; no other category scores. `accuracy_CATEGORY` compares with the limits in every
     category and reads gestational ages as the questions write them, `(4 weeks, 3 days)`.
     """
-    reply = answer or ""
-    within, category = float(limits_hit(reply, gold)), f"accuracy_{CATEGORIES[gold['category']]}"
+    reply, same, category = answer or "", (answer or "") == gold["answer"], gold["category"]
+    strict, loose = (
+        number is not None and gold["lower"] <= number <= gold["upper"]
+        for number in (value(reply, gold["form"]), loose_value(reply, gold["form"]))
+    )
+    # HELM does not know `lab test` and `dosage`, among others
+    official = category in HELM_CATEGORIES and (same if category in _COMPARED_AS_TEXT else strict)
+    own = f"accuracy_{CATEGORIES[category]}"
     return {
-        **dict.fromkeys(("score", "medcalc_bench_accuracy"), float(official_hit(reply, gold))),
-        **{name: (within, 1) if name == category else (0, 0) for name in _BY_CATEGORY},
+        **dict.fromkeys(("score", "medcalc_bench_accuracy"), float(official)),
+        # as strict as HELM about anything beside the value: units, a full stop, words
+        **{name: (float(same or loose), 1) if name == own else (0, 0) for name in _BY_CATEGORY},
         **exact_matches(reply, gold["answer"]),
     }
-
-
-def official_hit(reply: str, gold: Mapping[str, Any]) -> bool:
-    """Whether HELM counts the stripped reply. It does not know `lab test` and `dosage`, among others."""
-    if gold["category"] not in HELM_CATEGORIES:
-        return False
-    if gold["category"] in _COMPARED_AS_TEXT:
-        return bool(reply == gold["answer"])
-    return _within(value(reply, gold["form"]), gold)
-
-
-def limits_hit(reply: str, gold: Mapping[str, Any]) -> bool:
-    """Whether the reply is the gold's text or its value lies between the limits, in every category.
-
-    As strict as HELM about anything beside the value: units, a full stop, words.
-    """
-    return reply == gold["answer"] or _within(loose_value(reply, gold["form"]), gold)
-
-
-def _within(value: float | None, gold: Mapping[str, Any]) -> bool:
-    return value is not None and gold["lower"] <= value <= gold["upper"]

@@ -26,14 +26,24 @@ def metrics_of(
     *,
     counted: Callable[[Document, Parsed], Any] | None = None,
 ) -> Metrics:
-    """The metrics of one document; `statistics` is not asked where there is no gold.
+    """The metrics of one document, with what every task reports.
 
-    `counted`: the answer that the suite counts where it is another than what was read.
+    `valid` says whether an answer could be read. `scored` is 1 where the document has a gold answer; without
+    one, no metric of quality is reported, so that a score is absent rather than 0. `SAMPLE_DATA` marks
+    synthetic rows in every table. `counted`: the answer that the suite counts where it is another than what
+    was read.
     """
-    if document["gold"] is None:
-        return result(document, parsed)
-    answer = counted(document, parsed) if counted else parsed["answer"]
-    return result(document, parsed, statistics(document, document["gold"], answer))
+    metrics: Metrics = {}
+    if document["gold"] is not None:
+        answer = counted(document, parsed) if counted else parsed["answer"]
+        metrics = statistics(document, document["gold"], answer)
+    return {
+        **metrics,
+        "valid": float(parsed["valid"]),
+        "unclosed_reasoning": float(parsed["unclosed_reasoning"]),
+        "scored": float(document["gold"] is not None),
+        **({"SAMPLE_DATA": 1.0} if document["data"] == "sample" else {}),
+    }
 
 
 def scorer(score: Score) -> Callable[[Document, list[Parsed]], Metrics]:
@@ -46,22 +56,6 @@ def scorer(score: Score) -> Callable[[Document, list[Parsed]], Metrics]:
     return process_results
 
 
-def result(document: Document, parsed: Parsed, metrics: Metrics | None = None) -> Metrics:
-    """The metrics of one document, with what every task reports.
-
-    `valid` says whether an answer could be read. `scored` is 1 where the document has a gold answer; without
-    one, no metric of quality is reported, so that a score is absent rather than 0. `SAMPLE_DATA` marks
-    synthetic rows in every table.
-    """
-    return {
-        **(metrics or {}),
-        "valid": float(parsed["valid"]),
-        "unclosed_reasoning": float(parsed["unclosed_reasoning"]),
-        "scored": float(document["gold"] is not None),
-        **({"SAMPLE_DATA": 1.0} if document["data"] == "sample" else {}),
-    }
-
-
 def random_label(document: Document) -> str:
     """A label drawn uniformly from the distinct gold labels of the test file, for an invalid answer.
 
@@ -72,8 +66,8 @@ def random_label(document: Document) -> str:
     return random.Random(f"{SEED} {document['id']}").choice(labels)
 
 
-def ratio(part: float, whole: float) -> float:
-    return part / whole if whole else 0.0
+def language_of(document: Document) -> str:
+    return str(document.loaded.record["language"])  # type: ignore[attr-defined]
 
 
 #: F1, precision and recall of pooled (tp, fp, fn)

@@ -12,14 +12,14 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, wraps
 from typing import Any
 
 import regex
 
 from medtasks_ext.answers.formats import Parsed
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.metrics.common import Document, Metrics, metrics_of, ratio, scorer
+from medtasks_ext.metrics.common import Document, Metrics, Score, language_of, metrics_of, scorer
 from medtasks_ext.stats.statistic import Array, Matrix, Statistic, in_run, mean_of_runs, share, value_and_one
 from medtasks_ext.version import install_words
 
@@ -42,8 +42,7 @@ def process_text(document: Document, references: Any, answer: Any) -> Metrics:
 
     The official smoothing of BLEU gives an identical text of five tokens or more 1.1167.
     """
-    language = _language(document)
-    text = answer or ""
+    language, text = language_of(document), answer or ""
     metrics: Metrics = {}
     if (rouge := rouge_scores(text, references, language)) is not None:
         metrics.update(rouge, score=rouge["rouge_avg"])
@@ -60,32 +59,33 @@ def process_passages(document: Document, gold: Any, answer: Any) -> Metrics:
 
     A missing passage scores 0.
     """
-    language = _language(document)
+    language = language_of(document)
     pairs = list(zip(answer or [""] * len(gold), gold, strict=True))
     metrics: Metrics = {}
     rouge = [rouge_scores(text, [reference], language) for text, reference in pairs]
     if scores := [item for item in rouge if item is not None]:
-        metrics = {name: ratio(sum(item[name] for item in scores), len(scores)) for name in scores[0]}
+        metrics = {name: sum(item[name] for item in scores) / len(scores) for name in scores[0]}
         metrics["score"] = metrics["rouge_avg"]
     found = (bleu_4(text, [reference], language) for text, reference in pairs)
     if bleu := [value for value in found if value is not None]:
-        metrics["bleu_4"] = ratio(sum(bleu), len(bleu))
+        metrics["bleu_4"] = sum(bleu) / len(bleu)
     return metrics
 
 
 def rouge_scores(
-    text: str, references: Sequence[str], language: str, *, plain: bool = False
+    text: str, references: Sequence[str], language: str, *, plain: bool = False, stemming: bool = False
 ) -> dict[str, float] | None:
-    """ROUGE-1, -2, -L F-measures (no stemmer) and their mean, 0-1; None without a tokeniser.
+    """ROUGE-1, -2, -L F-measures and their mean, 0-1; None without a tokeniser.
 
-    With several references each type takes the one with the best F-measure. `plain` as for `tokeniser`.
+    With several references each type takes the one with the best F-measure. `plain` as for `tokeniser`;
+    `stemming`: Porter's, of English.
     """
     spell = rouge_spelling(language, plain=plain)
     if spell is None:
         return None
     if not text:
         return dict.fromkeys(("rouge_avg", *_ROUGE_TYPES), 0.0)
-    best = rouge_scorer().score_multi([spell(item) for item in references], spell(text))
+    best = rouge_scorer(stemming=stemming).score_multi([spell(item) for item in references], spell(text))
     scores = {name: float(best[name].fmeasure) for name in _ROUGE_TYPES}
     return {"rouge_avg": sum(scores.values()) / len(scores), **scores}
 
@@ -133,7 +133,7 @@ def rouge_spelling(language: str, *, plain: bool = False) -> Callable[[str], str
     digits only, finds the same tokens.
     """
     if language == "en":
-        return str
+        return _well_formed
     tokenise = tokeniser(language, plain=plain)
     if tokenise is None:
         return None
@@ -230,9 +230,7 @@ def process_report(document: Document, reference: Any, answer: Any) -> Metrics:
     `output_words` is its length. Texts are tokenised plainly (`tokeniser`). `bleu_4` (that of BRIDGE, not
     capped at 1) is left out of English where NLTK's Punkt data is not installed.
     """
-    text = _well_formed(answer or "")
-    reference = _well_formed(reference)
-    language = _language(document)
+    text, reference, language = _well_formed(answer or ""), _well_formed(reference), language_of(document)
     metrics: Metrics = {
         "rougeL_coco": rouge_l_coco(text, reference),
         "output_words": float(len(text.split())),
@@ -253,7 +251,8 @@ def rouge_l_coco(text: str, reference: str) -> float:
         return 0.0
     score = rouge_scorer().score(_tokens(reference), _tokens(text))["rougeL"]
     precision, recall = float(score.precision), float(score.recall)
-    return ratio((1 + _BETA**2) * precision * recall, recall + _BETA**2 * precision)
+    whole = recall + _BETA**2 * precision
+    return (1 + _BETA**2) * precision * recall / whole if whole else 0.0
 
 
 def _tokens(text: str) -> str:
@@ -287,7 +286,7 @@ def process_medec(document: Document, gold: Any, answer: Any) -> Metrics:
         "medec_error_flag_accuracy": float(flag),
         "medec_error_sentence_accuracy": float(flag and (official or not gold["flag"])),
     }
-    language, references = document.loaded.record["language"], [gold["correction"]]  # type: ignore[attr-defined]
+    language, references = language_of(document), [gold["correction"]]
     rouge = rouge_scores(answer["correction"], references, language) or {}
     for name, value in rouge.items():
         metrics[f"correction_{name}"] = (value, 1) if gold["flag"] else (0, 0)
@@ -296,12 +295,24 @@ def process_medec(document: Document, gold: Any, answer: Any) -> Metrics:
     return metrics
 
 
-_ROUGE_NAMES = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}
+#: metric -> its name in `rouge_scores`
+ROUGE_NAMES = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}
 _BERTSCORE = ("BERTScore-P", "BERTScore-R", "BERTScore-F")
 _BERTSCORE_MODEL = "distilbert-base-uncased"
 
 
-def process_open_ended(document: Document, results: list[Parsed]) -> Metrics:
+def _unscored(metrics: Score) -> Callable[[Document, list[Parsed]], Metrics]:
+    """Of answers that have no score before somebody has judged them."""
+
+    @wraps(metrics)
+    def process_results(document: Document, results: list[Parsed]) -> Metrics:
+        return metrics_of(document, results[0], metrics) | {"scored": 0.0}
+
+    return process_results
+
+
+@_unscored
+def process_open_ended(document: Document, reference: str, answer: str | None) -> Metrics:
     """ROUGE and BERTScore of open-ended answers (HELM, `summarization_metrics`).
 
     MedHELM's 13 open-ended benchmarks have no `score` before a jury has read the answers. `rouge_1`,
@@ -311,69 +322,41 @@ def process_open_ended(document: Document, results: list[Parsed]) -> Metrics:
     answers are compared with the note. Figures of CLEAR, EHRSHOT, MedDialog and N2C2-CT are means over their
     runs (conditions, outcomes, subsets, criteria).
     """
-    return metrics_of(document, results[0], _open_ended) | {"scored": 0.0}
-
-
-def _open_ended(document: Document, reference: str, answer: str | None) -> Metrics:
-    text, language = answer or "", _language(document)
-    metrics: Metrics = {**stemmed_rouge_scores(text, reference)} if language == "en" else {}
-    if language != "en" and (scores := rouge_scores(text, [reference], language, plain=True)):
-        metrics = {name: scores[kind] for name, kind in _ROUGE_NAMES.items()}
+    text, language = answer or "", language_of(document)
+    scores = rouge_scores(text, [reference], language, plain=True, stemming=language == "en")
+    metrics: Metrics = {name: scores[kind] for name, kind in ROUGE_NAMES.items()} if scores else {}
     if os.environ.get("MEDTASKS_BERTSCORE"):
         metrics |= dict.fromkeys(_BERTSCORE, (text, reference))
     return in_run(document, metrics)
 
 
-def process_with_points(document: Document, results: list[Parsed]) -> Metrics:
+@_unscored
+def process_with_points(document: Document, reference: str, answer: str | None) -> Metrics:
     """ROUGE-L on 0-1 of an answer that assessors score by points (MLB), where its row has a reference.
 
     Texts are tokenised as elsewhere in their language: Chinese by characters.
     """
-    return metrics_of(document, results[0], _rouge_l) | {"scored": 0.0}
-
-
-def _rouge_l(document: Document, reference: str, answer: str | None) -> Metrics:
-    scores = rouge_scores(answer or "", [reference], _language(document), plain=True)
+    scores = rouge_scores(answer or "", [reference], language_of(document), plain=True)
     return {"rouge_l": scores["rougeL"]} if scores else {}
 
 
-def _language(document: Document) -> str:
-    return str(document.loaded.record["language"])  # type: ignore[attr-defined]
+def bertscore_values(pairs: Sequence[tuple[str, str]], place: int = 2) -> list[float]:
+    """Precision, recall or F1 of (answer, reference) pairs; an empty answer scores 0.
 
-
-def stemmed_rouge_scores(text: str, reference: str, *, backend: str | None = None) -> dict[str, float]:
-    """F-measures of ROUGE-1, ROUGE-2 and ROUGE-L with Porter stemming, 0-1.
-
-    `backend`: `rouge_score` or `rouge_score_rs` (identical scores); by default the faster one installed.
+    As HELM hands texts to its metrics, with one brace less at either end. ROUGE has no tokens of braces.
     """
-    # half a surrogate pair is no word character, and the fast scorer takes well-formed texts only
-    well_formed = (item.encode(errors="replace").decode() for item in (reference, text))
-    scores = rouge_scorer(backend, stemming=True).score(*well_formed)
-    return {name: float(scores[kind].fmeasure) for name, kind in _ROUGE_NAMES.items()}
-
-
-def bertscore_f_values(pairs: Sequence[tuple[str, str]]) -> list[float]:
-    """BERTScore F1 of (answer, reference) pairs, as `bertscore_f` takes it; an empty answer scores 0."""
-    return _values(pairs, _BERTSCORE.index("BERTScore-F"))
-
-
-def _without_braces(text: str) -> str:
-    """One brace less at either end, as HELM hands texts to its metrics. ROUGE has no tokens of braces."""
-    return text.removeprefix("{").removesuffix("}")
-
-
-def _values(pairs: Sequence[tuple[str, str]], place: int) -> list[float]:
-    items = tuple((_without_braces(text), (_without_braces(of),)) for text, of in pairs)
+    bare = ([part.removeprefix("{").removesuffix("}") for part in pair] for pair in pairs)
+    items = tuple((text, (of,)) for text, of in bare)
     return [scores[place] for scores in bert_scores(items, model_type=_BERTSCORE_MODEL)]
 
 
 def _bertscore(name: str, place: int) -> Statistic:
-    return Statistic(name, lambda pairs: value_and_one(_values(pairs, place)), share)
+    return Statistic(name, lambda pairs: value_and_one(bertscore_values(pairs, place)), share)
 
 
 def _bertscore_of_runs(name: str, place: int) -> Statistic:
     def counts(items: Sequence[tuple[str, tuple[str, str]]]) -> Matrix:
-        values = _values([pair for _, pair in items], place)
+        values = bertscore_values([pair for _, pair in items], place)
         return mean_of_runs.counts([(run, value) for (run, _), value in zip(items, values, strict=True)])
 
     return Statistic(name, counts, mean_of_runs.value)

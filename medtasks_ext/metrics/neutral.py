@@ -10,26 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from medtasks_ext.metrics import generation
-from medtasks_ext.metrics.common import Document, Metrics, micro_f1, scorer, set_counts
+from medtasks_ext.metrics.common import Document, Metrics, language_of, micro_f1, scorer, set_counts
+from medtasks_ext.metrics.generation import ROUGE_NAMES, rouge_scores
 from medtasks_ext.stats.statistic import Statistic, ratios
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from medtasks_ext.stats.statistic import Array
-
-__all__ = [
-    "clipped_kappa",
-    "kappa_linear",
-    "kappa_quadratic",
-    "micro_f1",
-    "process_choices",
-    "process_number",
-    "process_one",
-    "process_ordinal",
-    "process_prose",
-]
 
 
 @scorer
@@ -105,12 +93,10 @@ def process_ordinal(document: Document, gold: Mapping[str, int], answer: int | N
 @scorer
 def process_prose(document: Document, reference: str, answer: str | None) -> Metrics:
     """`rouge_l`, the score: ROUGE-L (F), 0-1, on the tokens of the dataset's language, without stemming."""
-    language: str = document.loaded.record["language"]  # type: ignore[attr-defined]
-    scores = generation.rouge_scores(answer or "", [reference], language, plain=True)
-    if scores is None:  # no tokeniser is at hand, which a warning says
-        return {}
-    names = {"score": "rougeL", "rouge_l": "rougeL", "rouge_1": "rouge1", "rouge_2": "rouge2"}
-    return {name: scores[kind] for name, kind in names.items()}
+    scores = rouge_scores(answer or "", [reference], language_of(document), plain=True)
+    names = {"score": "rougeL", **ROUGE_NAMES}
+    # without a tokeniser there is none, which a warning says
+    return {name: scores[kind] for name, kind in names.items()} if scores else {}
 
 
 def _confusion(items: Sequence[tuple[int, int, int]]) -> Array:

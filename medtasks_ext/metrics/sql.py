@@ -153,6 +153,8 @@ class SqlSandbox:
 
     def __init__(self, database: Path, *, limits: Limits | None = None) -> None:
         self.database, self.limits = database, limits or Limits()
+        self._gold: dict[str, QueryResult] = {}
+        self._last: dict[str, QueryResult] = {}  # both readings of a reply are mostly one query
         self._turn = threading.Lock()
         self._live: list[_Worker] = []  # one at most
         self._close = weakref.finalize(self, _end, self._live)
@@ -161,6 +163,23 @@ class SqlSandbox:
         """The outcome of each query, in order. Never raises on what a query says."""
         with self._turn:
             return [self._run(sql) for sql in queries]
+
+    def outcomes(self, gold: str, predicted: str) -> dict[str, QueryResult]:
+        """Those of a gold query and of a reply's, if it is not empty; each gold query is run once."""
+        known = self._last | self._gold
+        wanted = [query for query in dict.fromkeys(filter(None, (gold, predicted))) if query not in known]
+        known |= zip(wanted, self.run(wanted), strict=True) if wanted else ()
+        outcome = known[gold]
+        if gold not in self._gold:
+            if outcome.decided:
+                self._gold[gold] = outcome
+            if outcome.took_too_long or not outcome.decided:
+                shown = gold if shows_text() else excerpt(gold)
+                why = f"gave no result ({outcome.error}), so no answer to it can be right"
+                log.warning("a gold query %s: %s", why, shown)
+        results = {query: known[query] for query in filter(None, (gold, predicted))}
+        self._last = {query: outcome for query, outcome in results.items() if outcome.decided}
+        return results
 
     def close(self) -> None:
         self._close()
@@ -185,11 +204,10 @@ class SqlSandbox:
             return QueryResult(None, TOO_MUCH_TIME if own else str(error), decided=own)
         if "rows" not in answer:
             return QueryResult(None, answer["error"])
-        return QueryResult(frozenset(tuple(map(_cell, row)) for row in answer["rows"]))
-
-
-def _cell(value: Any) -> Any:
-    return bytes.fromhex(value["hex"]) if isinstance(value, dict) else value
+        rows = (
+            [bytes.fromhex(x["hex"]) if isinstance(x, dict) else x for x in row] for row in answer["rows"]
+        )
+        return QueryResult(frozenset(map(tuple, rows)))
 
 
 def _end(workers: list[_Worker]) -> None:
@@ -216,51 +234,19 @@ def process_ehrsql(document: Document, gold: GoldQuery, answer: Statement | None
     """
     answer = answer or _UNREADABLE
     gold_sql, sql = gold["query"], answer["sql"]
-    database = _database(document.loaded.database_file)  # type: ignore[attr-defined]
-    outcomes = database.outcomes([gold_sql], [sql] if sql else [])
+    database = _sandbox(Path(document.loaded.database_file))  # type: ignore[attr-defined]
+    outcomes = database.outcomes(gold_sql, sql)
     result = outcomes.get(sql, _NOTHING)
-    right = _result_accuracy(outcomes[gold_sql], result, empty_reply=answer["empty"], slots=gold["slots"])
+    rows, wanted = result.rows, outcomes[gold_sql].rows
+    # HELM puts slot values in the place of an empty gold result; they never equal a row
+    right = rows == wanted if rows and wanted else answer["empty"] and not wanted and not gold["slots"]
     attempted = float(not answer["empty"]) * gold["answerable"]
     return {
-        **dict.fromkeys(("score", "ehr_sql_execution_accuracy"), right),
+        **dict.fromkeys(("score", "ehr_sql_execution_accuracy"), float(right)),
         "ehr_sql_query_validity": float(result.error is None),
         "ehr_sql_not_decided": float(not all(outcome.decided for outcome in outcomes.values())),
         **dict.fromkeys(("ehr_sql_precision_answerable", "ehr_sql_recall_answerable"), attempted),
     }
 
 
-def _result_accuracy(gold: QueryResult, result: QueryResult, *, empty_reply: bool, slots: bool) -> float:
-    if gold.rows and result.rows:
-        return float(gold.rows == result.rows)
-    # HELM puts slot values in the place of an empty gold result; they never equal a row
-    return float(empty_reply and not gold.rows and not slots)
-
-
-class _Database:
-    def __init__(self, path: str) -> None:
-        self.sandbox = SqlSandbox(Path(path))
-        self.gold: dict[str, QueryResult] = {}
-        self.last: dict[str, QueryResult] = {}  # both readings of a reply are mostly one query
-
-    def outcomes(self, gold: list[str], predicted: list[str]) -> dict[str, QueryResult]:
-        known = self.last | self.gold
-        wanted = [query for query in dict.fromkeys([*gold, *predicted]) if query not in known]
-        known |= zip(wanted, self.sandbox.run(wanted), strict=True) if wanted else ()
-        for query in gold:
-            outcome = known[query]
-            if query in self.gold:
-                continue
-            if outcome.decided:
-                self.gold[query] = outcome
-            if outcome.took_too_long or not outcome.decided:
-                shown = query if shows_text() else excerpt(query)
-                why = f"gave no result ({outcome.error}), so no answer to it can be right"
-                log.warning("a gold query %s: %s", why, shown)
-        results = {query: known[query] for query in (*gold, *predicted)}
-        self.last = {query: outcome for query, outcome in results.items() if outcome.decided}
-        return results
-
-
-@lru_cache(maxsize=4)
-def _database(path: str) -> _Database:
-    return _Database(path)
+_sandbox = lru_cache(maxsize=4)(SqlSandbox)

@@ -88,7 +88,6 @@ class RandomLabel(Baseline):
     """Answers with one of the task's gold answers, each distinct one equally likely: a baseline."""
 
     def answer(self, request: Instance, requests: list[Instance]) -> str:
-        """A distinct gold answer of the test file, drawn by seed and document."""
         targets: list[str] = request.doc.loaded.targets
         return random.Random(f"{SEED} {request.doc['id']} {request.doc.get('trial')}").choice(targets)
 

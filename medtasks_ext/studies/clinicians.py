@@ -21,10 +21,10 @@ from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.jsonfile import read_json
 from medtasks_ext.judge.cases import Case, JudgedTask, response_hash
 from medtasks_ext.judge.report import ALL, COMPOSITE, Figure
-from medtasks_ext.metrics.generation import bertscore_f_values, stemmed_rouge_scores
+from medtasks_ext.metrics.generation import bertscore_values, rouge_scores
 from medtasks_ext.stats import agreement
 from medtasks_ext.stats.bootstrap import percentile_interval, resampling_weights
-from medtasks_ext.stats.intervals import of_shares
+from medtasks_ext.stats.intervals import Interval, of_shares
 from medtasks_ext.studies.said import Said, rubric_of
 from medtasks_ext.tables import read_sheet
 
@@ -90,10 +90,14 @@ def _metrics(
     """Over the answers that have a reference; no metric where none has."""
     of = {unit: item.case.texts for unit, item in found.items() if "gold" in item.case.texts}
     texts = {unit: (both["response"], both["gold"]) for unit, both in of.items()}
-    rouge = {unit: stemmed_rouge_scores(*pair)["rouge_l"] for unit, pair in texts.items()}
+    rouge = {
+        unit: scores["rougeL"]
+        for unit, (text, gold) in texts.items()
+        if (scores := rouge_scores(text, [gold], "en", stemming=True))
+    }
     metrics = {ROUGE: rouge} if rouge else {}
     if texts and has_bertscore():
-        metrics[BERTSCORE] = dict(zip(texts, bertscore_f_values(list(texts.values())), strict=True))
+        metrics[BERTSCORE] = dict(zip(texts, bertscore_values(list(texts.values())), strict=True))
     return metrics
 
 
@@ -130,27 +134,26 @@ def _by_quality(
         far = {source: np.abs(other - mine)[here] for source, other in z.items() if other is not None}
         for source in far:
             rho = agreement.rank_correlation(z[source][here], mine[here])  # type: ignore[index]
-            around = rho.interval if rho else None
-            low_end, high_end = (around.low, around.high) if around else (None, None)
-            value, n = rho.value if rho else None, int(here.sum())
-            figures.append(Figure("quality", name, source, level, SPEARMAN, value, low_end, high_end, n))
+            ends, value = _ends(rho.interval if rho else None), rho.value if rho else None
+            figures.append(Figure("quality", name, source, level, SPEARMAN, value, *ends, int(here.sum())))
         for metric in (source for source in far if source != JURY and JURY in far):
             for near, away in ((JURY, metric), (metric, JURY)):
                 for measure, margin in ((NEARER, 0.0), (MUCH_NEARER, MUCH)):
                     hits = far[away] - far[near] > margin
-                    around = of_shares(hits)
-                    low_end, high_end = (around.low, around.high) if around else (None, None)
-                    place, share = ("quality", name, f"{near} rather than {away}"), float(hits.mean())
-                    figures.append(Figure(*place, level, measure, share, low_end, high_end, len(hits)))
+                    place, ends = ("quality", name, f"{near} rather than {away}"), _ends(of_shares(hits))
+                    figures.append(Figure(*place, level, measure, float(hits.mean()), *ends, len(hits)))
     return figures
+
+
+def _ends(around: Interval | None) -> tuple[float | None, float | None]:
+    return (around.low, around.high) if around else (None, None)
 
 
 def read_ratings(path: Path, runs: Mapping[str, Sequence[JudgedTask]]) -> Ratings:
     """Read ratings, and check them against what was judged; all faults of one kind come in one message.
 
-    Args:
-        path: CSV with the columns task, document, rater, axis, score, and run where several are judged; with
-            `response` (`response_hash` of judgements), ratings of another answer are refused.
+    A CSV with the columns task, document, rater, axis, score, and run where several are judged; with
+    `response` (`response_hash` of judgements), ratings of another answer are refused.
     """
     wanted = (*COLUMNS, "run") if len(runs) > 1 else COLUMNS
     known = {(run, task.name): task for run, tasks in runs.items() for task in tasks}

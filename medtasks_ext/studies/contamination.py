@@ -101,10 +101,7 @@ def probe(
 ) -> dict[str, Any]:
     """Have a model continue the inputs of a task at each cut; a row with a verdict per document.
 
-    Args:
-        model: is asked for the continuations.
-        tokenizer: the model's own.
-        fixed: generation settings beside the number of tokens.
+    `fixed`: generation settings beside the number of tokens.
     """
     from scipy.stats import binomtest
 

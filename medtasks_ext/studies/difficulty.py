@@ -54,18 +54,16 @@ class _Finished(NamedTuple):
     tasks: Mapping[str, TaskRecord]
 
 
-def _finished(folder: Path) -> _Finished:
-    manifest, results = Manifest.read(folder), RunFolder(folder).read_tasks()
-    done = {name for name, entry in manifest.tasks.items() if entry.state is TaskState.DONE}
-    found = {name: record for name, record in results.items() if name in done}
-    return _Finished(folder, manifest.identity.model_name, found)
-
-
 def grade(folders: Sequence[Path], registry: Registry, tasks: Sequence[str]) -> list[dict[str, Any]]:
     """The levels of tasks' questions by the runs of a panel, one a model: as files hold them."""
     if len({folder.resolve() for folder in folders}) < max(2, len(folders)):
         raise MedtasksError("a panel is at least two runs, each named once", remedy="name one run a model")
-    runs = [_finished(folder) for folder in folders]
+    runs = []
+    for folder in folders:
+        manifest, results = Manifest.read(folder), RunFolder(folder).read_tasks()
+        done = {name for name, entry in manifest.tasks.items() if entry.state is TaskState.DONE}
+        found = {name: record for name, record in results.items() if name in done}
+        runs.append(_Finished(folder, manifest.identity.model_name, found))
     names = tasks or list(dict.fromkeys(name for run in runs for name in run.tasks))
     return [_graded(name, runs, registry) for name in names]
 

@@ -44,8 +44,8 @@ def said_of(jury: Jury, tasks: Sequence[JudgedTask], store: JudgementStore) -> S
         for case in task.cases:
             done, _ = requests_of(task, case, jury, store)
             by_judge = said.setdefault((task.name, case.document), {})
-            for item in done:
-                by_judge.setdefault(item.request.judge, {}).update(item.ratings)
+            for (judge, _), ratings in done.items():
+                by_judge.setdefault(judge, {}).update(ratings)
     return said
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from medtasks_ext.judge.cases import judged_tasks, response_hash
-from medtasks_ext.metrics.generation import stemmed_rouge_scores
+from medtasks_ext.metrics.generation import rouge_scores
 from medtasks_ext.registry import registry
 from medtasks_ext.stats import agreement
 from tests.judge.made import make_rows, rows
@@ -208,7 +208,8 @@ def value(folder, **wanted):
 
 
 def rouge():
-    return [stemmed_rouge_scores(ANSWERS[f"d{i}"], f"Reference reply {i}.")["rouge_l"] for i in range(N)]
+    pairs = [(ANSWERS[f"d{i}"], [f"Reference reply {i}."]) for i in range(N)]
+    return [rouge_scores(*pair, "en", stemming=True)["rougeL"] for pair in pairs]
 
 
 def test_jury_and_metric_stand_beside_the_clinicians(judged):

@@ -13,11 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
-from medtasks_ext.judge import protocol
-from medtasks_ext.judge.cases import rubric_of
-from medtasks_ext.judge.protocol import Judged, JudgeRequest, Panel, Subject
+from medtasks_ext.judge.cases import Case, rubric_of
+from medtasks_ext.judge.jury import Jury
 from medtasks_ext.prompts.load import _build
-from medtasks_ext.registry import Registry, tasks_folder
+from medtasks_ext.registry import Registry, registry, tasks_folder
 from medtasks_ext.rows.fields import PointsError, read_points
 from tests.conftest import ROOT, declare_suites, read_json, rewrite_answers, sample_rows, write_jsonl
 from tests.human.conftest import write
@@ -231,31 +230,34 @@ panels = st.integers(1, 6).flatmap(
         st.sampled_from([1, 10, 1000]),
     )
 )
-TWO = Panel(("one", "two"), "third", Fraction(1, 4))
+AT = {"model": "m", "base_url": "http://localhost:1/v1"}
+TWO = Jury(judges=[{"name": name, **AT} for name in ("one", "two")], adjudicator={"name": "third", **AT})
 
 
 def judged(judge, met):
-    return Judged(JudgeRequest(judge, {}), {f"p{i}": float(value) for i, value in enumerate(met)})
+    return {(judge, None): {f"p{i}": float(value) for i, value in enumerate(met)}}
 
 
 @given(panels)
 def test_scores_and_disputes_are_those_of_whole_numbers(drawn):
     """Weights as decimals (n / 10, n / 1000); the oracle counts in whole numbers."""
     weights, one, two, third, scale = drawn
-    subject = Subject({}, {f"p{i}": weight / scale for i, weight in enumerate(weights)})
-    done = [judged("one", one), judged("two", two)]
+    given = [{"id": f"p{i}", "text": "x", "weight": weight / scale} for i, weight in enumerate(weights)]
+    case = Case("d", None, {"question": "q", "response": "a"}, rubric_of(registry().datasets[OPEN[0]]), given)
+    first, second = judged("one", one), judged("two", two)
+    done = first | second
     whole = sum(weights)
     a, b, c = (sum(w for w, met in zip(weights, who, strict=True) if met) for who in (one, two, third))
     disputed = 4 * abs(a - b) > whole
-    assert protocol.is_disputed(subject, TWO, done) is disputed
-    asked = [item.judge for item in protocol.assessors_then_adjudicator(subject, TWO, done)]
+    assert case.is_disputed(TWO, done) is disputed
+    asked = [judge for judge, _ in case.questions(TWO, done)]
     assert asked == ["one", "two", *(["third"] if disputed else [])]
-    alone = protocol.agreed_or_adjudicated(subject, TWO, done)
+    alone = case.rating(TWO, done)
     assert alone == (None if disputed else float(Fraction(a + b, 2 * whole)))
-    final = protocol.agreed_or_adjudicated(subject, TWO, [*done, judged("third", third)])
+    final = case.rating(TWO, done | judged("third", third))
     assert final == float(Fraction(c, whole) if disputed else Fraction(a + b, 2 * whole))
-    assert protocol.agreed_or_adjudicated(subject, TWO, done[:1]) is None
-    assert protocol.agreed_or_adjudicated(subject, TWO, done[::-1]) == alone
+    assert case.rating(TWO, first) is None
+    assert case.rating(TWO, second | first) == alone
 
 
 def test_without_the_second_assessment_there_is_no_score(answered, panel, medtasks, server):

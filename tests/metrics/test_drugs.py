@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtasks_ext.answers import answer_format
-from medtasks_ext.metrics import drugs
+from medtasks_ext.metrics import sets
 from medtasks_ext.metrics.common import micro_f1, micro_precision, micro_recall
 from tests.metrics.build import INVALID, columns, documents
 
@@ -17,7 +17,7 @@ FORM = answer_format({"kind": "drug_list"})
 def counts(reply: str, gold: list[str], metric: str = "micro_f1") -> tuple[int, int, int]:
     reading = FORM.read(reply, {}, cot=False)
     answer = reading.answer if reading.valid else INVALID
-    got = columns(drugs.process_results, documents([gold]), [answer])
+    got = columns(sets.process_drugs, documents([gold]), [answer])
     assert got["score"] == got["micro_f1"] == got["micro_precision"] == got["micro_recall"]
     return got[metric][0]
 
@@ -102,12 +102,12 @@ def test_the_order_of_names_does_not_matter():
     ],
 )
 def test_normalised_names(name, normalised):
-    assert drugs.normalise(name) == normalised
+    assert sets.normalise_drug(name) == normalised
 
 
 def test_f1_pools_documents_and_an_unreadable_answer_recommends_nothing():
     golds = [["Aspirin", "Heparin"], ["Codeine"]]
-    got = columns(drugs.process_results, documents(golds), [[["Aspirin", "Warfarin"]], INVALID])
+    got = columns(sets.process_drugs, documents(golds), [[["Aspirin", "Warfarin"]], INVALID])
     # 1 right, 1 wrong, 2 missed
     assert micro_precision(got["score"]) == pytest.approx(1 / 2)
     assert micro_recall(got["score"]) == pytest.approx(1 / 3)

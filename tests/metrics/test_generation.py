@@ -199,7 +199,7 @@ def test_the_fast_rouge_stems_as_the_reference_does():
             " ".join(stem + rng.choice(ENDINGS) for _ in range(rng.randint(1, 3))) for _ in range(2)
         )
         plain, fast = (
-            generation.stemmed_rouge_scores(text, reference, backend=backend)
+            generation.rouge_scorer(backend, stemming=True).score(reference, text)
             for backend in ("rouge_score", "rouge_score_rs")
         )
         assert plain == fast, (text, reference)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from medtasks_ext.answers import answer_format
 from medtasks_ext.answers.filter import ParseAnswer
-from medtasks_ext.metrics import choice, drugs, generation, labels, permutation, sets
+from medtasks_ext.metrics import choice, generation, labels, permutation, sets
 from medtasks_ext.metrics.common import random_label
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import Dataset, registry
@@ -195,7 +195,7 @@ METRICS = [
     (generation.process_passages, ["a"], {}),
     (choice.process_choice, "A", {"options": ["yes", "no"]}),
     (permutation.process_results, ["yes"], {"options": ["yes", "no"], "item": "1", "trial": 0}),
-    (drugs.process_results, ["Aspirin"], {}),
+    (sets.process_drugs, ["Aspirin"], {}),
     (sets.process_entities, ["rash"], {}),
     (sets.process_relation_label, "effect", {}),
     (sets.process_labels, ["death"], {}),

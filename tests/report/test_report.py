@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from scipy.stats import binomtest
 
-from medtasks_ext.metrics.glossary import meanings, rule
+from medtasks_ext.metrics import meanings, rule
 from medtasks_ext.registry import registry
 from medtasks_ext.results.document_scores import load_resampled
 from medtasks_ext.stats.comparison import compare_resamples

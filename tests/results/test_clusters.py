@@ -8,7 +8,6 @@ import pytest
 from lm_eval.api.metrics import mean
 
 from medtasks_ext.judge.cases import judged_tasks
-from medtasks_ext.judge.protocol import Judged, JudgeRequest
 from medtasks_ext.judge.scores import DocumentScore, figures
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import registry
@@ -174,8 +173,8 @@ def test_judged_answers_on_one_record_are_drawn_together(tmp_path):
     [task] = judged_tasks(tmp_path, registry(), ["medhelm_medalign"])
     scores = []
     for case, rating in zip(task.cases, [1, 2, 5, 4, 5, 2], strict=True):
-        judged = [Judged(JudgeRequest("judge", case.texts), dict.fromkeys(task.rubric.axes, rating))]
-        scores.append(DocumentScore(case, judged, rating, True, {}))
+        judged = {("judge", None): dict.fromkeys(task.rubric.axes, rating)}
+        scores.append(DocumentScore(case, judged, rating, {}))
     metrics, intervals, _ = figures(scores, task.rubric, ["judge"], "medhelm_medalign")
     assert intervals["score"]["clusters"] == intervals["jury_judge"]["clusters"] == 2
     # two records alone: the interval is as wide as two documents can make it

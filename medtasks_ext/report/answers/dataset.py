@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from medtasks_ext.answers.reasoning import without_reasoning
 from medtasks_ext.errors import MedtasksError, near
 from medtasks_ext.judge.cases import verdicts_in
-from medtasks_ext.metrics.glossary import rule
+from medtasks_ext.metrics import rule
 from medtasks_ext.offline_page import data_in_page
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.answers.column import Column, Flag, Row, Source, response_of

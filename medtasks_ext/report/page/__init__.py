@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.answers import answer_format
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.metrics.glossary import meanings, rule
+from medtasks_ext.metrics import meanings, rule
 from medtasks_ext.offline_page import offline_page
 from medtasks_ext.prompts.documents import transcript
 from medtasks_ext.prompts.render import strategy_line
