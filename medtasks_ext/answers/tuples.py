@@ -94,7 +94,13 @@ class Tuples(AnswerFormat):
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> dict[str, Any]:
         """The tuples, and what else is scored (`_views`). There may be none, unless they are terms."""
-        records = self._of_gold(text)
+        records: list[Record] | None
+        if self.form == "terms":
+            terms = _distinct(normalise(text).removeprefix("答案:").split(_TERMS))
+            records = [{self.fields[0]: term} for term in terms]
+        else:
+            read = self._said_objects if self.form == "json" else self._said_lines
+            records, _ = read(text, reply_of(text))
         if records is None or (not records and self.form == "terms"):
             raise GoldError(f"{excerpt(text.strip())} is no list of records in the form {self.form!r}")
         lines = [line for line in text.split("\n") if line.strip()]
@@ -157,13 +163,6 @@ class Tuples(AnswerFormat):
     @cached_property
     def _compared(self) -> list[str]:
         return self.compared or self.fields
-
-    def _of_gold(self, text: str) -> list[Record] | None:
-        """The records of a gold answer, which is written exactly as the task asks."""
-        if self.form == "terms":
-            terms = _distinct(normalise(text).removeprefix("答案:").split(_TERMS))
-            return [{self.fields[0]: term} for term in terms] or None
-        return (self._said_objects if self.form == "json" else self._said_lines)(text, reply_of(text))[0]
 
     def _said_objects(self, response: str, reply: Reply) -> Said:
         """The records of the last array of objects that is empty or has one; else the objects that

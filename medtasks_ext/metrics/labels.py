@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from medtasks_ext.answers.formats import Parsed
 from medtasks_ext.metrics.common import Document, Metrics, metrics_of, random_label, scorer, set_counts
-from medtasks_ext.stats.statistic import Array, Matrix, Statistic, by_label, label_counts, macro_f1, pooled_f1
+from medtasks_ext.stats.statistic import Matrix, Statistic, by_label, label_counts, macro_f1, pooled_f1
 
 #: (gold label, predicted label)
 Pair = tuple[str, str]
@@ -48,16 +48,12 @@ def _labels(pairs: Sequence[Pair]) -> list[str]:
     return sorted({pair[0] for pair in pairs})
 
 
-def _have_gold(sums: Array) -> Array:
-    return by_label(sums)[2] > 0
-
-
 #: mean F1 over the distinct gold labels of the documents, zero where undefined
-f1_macro = Statistic("f1_macro", _counts, lambda sums: macro_f1(sums, _have_gold(sums)), labels=_labels)
+f1_macro = Statistic("f1_macro", _counts, lambda sums: macro_f1(sums, by_label(sums)[2] > 0), labels=_labels)
 
 #: F1 of the counts pooled over the distinct gold labels; equals accuracy only if every prediction is
 #: one of them
-f1_micro = Statistic("f1_micro", _counts, lambda sums: pooled_f1(sums, _have_gold(sums)), labels=_labels)
+f1_micro = Statistic("f1_micro", _counts, lambda sums: pooled_f1(sums, by_label(sums)[2] > 0), labels=_labels)
 
 
 #: (gold labels, predicted labels of the label space)
@@ -90,18 +86,12 @@ def _list_labels(pairs: Sequence[Lists]) -> list[str]:
     return sorted({label for pair in pairs for side in pair for label in side})
 
 
-def _occur(sums: Array) -> Array:
-    _, predicted, gold = by_label(sums)
-    occurs: Array = predicted + gold > 0
-    return occurs
-
-
 #: mean F1 over all labels that occur, zero where undefined. The official bootstrap keeps the columns
 #: of the whole file: a label that a resample does not show counts as 0.
 f1_macro_of_lists = Statistic(
     "f1_macro",
     _list_counts,
-    lambda sums: macro_f1(sums, _occur(sums)),
+    lambda sums: macro_f1(sums, by_label(sums)[1] + by_label(sums)[2] > 0),
     published=macro_f1,
     labels=_list_labels,
 )

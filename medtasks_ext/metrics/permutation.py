@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -120,24 +121,14 @@ def _at(letter: str, counts: Array) -> Array:
     return counts[..., place] if place < counts.shape[-1] else np.zeros(counts.shape[:-1])
 
 
-def _chosen(letter: str) -> Statistic:
-    """Share of a letter in all chosen letters."""
-
-    def value(sums: Array) -> Array:
-        chosen = _split(sums)[0]
-        return ratios(_at(letter, chosen), chosen.sum(axis=-1))
-
-    return Statistic(f"chosen_{letter}", _by_place, value)
+def _share_chosen(letter: str, sums: Array) -> Array:
+    chosen = _split(sums)[0]
+    return ratios(_at(letter, chosen), chosen.sum(axis=-1))
 
 
-def _accuracy_gold(letter: str) -> Statistic:
-    """Share of right answers among the trials in which the letter is right (alone or with others)."""
-
-    def value(sums: Array) -> Array:
-        *_, right, answered = _split(sums)
-        return ratios(_at(letter, answered), _at(letter, right))
-
-    return Statistic(f"accuracy_gold_{letter}", _by_place, value)
+def _share_right(letter: str, sums: Array) -> Array:
+    *_, right, answered = _split(sums)
+    return ratios(_at(letter, answered), _at(letter, right))
 
 
 #: total variation distance between the places of the chosen options and those of the right ones: 0 where
@@ -149,7 +140,11 @@ position_bias_uniform = Statistic(
     "position_bias_uniform", _by_place, lambda sums: _distance(*_split(sums)[:3:2])
 )
 
-chosen_a, chosen_b, chosen_c, chosen_d, chosen_e = map(_chosen, _PLACES)
-accuracy_gold_a, accuracy_gold_b, accuracy_gold_c, accuracy_gold_d, accuracy_gold_e = map(
-    _accuracy_gold, _PLACES
+#: share of a letter in all chosen letters
+chosen_a, chosen_b, chosen_c, chosen_d, chosen_e = (
+    Statistic(f"chosen_{letter}", _by_place, partial(_share_chosen, letter)) for letter in _PLACES
+)
+#: share of right answers among the trials in which the letter is right (alone or with others)
+accuracy_gold_a, accuracy_gold_b, accuracy_gold_c, accuracy_gold_d, accuracy_gold_e = (
+    Statistic(f"accuracy_gold_{letter}", _by_place, partial(_share_right, letter)) for letter in _PLACES
 )
