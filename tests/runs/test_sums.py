@@ -14,7 +14,7 @@ from medtasks_ext.registry import suites
 from medtasks_ext.runs.folder import SUMS, state_of
 from tests.conftest import ROOT
 from tests.run_files import results_file, samples_file
-from tests.runs.changes import Edit, all_named, edits_of, files_of, named
+from tests.runs.changes import all_named, files_of, named
 
 TASK = "bridge_chip_ctc"
 RUN = ("run", "--model", "random-label", "--tasks", TASK, "--output_path", "run")
@@ -122,17 +122,6 @@ def test_a_call_that_was_cut_off_leaves_an_interrupted_folder_and_no_change(medt
     assert refused.code == 2 and said in refused.err
     assert medtasks(*RUN).code == 0
     assert state_of(run).mark == ""
-
-
-def test_the_edits_are_edits(run, tmp_path):
-    for edit in edits_of(run):
-        assert isinstance(edit, Edit)
-        shutil.copytree(run, tmp_path / "copy")
-        before = {name: (run / name).read_bytes() for name in files_of(run)}
-        edit.apply(tmp_path / "copy")
-        after = {name: (tmp_path / "copy" / name).read_bytes() for name in files_of(tmp_path / "copy")}
-        assert before != after, edit
-        shutil.rmtree(tmp_path / "copy")
 
 
 # A pipe in a run's folder is named, and never waited for, by whatever reads or goes on with the folder.
