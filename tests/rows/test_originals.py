@@ -233,6 +233,12 @@ def test_a_source_in_its_own_format_gives_the_task_its_rows(data_dir, task):
     assert document.loaded.record["n_held_out"] == 0
 
 
+def test_an_example_of_a_source_without_ids_is_called_by_its_place(data_dir):
+    files = SOURCES["chip_ctc"][0]
+    put(data_dir, "chip_ctc", files() if callable(files) else files)
+    assert [shot["id"] for shot in load("chip_ctc", shots=5)["fewshot"]] == ["1", "2", "3", "5", "6"]
+
+
 def test_every_task_with_a_source_is_covered_here():
     assert set(SOURCES) | ELSEWHERE == {
         dataset.folder.name for dataset in TASKS.values() if originals(dataset)
