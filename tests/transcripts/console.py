@@ -20,7 +20,7 @@ PAGES = ROOT / "docs" / "first_hours"
 WIDTH = 100
 BLOCK = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.M | re.S)
 #: commands that the test's environment stands in for
-GIVEN = re.compile(r"^(python3? -m venv|pip install \"?medtasks)")
+GIVEN = re.compile(r"^(python3? -m venv|pip install \"?(\./)?medtasks)")
 #: installing a clone: other packages are there already
 FROM_CLONE = re.compile(r"^pip install (-e )?\"?\.(\[.*\])?\"?$")
 #: from a checkout of any commit, whoever owns it
