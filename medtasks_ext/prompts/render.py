@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
-from medtasks_ext.answers import AnswerFormat, GoldError, UnknownValueError, answer_format
+from medtasks_ext.answers import GoldError, UnknownValueError, answer_format
 from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.prompts.documents import (
     Dialogue,
@@ -29,7 +28,7 @@ from medtasks_ext.rows.expressions import Expression, PromptTemplate, TextReader
 from medtasks_ext.rows.places import ReleasedInstruction, authors_of
 from medtasks_ext.rows.row import Faults, ReadRow, Row, Rows
 from medtasks_ext.rows.sources import find_database
-from medtasks_ext.rows.spec import DatasetSpec, TurnTemplate
+from medtasks_ext.rows.spec import DatasetSpec
 
 log = logging.getLogger(__name__)
 #: Values of a label that a message lists.
@@ -47,10 +46,16 @@ class Renderer:
         self.words = None if rows.instruction else chosen_words(dataset, spec, use)
         #: whose words the prompts use otherwise
         self.instructions = Instructions(dataset, spec, rows.instruction, use)
-        self.dialogues = spec.prompt.messages and Dialogues(spec.prompt.messages, dataset.file)
+        messages, name = spec.prompt.messages or [], "prompt.messages"
+        #: the turns of a dialogue
+        self.said: Expression | list[tuple[str, PromptTemplate]] = (
+            Expression(messages, dataset.file, name)
+            if isinstance(messages, str)
+            else [(turn.role, PromptTemplate(name, turn.content, dataset.file)) for turn in messages]
+        )
         self.texts = TextReader(spec, dataset.file, cot=use.cot)
-        self.golds = Golds(dataset, spec, self.answers, self.texts.target.variables())
-        shown = "{{ transcript }}" if self.dialogues else spec.prompt.input
+        self.warned = False  # of a gold answer that only the official scorer takes
+        shown = "{{ transcript }}" if spec.prompt.messages else spec.prompt.input
         asked = (spec.judge and spec.judge.question) or shown
         self.question = spec.judge and PromptTemplate("judge.question", asked, dataset.file)
         context, tags = (spec.judge.context, spec.judge.row_tags) if spec.judge else ("", None)
@@ -88,7 +93,7 @@ class Renderer:
         values = {**fields, "strategy": self.instructions.strategy, "answer_format": self.spec.answer}
         if self.database:
             values["schema"] = self.database.schema
-        dialogue = self.dialogues.of(row) if self.dialogues else None
+        dialogue = self._dialogue(row)
         if dialogue:
             values |= {"input": dialogue.last, "transcript": dialogue.transcript}
         alone, text, written = self.texts.read(row, values)
@@ -109,7 +114,7 @@ class Renderer:
             text, opening = f"{instruction}\n\n{text}", instruction
         elif apart and not self.system_role:
             system, text = "", f"{apart}\n\n{text}"
-        target, gold = self.golds.of(row, written, values)
+        target, gold = self._gold(row, written, values)
         document = Document(
             id=str(fields["id"]), system=self._system(system), prompt=text, target=target, gold=gold,
             cot=self.cot, data=self.origin,
@@ -145,6 +150,43 @@ class Renderer:
         if (self.in_first_turn or (dialogue and not self.system_role)) and not self.shots:
             document["turn"] = "instruction_in_user_turn"
         return document
+
+    def _gold(self, row: ReadRow, target: str | None, values: Row) -> tuple[str, Any]:
+        """The target and the parsed gold of a row; ("", None) where it has none and needs none."""
+        points = self.spec.judge and self.spec.judge.points  # they decide; a reference is only shown
+        if target is None or (points and not target.strip()):
+            return "", None
+        try:
+            try:
+                return target, self.answers.read_gold(target, values)
+            except UnknownValueError as error:
+                if row.instruction is None:
+                    raise
+                # the official scorer checks no values, and its own instruction may list others than ours
+                if not self.warned:
+                    self.warned = True  # for the first row that it concerns, not for thousands
+                    log.warning("%s: %s: %s; accepted as official", self.dataset.id, row.place, error)
+                return target, self.answers.read_gold(target, {**values, "any_value": True})
+        except GoldError as error:
+            columns = self.texts.target.variables()  # from which targets are made
+            what = f"{row.named}: gold answer: {error}"
+            column = next(iter(columns)) if len(columns) == 1 else None
+            remedy = "the task's `answer:` block says what a gold answer looks like"
+            raise RowError(what, row=row.place, column=column, where=row.where, remedy=remedy) from None
+
+    def _dialogue(self, row: ReadRow) -> Dialogue | None:
+        if not self.said:
+            return None
+        if isinstance(self.said, Expression):
+            turns = self.said.of_row_or_none(row.fields)
+        else:
+            turns = [{"role": role, "content": text.of(row, row.fields)} for role, text in self.said]
+        try:
+            return read_dialogue(turns)
+        except DialogueError as error:
+            what = f"{row.named}: {error}"
+            remedy = "a dialogue is a list of objects with role and content, and ends with a user's turn"
+            raise RowError(what, row=row.place, column="messages", where=row.where, remedy=remedy) from None
 
     def _labelled(self, row: ReadRow, column: str, label: RowLabel) -> str | list[str]:
         """What a row says in the column of a label; a list where it may say several."""
@@ -193,25 +235,6 @@ class Renderer:
         return self.systems.setdefault(text, text)
 
 
-class Dialogues:
-    def __init__(self, messages: str | list[TurnTemplate], file: Path) -> None:
-        self._said = Expression(messages, file, "prompt.messages") if isinstance(messages, str) else None
-        written = () if isinstance(messages, str) else messages
-        self._turns = [(turn.role, PromptTemplate("prompt.messages", turn.content, file)) for turn in written]
-
-    def of(self, row: ReadRow) -> Dialogue:
-        if self._said:
-            said = self._said.of_row_or_none(row.fields)
-        else:
-            said = [{"role": role, "content": text.of(row, row.fields)} for role, text in self._turns]
-        try:
-            return read_dialogue(said)
-        except DialogueError as error:
-            what = f"{row.named}: {error}"
-            remedy = "a dialogue is a list of objects with role and content, and ends with a user's turn"
-            raise RowError(what, row=row.place, column="messages", where=row.where, remedy=remedy) from None
-
-
 def _joined(*parts: str) -> str:
     return "\n\n".join(filter(None, parts))
 
@@ -221,40 +244,6 @@ def _longest(fields: Row, text: str) -> str:
     values = (item for value in fields.values() for item in (value if isinstance(value, list) else [value]))
     columns = sorted((value.strip() for value in values if isinstance(value, str)), key=len, reverse=True)
     return next((value for value in columns if value in text), "")
-
-
-class Golds:
-    def __init__(
-        self, dataset: Dataset, spec: DatasetSpec, answers: AnswerFormat, columns: Collection[str]
-    ) -> None:
-        self.dataset, self.spec, self.answers = dataset, spec, answers
-        self._columns = columns  # from which targets are made
-        self._warned = False
-
-    def of(self, row: ReadRow, target: str | None, values: Row) -> tuple[str, Any]:
-        """The target and the parsed gold of a row; ("", None) where it has none and needs none."""
-        if target is None:
-            return "", None
-        if self.spec.judge and self.spec.judge.points and not target.strip():
-            return "", None  # the points decide; a reference is only shown
-        try:
-            return target, self.answers.read_gold(target, values)
-        except UnknownValueError as error:
-            if row.instruction is None:
-                raise self._bad(row, error) from None
-            # the official scorer checks no values, and its own instruction may list others than ours
-            if not self._warned:
-                self._warned = True  # for the first row that it concerns, not for thousands
-                log.warning("%s: %s: %s; accepted as official", self.dataset.id, row.place, error)
-            return target, self.answers.read_gold(target, {**values, "any_value": True})
-        except GoldError as error:
-            raise self._bad(row, error) from None
-
-    def _bad(self, row: ReadRow, error: GoldError) -> RowError:
-        what = f"{row.named}: gold answer: {error}"
-        column = next(iter(self._columns)) if len(self._columns) == 1 else None
-        remedy = "the task's `answer:` block says what a gold answer looks like"
-        return RowError(what, row=row.place, column=column, where=row.where, remedy=remedy)
 
 
 #: An official instruction in which only the sentence that asks for reasoning is ours.
