@@ -7,20 +7,16 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from rich.padding import Padding
-from rich.text import Text
-
-from medtasks_ext.cli.tables import ESTIMATE_MEANS, ROUGH, ROUGH_MEANS, Column, Name, console, figure, show
+from medtasks_ext.cli.report_tables import print_run
+from medtasks_ext.cli.tables import console
 from medtasks_ext.cli.words import counted, say, say_next
 from medtasks_ext.data.fetch import PUNKT_REMEDY, needs_punkt
 from medtasks_ext.errors import some
 from medtasks_ext.prompts.documents import row_counts_words
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.strategies import SUFFIX
-from medtasks_ext.report.axes import OutlineBlock, axis_titles, outline
-from medtasks_ext.results.rollup import mean
 from medtasks_ext.run.store import closed_text_in
 from medtasks_ext.runs.conditions import served_note
 from medtasks_ext.runs.folder import RunFolder
@@ -31,14 +27,9 @@ from medtasks_ext.runs.settings import dropped_secrets, is_secret
 if TYPE_CHECKING:
     from medtasks_ext.errors import MedtasksError
     from medtasks_ext.prompts.documents import LoadedRecord
-    from medtasks_ext.results.rollup import Row
     from medtasks_ext.runner.run import Run
     from medtasks_ext.runs.records import TaskRecord
 
-#: Rows of axes in all; what does not fit is in the report.
-_AXIS_ROWS = 22
-#: Columns of a terminal that the figures of a row take.
-_FIGURES = 58
 #: Tasks that are named one by one.
 _NAMED = 5
 #: Models that nobody publishes a card of.
@@ -52,14 +43,8 @@ _NOT_DECIDED = "_not_decided"
 #: Tasks that a call left without a score.
 _UNFINISHED = (TaskState.WAITING, TaskState.INCOMPLETE, TaskState.ANSWERED)
 _NAME_OF_VALUE = re.compile(r"([\w-]+)['\"]?\s*[=:]")
-_NO_INTERVAL = "[–]: no interval, since a task has fewer than two documents or clusters of them"
 #: What is counted, and what is said of one and of several.
 _CUT = {
-    "answers_cut": (
-        "answer",
-        "was truncated at the token limit: raise max_gen_toks, unless it is the suite's own",
-        "were truncated at the token limit: raise max_gen_toks, unless it is the suite's own",
-    ),
     "answers_filtered": (
         "answer",
         "was filtered by the server: the model gave none there",
@@ -74,110 +59,19 @@ _CUT = {
 }
 
 
-# ---------------------------------------------------------------------- the table
-
-
-class _Line(NamedTuple):
-    label: str
-    row: Row | None = None  # None for a heading
-    depth: int = 0  # characters by which the label is set in
+# ---------------------------------------------------------------------- the first screen
 
 
 def print_scores(run: Run, results: Mapping[str, TaskRecord]) -> None:
-    """What was asked for: tasks and small groups a row each, suites with their main axes."""
-    plan = outline(run.registry, run.known_names())
-    lines = [_Line(row.name, row) for row in run.rows(results, plan.single)]
-    blocks = [(block, run.rows(results, block.names)) for block in plan.blocks]
-    axes = _axes_that_fit(run, results, plan.blocks, {row.name for _, rows in blocks for row in rows})
-    for place, (block, rows) in enumerate(blocks):
-        lines += [_Line(row.name, row) for row in rows]
-        for axis, below in axes.get(place, {}).items():
-            lines.append(_Line(axis_titles()[axis].partition(" (")[0], depth=2))
-            lines += [_Line(block.axes[axis][row.name], row, depth=4) for row in below]
-    said = [*_print_rows(lines, results), *remarks(results)]
+    """The first screen of the run, and what a reader must know beside it."""
+    if results:
+        print_run(run.folder)
+    said = [*remarks(results)]
     if (shots := run.settings.num_fewshot) is not None:
         said.append(f"{counted(shots, 'example')} in each prompt (--num_fewshot)")
-    judged = waits_for_judges(results)
-    if blocks:
-        said.append(_counts(run, results, len(judged)))
-    elif judged:
-        said.append(f"judges are still to score {counted(len(judged), 'task')}")
-    said += _of_the_engine(results)
-    if axes:
-        said.append("specialties, stages and the other axes: `medtasks report`")
+    said += [*_counts(run, results, len(waits_for_judges(results))), *_of_the_engine(results)]
     for line in said:
         console().print(line, markup=False)
-
-
-def _axes_that_fit(
-    run: Run, results: Mapping[str, TaskRecord], blocks: Sequence[OutlineBlock], shown: set[str]
-) -> dict[int, dict[str, list[Row]]]:
-    """Place of a block -> axis -> rows: the first axis of each block, then the second, while there is room.
-
-    An axis of one row that stands above, or of about as many rows as there are tasks, says nothing more.
-    """
-    found: dict[int, dict[str, list[Row]]] = {}
-    left = _AXIS_ROWS
-    axes = [(rank, place, axis) for place, block in enumerate(blocks) for rank, axis in enumerate(block.axes)]
-    for _, place, axis in sorted(axes):
-        rows = [row for row in run.rows(results, blocks[place].axes[axis]) if row.n_documents]
-        n_tasks = sum(row.n_scored for row in rows)
-        if len(rows) <= left and 2 * len(rows) <= n_tasks and not {row.name for row in rows} <= shown:
-            found.setdefault(place, {})[axis] = rows
-            left -= len(rows)
-    return found
-
-
-def _print_rows(lines: Sequence[_Line], results: Mapping[str, TaskRecord]) -> Iterator[str]:
-    """The table; yields what its marks mean. Every line of synthetic rows or a partial group says so.
-
-    A narrow terminal has no room for the number of documents, which is in the results.
-    """
-    marks = [_marks(line.row, results) if line.row else "" for line in lines]
-    longest = max(len(line.label) + line.depth for line in lines)
-    columns = [
-        Column("group or task", "label", settings={"overflow": "fold"}),
-        Column("score [95 % interval]", lambda line: _score(line["row"]), settings={"no_wrap": True}),
-        figure("valid", "{row.valid:.1%}"),
-        figure("scored", "{row.n_scored}/{row.n_tasks}"),
-        figure("documents", "{row.n_documents:,}"),
-        Column("", "mark"),
-    ]
-    if console().width < longest + _FIGURES + max(map(len, marks)):
-        del columns[4]
-    labels = [Padding(Name(Text(line.label)), (0, 0, 0, line.depth)) for line in lines]
-    shown = [
-        (label,) if line.row is None else {"label": label, "row": line.row, "mark": mark}
-        for label, line, mark in zip(labels, lines, marks, strict=True)
-    ]
-    rows = [line.row for line in lines if line.row is not None]
-    sample = any(row.sample for row in rows)
-    show(shown, columns, sample=sample, collapse_padding=True, pad_edge=False, title_style="bold")
-    if any(row.score is not None and row.interval is None for row in rows):
-        yield _NO_INTERVAL
-    if any(row.interval is not None and row.interval.rough for row in rows):
-        yield ROUGH_MEANS
-    if any(row.estimate for row in rows):
-        yield ESTIMATE_MEANS
-
-
-def _marks(row: Row, results: Mapping[str, TaskRecord]) -> str:
-    highest = results[row.name].get("highest") if row.name in results else None
-    marks = {
-        "SAMPLE": row.sample,
-        "partial": row.partial,
-        row.estimate.words if row.estimate else "": row.estimate is not None,
-        f"highest possible {highest or 1:.4f}": highest is not None,
-    }
-    return ", ".join(mark for mark, holds in marks.items() if holds)
-
-
-def _score(row: Row) -> Text:
-    if row.score is None:
-        return Text("–")
-    interval = f"{row.interval.low:.3f}, {row.interval.high:.3f}" if row.interval else "–"
-    rough = ROUGH if row.interval and row.interval.rough else ""
-    return Text(f"{row.score:.4f} [{interval}]{rough}")
 
 
 def _of_the_engine(results: Mapping[str, TaskRecord]) -> Iterator[str]:
@@ -191,7 +85,7 @@ def _of_the_engine(results: Mapping[str, TaskRecord]) -> Iterator[str]:
         yield f"{counted(n, 'answer')} ended since they repeated themselves (repetition_detection)"
 
 
-def _counts(run: Run, results: Mapping[str, TaskRecord], judged: int) -> str:
+def _counts(run: Run, results: Mapping[str, TaskRecord], judged: int) -> Iterator[str]:
     entries = run.manifest.tasks
     scored = sum("score" in item["metrics"] for item in results.values())
     blind = sum(
@@ -207,8 +101,8 @@ def _counts(run: Run, results: Mapping[str, TaskRecord], judged: int) -> str:
         (states[TaskState.FAILED], "failed"),
         (sum(states[state] for state in _UNFINISHED), "unfinished"),
     ]
-    others = ", ".join(f"{n:,} {what}" for n, what in parts if n > 0)
-    return f"{scored:,} of {counted(len(entries), 'task')} scored" + (f", {others}" if others else "")
+    if others := ", ".join(f"{n:,} {what}" for n, what in parts if n > 0):
+        yield f"{scored:,} of {counted(len(entries), 'task')} scored, {others}"
 
 
 # ---------------------------------------------------------------------- what must be known of it
@@ -225,9 +119,6 @@ def remarks(results: Mapping[str, Any]) -> Iterator[str]:
         )
     if unknown := note_of_traces(results.values()):
         yield unknown
-    metrics = [item["metrics"] for item in results.values() if "score" in item["metrics"]]
-    if shares := [item["valid"] for item in metrics if "valid" in item]:  # what is chosen is not read
-        yield f"readable {mean(shares):.1%} (mean of {counted(len(shares), 'task')})"
     for key, (noun, one, several) in _CUT.items():
         counts = {name: item["cut"].get(key, 0) for name, item in results.items()}
         if total := sum(counts.values()):

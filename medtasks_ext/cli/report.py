@@ -77,7 +77,7 @@ def report(
         if as_json:
             typer.echo(json.dumps(_summary(report), ensure_ascii=False, indent=1))
         else:
-            print_report(report, files=out is not None)
+            print_report(report, files=out is not None, labelled=bool(by))
     for path in written:
         say(str(path))
     if folders and not as_json:

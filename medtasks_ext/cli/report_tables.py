@@ -1,80 +1,354 @@
-"""A report on the terminal."""
+"""Scores on the terminal: the first screen of runs and reports, and what a report says below it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from statistics import median
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.markup import escape
 
-from medtasks_ext.cli.tables import ESTIMATE_MEANS, ROUGH, ROUGH_MEANS, Column, console, figure, show, texts
+from medtasks_ext.cli.tables import (
+    ESTIMATE_MEANS,
+    ROUGH,
+    ROUGH_MEANS,
+    SAMPLE_DATA,
+    Column,
+    console,
+    figure,
+    show,
+    spread,
+    texts,
+)
 from medtasks_ext.cli.words import counted, unsure_words
+from medtasks_ext.registry import registry
 from medtasks_ext.registry.strategies import strategy_order, strategy_title
-from medtasks_ext.report.axes import axis_titles, order, title
+from medtasks_ext.report.axes import titles_of
 from medtasks_ext.report.figures import calibration_words
-from medtasks_ext.report.groups import Group, groups_of
-from medtasks_ext.results.conditions import State, confirmed_words
+from medtasks_ext.report.gather import parted
+from medtasks_ext.report.groups import group_frame, group_scores, groups_of, is_derived
 from medtasks_ext.results.labels import is_within
+from medtasks_ext.results.reading import read_results
+from medtasks_ext.results.result_frame import asked_frame
 from medtasks_ext.results.rollup import Nearness
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from medtasks_ext.jsonfile import Json
-    from medtasks_ext.registry import Suite
+    from medtasks_ext.registry import Registry
     from medtasks_ext.report.gather import Report
     from medtasks_ext.results.experiments import Entry
 
-_FEW = 3  # columns of scores side by side; pairs that are listed
+_ASKED = 8  # names that are rows; of more, the first
+_APART = 2  # groups above their suite that are named, and below it
+_FEW = 3  # entries side by side; pairs that are listed
 _SAID = 12  # lines of differences or faults
 _ALPHA = 0.05
 _BEST = 5  # published models of a suite and strategy, in a report without a run
-_STANDINGS = 6  # that are printed
 _PAPER = "p"  # behind an interval that a paper prints
 _TABLES = 12  # of labels; more are no help on a terminal
+_IN_PART = "rows in part"
+#: What keeps scores from standing beside published ones -> what mends it.
+_REMEDIES = {
+    "wording": "`medtasks data fetch official` gets official prompts; run again",
+    "rows": "`medtasks data status TASK` names the suite's rows",
+    _IN_PART: "`medtasks data check` counts rows; without --limit and --samples all are asked",
+}
 
 
-def print_report(report: Report, *, files: bool) -> None:
-    """Scores by suite and strategy, by the suites' main axes, then what to know in words.
+# ---------------------------------------------------------------------- the first screen
 
-    `files`: whether files are written, too, which say more.
+
+def print_run(folder: Path) -> None:
+    """The first screen of one run."""
+    tasks = registry()
+    entries = parted(read_results([folder], tasks).entries)
+    ways = {item.strategy for entry in entries for item in entry.experiments.values()}
+    rows = [
+        row
+        for entry in entries
+        for way in sorted(ways, key=strategy_order)
+        for row in group_scores(entry, way, groups_of(tasks))
+    ]
+    titles = titles_of((row.group.axis, row.group.value) for row in rows)
+    _print_screen(tasks, entries, group_frame(rows, titles).to_pylist())
+
+
+def _print_screen(
+    tasks: Registry,
+    entries: Sequence[Entry],
+    groups: Sequence[Json],
+    standings: Sequence[Json] = (),
+    title: str = "",
+) -> None:
+    """Names that were asked, then suites, then groups that are better or worse than their suite."""
+    names, several = list[str](), len(entries) > 1
+    for name in dict.fromkeys(chain.from_iterable(entry.asked for entry in entries)):
+        if tasks.knows(name):  # of tasks that have no mean each is a row
+            names += [name] if tasks.asked(name) or tasks.parts(name) else tasks.leaves(name)
+    asked = asked_frame(entries, tasks, names).to_pylist()
+    known = {_same(row): row for row in asked}
+    suites = [row for row in groups if row["axis"] == "suite"]
+    ways = {row["strategy"] for row in suites}
+    rows = [row for row in asked if row["name"] in names[:_ASKED]]
+    for row in rows:
+        row["label"] = escape(row["name"])
+    for row in sorted(suites, key=lambda row: _place(tasks, row)):
+        if same := known.get(_same(row)):  # a name that was asked says it already
+            same |= {**row, **same}
+            continue
+        way = f", {strategy_title(row['strategy'])}" if ways > {"zero_shot"} else ""
+        rows.append({**row, "label": f"{row['title']}{way}"})
+        place = itemgetter("entry", "suite", "strategy")
+        rows += [line for of in standings if place(of) == place(row) for line in _published(of, several)]
+    said = [f"and {counted(len(names) - _ASKED, 'more name')}: asked.csv of `medtasks report -o`"]
+    said = said if len(names) > _ASKED else []
+    if not several:
+        apart = list(_apart(tasks, groups, suites))
+        rows += apart
+        if suites and not apart:
+            said.append("no group of several tasks is clearly better or worse than its suite")
+    if sample := [entry.sample for entry in entries if entry.sample]:
+        every = len(sample) == len(entries)
+        mark = SAMPLE_DATA if every else "SAMPLE DATA: some rows are synthetic, not a result"
+        title = "\n".join(filter(None, (mark, title)))
+    if several and len(entries) <= _FEW:
+        _print_beside(entries, rows, title)
+    elif rows:
+        said += _print_below(rows, title, several=several)
+    said += _marks_mean(rows)
+    for entry in entries[:_FEW]:
+        own = [words for words in (_answers(entry), _comparable(entry)) if words]
+        said += [f"{entry.label}: {words}" if several else words for words in own]
+    for line in said:
+        console().print(line, markup=False)
+
+
+def _same(row: Json) -> tuple[Any, ...]:
+    """What rows of the same tasks have in common."""
+    return row["entry"], None if row["score"] is None else round(row["score"], 9), row["documents"]
+
+
+def _place(tasks: Registry, row: Json) -> tuple[Any, ...]:
+    order = list(tasks.suites).index(row["value"]), strategy_order(row["strategy"])
+    return (*order, row["sample"], row["score"] is None, -(row["score"] or 0))
+
+
+def _published(standing: Json, several: bool) -> Iterator[Json]:
+    """Best and median of the published models on the same tasks."""
+    if several or not standing["rivals"]:
+        return
+    scores = [rival["score"] for rival in standing["rivals"]]  # the best first
+    n = standing["comparable"] or standing["tasks"]
+    marks = {f"on {counted(n, 'task')}": n < standing["of_suite"]}
+    said = ", ".join([*(mark for mark, holds in marks.items() if holds)])
+    some = f" ({said})" if said else ""
+    for label, score in (
+        (f"best published: {escape(standing['rivals'][0]['entry'])}", scores[0]),
+        (f"median of {len(scores)} published", median(scores)),
+    ):
+        yield {"entry": standing["entry"], "label": f"[dim]  {label}{some}[/dim]", "score": score}
+
+
+def _apart(tasks: Registry, groups: Sequence[Json], suites: Sequence[Json]) -> Iterator[Json]:
+    """Groups of several tasks whose whole interval is above, or below, the score of their suite."""
+    place = itemgetter("entry", "suite", "strategy")
+    whole = {place(row): row for row in suites if row["score"] is not None}
+    found: dict[str, list[tuple[float, Json]]] = {"best": [], "worst": []}
+    seen = set[tuple[Any, ...]]()
+    for row in groups:
+        suite, same = whole.get(place(row)), (row["strategy"], *_same(row))
+        if suite is None or row["axis"] in ("suite", "access") or row["interval_low"] is None:
+            continue
+        few = not 1 < row["tasks_scored"] < suite["tasks_scored"]
+        if few or same in seen or is_derived(tasks, row):
+            continue
+        seen.add(same)
+        for side, by in (
+            ("best", row["interval_low"] - suite["score"]),
+            ("worst", suite["score"] - row["interval_high"]),
+        ):
+            label = f"{side}: {suite['title']}, {row['title']}"
+            found[side] += [(by, {**row, "label": label})] if by > 0 else []
+    for some in found.values():
+        some.sort(key=lambda pair: -pair[0])
+        yield from (row for _, row in some[:_APART])
+
+
+def _print_below(rows: Sequence[Json], title: str, *, several: bool) -> Iterator[str]:
+    """A row below each other; yields what is the same in all of them."""
+    lines: list[Json | tuple[str, ...]] = []
+    for label, some in groupby(rows, key=itemgetter("label")) if several else [("", rows)]:
+        lines += [(f"[bold]{label}[/bold]",)] if several else []
+        lines += [{**row, "label": f"  {escape(row['entry'])}"} if several else row for row in some]
+    columns = [
+        Column("", "label", settings={"overflow": "fold", "min_width": 16}),
+        Column("score [95 % interval]", lambda row: _score(row, 4), settings={"no_wrap": True}),
+    ]
+    for heading, name, form in (("chance", "chance", ".3f"), ("highest", "ceiling", ".3f")):
+        values = {row.get(name) for row in rows if row.get("documents") is not None}
+        if len(rows) > 1 and len(values) == 1:
+            value = values.pop()
+            yield "" if value is None else f"{heading}: {value:.3f} in all rows"
+        elif any(value is not None for value in values):
+            columns.append(figure(heading, f"{{{name}:{form}}}"))
+    if any((row.get("rank_of") or 0) > 1 for row in rows):
+        columns.append(figure("rank", ["{rank}/{rank_of}"]))
+        yield "rank: among entries with all of its tasks under the same conditions"
+    columns += [figure("documents", "{documents:,}"), Column("tasks", _tasks)]
+    show(lines, columns, title, collapse_padding=True, pad_edge=False, title_style="bold")
+
+
+def _print_beside(entries: Sequence[Entry], rows: Sequence[Json], title: str) -> None:
+    """Models beside each other, a name in each row."""
+    levels: dict[str, Json] = {}
+    for row in rows:
+        known = levels.setdefault(row["label"], {"chance": None, "ceiling": None})
+        known |= {name: row.get(name) for name, value in known.items() if value is None}
+    down = [
+        texts("", "label"),
+        figure("chance", lambda row: levels[row["label"]]["chance"], ".3f"),
+        figure("highest", lambda row: levels[row["label"]]["ceiling"], ".3f"),
+    ]
+    mixed = len({entry.sample for entry in entries}) > 1
+    labels = {entry.label: escape(entry.label) + " SAMPLE" * (mixed and entry.sample) for entry in entries}
+    lines, (name, *limits_and_scores) = spread(rows, down, "entry", lambda row: _score(row, 3), labels)
+    order = [0, *range(3, len(limits_and_scores) + 1), 1, 2]  # scores stand before chance and the highest
+    columns = [name, *limits_and_scores]
+    show(
+        [tuple(line[place] for place in order) for line in lines],
+        [columns[place] for place in order],
+        title,
+        collapse_padding=True,
+        pad_edge=False,
+        title_style="bold",
+    )
+
+
+def _marks_mean(rows: Sequence[Json]) -> Iterator[str]:
+    if any(row.get("interval_rough") for row in rows):
+        yield ROUGH_MEANS
+    if any(row.get("estimate_half") is not None for row in rows):
+        yield ESTIMATE_MEANS
+    if any(map(_by_paper, rows)):
+        yield f"]{_PAPER}: the interval that the suite's paper prints"
+    if any(row["score"] is not None and row.get("interval_low", 0.0) is None for row in rows):
+        yield "[–]: no interval, since a task has fewer than two documents or clusters of them"
+
+
+def _answers(entry: Entry) -> str:
+    """Shares of answers that cannot be read, and of those that fill the token limit."""
+    items, said = entry.experiments, []
+    valid = {name: of.metrics["valid"] for name, of in items.items() if "valid" in of.metrics}
+    for what, shares in (
+        ("unreadable", {name: 1 - share for name, share in valid.items()}),
+        ("truncated at the token limit", {name: of.share_cut("answers_cut") for name, of in items.items()}),
+    ):
+        known = {name: share for name, share in shares.items() if share is not None}
+        if n := sum(items[name].n for name in known):
+            share = sum(items[name].n * share for name, share in known.items()) / n
+            worst = max(known, key=known.__getitem__)
+            most = f" (most: {worst}, {known[worst]:.1%})" if share and len(known) > 1 else ""
+            said.append(f"{what} {share:.1%} of {counted(n, 'answer')}{most}")
+    return "; ".join(said)
+
+
+def _comparable(entry: Entry) -> str:
+    """Whether its scores may stand beside published ones, and what mends it; nothing of synthetic rows."""
+    items = [
+        item
+        for item in entry.experiments.values()
+        if item.score is not None and item.beside_the_paper is not None and not item.sample
+    ]
+    if not items or entry.kind == "published":
+        return ""
+    fit = sum(item.may_stand_beside for item in items)
+    words = f"comparable with published scores: {fit} of {counted(len(items), 'task')}"
+    why = Counter[str]()
+    for item in items:
+        why.update({one.condition for one in item.unlike_the_paper} | ({_IN_PART} if item.in_part else set()))
+    if not why:
+        return words
+    remedies = [text for name, text in _REMEDIES.items() if name in why]
+    remedy = remedies[0] if remedies else "docs/compare.md says what counts"
+    return f"{words}; others: {', '.join(f'{name} in {n}' for name, n in why.most_common())} → {remedy}"
+
+
+def _tasks(row: Json) -> str:
+    """How many tasks have a score, and what of them is not there."""
+    if row.get("tasks") is None:
+        return ""
+    marks = {"limited": row.get("limited")}
+    if row.get("estimate_half") is not None:  # some documents were asked alone: how near the estimate is
+        marks = {Nearness(row["estimate_half"], row["documents"], row["documents_of"]).words: True}
+    marks |= {_IN_PART: row.get("rows_in_part") and not row["limited"], "judged in part": row.get("pending")}
+    said = ", ".join(mark for mark, holds in marks.items() if holds)
+    tasks = "" if row["tasks_scored"] is None else f"{row['tasks_scored']}/{row['tasks']}"
+    return f"{tasks} {said}".strip()
+
+
+def _score(row: Json, digits: int) -> str:
+    if row["score"] is None:
+        return "–"
+    if "interval_low" not in row:  # of published models
+        return f"[dim]{row['score']:.{digits}f}[/dim]"
+    low, high = row["interval_low"], row["interval_high"]
+    mark = ROUGH if row["interval_rough"] else ""
+    if _by_paper(row):
+        low, high, mark = row["paper_interval_low"], row["paper_interval_high"], _PAPER
+    between = "–" if low is None else f"{low:.3f}, {high:.3f}"
+    return f"{row['score']:.{digits}f} \\[{between}]{mark}"
+
+
+def _by_paper(row: Json) -> bool:
+    """Whether the only interval of a score is the one that the suite's paper prints."""
+    return row.get("interval_low") is None and row.get("paper_interval_low") is not None
+
+
+# ---------------------------------------------------------------------- a report
+
+
+def print_report(report: Report, *, files: bool, labelled: bool) -> None:
+    """The first screen, then what to know, each with a heading.
+
+    `files`: these are written, and say more; `labelled`: labels of documents were asked for.
     """
     every = report.groups.to_pylist()
-    rows = [row for row in every if row["kind"] != "published"]
-    suites = [row for row in rows or _best(report, every) if row["axis"] == "suite"]
-    whole = [row for row in rows if row["axis"] == "all" and len(_suites_of(report, row)) > 1]
-    sections = _sections([*report.tasks.suites, "all"], [*suites, *whole])
-    _print_main(report, sections)
-    screen = console()
-    if not sections:
-        screen.print(
+    entries, n_published = report.own, len(report.entries) - len(report.own)
+    groups = [row for row in every if row["kind"] != "published"]
+    standings = [row for row in report.standings.to_pylist() if row["rivals"]]
+    title = escape(entries[0].label) if len(entries) == 1 else f"{len(entries)} models"
+    title += f", beside {n_published} published models" if n_published else ""
+    if not entries:
+        groups, title = _best(report, every), f"the best of {n_published} published models"
+        entries = [entry for entry in report.entries if entry.label in {row["entry"] for row in groups}]
+    if not groups:
+        typer.echo(
             "no scores of single tasks are published; `medtasks study reproduce` lists what the papers print"
         )
-    _dim("rank: among entries with all of its tasks under the same conditions; cut: truncated answers")
-    for name in dict.fromkeys(row["suite"] for row in suites if row["tasks"] > 1):
-        if name and not (suite := report.tasks.suites[name]).averaged:
+    _print_screen(report.tasks, entries, groups, standings, title)
+    names = {row["suite"] for row in groups if row["axis"] == "suite" and row["tasks"] > 1}
+    for suite in (report.tasks.suites[name] for name in report.tasks.suites if name in names):
+        if not suite.averaged:
             _dim(f"{suite.title}: {suite.mean_rule or 'its tasks have no mean'}")
     used = {item.dataset.id: item.dataset for entry in report.own for item in entry.experiments.values()}
     for name, dataset in used.items():
         if dataset.metadata.draft:
             _dim(f"{name} is a draft, in no group: {dataset.metadata.draft}")
-    beside = [row for row in report.standings.to_pylist() if row["rivals"]]
-    for row in sorted(beside, key=lambda row: (not row["ranked"], -row["comparable"]))[:_STANDINGS]:
-        name = f"{row['entry']}: " if len(report.own) > 1 else ""
-        screen.print(f"\n{name}{row['sentence']}", style="bold", markup=False)
-        for line in row["remarks"]:
-            screen.print(f"  {line}", markup=False)
-    if len(beside) > _STANDINGS:
-        _dim(f"and {len(beside) - _STANDINGS} more; --json has all")
-    _print_axes(report, rows, files)
-    _print_labels(report, files)
-    sure = "differences between entries on the tasks that they share; p after Holm's correction"
+    if report.own:
+        _dim(
+            f"by language, specialty, stage and label: groups.csv, labels.csv{'' if files else ' of -o OUT'}"
+        )
+    if labelled:
+        _print_labels(report, files)
     sections_in_words: dict[str, Iterable[str]] = {
-        sure: _sure(report),
+        "beside published models": _standings(report, standings),
+        "differences between models on the tasks that they share; p after Holm's correction": _sure(report),
         "by likelihood: how sure the model is, means over tasks": calibration_words(
             report.calibration, report.tasks
         ),
@@ -83,6 +357,7 @@ def print_report(report: Report, *, files: bool) -> None:
         "caveats": report.differences,
         "faults": map(str, report.faults),
     }
+    screen = console()
     for heading, said in sections_in_words.items():
         if lines := list(said):
             screen.print(f"\n{heading}:", style="bold", markup=False)
@@ -96,11 +371,10 @@ def _dim(line: str) -> None:
     console().print(line, style="dim", markup=False)
 
 
-def _entry_of(report: Report, row: Json) -> Entry:
-    return next(entry for entry in report.entries if entry.label == row["entry"])
-
-
-# ---------------------------------------------------------------------- suites
+def _standings(report: Report, standings: Sequence[Json]) -> Iterator[str]:
+    for row in sorted(standings, key=lambda row: (not row["ranked"], -row["comparable"])):
+        name = f"{row['entry']}: " if len(report.own) > 1 else ""
+        yield "; ".join([f"{name}{row['sentence']}", *row["remarks"]])
 
 
 def _best(report: Report, every: Iterable[Json]) -> list[Json]:
@@ -116,186 +390,6 @@ def _best(report: Report, every: Iterable[Json]) -> list[Json]:
         rows = [row for row in rows if row["tasks_scored"] == most]
         best += sorted(rows, key=lambda row: -(row["score"] or 0))[:_BEST]
     return best
-
-
-def _suites_of(report: Report, row: Json) -> set[str]:
-    """The suites in whose folders the scored tasks of an entry and strategy lie."""
-    return {
-        item.dataset.suite.id
-        for item in _entry_of(report, row).experiments.values()
-        if item.strategy == row["strategy"] and item.score is not None and item.dataset.metadata.grouped
-    }
-
-
-def _sections(places: Sequence[str], rows: Sequence[Json]) -> dict[tuple[str, str], list[Json]]:
-    """(title of the group, strategy) -> rows, groups in the order of `places`; the best first."""
-    sections: dict[tuple[str, str], list[Json]] = {}
-    for row in sorted(rows, key=lambda row: (places.index(row["value"]), strategy_order(row["strategy"]))):
-        sections.setdefault((row["title"], row["strategy"]), []).append(row)
-    for section in sections.values():
-        section.sort(key=lambda row: (row["sample"], row["score"] is None, -(row["score"] or 0)))
-    return sections
-
-
-def _print_main(report: Report, sections: dict[tuple[str, str], list[Json]]) -> None:
-    alone = len(report.own) == 1
-    columns = [
-        Column("suite" if alone else "suite, entry", "label", settings={"overflow": "fold", "min_width": 16}),
-        Column("score [95 % interval]", lambda row: _score(row, 4), settings={"no_wrap": True}),
-        figure("rank", ["{rank}/{rank_of}"]),
-        figure("valid", form=".1%"),
-        figure("cut", form=".1%"),
-        Column("tasks", _tasks),
-    ]
-    lines: list[Json | tuple[str, ...]] = []
-    for (name, strategy), rows in sections.items():
-        named = f"{name}, {strategy_title(strategy)}"
-        if not alone:
-            lines.append((f"[bold]{named}[/bold]",))
-        for row in rows:
-            label = named if alone else f"  {escape(row['entry'])}"
-            lines.append({**row, "label": label + " SAMPLE" * row["sample"]})
-        for label, score in _published(report, rows) if report.own else ():
-            lines.append((f"[dim]  {escape(label)}[/dim]", f"[dim]{score:.4f}[/dim]"))
-    show(lines, columns, _heading(report), collapse_padding=True, pad_edge=False, title_style="bold")
-    every = [row for rows in sections.values() for row in rows]
-    for holds, meaning in (
-        (any(row["interval_rough"] for row in every), ROUGH_MEANS),
-        (any(row["estimate_half"] is not None for row in every), ESTIMATE_MEANS),
-        (any(map(_by_paper, every)), f"]{_PAPER}: the interval that the suite's paper prints"),
-    ):
-        if holds:
-            console().print(meaning, markup=False)
-
-
-def _heading(report: Report) -> str:
-    own, published = len(report.own), len(report.entries) - len(report.own)
-    heading = escape(report.own[0].label) if own == 1 else f"{own} entries"
-    if not own:
-        return f"the best of {published} published models"
-    if published:
-        heading += f", beside {published} published models"
-        rows = [row for row in report.standings.to_pylist() if row["rivals"]]
-        asked, of = (sum(row[name] for row in rows) for name in ("official", "tasks"))
-        states = {state: sum(row[state] for row in rows) for state in get_args(State)}
-        if of:
-            heading += f"; official prompts in {asked} of {of} tasks; {confirmed_words(states, of)}"
-    if not report.sample:
-        return heading
-    every = all(entry.sample for entry in report.own)
-    return f"{heading}\nSAMPLE DATA: {'synthetic rows' if every else 'some rows are synthetic'}, not a result"
-
-
-def _tasks(row: Json) -> str:
-    marks = {"partial": row["partial"], "limited": row["limited"]}
-    if row["estimate_half"] is not None:  # some documents were asked alone: how near the estimate is
-        del marks["limited"]
-        marks[Nearness(row["estimate_half"], row["documents"], row["documents_of"]).words] = True
-    marks |= {"rows in part": row["rows_in_part"] and not row["limited"], "judged in part": row["pending"]}
-    said = ", ".join(mark for mark, holds in marks.items() if holds)
-    tasks = "" if row["tasks_scored"] is None else f"{row['tasks_scored']}/{row['tasks']}"
-    return f"{tasks} {said}".strip()
-
-
-def _score(row: Json, digits: int) -> str:
-    if row["score"] is None:
-        return "–"
-    low, high = row["interval_low"], row["interval_high"]
-    mark = ROUGH if row["interval_rough"] else ""
-    if _by_paper(row):
-        low, high, mark = row["paper_interval_low"], row["paper_interval_high"], _PAPER
-    between = "–" if low is None else f"{low:.3f}, {high:.3f}"
-    return f"{row['score']:.{digits}f} \\[{between}]{mark}"
-
-
-def _by_paper(row: Json) -> bool:
-    """Whether the only interval of a score is the one that the suite's paper prints."""
-    return row["interval_low"] is None and row["paper_interval_low"] is not None
-
-
-def _published(report: Report, rows: Sequence[Json]) -> list[tuple[str, float]]:
-    """Best and median of the published models on the tasks of these rows, if all rows have the same."""
-    first = rows[0]
-    if first["axis"] == "all":
-        return []
-    [group] = [
-        item for item in groups_of(report.tasks) if (item.axis, item.value) == ("suite", first["value"])
-    ]
-    strategy = first["strategy"]
-    scored = [row for row in rows if row["score"] is not None and not row["sample"]]
-    asked = {frozenset(_scored(_entry_of(report, row), group, strategy)) for row in scored}
-    if len(asked) != 1:
-        return []
-    [names] = asked
-    weights = group.weights(names)
-    by_model = {}
-    for entry in report.entries:
-        if entry.kind != "published":
-            continue
-        scores = _scored(entry, group, strategy)
-        if weights and all(name in scores for name in weights):
-            by_model[entry.model] = sum(weight * scores[name] for name, weight in weights.items())
-        elif len(weights) == group.n_tasks and strategy == "zero_shot" and group.name in entry.groups:
-            by_model[entry.model] = entry.groups[group.name]
-    if not by_model:
-        return []
-    best = max(by_model, key=by_model.__getitem__)
-    of = "this task" if len(weights) == 1 else f"these {len(weights)} tasks"
-    some = "" if len(weights) == group.n_tasks else f", on {of}"
-    some += ", other conditions" * any(row["other_conditions"] for row in rows)
-    lines = [(f"best published: {best}{some}", by_model[best])]
-    return [*lines, (f"median of {len(by_model)} published{some}", median(by_model.values()))]
-
-
-def _scored(entry: Entry, group: Group, strategy: str) -> dict[str, float]:
-    """Dataset of a group -> the entry's score."""
-    members = set(group.datasets)
-    return {
-        item.dataset.id: item.score
-        for item in entry.experiments.values()
-        if item.strategy == strategy and item.score is not None and item.dataset.id in members
-    }
-
-
-# ---------------------------------------------------------------------- axes and labels
-
-
-def _print_axes(report: Report, rows: Sequence[Json], files: bool) -> None:
-    """A table per suite: values of its main axes down, entries and strategies across, if they are few."""
-    left_out = False
-    for suite in report.tasks.suites.values():
-        of_suite = [row for row in rows if row["suite"] == suite.id and row["axis"] in suite.main_axes]
-        scored = [row for row in of_suite if row["score"] is not None]
-        ways = list(dict.fromkeys((row["entry"], row["strategy"]) for row in scored))
-        if len(ways) > _FEW:
-            left_out = True
-        elif ways:
-            _print_suite(suite, of_suite, ways)
-    if left_out:
-        where = f"groups.csv and report.html{'' if files else ' of -o OUT'}"
-        _dim(f"by language, specialty, stage and the suites' own axes: {where}")
-
-
-def _print_suite(suite: Suite, rows: Sequence[Json], ways: Sequence[tuple[str, str]]) -> None:
-    sample = any(row["sample"] for row in rows if (row["entry"], row["strategy"]) in ways)
-    columns = [Column("", settings={"overflow": "fold", "min_width": 12})]
-    labels = len({entry for entry, _ in ways}) > 1
-    for entry, strategy in ways:
-        heading = (f"{escape(entry)}, " if labels else "") + strategy_title(strategy)
-        columns.append(Column(heading, settings={"overflow": "fold", "min_width": 20}))
-    columns.append(Column("tasks", settings={"justify": "right"}))
-    lines: list[tuple[str, ...]] = []
-    by_place = {(row["axis"], row["value"], row["entry"], row["strategy"]): row for row in rows}
-    for axis in suite.main_axes:
-        values = sorted({row["value"] for row in rows if row["axis"] == axis}, key=lambda v: order(axis, v))
-        lines.append((f"[bold]{axis_titles()[axis].partition(' (')[0]}[/bold]",))
-        for value in values:
-            cells = [by_place.get((axis, value, *way)) for way in ways]
-            tasks = dict.fromkeys(f"{row['tasks_scored']}/{row['tasks']}" for row in cells if row)
-            scores = ["–" if row is None else _score(row, 3) for row in cells]
-            lines.append((f"  {title(axis, value)}", *scores, " ".join(tasks)))
-    heading = suite.title + (" (SAMPLE DATA)" if sample else "")
-    show(lines, columns, heading, pad_edge=False, title_style="bold")
 
 
 def _print_labels(report: Report, files: bool) -> None:
@@ -330,11 +424,11 @@ def _print_labels(report: Report, files: bool) -> None:
 
 def _sure(report: Report) -> Iterator[str]:
     """What the comparisons found: each pair where they are few, else how many differ."""
-    place = itemgetter("suite", "strategy", "sample")
+    place, every = itemgetter("suite", "strategy", "sample"), all(entry.sample for entry in report.own)
     for (suite, strategy, sample), rows in groupby(report.pairs.to_pylist(), key=place):
         pairs = list(rows)
         of = f"{report.tasks.suites[suite].title}, {strategy_title(strategy)}"
-        of += f", {counted(pairs[0]['tasks'], 'task')}{', SAMPLE' * sample}"
+        of += f", {counted(pairs[0]['tasks'], 'task')}{', SAMPLE' * (sample and not every)}"
         if len(pairs) > _FEW:
             n_sure = sum(pair["p_holm"] < _ALPHA for pair in pairs)
             yield f"{of}: {n_sure} of {len(pairs)} pairs differ (p < {_ALPHA})"
@@ -346,16 +440,11 @@ def _sure(report: Report) -> Iterator[str]:
 
 
 def _lacking(report: Report) -> Iterator[str]:
-    """How many tasks have no score, and why; strategies of a suite not asked at all are left out."""
-    asked = {
-        (entry.label, item.dataset.metadata.suite, item.strategy)
-        for entry in report.own
-        for item in entry.experiments.values()
-    }
+    """How many of the tasks that were asked have no score, and why."""
     counts: dict[tuple[str, str, str], Counter[str]] = {}
     for row in report.gaps.to_pylist():
-        if (place := (row["entry"], row["suite"], row["strategy"])) in asked:
-            counts.setdefault(place, Counter())[row["state"]] += 1
+        if row["state"] != "not asked":
+            counts.setdefault((row["entry"], row["suite"], row["strategy"]), Counter())[row["state"]] += 1
     for (entry, suite, strategy), states in counts.items():
         parts = ", ".join(f"{n} {state}" for state, n in states.items())
         yield f"{entry}, {report.tasks.suites[suite].title}, {strategy_title(strategy)}: {parts}"

@@ -91,7 +91,7 @@ def gather(
     asked = {item.strategy for entry in results.entries for item in entry.experiments.values()}
     every = sorted({*STRATEGIES, *asked}, key=strategy_order)
     strategies = every if strategies is None else strategies
-    own = _of_strategies(_parted(results.entries), strategies)
+    own = _of_strategies(parted(results.entries), strategies)
     goes_on = "the command that made the run goes on with it"
     empty = (entry for entry in results.entries if not entry.experiments)
     faults += [Fault(", ".join(map(str, entry.folders)), "no task is finished", goes_on) for entry in empty]
@@ -134,7 +134,7 @@ def gather(
     )
 
 
-def _parted(entries: Sequence[Entry]) -> list[Entry]:
+def parted(entries: Sequence[Entry]) -> list[Entry]:
     """An entry is on synthetic rows or on real ones, never on both."""
     found = []
     for entry in entries:

@@ -1,5 +1,7 @@
-"""The end of a run: suites and their main axes, no mean that mixes suites, and commands to type next."""
+"""The end of a run: its first screen, and commands to type next."""
 
+import json
+import re
 import shlex
 
 import pytest
@@ -7,10 +9,9 @@ import pytest
 from medtasks_ext.cli.end import shown_command
 from medtasks_ext.data.fetch import needs_punkt
 from medtasks_ext.registry import registry
-from medtasks_ext.report.axes import outline
 from medtasks_ext.results.rollup import mean
 from tests.engines.server import Reply, Server, chat
-from tests.run_files import result_of, results_of
+from tests.run_files import result_of, results_of, samples_of
 
 SAMPLE = ("run", "--model", "random-label", "--data", "sample", "--limit", 2, "--output_path", "run")
 
@@ -21,58 +22,7 @@ def rows(outcome) -> dict[str, list[str]]:
 
 
 def _indented(outcome) -> list[str]:
-    return [line[1:] for line in outcome.out.splitlines() if "[" in line or "–" in line]
-
-
-def test_tasks_and_small_groups_are_rows_of_their_own():
-    names = ["bridge_zh", "medhelm_admin", "mlb_cmexam", "bridge_mie_cot"]
-    found = outline(registry(), names)
-    assert found.single == names and found.blocks == []
-
-
-def test_a_suite_stands_above_its_main_axes():
-    found = outline(registry(), ["mlb", "bridge_cot", "bridge_mie"])
-    assert found.single == ["bridge_mie"]
-    assert [block.names for block in found.blocks] == [["bridge_cot"], ["mlb"]]
-    bridge, mlb = found.blocks
-    assert list(bridge.axes) == ["language", "task_type"] and list(mlb.axes) == ["dimension"]
-    assert bridge.axes["language"]["bridge_zh_cot"] == "Chinese"
-    assert mlb.axes["dimension"]["mlb_medkqa"] == "MedKQA"
-
-
-@pytest.mark.parametrize("name", ["medtasks_scoreable", "medtasks_zh", "medtasks_open_5shot"])
-def test_a_group_across_suites_has_no_row_but_its_suites_have(name):
-    found = outline(registry(), [name])
-    suites = {registry().tasks[leaf][0].metadata.suite for leaf in registry().leaves(name)}
-    suffix = "_5shot" if name.endswith("_5shot") else ""
-    assert found.single == []
-    assert {block.names[0] for block in found.blocks} == {suite + suffix for suite in suites}
-
-
-def test_of_a_small_group_across_suites_the_tasks_are_rows():
-    name = "medtasks_spec_oncology"
-    assert outline(registry(), [name]).single == registry().leaves(name)
-
-
-def test_a_large_group_inside_a_suite_stands_above_the_axes_of_the_suite():
-    found = outline(registry(), ["bridge_scoreable", "bridge"])
-    assert [block.names for block in found.blocks] == [["bridge_scoreable", "bridge"]]
-
-
-def test_no_row_mixes_suites_whatever_is_asked_for():
-    tasks = registry()
-    for name in tasks.groups:
-        found = outline(tasks, [name])
-        for row in [*found.single, *(name for block in found.blocks for name in block.names)]:
-            assert len({tasks.tasks[leaf][0].metadata.suite for leaf in tasks.leaves(row)}) == 1
-
-
-def test_of_very_many_names_the_suites_are_shown():
-    datasets = registry().datasets
-    thinking = [name for name, dataset in datasets.items() if "cot" in dataset.strategies]
-    found = outline(registry(), [*datasets, *(f"{name}_cot" for name in thinking)])
-    blocks = len(registry().suites) + len({datasets[name].suite.id for name in thinking})
-    assert found.single == [] and len(found.blocks) == blocks > len(registry().suites)
+    return [line[1:] for line in outcome.out.splitlines() if re.search(r" (\d\.\d{4} \[|–  )", line)]
 
 
 @pytest.fixture
@@ -81,37 +31,76 @@ def two_suites(medtasks):
     return medtasks(*SAMPLE, "--tasks", "medtasks_private,medhelm_admin")
 
 
-def test_the_headline_of_a_suite_follows_the_suites_own_rule(two_suites, tmp_path):
+def test_names_that_were_asked_come_first_and_a_suite_follows_its_own_rule(two_suites, tmp_path):
     shown, stored = rows(two_suites), results_of(tmp_path / "run")
-    assert "medtasks_private" not in shown and "medtasks_private" in stored["groups"]
+    assert list(shown)[:3] == ["medtasks_private", "medhelm_admin", "MedHELM"]
+    asked = stored["groups"]["medtasks_private"]["score,answer"]
+    assert shown["medtasks_private"][1] == f"{asked:.4f}" and shown["medhelm_admin"][-1] == "5/5"
     scores = {
         name: item["score,answer"] for name, item in stored["results"].items() if "score,answer" in item
     }
     parts = [[name for name in part if name in scores] for part in registry().parts("mlb")]
     parts = [part for part in parts if part]
     expected = mean(mean(scores[name] for name in part) for part in parts)
-    assert len(parts) > 1 and shown["mlb"][1] == f"{expected:.4f}"
-    assert shown["mlb"][-2:] == ["SAMPLE,", "partial"]
-    assert shown["medhelm_admin"][4] == "5/5"
+    assert len(parts) > 1 and shown["MLB"][1] == f"{expected:.4f}"
 
 
-def test_main_axes_stand_below_and_the_tasks_are_counted(two_suites):
-    lines = [line.strip() for line in two_suites.out.splitlines()]
-    medhelm = next(place for place, line in enumerate(lines) if line.startswith("medhelm "))
-    assert lines[medhelm + 1] == "category" and lines[medhelm + 2].startswith("Clinical decision")
+def test_a_suite_that_says_no_more_than_the_name_that_was_asked_is_no_row(medtasks):
+    assert "MLB" not in rows(medtasks(*SAMPLE, "--tasks", "mlb"))
+
+
+def test_the_screen_of_a_run_fits_a_terminal_and_its_tasks_are_counted(medtasks, two_suites, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    lines = [line.strip() for line in medtasks("rescore", "run").out.splitlines()]
     n = len({*registry().leaves("medtasks_private"), *registry().leaves("medhelm_admin")})
     assert any(f"of {n} tasks scored" in line and "to be judged" in line for line in lines)
-    assert len(lines) < 40
+    assert lines[0].startswith("SAMPLE DATA") and len(lines) <= 30
+    assert not any("100.0%" in line for line in lines)
     done = [line for line in two_suites.err.splitlines() if ": done" in line]
     assert len(done) == n and any("mlb_maexam: done, SAMPLE score" in line for line in done)
     assert all("done, SAMPLE score" in line or "done, to be judged (" in line for line in done)
+
+
+def test_groups_that_are_named_best_or_worst_have_several_tasks_and_are_clearly_so(medtasks):
+    outcome = medtasks("run", "--model", "random-label", "--data", "sample", "--output_path", "run",
+                       "--tasks", "bridge,mlb")  # fmt: skip
+    named = [label for label in rows(outcome) if label.startswith(("best", "worst"))]
+    groups = json.loads(medtasks("report", "run", "--json").out)["groups"]
+    whole = {row["suite"]: row["score"] for row in groups if row["axis"] == "suite"}
+    inside = {(row["suite"], row["title"]): row for row in groups if row["suite"] and row["axis"] != "suite"}
+    for label in named:
+        side, _, words = label.partition(": ")
+        suite, _, title = words.partition(", ")
+        row = inside[suite.lower(), title]
+        assert row["tasks_scored"] > 1
+        if side == "best":
+            assert row["interval_low"] > whole[row["suite"]]
+        else:
+            assert row["interval_high"] < whole[row["suite"]]
+    assert 2 <= len(named) <= 4
+
+
+def test_the_share_of_unreadable_answers_is_that_of_all_documents(medtasks, tmp_path):
+    names = ("medhelm_medcalc_bench", "bridge_mie")
+    outcome = medtasks("run", "--model", "random-label", "--data", "sample", "--output_path", "run",
+                       "--tasks", ",".join(names))  # fmt: skip
+    valid = [item["valid"] for name in names for item in samples_of(tmp_path / "run", name)]
+    share = 1 - sum(valid) / len(valid)
+    assert share and f"unreadable {share:.1%} of {len(valid)} answers (most: {names[0]}" in outcome.out
+
+
+def test_scores_that_may_not_stand_beside_published_ones_say_why_and_what_to_do(medtasks, chip_ctc):
+    outcome = medtasks("run", "--model", "oracle", "--tasks", "bridge_chip_ctc", "--output_path", "run")
+    said = " ".join(outcome.out.split())
+    assert "comparable with published scores: 0 of 1 task; others: " in said
+    assert "rows in part in 1" in said and "→ `medtasks data" in said
 
 
 def test_a_narrow_terminal_breaks_no_figure(two_suites, medtasks, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     outcome = medtasks(*SAMPLE, "--tasks", "medtasks_private")
     assert all(len(line) <= 80 for line in outcome.out.splitlines())
-    assert rows(outcome)["mlb"][1:4] == rows(two_suites)["mlb"][1:4]
+    assert rows(outcome)["MLB"][1:4] == rows(two_suites)["MLB"][1:4]
 
 
 def following(outcome) -> list[str]:
@@ -142,7 +131,7 @@ def test_after_a_run_the_report_is_next_and_of_real_data_the_card(medtasks, chip
 
 def test_judges_are_named_only_where_answers_wait_for_them(medtasks):
     outcome = medtasks(*SAMPLE, "--tasks", "medhelm_mediqa,medhelm_admin")
-    assert "judges are still to score 1 task" in outcome.out
+    assert "1 to be judged" in outcome.out
     assert following(outcome)[0] == "medtasks judge run --jury medhelm --dry-run"
     outcome = medtasks(*SAMPLE, "--tasks", "mlb_maethic")
     assert following(outcome)[:2] == [

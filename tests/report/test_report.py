@@ -44,10 +44,9 @@ def line(text, *words):
 def test_a_run_is_summed_up_by_suite_and_strategy(medtasks, runs):
     outcome = medtasks.done("report", "a", "--published", "none")
     assert line(outcome.out, "BRIDGE, zero-shot")[2:3] == ["0.9000"]
-    assert line(outcome.out, "BRIDGE, zero-shot")[-4:] == ["100.0%", "–", "2/87", "partial"]
-    assert line(outcome.out, "BRIDGE, chain of thought")[4] == "0.7500"
-    assert line(outcome.out, "MedHELM, zero-shot")[-2:] == ["1/37", "partial"]
-    assert line(outcome.out, "English")[1] == "0.900" and "SAMPLE" not in outcome.text
+    assert line(outcome.out, "BRIDGE, zero-shot")[-1:] == ["2/87"]
+    assert line(outcome.out, f"{OPEN}_cot")[1] == "0.7500"
+    assert line(outcome.out, LETTERS)[-1:] == ["1/1"] and "SAMPLE" not in outcome.text
 
 
 def test_published_models_of_the_suites_stand_beside_it_on_the_same_tasks(medtasks, runs):
@@ -61,8 +60,7 @@ def test_published_models_of_the_suites_stand_beside_it_on_the_same_tasks(medtas
         mean(float(row["score"]) / 100 for row in rows if row["model"] == model and row["task"] in ours)
         for model in models
     ]
-    assert f"{max(means):.4f}" in line(outcome.out, "best published:", "on these 2 tasks")
-    assert line(outcome.out, "BRIDGE, zero-shot")[5] == "–"
+    assert f"{max(means):.4f}" in line(outcome.out, "best published:", "on 2 tasks")
 
 
 def test_two_models_are_compared_on_shared_resamples(medtasks, runs):
@@ -152,7 +150,7 @@ def test_what_is_so_of_several_entries_is_said_once(medtasks, runs):
 def test_a_run_on_some_documents_or_on_rebuilt_rows_is_called_so(medtasks, runs):
     write_run(runs / "few", "ORG/few", {OPEN: GOOD}, settings={"limit": 20}, loaded={"rebuilt": True})
     outcome = medtasks("report", "few", "--published", "none")
-    assert "1/87 partial, limited" in outcome.out
+    assert "1/1 limited" in outcome.out
     assert "ORG/few: only the first 20 of each task were asked" in outcome.out
     assert f"BRIDGE, zero-shot: rows rebuilt from the source, not the suite's own: {OPEN}" in outcome.out
 
@@ -161,7 +159,7 @@ def test_synthetic_rows_are_marked_everywhere_and_never_ranked_with_real_ones(me
     write_run(runs / "s", "ORG/s", {OPEN: POOR, GATED: POOR}, sample=True)
     outcome = medtasks("report", "a", "s", "--published", "none", "-o", "out")
     assert "SAMPLE DATA: some rows are synthetic" in outcome.out
-    assert line(outcome.out, "ORG/s SAMPLE", "2/87")[5] == "1/1"
+    assert line(outcome.out, "ORG/a", "ORG/s SAMPLE")
     groups = pl.read_csv(runs / "out" / "groups.csv")
     assert set(groups.filter(pl.col("entry") == "ORG/s")["sample"]) == {True}
     assert set(groups.filter(pl.col("entry") == "ORG/a")["sample"]) == {False}
@@ -184,8 +182,7 @@ def test_the_terminal_is_readable_at_80_columns_and_says_all_in_a_pipe(medtasks,
     narrow = re.sub(r"\x1b\[[0-9;]*m", "", medtasks("report", "a", "b", "--published", "mlb").out)
     assert max(map(len, narrow.splitlines())) <= 80
     for text in (wide, narrow):
-        assert "0.9000 [0.775, 1.000]" in text or "0.9000 [" in text
-        assert "partial" in text and "caveats:" in text
+        assert "0.900 [" in text and "caveats:" in text
 
 
 def test_tables_are_tidy_and_the_same_in_csv_and_parquet(medtasks, runs):
@@ -288,10 +285,7 @@ def test_a_task_without_a_score_says_why(medtasks, tmp_path):
     }
     assert found[PRIVATE][0] == "failed"
     assert "John" not in outcome.text
-    assert (
-        "BRIDGE, zero-shot: 82 not asked, 3 waiting, 1 failed"
-        in medtasks("report", "a", "--published", "none").out
-    )
+    assert "BRIDGE, zero-shot: 3 waiting, 1 failed" in medtasks("report", "a", "--published", "none").out
 
 
 def test_tokens_cost_what_the_bundled_configuration_says(medtasks, tmp_path):

@@ -102,14 +102,15 @@ def test_terminal_and_tables_have_the_levels(medtasks, levels, runs):
     }
 
 
-def test_rows_that_name_departments_need_no_file(medtasks, runs):
+def test_rows_that_name_departments_need_no_file(medtasks, runs, levels):
     found, _ = labels(medtasks, "poor")
     scores = {value: (row["score"], row["documents"]) for (_, value), row in found.items()}
     # of each four questions: two of Cardiology, one of them of Oncology, too, one of Neonatology, one of none
     assert scores["Internal Medicine, Cardiology"] == (4 / 6, 18)
     assert scores["No Department"] == (2 / 3, 9)
     assert [value for value in scores if value.endswith("Oncology")]
-    printed = medtasks("report", "poor", "--published", "none").out
+    assert "by department" not in medtasks("report", "poor", "--published", "none").out
+    printed = medtasks("report", "poor", "--published", "none", "--by", levels).out
     assert "by department" in printed and "values within these: labels.csv" in printed
 
 
