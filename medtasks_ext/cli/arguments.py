@@ -95,8 +95,16 @@ def lm_eval_config(
         action.help = argparse.SUPPRESS
     for group in lm_eval_run._parser._action_groups:
         group.description = None
-    namespace, unknown = parser.parse_known_args(["run", *_readable(arguments)])
     remedy = f"`medtasks {command} --help` lists the flags"
+
+    def refuse(message: str) -> Any:
+        place, _, what = message.removeprefix("argument ").partition(": ")
+        form = _FORMS.get(place.partition("/")[0])
+        what = what.replace("invalid try_parse_json value:", "is neither JSON nor a file:")
+        raise MedtasksError(what or message, where=place, remedy=f"write {form}" if form else remedy)
+
+    lm_eval_run._parser.error = refuse
+    namespace, unknown = parser.parse_known_args(["run", *_readable(arguments)])
     if flags := [word for word in unknown if word.startswith("-")]:
         known = [name for action in lm_eval_run._parser._actions for name in action.option_strings]
         near = near_options(flags[0], [*known, *re.findall(r"--[a-z-]+", description)])
@@ -128,6 +136,13 @@ def lm_eval_config(
     return config
 
 
+#: How values of options of lm-eval's are written.
+_FORMS = {
+    "--samples": """'{"TASK": [0, 1, 2]}', or the name of such a file""",
+    "--gen_kwargs": "NAME=VALUE, such as temperature=0.7",
+    "--model_args": "NAME=VALUE, such as pretrained=ORG/MODEL",
+    "--limit": "a number of documents",
+}
 #: Options of lm-eval's whose values are pairs.
 _OF_PAIRS = frozenset({"--gen_kwargs", "--model_args", "-a", "--metadata"})
 

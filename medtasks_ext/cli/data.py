@@ -14,7 +14,7 @@ from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.commands import AsJson
 from medtasks_ext.cli.words import aligned, counted, say, say_next, terminal_width
 from medtasks_ext.data.fetch import CARRIED, fetch_punkt, needs_punkt
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, near
 from medtasks_ext.registry import Dataset, Suite, registry
 from medtasks_ext.registry.groups import select
 from medtasks_ext.rows.places import data_dir
@@ -192,7 +192,12 @@ def _layouts(dataset: Dataset) -> list[str]:
 
 
 def chosen(words: Sequence[str] | None) -> list[Dataset]:
-    return list(dict.fromkeys(select(registry(), words or []).values()))
+    try:
+        return list(dict.fromkeys(select(registry(), words or []).values()))
+    except MedtasksError as error:
+        if words and (meant := near(words[0], [_OFFICIAL])):
+            error = MedtasksError(f"no task or group named {words[0]!r}{meant}", remedy=error.remedy)
+        raise error from None
 
 
 def has_terms(dataset: Dataset) -> bool:

@@ -58,8 +58,9 @@ def preview(
         raise MedtasksError(what, where="TASK", remedy=remedy)
     dataset = tasks.known(task)[0]
     if origin_of(dataset, forced) is None:
-        remedy = "put them there, or look at the bundled synthetic rows: --data sample"
-        raise MedtasksError(f"no rows are at hand: {where_it_goes(dataset)}", where=dataset.id, remedy=remedy)
+        what = f"no rows are at hand: {where_it_goes(dataset)}"
+        remedy = f"put them there; invented rows: medtasks preview {task} --data sample"
+        raise MedtasksError(what, remedy=remedy)
     from medtasks_ext.prompts.official.words import prompt_source_of
     from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runner.preview import chat_of, preview

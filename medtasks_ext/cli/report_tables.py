@@ -109,9 +109,9 @@ def _print_screen(
     said = [f"and {counted(len(names) - _ASKED, 'more name')}: asked.csv of `medtasks report -o`"]
     said = said if len(names) > _ASKED else []
     if not several:
-        apart = list(_apart(tasks, groups, suites))
-        rows += apart
-        if suites and not apart:
+        apart = _apart(tasks, groups, suites)
+        rows += apart or []
+        if apart == []:
             said.append("no group of several tasks is clearly better or worse than its suite")
     if sample := [entry.sample for entry in entries if entry.sample]:
         every = len(sample) == len(entries)
@@ -122,9 +122,15 @@ def _print_screen(
     elif rows:
         said += _print_below(rows, title, several=several)
     said += _marks_mean(rows)
-    for entry in entries[:_FEW]:
-        own = [words for words in (_answers(entry), _comparable(entry)) if words]
-        said += [f"{entry.label}: {words}" if several else words for words in own]
+    for words_of in (_answers, _comparable):
+        of: dict[str, list[str]] = {}
+        for entry in entries[:_FEW]:
+            of.setdefault(words_of(entry), []).append(entry.label)
+        said += [
+            words if len(of) == 1 else f"{', '.join(labels)}: {words}"
+            for words, labels in of.items()
+            if words
+        ]
     for line in said:
         console().print(line, markup=False)
 
@@ -155,8 +161,8 @@ def _published(standing: Json, several: bool) -> Iterator[Json]:
         yield {"entry": standing["entry"], "label": f"[dim]  {label}{some}[/dim]", "score": score}
 
 
-def _apart(tasks: Registry, groups: Sequence[Json], suites: Sequence[Json]) -> Iterator[Json]:
-    """Groups of several tasks whose whole interval is above, or below, the score of their suite."""
+def _apart(tasks: Registry, groups: Sequence[Json], suites: Sequence[Json]) -> list[Json] | None:
+    """Groups of several tasks with an interval above or below their suite's score; None without any group."""
     place = itemgetter("entry", "suite", "strategy")
     whole = {place(row): row for row in suites if row["score"] is not None}
     found: dict[str, list[tuple[float, Json]]] = {"best": [], "worst": []}
@@ -175,9 +181,8 @@ def _apart(tasks: Registry, groups: Sequence[Json], suites: Sequence[Json]) -> I
         ):
             label = f"{side}: {suite['title']}, {row['title']}"
             found[side] += [(by, {**row, "label": label})] if by > 0 else []
-    for some in found.values():
-        some.sort(key=lambda pair: -pair[0])
-        yield from (row for _, row in some[:_APART])
+    ordered = [sorted(some, key=lambda pair: -pair[0])[:_APART] for some in found.values()]
+    return [row for some in ordered for _, row in some] if seen else None
 
 
 def _print_below(rows: Sequence[Json], title: str, *, several: bool) -> Iterator[str]:
@@ -253,7 +258,7 @@ def _answers(entry: Entry) -> str:
         if n := sum(items[name].n for name in known):
             share = sum(items[name].n * share for name, share in known.items()) / n
             worst = max(known, key=known.__getitem__)
-            most = f" (most: {worst}, {known[worst]:.1%})" if share and len(known) > 1 else ""
+            most = f" (most: {worst}, {known[worst]:.1%})" if known[worst] > share else ""
             said.append(f"{what} {share:.1%} of {counted(n, 'answer')}{most}")
     return "; ".join(said)
 
@@ -271,7 +276,8 @@ def _comparable(entry: Entry) -> str:
     words = f"comparable with published scores: {fit} of {counted(len(items), 'task')}"
     why = Counter[str]()
     for item in items:
-        why.update({one.condition for one in item.unlike_the_paper} | ({_IN_PART} if item.in_part else set()))
+        named = [one.condition for one in item.unlike_the_paper]
+        why.update(dict.fromkeys([*named, *[_IN_PART] * bool(item.in_part)]))
     if not why:
         return words
     remedies = [text for name, text in _REMEDIES.items() if name in why]
@@ -322,7 +328,7 @@ def print_report(report: Report, *, files: bool, labelled: bool) -> None:
     entries, n_published = report.own, len(report.entries) - len(report.own)
     groups = [row for row in every if row["kind"] != "published"]
     standings = [row for row in report.standings.to_pylist() if row["rivals"]]
-    title = escape(entries[0].label) if len(entries) == 1 else f"{len(entries)} models"
+    title = escape(entries[0].label) if len(entries) == 1 else f"{len(entries)} entries"
     title += f", beside {n_published} published models" if n_published else ""
     if not entries:
         groups, title = _best(report, every), f"the best of {n_published} published models"
@@ -341,14 +347,13 @@ def print_report(report: Report, *, files: bool, labelled: bool) -> None:
         if dataset.metadata.draft:
             _dim(f"{name} is a draft, in no group: {dataset.metadata.draft}")
     if report.own:
-        _dim(
-            f"by language, specialty, stage and label: groups.csv, labels.csv{'' if files else ' of -o OUT'}"
-        )
+        where = f"groups.csv{', labels.csv' * bool(report.labels.num_rows)}{'' if files else ' of -o OUT'}"
+        _dim(f"by language, specialty, stage and label: {where}")
     if labelled:
         _print_labels(report, files)
     sections_in_words: dict[str, Iterable[str]] = {
         "beside published models": _standings(report, standings),
-        "differences between models on the tasks that they share; p after Holm's correction": _sure(report),
+        "differences between entries on the tasks that they share; p after Holm's correction": _sure(report),
         "by likelihood: how sure the model is, means over tasks": calibration_words(
             report.calibration, report.tasks
         ),
