@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
+from string import ascii_uppercase
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -70,14 +71,16 @@ def compare(
         typer.echo(json.dumps(content, ensure_ascii=False, indent=1))
         return 0
     _head(content)
+    several = len({label for pair in content["pairs"] for label in (pair["before"], pair["after"])}) > 2
+    most = 0 if several and content["pairs"][0]["question"] != "strategies" else SHOWN  # else a sentence
     suites = suite_groups(tasks)
     whole = [row for row in content["groups"] if row["name"] in suites]
     parts = [row for row in content["groups"] if row["name"] not in suites]
     if len(content["pairs"]) > 1 or len(content["asked"]) > len(whole):
         _table("name", content["asked"], content["asked"], most=len(content["asked"]), sort=False)
     _table("suite", whole, whole, most=len(whole))
-    _table("group", [row for row in parts if _is_significant(row)], parts)
-    _table("task", content["tasks"], content["tasks"])
+    _table("group", [row for row in parts if _is_significant(row)], parts, most=most)
+    _table("task", content["tasks"], content["tasks"], most=most)
     _table("label", content["labels"], content["labels"], most=len(content["labels"]), sort=False)
     _flips(content, documents)
     say_next(f"medtasks view {shlex.join(paths)}")
@@ -96,11 +99,22 @@ _QUESTIONS = {
 def _head(content: Mapping[str, Any]) -> None:
     if content["sample"]:
         typer.echo(SAMPLE_DATA)
-    first = content["pairs"][0]
-    if len(content["pairs"]) == 1:
+    first, pairs = content["pairs"][0], content["pairs"]
+    if len(pairs) == 1:
         typer.echo(f"before: {first['before']}\nafter:  {first['after']}")
-    else:
+    elif first["question"] == "strategies":
         typer.echo(f"strategies of {first['before'].rpartition(',')[0]}")
+    else:  # names of models are long: letters stand for them
+        labels = dict.fromkeys(label for pair in pairs for label in (pair["before"], pair["after"]))
+        letters = dict(zip(labels, ascii_uppercase, strict=False))
+        typer.echo("\n".join(f"{letter}: {label}" for label, letter in letters.items()))
+        short = {
+            pair["pair"]: " → ".join(letters.get(pair[side], pair[side]) for side in ("before", "after"))
+            for pair in pairs
+        }
+        for row in (row for name in ("asked", "groups", "tasks", "labels") for row in content[name]):
+            row["pair"] = short[row["pair"]]
+        return
     for name, (one, other) in first["settings"].items():
         typer.echo(f"  {name}: {one} → {other}")
     if question := _QUESTIONS[first["question"]]:
@@ -125,7 +139,7 @@ def _table(
     same = next(iter(differs)) if len(rows) > 1 and len(differs) == 1 else None  # said once, below
     columns = [
         texts(title, "name"),
-        *([texts("strategies", "pair")] if several else []),
+        *([texts("pair")] if several else []),
         figure("before", form=".4f"),
         figure("after", form=".4f"),
         figure("change [95 % interval]", _difference),
