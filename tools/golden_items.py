@@ -592,7 +592,7 @@ def read_reports(recorder: Recorder) -> None:
 def read_comparisons(recorder: Recorder) -> None:
     """What changed between runs."""
     call = recorder.call
-    call("changes.two", "compare", "random served --documents 2 -o {out}")
+    call("changes.two", "compare", "random served -o {out}")
     call("changes.two-json", "compare", "random served --json")
     call("changes.strategies", "compare", "served --json")
     call("changes.settings", "compare", "served warm")

@@ -58,8 +58,8 @@ _PANELS: Mapping[str, Mapping[str, str]] = {
         "study sample": "study:sample",
         "study prompts": "study:choose",
         "study forms": "study:forms",
-        "study gold": "judge_studies:gold",
-        "study judge": "judge_studies:judge_models",
+        "study gold": "judging:gold",
+        "study judge": "judging:judge_models",
         "study reproduce": "reproduce:reproduce",
     },
 }

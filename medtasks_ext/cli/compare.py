@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from itertools import groupby, islice
-from operator import itemgetter
 from pathlib import Path
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer import Argument, Option
+from typer import Argument
 
 from medtasks_ext.cli.arguments import out_folder
 from medtasks_ext.cli.commands import AsJson, ByLabels, out_option
@@ -48,14 +46,13 @@ def compare(
     ],
     out: Annotated[str | None, out_option("Folder for groups.csv, tasks.csv and flipped.csv.")] = None,
     by: ByLabels = None,
-    documents: Annotated[int, Option(min=0, help="Print so many documents of each task that changed.")] = 0,
     as_json: AsJson = False,
 ) -> int:
     """Show what changed between runs, models or strategies.
 
-    By group and by task, with intervals and adjusted p-values, and the documents that changed.
+    By group and by task, with intervals and adjusted p-values; -o lists the documents that changed.
 
-    Example: medtasks compare runs/BASE runs/TUNED --documents 5
+    Example: medtasks compare runs/BASE runs/TUNED -o changes
     """
     tasks = registry()
     if out is not None:
@@ -82,7 +79,7 @@ def compare(
     _table("group", [row for row in parts if _is_significant(row)], parts, most=most)
     _table("task", content["tasks"], content["tasks"], most=most)
     _table("label", content["labels"], content["labels"], most=len(content["labels"]), sort=False)
-    _flips(content, documents)
+    _flips(content)
     say_next(f"medtasks view {shlex.join(paths)}")
     if out is not None:
         say(f"{', '.join(f'{name}.csv' for name in _FILES if content[name])}: {out}")
@@ -182,18 +179,13 @@ def _marks(row: Json) -> str:
     return "; ".join(marks)
 
 
-def _flips(content: Json, documents: int) -> None:
+def _flips(content: Json) -> None:
     flips = content["flipped"]
     gained = sum(flip["after"] > flip["before"] for flip in flips)
     asked = sum(row["documents"] for row in content["tasks"])
     typer.echo(
         f"\n{len(flips):,} of {asked:,} documents changed: {gained:,} better, {len(flips) - gained:,} worse"
     )
-    strategies = content["pairs"][0]["question"] == "strategies"
-    for (pair, task), some in groupby(flips, key=itemgetter("pair", "task")):
-        for flip in islice(some, documents):
-            named = f"  {pair}" * strategies
-            typer.echo(f"  {task}{named}  {flip['document']}  {flip['before']:.3f} → {flip['after']:.3f}")
 
 
 def _write(folder: Path, compared: Compared) -> None:

@@ -251,11 +251,6 @@ def known_to_think(arguments: Mapping[str, Any], metadata: Mapping[str, Any]) ->
     return bool(files[0].metadata["thinking"]) if files else None
 
 
-def reasons(config: EvaluatorConfig) -> bool | None:
-    """Whether the model of a run reasons before it answers; None where nobody says."""
-    return known_to_think(config.model_args, config.metadata)
-
-
 def context_of(config: EvaluatorConfig) -> int | None:
     """Tokens of prompt and answer that the model takes together; None where nobody says."""
     from medtasks_ext.runner.plan import PlannedModel
@@ -270,7 +265,11 @@ def say_budget(config: EvaluatorConfig, tasks: Registry, names: Iterable[str]) -
     from medtasks_ext.runner.evaluate import official_budget
 
     named = config.model_args.get("pretrained") or config.model_args.get("model")
-    if not named or "max_gen_toks" in (config.gen_kwargs or {}) or reasons(config) is not None:
+    if (
+        not named
+        or "max_gen_toks" in (config.gen_kwargs or {})
+        or known_to_think(config.model_args, config.metadata) is not None
+    ):
         return
     if any(official_budget(*tasks.tasks[name]) for name in names if name in tasks.tasks):
         say(_UNKNOWN)

@@ -277,7 +277,7 @@ def _comparable(entry: Entry) -> str:
     why = Counter[str]()
     for item in items:
         named = [one.condition for one in item.unlike_the_paper]
-        why.update(dict.fromkeys([*named, *[_IN_PART] * bool(item.in_part)]))
+        why.update(list(dict.fromkeys([*named, *[_IN_PART] * bool(item.in_part)])))
     if not why:
         return words
     remedies = [text for name, text in _REMEDIES.items() if name in why]

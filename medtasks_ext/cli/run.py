@@ -26,8 +26,8 @@ from medtasks_ext.cli.model import (
     check_model_type,
     check_one_process,
     context_of,
+    known_to_think,
     output_folder,
-    reasons,
     say_budget,
 )
 from medtasks_ext.cli.words import say, say_next
@@ -288,7 +288,9 @@ def _settings(own: argparse.Namespace, config: EvaluatorConfig) -> Settings:
     # lm-eval merges model arguments into metadata: only what no model argument says is ours
     ours = {key: value for key, value in config.metadata.items() if key not in config.model_args}
     gen_kwargs = config.gen_kwargs or {}
-    official = "max_gen_toks" not in gen_kwargs and reasons(config) is False
+    official = (
+        "max_gen_toks" not in gen_kwargs and known_to_think(config.model_args, config.metadata) is False
+    )
     source = prompt_source_of(own.prompts or ours.get("prompts"))
     layout = None if config.apply_chat_template else ours.get("layout")
     if layout is not None:

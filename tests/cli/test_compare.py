@@ -73,9 +73,8 @@ def test_groups_are_means_over_the_tasks_that_both_have(medtasks, run):
 
 def test_what_flipped_is_listed_and_written(medtasks, run, tmp_path):
     run("guess"), run("oracle", model="oracle")
-    outcome = medtasks("compare", "guess", "oracle", "--documents", "2", "-o", "out")
+    outcome = medtasks("compare", "guess", "oracle", "-o", "out")
     assert outcome.code == 0 and "better, 0 worse" in outcome.out
-    assert outcome.out.count("0.000 → 1.000") == 4
     with (tmp_path / "out" / "flipped.csv").open() as file:
         rows = list(csv.DictReader(file))
     one = scores(tmp_path / "guess", TASK)

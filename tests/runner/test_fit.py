@@ -3,9 +3,8 @@
 import json
 
 import pytest
-from lm_eval.config.evaluate_config import EvaluatorConfig
 
-from medtasks_ext.cli.model import reasons
+from medtasks_ext.cli.model import known_to_think
 from medtasks_ext.models import Oracle
 from medtasks_ext.registry import registry
 from medtasks_ext.runner.evaluate import Settings, build_task
@@ -179,8 +178,7 @@ def test_what_the_user_says_goes_first():
     ],
 )
 def test_whether_a_model_reasons_is_known_from_its_configuration(model_args, metadata, expected):
-    config = EvaluatorConfig(model="vllm", model_args=model_args, tasks=[DIALOG], metadata=metadata)
-    assert reasons(config) is expected
+    assert known_to_think(model_args, metadata) is expected
 
 
 def test_a_run_asks_with_the_suites_budget_and_records_it(medtasks, tmp_path):
