@@ -174,7 +174,6 @@ _WORDS = re.compile(r"\b\w+\s+\w+\s+\w+\s")
 _BEGINS_SENTENCE = re.compile(r"\A(?:here (?:are|is)|these are|the following|note that)\b", re.IGNORECASE)
 _LEAD = re.compile(r"\A(?:the|these|here)\b[^:\n]{0,60}:\s*", re.IGNORECASE)
 _MENTION_COMMA = re.compile(r"(?:(?<!\s)\s+)?[,，、]\s*(?:and\s+)?")
-_MENTION_WORD = re.compile(r"\w")
 _MENTION_SEPARATOR, _SEPARATOR_OR_BRACKET = re.compile(r"[;；]"), re.compile(r"[;；()]")
 
 
@@ -256,7 +255,7 @@ class EntityList(AnswerFormat):
             line = heading.sub("", _MENTION_BULLET.sub("", line))
             for piece in dict.fromkeys(_split(line)):
                 mention = self._comparable(piece)
-                if _MENTION_WORD.search(mention):
+                if _WORD.search(mention):
                     said = True
                     if not none.fullmatch(mention):
                         named.add(mention)

@@ -210,13 +210,9 @@ def judged_tasks(
     return tasks
 
 
-def is_judged(dataset: Dataset) -> bool:
-    return bool(dataset.blocks.get("judge"))
-
-
 def rubric_of(dataset: Dataset, prompts: PromptSource = "own") -> Rubric | None:
     """None where answers are not judged; MedtasksError where official words are wanted and cannot be had."""
-    if not is_judged(dataset):
+    if not dataset.blocks.get("judge"):
         return None
     judging = dataset_spec(dataset).judge
     return Rubric(judging, words=jury_words(dataset, judging, prompts)) if judging else None
@@ -441,10 +437,11 @@ def tasks_to_judge(
 
     With `auto`, a task goes on in the words in which its judging began: others would be paid for anew.
     """
+    known = run.registry.tasks
     judged = [
         name
         for name in run.manifest.tasks
-        if run.is_done(name) and name in run.registry.tasks and is_judged(run.registry.tasks[name][0])
+        if run.is_done(name) and name in known and known[name][0].blocks.get("judge")
     ]
     chosen = [name for name in judged if wanted is None or name in wanted]
     if not chosen:
