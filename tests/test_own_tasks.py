@@ -404,6 +404,8 @@ def section() -> str:
 def test_the_page_shows_commands_that_do_what_it_says(medtasks, data_dir, tmp_path, monkeypatch):
     for name in ("MEDTASKS_CACHE", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(tmp_path / "cache"))
+    notes = "".join(f"Paziente {n},{('sì', 'no')[n % 2]}\n" for n in range(6))
+    Path("note.csv").write_text(f"nota,esito\n{notes}", encoding="utf-8")
     datasets, suite, in_suite, lm_eval = re.findall(r"```(?:yaml)?\n(.*?)```", section(), re.DOTALL)
     for line in datasets.replace("\\\n", " ").splitlines():
         name, *words = shlex.split(line, comments=True)
