@@ -33,7 +33,6 @@ def request_of(
     identity: str,
     document: str,
     *,
-    settings: Mapping[str, Any] | None = None,
     draw: int = 0,
     reads_document: bool = False,
     apart: bool = False,
@@ -45,15 +44,14 @@ def request_of(
     each time that it is asked of one document.
 
     `identity`: digest of the model and of what can change its responses. `document`: its key within the task.
-    `settings`: of generation, in place of those of the instance. `draw`: how often it was asked of this
-    document before. `reads_document`: whether the model looks at the document, and not at the prompt.
-    `apart`: whether text that is not open is asked for each dataset by itself, so that who got it is on
-    record. `cut`: what did not fit of the prompt.
+    `draw`: how often it was asked of this document before. `reads_document`: whether the model looks at the
+    document, and not at the prompt. `apart`: whether text that is not open is asked for each dataset by
+    itself, so that who got it is on record. `cut`: what did not fit of the prompt.
     """
     first = instances[0]
     task, text, prompt = str(first.task_name), text_of(first), prompt_of(first)
     options = tuple(str(one.args[1]) for one in instances) if isinstance(first.args[1], str) else ()
-    given = {} if options else settings or first.args[1]
+    given = {} if options else first.args[1]
     parts: list[Any] = ["loglikelihood", prompt, list(options)]
     if not options:
         parts = ["generate_until", prompt, normalised(given)]

@@ -404,15 +404,10 @@ class Follower:
                         self.damaged.append(f"{path.name}, line {number}")
 
 
-def sent_in(*folders: Path) -> list[Row]:
-    """Which hosts got text of which datasets, in the order in which they did."""
-    return [row for folder in folders for row in Follower(folder).rows("sent")]
-
-
 def closed_text_in(*folders: Path) -> dict[tuple[str, str], list[str]]:
     """Host other than this machine, and why it may -> datasets whose text it got that is not open."""
     found: dict[tuple[str, str], list[str]] = {}
-    for row in sent_in(*folders):
+    for row in (row for folder in folders for row in Follower(folder).rows("sent")):
         names = found.setdefault((row["host"], row["way"]), [])
         if not row["open"] and row["dataset"] not in names:
             names.append(row["dataset"])

@@ -66,7 +66,6 @@ class Settings:
 class TaskResult:
     """What one task gave."""
 
-    task: str
     version: str
     metrics: dict[str, float]  # metric -> value, without lm-eval's filter suffix
     samples: list[Sample]  # lm-eval's records, one per document
@@ -175,7 +174,6 @@ def evaluate_task(lm: LM, task: Task, settings: Settings, choice: Choice | None 
     }
     config = results["configs"][name]
     return TaskResult(
-        task=name,
         version=str(results["versions"][name]),
         metrics=metrics,
         samples=results["samples"][name],
@@ -247,11 +245,8 @@ class RequestBuilder:
         self._identity, self._reads_document = identity, isinstance(model, Baseline)
         task.fitter = PromptFitter(model)
 
-    def build(self, place: int, budget: int | None = None) -> Request:
-        """The request about the document at a place of the test file.
-
-        `budget`: tokens that the answer may have; those of the task by default.
-        """
+    def build(self, place: int) -> Request:
+        """The request about the document at a place of the test file."""
         row, settings = self._task.eval_docs[place], self._settings
         template = self._model.apply_chat_template if settings.apply_chat_template else None
         prompt = rendered_prompt(self._task, row, settings, template)
@@ -259,17 +254,15 @@ class RequestBuilder:
         made = self._task.construct_requests(
             row, prompt, metadata=(name, place, 1), apply_chat_template=settings.templated
         )
-        return self.request(made if isinstance(made, list) else [made], budget)
+        return self.request(made if isinstance(made, list) else [made])
 
-    def request(self, instances: Sequence[Instance], budget: int | None = None) -> Request:
+    def request(self, instances: Sequence[Instance]) -> Request:
         """The request about a document, whose instances these are."""
         document = document_key(instances[0].doc)
-        settings = None if budget is None else {**instances[0].args[1], "max_gen_toks": budget}
         return request_of(
             instances,
             self._identity,
             document,
-            settings=settings,
             reads_document=self._reads_document,
             apart=True,
             cut=self._task.cuts.get(document, ""),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.answers.reasoning import reasoning_of, traces
@@ -159,8 +159,8 @@ def preflight(
     warnings += _too_long(model, count, tasks, places, settings)
     name = next(name for name in tasks if places[name])
     task, place = tasks[name], places[name][0]
-    builder = RequestBuilder(model, task, settings, run.manifest.identity.digest)
-    asked, most, row = builder.build(place), _budget(task), task.eval_docs[place]
+    asked = RequestBuilder(model, task, settings, run.manifest.identity.digest).build(place)
+    most, row = _budget(task), task.eval_docs[place]
     # an endpoint may charge for each answer, and of options nothing is written
     own = not isinstance(getattr(model, "base_url", None), str) and not asked.options
     first = Preflight(name, place, limit=min(most, ENOUGH) if own else most, budget=most, warnings=warnings)
@@ -173,7 +173,8 @@ def preflight(
         question = _FirstQuestion(engine, run.answers, budget, charge)
         question.own = first.stored
         with public_rows(first.public):
-            outcome = question.outcome_of(asked if first.stored else builder.build(place, first.limit))
+            short = replace(asked, settings={**asked.settings, "max_gen_toks": first.limit})
+            outcome = question.outcome_of(asked if first.stored else short)
     if isinstance(outcome, Fault):
         if outcome.kind.ends_all:
             raise stopped(outcome)

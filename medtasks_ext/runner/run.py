@@ -242,7 +242,7 @@ class Run:
 
         `asked`: document -> its request. `answers`: document -> its answer.
         """
-        name = outcome.task
+        name = task.task_name
         dataset, strategy = self.registry.known(name)
         chosen = by_likelihood(strategy)  # a score of its own, and no paper's interval
         named = None if chosen else dataset.suite.official_interval
