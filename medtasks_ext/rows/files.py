@@ -8,16 +8,18 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import json
 import re
 import xml.etree.ElementTree as ElementTree
 import zipfile
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from medtasks_ext.atomic import check_regular
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.jsonfile import Json, JsonError, parse_json
+from medtasks_ext.jsonfile import Json, JsonError, is_deep, parse_json
 from medtasks_ext.rows.row import Row
 
 if TYPE_CHECKING:
@@ -39,6 +41,10 @@ _ENCODINGS = {
     "euc_kr": "Korean",
 }
 _TITLES = 20  # lines above a header, at most
+#: Bytes from which on a JSON list is read piece by piece, and characters of a piece.
+LARGE, PIECE = 1 << 20, 1 << 18
+#: What stands before an object of a list, or ends it.
+_MARK = re.compile(r"[ \t\r\n]*([\[,\]])[ \t\r\n]*")
 _GUESSED = 1 << 16  # bytes around a place that is not UTF-8 by which its encoding is guessed
 
 
@@ -190,8 +196,8 @@ def read_rows(path: Path, member: str | None = None) -> list[Row]:
                 rows = _of_archive(archive, path, member)
         elif path.suffix.lower() == ".jsonl":
             rows = _streamed(path)
-        elif path.suffix.lower() == ".json":  # its bytes leave memory before its rows come
-            rows = _json(decoded(path.read_bytes(), where), where)
+        elif path.suffix.lower() == ".json" and path.stat().st_size > LARGE and (found := _objects(path)):
+            rows = found
         else:
             rows = parse_rows(path.read_bytes(), path.suffix, where)
     except OSError as error:
@@ -267,6 +273,30 @@ def _json(text: str, where: str) -> list[Row]:
     if not _is_list_of_objects(data):
         raise MedtasksError("expected a list of objects", where=where, remedy="write one object per row")
     return data
+
+
+def _objects(path: Path) -> list[Row] | None:
+    """The objects of a list that is read piece by piece; None where it is none: `_json` says what it is."""
+    rows, names = list[Row](), dict[str, str]()
+    decode, text, at = json.JSONDecoder().raw_decode, "", 0
+    with suppress(UnicodeDecodeError), path.open(encoding="utf-8-sig", newline="") as file:
+        while piece := file.read(max(PIECE, len(text) - at)):
+            text, at = text[at:] + piece, 0
+            while mark := _MARK.match(text, at):
+                if mark[1] == "]":
+                    return None if (text[mark.end() :] + file.read()).strip() else rows
+                try:
+                    row, end = decode(text, mark.end())
+                except (ValueError, RecursionError):  # it goes on in the next piece, or is no JSON
+                    break
+                if mark[1] != ("," if rows else "[") or not isinstance(row, dict) or is_deep(row):
+                    return None
+                rows.append({names.setdefault(name, name): value for name, value in row.items()})
+                at = end
+            else:
+                if text[at:].strip():
+                    return None
+    return None
 
 
 def _is_list_of_objects(data: Any) -> TypeGuard[list[Row]]:

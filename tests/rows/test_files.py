@@ -1,5 +1,6 @@
 """Row files of other shapes: XML, text files in an archive, rows named by their file, hostile archives."""
 
+import json
 import zipfile
 
 import pytest
@@ -103,3 +104,47 @@ def test_too_many_members_and_too_many_bytes_are_refused(tmp_path, monkeypatch, 
     monkeypatch.setattr(files, limit, value)
     with pytest.raises(MedtasksError, match=why):
         files_below([path])
+
+
+LISTS = [
+    '[{"a": 1}, {"a": "x]y, [é"}]',
+    '\ufeff [ {"a": {"b": [1, {}]}} ,\r\n{"a": null, "c": "d"} ]\n',
+    '[{"a": 1}]',
+]
+OTHERS = [
+    '[{"a": 1} {"a": 2}]',
+    '[{"a": 1}, {"a": 2}] x',
+    '[{"a": 1},, {"a": 2}]',
+    '[{"a": 1}, {"a": 2}',
+    '{"a": {"b": 1}}',
+]
+OTHERS += [
+    '[[{"a": 1}], [{"a": 2}]]',
+    '[{"a": 1}, 2]',
+    "[]",
+    f"[{'[' * 5000}",
+    '[{"a": 1}, {"a": "\x01"}]',
+    ',{"a": 1}]',
+]
+
+
+@pytest.mark.parametrize("piece", [1, 7, 1000])
+@pytest.mark.parametrize("text", [*LISTS, *OTHERS])
+def test_a_large_list_is_read_piece_by_piece_and_gives_what_it_gives_as_a_whole(
+    tmp_path, monkeypatch, text, piece
+):
+    (tmp_path / "rows.json").write_bytes(text.encode())
+
+    def read():
+        try:
+            return read_rows(tmp_path / "rows.json")
+        except MedtasksError as error:
+            return str(error)
+
+    whole = read()
+    monkeypatch.setattr(files, "LARGE", 0)
+    monkeypatch.setattr(files, "PIECE", piece)
+    assert read() == whole
+    assert files._objects(tmp_path / "rows.json") == (
+        json.loads(text.lstrip("\ufeff")) if text in LISTS else None
+    )
