@@ -315,7 +315,7 @@ def _short(entries: Sequence[Entry]) -> Iterator[_Said]:
         less = {
             item.task: item.in_part
             for item in entry.experiments.values()
-            if item.score is not None and item.lacks_rows and not item.limited
+            if item.score is not None and item.rows < (item.rows_of_suite or 0) and not item.limited
         }
         if less:
             first = next(iter(less))

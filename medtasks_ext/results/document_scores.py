@@ -184,6 +184,7 @@ def document_scores(samples: Sequence[Mapping[str, Any]], statistic: Statistic) 
     )
     counts = np.zeros((len(ordered), values.shape[1]))
     counts[rows] = values
+    predictions = [sample.get("calibration_error") for sample in ordered]
     named = statistic.labels([ordered[i]["score"] for i in rows]) if statistic.labels else ()
     scores, counted = np.full(len(ordered), np.nan), counts.any(axis=1)
     if counted.any():  # without gold, or before judging, there is nothing to take a value of
@@ -198,15 +199,12 @@ def document_scores(samples: Sequence[Mapping[str, Any]], statistic: Statistic) 
         unclosed=_column(ordered, "unclosed_reasoning"),
         counts=counts,
         statistic=statistic,
-        confidence=np.array([_confidence(sample) for sample in ordered], dtype=float),
+        confidence=np.array(
+            [max(said[0]) if isinstance(said, list | tuple) else np.nan for said in predictions], dtype=float
+        ),
         # hashes: models may answer with words of a patient's record
         labels=tuple(sha256(str(label).encode()).hexdigest()[:16] for label in named),
     )
-
-
-def _confidence(sample: Mapping[str, Any]) -> float:
-    said = sample.get("calibration_error")
-    return max(said[0]) if isinstance(said, list | tuple) else float("nan")
 
 
 def _column(samples: Sequence[Mapping[str, Any]], name: str) -> Array:

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from medtasks_ext.prompts.documents import LoadedRecord
 from medtasks_ext.results.condition_words import (
-    difference_words,
     run_words,
     settings_words,
     shown,
@@ -155,15 +154,11 @@ class Experiment(Finished):
         unstated = self.sample or self.printed is not None
         return None if unstated else self.conditions.n_of_suite or None
 
-    @property
-    def lacks_rows(self) -> bool:
-        return self.rows < (self.rows_of_suite or 0)
-
     @cached_property
     def missing(self) -> list[str]:
         """Rows and answers that are not there, n of n in words."""
         here, faulty, missing = self.conditions.n_here, self.conditions.n_faulty, []
-        if self.lacks_rows:
+        if self.rows < (self.rows_of_suite or 0):
             missing.append(f"{self.rows:,} of the suite's {self.rows_of_suite:,} rows")
         if here is not None and self.n < here:
             missing.append(f"{self.n:,} of {here:,} answers")
@@ -198,10 +193,6 @@ class Experiment(Finished):
     def unlike_the_paper(self) -> tuple[Difference, ...]:
         """What differs from the paper and can move a score."""
         return tuple(item for item in self.beside_the_paper or () if item.moves)
-
-    @property
-    def otherwise(self) -> str:
-        return "; ".join(map(difference_words, self.unlike_the_paper))
 
     @property
     def may_stand_beside(self) -> bool:
@@ -307,13 +298,13 @@ def unlike_runs(one: Entry, other: Entry) -> tuple[Difference, ...]:
 
 def unlike_tasks(one: Entry, other: Entry) -> dict[str, tuple[Difference, ...]]:
     """Task of both -> what differs in how it was asked; none of those that were asked alike."""
-    pairs = ((name, item.facts, other.experiments.get(name)) for name, item in one.experiments.items())
-    found = {
-        name: differences(mine, theirs.facts, joined=True)
-        for name, mine, theirs in pairs
-        if theirs is not None
+    both = one.experiments.keys() & other.experiments.keys()
+    return {
+        name: unlike
+        for name, item in one.experiments.items()
+        if name in both
+        if (unlike := differences(item.facts, other.experiments[name].facts, joined=True))
     }
-    return {name: unlike for name, unlike in found.items() if unlike}
 
 
 def label_entries(entries: Sequence[Entry]) -> None:

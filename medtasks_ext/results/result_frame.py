@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from medtasks_ext.registry.columns import axis_values
-from medtasks_ext.results.condition_words import unknown_words
+from medtasks_ext.results.condition_words import difference_words, unknown_words
 from medtasks_ext.results.frames import CONDITIONS, axes, names, schema, table, table_of
 from medtasks_ext.results.models import model_id, version_of
 from medtasks_ext.results.prices import prices
@@ -99,7 +99,7 @@ _OF_EXPERIMENT: _Values = {
     "words_are": lambda item: item.confirmed.words,
     "shots_are": lambda item: item.confirmed.shots,
     "comparable": lambda item: None if item.beside_the_paper is None else not item.unlike_the_paper,
-    "otherwise": lambda item: item.otherwise or None,
+    "otherwise": lambda item: "; ".join(map(difference_words, item.unlike_the_paper)) or None,
     "unknown": lambda item: unknown_words(item.beside_the_paper or ()) or None,
     "sample": lambda item: item.sample,
 }
