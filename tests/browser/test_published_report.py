@@ -10,9 +10,6 @@ from tests.browser.report_page import on_all, open_tables, table, texts, whole
 from tests.conftest import command
 from tests.report.made import data_of
 
-#: billions of parameters: from, to
-SIZES = {"up to 4 B": (0, 4), "4 to 10 B": (4, 10), "10 to 35 B": (10, 35), "more than 35 B": (35, 1e9)}
-
 
 @pytest.fixture(scope="module")
 def made(made_once):

@@ -10,16 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.browser.axe import LOOKS, violations
-from tests.browser.report_page import (
-    PARTS,
-    address_of,
-    leaderboard,
-    on_all,
-    open_tables,
-    same,
-    texts,
-    whole,
-)
+from tests.browser.report_page import PARTS, address_of, leaderboard, on_all, open_tables, same, texts, whole
 
 HOSTILE = '</script><img src=x onerror="window.hit=1"><script>window.hit=1</script> &amp; 中文 "\'\\'
 

@@ -6,16 +6,7 @@ from math import sqrt
 import pytest
 
 from medtasks_ext.stats.intervals import Interval, of_tasks, sample_sizes
-from tests.browser.report_page import (
-    address_of,
-    leaderboard,
-    on_all,
-    open_tables,
-    same,
-    table,
-    texts,
-    whole,
-)
+from tests.browser.report_page import address_of, leaderboard, on_all, open_tables, same, table, texts, whole
 from tests.report.made import unpacked
 
 
@@ -268,6 +259,19 @@ def test_shares_of_readable_answers_are_means_over_tasks(show, report):
     for label in own(report):
         shares = [rows[label, "zero_shot", name]["valid"] for name in chosen(report, suite=["medhelm"])]
         assert shown[label] == f"{100 * sum(shares) / len(shares):.1f} %"
+
+
+def test_best_and_worst_groups_lie_wholly_beyond_their_suite_s_score(show, report):
+    [axis] = [axis for axis in report["axes"] if axis["key"] == "suite"]
+    suites = {title: value for value, title in axis["values"]}
+    said = texts(show("overview"), "main .extremes li")
+    for label, words in zip(own(report), said, strict=True):
+        for above, part in zip((True, False), words.split(" Worst: "), strict=True):
+            found = re.findall(r"\[([\d.]+), ([\d.]+)\]~? \((.+?)\)", part)
+            assert len(found) == 3
+            for low, high, suite in found:
+                score = group(report, label, "suite", suites[suite], suites[suite])["score"]
+                assert float(low) > score if above else float(high) < score
 
 
 def test_the_tasks_stand_with_the_lowest_score_and_share_of_own_runs_the_worst_first(show, report):

@@ -2,16 +2,9 @@
 
 const LABEL_AXES = {
   difficulty: ["Difficulty", "How many of several models answer a question rightly; or the level that its row names."],
-  department: [
-    "Department",
-    "The hospital departments that a question belongs to, up to three; secondary ones are in labels.csv.",
-  ],
-  contamination: [
-    "Contamination",
-    "Whether a probe found that a model had seen a document. What the probe says of one model says nothing of another.",
-  ],
+  department: ["Department", "The hospital departments that a question belongs to; secondary ones are in labels.csv."],
+  contamination: ["Contamination", "Whether a probe found that this model, not another, had seen a document."],
 };
-const MOST_LABELLED = 4; // models in one picture
 const labelRows = report.labels ? rowsOf(filled(report.labels.rows, report.labels.rows.entry.length)) : [];
 
 function rowsOf(columns) {
@@ -41,7 +34,7 @@ function labelSection(axis, rows) {
   const sample = entries[entry].sample ? ", SAMPLE DATA" : "";
   const heading = `${suiteTitle(suite)}, ${strategies[strategy][1]}${sample}`;
   const models = [...new Set(rows.map((row) => row.entry))];
-  const shown = models.slice(0, MOST_LABELLED);
+  const shown = models.slice(0, MOST_SERIES);
   const of = (value) => rows.filter((row) => row.value === value && shown.includes(row.entry));
   const lines = report.labels.axes[axis]
     .map((title, value) => ({ title, points: of(value).map((row) => labelPoint(row, shown)) }))

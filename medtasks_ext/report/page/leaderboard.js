@@ -4,17 +4,12 @@ const SECTIONS = [
   ["ranked", null],
   ["partial", "Incomplete: not all selected tasks have a score, so these are not ranked"],
   ["limited", "Limited: of some tasks, or of all, only some documents were asked, so these are not ranked"],
-  [
-    "otherwise",
-    "Other conditions than those of the published models (own prompts, other rows, another jury …): not ranked among these. " +
-      "Each task's page says what differs; with only “My runs” they are ranked among themselves",
-  ],
+  ["otherwise", "Other conditions than those of the published models, as each task's page says: not ranked among these"],
   ["pending", "Judged in part: some answers wait for a judge, so these are not ranked"],
   ["sample", "SAMPLE: scores on synthetic rows say nothing about a model, and are not ranked beside real ones"],
   ["unscored", "No score yet for the selected tasks"],
 ];
-const PINNED =
-  "Own runs, pinned. Each stands at its place below once more; where it has no rank, the heading there says why";
+const PINNED = "Own runs, pinned; each stands at its place below once more";
 
 function drawLeaderboard() {
   const { tasks, rows, left } = selectedRows();

@@ -17,9 +17,38 @@ function firstPart() {
   return [
     used.length > 1 ? switcher("Strategy", "on", used, current) : null,
     firstPicture(rows, strategies[strategyAt.get(current)][1]),
+    extremesPart(strategyAt.get(current)),
     firstTable(rows),
     placesPart(rows.filter(({ place }) => place)),
   ];
+}
+
+// Of each model the groups of several tasks whose interval lies wholly above, or below, the score of their suite.
+function extremesPart(strategy) {
+  const isAxis = (row, key) => axes[groups.axis[row]].key === key;
+  const rows = [...groups.entry.keys()].filter((row) => groups.suite[row] && groups.strategy[row] === strategy);
+  const ofSuite = (row) => (one) =>
+    isAxis(one, "suite") && groups.entry[one] === groups.entry[row] && groups.suite[one] === groups.suite[row];
+  const said = (row) => {
+    const { key, values } = axes[groups.axis[row]];
+    const title = valueTitle(key, values[groups.value[row]][0]);
+    return `${title} ${fixed(groups.score[row])} ${interval(ofGroup(row, {}, 0))} (${suiteTitle(groups.suite[row])})`;
+  };
+  const found = (entry, beyond) =>
+    rows
+      .filter((row) => groups.entry[row] === entry && groups.scored[row] > 1 && isNumber(groups.low[row]) && !isAxis(row, "access"))
+      .map((row) => ({ row, by: beyond(row, groups.score[rows.find(ofSuite(row))]) }))
+      .filter(({ by }) => by > 0)
+      .sort((one, other) => other.by - one.by)
+      .slice(0, 3)
+      .map(({ row }) => said(row));
+  const line = (entry) => {
+    const best = found(entry, (row, score) => groups.low[row] - score).join(", ");
+    const worst = found(entry, (row, score) => score - groups.high[row]).join(", ");
+    return best || worst ? [modelLink(entry), best ? ` Best: ${best}.` : "", worst ? ` Worst: ${worst}.` : ""] : null;
+  };
+  const lines = ownEntries.map(line).filter(Boolean);
+  return lines.length ? titled("Best and worst groups", bullets(lines, "extremes")) : null;
 }
 
 // Where models stand among published ones: what is true of several is said once.
@@ -130,11 +159,7 @@ function howToRead() {
     : ".";
   const items = [
     ["Score", `the suite's own main measure of a task; higher is better. For several tasks it is their plain mean${rules}`],
-    [
-      "[low, high]",
-      "the 95 % interval. It says how far the score depends on which documents happened to be in the test file. It knows " +
-        "nothing of other prompts or other tasks.",
-    ],
+    ["[low, high]", "the 95 % interval: how far the score depends on which documents happened to be in the test file."],
     ["≈", "an interval by the normal distribution: that of the difference between two strategies."],
     ["~", "behind an interval: a rough one, of clusters of documents with a score near 0 or 1."],
     ["p", "behind an interval: the paper’s own."],
@@ -142,7 +167,6 @@ function howToRead() {
     ["limited", "of some tasks only some documents were asked (--limit, --samples): shown but not ranked."],
     ["readable", "share of answers in which an answer could be read at all."],
     ["truncated", "share of answers that used up their length limit: such a model might do better with a higher one."],
-    ["SAMPLE", "synthetic rows that show how the software works. Such a score says nothing about a model."],
     ["published", "printed in a paper or on its leaderboard, with its own prompts, settings and, in part, data."],
   ];
   return folded("How to read this report", () => termList(items), { className: "plain" });
