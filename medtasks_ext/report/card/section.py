@@ -179,11 +179,10 @@ def _best_and_worst(means: Sequence[Json], first: Json) -> str:
     """What the model does best and worst: groups of a suite with enough tasks, by the ends of intervals."""
     known = [row for row in means if _place(row) == _place(first) and row["axis"] != "suite"]
     rows = [row for row in known if row["tasks_scored"] >= FEWEST_TASKS and row["interval_low"] is not None]
-    best = sorted(rows, key=lambda row: -row["interval_low"])[:_BEST]
-    rest = [row for row in rows if row not in best]
-    if not rest:
+    best = sorted(rows, key=lambda row: -row["interval_low"])[: min(_BEST, len(rows) // 2)]
+    if not best:
         return ""
-    worst = min(rest, key=lambda row: row["interval_high"])
+    worst = min((row for row in rows if row not in best), key=lambda row: row["interval_high"])
     return f"Best: {'; '.join(map(_group_words, best))}. Worst: {_group_words(worst)}."
 
 
