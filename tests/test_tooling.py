@@ -82,6 +82,7 @@ WRITERS = {
     "medtasks_ext/run/lock.py": "who works in a folder",
     "medtasks_ext/run/store.py": "answers, appended",
     "medtasks_ext/report/write.py": "into a folder that takes its place as a whole",
+    "medtasks_ext/report/submissions/__init__.py": _TEMPORARY,
     "medtasks_ext/rows/transfer.py": "a part of a public download",
     "medtasks_ext/cli/dev.py": _OWN_TEXT,
     "medtasks_ext/registry/build.py": _OWN_TEXT,
@@ -106,6 +107,8 @@ CONNECTIONS = {
     "medtasks_ext/rows/remote.py": "downloads from the hub: no text leaves",
     "medtasks_ext/runner/plan.py": "a model's configuration from the hub: no text leaves",
     "medtasks_ext/cli/model.py": "whether a server is there: no text leaves",
+    "medtasks_ext/report/card/__init__.py": "the card of a model, as a pull request on the hub"
+    " that its author asks for: no text of rows",
 }
 
 #: Whoever names a module of lm-eval.
