@@ -382,4 +382,4 @@ def _preview(dataset: Dataset, rows: Rows) -> None:
     typer.echo(f"\n{asked:,} of {n:,} rows can be asked as the new task file says")
     if checked.faults:
         remedy = f"correct {dataset.file}, then `medtasks preview`"
-        typer.echo(f"note: {checked.faults[0].what} → --map names columns; {remedy}")
+        typer.echo(f"note: {checked.faults[0].what} → --map names columns, --labels all labels; {remedy}")
