@@ -208,10 +208,6 @@ def copied(folder: Path) -> None:
     shutil.copytree(folder, folder.with_name("second"))
 
 
-def emptied(folder: Path) -> None:
-    (folder.parents[2] / "empty").mkdir()
-
-
 #: Stands in each row on the user's disk, and in no message.
 CANARY = "ZEBRAMANN"
 B, M, C, L = "bridge/", "medhelm/", "clinicbench/", "mlb/"
@@ -375,8 +371,6 @@ OWN = [
     Mistake(SV, "a blank in the folder's name", moved("pubmedqa sv"), "dev validate commons_pubmedqa_sv"),
     Mistake(SV, "a task with the name of another", copied),
     Mistake(SV, "sample rows behind a symbolic link", linked),
-    Mistake(SV, "an empty folder of tasks", emptied,
-     "run --model oracle --include_path ROOT/../empty --tasks own --data sample"),
     Mistake(SV, "local rows in a folder of another name", local(at="pubmedqa_sv"), CHECK),
     Mistake(SV, "a row file with a name of its own", local(name="Test rows (final).csv"), CHECK),
 ]  # fmt: skip
