@@ -219,6 +219,7 @@ class DatasetAnswers:
         metadata = self.dataset.metadata
         return {
             "id": self.dataset.id,
+            "suite": self.dataset.suite.title,
             "single": self._kind in _SINGLE,
             "graded": self._kind in TEXTS,
             "metric": metadata.primary_metric,

@@ -146,7 +146,7 @@ function outcomeOf(head, column, place) {
   if (is("damaged")) return ["bad", "damaged"];
   if (is("waiting")) return ["none", "not scored yet"];
   const fault = is("empty") ? "empty" : is("unreadable") ? "unreadable" : null;
-  if (fault && is("right")) return ["part", `${fault}, counts as right`];
+  if (fault && is("right")) return ["part", `${fault}, counts as right by ${head.suite}’s rule`];
   if (fault) return ["bad", fault];
   if (!isNumber(score)) return ["none", "no score"];
   if (isGraded(head, column)) return ["part", fixed(score, 2)];
