@@ -312,6 +312,11 @@ def new(
     """
     from medtasks_ext.data.bring import ImportOptions
 
+    named = {ours: names_in(theirs) for ours, theirs in pairs(columns, "--map", "OURS=THEIRS").items()}
+    options = ImportOptions(
+        sheets=sheets or (), header=names_in(header or ""), encoding=encoding, skip_ragged=skip_ragged
+    )
+    rows = _rows_from(source, named, options) if source else []
     tasks = registry(empty=True)
     check_names(tasks)  # a registry that cannot be read is mended first
     axes = pairs(facts, "medtasks data new", "FACT=VALUE")
@@ -324,11 +329,6 @@ def new(
         what, known = f"no fact {unknown[0]!r}{near(unknown[0], facts_known)}", ", ".join(facts_known)
         raise MedtasksError(what, where="medtasks data new", remedy=f"name one of: {known}")
     template = with_words(template_of(joined, kind), prompt, names_in(labels or ""))
-    named = {ours: names_in(theirs) for ours, theirs in pairs(columns, "--map", "OURS=THEIRS").items()}
-    options = ImportOptions(
-        sheets=sheets or (), header=names_in(header or ""), encoding=encoding, skip_ragged=skip_ragged
-    )
-    rows = _rows_from(source, named, options) if source else []
     if named or rows:
         template = of_columns(template, named, rows[0] if rows else {}, first)
     folder = write(tasks, joined, said, template)
