@@ -198,8 +198,8 @@ def _print_below(rows: Sequence[Json], title: str, *, several: bool) -> Iterator
     for heading, name, form in (("chance", "chance", ".3f"), ("highest", "ceiling", ".3f")):
         values = {row.get(name) for row in rows if row.get("documents") is not None}
         if len(rows) > 1 and len(values) == 1:
-            value = values.pop()
-            yield "" if value is None else f"{heading}: {value:.3f} in all rows"
+            if (value := values.pop()) is not None:
+                yield f"{heading}: {value:.3f} in all rows"
         elif any(value is not None for value in values):
             columns.append(figure(heading, f"{{{name}:{form}}}"))
     if any((row.get("rank_of") or 0) > 1 for row in rows):
@@ -242,7 +242,8 @@ def _marks_mean(rows: Sequence[Json]) -> Iterator[str]:
         yield ESTIMATE_MEANS
     if any(map(_by_paper, rows)):
         yield f"]{_PAPER}: the interval that the suite's paper prints"
-    if any(row["score"] is not None and row.get("interval_low", 0.0) is None for row in rows):
+    own = [row for row in rows if row["score"] is not None and not _by_paper(row)]
+    if any(row.get("interval_low", 0.0) is None for row in own):
         yield "[–]: no interval, since a task has fewer than two documents or clusters of them"
 
 
