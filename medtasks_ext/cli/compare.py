@@ -182,7 +182,8 @@ def _marks(row: Json) -> str:
 def _flips(content: Json) -> None:
     flips = content["flipped"]
     gained = sum(flip["after"] > flip["before"] for flip in flips)
-    asked = sum(row["documents"] for row in content["tasks"])
+    if not (asked := sum(row["documents"] for row in content["tasks"])):
+        return
     typer.echo(
         f"\n{len(flips):,} of {asked:,} documents changed: {gained:,} better, {len(flips) - gained:,} worse"
     )

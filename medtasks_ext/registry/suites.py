@@ -402,6 +402,11 @@ class Suite(Strict):
     def titles(self, axis: str) -> Terms:
         return self.axes[axis].titles if axis in self.axes else self.terms(TERMS[axis])
 
+    def title_of_value(self, axis: str, value: str) -> str:
+        """What readers see of a value, which another suite may have added to the vocabulary."""
+        name = language_name(value) if axis == "language" else None
+        return self.titles(axis).get(value) or name or value
+
     def title_of(self, axis: str) -> str:
         return (self.axes[axis].title if axis in self.axes else None) or axis.replace("_", " ")
 

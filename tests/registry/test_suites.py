@@ -122,7 +122,8 @@ def test_a_fifth_suite_needs_no_code(root, medtasks):
     assert outcome.code == 0 and "ward_falls" in outcome.out and "1 dataset," in outcome.out
     medtasks.done("run", "--model", "oracle", "--tasks", "ward", "--data", "sample", "--output_path", "run")
     outcome = medtasks("report", "run", "-o", "out")
-    assert outcome.code == 0 and "WardBench" in outcome.out and "Intensive care" in outcome.out
+    assert outcome.code == 0 and "WardBench" in (Path("out") / "report.html").read_text(encoding="utf-8")
+    assert "Intensive care" in (Path("out") / "groups.csv").read_text(encoding="utf-8")
     header = (Path("out") / "results.csv").read_text(encoding="utf-8").splitlines()[0]
     assert ",ward,bed," in header
     assert "wardbench" not in medtasks("report", "run", "--published", "all").err.lower()
@@ -143,7 +144,7 @@ def test_words_that_are_no_passage_need_code_that_the_suite_names(root, medtasks
     outcome = medtasks("dev", "validate", "ward_falls")
     assert outcome.code == 1 and "official: needs `text`: suite.yaml names no code" in outcome.out
     suite = root / "ward" / "suite.yaml"
-    words = {"words": {"file": "words.txt", "revision": "1", "how": "ask the ward"}}
+    words = {"words": {"file": "words.txt", "revision": "1", "package": "ward-words", "sha256": "0" * 64}}
     adapters = {"code": "medtasks_ext.suites.helm.AdapterWords", "artefact": "words"}
     said = yaml.safe_dump({"official": {"artefacts": words, "adapters": adapters}})
     suite.write_text(suite.read_text(encoding="utf-8") + said, encoding="utf-8")

@@ -281,10 +281,10 @@ def test_the_card_begins_with_what_the_model_does_best_and_worst(medtasks, tmp_p
     write_run(tmp_path / "run", "model", scores)
     medtasks.done("card", "run", "-o", "card", "--parts")
     text = (tmp_path / "card" / "README.md").read_text().partition("## Medical evaluation (model)")[2].strip()
-    group = r"\*\*([^*]+) (0\.\d\d)\*\* \[0\.\d\d, [01]\.\d\d\] \((\d+) tasks[,)]"
+    group = r"([A-Z][^:]+?) (0\.\d\d) \[0\.\d\d, [01]\.\d\d\] \((\d+) tasks[,)]"
     said = re.findall(group, text.partition("\n")[0])
     assert [(float(score), int(n)) for _, score, n in said] == [(0.9, 4), (0.75, 3), (0.2, 6)]
-    assert text.startswith("Best: **Administration") and ". Worst: **Clinical decision support" in text
+    assert text.startswith("Best: Administration") and ". Worst: Clinical decision support" in text
     assert len(text.partition("\n| ")[0].split()) <= 400 and text.index("Conditions: ") < text.index("\n| ")
 
 

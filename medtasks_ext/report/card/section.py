@@ -78,13 +78,13 @@ SAMPLE_NOTE = (
 
 
 #: Rows of the table on the card: with more, it would not fit on a screen of the hub.
-_MOST_ROWS = 6
+_MOST_ROWS = 4
 #: Values of an axis in its picture.
 _MOST_VALUES = 8
 #: Lines of one kind that stand unfolded.
 _FEW = 3
 #: Groups that are named as the best ones.
-_BEST = 3
+_BEST = 2
 SAFETY = "The score of a benchmark is no evidence that a model is safe in the care of patients."
 
 
@@ -189,7 +189,7 @@ def _best_and_worst(means: Sequence[Json], first: Json) -> str:
 def _group_words(row: Json) -> str:
     ends = f"[{row['interval_low']:.2f}, {row['interval_high']:.2f}]"
     chance = "" if row["chance"] is None else f", chance {row['chance']:.2f}"
-    return f"**{row['title']} {row['score']:.2f}** {ends} ({tasks_words(row['tasks_scored'])}{chance})"
+    return f"{row['title']} {row['score']:.2f} {ends} ({tasks_words(row['tasks_scored'])}{chance})"
 
 
 def _headline(
