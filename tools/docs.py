@@ -51,7 +51,7 @@ EXIT_CODES = {
 }
 #: Variables of the environment that commands read -> what they say.
 VARIABLES = {
-    "MEDTASKS_DATA_DIR": "folder with your own rows and carried downloads",
+    "MEDTASKS_DATA_DIR": "folder with your own rows and carried downloads; else `./medtasks_data`",
     "MEDTASKS_DATA": "one origin of rows: local, hub, release or sample (`--data`)",
     "MEDTASKS_CACHE": "folder of downloads and of what checks found, in place of `~/.cache/medtasks`",
     "MEDTASKS_TASKS": "folders with tasks and suites of your own, with `:` between them",

@@ -20,7 +20,7 @@ from medtasks_ext.prompts.load import check_loaded_rows
 from medtasks_ext.registry import Dataset, forget, registry
 from medtasks_ext.registry.build import check_names
 from medtasks_ext.registry.new import of_columns, suite_of, template_of, with_words, write
-from medtasks_ext.rows.places import data_dir
+from medtasks_ext.rows.places import DATA_FOLDER, data_dir
 from medtasks_ext.rows.row import Rows
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def data_template(
 
 
 def _root(out: str | None) -> Path:
-    return Path(out or os.environ.get("MEDTASKS_DATA_DIR") or "medtasks_data").expanduser()
+    return Path(out or os.environ.get("MEDTASKS_DATA_DIR") or DATA_FOLDER).expanduser()
 
 
 # ---------------------------------------------------------------------- import

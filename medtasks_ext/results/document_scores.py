@@ -307,7 +307,7 @@ def load_document_scores(path: Path, statistic: Statistic) -> DocumentScores:
     written = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
     if int(written.get("medtasks_schema", 0)) > SCHEMA:
         what = f"was written by a newer version (schema {written['medtasks_schema']}, known: {SCHEMA})"
-        raise MedtasksError(what, where=path, remedy="pip install --upgrade medtasks")
+        raise MedtasksError(what, where=path, remedy="update medtasks")
     if written.get("statistic") != statistic.name:
         what = f"the score was {written.get('statistic')}, and is {statistic.name} in this version"
         raise MedtasksError(what, where=path, remedy="medtasks rescore RUN")

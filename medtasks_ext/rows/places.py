@@ -23,13 +23,19 @@ if TYPE_CHECKING:
 FETCHED = "fetched"
 #: What helps where the cache cannot be written.
 CACHE_REMEDY = "set MEDTASKS_CACHE to a folder that can be written"
+#: The data folder where `MEDTASKS_DATA_DIR` names no other.
+DATA_FOLDER = Path("medtasks_data")
 
 
 def data_dir() -> Path | None:
-    """`$MEDTASKS_DATA_DIR`; MedtasksError where it names a folder that does not exist."""
+    """`$MEDTASKS_DATA_DIR`, else `./medtasks_data` where that exists.
+
+    Raises:
+        MedtasksError: the variable names a folder that does not exist.
+    """
     named = os.environ.get("MEDTASKS_DATA_DIR")
     if not named:
-        return None
+        return DATA_FOLDER if DATA_FOLDER.is_dir() else None
     folder = Path(named).expanduser()
     if not folder.is_dir():
         raise MedtasksError("no such folder", where=f"MEDTASKS_DATA_DIR={named}", remedy="correct the path")

@@ -339,7 +339,7 @@ class Manifest(_Record):
             raise MedtasksError(
                 f"was written by another version (schema {schema}, known: {RUN_SCHEMA})",
                 where=path,
-                remedy="pip install --upgrade medtasks, or run the tasks again in another folder",
+                remedy="update medtasks, or run the tasks again in another folder",
             )
         try:
             return cls.model_validate(content)

@@ -254,3 +254,12 @@ def test_every_column_of_data_that_users_bring_is_explained(name):
     schema = source_of(registry().datasets[name]).schemas[0]
     assert isinstance(schema.columns, dict), "write the columns as a mapping to what they hold"
     assert all(meaning.strip() for meaning in schema.columns.values())
+
+
+def test_rows_are_found_where_they_were_written_without_a_setting(medtasks, tmp_path, monkeypatch):
+    monkeypatch.delenv("MEDTASKS_DATA_DIR", raising=False)
+    (tmp_path / "mine.csv").write_text(CSV, encoding="utf-8")
+    task = "medhelm_hospice_referral"
+    medtasks.done("data", "import", "mine.csv", "--task", task, "--map", "prompt=Frage")
+    outcome = medtasks("run", "--model", "oracle", "--tasks", task, "--output_path", "run")
+    assert outcome.code == 0 and f"{task}: done, score 1.0000" in outcome.err
