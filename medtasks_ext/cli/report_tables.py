@@ -25,7 +25,7 @@ from medtasks_ext.cli.tables import (
 )
 from medtasks_ext.cli.words import counted, unsure_words
 from medtasks_ext.registry import registry
-from medtasks_ext.registry.strategies import strategy_order, strategy_title
+from medtasks_ext.registry.strategies import strategy_order, strategy_title, suffix_of
 from medtasks_ext.report.axes import titles_of
 from medtasks_ext.report.figures import calibration_words
 from medtasks_ext.report.gather import parted
@@ -97,12 +97,12 @@ def _print_screen(
     ways = {row["strategy"] for row in suites}
     rows = [row for row in asked if row["name"] in names[:_ASKED]]
     for row in rows:
-        row["label"] = escape(row["name"])
+        row["label"] = escape(row["name"]) + _asked_otherwise(tasks, entries, row["name"])
     for row in sorted(suites, key=lambda row: _place(tasks, row)):
         if same := known.get(_same(row)):  # a name that was asked says it already
             same |= {**row, **same}
             continue
-        way = f", {strategy_title(row['strategy'])}" if ways > {"zero_shot"} else ""
+        way = f", {strategy_title(row['strategy'])}" if ways != {"zero_shot"} else ""
         rows.append({**row, "label": f"{row['title']}{way}"})
         place = itemgetter("entry", "suite", "strategy")
         rows += [line for of in standings if place(of) == place(row) for line in _published(of, several)]
@@ -133,6 +133,14 @@ def _print_screen(
         ]
     for line in said:
         console().print(line, markup=False)
+
+
+def _asked_otherwise(tasks: Registry, entries: Sequence[Entry], name: str) -> str:
+    """The strategy of what was asked, where the name says another one: `--num_fewshot` was given."""
+    leaves, items = {*tasks.leaves(name)}, [item for entry in entries for item in entry.experiments.values()]
+    ways = {item.strategy for item in items if item.config.get("task", item.task) in leaves}
+    other = [way for way in ways if not name.endswith(suffix_of(way))]
+    return f", {strategy_title(other[0])}" if len(ways) == len(other) == 1 else ""
 
 
 def _same(row: Json) -> tuple[Any, ...]:

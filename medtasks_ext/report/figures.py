@@ -208,16 +208,23 @@ def calibration_words(found: pa.Table, tasks: Registry) -> list[str]:
 State = Literal["missing", "failed", "waiting", "not asked", "without gold", "not judged", "not computed"]
 
 _LENGTH = 200
+_NOT_ASKED: tuple[State, str] = ("not asked", "was not among the tasks of the run")
 
 
 def gap_frame(entries: Sequence[Entry], tasks: Registry, strategies: Sequence[str]) -> pa.Table:
     """The frame `gaps`, each entry's in the registry's order; controls and drafts belong to no suite."""
     found = []
     for entry in entries:
+        asked = {str(item.config.get("task", item.task)) for item in entry.experiments.values()}
         for dataset, suite, strategy, name in grouped_tasks(tasks, strategies):
             item = entry.experiments.get(name)
             if item is None or item.score is None:
-                state, reason = _without_score(item) if item else _without_result(entry, dataset, name)
+                if item:
+                    state, reason = _without_score(item)
+                elif name in asked:  # with another number of examples, which is another strategy
+                    state, reason = _NOT_ASKED
+                else:
+                    state, reason = _without_result(entry, dataset, name)
                 of = {"suite": suite, "dataset": dataset.id, "task": name}
                 found.append(
                     {"entry": entry.label, **of, "strategy": strategy, "state": state, "reason": reason}
@@ -248,4 +255,4 @@ def _without_result(entry: Entry, dataset: Dataset, name: str) -> tuple[State, s
         return "waiting", "the run was interrupted before; the same command goes on"
     if state == TaskState.DONE:
         return "failed", "its results are damaged, see the faults"
-    return "not asked", "was not among the tasks of the run"
+    return _NOT_ASKED

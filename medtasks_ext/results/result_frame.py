@@ -208,7 +208,7 @@ def result_parts(entries: Sequence[Entry], tasks: Registry) -> ResultParts:
 
 
 def asked_frame(entries: Sequence[Entry], tasks: Registry, names: Iterable[str] | None = None) -> pa.Table:
-    """What was asked for, a row per name and entry that has a result in it (frame `asked`).
+    """What was asked for, a row per name and entry that asked for it or has a result in it (frame `asked`).
 
     Name by name as `--tasks` said them, each entry in its order; published entries have rows of the names
     that runs beside them were asked. A group's figures are as those of other groups: its score a mean over
@@ -223,7 +223,7 @@ def asked_frame(entries: Sequence[Entry], tasks: Registry, names: Iterable[str] 
         of_entry = {"entry": entry.label, "model": entry.model, "kind": entry.kind, "sample": entry.sample}
         for row in asked_rows(tasks, asked, done):
             printed = entry.groups.get(row.name)
-            if not row.n_documents and printed is None:
+            if not row.n_documents and printed is None and row.name not in entry.asked:
                 continue
             low, high = _ends(row.interval)
             found[row.name].append(

@@ -259,7 +259,7 @@ def test_every_column_of_data_that_users_bring_is_explained(name):
 def test_rows_are_found_where_they_were_written_without_a_setting(medtasks, tmp_path, monkeypatch):
     monkeypatch.delenv("MEDTASKS_DATA_DIR", raising=False)
     (tmp_path / "mine.csv").write_text(CSV, encoding="utf-8")
-    task = "medhelm_hospice_referral"
-    medtasks.done("data", "import", "mine.csv", "--task", task, "--map", "prompt=Frage")
-    outcome = medtasks("run", "--model", "oracle", "--tasks", task, "--output_path", "run")
-    assert outcome.code == 0 and f"{task}: done, score 1.0000" in outcome.err
+    task = ("medhelm_hospice_referral", "--map", "prompt=Frage")
+    medtasks.done("data", "import", "mine.csv", "--task", *task)
+    outcome = medtasks.done("run", "--model", "oracle", "--tasks", task[0], "--output_path", "run")
+    assert "hospice_referral: done, score 1.0000" in outcome.err

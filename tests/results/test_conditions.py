@@ -123,7 +123,7 @@ AS_PUBLISHED = {"instruction": "official", "n_test": N}
 
 
 def with_shots(shots):
-    return {"config": {"num_fewshot": shots}}
+    return {"config": {"task": TASK, "num_fewshot": shots}}
 
 
 @pytest.mark.parametrize(
@@ -134,9 +134,9 @@ def test_a_score_has_the_strategy_by_which_it_was_asked(medtasks, tmp_path, shot
     outcome = medtasks.done("report", "a", "-o", "out", "--published", "none")
     rows = pl.read_parquet(tmp_path / "out" / "results.parquet")
     assert set(rows["strategy"]) == {strategy}
-    assert f"BRIDGE, {strategy_title(strategy)}" in outcome.out
-    groups = pl.read_csv(tmp_path / "out" / "groups.csv")
-    assert set(groups["strategy"]) == {strategy}
+    named = f"{TASK}, {strategy_title(strategy)} " if shots else TASK
+    assert named in outcome.out and "without a score" not in outcome.out
+    assert set(pl.read_csv(tmp_path / "out" / "groups.csv")["strategy"]) == {strategy}
     medtasks("card", "a", "-o", "card")
     card = (tmp_path / "card" / "README.md").read_text(encoding="utf-8")
     assert f"mean score ({strategy_title(strategy)}" in card

@@ -97,7 +97,7 @@ def test_a_right_answer_that_is_no_option_is_named(data_dir):
 @pytest.mark.parametrize(
     ("index", "message"),
     [
-        (4, "test row 1, column cop holds 4 .*expected one of: -1, 0, 1, 2, 3"),
+        (4, "test row 1, column cop holds '4' .*expected one of: -1, 0, 1, 2, 3"),
         (-1, "test row 1 .*'none' is not one of the letters"),
     ],
 )

@@ -69,7 +69,7 @@ def test_a_long_input_loses_its_end_and_never_the_instruction(medtasks, chip_ctc
 
 def test_answers_that_fill_the_budget_are_counted(medtasks, chip_ctc, small):
     small(50_000)
-    assert "8 answers were truncated at the token limit" in medtasks(*ARGUMENTS).out
+    assert "truncated at the token limit 100.0% of 8 answers" in medtasks(*ARGUMENTS).out
 
 
 def test_tokens_of_prompts_and_answers_are_counted_and_survive_rescoring(
