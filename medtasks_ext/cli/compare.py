@@ -80,7 +80,8 @@ def compare(
     _table("task", content["tasks"], content["tasks"], most=most)
     _table("label", content["labels"], content["labels"], most=len(content["labels"]), sort=False)
     _flips(content)
-    say_next(f"medtasks view {shlex.join(paths)}")
+    if runs := [path for path in paths if Path(path).is_dir()]:  # of published models no answer is known
+        say_next(f"medtasks view {shlex.join(runs)}")
     if out is not None:
         say(f"{', '.join(f'{name}.csv' for name in _FILES if content[name])}: {out}")
     return 0
