@@ -249,8 +249,9 @@ class RunAsker(Asker):
 
     def _visit(self) -> None:
         """Bring what is new to the disk, show it, and note what became of tasks."""
-        fresh = [self._fresh.popleft() for _ in range(len(self._fresh))]
+        # tasks first: the outcomes of one that has ended are there by then, and are shown before its end
         ended = [self._ended_tasks.popleft() for _ in range(len(self._ended_tasks))]
+        fresh = [self._fresh.popleft() for _ in range(len(self._fresh))]
         self.answers.flush()
         with self.showing:
             for request, outcome in fresh:
