@@ -110,8 +110,10 @@ class Reader:
         tokens = tokens_of(text, begin, end)
         # the words of Chinese for a reply with its characters, whatever the language of the task is
         chinese = ["zh"] if any(_HAN.match(token.text) for token in tokens) else []
+        reading: _Reading | None = None
         for words in dict.fromkeys((self.words, *map(words_of, [COMMON, *chinese]))):
-            if said := _Reading(tokens, self, words, boxes=words is self.words).counts():
+            reading = _Reading(tokens, self, words, reading)
+            if said := reading.counts():
                 break
         else:
             return UNCLOSED if unclosed else NOTHING
@@ -155,16 +157,16 @@ class _Run:
 class _Reading:
     """One reading of one reply."""
 
-    def __init__(self, tokens: Sequence[Token], reader: Reader, words: Words, *, boxes: bool) -> None:
-        self._tokens, self._reader, self._words, self._boxes = tokens, reader, words, boxes
+    def __init__(self, tokens: Sequence[Token], reader: Reader, words: Words, first: _Reading | None) -> None:
+        self._tokens, self._reader, self._words, self._boxes = tokens, reader, words, first is None
         self._end = len(tokens)
         find = partial(reader.find, tokens)
         self._find = cache(lambda place: find(place) if place < self._end else None)
         self._classes, self._denial = cache(partial(words.at, tokens)), cache(self._is_denial)
         # place -> the first one from it on where a line or a sentence ends, and that no mark of dress has
-        self._line_end = self._next(lambda place: tokens[place].kind == "line")
-        self._sentence_ends = self._next(self._ends_sentence)
-        self._soft_ends = self._next(lambda place: not self._is_soft(place))
+        looks = (lambda at: tokens[at].kind == "line", self._ends_sentence, lambda at: not self._is_soft(at))
+        self._ends: list[list[int]] = first._ends if first else [self._next(look) for look in looks]
+        self._line_end, self._sentence_ends, self._soft_ends = self._ends
         self._refused = 0  # where the answers end that no announcement follows
         self._waits: list[int] = []
         self._taken = -1  # the last place of a word that takes an answer back
