@@ -9,9 +9,7 @@ import shutil
 import socket
 import ssl
 import subprocess
-import sys
 import threading
-from datetime import datetime, timezone
 
 import pytest
 from lm_eval.api.instance import Instance
@@ -29,7 +27,6 @@ from lm_eval.models.sglang_generate_API import SGLANGGENERATEAPI
 from medtasks_ext.engines import Answer, Fault, FaultKind, Request, http, servers
 from medtasks_ext.engines.api import ApiEngine, reader_of
 from medtasks_ext.errors import MedtasksError
-from tests.conftest import ROOT
 from tests.engines.conftest import QuickClock
 from tests.engines.made import (
     SETTINGS,
@@ -56,32 +53,24 @@ def azure(**settings):
 
 
 CHATS = {
-    "local-chat": (LocalChatCompletion, "/chat/completions"),
-    "local-chat with a header": (LocalChatCompletion, "/chat/completions"),
-    "openai-chat": (OpenAIChatCompletion, "/chat/completions"),
-    "openai-chat o3": (OpenAIChatCompletion, "/chat/completions"),
-    "azure": (azure, "/chat/completions"),
-    "anthropic": (AnthropicChat, "/messages"),
+    "local-chat": (LocalChatCompletion, "/chat/completions", {}),
+    "local-chat with a header": (LocalChatCompletion, "/chat/completions", {"header": {"X-Key": "k"}}),
+    "openai-chat": (OpenAIChatCompletion, "/chat/completions", {}),
+    "openai-chat o3": (OpenAIChatCompletion, "/chat/completions", {"model": "o3-mini"}),
+    "azure": (azure, "/chat/completions", {}),
+    "anthropic": (AnthropicChat, "/messages", {}),
 }
 TEXTS = {
-    "local-completions": (untokenised(LocalCompletionsAPI), "/completions"),
-    "local-completions, batches": (untokenised(LocalCompletionsAPI), "/completions"),
-    "local-completions, tokens": (tokenised, "/completions"),
-    "openai-completions": (untokenised(OpenAICompletionsAPI), "/completions"),
+    "local-completions": (untokenised(LocalCompletionsAPI), "/completions", {}),
+    "local-completions, batches": (untokenised(LocalCompletionsAPI), "/completions", {"batch_size": 8}),
+    "local-completions, tokens": (tokenised, "/completions", {}),
+    "openai-completions": (untokenised(OpenAICompletionsAPI), "/completions", {}),
 }
-MORE = {
-    "local-chat with a header": {"header": {"X-Key": "k"}},
-    "openai-chat o3": {"model": "o3-mini"},
-    "local-completions, batches": {"batch_size": 8},
-}
+TALK = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
 TURNS = [
     [{"role": "system", "content": "Du bist Ärztin."}, {"role": "user", "content": "Fieber? 熱"}],
     [{"role": "user", "content": "half an emoji \ud83d"}],
-    [
-        {"role": "user", "content": "a"},
-        {"role": "assistant", "content": "b"},
-        {"role": "user", "content": "c " * 50},
-    ],
+    [*TALK, {"role": "user", "content": "c " * 50}],
 ]
 PLAIN = ["Fieber? 熱", "half an emoji \ud83d", "c " * 30]
 
@@ -95,8 +84,8 @@ def sent(server):
 
 @pytest.mark.parametrize("name", [*CHATS, *TEXTS])
 def test_requests_are_lm_evals_own_to_the_byte(server, keys, name):
-    kind, path = {**CHATS, **TEXTS}[name]
-    lm = model(server, kind, path, **MORE.get(name, {}))
+    kind, path, more = {**CHATS, **TEXTS}[name]
+    lm = model(server, kind, path, **more)
     if name in CHATS:
         contexts, prompts = [lm.apply_chat_template(turns) for turns in TURNS], TURNS
     else:
@@ -111,7 +100,7 @@ def test_requests_are_lm_evals_own_to_the_byte(server, keys, name):
     ]
     texts = lm.generate_until(instances)
     plain = sent(server)
-    engine = ApiEngine(model(server, kind, path, **MORE.get(name, {})))
+    engine = ApiEngine(model(server, kind, path, **more))
     before = copy.deepcopy(settings)
     requests = [
         engine.prepare(Request(f"k{i}", "t", f"d{i}", prompt, given))
@@ -125,36 +114,27 @@ def test_requests_are_lm_evals_own_to_the_byte(server, keys, name):
 
 
 def test_a_prompt_that_leaves_no_room_for_the_answer_is_not_cut(server):
-    lm = model(server, tokenised, "/completions", max_length=60)  # lm-eval takes one off
-    engine = ApiEngine(lm)
+    engine = ApiEngine(model(server, tokenised, "/completions", max_length=60))  # lm-eval takes one off
     fits, beyond = (Request("k", "t", "d", "x" * n, {"max_gen_toks": 50}) for n in (9, 10))
     assert engine.prepare(fits).tokens == [ord("x")] * 9
     fault = engine.prepare(beyond)
     assert fault.kind is FaultKind.TOO_LONG and "10 tokens" in fault.reason
     assert (fault.tries, fault.maybe_paid) == (0, 0)
-    unlimited = Request(
-        "k", "t", "d", "x" * 9, {"max_gen_toks": 5, "max_tokens": 51}
-    )  # what the payload takes
-    assert engine.prepare(unlimited).kind is FaultKind.TOO_LONG
+    sent = Request("k", "t", "d", "x" * 9, {"max_gen_toks": 5, "max_tokens": 51})  # what the payload takes
+    assert engine.prepare(sent).kind is FaultKind.TOO_LONG
 
 
-def test_a_tokenizer_that_fails_is_a_fault_without_text_of_the_row(server, monkeypatch):
+def test_what_no_model_takes_is_a_fault_of_its_request_without_text_of_the_row(server, clock, monkeypatch):
     def fails(self, texts, **settings):
         raise ValueError(f"bad text: {texts}")
 
     monkeypatch.delenv("MEDTASKS_SHOW_TEXT")
     monkeypatch.setattr(Tokenizer, "__call__", fails)
-    engine = ApiEngine(model(server, tokenised, "/completions"))
-    fault = engine.prepare(Request("k", "t", "d", "Mrs Secret", {}))
+    text = Request("k", "t", "d", "Mrs Secret", {})
+    fault = ApiEngine(model(server, tokenised, "/completions")).prepare(text)
     assert fault.kind is FaultKind.ENGINE and "Secret" not in fault.reason
-
-
-def test_a_text_for_a_model_of_conversations_is_a_fault(server):
-    fault = ApiEngine(model(server)).prepare(Request("k", "t", "d", "a text", {}))
+    fault = ApiEngine(model(server)).prepare(text)
     assert fault.kind is FaultKind.ENGINE and "--apply_chat_template" in fault.remedy
-
-
-def test_settings_that_the_model_cannot_take_fail_their_request_only(server, clock):
     requests = asking(2)
     requests[0] = Request("k0", "t", "d", requests[0].prompt, {"until": 5})
     outcomes, _ = run(model(server), requests, clock)
@@ -206,24 +186,18 @@ def test_a_connection_that_breaks_may_have_been_paid_for(server, clock, reply):
     assert (got.kind, got.tries, got.maybe_paid) == (FaultKind.UNREACHABLE, 2, 2)
 
 
-def test_a_hanging_server_ends_by_the_timeout(server, clock):
-    async def script(asked):
-        await asyncio.Event().wait()
-
-    got = outcome_of(server, script, clock, timeout=1)
-    assert got.kind is FaultKind.TIMEOUT and got.maybe_paid == 1 and "within 1 s" in got.reason
-
-
-def test_a_stream_that_never_ends_ends_by_the_timeout(server, clock):
+@pytest.mark.parametrize("sends", [False, True], ids=["nothing comes", "spaces without end"])
+def test_a_server_that_never_ends_ends_by_the_timeout(server, clock, sends):
     async def drops():
         while True:
             yield b" "
             await asyncio.sleep(0.01)
 
     async def script(asked):
-        return Reply(drops())
+        return Reply(drops()) if sends else await asyncio.Event().wait()
 
-    assert outcome_of(server, script, clock, timeout=1).kind is FaultKind.TIMEOUT
+    got = outcome_of(server, script, clock, timeout=1)
+    assert got.kind is FaultKind.TIMEOUT and got.maybe_paid == 1 and "within 1 s" in got.reason
 
 
 @pytest.mark.parametrize("address", ["http://[::1", "localhost:8000/v1", "ftp://x/y", "/v1", ""])
@@ -238,13 +212,6 @@ def test_an_address_that_nothing_can_be_sent_to_ends_the_run(clock):
     lm = model("http://me:secret@127.0.0.1:1/v1", num_concurrent=1)  # beside the header of the key
     outcomes, engine = run(lm, asking(3), clock)
     assert len(outcomes) == 1 and engine.ended.kind is FaultKind.MODEL and "secret" not in repr(engine.ended)
-
-
-@pytest.mark.parametrize(  # others stand in `tests/addresses.yaml`
-    ("url", "local"), [("http://vllm.localhost", True), ("http://127.0.0.1@example.org", False)]
-)
-def test_only_this_machine_is_local(url, local):
-    assert ApiEngine(model(url)).local is local
 
 
 # ---------------------------------------------------------------------- certificates
@@ -380,7 +347,10 @@ def test_a_refusal_of_a_server_that_answers_others_costs_no_try(server, clock, s
     assert all(isinstance(got, Answer) for got in outcomes.values()) and len(refused) == 9
 
 
-def at_most(places, every=0):
+@pytest.mark.parametrize(
+    ("places", "every", "most"), [(8, 0, 64), (10**6, 20, 32)], ids=["a full server", "one of twenty"]
+)
+def test_connections_follow_what_the_server_takes(server, clock, places, every, most):
     """A server that refuses what it has no place for, and each n-th request."""
     under_way = asked_until_now = 0
 
@@ -394,23 +364,12 @@ def at_most(places, every=0):
         under_way -= 1
         return Reply(chat(asked.prompt))
 
-    return script
-
-
-def test_connections_follow_what_the_server_takes(server, clock):
-    server.script = at_most(8)
-    outcomes, _ = run(model(server, num_concurrent=64, max_retries=20), asking(1500), clock)
+    server.script = script
+    outcomes, engine = run(model(server, num_concurrent=most, max_retries=20), asking(1500), clock)
     assert all(isinstance(got, Answer) for got in outcomes.values())
     assert len(server.asked) < 1.5 * 1500  # without halving, most tries are refused
-
-
-def test_single_refusals_cost_no_connection(server, clock):
-    """One of twenty is refused: of the last 32 replies, never as many as a full server would refuse."""
-    server.script = at_most(10**6, every=20)
-    outcomes, engine = run(model(server, num_concurrent=32, max_retries=20), asking(1500), clock)
-    assert all(isinstance(got, Answer) for got in outcomes.values())
     [endpoint] = engine.endpoints
-    assert endpoint.allowed == server.most_connections == 32
+    assert (endpoint.allowed == most) is bool(every)  # single refusals cost no connection
 
 
 @pytest.mark.parametrize("wish", ["100000", "Fri, 31 Dec 2999 23:59:59 GMT", "1e300"])
@@ -427,25 +386,6 @@ def test_a_wish_that_is_short_or_none_is_not_spoken_of(server, clock, wish):
     server.script = failing_first(1, Reply({}, 429, {"Retry-After": wish}))
     outcomes, _ = run(model(server), asking(), clock, say=lines.append)
     assert isinstance(outcomes["k0"], Answer) and not lines and sum(clock.pauses) <= 4
-
-
-def test_times_of_waiting_are_read_as_the_rfc_has_them():
-    now = datetime(2026, 11, 22, 8, 0, 0, tzinfo=timezone.utc)
-    assert http.seconds_asked("Sun, 22 Nov 2026 08:00:30 GMT", now) == 30
-    assert http.seconds_asked("Sun, 22 Nov 2026 08:00:30 -0000", now) is None  # no zone
-    assert http.seconds_asked("7", now) == 7
-
-
-def test_a_pause_ends_by_itself_or_by_the_event():
-    async def pause():
-        ended, clock = asyncio.Event(), http.Clock()
-        before = clock.now()
-        await clock.pause(0.001, ended)
-        assert clock.now() > before
-        ended.set()
-        await clock.pause(1e9, ended)
-
-    asyncio.run(pause())
 
 
 # ---------------------------------------------------------------------- the end of a run
@@ -515,26 +455,8 @@ def test_an_interrupted_feed_does_not_wait_for_a_server_that_wants_to_be_left_al
         engine.stop()
 
     engine = ApiEngine(model(server, num_concurrent=1, max_retries=5), say=interrupt)
-    engine.stop()  # nothing is running yet
     engine.run(feed, lambda request, outcome: outcomes.append(outcome))
-    assert (
-        [(got.kind, got.tries) for got in outcomes]
-        == [(FaultKind.BUSY, 1)] * 3
-        == [(FaultKind.BUSY, 1) for _ in server.asked]
-    )
-    engine.stop()  # nor any more
-
-
-def test_a_hold_ends_with_the_feed(server):
-    """No request waits for its next try; those that were not taken wait for the server's minute to pass."""
-    server.script = failing_first(9, Reply({}, 429, {"Retry-After": "60"}))
-    feed = ListFeed(asking(50))
-
-    def interrupt(request, outcome):
-        feed.interrupted = True
-
-    ApiEngine(model(server, num_concurrent=3, max_retries=0)).run(feed, interrupt)
-    assert len(server.asked) <= 3
+    assert [(got.kind, got.tries) for got in outcomes] == [(FaultKind.BUSY, 1)] * 3 and len(server.asked) == 3
 
 
 def test_an_error_of_the_caller_ends_the_run(server, clock):
@@ -580,54 +502,35 @@ def test_a_feed_that_fills_slowly_is_waited_for(server, clock):
 # ---------------------------------------------------------------------- many at a time
 
 
-class Places:
-    """A server with as many places as the engine has connections.
+def test_all_places_are_taken_at_all_times_and_outcomes_come_as_they_finish(server, clock):
+    """The server holds every reply until all places are taken, or all that are left are there, and lets one
+    go, chosen at random, once that before it was handed on: a place that stays empty is waited for."""
+    n, places, chance = 300, 16, random.Random(0)
+    waiting, released, order, most = {}, [], [], []
 
-    It holds every reply until all places are taken (or all requests that are left are there), lets one
-    go, chosen at random, and waits for the engine to have handed it on before it goes on. A client that
-    leaves a place empty while requests are left waits for ever.
-    """
+    def go_on():
+        if waiting and len(released) == len(order) and len(waiting) >= min(places, n - len(released)):
+            released.append(chance.choice(sorted(waiting)))
+            waiting.pop(released[-1]).set()
 
-    def __init__(self, server, n, places):
-        self.server, self.left, self.places = server, n, places
-        self.waiting, self.released = {}, []
-        self.most, self.on_its_way = 0, False
-        self.random = random.Random(0)
-        server.script = self
-
-    async def __call__(self, asked):
-        self.waiting[asked.prompt] = gone = asyncio.Event()
-        self.most = max(self.most, len(self.waiting))
-        self.go_on()
+    async def script(asked):
+        waiting[asked.prompt] = gone = asyncio.Event()
+        most.append(len(waiting))
+        go_on()
         await gone.wait()
         return Reply(chat(asked.prompt))
 
-    def handed_on(self):
-        self.on_its_way = False
-        self.go_on()
-
-    def go_on(self):
-        if self.waiting and not self.on_its_way and len(self.waiting) >= min(self.places, self.left):
-            chosen = self.random.choice(sorted(self.waiting))
-            self.released.append(chosen)
-            self.on_its_way, self.left = True, self.left - 1
-            self.waiting.pop(chosen).set()
-
-
-def test_all_places_are_taken_at_all_times_and_outcomes_come_as_they_finish(server, clock):
-    n, places = 300, 16
-    seats, order = Places(server, n, places), []
-
     def done(request, outcome):
         order.append(outcome.text)
-        server.call(seats.handed_on)
+        server.call(go_on)
 
+    server.script = script
     engine = ApiEngine(model(server, num_concurrent=places, max_retries=0, timeout=60), clock=clock)
     assert engine.window == places
     engine.run(ListFeed(asking(n)), done)
-    assert order == seats.released and sorted(order) == sorted(f"Is it? {i}" for i in range(n))
+    assert order == released and sorted(order) == sorted(f"Is it? {i}" for i in range(n))
     assert order != sorted(order, key=lambda text: int(text.rpartition(" ")[2]))
-    assert seats.most == server.most_connections == places
+    assert max(most) == server.most_connections == places
 
 
 def test_many_connections_and_every_kind_of_fault_give_each_request_one_outcome(server, clock):
@@ -669,36 +572,21 @@ def test_many_connections_and_every_kind_of_fault_give_each_request_one_outcome(
 
 
 def test_models_that_send_or_read_in_their_own_way_are_left_to_others():
-    lm = model("http://127.0.0.1:1", LocalChatCompletion)
-    assert reader_of(type(lm))
-    for kind in (SGLANGGENERATEAPI, LiteLLMChatCompletion):
-        assert reader_of(kind) is None
-        with pytest.raises(MedtasksError, match=kind.__name__):
-            ApiEngine(object.__new__(kind))
-
     class Own(LocalChatCompletion):
         def _create_payload(self, messages, **settings):
             return {**super()._create_payload(messages, **settings), "thinking": True}
 
-    assert reader_of(Own)
+    assert reader_of(LocalChatCompletion) and reader_of(Own)
+    for kind in (SGLANGGENERATEAPI, LiteLLMChatCompletion):
+        with pytest.raises(MedtasksError, match=kind.__name__):
+            ApiEngine(object.__new__(kind))
 
 
-def test_a_key_that_is_not_set_is_said_before_anything_is_built(monkeypatch):
+def test_a_key_that_is_not_set_or_broken_is_said_before_anything_is_sent(server, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(MedtasksError, match="export OPENAI_API_KEY"):
-        ApiEngine(model("http://127.0.0.1:1", OpenAIChatCompletion))
-
-
-def test_a_key_with_a_line_break_is_said(server, monkeypatch):
+        ApiEngine(model(server, OpenAIChatCompletion))
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret\n")
     with pytest.raises(MedtasksError, match="line break") as error:
         run(model(server, OpenAIChatCompletion), asking())
     assert "secret" not in str(error.value) and not server.asked
-
-
-def test_the_package_needs_no_client_library():
-    code = (
-        "import sys, medtasks_ext.engines, medtasks_ext.judge.jury;"
-        "assert not {'aiohttp', 'lm_eval'} & set(sys.modules), 'imported'"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

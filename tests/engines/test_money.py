@@ -32,11 +32,7 @@ COUNTS = ("right", "missing", "zero", "negative", "text", "low", "no prompt", "n
 
 
 class GeneratedServer:
-    """Answers as chance has it, and knows what it charged.
-
-    Args:
-        beyond: how many times the limit of tokens its answers may take.
-    """
+    """Answers as chance has it, up to so many times beyond the limit of tokens; knows what it charged."""
 
     def __init__(self, seed: int, beyond: int = 1) -> None:
         self.chance, self.beyond, self.bill, self.dearest = random.Random(seed), beyond, 0.0, 0.0
@@ -65,21 +61,14 @@ class GeneratedServer:
             return faults[end]
         written = "" if end == "empty" else "word " * self.chance.randint(1, max(1, min(completion, 60)))
         message = None if end == "malformed" else {"content": written}
-        counted = self.counted(prompt, completion, n_bytes, len(written))
-        return Reply({"choices": [{"message": message, "finish_reason": "stop"}], **counted}, 0.0)
-
-    def counted(self, prompt: int, completion: int, n_bytes: int, written: int) -> dict[str, Any]:
-        """The count as the server gives it: the right one, or one that cannot be that of the texts."""
         pairs: dict[str, Any] = {
             "right": (prompt, completion), "zero": (0, 0), "negative": (-prompt, -completion),
             "text": (str(prompt), "many"), "low": (n_bytes // 40, 0), "no prompt": (0, completion),
-            "null": (None, None),
+            "null": (None, None), "missing": (),
         }  # fmt: skip
-        which = self.chance.choice(self.counts)
-        if which == "missing":
-            return {}
-        first, second = pairs[which]
-        return {"usage": {"prompt_tokens": first, "completion_tokens": second}}
+        said = pairs[self.chance.choice(self.counts)]
+        usage = {"usage": {"prompt_tokens": said[0], "completion_tokens": said[1]}} if said else {}
+        return Reply({"choices": [{"message": message, "finish_reason": "stop"}], **usage}, 0.0)
 
 
 class InProcess(Client):
@@ -136,14 +125,8 @@ def ask(seed: int, beyond: int = 1) -> tuple[GeneratedServer, Budget, int, list[
     chance = random.Random(-seed)
     server, window = GeneratedServer(seed, beyond), chance.randint(1, 4)
     requests = [
-        Request(
-            f"k{n}",
-            "t",
-            str(n),
-            "a patient " * chance.randint(1, 30),
-            {"max_gen_toks": chance.randint(1, 200)},
-        )
-        for n in range(chance.randint(1, 12))
+        Request(f"k{n}", "t", str(n), "a patient " * chance.randint(1, 30), {"max_gen_toks": limit})
+        for n, limit in enumerate(chance.choices(range(1, 201), k=chance.randint(1, 12)))
     ]
     charge = Charge(PRICE)
     every = sum(map(charge.most, requests))
@@ -155,7 +138,8 @@ def ask(seed: int, beyond: int = 1) -> tuple[GeneratedServer, Budget, int, list[
     return server, budget, window, asker.outcomes, len(requests)
 
 
-def check(seeds: range) -> None:
+@pytest.mark.parametrize("seeds", [range(150), pytest.param(range(1000, 11_000), marks=pytest.mark.nightly)])
+def test_no_generated_server_charges_more_than_the_limit(seeds):
     stopped = 0
     for seed in seeds:
         server, budget, _, outcomes, n = ask(seed)
@@ -165,15 +149,6 @@ def check(seeds: range) -> None:
         assert len(outcomes) == n or budget.exhausted, seed
         stopped += budget.exhausted
     assert 0 < stopped < len(seeds)  # both ends were tried
-
-
-def test_no_generated_server_charges_more_than_the_limit():
-    check(range(150))
-
-
-@pytest.mark.nightly
-def test_none_of_ten_thousand_generated_servers_charges_more_than_the_limit():
-    check(range(1000, 11_000))
 
 
 def test_a_server_that_keeps_no_limit_of_tokens_is_left_with_what_was_under_way():

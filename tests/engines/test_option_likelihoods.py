@@ -7,6 +7,7 @@ import json
 import math
 import sys
 from types import SimpleNamespace
+from types import SimpleNamespace as One
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,8 @@ from lm_eval.api.instance import Instance
 from lm_eval.models.openai_completions import LocalCompletionsAPI
 
 from medtasks_ext.engines import Answer, Fault, FaultKind, Likelihood, Request, likeliest
-from medtasks_ext.engines.vllm import MOST_IDS, branches, option_likelihoods
+from medtasks_ext.engines.api import prepared
+from medtasks_ext.engines.vllm import MOST_IDS, option_likelihoods
 from tests.engines.made import run, tokenised
 from tests.engines.server import Reply
 
@@ -39,17 +41,14 @@ def letters(server) -> LocalCompletionsAPI:
     return lm
 
 
-def value(tokens: list[int], place: int) -> float:
-    return -0.01 * (tokens[place] % 17) - 0.001 * place
-
-
 async def echoing(asked):
     """The log-probabilities of all tokens, and of one that is written."""
     body = json.loads(asked.content)
     assert body["echo"] and body["max_tokens"] == 1
     choices = []
     for index, tokens in enumerate(body["prompt"]):
-        values = [None, *(value(tokens, place) for place in range(1, len(tokens))), -0.5]
+        said = [-0.01 * (token % 17) - 0.001 * place for place, token in enumerate(tokens)]
+        values = [None, *said[1:], -0.5]
         top = [None if one is None else {"x": one if place % 2 else 0.0} for place, one in enumerate(values)]
         logprobs = {"token_logprobs": values, "top_logprobs": top}
         choices.append({"index": index, "text": "…", "finish_reason": "length", "logprobs": logprobs})
@@ -57,28 +56,19 @@ async def echoing(asked):
     return Reply({"choices": choices[::-1], "usage": usage, "model": "m"})
 
 
-def request(prompt: str = PROMPT, options: tuple[str, ...] = OPTIONS) -> Request:
-    return Request("k", "task", "d", prompt, {}, options=options)
+ASKED = Request("k", "task", "d", PROMPT, {}, options=OPTIONS)
 
 
 def test_a_completions_server_gives_what_lm_eval_gets_from_it_in_one_request(server):
     server.script = echoing
-    outcome = run(prepared := letters(server), [ready(prepared, request())])[0]["k"]
-    assert len(server.asked) == 1 and isinstance(outcome, Answer)
     lm = letters(server)
+    outcome = run(lm, [prepared(lm, ASKED)])[0]["k"]
+    assert len(server.asked) == 1 and isinstance(outcome, Answer)
     asked = [Instance("loglikelihood", {}, (PROMPT, option), i) for i, option in enumerate(OPTIONS)]
     expected = lm.loglikelihood(asked, disable_tqdm=True)
     assert [tuple(item) for item in outcome.likelihoods] == [tuple(item) for item in expected]
     assert outcome.text == OPTIONS[max(range(3), key=lambda place: expected[place][0])]
     assert outcome.usage.completion == 3
-
-
-def ready(lm, asked: Request) -> Request:
-    from medtasks_ext.engines.api import prepared
-
-    found = prepared(lm, asked)
-    assert isinstance(found, Request), found
-    return found
 
 
 @pytest.mark.parametrize("logprobs", [None, {"token_logprobs": [-0.5], "top_logprobs": [{"x": -0.5}]}])
@@ -89,13 +79,13 @@ def test_a_server_without_log_probabilities_of_the_prompt_ends_the_run_at_once(s
 
     server.script = silent
     lm = letters(server)
-    outcomes, engine = run(lm, [ready(lm, request())])
+    outcomes, engine = run(lm, [prepared(lm, ASKED)])
     assert outcomes["k"].kind is FaultKind.MODEL and "no log-probabilities" in outcomes["k"].reason
     assert engine.ended is not None and len(server.asked) == 1
 
 
 def test_a_likelihood_that_is_no_number_is_a_fault():
-    found = likeliest(request(), [Likelihood(math.nan, False)] * 3)
+    found = likeliest(ASKED, [Likelihood(math.nan, False)] * 3)
     assert isinstance(found, Fault) and "no number" in found.reason
 
 
@@ -118,38 +108,20 @@ class Engine:
         await asyncio.sleep(0)
         self.open, tokens = False, tuple(tokens)
         if ids := getattr(parameters, "logprob_token_ids", None):
-            found = {token: Logprob(self.value(tokens, token)) for token in ids}
+            found = {token: One(logprob=self.value(tokens, token)) for token in ids}
             best = max(found, key=lambda token: found[token].logprob)
-            return Output([Completion([found], [best])])
-        prompt = [None]
-        for place in range(1, len(tokens)):
-            prompt.append({tokens[place]: Logprob(self.value(tokens[:place], tokens[place]))})
-        return Output([], prompt)
-
-
-class Logprob:
-    def __init__(self, logprob: float) -> None:
-        self.logprob = logprob
-
-
-class Completion:
-    def __init__(self, logprobs, token_ids) -> None:
-        self.logprobs, self.token_ids = logprobs, token_ids
-
-
-class Output:
-    def __init__(self, outputs, prompt_logprobs=None) -> None:
-        self.outputs, self.prompt_logprobs = outputs, prompt_logprobs
+            return One(outputs=[One(logprobs=[found], token_ids=[best])])
+        said = [{t: One(logprob=self.value(tokens[:place], t))} for place, t in enumerate(tokens)]
+        return One(outputs=[], prompt_logprobs=said)
 
 
 def read(prompt, options, *, ids: bool, cached: bool):
-    """The outcome, the engine, and how many passes each step made."""
+    """The outcome, and the engine, which knows how many passes each step made."""
     asked = Request(
         "k", "t", "d", "", {}, tokens=list(prompt), options=tuple(map(str, options)), option_tokens=options
     )
     engine = Engine()
-    outcome = asyncio.run(option_likelihoods(asked, engine.output, ids=ids, cached=cached))
-    return outcome, engine, engine.steps
+    return asyncio.run(option_likelihoods(asked, engine.output, ids=ids, cached=cached)), engine
 
 
 @pytest.fixture(autouse=True)
@@ -157,24 +129,24 @@ def parameters(monkeypatch):
     monkeypatch.setitem(sys.modules, "vllm", SimpleNamespace(SamplingParams=SimpleNamespace))
 
 
-def test_labels_of_one_token_take_one_pass_and_longer_ones_follow_it():
-    prompt = range(1000)
-    outcome, engine, steps = read(prompt, ((1,), (2,), (3,)), ids=True, cached=False)
-    assert steps == [1] and engine.read == 1000 and len(outcome.likelihoods) == 3
-    _, engine, steps = read(prompt, ((1, 5), (1, 6), (2, 7)), ids=True, cached=True)
-    assert steps == [1, 2] and engine.read < 3 * 1000 + 10
-    assert branches(((1, 5), (1, 6), (2, 7))) == {(): {1, 2}, (1,): {5, 6}, (2,): {7}}
+TREE = ((1, 5), (1, 6), (2, 7))
 
 
-@pytest.mark.parametrize(("ids", "cached"), [(False, True), (True, False)])
-def test_without_the_setting_or_a_cache_each_option_is_read_behind_the_prompt(ids, cached):
-    _, engine, steps = read(range(50), ((1, 5), (1, 6), (2, 7)), ids=ids, cached=cached)
-    assert steps == [3] and engine.read == 3 * 52
-
-
-def test_more_tokens_than_one_pass_gives_are_read_option_by_option():
-    options = tuple((token,) for token in range(MOST_IDS + 1))
-    assert read(range(9), options, ids=True, cached=True)[2] == [MOST_IDS + 1]
+@pytest.mark.parametrize(
+    ("options", "ids", "cached", "steps", "tokens"),
+    [
+        (((1,), (2,), (3,)), True, False, [1], 1000),  # labels of one token take one pass
+        (TREE, True, True, [1, 2], 3002),  # and longer ones follow it, the prompt from the cache
+        # without the setting or a cache each option is read behind the prompt
+        (TREE, False, True, [3], 3006),
+        (TREE, True, False, [3], 3006),
+        # more tokens than one pass gives
+        (tuple((token,) for token in range(MOST_IDS + 1)), True, True, [MOST_IDS + 1], 129 * 1001),
+    ],
+)
+def test_a_prompt_is_read_as_seldom_as_can_be(options, ids, cached, steps, tokens):
+    outcome, engine = read(range(1000), options, ids=ids, cached=cached)
+    assert engine.steps == steps and engine.read == tokens and len(outcome.likelihoods) == len(options)
 
 
 options_of_tokens = st.lists(
@@ -185,7 +157,7 @@ options_of_tokens = st.lists(
 @given(options_of_tokens, st.booleans(), st.booleans())
 def test_every_way_gives_the_sum_over_the_tokens_of_an_option(options, ids, cached):
     prompt = tuple(range(100, 300))
-    outcome, engine, _ = read(prompt, options, ids=ids, cached=cached)
+    outcome, engine = read(prompt, options, ids=ids, cached=cached)
     for option, found in zip(options, outcome.likelihoods, strict=True):
         steps = (engine.value((*prompt, *option[:place]), token) for place, token in enumerate(option))
         assert found.value == pytest.approx(sum(steps))

@@ -36,14 +36,8 @@ def test_an_answer_has_what_the_server_says_of_it(server, clock):
 @pytest.mark.parametrize(
     "usage",
     [
-        None,
-        5,
-        {},
-        {"prompt_tokens": 1},
-        {"prompt_tokens": "1", "completion_tokens": 2},
-        {"prompt_tokens": -1, "completion_tokens": 2},
-        {"prompt_tokens": True, "completion_tokens": 2},
-        {"prompt_tokens": 10**300, "completion_tokens": 2},
+        *(None, 5, {}, {"prompt_tokens": 1}),
+        *({"prompt_tokens": n, "completion_tokens": 2} for n in ("1", -1, True, 10**300)),
     ],
 )
 def test_an_answer_without_a_usable_count_is_an_answer(server, clock, usage):
@@ -51,10 +45,8 @@ def test_an_answer_without_a_usable_count_is_an_answer(server, clock, usage):
     assert got.text == "Yes." and got.usage is None
 
 
-def test_no_usage_at_all_is_an_answer(server, clock):
-    body = chat()
-    del body["usage"], body["id"], body["model"]
-    got = outcome_of(server, body, clock)
+def test_an_answer_of_which_nothing_is_said_is_an_answer(server, clock):
+    got = outcome_of(server, {"choices": chat()["choices"]}, clock)
     assert (got.text, got.usage, got.model, got.request_id) == ("Yes.", None, "", "")
     nested = chat(usage={"prompt_tokens": 1, "completion_tokens": 2, "prompt_tokens_details": None})
     assert outcome_of(server, nested, clock).usage == Usage(1, 2)
@@ -68,48 +60,36 @@ def choice(**parts):
     return body
 
 
+THINKS = {"content": [{"type": "thinking", "thinking": "so"}]}
+
+
 @pytest.mark.parametrize(
-    ("body", "finish"),
+    ("body", "text", "finish"),
     [
-        (chat(""), "stop"),
-        (choice(message={"content": None}, finish_reason="length"), "length"),
-        (choice(message={"content": "", "reasoning": "so"}, finish_reason="length"), "length"),
-        (choice(message={"content": None}, finish_reason="content_filter"), "content_filter"),
-        ({"choices": [{"finish_reason": "content_filter", "index": 0}]}, "content_filter"),
-        ({"choices": [{"finish_reason": "content_filter", "message": None}]}, "content_filter"),
-        (
-            choice(message={"content": [{"type": "thinking", "thinking": "so"}]}, finish_reason="length"),
-            "length",
-        ),
+        (chat(""), "", "stop"),
+        (choice(message={"content": None}, finish_reason="length"), "", "length"),
+        (choice(message={"content": "", "reasoning": "so"}, finish_reason="length"), "", "length"),
+        (choice(message={"content": None}, finish_reason="content_filter"), "", "content_filter"),
+        ({"choices": [{"finish_reason": "content_filter", "index": 0}]}, "", "content_filter"),
+        ({"choices": [{"finish_reason": "content_filter", "message": None}]}, "", "content_filter"),
+        (choice(message=THINKS, finish_reason="length"), "", "length"),
+        (choice(message={"content": None, "refusal": "No."}), "No.", "refusal"),
+        (choice(message={"content": "", "refusal": "No."}), "No.", "refusal"),
+        (choice(message={"content": "", "refusal": "No."}, finish_reason="length"), "No.", "refusal"),
     ],
 )
-def test_a_server_that_says_why_there_is_no_text_gives_an_empty_answer(server, clock, body, finish):
+def test_a_server_that_says_why_there_is_no_text_or_refuses_has_answered(server, clock, body, text, finish):
     got = outcome_of(server, body, clock)
-    assert isinstance(got, Answer) and (got.text, got.finish) == ("", finish)
+    assert isinstance(got, Answer) and (got.text, got.finish) == (text, finish)
 
 
-@pytest.mark.parametrize(
-    "parts",
-    [{"content": None}, {"content": ""}, {"content": "", "finish_reason": "length"}],
-)
-def test_the_text_of_a_refusal_is_the_answer(server, clock, parts):
-    finish = parts.pop("finish_reason", "stop")
-    got = outcome_of(server, choice(message={**parts, "refusal": "I cannot."}, finish_reason=finish), clock)
-    assert (got.text, got.finish) == ("I cannot.", "refusal")
-
-
-def test_a_half_emoji_is_an_answer(server, clock):
-    got = outcome_of(server, Reply(json.dumps(chat("half \ud83d")).encode()), clock)
-    assert got.text == "half \ud83d"
-
-
-def test_bytes_that_are_no_text_are_replaced(server, clock):
-    got = outcome_of(server, Reply(json.dumps(chat("x#y")).encode().replace(b"#", b"\xff")), clock)
-    assert got.text == "x\ufffdy"
-    assert outcome_of(server, Reply(b"\xef\xbb\xbf" + json.dumps(chat()).encode()), clock).text == "Yes."
-
-
-def test_the_trace_before_its_end_token_is_left_out_as_lm_eval_does(server, clock):
+def test_texts_that_are_no_proper_text_are_answers_and_reasoning_is_left_out(server, clock):
+    for body, text in (
+        (json.dumps(chat("half \ud83d")).encode(), "half \ud83d"),
+        (json.dumps(chat("x#y")).encode().replace(b"#", b"\xff"), "x\ufffdy"),
+        (b"\xef\xbb\xbf" + json.dumps(chat()).encode(), "Yes."),
+    ):
+        assert outcome_of(server, Reply(body), clock).text == text
     got = outcome_of(server, chat("I think</think>\n\nYes."), clock, think_end_token="</think>")
     assert got.text == "Yes."
 
@@ -229,32 +209,19 @@ def test_a_reply_that_does_not_end_is_not_read_to_its_end(server, clock, monkeyp
 @pytest.mark.parametrize(
     ("status", "error", "kind"),
     [
-        (400, {}, FaultKind.REFUSED),
-        (405, {}, FaultKind.REFUSED),
-        (413, {}, FaultKind.REFUSED),
-        (422, {}, FaultKind.REFUSED),
+        *((status, {}, FaultKind.REFUSED) for status in (400, 405, 413, 422)),
+        *(
+            (status, {"message": message}, FaultKind.TOO_LONG)
+            for status, message in (
+                (400, "This model's maximum context length is 8 tokens."),
+                (400, "prompt is too long: 9 tokens > 8 maximum"),
+                (400, "The input (9 tokens) is longer than the model's context length (8)."),
+                (413, "The input token count (9) exceeds the maximum number of tokens allowed (8)."),
+                (422, "`inputs` tokens + `max_new_tokens` must be <= 8"),
+            )
+        ),
         (400, {"code": "context_length_exceeded"}, FaultKind.TOO_LONG),
-        (400, {"message": "This model's maximum context length is 8 tokens."}, FaultKind.TOO_LONG),
-        (400, {"message": "prompt is too long: 9 tokens > 8 maximum"}, FaultKind.TOO_LONG),
-        (
-            400,
-            {"message": "The input (9 tokens) is longer than the model's context length (8)."},
-            FaultKind.TOO_LONG,
-        ),
-        (
-            400,
-            {
-                "message": "the request exceeds the available context size",
-                "type": "exceed_context_size_error",
-            },
-            FaultKind.TOO_LONG,
-        ),
-        (
-            413,
-            {"message": "The input token count (9) exceeds the maximum number of tokens allowed (8)."},
-            FaultKind.TOO_LONG,
-        ),
-        (422, {"message": "`inputs` tokens + `max_new_tokens` must be <= 8"}, FaultKind.TOO_LONG),
+        (400, {"message": "too large", "type": "exceed_context_size_error"}, FaultKind.TOO_LONG),
         (401, {"message": "bad key"}, FaultKind.KEY),
         (403, {"message": "not allowed"}, FaultKind.KEY),
         (400, {"message": "cannot parse: " + "x " * 200 + "content management policy"}, FaultKind.REFUSED),
@@ -265,13 +232,7 @@ def test_a_reply_that_does_not_end_is_not_read_to_its_end(server, clock, monkeyp
         (400, {"message": "cannot parse: " + "x " * 200 + "insufficient funds"}, FaultKind.REFUSED),
         (404, {"message": "The model m does not exist"}, FaultKind.MODEL),
         (302, {}, FaultKind.MODEL),
-        (429, {}, FaultKind.BUSY),
-        (408, {}, FaultKind.BUSY),
-        (409, {}, FaultKind.BUSY),
-        (425, {}, FaultKind.BUSY),
-        (500, {}, FaultKind.BUSY),
-        (503, {}, FaultKind.BUSY),
-        (504, {}, FaultKind.BUSY),
+        *((status, {}, FaultKind.BUSY) for status in (408, 409, 425, 429, 500, 503, 504)),
     ],
 )
 def test_faults_are_told_apart(server, clock, status, error, kind):

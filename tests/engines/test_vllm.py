@@ -6,7 +6,6 @@ import asyncio
 import itertools
 import random
 import sys
-import threading
 from collections import deque
 from dataclasses import replace
 from types import SimpleNamespace
@@ -16,6 +15,7 @@ import pytest
 from medtasks_ext.engines import Answer, Fault, FaultKind, Request
 from medtasks_ext.engines.vllm import AskedModel, VllmEngine
 from medtasks_ext.errors import MedtasksError
+from tests.engines.made import ListFeed
 
 
 @pytest.fixture(autouse=True)
@@ -31,33 +31,13 @@ def parameters(monkeypatch):
     monkeypatch.setitem(sys.modules, "vllm.sampling_params", kinds)
 
 
-class Feed:
-    """Requests that are all ready."""
-
-    def __init__(self, n: int) -> None:
-        self.left = deque(Request(str(i), "task", str(i), f"question {i}", {}, tokens=[i]) for i in range(n))
-
-    @property
-    def over(self) -> bool:
-        return not self.left
-
-    def take(self) -> Request | None:
-        return self.left.popleft() if self.left else None
-
-    def wait(self, seconds: float) -> None:
-        raise AssertionError("all are ready")
+def ready(n: int) -> list[Request]:
+    return [Request(str(i), "task", str(i), f"question {i}", {}, tokens=[i]) for i in range(n)]
 
 
 class Pretends:
-    """vLLM's engine: answers when it is full, or nothing more comes; some replica, and the newest first.
-
-    Args:
-        replicas: how many.
-        seats: requests that each runs at a time.
-        total: requests that will come.
-        dies_after: it dies after so many answers.
-        refuses: what it says to a request, by its only token.
-    """
+    """vLLM's engine: answers when it is full, or nothing more of `total` comes; some replica, and the newest
+    first. Each runs `seats` at a time. It `refuses` a request by its only token, and dies after some."""
 
     def __init__(self, replicas=1, seats=2, total=90, dies_after=-1, refuses=None) -> None:
         scheduler = SimpleNamespace(max_num_seqs=seats)
@@ -107,68 +87,60 @@ class Pretends:
         self.ended = True
 
 
-def engine_of(pretends: Pretends, lm: SimpleNamespace | None = None) -> VllmEngine:
-    lm = lm or model()
+def engine_of(pretends: Pretends) -> VllmEngine:
+    lm = model()
     lm.model = AskedModel(pretends)
     return VllmEngine(lm)
 
 
-def answers_of(engine: VllmEngine, feed: Feed) -> dict[str, str]:
-    answers = {}
-    engine.run(feed, lambda request, outcome: answers.setdefault(request.key, outcome.text))
-    return answers
+def outcomes_of(engine: VllmEngine, requests: list[Request]) -> dict[str, Answer | Fault]:
+    found: dict[str, Answer | Fault] = {}
+    engine.run(ListFeed(requests), lambda request, outcome: found.setdefault(request.key, outcome))
+    return found
 
 
 def test_requests_go_to_the_replica_that_has_the_fewest():
     engine = engine_of(pretends := Pretends(2, 4))
     assert engine.window == 16
-    answers = answers_of(engine, Feed(90))
+    answers = outcomes_of(engine, ready(90))
     assert len(answers) == 90 and max(pretends.most) < 12 and engine.under_way == [0, 0]
     assert sum(pretends.answered) == 90 and min(pretends.answered) > 30 and not pretends.aborted
 
 
 def test_requests_of_one_record_go_to_one_replica():
     """Two requests a record, and a last one by itself."""
-    feed = Feed(89)
-    feed.left = deque(replace(request, record=f"r{int(request.key) // 2}") for request in feed.left)
-    answers = answers_of(engine_of(Pretends(2, 3, 89)), feed)
-    assert all(answers[str(2 * i)] == answers[str(2 * i + 1)] for i in range(44))
-    assert min(list(answers.values()).count(f"replica {i}") for i in range(2)) > 20
+    asked = [replace(request, record=f"r{int(request.key) // 2}") for request in ready(89)]
+    found = outcomes_of(engine_of(Pretends(2, 3, 89)), asked)
+    assert all(found[str(2 * i)].text == found[str(2 * i + 1)].text for i in range(44))
+    assert min([one.text for one in found.values()].count(f"replica {i}") for i in range(2)) > 20
 
 
 def test_what_has_come_is_handed_on_before_an_engine_that_dies_ends_the_run():
     engine, answers = engine_of(Pretends(2, 5, dies_after=7)), []
-    with pytest.raises(
-        MedtasksError, match=r"vLLM's engine has died \(RuntimeError: no memory\)\n  → .*"
-    ) as found:
-        engine.run(Feed(100), lambda request, outcome: answers.append((request.key, outcome.text)))
+    said = r"vLLM's engine has died \(RuntimeError: no memory\)\n  → .*"
+    with pytest.raises(MedtasksError, match=said) as found:
+        engine.run(ListFeed(ready(100)), lambda request, outcome: answers.append((request.key, outcome.text)))
     assert len(dict(answers)) == len(answers) == 7 and "gpu_memory_utilization" in str(found.value)
 
 
 def test_a_request_that_vllm_refuses_is_a_fault_and_the_rest_is_answered():
-    engine, outcomes = engine_of(Pretends(total=8, refuses={3: ValueError("top_p must be\nat most 1")})), {}
-    engine.run(Feed(9), lambda request, outcome: outcomes.__setitem__(request.key, outcome))
-    fault = outcomes.pop("3")
-    assert fault.reason == "vLLM does not answer the request: ValueError: top_p must be"
+    engine = engine_of(Pretends(total=8, refuses={3: ValueError("top_p must be\nat most 1")}))
+    outcomes = outcomes_of(engine, ready(9))
+    assert outcomes.pop("3").reason == "vLLM does not answer the request: ValueError: top_p must be"
     assert len(outcomes) == 8 and all(isinstance(got, Answer) for got in outcomes.values())
 
 
-class LeftError(Exception):
-    """The user wants no more."""
-
-
 def test_what_was_given_up_is_nobodys_answer_in_the_next_run():
-    engine, answers = engine_of(pretends := Pretends(1, 2, total=50)), []
+    engine = engine_of(pretends := Pretends(1, 2, total=50))
 
     def leave(*_):
-        raise LeftError
+        raise LookupError
 
-    with pytest.raises(LeftError):
-        engine.run(Feed(30), leave)
+    with pytest.raises(LookupError):
+        engine.run(ListFeed(ready(30)), leave)
     assert pretends.aborted == 3 and engine.under_way == [0]  # a window of four, less the one that came
     pretends.waiting, pretends.left = [deque()], 3
-    engine.run(Feed(3), lambda request, outcome: answers.append(request.key))
-    assert sorted(answers) == ["0", "1", "2"]
+    assert sorted(outcomes_of(engine, ready(3))) == ["0", "1", "2"]
 
 
 def test_lm_evals_own_calls_are_answered_by_the_same_engine():
@@ -185,15 +157,9 @@ def test_lm_evals_own_calls_are_answered_by_the_same_engine():
     assert pretends.ended
 
 
-def test_the_engine_works_beside_the_thread_that_waits():
-    engine, threads = engine_of(Pretends(total=2)), set()
-    engine.run(Feed(2), lambda *_: threads.add(threading.current_thread().name))
-    assert threads == {"vLLM"}
-
-
-def model(context: int = 100) -> SimpleNamespace:
+def model() -> SimpleNamespace:
     return SimpleNamespace(
-        max_length=context,
+        max_length=100,
         max_gen_toks=40,
         think_end_token=None,
         lora_request=None,

@@ -78,11 +78,9 @@ def of(server: Server, run: Path, **more: Any) -> Any:
     return model("api", run, **arguments | more)
 
 
-def generation(prompt: Any, task: str) -> Instance:
+def question(prompt: Any, task: str = "t") -> Instance:
     settings = {"until": [], "max_gen_toks": 8}
-    return Instance(
-        "generate_until", {"gold": "x", "target": "x"}, (prompt, settings), 0, metadata=(task, 0, 1)
-    )
+    return Instance("generate_until", {}, (prompt, settings), 0, metadata=(task, 0, 1))
 
 
 def evaluated(lm: Any, folder: Path) -> dict[str, Any]:
@@ -180,11 +178,7 @@ def test_a_folder_holds_answers_of_one_model(tmp_path: Path, task, change) -> No
     with Server(right) as server:
         evaluated(of(server, tmp_path / "run"), task())
         with pytest.raises(MedtasksError, match=f"{next(iter(change))} was .*, is .*other"):
-            model(
-                "api",
-                tmp_path / "run",
-                **{"model": "m", "base_url": f"{server.url}/chat/completions"} | change,
-            )
+            of(server, tmp_path / "run", **change)
         evaluated(of(server, tmp_path / "run", num_concurrent=2, timeout=9), task())
         assert len(server.asked) == N
 
@@ -207,17 +201,11 @@ def test_a_greedy_question_is_asked_once_whoever_asks_it(tmp_path: Path) -> None
             await asyncio.sleep(0.01)
         return Reply(chat("4"))
 
-    def instance(task: str) -> Instance:
-        turns = [{"role": "user", "content": "Two and two?"}]
-        prompt = lm.apply_chat_template(turns)
-        return Instance(
-            "generate_until", {}, (prompt, {"until": [], "max_gen_toks": 8}), 0, metadata=(task, 0, 1)
-        )
-
     with Server(gated) as server:
         lm, found = of(server, tmp_path / "run"), []
+        prompt = lm.apply_chat_template([{"role": "user", "content": "Two and two?"}])
         threads = [
-            threading.Thread(target=lambda n=n: found.extend(lm.generate_until([instance(f"task {n}")])))
+            threading.Thread(target=lambda n=n: found.extend(lm.generate_until([question(prompt, f"t{n}")])))
             for n in range(6)
         ]
         for thread in threads:
@@ -256,7 +244,6 @@ def test_settings_that_say_the_same_are_the_same(one, other) -> None:
         ({"temperature": 0.7, "do_sample": False}, True),  # servers and vLLM go by the temperature
         ({"do_sample": True, "temperature": 0.0}, False),
         ({"do_sample": "false"}, False),
-        ({}, False),
     ],
 )
 def test_what_is_drawn_is_known_from_the_settings(settings, sampled) -> None:
@@ -317,21 +304,6 @@ def test_text_of_a_stranger_s_task_goes_to_this_machine_alone(tmp_path: Path, ta
         evaluated(lm, task())
 
 
-def test_a_built_in_model_remembers_answers_to_our_tasks(tmp_path: Path, monkeypatch, built_tasks) -> None:
-    monkeypatch.setenv("MEDTASKS_DATA", "sample")
-    tasks = {"task_manager": TaskManager(include_path=str(built_tasks), include_defaults=False)}
-    scores = []
-    for _ in range(2):
-        lm = model("oracle", tmp_path / "run")
-        results = simple_evaluate(model=lm, tasks=["medhelm_medqa"], bootstrap_iters=0, **tasks)
-        lm.close()
-        scores.append(results["results"]["medhelm_medqa"]["score,answer"])
-    assert scores == [1.0, 1.0]
-    assert len((tmp_path / "run/answers.jsonl").read_text().splitlines()) == len(
-        results["samples"]["medhelm_medqa"]
-    )
-
-
 def test_a_folder_must_be_named() -> None:
     with pytest.raises(MedtasksError, match="add run=FOLDER"):
         get_model("medtasks-dummy").create_from_arg_string("")
@@ -342,12 +314,8 @@ def test_texts_of_completions_are_sent_as_they_are(tmp_path: Path) -> None:
         return Reply(completion("4"))
 
     with Server(script) as server:
-        lm = model(
-            "api", tmp_path / "run", model="m", base_url=f"{server.url}/completions", tokenizer_backend="none"
-        )
-        instance = Instance(
-            "generate_until", {}, ("Two and two?", {"until": [], "max_gen_toks": 8}), 0, metadata=("t", 0, 1)
-        )
-        assert lm.generate_until([instance]) == ["4"]
+        base_url = f"{server.url}/completions"
+        lm = model("api", tmp_path / "run", model="m", base_url=base_url, tokenizer_backend="none")
+        assert lm.generate_until([question("Two and two?")]) == ["4"]
         lm.close()
     assert server.asked[0].body["prompt"] in ("Two and two?", ["Two and two?"])
