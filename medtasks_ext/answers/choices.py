@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from functools import cached_property
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -16,17 +17,13 @@ from medtasks_ext.answers.reader.words import NOTHING, Extraction, words_of
 from medtasks_ext.answers.reasoning import without_reasoning
 from medtasks_ext.privacy import excerpt
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-
 _FIRST_TOKEN = re.compile(r"[A-Za-z0-9](?![^\W_])")
 
 
 class OfLetters(AnswerFormat):
     """Base: the letter of one of the row's options."""
 
-    letters: list[str]  #: of the options that questions have; sample rows must show each as gold.
+    letters: list[str]  #: of the options that questions have.
     language: str = "en"  #: of the replies, where the suite has released no reader.
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
@@ -41,9 +38,6 @@ class OfLetters(AnswerFormat):
 
     def possible(self, document: Mapping[str, Any]) -> list[str]:
         return self._letters(document)
-
-    def not_covered(self, golds: list[str]) -> list[str]:
-        return [letter for letter in self.letters if letter not in golds]
 
 
 class ExactLetter(OfLetters):
@@ -306,7 +300,3 @@ class PanelRating(AnswerFormat):
             return Reading(None, False)
         place = len(text) - len(rest) + matches[0].start()
         return Reading(str(int(joined)), True, (place, place + len(joined)), "behind the marker")
-
-    def not_covered(self, golds: list[dict[str, float]]) -> list[str]:
-        best = {value for gold in golds for value, worth in gold.items() if worth == 1}
-        return [str(value) for value in self.values if str(value) not in best]

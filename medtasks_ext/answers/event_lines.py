@@ -9,9 +9,9 @@ leaves room for the rest, which is what a scan from the right finds first.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import regex  # the official scorer's engine
 from pydantic import Field
@@ -19,9 +19,6 @@ from pydantic import Field
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, UnknownValueError
 from medtasks_ext.answers.normalise import answer_part, fold
 from medtasks_ext.privacy import excerpt
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 Pattern = Literal["strict", "nospace", "loose", "bare", "bracketed", "open_line"]
 
@@ -140,21 +137,6 @@ class _EventLines(AnswerFormat):
     def mentions(self, gold: list[list[str]]) -> list[str]:
         return [event[0] for event in gold]
 
-    def not_covered(self, golds: list[list[list[str]]]) -> list[str]:
-        shown = {
-            (field, value)
-            for gold in golds
-            for event in gold
-            for field, value in zip(self.fields, event, strict=True)
-            if field in self.closed_values
-        }
-        return [
-            f"{field} {value}"
-            for field, values in self.closed_values.items()
-            for value in values
-            if (field, fold(value)) not in shown
-        ]
-
 
 class Events(_EventLines):
     """Events with a subject (the first field) and attributes, in the order they are written.
@@ -226,16 +208,6 @@ class Attributes(AnswerFormat):
         """All events; lines are never cut at semicolons here. A response without any is invalid."""
         events = self._events(answer_part(text, cot=cot))
         return Reading(events, True, why=_BY_PATTERN) if events else Reading(None, False)
-
-    def not_covered(self, golds: list[list[list[str]]]) -> list[str]:
-        given = {
-            field
-            for gold in golds
-            for event in gold
-            for field, value in zip(self.fields, event, strict=True)
-            if value != "not mentioned"
-        }
-        return [field for field in self.fields if field not in given]
 
 
 def _pair(event: list[str]) -> list[Any]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple,
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from medtasks_ext.answers.normalise import fold
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.hooks import ANSWERS, hooks
 from medtasks_ext.privacy import RowValueError
@@ -181,19 +180,11 @@ class AnswerFormat(Strict):
         """A text in the form in which `mentions` are looked for in it."""
         return "".join(unicodedata.normalize("NFKC", text.translate(_MARKS)).casefold().split())
 
-    def not_covered(self, golds: list[Any]) -> list[str]:
-        """Labels or closed values of the format that no gold answer shows (for checks of sample rows)."""
-        return []
-
 
 class OfLabels(AnswerFormat):
     """Base: one or several labels of a closed list."""
 
     labels: list[str] | dict[str, str]
-
-    def not_covered(self, golds: list[Any]) -> list[str]:
-        shown = {fold(label) for gold in golds for label in self.labels_of(gold)}
-        return [label for label in self.labels if fold(label) not in shown]
 
 
 def enter_kind(name: object) -> None:

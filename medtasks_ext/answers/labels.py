@@ -6,16 +6,14 @@ Patterns, their order and their missing word boundaries are those of the officia
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import regex  # the official scorer's engine: its \\b and \\w differ from those of `re` on some characters
 
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Lead, OfLabels, Reading
 from medtasks_ext.answers.normalise import answer_part, fold, part_span
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class _Prefixed(AnswerFormat):

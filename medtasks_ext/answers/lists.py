@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -14,10 +15,6 @@ from medtasks_ext.answers.reader.items import items_of
 from medtasks_ext.answers.reader.words import reply_of, words_of
 from medtasks_ext.answers.reasoning import without_reasoning
 from medtasks_ext.privacy import excerpt
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
 
 _SEPARATOR = re.compile(r"[\n,;；]")
 _BULLET = re.compile(r"\A\s*(?:[-*+•·–—]+\s+|\(?\d{1,3}[.)]\s+)")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, get_args
+from typing import Any, ClassVar, Literal, TypedDict, get_args
 
 import regex
 
@@ -15,9 +16,6 @@ from medtasks_ext.answers.reader.finders import Numbers
 from medtasks_ext.answers.reader.words import NOTHING, UNCLOSED, Extraction, reply_of, words_of
 from medtasks_ext.answers.reasoning import without_reasoning
 from medtasks_ext.privacy import excerpt
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 Form = Literal["number", "date", "weeks_and_days"]
 #: category as sources spell it -> its one name here

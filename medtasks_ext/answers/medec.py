@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, TypedDict
 
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, reading
 from medtasks_ext.answers.reader.announce import part_announced
@@ -11,9 +12,6 @@ from medtasks_ext.answers.reader.items import fenced
 from medtasks_ext.answers.reader.words import reply_of, words_of
 from medtasks_ext.answers.reasoning import without_reasoning
 from medtasks_ext.privacy import excerpt
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 #: what is answered for a note without error
 CORRECT = "CORRECT"

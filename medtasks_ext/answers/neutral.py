@@ -18,8 +18,9 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -30,9 +31,6 @@ from medtasks_ext.answers.reader.items import EDGES, is_prose, pieces_listed, pi
 from medtasks_ext.answers.reader.words import LISTS, Words, languages, plain, reply_of, squeezed, tokens_of
 from medtasks_ext.errors import near
 from medtasks_ext.privacy import excerpt
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 
 class OfNoPaper(AnswerFormat):
@@ -272,11 +270,6 @@ class Ordinal(_OneName):
 
     def _answer(self, name: str) -> int:
         return list(self.labels).index(name)
-
-    def not_covered(self, golds: list[dict[str, int]]) -> list[str]:
-        """Levels that no row has."""
-        shown = {gold["level"] for gold in golds}
-        return [label for place, label in enumerate(self.labels) if place not in shown]
 
 
 class _Listed(OfNoPaper):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import regex  # the official scorer's engine
 from pydantic import Field, StringConstraints
@@ -12,9 +13,6 @@ from pydantic import Field, StringConstraints
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
 from medtasks_ext.answers.normalise import answer_part, fold, tagged
 from medtasks_ext.answers.reasoning import without_reasoning
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class Text(AnswerFormat):

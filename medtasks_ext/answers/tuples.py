@@ -143,21 +143,6 @@ class Tuples(AnswerFormat):
         place = self._compared.index(self.fields[0])
         return [item[place] for item in gold["tuples"] if isinstance(item[place], str)]
 
-    def not_covered(self, golds: list[Any]) -> list[str]:
-        shown = {field: self._shown(field, golds) for field in self.closed_values}
-        return [
-            value
-            for field, values in self.closed_values.items()
-            for value in values
-            if normalise(value) not in shown[field]
-        ]
-
-    def _shown(self, field: str, golds: list[Any]) -> set[str]:
-        if field in self.attributes:
-            return {value for gold in golds for _, value in gold["attributes"][field]}
-        view, fields = ("typed", self.fields) if self.typed else ("tuples", self._compared)
-        return {item[fields.index(field)] for gold in golds for item in gold[view]}
-
     # ------------------------------------------------------------------ text -> records
 
     @cached_property

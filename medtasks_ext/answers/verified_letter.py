@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -18,9 +19,6 @@ from medtasks_ext.answers.choices import OfLetters
 from medtasks_ext.answers.formats import GoldError, Reading
 from medtasks_ext.answers.normalise import tagged
 from medtasks_ext.privacy import excerpt
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _BOXED = "\\boxed{"
 _OPENED = re.compile("<think>", re.IGNORECASE)
