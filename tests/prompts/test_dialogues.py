@@ -1,6 +1,7 @@
 """Prompts of several turns: what a model, a judge and an expert see of them, and what is no dialogue."""
 
 from itertools import count
+from types import SimpleNamespace
 
 import jinja2
 import pytest
@@ -11,7 +12,8 @@ from medtasks_ext.prompts.documents import shown
 from medtasks_ext.prompts.fit import PromptFitter
 from medtasks_ext.registry import SUFFIX, forget, registry
 from medtasks_ext.runner.evaluate import Settings, build_task
-from tests.conftest import ROOT, write_jsonl
+from tests.conftest import ROOT, sample_rows, write_jsonl
+from tests.report.made import held
 
 NAME, CLASS = "night_line", "!function medtasks_ext.task.MedicalTask"
 EXAMPLE = ROOT / "tests" / "own_tasks" / "allergie_farmaci"
@@ -36,6 +38,8 @@ TASK = {
     "answer": {"kind": "free_text", "marker": "Result"},
     "metadata": {"version": "1-A"},
 }
+
+ASKED = {"apply_chat_template": True}
 
 
 @pytest.fixture
@@ -77,26 +81,13 @@ def chat(task, **kwargs):
         got.extend(turns)
         return "prompt"
 
-    task.fewshot_context(
-        task.eval_docs[0],
-        num_fewshot=int(task.config.num_fewshot or 0),
-        apply_chat_template=True,
-        chat_template=template,
-        **kwargs,
-    )
+    shots = int(task.config.num_fewshot or 0)
+    task.fewshot_context(task.eval_docs[0], shots, chat_template=template, **ASKED, **kwargs)
     return got
-
-
-def roles(turns):
-    return [turn["role"] for turn in turns]
 
 
 def test_a_model_gets_the_turns_of_the_dialogue(line):
     assert chat(line([CAREFUL, *TALK])) == [CAREFUL, *TALK]
-    assert chat(line(TALK)) == TALK
-
-
-def test_a_chain_of_thought_is_asked_for_in_the_turn_of_the_system(line):
     system, *rest = chat(line([CAREFUL, *TALK], strategy="cot"))
     assert rest == TALK
     assert system["content"].endswith(CAREFUL["content"]) and "step by step" in system["content"]
@@ -104,26 +95,32 @@ def test_a_chain_of_thought_is_asked_for_in_the_turn_of_the_system(line):
 
 def test_shots_are_dialogues_that_were_answered(line):
     turns = chat(line([CAREFUL, *TALK], strategy="five_shot"), fewshot_as_multiturn=True)
-    assert roles(turns) == ["system", *["user", "assistant"] * 5, "user", "assistant", "user"]
+    roles = ["system", *["user", "assistant"] * 5, "user", "assistant", "user"]
+    assert [turn["role"] for turn in turns] == roles
     assert [turn["content"] for turn in turns[1:5]] == ["Question 0?", "Answer 0", "Question 1?", "Answer 1"]
     assert turns[-3:] == TALK
 
 
 def test_a_template_without_a_turn_of_the_system_gets_its_text_in_the_first_turn(line):
     turns = chat(line([CAREFUL, *TALK], system_role=False))
-    assert roles(turns) == ["user", "assistant", "user"]
+    assert [turn["role"] for turn in turns] == ["user", "assistant", "user"]
     assert turns[0]["content"] == f"{CAREFUL['content']}\n\n{TALK[0]['content']}"
-    (alone,) = chat(line([CAREFUL, TALK[0]], system_role=False))
-    assert alone["content"] == f"{CAREFUL['content']}\n\n{TALK[0]['content']}"
 
 
-def test_a_base_model_gets_a_transcript(line):
+def test_a_base_model_gets_a_transcript_of_which_the_oldest_turns_give_way(line):
     task = line([CAREFUL, *TALK])
-    text = task.fewshot_context(task.eval_docs[0], num_fewshot=0)
-    assert text == (
+    (document,) = task.eval_docs
+    whole = task.fewshot_context(document, 0)
+    assert whole == (
         f"{CAREFUL['content']}\n\nUser: {TALK[0]['content']}\n\nAssistant: {TALK[1]['content']}\n\n"
         f"User: {TALK[2]['content']}\n\nAssistant:"
     )
+    for room, kept in ((len(whole), TALK), (len(whole) - 1, TALK[1:]), (len(whole) - 80, TALK[2:])):
+        model = SimpleNamespace(tokenizer=object(), tok_encode=list, max_length=room)
+        text, cut = PromptFitter(model).fitted(document, 0, 0, task.fewshot_context)
+        assert text.startswith(CAREFUL["content"]) and text.endswith(f"{TALK[2]['content']}\n\nAssistant:")
+        assert [turn for turn in TALK if turn["content"] in text] == kept
+        assert cut == ("" if kept == TALK else "input")
 
 
 def test_turns_may_be_written_in_the_task_file(line):
@@ -142,16 +139,11 @@ def test_turns_may_be_written_in_the_task_file(line):
 
 def test_a_judge_and_a_reader_see_the_transcript(line):
     judge = {"protocol": "likert_jury", "role": "a doctor", "axes": {"safety": "Is the advice safe?"}}
-    (document,) = line([CAREFUL, *TALK], judge=judge).eval_docs
-    said = "\n\n".join(
-        f"{name}: {turn['content']}" for name, turn in zip(("User", "Assistant", "User"), TALK, strict=True)
-    )
-    assert document["question"] == shown(document) == document.input == said
-
-
-def test_a_dialogue_of_one_turn_is_shown_as_that_turn(line):
-    (document,) = line(TALK[:1]).eval_docs
-    assert shown(document) == TALK[0]["content"] and "before" not in document
+    document, short = line([CAREFUL, *TALK], TALK[:1], judge=judge).eval_docs
+    names = ("User", "Assistant", "User")
+    said = [f"{name}: {turn['content']}" for name, turn in zip(names, TALK, strict=True)]
+    assert document["question"] == shown(document) == document.input == "\n\n".join(said)
+    assert shown(short) == TALK[0]["content"] and "before" not in short
 
 
 @pytest.mark.parametrize(
@@ -162,7 +154,6 @@ def test_a_dialogue_of_one_turn_is_shown_as_that_turn(line):
         ([{"role": "nurse", "content": "Yes?"}], "role of turn 1 is 'nurse'"),
         ([{"role": "user", "content": "  "}], "turn 1 has no text"),
         ([TALK[0], CAREFUL, TALK[2]], "turn 2 is the system's"),
-        ([CAREFUL], "the last turn is the system's"),
     ],
 )
 def test_what_is_no_dialogue_is_named(line, talk, what):
@@ -178,7 +169,7 @@ def test_a_template_that_refuses_the_turns_is_named(line):
 
     task = line(TALK)
     with pytest.raises(MedtasksError, match=r"refuses the turns of test row 1: Conversation roles"):
-        task.fewshot_context(task.eval_docs[0], 0, apply_chat_template=True, chat_template=refuse)
+        task.fewshot_context(task.eval_docs[0], 0, chat_template=refuse, **ASKED)
 
 
 def test_other_turns_are_other_documents(line):
@@ -188,39 +179,34 @@ def test_other_turns_are_other_documents(line):
     assert rows(*TALK) == rows(*TALK) != rows({**TALK[0], "content": "Hello."}, *TALK[1:])
 
 
-class Small:
-    """A model whose context takes so many characters."""
-
-    tokenizer = object()
-
-    def __init__(self, room):
-        self.max_length = room
-
-    def tok_encode(self, text):
-        return list(text)
-
-
-def test_the_oldest_turns_give_way_where_a_dialogue_does_not_fit(line):
-    task = line([CAREFUL, *TALK])
-    (document,) = task.eval_docs
-    whole = task.fewshot_context(document, 0)
-    for room, kept in ((len(whole), TALK), (len(whole) - 1, TALK[1:]), (len(whole) - 80, TALK[2:])):
-        text, cut = PromptFitter(Small(room)).fitted(document, 0, 0, task.fewshot_context)
-        assert text.startswith(CAREFUL["content"]) and text.endswith(f"{TALK[2]['content']}\n\nAssistant:")
-        assert [turn for turn in TALK if turn["content"] in text] == kept
-        assert cut == ("" if kept == TALK else "input")
-
-
 def test_a_dialogue_ends_with_what_an_answer_by_likelihood_begins_with(line):
     answer = {"kind": "label", "prefix": "urgency", "labels": ["clinic", "home"]}
-    prompt = {"target": "urgency: clinic"}
-    line([CAREFUL, *TALK], prompt=prompt, answer=answer)
+    line([CAREFUL, *TALK], prompt={"target": "urgency: clinic"}, answer=answer)
     task = build_task(registry(), f"{NAME}_ll", Settings(data="sample"))
     given = {"num_fewshot": 0, "gen_prefix": task.doc_to_prefix(task.eval_docs[0])}
-    assert given["gen_prefix"] == "urgency:"
     assert task.fewshot_context(task.eval_docs[0], **given).endswith("\n\nAssistant:\nurgency:")
-    templated = {
-        "apply_chat_template": True,
-        "chat_template": lambda turns, **_: f"{len(turns)} turns, then ",
-    }
-    assert task.fewshot_context(task.eval_docs[0], **given, **templated) == "4 turns, then urgency:"
+    given["chat_template"] = lambda turns, **_: f"{len(turns)} turns, then "
+    assert task.fewshot_context(task.eval_docs[0], **given, **ASKED) == "4 turns, then urgency:"
+
+
+HOSTILE = "</script><img src=x onerror=alert(1)> my feet were swollen"
+
+
+def test_people_are_shown_all_turns_as_text(medtasks, data_dir, tmp_path):
+    """By `view`, the page of a report and the forms of experts."""
+    task = "healthbench_full"
+    parts = {split: sample_rows(task, split) for split in ("test", "fewshot")}
+    row = next(row for row in parts["test"] if len(row["prompt"]) > 1)
+    row["prompt"][0]["content"] = HOSTILE
+    for split, rows in parts.items():
+        write_jsonl(data_dir / registry().datasets[task].key / f"{split}.jsonl", rows)
+    medtasks.done("run", "--model", "oracle", "--tasks", task, "--output_path", "run")
+    shown = medtasks.done("view", "run", task, row["prompt_id"]).out
+    assert f"User: {HOSTILE}" in " ".join(shown.split()) and "Assistant:" in shown
+    medtasks.done("report", "run", "--answers", "-o", "report")
+    assert "<img src=x" not in (tmp_path / "report/report.html").read_text("utf-8")
+    texts = held((tmp_path / f"report/answers/{task}-0.js").read_text("utf-8"))
+    assert "my feet were swollen" in str(texts)
+    medtasks.done("study", "forms", task, "--kind", "review", "-o", "forms")
+    (form,) = tmp_path.glob("forms/expert_1.*")
+    assert "my feet were swollen" in form.read_text("utf-8")

@@ -1,11 +1,15 @@
 """Texts are folded from Python source without running it; what is not understood is named."""
 
+import re
+
 import pytest
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.official.folding import PythonSource
-from medtasks_ext.registry.blocks import TextLocation
+from medtasks_ext.prompts.official.words import Held
+from medtasks_ext.registry.blocks import Artefact, TextLocation
 from medtasks_ext.suites.helm import read_adapter
+from medtasks_ext.suites.medmarks import EnvironmentWords, OfficialEnvironment, aged
 
 SCENARIO = '''
 from elsewhere.scenario import Framed
@@ -14,6 +18,9 @@ TIDY = """
   tidy  """.strip()
 FORM = """Case: [[case]]
 Now: [[finding]]"""
+LINES = ["one", "two"]
+END = "!"
+LINES = [line + END for line in LINES]
 TABLE = {"a": "first"}
 TABLE["b"] = "second"
 
@@ -75,45 +82,32 @@ def source() -> PythonSource:
     return PythonSource(SCENARIO, "scenario.py", lambda module: PythonSource(ELSEWHERE, f"{module}.py"))
 
 
-def taken(source: PythonSource, take: str, slots: set[str], **more: object) -> str:
-    return source.taken(TextLocation(**{"in": "make", "take": take, **more}), slots).shown()
-
-
 @pytest.mark.parametrize(
-    ("take", "slots", "nth", "text"),
+    ("take", "slots", "more", "text"),
     [
         # strings, sums, products and slots, which may be any expression
-        ("prompt", {"counter", "question"}, None, "{counter} Answer: {question} now!---"),
-        ("prompt", {"counter", "row['question']"}, None, "{counter} Answer: {row['question']} now!---"),
+        ("prompt", {"counter", "row['question']"}, {}, "{counter} Answer: {row['question']} now!---"),
         # constructors of other files with their defaults
-        ("framed", {"question"}, None, "H: Q: {question}\n."),
+        ("framed", {"question"}, {}, "H: Q: {question}\n."),
         # str.format, and what is handed to a call
-        ("parts.append", {"name.lower()"}, 0, "You are {name.lower()}."),
-        ("parts.append", {"question"}, 1, "Do: outer {question}"),
+        ("parts.append", {"name.lower()"}, {"nth": 0}, "You are {name.lower()}."),
+        ("parts.append", {"question"}, {"nth": 1}, "Do: outer {question}"),
         # a text that is made of the one before it
-        ("guide", set(), 0, "outer {name}"),
-        ("guide", set(), 1, "{name}"),
+        ("guide", set(), {"nth": 1}, "{name}"),
         # a text that stands for a parameter that was not given
-        ("given", set(), None, "plain"),
+        ("given", set(), {}, "plain"),
+        # a value of a dictionary with names in braces
+        ("return", set(), {"key": "example", "braces": True}, "Record:\n{record}\n"),
     ],
 )
-def test_a_text_is_put_together_as_the_source_would(source, take, slots, nth, text):
-    assert taken(source, take, slots, **({} if nth is None else {"nth": nth})) == text
+def test_a_text_is_put_together_as_the_source_would(source, take, slots, more, text):
+    assert source.taken(TextLocation(**{"in": "make", "take": take, **more}), slots).shown() == text
 
 
-def test_a_value_of_a_dictionary_with_names_in_braces(source):
-    place = TextLocation(**{"in": "make", "take": "return", "key": "example", "braces": True})
-    template = source.taken(place, set())
-    assert template.slots == {"{record}"} and template.shown() == "Record:\n{record}\n"
-
-
-def test_a_text_of_the_module_in_which_the_names_of_slots_stand(source):
+def test_texts_of_a_module_lists_and_tables(source):
     template = source.taken(TextLocation(take="FORM", marks=True), {"[[case]]", "[[finding]]"})
-    assert source.text("TIDY") == "tidy"
     assert template.filled({"[[case]]": "fever", "[[finding]]": "rash"}.get) == "Case: fever\nNow: rash"
-
-
-def test_lists_and_tables_that_assignments_fill(source):
+    assert source.text("TIDY") == "tidy" and source.texts("LINES") == ["one!", "two!"]
     texts = source.listed(TextLocation(**{"in": "choices", "take": "return"}), {"what"})
     assert [text.shown() for text in texts] == ["Has {what}", "No"]
     assert source.table("TABLE") == {"a": "first", "b": "second"}
@@ -134,23 +128,8 @@ def test_lists_and_tables_that_assignments_fill(source):
 )
 def test_what_is_not_understood_is_named(source, take, slots, said):
     with pytest.raises(MedtasksError, match=r"scenario\.py") as error:
-        taken(source, take, slots)
+        source.taken(TextLocation(**{"in": "make", "take": take}), slots)
     assert said in str(error.value) and "→" in str(error.value)
-
-
-def test_nothing_runs(tmp_path):
-    mark = tmp_path / "ran"
-    text = f'import pathlib\npathlib.Path({str(mark)!r}).touch()\ndef make():\n    prompt = "text"\n'
-    assert (
-        PythonSource(text, "x.py").taken(TextLocation(**{"in": "make", "take": "prompt"}), set()).text
-        == "text"
-    )
-    assert not mark.exists()
-
-
-def test_lists_that_are_assigned_twice():
-    lines = PythonSource('A = ["one", "two"]\nEND = "!"\nA = [line + END for line in A]\n', "config.py")
-    assert lines.texts("A") == ["one!", "two!"]
 
 
 @pytest.mark.parametrize(
@@ -166,6 +145,79 @@ def test_an_adapter_puts_words_around_a_text(name, slots, words, prompt):
     assert read_adapter(PythonSource(SPECS, "specs.py"), name, slots).prompt(*words) == prompt
 
 
-def test_a_run_spec_that_is_not_there():
-    with pytest.raises(MedtasksError, match="no function that is registered as other"):
-        read_adapter(PythonSource(SPECS, "specs.py"), "other", set())
+ENVIRONMENT = '''
+raise SystemExit("this file was run")
+TASK = """Case: {case}
+{form}"""
+
+def _ask(text, listed):
+    return f"Q: {text}\\n{listed}"
+
+def load_environment(system_prompt=None):
+    chosen = system_prompt or "Be brief."
+    def _map(row):
+        asked = _ask(row["q"], "")
+        return {"question": "Now.\\n" + asked + "\\nReply:"}
+'''
+CALLED = {
+    "user": {"artefact": "environment", "in": "load_environment", "take": "return", "key": "question"},
+    "system": {"in": "load_environment", "take": "chosen"},
+    "pieces": {"again": {"in": "_ask", "take": "return"}},
+    "slots": {"asked": "again()", "text": "question", "listed": "options | lettered('AB', ') ')"},
+}
+TEMPLATE = {
+    "user": {"artefact": "environment", "take": "TASK", "braces": True},
+    "pieces": {"form": {"artefact": "shared", "take": "FORM"}},
+    "slots": {"{case}": "question | trim", "{form}": "form()"},
+}
+
+
+@pytest.fixture
+def environment(tmp_path):
+    """The prompts of an environment whose code would make them, by the block of a task file."""
+
+    def made(block: dict) -> EnvironmentWords:
+        held = {}
+        for name, text in {"environment": ENVIRONMENT, "shared": 'FORM = "One letter."\n'}.items():
+            path = tmp_path / f"{name}.py"
+            path.write_text(text, encoding="utf-8")
+            held[name] = Held(Artefact(file=path.name, revision="1", installed="written_here"), path)
+        return EnvironmentWords(OfficialEnvironment.model_validate(block), held, tmp_path / "task.yaml")
+
+    return made
+
+
+@pytest.mark.parametrize(
+    ("block", "turns"),
+    [
+        # what functions return; the system turn stands apart
+        (CALLED, ("Be brief.", "Now.\nQ:  A cough? \nA) Flu\nB) Gout\nReply:")),
+        # a template, which takes a sentence of another file
+        (TEMPLATE, ("", "Case: A cough?\nOne letter.")),
+    ],
+)
+def test_turns_of_an_environment_are_those_that_its_code_would_make(environment, block, turns):
+    turn = environment(block).turn({"question": " A cough? ", "options": ["Flu", "Gout"]}, "row 1", str)
+    assert (turn.system, turn.text) == turns
+
+
+@pytest.mark.parametrize(
+    ("block", "said"),
+    [
+        ({**TEMPLATE, "slots": {"{form}": "form()"}}, "'{case}' is not filled"),
+        ({**CALLED, "slots": {**CALLED["slots"], "more": "1"}}, "'more' is in none of the texts"),
+        ({**CALLED, "system": {"take": "MISSING"}}, "MISSING: there is no such text"),
+    ],
+)
+def test_another_file_than_the_block_is_of_is_named(environment, block, said):
+    with pytest.raises(MedtasksError, match=re.escape(said)):
+        environment(block)
+
+
+def test_ages_are_a_little_higher_and_the_same_each_time():
+    said = "A 58-year-old man and a 3 year old, 40 years married, 7yo."
+    found = [float(number) for number in re.findall(r"([\d.]+) year-old", aged(said, 4))]
+    assert [int(number) for number in found] == [58, 3, 7]
+    assert all(0 <= number - int(number) <= 0.04 for number in found)
+    assert aged(said, 4) == aged(said, 4) != aged(said, 5)
+    assert "40 years married" in aged(said, 4)

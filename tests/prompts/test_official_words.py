@@ -1,4 +1,4 @@
-"""Official words are asked as the suites' own code asks them, and what stands against it is said."""
+"""Official prompts are asked as the suites' own code asks them, and what stands against it is said."""
 
 import json
 import os
@@ -17,15 +17,10 @@ from lm_eval.utils import apply_template
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.fit import shared_characters
 from medtasks_ext.prompts.load import load_documents
-from medtasks_ext.prompts.official.words import passage, prompt_source_of, words_in
-from medtasks_ext.registry import registry
-from medtasks_ext.registry.blocks import Passage
+from medtasks_ext.registry import forget, registry
 from medtasks_ext.runner.proof import digest, verify
 from medtasks_ext.task import MedicalTask
-from tests.conftest import read_json, sample_rows, sft_row, write_jsonl
-
-ROOT = Path(__file__).resolve().parents[2]
-BRIDGE = ("zero_shot", "five_shot", "no_system")
+from tests.conftest import ROOT, read_json, sample_rows, sft_row, write_jsonl
 
 
 def one_document(name: str, **named: object):
@@ -33,46 +28,41 @@ def one_document(name: str, **named: object):
     return load_documents(dataset, cot=False, origin="sample", **named)["test"][0]
 
 
-def test_message_lists_of_all_37_are_those_of_helm(helm):
-    verdicts = list(verify(registry(), registry().suites["medhelm"]))
-    assert len(verdicts) == 37
+@pytest.mark.parametrize(
+    ("suite", "way", "n", "needed"),
+    [
+        ("medhelm", None, 37, "crfm_helm-*.whl"),
+        *(("bridge", way, 87, "") for way in ("zero_shot", "five_shot", "no_system")),
+        ("bridge", "cot", 87, "config.py"),
+        ("medmarks", None, 11, "careqa.py"),
+    ],
+)
+def test_the_turns_of_every_dataset_are_those_of_the_official_code(released, suite, way, n, needed):
+    if needed and not list(released.glob(f"official/*/{needed}")):
+        pytest.skip(f"{needed} is not here: medtasks data fetch official")
+    verdicts = list(verify(registry(), registry().suites[suite], [way] if way else []))
+    assert len(verdicts) == n or way == "cot"
     assert [verdict for verdict in verdicts if not verdict.ok] == []
-    assert sum(verdict.n for verdict in verdicts) >= 37 and all(verdict.same_budget for verdict in verdicts)
-
-
-@pytest.mark.parametrize("way", BRIDGE)
-def test_turns_of_all_87_are_those_of_bridge(released, way):
-    verdicts = list(verify(registry(), registry().suites["bridge"], [way]))
-    assert len(verdicts) == 87
-    assert [verdict for verdict in verdicts if not verdict.ok] == []
-
-
-def test_reasoning_is_asked_for_in_bridges_words(released):
-    if not list(released.glob("official/*/config.py")):
-        pytest.skip("config.py of BRIDGE is not here: medtasks data fetch official")
-    assert all(verdict.ok for verdict in verify(registry(), registry().suites["bridge"], ["cot"]))
+    assert all(verdict.n for verdict in verdicts) and all(verdict.same_budget for verdict in verdicts)
 
 
 def test_a_changed_word_is_found_by_the_proof(helm, tasks_of, monkeypatch):
-    released = helm.parents[2]
     root = tasks_of("medhelm/medec")
-    monkeypatch.setenv("MEDTASKS_CACHE", str(released))
-    proof = read_json(ROOT / "tasks/medhelm/official.json")
-    (root / "medhelm/official.json").write_text(json.dumps(proof))
+    monkeypatch.setenv("MEDTASKS_CACHE", str(helm.parents[2]))
+    shutil.copy(ROOT / "tasks/medhelm/official.json", root / "medhelm")
     file = root / "medhelm/medec/task.yaml"
     file.write_text(file.read_text().replace("input: Sentences | trim", "input: Sentences | trim | upper"))
     (verdict,) = verify(registry(), registry().suites["medhelm"])
     assert (verdict.same, verdict.ok) == (0, False) and verdict.n > 0
 
 
-def test_the_record_names_wording_artefact_and_revision(helm):
-    record = one_document("medhelm/medcalc_bench").loaded.record
-    assert record["instruction"] == "official" and record["artefact"] == helm.name
-    assert record["artefact_revision"] == "0.5.16"
-
-
-def test_own_words_are_asked_where_they_are_wanted_or_the_wheel_is_not_here(helm, monkeypatch, tmp_path):
+def test_own_prompts_are_asked_where_they_are_wanted_or_the_official_ones_are_not_here(
+    helm, monkeypatch, tmp_path
+):
     official = one_document("medhelm/medqa")
+    record = official.loaded.record
+    named = record["instruction"], record["artefact"], record["artefact_revision"]
+    assert named == ("official", helm.name, "0.5.16")
     own = one_document("medhelm/medqa", prompts="own")
     assert own.loaded.record["instruction"] == "own" and own["prompt"] != official["prompt"]
     monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "empty"))
@@ -81,9 +71,17 @@ def test_own_words_are_asked_where_they_are_wanted_or_the_wheel_is_not_here(helm
         one_document("medhelm/medqa", prompts="official")
 
 
-def test_another_wording_than_the_three_is_refused():
-    with pytest.raises(MedtasksError, match="use one of: auto, official, own"):
-        prompt_source_of("theirs")
+@pytest.mark.parametrize(
+    ("name", "prompts", "said"),
+    [
+        ("bridge/mednli", "theirs", "use one of: auto, official, own"),
+        ("mlb/maexam", "official", "MLB has published no prompt"),
+        ("bridge/chip_ctc", "official", "the hub cannot be reached(.|\n)*→"),
+    ],
+)
+def test_official_prompts_that_nobody_has_are_an_error(data_dir, released, name, prompts, said):
+    with pytest.raises(MedtasksError, match=said):
+        one_document(name, prompts=prompts)
 
 
 @pytest.mark.parametrize("strategy", ["cot", "five_shot"])
@@ -95,106 +93,81 @@ def test_ways_of_asking_that_the_suite_does_not_have_are_ours(helm, strategy):
         MedicalTask.of(dataset, strategy, {"data": "sample", "prompts": "official"})
 
 
-LONG = ("cdi_qa", "clinic_referral", "ehrshot", "ent_referral", "hospice_referral", "medalign")
-
-
-@pytest.mark.parametrize("name", LONG)
+@pytest.mark.parametrize(
+    "name", ["cdi_qa", "clinic_referral", "ehrshot", "ent_referral", "hospice_referral", "medalign"]
+)
 def test_reasoning_about_a_long_record_is_asked_behind_the_same_words(helm, name):
     """An engine reads the record once. The line that asks at once is gone, ours stands in its place."""
     dataset, demand = registry().dataset(f"medhelm/{name}"), "Do not"
     direct, cot = (load_documents(dataset, cot=way, origin="sample")["test"] for way in (False, True))
-    own = load_documents(dataset, cot=True, origin="sample", prompts="own")["test"]
     assert {item.loaded.record["instruction"] for item in cot} == {"official, own strategy line"}
-    for one, other, ours in zip(direct, cot, own, strict=True):
+    for one, other in zip(direct, cot, strict=True):
         alike = shared_characters(one["prompt"], other["prompt"])
         after = other["prompt"][alike:]
         assert one.record in one["prompt"][:alike] and "reason step by step" in after and len(after) < 200
         assert demand not in after and "\0" not in other["prompt"]
         assert (demand in one["prompt"][alike:]) == (name != "medalign")
-        assert "reason step by step" in ours["prompt"][:1500] and other["target"] == one["target"]
-    with pytest.raises(MedtasksError, match="there are no official prompts for reasoning"):
-        load_documents(dataset, cot=True, origin="sample", prompts="official")
-    shots = MedicalTask.of(dataset, "cot", {"data": "sample"}).eval_docs
-    assert shots[0]["prompt"] == cot[0]["prompt"]
-
-
-def test_words_that_end_nowhere_are_an_error(helm, tasks_of, monkeypatch):
-    released = helm.parents[2]
-    root = tasks_of("medhelm/cdi_qa")
-    monkeypatch.setenv("MEDTASKS_CACHE", str(released))
-    file = root / "medhelm/cdi_qa/task.yaml"
-    file.write_text(file.read_text().replace("reasoned: {after: context", "reasoned: {after: note"))
-    with pytest.raises(MedtasksError, match=r"reasoned\.after: 'note' is no slot"):
-        one_document("medhelm/cdi_qa")
 
 
 def test_rows_are_numbered_before_any_is_drawn(helm, tasks_of, data_dir, monkeypatch):
-    released = helm.parents[2]
     root = tasks_of("medhelm/ent_referral")
-    monkeypatch.setenv("MEDTASKS_CACHE", str(released))
+    monkeypatch.setenv("MEDTASKS_CACHE", str(helm.parents[2]))
     file = root / "medhelm/ent_referral/task.yaml"
     file.write_text(file.read_text().replace("max_test: 1000", "max_test: 3"))
     rows = [{"prompt": f"question {n}", "context": "note", "label": "AB"[n % 2]} for n in range(1, 21)]
     write_jsonl(data_dir / "medhelm/ent_referral/test.jsonl", rows)
-    dataset = registry().dataset("medhelm/ent_referral")
-    documents = load_documents(dataset, cot=False, prompts="official")["test"]
-    numbers = [re.findall(r"(\d+) Provide .*question (\d+)", document["prompt"]) for document in documents]
-    assert len(documents) == 3
+    documents = load_documents(registry().dataset("medhelm/ent_referral"), cot=False, prompts="official")
+    numbers = [re.findall(r"(\d+) Provide .*question (\d+)", item["prompt"]) for item in documents["test"]]
+    assert len(numbers) == 3
     assert all(number == asked for ((number, asked),) in numbers)
 
 
 def test_line_ends_are_lf_where_the_official_code_reads_them_so(helm, data_dir):
-    folder = data_dir / "medhelm/medec"
-    folder.mkdir(parents=True)
     row = {"Text ID": "1", "Sentences": "0 One.\r\n1 Two.", "Error Flag": 0, "Error Sentence ID": "-1"}
-    (folder / "test.jsonl").write_text(json.dumps({**row, "Corrected Sentence": "NA"}) + "\n")
-    dataset = registry().dataset("medhelm/medec")
-    (document,) = load_documents(dataset, cot=False, prompts="official")["test"]
+    write_jsonl(data_dir / "medhelm/medec/test.jsonl", [{**row, "Corrected Sentence": "NA"}])
+    (document,) = load_documents(registry().dataset("medhelm/medec"), cot=False, prompts="official")["test"]
     assert "0 One.\n1 Two." in document["prompt"] and "\r" not in document["prompt"]
 
 
-PASSAGE = "Say which disease the patient has, given the findings {Findings}, and give one reason."
+PASSAGE = 'Say which "follow-up" the patient\'s disease needs, given the findings {Findings}, and why.'
 
 
 @pytest.fixture
-def paper(tasks_of, monkeypatch, tmp_path):
-    """ClinicBench with a passage of an invented paper. Gives the file of the task, and that of the text."""
+def paper(tasks_of):
+    """ClinicBench with a passage of an invented paper. Gives the file of its text."""
     root = tasks_of("clinicbench/iu_xray", "clinicbench/medqa")
-    for name in ("iu_xray", "medqa"):
-        file = root / f"clinicbench/{name}/task.yaml"
-        digest = sha256(PASSAGE.encode()).hexdigest()
-        content = re.sub(
-            r"text: \{artefact[^}]*\}",
-            f"text: {{artefact: paper, words: {len(PASSAGE.split())}, sha256: {digest}}}",
-            file.read_text(),
+    pinned = f"words: {len(PASSAGE.split())}, sha256: {sha256(PASSAGE.encode()).hexdigest()}"
+    for file in root.glob("clinicbench/*/task.yaml"):
+        text = re.sub(
+            r"text: \{artefact[^}]*\}", f"text: {{artefact: paper, {pinned}}}", file.read_text("utf-8")
         )
-        file.write_text(content)
-    text = tmp_path / "cache/official/text/clinicbench.txt"
+        file.write_text(text)
+    text = root.parent / "cache/official/text/clinicbench.txt"
     text.parent.mkdir(parents=True)
     return text
 
 
 def test_a_passage_is_found_however_the_text_was_made(paper):
-    lines = PASSAGE.replace(" ", "\r\n   ")
-    paper.write_bytes(f"\ufeffTable 8\r\n<b>Task</b> {lines}\tSource\r\nMore.".encode())
-    document = one_document("clinicbench/iu_xray", prompts="official")
-    findings = (
-        document["prompt"].removeprefix(PASSAGE.partition("{")[0]).removesuffix(PASSAGE.partition("}")[2])
+    lines = (
+        PASSAGE.replace(" ", "\r\n   ")
+        .replace("follow-", "\u201cfollow-\n  ", 1)
+        .replace('"\u201c', "\u201c")
     )
+    paper.write_bytes(
+        f"\ufeffTable 8\r\n<b>Task</b> {lines}\tSource\r\nMore.".replace("'", "\u2019").encode()
+    )
+    document = one_document("clinicbench/iu_xray", prompts="official")
+    before, after = re.split(r"\{.*\}", PASSAGE)
+    findings = document["prompt"].removeprefix(before).removesuffix(after)
     assert findings and findings in one_document("clinicbench/iu_xray", prompts="own")["prompt"]
     assert document.loaded.record["artefact"] == "clinicbench.txt"
-
-
-def test_the_own_input_follows_a_passage(paper):
-    task = ROOT / "tasks/clinicbench/medqa/task.yaml"
-    paper.write_text(PASSAGE)
-    assert "slots" not in task.read_text()
+    # where the passage has no slot, our own input follows
     prompt = one_document("clinicbench/medqa", prompts="official")["prompt"]
     assert prompt.startswith(f"{PASSAGE}\n\nQuestion: ")
 
 
 def test_a_text_without_the_passage_is_an_error_or_asked_in_our_words(paper, caplog):
-    paper.write_text(PASSAGE.replace("one reason", "two reasons"))
+    paper.write_text(PASSAGE.replace("and why", "and when"))
     said = r"clinicbench.txt: holds no passage of \d+ words.*\n  → make the text"
     with pytest.raises(MedtasksError, match=said):
         one_document("clinicbench/iu_xray", prompts="official")
@@ -203,38 +176,23 @@ def test_a_text_without_the_passage_is_an_error_or_asked_in_our_words(paper, cap
     assert "our prompts are asked: clinicbench.txt holds no passage" in caplog.text
 
 
-@pytest.mark.parametrize("whole", ["follow-up", "followup"])
-def test_a_word_that_is_divided_at_a_lines_end_is_one(whole):
-    said = f"Say what the {whole} shows."
-    wanted = Passage(artefact="paper", words=len(said.split()), sha256=sha256(said.encode()).hexdigest())
-    assert passage("First. Say what the follow-\n  up shows. Last.", wanted, where=Path("x")) == said
-
-
-@pytest.mark.parametrize("subject", ["anatomy", "college_biology", "professional_medicine"])
-def test_mmlus_prompt_is_that_of_the_installed_lm_eval(subject):
+def test_mmlus_prompt_is_that_of_the_installed_lm_eval(tasks_of):
     """Description, question and options, to the letter."""
     folder = Path(lm_eval.tasks.__file__).parent / "mmlu/default"
-    description = yaml.safe_load((folder / f"mmlu_{subject}.yaml").read_text())["description"]
+    description = yaml.safe_load((folder / "mmlu_anatomy.yaml").read_text())["description"]
     template = yaml.safe_load((folder / "_default_template_yaml").read_text())["doc_to_text"]
-    dataset = registry().dataset(f"open_medical_llm/mmlu_{subject}")
+    root = tasks_of("open_medical_llm/mmlu_anatomy")
+    shutil.copy(ROOT / "tasks/open_medical_llm/mmlu.yaml", root / "open_medical_llm")
+    dataset = registry().dataset("open_medical_llm/mmlu_anatomy")
     expected = {description + apply_template(template, row) for row in sample_rows(dataset.id)}
     documents = load_documents(dataset, cot=False, origin="sample")["test"]
     assert {document["prompt"] for document in documents} == expected
     assert documents[0].loaded.record["artefact"] == "lm_eval"
-    assert one_document(f"open_medical_llm/mmlu_{subject}", prompts="own")["prompt"] not in expected
-
-
-def test_a_release_of_lm_eval_with_another_sentence_is_an_error(tasks_of):
-    root = tasks_of("open_medical_llm/mmlu_anatomy")
-    shutil.copy(ROOT / "tasks/open_medical_llm/mmlu.yaml", root / "open_medical_llm")
     file = root / "open_medical_llm/mmlu_anatomy/task.yaml"
     file.write_text(file.read_text().replace("words: 10", "words: 9"))
+    forget()
     with pytest.raises(MedtasksError, match=r"holds no passage of 9 words.*\n.*--prompts own"):
         one_document("open_medical_llm/mmlu_anatomy")
-
-
-def test_quotation_marks_and_ligatures_are_plain():
-    assert words_in("\u201cﬁnd\u201d it\u2019s") == ['"find"', "it's"]
 
 
 def official_rows(folder: Path, instructions: list[str]) -> None:
@@ -250,39 +208,26 @@ def official_rows(folder: Path, instructions: list[str]) -> None:
 def test_rows_of_a_file_carry_one_instruction(data_dir, released):
     official_rows(data_dir, ["Name it.", "Name it.", "Name it now."])
     dataset = registry().dataset("bridge/chip_ctc")
-    with pytest.raises(
-        MedtasksError, match="test row 1 and test row 3 carry different instructions"
-    ) as error:
+    said = r"test row 1 and test row 3 carry different instructions(.|\n)*--prompts own"
+    with pytest.raises(MedtasksError, match=said):
         load_documents(dataset, cot=False)
-    assert "--prompts own" in str(error.value)
     (document, *_) = load_documents(dataset, cot=False, prompts="own")["test"]
     assert document.loaded.record["instruction"] == "own"
 
 
-def test_official_words_that_nobody_published_are_an_error(data_dir, released):
-    dataset = registry().dataset("mlb/maexam")
-    with pytest.raises(MedtasksError, match="MLB has published no prompt"):
-        load_documents(dataset, cot=False, origin="sample", prompts="official")
-
-
 @pytest.mark.parametrize(
     ("content", "said"),
-    [
-        (b"\xef\xbb\xbfName it.", "a byte-order mark"),
-        (b"Name it.\r\nThen stop.", "CR LF line ends"),
-        (b"Name \xff it.", "not UTF-8 text"),
-    ],
+    [(b"\xef\xbb\xbfName it.", "a byte-order mark"), (b"Name it.\r\nThen stop.", "CR LF line ends")],
 )
 def test_an_instruction_file_holds_what_models_see(data_dir, content, said):
     official_rows(data_dir, ["Name it."])
     (data_dir / "bridge/chip_ctc").mkdir()
     (data_dir / "bridge/chip_ctc/instruction.txt").write_bytes(content)
-    with pytest.raises(MedtasksError, match=said) as error:
+    with pytest.raises(MedtasksError, match=rf"instruction.txt(.|\n)*{said}(.|\n)*save it as UTF-8"):
         load_documents(registry().dataset("bridge/chip_ctc"), cot=False)
-    assert "instruction.txt" in str(error.value) and "save it as UTF-8" in str(error.value)
 
 
-def release(data_dir: Path, instructions: list[str]) -> None:
+def release(data_dir: Path, instructions: list[str]) -> Path:
     """BRIDGE's release as it is carried to a machine without internet."""
     folder = data_dir / "fetched/hub/YLab-Open/BRIDGE-Open/main"
     folder.mkdir(parents=True, exist_ok=True)
@@ -291,9 +236,10 @@ def release(data_dir: Path, instructions: list[str]) -> None:
     ]
     with zipfile.ZipFile(folder / "Dataset.zip", "w") as archive:
         archive.writestr("Dataset/CHIP-CTC.SFT.json", json.dumps(rows, ensure_ascii=False))
+    return folder
 
 
-def test_rows_without_an_instruction_get_that_of_the_release(data_dir, released):
+def test_rows_without_an_instruction_get_that_of_the_release(data_dir, released, tmp_path, monkeypatch):
     release(data_dir, ["Name the criterion.", "Name the criterion."])
     document = one_document("bridge/chip_ctc")
     assert document["system"] == "Name the criterion." and document["gold"] is not None
@@ -302,12 +248,21 @@ def test_rows_without_an_instruction_get_that_of_the_release(data_dir, released)
     assert record["artefact_revision"].startswith("unpinned")
     assert one_document("bridge/chip_ctc", prompts="own").loaded.record["instruction"] == "own"
     assert one_document("bridge/mednli").loaded.record["instruction"] == "own"  # the release does not hold it
+    monkeypatch.setenv("MEDTASKS_DATA_DIR", str(tmp_path / "other"))
+    release(tmp_path / "other", ["Name it."])
+    with pytest.raises(MedtasksError, match=r"another one than at first use(.|\n)*release.json"):
+        one_document("bridge/chip_ctc")
+
+
+def test_two_instructions_in_the_release_are_an_error(data_dir, released):
+    release(data_dir, ["Name the criterion.", "Name it."])
+    with pytest.raises(MedtasksError, match="2 different instructions"):
+        one_document("bridge/chip_ctc")
 
 
 def test_rows_without_examples_of_the_authors_get_the_five_of_the_release(data_dir, released):
     """A test row that is one of the suite's own examples gives way."""
-    release(data_dir, ["Name the criterion."])
-    archive = data_dir / "fetched/hub/YLab-Open/BRIDGE-Open/main/Example.zip"
+    archive = release(data_dir, ["Name the criterion."]) / "Example.zip"
     shots = [sft_row(100 + n, f"示例{n}", "clinical trial criterion: 性别") for n in range(5)]
     with zipfile.ZipFile(archive, "w") as content:
         content.writestr("Example/CHIP-CTC.example.json", json.dumps(shots, ensure_ascii=False))
@@ -324,30 +279,6 @@ def test_rows_without_examples_of_the_authors_get_the_five_of_the_release(data_d
     assert record["examples"] == "authors"
     own = load_documents(dataset, cot=False, shots=5, prompts="own")
     assert all(shot["prompt"].startswith(("输入", "示例2")) for shot in own["fewshot"])
-
-
-def test_another_text_than_at_first_use_is_an_error(data_dir, released, tmp_path, monkeypatch):
-    release(data_dir, ["Name the criterion."])
-    assert one_document("bridge/chip_ctc").loaded.record["instruction"] == "official"
-    other = tmp_path / "other"
-    other.mkdir()
-    monkeypatch.setenv("MEDTASKS_DATA_DIR", str(other))
-    release(other, ["Name it."])
-    with pytest.raises(MedtasksError, match="another one than at first use") as error:
-        one_document("bridge/chip_ctc")
-    assert "release.json" in str(error.value)
-
-
-def test_two_instructions_in_the_release_are_an_error(data_dir, released):
-    release(data_dir, ["Name the criterion.", "Name it."])
-    with pytest.raises(MedtasksError, match="2 different instructions"):
-        one_document("bridge/chip_ctc")
-
-
-def test_a_release_that_must_be_had_and_cannot(data_dir, released):
-    with pytest.raises(MedtasksError, match="the hub cannot be reached") as error:
-        one_document("bridge/chip_ctc", prompts="official")
-    assert "→" in str(error.value)
 
 
 #: A folder of real rows in the files of their authors; `real_rows.json` holds hashes of HELM's message lists

@@ -1,4 +1,4 @@
-"""The pool of examples of a pinned download, which nobody can mend: test rows leave it."""
+"""The pool of examples: test rows and their texts leave it, but for examples that the authors give."""
 
 import json
 import zipfile
@@ -8,6 +8,7 @@ import pytest
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load, load_documents
 from medtasks_ext.registry import Dataset, registry
+from medtasks_ext.rows.originals.build import NormalisedTexts
 from tests.conftest import edited_json, read_json, sft_row, write_jsonl
 
 REVISION = "17af9355ef89fba60de966eabaeba797c695f86e"
@@ -30,76 +31,49 @@ def download(tmp_path, monkeypatch, tasks_of):
     for place in ("huggingface_hub.constants", "huggingface_hub.file_download.constants"):
         monkeypatch.setattr(f"{place}.HF_HUB_CACHE", str(tmp_path))
 
-    def write(test, pool):
+    def ids(test, pool, shots=5):
         load._build.cache_clear()
         said = card.replace("n_test: 1000\n", f"n_test: {len(test) + 1}\n")
-        assert said != card
         (medqa / "card.yaml").write_text(said, encoding="utf-8")
         write_jsonl(snapshot / "dev.json", [row("d0", "the question of dev")])
         write_jsonl(snapshot / "test.json", [row(f"t{n}", text) for n, text in enumerate(test)])
         write_jsonl(snapshot / "train.json", [row(f"p{n}", text) for n, text in enumerate(pool)])
+        found = load_documents(Dataset(medqa), cot=False, shots=shots, origin="hub")
+        assert [document["id"] for document in found["test"]] == ["d0", "t0", "t1", "t2", "t3"]
+        return [document["id"] for document in found["fewshot"]]
 
-        return medqa
-
-    return write
-
-
-def loaded(medqa, shots=5):
-    found = load_documents(Dataset(medqa), cot=False, shots=shots, origin="hub")
-    return {split: [document["id"] for document in found[split]] for split in ("test", "fewshot")}
+    return ids
 
 
 TEST = [f"question {n}" for n in range(4)]
 POOL = [f"example {n}" for n in range(6)]
-
-
-@pytest.mark.parametrize("shown", ["question 2", "  question\n 2 ", "the question of dev"])
-def test_a_row_of_the_pool_that_is_a_test_row_is_no_example(download, shown):
-    """To the letter or with other white space; the test rows stay as they are."""
-    assert loaded(download(TEST, [POOL[0], shown, *POOL[1:]])) == {
-        "test": ["d0", "t0", "t1", "t2", "t3"],
-        "fewshot": ["p0", "p2", "p3", "p4", "p5", "p6"],
-    }
-
-
-def test_a_pool_without_test_rows_is_kept_whole_and_in_its_order(download):
-    assert loaded(download(TEST, POOL))["fewshot"] == [f"p{n}" for n in range(6)]
-
-
-def test_what_left_the_pool_is_not_counted_among_its_rows(download):
-    """Fewer examples than a prompt carries are left, and that is said."""
-    medqa = download(TEST, [*TEST, *POOL[:4]])
-    assert loaded(medqa, shots=4)["fewshot"] == ["p4", "p5", "p6", "p7"]
-    with pytest.raises(MedtasksError, match="5 shots asked for, the few-shot pool has 4 rows"):
-        loaded(medqa, shots=5)
-
-
 LONG = "a woman of sixty has had a dry cough for three weeks"
 
 
 @pytest.mark.parametrize(
-    ("asked", "shown"),
+    ("asked", "shown", "leaves"),
     [
-        (LONG, f"He came in. {LONG}, and no fever."),  # a test row stands in an example
-        (f"First this: {LONG}. Then that.", LONG),  # an example stands in a test row
+        ("question 3", "  question\n 3 ", True),  # to the letter, or with other white space
+        ("question 3", "the question of dev", True),
+        (LONG, f"He came in. {LONG}, and no fever.", True),  # a test row stands in an example
+        (f"First this: {LONG}. Then that.", LONG, True),  # an example stands in a test row
+        ("dry cough", f"{LONG}: dry cough", False),  # a few words in common are chance
     ],
 )
-def test_an_example_that_shares_a_text_with_a_test_row_leaves_the_pool(download, asked, shown):
-    found = loaded(download([*TEST[1:], asked], [POOL[0], shown, *POOL[1:]]))
-    assert found["fewshot"] == ["p0", "p2", "p3", "p4", "p5", "p6"]
-    assert list(found["test"]) == ["d0", "t0", "t1", "t2", "t3"]
+def test_an_example_that_is_or_shares_a_text_with_a_test_row_leaves_the_pool(download, asked, shown, leaves):
+    found = download([*TEST[:3], asked], [POOL[0], shown, *POOL[1:]])
+    assert found == [f"p{n}" for n in range(7) if n != 1 or not leaves]
 
 
-def test_a_few_words_in_common_are_chance(download):
-    found = loaded(download([*TEST[1:], "dry cough"], [POOL[0], f"{LONG}: dry cough", *POOL[1:]]))
-    assert "p1" in found["fewshot"]
+def test_what_left_the_pool_is_not_counted_among_its_rows(download):
+    """Fewer examples than a prompt carries are left, and that is said."""
+    assert download(TEST, [*TEST, *POOL[:4]], shots=4) == ["p4", "p5", "p6", "p7"]
+    with pytest.raises(MedtasksError, match="5 shots asked for, the few-shot pool has 4 rows"):
+        download(TEST, [*TEST, *POOL[:4]])
 
 
 def test_test_rows_that_serve_as_shots_share_no_text_with_those_that_are_asked(data_dir):
     """Of eight notes six stand in each other; a draw by chance would nearly always take one of them."""
-    from medtasks_ext.registry import registry
-    from medtasks_ext.rows.originals.build import NormalisedTexts
-
     notes = [f"{LONG} and now number {n}" for n in range(30)]
     notes += [f"Before. {note}. After that nothing." for note in notes[:24]]
     rows = [{"prompt": "P?", "context": note, "label": "AB"[n % 2]} for n, note in enumerate(notes)]
@@ -128,8 +102,8 @@ def examples(change="示例0"):
 @pytest.fixture
 def overlapping(chip_ctc, monkeypatch):
     """The authors' local files: the second example holds the text of the first test row."""
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(chip_ctc / "hub"))
-    monkeypatch.setattr("huggingface_hub.file_download.constants.HF_HUB_CACHE", str(chip_ctc / "hub"))
+    for place in ("huggingface_hub.constants", "huggingface_hub.file_download.constants"):
+        monkeypatch.setattr(f"{place}.HF_HUB_CACHE", str(chip_ctc / "hub"))
     with edited_json(chip_ctc / "bridge" / "CHIP-CTC.SFT.json") as rows:
         rows[0]["input"] = CRITERION
     (chip_ctc / "bridge" / "example" / "CHIP-CTC.example.json").write_text(json.dumps(examples()))
@@ -144,42 +118,40 @@ def release(data_dir, rows):
         archive.writestr("Example/CHIP-CTC.example.json", json.dumps(rows, ensure_ascii=False))
 
 
-def asked(caplog, **more):
-    caplog.clear()
-    found = load_documents(registry().datasets["bridge_chip_ctc"], cot=False, shots=5, origin="local", **more)
+def asked(shots=5, **more):
+    dataset = registry().datasets["bridge_chip_ctc"]
+    found = load_documents(dataset, cot=False, shots=shots, origin="local", **more)
     shown = [document.input for document in found["fewshot"]]
-    return len(found["test"]), shown, found["test"][0].loaded.record, caplog.text
+    return len(found["test"]), shown, found["test"][0].loaded.record
 
 
-def test_the_authors_examples_are_asked_as_they_stand(overlapping, caplog):
-    n, shown, record, said = asked(caplog)
-    assert (n, len(shown), record["examples"], record["n_overlap"]) == (8, 5, "named", 1)
-    assert CRITERION in shown[1] and "1 of 5 rows of the few-shot pool hold the text of test rows" in said
-    assert "name of the authors' examples" in said
-
-
-def test_examples_that_the_release_holds_are_the_authors(overlapping, caplog):
-    release(overlapping, examples())
-    n, shown, record, said = asked(caplog)
-    assert (n, len(shown), record["examples"]) == (8, 5, "authors")
-    assert "the authors' examples are shown as they are" in said
+@pytest.mark.parametrize(
+    ("released", "examples_are", "said"),
+    [(False, "named", "name of the authors' examples"), (True, "authors", "shown as they are")],
+)
+def test_the_authors_examples_are_asked_as_they_stand(overlapping, caplog, released, examples_are, said):
+    if released:
+        release(overlapping, examples())
+    n, shown, record = asked()
+    assert (n, len(shown), record["examples"], record["n_overlap"]) == (8, 5, examples_are, 1)
+    assert CRITERION in shown[1] and said in caplog.text
+    assert "1 of 5 rows of the few-shot pool hold the text of test rows" in caplog.text
 
 
 def test_examples_of_that_name_which_the_release_does_not_hold_are_cleaned(overlapping, caplog):
     """In our words nothing takes their place. Four are left, too few for five shots, as for any pool."""
     release(overlapping, examples("another one"))
     with pytest.raises(MedtasksError, match="5 shots asked for, the few-shot pool has 4 rows"):
-        asked(caplog, prompts="own")
+        asked(prompts="own")
     assert "1 of 5 rows of the few-shot pool are not shown, since they hold the text" in caplog.text
 
 
-def test_a_test_row_that_is_an_example_of_the_authors_is_not_asked_where_that_is_shown(overlapping, caplog):
+def test_a_test_row_that_is_an_example_of_the_authors_is_not_asked_where_that_is_shown(overlapping):
     shots = examples(CRITERION)
     (overlapping / "bridge" / "example" / "CHIP-CTC.example.json").write_text(json.dumps(shots))
-    n, shown, record, _ = asked(caplog)
+    n, shown, record = asked()
     assert (n, shown[0], record["n_held_out"]) == (7, CRITERION, 1)
-    found = load_documents(registry().datasets["bridge_chip_ctc"], cot=False, origin="local")
-    assert len(found["test"]) == 8
+    assert asked(shots=0)[0] == 8
 
 
 def test_a_pool_of_which_no_row_can_be_shown_says_why(overlapping, caplog):
@@ -187,14 +159,12 @@ def test_a_pool_of_which_no_row_can_be_shown_says_why(overlapping, caplog):
     write_jsonl(own / "fewshot.jsonl", examples()[1:2])
     write_jsonl(own / "test.jsonl", read_json(overlapping / "bridge" / "CHIP-CTC.SFT.json"))
     (overlapping / "bridge" / "CHIP-CTC.SFT.json").unlink()
-    n, _, record, said = asked(caplog)
+    n, _, record = asked()
     assert (n, record["n_held_out"], record["n_overlap"], "examples" in record) == (3, 5, 1, False)
-    assert "no row of the few-shot pool can be shown; 5 of 8 test rows serve as shots" in said
+    assert "no row of the few-shot pool can be shown; 5 of 8 test rows serve as shots" in caplog.text
 
 
-def test_a_run_says_what_its_examples_share_with_its_test_rows(overlapping, medtasks, tmp_path):
-    asked = ("--tasks", "bridge_chip_ctc_5shot", "--prompts", "own", "--output_path", "r")
-    outcome = medtasks.done("run", "--model", "oracle", *asked)
-    said = " ".join(outcome.text.split())
+def test_a_run_says_what_its_examples_share_with_its_test_rows(overlapping, medtasks):
+    tasks = ("--tasks", "bridge_chip_ctc_5shot", "--prompts", "own", "--output_path", "r")
+    said = " ".join(medtasks.done("run", "--model", "oracle", *tasks).text.split())
     assert "1 row of the few-shot pool shared text with test rows, and stayed: examples, by" in said
-    assert "no few-shot pool" not in said
