@@ -1,5 +1,6 @@
-"""Closed answers by likelihood: which tasks have them, what is asked, what follows."""
+"""Closed answers by likelihood: which tasks have them, what is asked, what follows from the replies."""
 
+import json
 import math
 import re
 import warnings
@@ -18,18 +19,13 @@ from medtasks_ext.metrics.likelihood import (
     reliability,
     risk_coverage,
 )
+from medtasks_ext.models import Baseline, Oracle
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.build import built_files
-from medtasks_ext.registry.strategies import (
-    LIKELIHOOD,
-    asked_strategy,
-    dataset_and_strategy,
-    is_strategy,
-    shots_of,
-    strategy_title,
-    suffix_of,
-)
+from medtasks_ext.registry.strategies import LIKELIHOOD
 from medtasks_ext.task import MedicalTask
+from tests.conftest import outcomes
+from tests.run_files import result_of, samples_of
 
 DATASETS = [item for item in registry().datasets.values() if item.is_closed]
 DOCUMENT = {"data": "hub"}
@@ -88,18 +84,10 @@ def test_open_answers_are_refused_and_no_task_is_built_for_them():
         MedicalTask.of(summary, LIKELIHOOD, {})
 
 
-def test_a_label_has_its_lead_and_examples_are_written_as_ever():
-    task = MedicalTask.of(registry().datasets["bridge_mednli"], LIKELIHOOD, {})
-    _, samples = evaluated(task, "oracle", shots=2)
-    context, option = samples[0]["arguments"][0]
-    document = samples[0]["doc"]
-    assert context.endswith(f"{document['prompt']}\nrelation:") and option == " entailment"
-    assert context.count("\nrelation: ") == 3  # the instruction, and two examples
-
-
 @pytest.mark.parametrize(
     ("name", "end"),
     [
+        ("bridge_mednli", "\nrelation:"),
         ("bridge_brainmri_ais", "\nAIS:"),
         ("clinicbench_medmcqa", "\nAnswer:"),
         ("clinicbench_ddi", "\nOutput:"),
@@ -163,22 +151,128 @@ def test_calibration_is_what_its_definition_says(asked):
     assert area == 0 if right.all() else area > 0
 
 
-def test_one_who_knows_when_he_errs_has_less_risk():
-    right, wrong = ([0.9, 0.1], 0), ([0.6, 0.4], 1)
-    assert risk_coverage([right] * 5 + [wrong] * 5) < risk_coverage([([0.7, 0.3], 0), ([0.7, 0.3], 1)] * 5)
-    assert risk_coverage([([0.7, 0.3], 0), ([0.7, 0.3], 1)] * 5) == pytest.approx(0.5)
-    assert risk_coverage([]) == 0
+# ---------------------------------------------------------------------- through `medtasks run`
+
+TASK = "bridge_mednli_ll"
+
+
+@pytest.fixture
+def unsure(monkeypatch):
+    """The oracle finds every option as likely as it is short, and its place in the alphabet adds a little."""
+
+    def loglikelihood(self, requests, disable_tqdm=False):
+        return [
+            (-len(request.args[1]) - ord(request.args[1].strip()[0]) / 1e4, False) for request in requests
+        ]
+
+    monkeypatch.setattr(Oracle, "loglikelihood", loglikelihood)
+
+
+def ask(medtasks, *more: str, tasks: str = "bridge_mednli"):
+    return medtasks("run", "--tasks", tasks, "--ask", "likelihood", "--model", "oracle", "-o", "run", *more)
+
+
+def test_outcomes_hold_the_likelihood_of_each_option_and_scores_and_a_report_follow(
+    medtasks, unsure, tmp_path
+):
+    outcome = ask(medtasks)
+    assert outcome.code == 0 and TASK in outcome.out
+    run = tmp_path / "run"
+    stored = {line["document"]: line for line in outcomes(run)}
+    samples, record = samples_of(run, TASK), result_of(run, TASK)
+    assert len(stored) == len(samples) == 10
+    for sample in samples:
+        line = stored[sample["doc"]["id"]]
+        options = [pair["arg_1"] for pair in sample["arguments"].values()]
+        assert options == [" entailment", " contradiction", " neutral"]
+        assert line["likelihoods"] == [
+            [float(value), greedy == "True"] for ((value, greedy),) in sample["resps"]
+        ]
+        assert line["text"] == "neutral"  # the shortest
+        probabilities, place = sample["calibration_error"]
+        assert sum(probabilities) == pytest.approx(1) and str(place) == sample["target"]
+        assert sample["acc"] == float(sample["doc"]["gold"] == "neutral")
+    assert record["metrics"]["acc"] == sum(sample["acc"] for sample in samples) / 10
+    asked = record["conditions"]
+    assert asked["strategy"] == "likelihood" and asked["delimiter"] == " "
+    assert "budget" not in asked and "decoding" not in asked
+
+    seen = json.loads(medtasks("preview", TASK, "--json").out)  # to the letter what the run asked
+    arguments = [*samples[0]["arguments"].values()]
+    assert [{"arg_0": seen["prompt"], "arg_1": option} for option in seen["options"]] == arguments
+
+    outcome, metrics = medtasks("report", "run", "-o", "report"), record["metrics"]
+    assert f"calibration error {metrics['calibration_error']:.3f}" in " ".join(outcome.out.split())
+    page = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
+    (found,) = json.loads(page.split('id="data">')[1].split("</script>")[0])["calibration"]
+    assert found["documents"] == sum(n for *_, n in found["bins"]) == 10
+    assert sum(right for _, right, _ in found["bins"]) == sum(sample["acc"] for sample in samples)
+    sure = sum(max(sample["calibration_error"][0]) for sample in samples)
+    assert sum(one for one, *_ in found["bins"]) == pytest.approx(sure, abs=1e-3)
+    (as_json,) = json.loads(medtasks("report", "run", "--json").out)["calibration"]
+    assert as_json["task"] == TASK and as_json["calibration_error"] == metrics["calibration_error"]
+    assert len(as_json["risks"]) == 20 and as_json["risks"][-1] == pytest.approx(1 - metrics["acc"])
+
+    assert medtasks("rescore", "run").code == 0 and result_of(run, TASK)["metrics"] == metrics
+    assert "1 of 1 tasks are done already" in ask(medtasks).err
+
+
+def test_what_a_smaller_choice_left_is_asked_and_no_more(medtasks, monkeypatch):
+    asked: list[str] = []
+    original = Baseline.loglikelihood
+
+    def counted(self, requests, disable_tqdm=False):
+        asked.extend(request.doc["id"] for request in requests)
+        return original(self, requests, disable_tqdm)
+
+    monkeypatch.setattr(Baseline, "loglikelihood", counted)
+    ask(medtasks, "--limit", "4")
+    assert len(asked) == 4 * 3
+    ask(medtasks)
+    assert len(asked) == 10 * 3 and len(set(asked)) == 10
+
+
+def test_groups_hold_the_tasks_whose_answers_can_be_listed(medtasks):
+    outcome = ask(medtasks, tasks="bridge_ja,mlb_medkqa")
+    assert outcome.code == 0 and "are asked by likelihood: answers of the others" in outcome.err
+    known = registry()
+    for name in ("bridge_ja", "mlb_medkqa"):
+        datasets = [known.known(leaf)[0] for leaf in known.leaves(name)]
+        expected = [f"{item.id}_ll" for item in datasets if item.is_closed]
+        assert expected and expected == known.leaves(f"{name}_ll")
+
+
+def test_generated_answers_and_likelihoods_share_a_run_and_stand_apart(medtasks):
+    medtasks.done("run", "--tasks", f"bridge_mednli,{TASK}", "--model", "random-label", "-o", "run")
+    report = medtasks("report", "run", "-o", "report")
+    rows = {line.split()[0] for line in report.out.splitlines() if line.startswith(" bridge_")}
+    assert rows == {"bridge_mednli", TASK} and "BRIDGE, by likelihood, 0-shot: calibration" in report.out
+
+
+CHAT = ("--model", "local-chat-completions", "--apply_chat_template", "--model_args",
+        "model=m,base_url=http://127.0.0.1:9/v1/chat/completions")  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("name", "strategy", "shots", "title"),
+    ("tasks", "more", "words"),
     [
-        ("bridge_mednli_ll", LIKELIHOOD, 0, "by likelihood, 0-shot"),
-        ("bridge_mednli_ll_5shot", "likelihood_5_shot", 5, "by likelihood, 5-shot"),
+        ("bridge_mediqa_2023_sum_b", (), "cannot be listed"),
+        ("bridge_mednli_5shot", (), "leave the suffix out"),
+        ("bridge_mednli", ("--ask", "nicely"), "answers or likelihood"),
+        (TASK, CHAT, "at most 20 likeliest tokens"),
     ],
 )
-def test_likelihood_is_a_strategy_of_its_own(name, strategy, shots, title):
-    assert dataset_and_strategy(name) == ("bridge_mednli", strategy)
-    assert asked_strategy(LIKELIHOOD, shots) == strategy and is_strategy(strategy)
-    assert shots_of(strategy) == shots and strategy_title(strategy) == title
-    assert f"bridge_mednli{suffix_of(strategy)}" == name
+def test_what_cannot_be_asked_by_likelihood_is_one_message(medtasks, tasks, more, words):
+    outcome = ask(medtasks, *more, tasks=tasks)
+    assert outcome.code == 2 and words in outcome.err and len(outcome.err.splitlines()) <= 4
+
+
+def test_a_plan_counts_prompts_and_options_and_no_output(medtasks, monkeypatch):
+    monkeypatch.setattr("medtasks_ext.runner.plan.count_bytes", lambda texts: list(map(len, texts)))
+    planned = {}
+    for name in ("bridge_mednli", TASK):
+        planned[name] = json.loads(medtasks.done("plan", "org/model-1b", "--tasks", name, "--json").out)
+    (written,), (chosen,) = (plan["tasks"] for plan in planned.values())
+    options = sum(map(len, ("entailment", "contradiction", "neutral")))
+    assert chosen["prompt_tokens"] == written["prompt_tokens"] + 10 * (options + len("\nrelation:"))
+    assert chosen["most_output_tokens"] == 0 < written["most_output_tokens"]

@@ -1,7 +1,6 @@
 """No setting passes unmarked: drawn from the list of settings, through every output.
 
-What each key of the list does is said once more in `tests/runs/test_settings.py`, and proved by
-`tests/engine/test_harmless_settings.py`.
+What each key of the list does is proved by `tests/engine/test_harmless_settings.py`.
 """
 
 import csv

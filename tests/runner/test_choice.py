@@ -11,9 +11,8 @@ from medtasks_ext.models import Oracle
 from medtasks_ext.prompts import load
 from medtasks_ext.registry import forget
 from medtasks_ext.runner import asking
-from tests.conftest import outcomes, read_json
+from tests.conftest import outcomes
 from tests.run_files import result_of, results_of, samples_file
-from tests.runner.batch_provider import Model, answered, request_lines, write_lines
 
 TASK, COT = "bridge_chip_ctc", "bridge_chip_ctc_cot"
 RUN = ("run", "--model", "oracle", "--tasks", TASK)
@@ -85,16 +84,6 @@ def test_a_larger_limit_asks_the_rest_and_scores_all(medtasks, chip_ctc, asked):
     assert "5 of 8 documents have an answer" in said[2]
     assert "3 of 3 documents have an answer" in said[3] and "stand over other documents" in said[3]
     assert len(outcomes("run")) == 8
-
-
-def test_the_same_documents_by_another_choice_are_not_scored_again(medtasks, chip_ctc, asked):
-    medtasks(*RUN, *HERE, "--limit", 100)
-    before = samples_file("run", TASK).stat().st_mtime_ns
-    assert entry("run")["choice"] == {"limit": 100}
-    outcome = medtasks(*RUN, *HERE)
-    assert "1 of 1 tasks are done already" in outcome.err
-    assert samples_file("run", TASK).stat().st_mtime_ns == before and "choice" not in entry("run")
-    assert len(asked) == 8 and results("run")["choice"] is None
 
 
 def test_lists_of_documents_are_a_choice_of_each_task(medtasks, chip_ctc, asked):
@@ -170,21 +159,6 @@ def test_a_call_that_breaks_off_leaves_no_score_of_a_part(medtasks, chip_ctc, as
     assert n_of("run") == (8, 8, 8) and asked[0] in ids(2, 3, 4) and asked[-1] == "test-7"
 
 
-def test_rescore_stays_with_the_choice_of_each_task(medtasks, chip_ctc, asked):
-    medtasks(*RUN, *HERE)
-    medtasks("run", "--model", "oracle", "--tasks", COT, *HERE, "--limit", 5)
-    medtasks(*RUN, *HERE, "--limit", 3)
-    before = results("run"), results("run", COT)
-    Path("run/tasks", f"{TASK}.npy").unlink()
-    asked.clear()
-    assert medtasks("rescore", "run").code == 0
-    assert (results("run"), results("run", COT)) == before and asked == []
-    assert n_of("run") == (3, 3, 3) and n_of("run", COT) == (5, 5, 5)
-
-
-# ---------------------------------------------------------------------- what is said of it
-
-
 def test_a_report_and_a_card_say_the_documents_of_each_task(medtasks, chip_ctc, asked):
     medtasks("run", "--model", "oracle", "--tasks", f"{TASK},{COT}", *HERE, "--limit", 2)
     assert "only the first 2 of each task were asked" in medtasks("report", "run").out.replace("\n  ", " ")
@@ -201,118 +175,33 @@ def test_a_report_and_a_card_say_the_documents_of_each_task(medtasks, chip_ctc, 
     assert [tasks[name]["chosen"] for name in (TASK, COT)] == ["all", {"limit": 2.0}]
 
 
-def test_only_whole_tasks_are_exported(medtasks, chip_ctc, asked):
-    medtasks("run", "--model", "oracle", "--tasks", f"{TASK},{COT}", *HERE, "--limit", 2)
-    medtasks(*RUN, *HERE)
-    export = ("card", "run", "--layout", "bridge", "-o", "out", "--parts")
-    outcome = medtasks(*export)
-    assert outcome.code == 1 and f"left out: run: {COT} covers a part of the test rows" in outcome.err
-    medtasks("run", "--model", "oracle", "--tasks", COT, *HERE)
-    assert medtasks(*export).code == 0
-
-
-# ---------------------------------------------------------------------- batches
-
-
-CHAT = ("--tasks", TASK, "--data", "local", "--apply_chat_template", "--model", "local-chat-completions")
-CHAT += ("--model_args", "model=m", *HERE)
-
-
-@pytest.fixture
-def provider(medtasks, chip_ctc):
-    """Answers lines of requests, as a file of results."""
-    medtasks("run", "--model", "oracle", *CHAT[:5], "--output_path", "oracle")
-    medtasks("run", *CHAT[:-1], "all", "--to-batch", "all.jsonl")
-    model = Model(Path("oracle"), Path("all"), Path("all.jsonl"))
-
-    def answers(requests: str) -> Path:
-        lines = request_lines(Path(requests))
-        return write_lines(
-            Path(f"answers-{requests}"), [answered(line, model.completion(line["body"])) for line in lines]
-        )
-
-    return answers
-
-
-def test_a_batch_asks_what_a_smaller_choice_left(medtasks, provider):
-    assert medtasks("run", *CHAT, "--limit", 3, "--to-batch", "first.jsonl").code == 0
-    assert len(request_lines(Path("first.jsonl"))) == 3
-    assert medtasks("run", *CHAT, "--limit", 3, "--from-batch", provider("first.jsonl")).code == 0
-    assert n_of("run") == (3, 3, 3)
-    outcome = medtasks("run", *CHAT, "--to-batch", "rest.jsonl")
-    assert outcome.code == 0 and "3 of 8 documents have an answer" in outcome.err
-    assert len(request_lines(Path("rest.jsonl"))) == 5
-    assert medtasks("run", *CHAT, "--from-batch", provider("rest.jsonl")).code == 0
-    assert medtasks("run", *CHAT[:-1], "all", "--from-batch", provider("all.jsonl")).code == 0
-    assert n_of("run") == (8, 8, 8) and results("run")["task"] == results("all")["task"]
-    again = medtasks("run", *CHAT, "--limit", 2, "--to-batch", "none.jsonl")
-    assert again.code == 0 and "nothing is left to ask" in again.err and n_of("run") == (2, 2, 2)
-
-
-# Outcomes say whose they are, over resumed runs and later scores.
-
-
-CHIP_CTC = "bridge_chip_ctc"
-CHIP = ("run", "--tasks", CHIP_CTC, "--output_path", "run")
-
-
-@pytest.fixture
-def run(medtasks, chip_ctc, tmp_path) -> Path:
-    assert medtasks(*CHIP, "--model", "random-label").code == 0
-    return tmp_path / "run"
-
-
-def edited(file: Path, *changes: tuple[str, str]) -> None:
-    text = file.read_text(encoding="utf-8")
-    for old, new in changes:
-        assert old in text, old
-        text = text.replace(old, new)
-    file.write_text(text, encoding="utf-8")
-
-
-def edited_rows(data: Path, change: tuple[str, str]) -> None:
-    edited(data / "bridge" / "CHIP-CTC.SFT.json", change)
-    load._build.cache_clear()
-
-
 def test_a_later_score_keeps_the_words_that_were_asked(medtasks, tasks_of, tmp_path):
     file = tasks_of("medhelm/medqa") / "medhelm" / "medqa" / "task.yaml"
-    call = (
-        "run",
-        "--tasks",
-        "medhelm_medqa",
-        "--data",
-        "sample",
-        "--model",
-        "oracle",
-        "--output_path",
-        "run",
-    )
+    task = "medhelm_medqa"
+    call = ("run", "--tasks", task, "--data", "sample", "--model", "oracle", *HERE)
     assert medtasks(*call).code == 0
-    before = result_of(tmp_path / "run", "medhelm_medqa")["conditions"]
-    edited(file, ("instruction: Answer", "instruction: With care, answer"), ("{version: ", "{version: 9"))
+    before = result_of(tmp_path / "run", task)["conditions"]
+    text = file.read_text(encoding="utf-8")
+    for old, new in (
+        ("instruction: Answer", "instruction: With care, answer"),
+        ("{version: ", "{version: 9"),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    file.write_text(text, encoding="utf-8")
     forget()
     load._build.cache_clear()
     assert medtasks("rescore", "run").code == 0
-    after = result_of(tmp_path / "run", "medhelm_medqa")["conditions"]
+    after = result_of(tmp_path / "run", task)["conditions"]
     assert after == {**before, "version": f"9{before['version']}"}
     assert medtasks(*call).code == 0  # which asks the words of now
-    assert result_of(tmp_path / "run", "medhelm_medqa")["conditions"]["prompt"] != before["prompt"]
+    assert result_of(tmp_path / "run", task)["conditions"]["prompt"] != before["prompt"]
 
 
-def test_a_resumed_run_says_what_it_asks_from_then_on(medtasks, run, chip_ctc):
-    before = read_json(run / "run.json")["tasks"][CHIP_CTC]["bound"]
-    edited_rows(chip_ctc, ("入组标准第7条", "入组标准第七条"))
-    assert medtasks(*CHIP, "--model", "random-label").code == 0
-    after = read_json(run / "run.json")["tasks"][CHIP_CTC]["bound"]
-    assert len(outcomes(run)) == 9 and {name for name in before if before[name] != after[name]} == {
-        "rows_hash"
-    }
-
-
-def test_the_manifest_is_made_again_from_the_records_without_asking(medtasks, run):
-    before = result_of(run, CHIP_CTC)
-    (run / "run.json").unlink()
-    outcome = medtasks(*CHIP, "--model", "random-label")
-    assert outcome.code == 0 and "8 of 8 documents have an answer" in outcome.err
-    assert result_of(run, CHIP_CTC) == before
+def test_the_manifest_is_made_again_from_the_records_without_asking(medtasks, chip_ctc, asked):
+    medtasks.done(*RUN, *HERE)
+    before = result_of("run", TASK)
+    Path("run/run.json").unlink()
+    outcome = medtasks.done(*RUN, *HERE)
+    assert "8 of 8 documents have an answer" in outcome.err
+    assert result_of("run", TASK) == before and len(asked) == 8

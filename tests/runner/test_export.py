@@ -3,57 +3,23 @@
 import json
 import shutil
 
-import pytest
-
 from medtasks_ext.registry.folders import tasks_folder
 
 RUN = ("run", "--model", "oracle", "--output_path", "run", "--tasks")
 
 
-@pytest.mark.parametrize(
-    ("task", "mode"),
-    [
-        ("bridge_chip_ctc", "direct"),
-        ("bridge_chip_ctc_cot", "cot"),
-        ("bridge_chip_ctc_5shot", "direct-5-shot"),
-    ],
-)
-def test_each_strategy_is_written_where_the_official_code_would_write_it(
-    medtasks, chip_ctc, tmp_path, task, mode
-):
-    medtasks(*RUN, task)
-    assert medtasks("card", "run", "--layout", "bridge", "-o", "out", "--parts").code == 0
-    path = tmp_path / "out" / "result" / "CHIP-CTC" / "oracle" / f"CHIP-CTC-{mode}-greedy-42.result.json"
-    rows = json.loads(path.read_text())
-    assert len(rows) == 8
-    assert set(rows[0]) == {
-        "task",
-        "language",
-        "task type",
-        "id",
-        "split",
-        "instruction",
-        "input",
-        "output",
-        "pred",
-        "notes",
-    }
-    assert rows[0]["id"] == "test-0" and rows[0]["input"] == "入组标准第0条"
-    assert rows[0]["pred"].endswith(rows[0]["output"])
-
-
-def test_rows_without_gold_are_exported(medtasks, chip_ctc, tmp_path):
-    path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
-    path.write_text(json.dumps([{**row, "output": ""} for row in json.loads(path.read_text())]))
-    medtasks(*RUN, "bridge_chip_ctc")
-    assert medtasks("card", "run", "--layout", "bridge", "-o", "out", "--parts").code == 0
-    rows = json.loads(next((tmp_path / "out").rglob("*CTC*.json")).read_text())
-    assert {row["output"] for row in rows} == {""}
-
-
-def test_a_folder_that_is_no_run_is_named(medtasks):
-    assert "no such file" in medtasks("card", "nowhere", "--layout", "bridge", "-o", "out").err
-    assert "use: medtasks, bridge" in medtasks("card", "nowhere", "--layout", "mlb", "-o", "out").err
+def test_each_strategy_is_written_where_the_official_code_would_write_it(medtasks, chip_ctc, tmp_path):
+    medtasks.done(*RUN, ",".join(f"bridge_chip_ctc{suffix}" for suffix in ("", "_cot", "_5shot")))
+    medtasks.done("card", "run", "--layout", "bridge", "-o", "out", "--parts")
+    for mode in ("direct", "cot", "direct-5-shot"):
+        path = tmp_path / "out/result/CHIP-CTC/oracle" / f"CHIP-CTC-{mode}-greedy-42.result.json"
+        rows = json.loads(path.read_text())
+        assert len(rows) == 8
+        assert " ".join(sorted(rows[0])) == (
+            "id input instruction language notes output pred split task task type"
+        )
+        assert rows[0]["id"] == "test-0" and rows[0]["input"] == "入组标准第0条"
+        assert rows[0]["pred"].endswith(rows[0]["output"])
 
 
 def test_a_dataset_that_is_not_the_papers_is_named(medtasks, data_dir, tmp_path, monkeypatch):

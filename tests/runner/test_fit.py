@@ -1,11 +1,15 @@
 """Prompts that do not fit: shots go first, then the end of the input; the instruction stays."""
 
 import json
+import random
+import re
+from types import SimpleNamespace
 
 import pytest
 
 from medtasks_ext.cli.model import known_to_think
 from medtasks_ext.models import Oracle
+from medtasks_ext.prompts.fit import PromptFitter
 from medtasks_ext.registry import registry
 from medtasks_ext.runner.evaluate import Settings, build_task
 from tests.conftest import outcomes, sft_row
@@ -33,13 +37,6 @@ def prompts(tmp_path) -> list[str]:
     return [json.loads(line)["arguments"]["gen_args_0"]["arg_0"] for line in lines]
 
 
-def test_nothing_is_cut_where_everything_fits(medtasks, chip_ctc, small, tmp_path):
-    small(50_000)
-    outcome = medtasks(*ARGUMENTS)
-    assert all(prompt.count("[assistant]") == 5 for prompt in prompts(tmp_path))
-    assert "to fit the context" not in outcome.out
-
-
 def test_shots_are_dropped_from_the_end_and_counted(medtasks, chip_ctc, small, tmp_path):
     small(50_000)
     medtasks(*ARGUMENTS[:6], "full", *ARGUMENTS[7:])
@@ -65,11 +62,6 @@ def test_a_long_input_loses_its_end_and_never_the_instruction(medtasks, chip_ctc
     assert cut.startswith("[system] The input is a clinical text") and "[user] 始很长" in cut
     assert "末" not in cut and "[assistant]" not in cut
     assert "1 prompt was truncated" in outcome.out
-
-
-def test_answers_that_fill_the_budget_are_counted(medtasks, chip_ctc, small):
-    small(50_000)
-    assert "truncated at the token limit 100.0% of 8 answers" in medtasks(*ARGUMENTS).out
 
 
 def test_tokens_of_prompts_and_answers_are_counted_and_survive_rescoring(
@@ -123,27 +115,7 @@ def test_a_record_is_cut_and_the_question_after_it_stays(record, medtasks, helm,
     assert "When did it begin?" in cut.partition("event last")[2] and cut.rstrip().endswith("Answer:")
 
 
-def test_a_record_without_a_rule_of_its_own_loses_its_end(medtasks, data_dir, small):
-    folder = data_dir / "medhelm/pubmedqa"
-    folder.mkdir(parents=True)
-    row = {"QUESTION": "Does it help?", "LABELS": ["A"], "final_decision": "yes",
-           "CONTEXTS": ["first " + "word " * 1000 + "last"]}  # fmt: skip
-    (folder / "test.jsonl").write_text(json.dumps(row) + "\n")
-    small(1500)
-    done = medtasks("run", "--model", "oracle", "--tasks", "medhelm_pubmedqa",
-                    "--output_path", "run", "--gen_kwargs", "max_gen_toks=10", "--prompts", "own",
-                    "--no-preflight")  # fmt: skip
-    assert done.code == 0, done.text
-    (line,) = samples_file("run", "medhelm_pubmedqa").read_text().splitlines()
-    cut = json.loads(line)["arguments"]["gen_args_0"]["arg_0"]
-    assert len(cut) == 1500 - 10 and "Does it help?" in cut and "first word" in cut and "last" not in cut
-    assert cut.endswith("Answer:")
-
-
-# Answers have the tokens of the suite's own runs where the model is known not to reason.
-
-
-DIALOG = "medhelm_med_dialog"
+# ---------------------------------------------------------------------- the budget of an answer
 
 
 def budget(task, **settings):
@@ -152,17 +124,13 @@ def budget(task, **settings):
 
 
 def test_a_direct_answer_has_the_suites_budget_and_any_other_the_longer_one():
-    assert budget(DIALOG, official_budget=True) == budget(f"{DIALOG}_5shot", official_budget=True) == 80
-    assert budget(f"{DIALOG}_cot", official_budget=True) == budget(DIALOG) == 4000
-
-
-def test_a_letter_is_read_from_a_longer_response_and_keeps_its_room():
+    dialog = "medhelm_med_dialog"
+    assert budget(dialog, official_budget=True) == budget(f"{dialog}_5shot", official_budget=True) == 80
+    assert budget(f"{dialog}_cot", official_budget=True) == budget(dialog) == 4000
+    assert budget(dialog, official_budget=True, gen_kwargs={"max_gen_toks": 300}) == 300
+    # a letter is read from a longer response, and keeps its room
     assert registry().datasets["medhelm_medqa"].metadata.official_budget == 1
     assert budget("medhelm_medqa", official_budget=True) == 4000
-
-
-def test_what_the_user_says_goes_first():
-    assert budget(DIALOG, official_budget=True, gen_kwargs={"max_gen_toks": 300}) == 300
 
 
 @pytest.mark.parametrize(
@@ -181,41 +149,94 @@ def test_whether_a_model_reasons_is_known_from_its_configuration(model_args, met
     assert known_to_think(model_args, metadata) is expected
 
 
-def test_a_run_asks_with_the_suites_budget_and_records_it(medtasks, tmp_path):
-    command = ("run", "--tasks", DIALOG, "--data", "sample", "--model", "oracle", "--output_path")
-    assert medtasks(*command, str(tmp_path / "plain"), "--metadata", '{"thinking": false}').code == 0
-    assert medtasks(*command, str(tmp_path / "thinks"), "--metadata", '{"thinking": true}').code == 0
-    stored = [result_of(tmp_path / run, DIALOG) for run in ("plain", "thinks")]
-    assert [record["conditions"]["budget"] for record in stored] == [80, 4000]
-
-
-@pytest.mark.parametrize("suffix", ["", "_cot"])
-@pytest.mark.parametrize(
-    ("context", "tokens"), [(4096, 512), (8192, 1024), (24_576, 3072), (131_072, 3072), (None, 3072)]
-)
-def test_a_suites_rule_gives_each_model_its_share_of_the_context(medtasks, tmp_path, context, tokens, suffix):
+@pytest.mark.parametrize(("context", "tokens"), [(4096, 512), (24_576, 3072), (131_072, 3072), (None, 3072)])
+def test_a_suites_rule_gives_each_model_its_share_of_the_context(medtasks, tmp_path, context, tokens):
     """BRIDGE's: an eighth, at most 3,072. The figures are those of its release 1.0.0 for these contexts."""
     model = tmp_path / "model"
     model.mkdir()
     (model / "config.json").write_text(json.dumps({"max_position_embeddings": context} if context else {}))
-    done = medtasks("run", "--tasks", f"bridge_mie{suffix}", "--data", "sample", "--model", "oracle",
+    done = medtasks("run", "--tasks", "bridge_mie", "--data", "sample", "--model", "oracle",
                     "--model_args", f"pretrained={model}", "--metadata", '{"thinking": false}',
                     "--output_path", "run")  # fmt: skip
     assert done.code == 0, done.text
-    record = result_of("run", f"bridge_mie{suffix}")
+    record = result_of("run", "bridge_mie")
     assert record["conditions"]["budget"] == tokens
 
 
-def test_a_model_that_reasons_or_may_reason_keeps_the_longer_budget():
-    assert budget("bridge_mie") == budget("bridge_mie", context=8192) == 4000
+# A prompt that does not fit is cut where counting each text as a whole cuts it, at a tenth of the work.
 
 
-def test_the_budget_is_shown(medtasks):
-    shown = medtasks("preview", DIALOG, "--data", "sample").out
-    assert "a model that does not reason has 80 tokens" in shown
-    (record,) = json.loads(medtasks("ls", DIALOG, "--json").out)
-    assert record["official_budget"] == 80
-    shown = " ".join(medtasks("preview", "bridge_mie", "--data", "sample").out.split())
-    assert "has 3,072 tokens, or 12.5% of its context if that is less, as in the suite's own runs" in shown
-    (record,) = json.loads(medtasks("ls", "bridge_mie", "--json").out)
-    assert record["official_budget"] == 3072
+WORDS = [
+    *("patient", "admitted", "12.5mg", "twice", "daily;", "history:", "患者发热三天，伴咳嗽咳痰。", "Fieber"),
+    *("Übelkeit", "heart-failure\n\n", "2021-03-04T10:00", "🫀", "e\u0301", "\t", "<event>", "lab=4.2"),
+    *("</event>", "unauffällig"),
+]
+
+
+class Pieces:
+    """A fast tokenizer in Python: words by a pattern, each in the longest known pieces."""
+
+    is_fast = True
+    pattern = re.compile(r" ?\w+|\s+(?!\S)|\s|[^\w\s]+")
+
+    def __init__(self) -> None:
+        chance, words = random.Random(1), " ".join(WORDS).split()
+        self.known = {word[i : i + chance.randint(2, 5)] for word in words for i in (0, 2, 3)}
+        self.numbers = {}
+
+    def __call__(self, text, *, return_offsets_mapping=False, **_):
+        ids, places = [], []
+        for word in self.pattern.finditer(text):
+            start = word.start()
+            while start < word.end():
+                rest = text[start : word.end()]
+                size = next((n for n in (5, 4, 3, 2) if len(rest) >= n and rest[:n] in self.known), 1)
+                # a rare character is several tokens, as its bytes are
+                for part in range(1 + (ord(text[start]) > 10_000)):
+                    ids.append(self.numbers.setdefault((text[start : start + size], part), len(self.numbers)))
+                    places.append((start, start + size))
+                start += size
+        return {"input_ids": ids, **({"offset_mapping": places} if return_offsets_mapping else {})}
+
+
+class Model:
+    """A model of lm-eval as far as prompts are fitted to it; `plain` has no places of tokens."""
+
+    def __init__(self, tokenizer, context, *, plain=False, begin=()):
+        self._tokenizer, self.max_length, self.begin = tokenizer, context, list(begin)
+        self.tokenizer = SimpleNamespace(is_fast=False) if plain else tokenizer
+
+    def tok_encode(self, text):
+        return self.begin + list(self._tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
+
+
+def prose(chance, n):
+    return " ".join(chance.choices(WORDS, k=n))
+
+
+@pytest.mark.parametrize("name", ["bridge_chip_ctc_5shot", "medhelm_medalign", "medhelm_medalign_5shot"])
+def test_prompts_are_cut_where_whole_counts_cut_them(name):
+    """Of inputs that lose their end, and of records that lose their beginning."""
+    task = build_task(registry(), name, Settings(data="sample", prompts="own"))
+    chance, tokenizer = random.Random(5), Pieces()
+    for document in task.eval_docs:
+        record = document.record or document["prompt"]
+        longer = prose(chance, 1500)
+        document["prompt"] = document["prompt"].replace(record, longer, 1)
+        if document.record:
+            document.record = longer
+    shots = int(task.config.num_fewshot or 0)
+    prompts = [task.fewshot_context(one, shots) for one in task.eval_docs]
+    longest = max(len(tokenizer(text)["input_ids"]) for text in prompts)
+    cuts, tokenised, otherwise = set(), 0, 0
+    for context in (*range(300, 2500, 700), *range(longest - 900, longest + 100, 240)):
+        ours, theirs = (Model(tokenizer, context, plain=plain, begin=(1,)) for plain in (False, True))
+        fitter, plain = PromptFitter(ours), PromptFitter(theirs)
+        for document in task.eval_docs[:2]:
+            found = fitter.fitted(document, shots, 32, task.fewshot_context)
+            assert found == plain.fitted(document, shots, 32, task.fewshot_context)
+            cuts.add(found[1])
+        tokenised += fitter._counter.characters
+        otherwise += plain._counter.characters
+    assert "input" in cuts and "" in cuts and ("shots" in cuts or "5shot" not in name)
+    assert tokenised < otherwise / 2  # of short prompts; the windows are as small for long ones

@@ -114,7 +114,6 @@ def test_a_tokenizers_own_template_ends_its_task_alone(medtasks, rows, tmp_path)
     "says",
     [
         "Conversation roles must alternate user/assistant/user/assistant/...",
-        "After the optional system message, conversation roles must alternate user/assistant/...",
         "System role not supported",
         "Only user, assistant and system roles are supported!",
         "Unexpected role 'tool' after role 'user'",
@@ -198,21 +197,12 @@ def test_plain_lm_eval_asks_with_the_same_layout(asked, built_tasks, model, stra
     assert [sample["arguments"][0][0] for sample in samples] == prompts
 
 
-def test_the_layout_is_a_condition_of_the_result(asked):
-    asked("meditron-7b", "mie", "zero_shot")
-    record = result_of("run", "bridge_mie")
-    assert record["conditions"]["template"] == "of the model's file"
-
-
-@pytest.mark.parametrize(
-    ("layout", "said"), [("{% for %}", "no valid Jinja in line 1"), (["a"], "metadata.layout: is no text")]
-)
-def test_a_layout_that_is_none_is_one_message(medtasks, layout, said):
+def test_a_layout_that_is_none_is_one_message(medtasks):
     run = medtasks(
         "run", "--model", "oracle", "--tasks", "bridge_mie", "--data", "sample",
-        "--metadata", json.dumps({"layout": layout}),
+        "--metadata", json.dumps({"layout": "{% for %}"}),
     )  # fmt: skip
-    assert run.code == 2 and said in run.text
+    assert run.code == 2 and "no valid Jinja in line 1" in run.text
 
 
 def test_gemini_and_deepseek_r1_get_instructions_in_the_user_turn(asked):
@@ -221,16 +211,3 @@ def test_gemini_and_deepseek_r1_get_instructions_in_the_user_turn(asked):
     for model in ("api/google", "open/DeepSeek-R1", "open/BioMistral-7B"):  # the same switch
         content = yaml.safe_load((ROOT / "model_configs" / f"{model}.yaml").read_text())
         assert content["metadata"]["system_role"] is False and content["apply_chat_template"] is True
-
-
-def test_a_template_that_joins_texts_adds_nothing_to_the_instruction(medtasks, tmp_path):
-    """As the templates of ChatML do: the end of the turn follows the instruction at once."""
-    template = tmp_path / "chatml.jinja"
-    template.write_text(
-        "{% for turn in messages %}{{ '<|' + turn.role + '|>' + turn.content + '<|end|>' }}{% endfor %}"
-    )
-    shown = medtasks("preview", "bridge_mednli", "--data", "sample", "--json",
-                     "--tokenizer", template)  # fmt: skip
-    found = json.loads(shown.out)
-    instruction, _, plain = found["prompt"].partition("\n\n")
-    assert found["chat_prompt"] == f"<|system|>{instruction}<|end|><|user|>{plain}<|end|>"

@@ -79,16 +79,6 @@ def test_what_a_server_filters_is_no_answer_and_what_it_says_in_other_places_is_
     assert "5 answers were filtered by the server" in Path("card/medical-evaluation.md").read_text("utf-8")
 
 
-def test_a_server_that_filters_all_is_named_as_that(medtasks, chip_ctc):
-    async def script(asked):
-        return SAID[0][0]
-
-    with Server(script) as server:
-        done = medtasks(*flags(server))
-    assert done.code == 0 and "the server's filter takes them away" in done.err
-    assert "8 answers were filtered by the server" in done.text and "hidden reasoning" not in done.text
-
-
 def test_a_gateways_own_name_of_a_model_that_reasons_is_asked_as_the_messages_say(
     medtasks, chip_ctc, monkeypatch
 ):
@@ -116,33 +106,6 @@ def test_a_gateways_own_name_of_a_model_that_reasons_is_asked_as_the_messages_sa
             said.append(done.err)
     assert "add --gen_kwargs stop=None" in said[0] and "add --gen_kwargs temperature=1" in said[1]
     assert done.code == 0, done.text
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        ['chat_template_kwargs={"enable_thinking":true,"depth":[1,{"a":null}]}'],
-        ["chat_template_kwargs={'enable_thinking': True, 'depth': [1, {'a': None}]},max_gen_toks=9"],
-        ["max_gen_toks=9", 'chat_template_kwargs={"enable_thinking": true, "depth": [1, {"a": null}]}'],
-        ['{"chat_template_kwargs": {"enable_thinking": true, "depth": [1, {"a": null}]}}', "max_gen_toks=9"],
-    ],
-)
-def test_an_object_among_the_settings_is_json_or_python(medtasks, chip_ctc, given):
-    with Server() as server:
-        done = medtasks(*flags(server), "--no-preflight", "--limit", "1", "--gen_kwargs", *given)
-        assert done.code == 0, done.text
-        (asked,) = server.asked
-    wanted = {"enable_thinking": True, "depth": [1, {"a": None}]}
-    assert asked.body["chat_template_kwargs"] == wanted
-    recorded = json.loads(Path("run/run.json").read_text())["identity"]["settings"]["gen_kwargs"]
-    assert recorded["chat_template_kwargs"] == wanted
-
-
-def test_braces_that_hold_no_object_are_said_in_one_message(medtasks, chip_ctc):
-    with Server() as server:
-        done = medtasks(*flags(server), "--gen_kwargs", 'chat_template_kwargs={"enable_thinking":treu}')
-    assert done.code == 2 and "neither an object of JSON nor one of Python" in done.err
-    assert "Traceback" not in done.text and not server.asked
 
 
 @pytest.mark.parametrize(("served", "is_said"), [("gpt-5-other", True), ("gpt-4o-2024-08-06", False)])

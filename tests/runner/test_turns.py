@@ -10,17 +10,16 @@ from typing import ClassVar
 import pytest
 import yaml
 
-from medtasks_ext.engines import Answer, Fault, FaultKind, Usage
+from medtasks_ext.engines import Answer, Usage
 from medtasks_ext.engines import lm as chosen
 from medtasks_ext.engines.engine import Engine
 from medtasks_ext.registry import forget
-from tests.conftest import ROOT, outcomes, read_json, write_jsonl
-from tests.engines.server import Reply, Server, chat
+from tests.conftest import ROOT, outcomes, write_jsonl
+from tests.engines.server import Server
 from tests.run_files import result_of, results_of, samples_file
 
 NAME, N = "allergie_farmaci", 8
 BOTH = f"{NAME},{NAME}_cot"
-WORD = {"instruction": "", "input": "{{ testo }}\n\nAllergia a un farmaco? sì o no. {{ strategy }}"}
 
 
 class Keeps(Engine):
@@ -29,7 +28,6 @@ class Keeps(Engine):
     window = 4
     keeps_prefixes: ClassVar[bool] = True
     seen: ClassVar[list] = []
-    faulty: ClassVar[set] = set()
 
     def run(self, feed, done):
         while not feed.over:
@@ -37,31 +35,31 @@ class Keeps(Engine):
                 feed.wait(0.01)
                 continue
             self.seen.append(request)
-            fault = (request.task, request.document) in self.faulty
-            answer = Answer(f"Result: {request.row['target']}", "stop", Usage(7, 2))
-            done(request, Fault(FaultKind.BUSY, "busy") if fault else answer)
+            done(request, Answer(f"Result: {request.row['target']}", "stop", Usage(7, 2)))
+
+
+def own_task(folder: Path) -> Path:
+    """The task of another package, whose question stands behind its note."""
+    shutil.copytree(ROOT / "tests" / "own_tasks" / NAME, folder)
+    file = folder / "task.yaml"
+    task = yaml.safe_load(file.read_text(encoding="utf-8").replace("class: !function ", "class: "))
+    task["prompt"] |= {"instruction": "", "input": "{{ testo }}\n\nAllergia? sì o no. {{ strategy }}"}
+    text = yaml.safe_dump(task, allow_unicode=True, sort_keys=False)
+    file.write_text(text.replace("class: ", "class: !function "), encoding="utf-8")
+    return folder
 
 
 @pytest.fixture
 def notes(tmp_path, monkeypatch, data_dir):
-    """Eight notes whose task asks behind the note; `notes(repeat)` sets how long they are."""
-    folder = tmp_path / "mine" / NAME
-    shutil.copytree(ROOT / "tests" / "own_tasks" / NAME, folder)
-    task = yaml.safe_load(text := (folder / "task.yaml").read_text().replace("!function ", ""))
-    task["prompt"] |= WORD
-    folder.joinpath("task.yaml").write_text(
-        yaml.safe_dump(task, allow_unicode=True, sort_keys=False).replace("class: ", "class: !function ")
-    )
-    assert "strategy" in text
-    monkeypatch.setenv("MEDTASKS_TASKS", str(folder.parent))
+    """Eight notes; `notes(repeat)` sets how long they are."""
+    monkeypatch.setenv("MEDTASKS_TASKS", str(own_task(tmp_path / "mine" / NAME).parent))
     monkeypatch.setattr(Keeps, "seen", [])
-    monkeypatch.setattr(Keeps, "faulty", set())
     monkeypatch.setattr(chosen, "engine_of", lambda model, **_: Keeps())
 
-    def long(repeat, n=N):
+    def long(repeat):
         rows = [
             {"id": f"t{i}", "testo": f"Nota {i}. " * repeat, "allergia": ["sì", "no"][i % 2]}
-            for i in range(n)
+            for i in range(N)
         ]
         write_jsonl(data_dir / "own" / NAME / "test.jsonl", rows)
         shots = [{"id": f"s{i}", "testo": f"Esempio {i}", "allergia": "no"} for i in range(5)]
@@ -110,17 +108,6 @@ def test_tasks_that_share_little_stay_apart(medtasks, notes):
     assert not any(request.record for request in Keeps.seen)
 
 
-def test_what_has_no_answer_is_asked_again_in_turn(medtasks, notes):
-    notes(400)
-    Keeps.faulty |= {(NAME, f"t{i}") for i in (1, 5)} | {(f"{NAME}_cot", "t5")}
-    missing = medtasks("run", "--model", "oracle", "--tasks", BOTH, "--output_path", "run", "--limit", "6")
-    assert missing.code == 1 and len(order()) == 12
-    Keeps.faulty.clear()
-    Keeps.seen.clear()
-    run(medtasks, "run", "--limit", "6")
-    assert [document for _, document in order()] == ["t1", "t5", "t5"]
-
-
 def test_a_task_whose_prompts_cannot_be_built_does_not_cost_the_other(medtasks, notes, monkeypatch):
     notes(400)
     from medtasks_ext.runner.evaluate import RequestBuilder
@@ -139,35 +126,17 @@ def test_a_task_whose_prompts_cannot_be_built_does_not_cost_the_other(medtasks, 
     assert [document for task, document in order() if task == "zero"] == [f"t{i}" for i in range(N)]
 
 
-def test_rounds_of_an_estimate_ask_in_turn(medtasks, notes):
-    """In a round, those documents that were drawn for both tasks are asked about together."""
-    notes(300, n=200)
-    run(medtasks, "run", "--error", "20")
-    zero, cot = ({name for task, name in order() if task == wanted} for wanted in ("zero", "_cot"))
-    assert 0 < len(zero) < 200 and all(request.record for request in Keeps.seen)
-    pairs = [name for name, some in groupby(order(), key=lambda item: item[1]) if len(list(some)) == 2]
-    assert zero == cot == set(pairs)  # the same documents are drawn for both
-
-
 # One call of a run on a server asks everything, once, and scores it, however many tasks share records.
 
 
-#: A dataset whose zero-shot and chain of thought share a long record, so that they are asked in turn.
-LONG = "allergie_farmaci"
 SUITES = ("bridge", "medhelm", "clinicbench", "mlb")
 STRATEGIES = ("", "_cot", "_5shot")
-ALL = [name + strategy for name in (LONG, *SUITES) for strategy in STRATEGIES]
+ALL = [name + strategy for name in (NAME, *SUITES) for strategy in STRATEGIES]
 
 
 @pytest.fixture
 def long_records(tmp_path, monkeypatch):
-    folder = tmp_path / "mine" / LONG
-    shutil.copytree(ROOT / "tests" / "own_tasks" / LONG, folder)
-    text = (folder / "task.yaml").read_text(encoding="utf-8").replace("class: !function ", "class: ")
-    task = yaml.safe_load(text)
-    task["prompt"] |= {"instruction": "", "input": "{{ testo }}\n\nAllergia? sì o no. {{ strategy }}"}
-    text = yaml.safe_dump(task, allow_unicode=True, sort_keys=False)
-    (folder / "task.yaml").write_text(text.replace("class: ", "class: !function "), encoding="utf-8")
+    folder = own_task(tmp_path / "mine" / NAME)
     rows = [
         {"_split": split, "id": f"{split}{n}", "testo": f"Nota {n} {split}. " * 300, "allergia": "no"}
         for split in ("test", "fewshot")
@@ -183,8 +152,8 @@ def long_records(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("tasks", "more"),
     [
-        ([LONG, "medhelm_race_bias", f"{LONG}_cot"], ("--gen_kwargs", "max_gen_toks=50")),
-        ([*(LONG + strategy for strategy in STRATEGIES), "clinicbench"], ("--limit", "1")),
+        ([NAME, "medhelm_race_bias", f"{NAME}_cot"], ("--gen_kwargs", "max_gen_toks=50")),
+        ([*(NAME + strategy for strategy in STRATEGIES), "clinicbench"], ("--limit", "1")),
         pytest.param(ALL, ("--limit", "1"), marks=pytest.mark.nightly),
     ],
 )
@@ -215,7 +184,7 @@ NAMES = ("allergie_farmaci", "allergie_due")
 def twins(tmp_path, monkeypatch):
     for name in NAMES:
         folder = tmp_path / "mine" / name
-        shutil.copytree(ROOT / "tests" / "own_tasks" / NAMES[0], folder)
+        shutil.copytree(ROOT / "tests" / "own_tasks" / NAME, folder)
         for path in folder.glob("*.yaml"):
             path.write_text(path.read_text(encoding="utf-8").replace(NAMES[0], name), encoding="utf-8")
     monkeypatch.setenv("MEDTASKS_TASKS", str(tmp_path / "mine"))
@@ -231,27 +200,18 @@ def run_on(server: Server, medtasks, *more: str):
     return medtasks(*command, *model, "--no-preflight")
 
 
-def records() -> list[dict]:
-    return [result_of("run", name) for name in NAMES]
-
-
 def test_a_prompt_that_two_tasks_share_is_asked_once(medtasks, twins):
     with Server() as server:
         done = run_on(server, medtasks)
         asked = len(server.asked)
     assert done.code == 0, done.text
-    one, two = records()
+    before = [result_of("run", name) for name in NAMES]
+    one, two = before
     assert asked == one["n"] == two["n"] == len(outcomes("run"))
     for name in ("metrics", "tokens", "cut"):
         assert one[name] == two[name]
-    entries = read_json(Path("run/run.json"))["tasks"]
-    assert sum(entries[name]["generated"] for name in NAMES) == asked
-    assert {entries[name]["state"] for name in NAMES} == {"done"}
-    samples = [samples_file("run", name).read_text().splitlines() for name in NAMES]
-    keys = [[json.loads(line)["request"] for line in lines] for lines in samples]
-    assert keys[0] == keys[1]
-    before = records()
-    assert medtasks("rescore", "run").code == 0 and records() == before
+    assert medtasks("rescore", "run").code == 0
+    assert [result_of("run", name) for name in NAMES] == before
     with Server() as server:
         again = run_on(server, medtasks)
         assert "2 of 2 tasks are done already" in again.err and not server.asked
@@ -261,18 +221,4 @@ def test_a_sampled_answer_is_drawn_for_each_task(medtasks, twins):
     with Server() as server:
         done = run_on(server, medtasks, "--gen_kwargs", "temperature=1")
         assert done.code == 0, done.text
-        assert len(server.asked) == sum(record["n"] for record in records())
-
-
-def test_a_fault_is_counted_for_both(medtasks, twins):
-    async def script(asked):
-        return Reply(status=400) if "metformina" in asked.prompt else Reply(chat("no"))
-
-    with Server(script) as server:
-        done = run_on(server, medtasks)
-        asked = len(server.asked)
-    entries = read_json(Path("run/run.json"))["tasks"]
-    assert done.code == 1 and len(outcomes("run", "", "answer", "fault")) == asked
-    one, two = (entries[name] for name in NAMES)
-    assert one["faults"] == two["faults"] and one["state"] == two["state"] == "incomplete"
-    assert sum(one["faults"].values()) == len(outcomes("run", "", "fault"))
+        assert len(server.asked) == sum(result_of("run", name)["n"] for name in NAMES)

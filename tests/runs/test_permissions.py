@@ -56,9 +56,15 @@ def test_open_texts_are_as_the_umask_says(medtasks, medqa, tmp_path):
 
 
 def test_what_is_written_beside_private_texts_is_its_owners_alone(medtasks, hospice, tmp_path):
-    run, command = tmp_path / "run", ("run", "--model", "random-label", "--tasks", PRIVATE)
-    assert medtasks(*command, "--output_path", "run").code == 0 and are_private(run)
+    run = tmp_path / "run"
+    command = ("run", "--model", "random-label", "--tasks", PRIVATE, "--output_path", "run")
+    assert medtasks(*command).code == 0 and are_private(run)
     assert medtasks("rescore", "run").code == 0 and are_private(run)
+    assert medtasks("report", "run", "--published", "none", "--answers", "-o", "shown").code == 0
+    files = [path for path in (tmp_path / "shown").rglob("*") if path.is_file()]
+    assert files and {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+    assert medtasks("report", "run", "--published", "none", "-o", "plain").code == 0
+    assert modes(tmp_path / "plain")["plain/report.html"] == "644"
 
 
 def test_a_folder_that_gets_private_texts_later_becomes_private_and_stays_so(
@@ -69,11 +75,9 @@ def test_a_folder_that_gets_private_texts_later_becomes_private_and_stays_so(
     assert medtasks(*command, f"{OPEN},{PRIVATE}").code == 0 and are_private(tmp_path / "run")
     without_result(tmp_path / "run", OPEN)
     assert medtasks(*command, OPEN).code == 0 and are_private(tmp_path / "run")
-
-
-def test_synthetic_rows_are_open(medtasks, tmp_path):
-    command = ("run", "--model", "oracle", "--data", "sample", "--tasks", PRIVATE, "--output_path", "run")
-    assert medtasks(*command).code == 0 and modes(tmp_path / "run")["run"] == "755"
+    synthetic = ("--data", "sample", "--output_path", "synthetic")
+    assert medtasks(*command[:3], *synthetic, "--tasks", PRIVATE).code == 0
+    assert modes(tmp_path / "synthetic")["synthetic"] == "755"
 
 
 def test_files_of_requests_with_private_texts_are_their_owners_alone(medtasks, hospice, tmp_path):
@@ -82,15 +86,6 @@ def test_files_of_requests_with_private_texts_are_their_owners_alone(medtasks, h
     made = medtasks("run", "--tasks", PRIVATE, *flags, *out)
     assert made.code == 0, made.text
     assert stat.S_IMODE((tmp_path / "asked.jsonl").stat().st_mode) == 0o600 and are_private(tmp_path / "run")
-
-
-def test_a_report_with_private_texts_is_its_owners_alone(medtasks, hospice, tmp_path):
-    assert medtasks("run", "--model", "random-label", "--tasks", PRIVATE, "--output_path", "run").code == 0
-    assert medtasks("report", "run", "--published", "none", "--answers", "-o", "shown").code == 0
-    files = [path for path in (tmp_path / "shown").rglob("*") if path.is_file()]
-    assert files and {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
-    assert medtasks("report", "run", "--published", "none", "-o", "plain").code == 0
-    assert modes(tmp_path / "plain")["plain/report.html"] == "644"
 
 
 def test_what_a_leaderboard_gets_of_a_private_run_is_its_owners_alone(medtasks, chip_ctc, tmp_path):
