@@ -120,7 +120,7 @@ class Answers:
         self._index: dict[str, tuple[Path, int, int]] = {}
         self._lines: list[tuple[str, bytes]] = []  # key and line of what is not on the disk yet
         self._new: dict[str, Answer] = {}  # the answers among them
-        self._lock, self._writing = threading.Lock(), threading.Lock()
+        self._lock, self._writing, self._syncing = (threading.Lock() for _ in range(3))
         self._error: MedtasksError | None = None
         self._unsynced = False  # whether something is written that a power cut would take
         self._secrets: Secrets | None = None  # known when the first outcome comes
@@ -221,10 +221,10 @@ class Answers:
             self._lines.append((key, line))
             if isinstance(outcome, Answer):
                 self._new[key] = outcome
-        # who is killed loses nothing; while the disk is busy or full, the thread that keeps does it
-        if self._error is None and self._writing.acquire(blocking=False):
+        # who is killed loses nothing: while another thread writes, it writes this, too, before it goes on
+        while self._lines and self._error is None and self._writing.acquire(blocking=False):
             try:
-                self._write(sync=False)
+                self._write()
             finally:
                 self._writing.release()
         self._take_note(record)
@@ -245,7 +245,9 @@ class Answers:
         `sync`: make it survive a power cut, and not only the end of this process.
         """
         with self._writing:
-            self._write(sync=sync)
+            self._write()
+        if sync:
+            self._sync()
         self.check()
 
     def check(self) -> None:
@@ -289,12 +291,21 @@ class Answers:
         while not self._over.wait(WRITE_SECONDS):
             with self._writing:
                 self._write()
+            self._sync()
 
-    def _write(self, *, sync: bool = True) -> None:
-        """Write what is new. Whoever looks up or puts does not wait for the disk.
+    def _sync(self) -> None:
+        """Make what is written survive a power cut; what comes meanwhile is written beside it."""
+        assert self._file is not None
+        with self._syncing:
+            if self._unsynced:
+                self._unsynced = False
+                try:
+                    os.fsync(self._file)
+                except OSError as error:
+                    self._unsynced, self._error = True, cannot_write(self._path, error)
 
-        `sync`: make it survive a power cut.
-        """
+    def _write(self) -> None:
+        """Write what is new, so that it survives the end of this process."""
         with self._lock:
             new = list(self._lines)
         assert self._file is not None
@@ -305,9 +316,6 @@ class Answers:
                 while content:
                     content = content[os.write(self._file, content) :]
                 self._unsynced = True
-            if sync and self._unsynced:
-                os.fsync(self._file)
-                self._unsynced = False
         except (OSError, MedtasksError) as error:
             self._error = cannot_write(self._path, error) if isinstance(error, OSError) else error
             with suppress(OSError):

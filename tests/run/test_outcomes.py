@@ -444,5 +444,7 @@ def test_a_slow_disk_holds_up_nobody_who_looks_up_or_puts(tmp_path: Path, monkey
     assert begun.wait(60), "it is written without a call"
     answers.put(key(1), Answer("b"), "task", "1")
     assert answers.known([key(0), key(1)]) == {key(0): Answer("a"), key(1): Answer("b")}
+    # who is killed now has both: the disk's slowness costs no answer that was paid for
+    assert len((tmp_path / "answers.jsonl").read_bytes().splitlines()) == 2
     go_on.set()
     answers.close()
