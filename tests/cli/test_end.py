@@ -202,11 +202,12 @@ def test_the_table_says_how_many_examples_were_asked_for(medtasks):
 
 
 def test_answers_that_processes_of_scoring_failed_over_are_named(medtasks, monkeypatch):
-    from medtasks_ext.metrics.sql import QueryResult, SqlSandbox
+    from medtasks_ext.metrics.sql import QueryResult, SqlSandbox, _sandbox
 
     def fail(sandbox, queries):
         return [QueryResult(None, "its process died", decided=False) for _ in queries]
 
+    _sandbox.cache_clear()  # another test may have had the same queries decided
     with monkeypatch.context() as failing:
         failing.setattr(SqlSandbox, "run", fail)
         command = ("run", "--model", "oracle", "--tasks", "medhelm_ehrsql", "--data", "sample")
