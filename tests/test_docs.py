@@ -429,7 +429,7 @@ QUESTIONS = {
         "docs/compare.md#what-may-stand-side-by-side",
         "no rank",
     ),
-    "Were models asked in the paper's words?": ("docs/evaluate.md#prompt-wording", "dev validate official"),
+    "Were models asked in the paper's words?": ("docs/evaluate.md#prompt-wording", "data status official"),
     "How do I add a dataset in Italian?": (
         "docs/add_a_dataset.md#tasks-and-suites-of-your-own",
         "language=it",

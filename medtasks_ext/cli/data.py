@@ -346,7 +346,7 @@ def _fetch_official(folders: Sequence[str]) -> int:
                 say(f"✗ {suite.title}: {artefact.file}: {error}")
             else:
                 typer.echo(f"✓ {suite.title}: {artefact.file} ({artefact.revision}) at {path}")
-    say_next("medtasks data status official" if failed else "medtasks dev validate official")
+    say_next("medtasks data status official" if failed else "medtasks preview TASK --prompts official")
     return 1 if failed else 0
 
 
@@ -365,7 +365,9 @@ def _print_official() -> int:
                 wrong, said = True, f"WRONG: {error.what}"
             typer.echo(f"  {artefact.file} ({artefact.revision}): {said}")
         typer.echo(f"  {_covered(suite)}")
-    say_next("medtasks data fetch official" if wrong or missing else "medtasks dev validate official")
+    say_next(
+        "medtasks data fetch official" if wrong or missing else "medtasks preview TASK --prompts official"
+    )
     return 1 if wrong else 0
 
 

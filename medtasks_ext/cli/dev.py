@@ -15,7 +15,7 @@ from medtasks_ext.atomic import atomic_file
 from medtasks_ext.cli.commands import out_option
 from medtasks_ext.cli.tables import write
 from medtasks_ext.cli.words import counted, say, say_next
-from medtasks_ext.errors import MedtasksError, near, some
+from medtasks_ext.errors import MedtasksError
 from medtasks_ext.process import collector_paused
 from medtasks_ext.registry import Dataset, Registry, registry
 from medtasks_ext.registry.build import build as build_folder
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 def validate(
     names: Annotated[
-        list[str] | None, Argument(help="Dataset ids or folders, by default all; or `official`, and suites.")
+        list[str] | None, Argument(help="Dataset ids or folders, or suites; by default all.")
     ] = None,
     static: Annotated[
         bool, Option("--static", help="Only read the files: import and render nothing that they name.")
@@ -41,17 +41,12 @@ def validate(
     Schema, functions, prompts and sample rows; rows that are changed, to see that no prompt tells the gold
     answer; an oracle, other rows' answers, garbage; and the files of their suites.
 
-    `official`: the sample rows are rendered, and hashes of whole message lists, budgets and stop sequences
-    are compared with the suites' own.
-
     Example: medtasks dev validate medhelm_hospice_referral
 
     Example: medtasks dev validate --static downloads/their_dataset
 
     Exit code 1: a folder has problems.
     """
-    if names and names[0] == "official":
-        return _prove_official(names[1:])
     from medtasks_ext.data.declared import DeclaredFolder, suite_faults
     from medtasks_ext.results.frames import axis_faults
 
@@ -265,43 +260,3 @@ def site(
     typer.echo(f"{lines}, {counted(len(found.models), 'model page')}")
     say_next(f"open {Path(out) / 'index.html'}")
     return 1 if found.faults else 0
-
-
-def _prove_official(suites: list[str]) -> int:
-    from medtasks_ext.runner.proof import proof_of
-    from medtasks_ext.runner.proof import verify as compared
-
-    tasks, failed = registry(), False
-    if wrong := [name for name in suites if name not in tasks.suites]:
-        what, remedy = (
-            f"no suite {wrong[0]!r}{near(wrong[0], tasks.suites)}",
-            f"suites: {', '.join(tasks.suites)}",
-        )
-        raise MedtasksError(what, remedy=remedy)
-    for name, suite in tasks.suites.items():
-        proof = proof_of(suite)
-        if (suites and name not in suites) or proof is None:
-            continue
-        verdicts = list(compared(tasks, suite))
-        wrong_for: dict[str, list[str]] = {}
-        for verdict in verdicts:
-            if not verdict.ok:
-                jury = f", {verdict.same_jury} of {verdict.n_jury} of judges" if verdict.n_jury else ""
-                why = verdict.why or f"{verdict.same} of {verdict.n} message lists{jury} are identical"
-                wrong_for.setdefault(why, []).append(verdict.dataset)
-        for why, datasets in wrong_for.items():
-            failed = True
-            say(f"✗ {some(datasets)}: {why}")
-        lists, same = (sum(getattr(one, field) for one in verdicts) for field in ("n", "same"))
-        juries, alike = (sum(getattr(one, field) for one in verdicts) for field in ("n_jury", "same_jury"))
-        budgets = [one.same_budget for one in verdicts if one.same_budget is not None]
-        stops = sum(one.same_stop and not one.why for one in verdicts)
-        typer.echo(
-            f"{suite.title} ({' '.join(proof.made_by.values())}): {same} of {lists} message lists,"
-            + (f" {alike} of {juries} of judges," if juries else "")
-            + f" {sum(budgets)} of {len(budgets)} budgets,"
-            f" {stops} of {len(verdicts)} stop sequences identical;"
-            f" {sum(one.ok for one in verdicts)} of {len(verdicts)} datasets"
-        )
-    say_next("medtasks preview TASK --prompts official")
-    return 1 if failed else 0

@@ -18,9 +18,9 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.fit import shared_characters
 from medtasks_ext.prompts.load import load_documents
 from medtasks_ext.registry import forget, registry
-from medtasks_ext.runner.proof import digest, verify
 from medtasks_ext.task import MedicalTask
 from tests.conftest import ROOT, read_json, sample_rows, sft_row, write_jsonl
+from tests.prompts.official_proof import digest, verify
 
 
 def one_document(name: str, **named: object):
