@@ -245,22 +245,22 @@ def execute(
 def _preflight(ready: _Ready, places: dict[str, Sequence[int]]) -> None:
     from medtasks_ext.runner.preflight import preflight
 
-    run, found = ready.run, None
+    run, end = ready.run, ""
     if done := run.manifest.preflight:
         warnings = done["warnings"]
     else:
         say("preflight: asking one question …")
         how = (ready.settings, ready.charge, ready.budget)
         found = preflight(run, ready.model, ready.engine, ready.tasks, places, *how)
-        warnings = found.warnings
-        if not found.failed:  # else the next call asks again
-            say(f"preflight: {found.summary()}")
-            run.manifest.preflight = found.record()
+        warnings, end = found.warnings, found.end
+        if found.summary:
+            say(f"preflight: {found.summary}")
+            run.manifest.preflight = {"warnings": warnings}
             run.manifest.note(warnings)
             run.save()
     for warning in warnings:
         say(f"preflight: ! {warning}")
-    if found and warnings and (end := found.shown_end()):
+    if warnings and end:
         say(f"  the response ends: {end}")
 
 

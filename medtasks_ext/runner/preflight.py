@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from medtasks_ext.answers.reasoning import reasoning_of, traces
 from medtasks_ext.engines import CONTENT_FILTER, Answer, Fault, Outcome, Request
@@ -46,47 +46,12 @@ _ROLE_MARKERS = re.compile(
 )
 
 
-@dataclass
-class Preflight:
-    """What was asked before the run, and what is to be said of it."""
+class Preflight(NamedTuple):
+    """What is to be said before the run."""
 
-    task: str  # whose document was asked
-    place: int  # of the document in its test file
-    limit: int  # tokens that the answer could take
-    budget: int  # tokens that an answer of the run can take
-    prompt_tokens: int | None = None  # of the prompt; None where the model has no tokenizer here
-    response_tokens: int | None = None  # likewise
-    stored: bool = False  # whether the response is the run's own, so that it is not asked for again
-    reasons: bool = False  # whether the model reasons before it answers
-    valid: bool | None = None  # whether an answer could be read; None where the response was cut
-    warnings: list[str] = field(default_factory=list)  # in words, each with its remedy
-    response: str = field(default="", repr=False)  # never written to a manifest, since it may quote the row
-    public: bool = field(default=False, repr=False)  # whether messages may quote the response
-    failed: bool = field(default=False, repr=False)  # whether the model gave no response at all
-
-    def record(self) -> dict[str, Any]:
-        """What a manifest keeps."""
-        return {key: value for key, value in asdict(self).items() if key not in _OF_THIS_CALL}
-
-    def summary(self) -> str:
-        """One line: what was asked and what came back."""
-        size = [
-            f"{count:,} tokens of {name}"
-            for name, count in (("prompt", self.prompt_tokens), ("response", self.response_tokens))
-            if count is not None
-        ]
-        read = {True: ["an answer could be read"], False: ["no answer could be read"], None: []}[self.valid]
-        reasons = ["it reasons first"] if self.reasons else []
-        return f"one question of {self.task}: {', '.join([*size, *reasons, *read]) or 'answered'}"
-
-    def shown_end(self) -> str:
-        """How the response ends, or nothing where its row is not public."""
-        with public_rows(self.public):
-            text = self.response.strip()
-            return excerpt(text[-_SHOWN:], _SHOWN) if text and shows_text() else ""
-
-
-_OF_THIS_CALL = frozenset({"response", "public", "failed"})
+    summary: str  # what was asked, and what came back; empty where no response did: the next call asks again
+    warnings: list[str]  # each with its remedy
+    end: str = ""  # of the response, where messages may quote its row
 
 
 def check_chat_template(model: LM, settings: Settings) -> None:
@@ -160,37 +125,45 @@ def preflight(
     name = next(name for name in tasks if places[name])
     task, place = tasks[name], places[name][0]
     asked = RequestBuilder(model, task, settings, run.manifest.identity.digest).build(place)
-    most, row = _budget(task), task.eval_docs[place]
-    # an endpoint may charge for each answer, and of options nothing is written
-    own = not isinstance(getattr(model, "base_url", None), str) and not asked.options
-    first = Preflight(name, place, limit=min(most, ENOUGH) if own else most, budget=most, warnings=warnings)
-    first.public = loaded_record(task)["origin"] != "local"
+    most, public = _budget(task), loaded_record(task)["origin"] != "local"
     outcome: Outcome | None = run.answers.known([asked.key]).get(asked.key)
-    if outcome is not None:
-        first.limit = most
-    first.stored = first.limit == most
+    # an endpoint may charge for each answer, and of options nothing is written
+    whole = outcome is not None or isinstance(getattr(model, "base_url", None), str) or bool(asked.options)
+    limit = most if whole else min(most, ENOUGH)
     if outcome is None:
         question = _FirstQuestion(engine, run.answers, budget, charge)
-        question.own = first.stored
-        with public_rows(first.public):
-            short = replace(asked, settings={**asked.settings, "max_gen_toks": first.limit})
-            outcome = question.outcome_of(asked if first.stored else short)
+        question.own = limit == most
+        short = replace(asked, settings={**asked.settings, "max_gen_toks": limit})
+        with public_rows(public):
+            outcome = question.outcome_of(asked if question.own else short)
     if isinstance(outcome, Fault):
         if outcome.kind.ends_all:
             raise stopped(outcome)
-        first.failed = True  # the run will say it again
-        warnings.append(f"the first question was not answered: {outcome.reason.splitlines()[0]}")
-        return first
-    first.response = readable(outcome.text)
-    if outcome.usage is not None:
-        first.prompt_tokens, first.response_tokens = outcome.usage.prompt, outcome.usage.completion
-    elif count is not None:
-        (first.response_tokens,) = count([first.response])
+        # the run will say it again
+        return Preflight(
+            "", [*warnings, f"the first question was not answered: {outcome.reason.splitlines()[0]}"]
+        )
+    response, sizes = readable(outcome.text), list[str]()
+    n_tokens = outcome.usage.completion if outcome.usage else count([response])[0] if count else None
+    if outcome.usage:
+        sizes.append(f"{outcome.usage.prompt:,} tokens of prompt")
+    if n_tokens is not None:
+        sizes.append(f"{n_tokens:,} tokens of response")
     if not asked.options:
-        _judge(first, asked.prompt if isinstance(asked.prompt, str) else "", outcome)
-        if not _is_cut(first, outcome):
-            first.valid = Reader(task).valid(row, first.response)
-    return first
+        # the text of n tokens may be one token shorter when it is tokenised again
+        cut = n_tokens is not None and n_tokens >= limit - 1
+        cut = outcome.finish == "length" if outcome.finish else cut
+        prompt = asked.prompt if isinstance(asked.prompt, str) else ""
+        reasons, wrong = _judged(response, prompt, outcome.finish, cut, limit, most)
+        warnings += wrong
+        sizes += ["it reasons first"] if reasons else []
+        if not cut:
+            valid = Reader(task).valid(task.eval_docs[place], response)
+            sizes.append("an answer could be read" if valid else "no answer could be read")
+    with public_rows(public):
+        text = response.strip()
+        end = excerpt(text[-_SHOWN:], _SHOWN) if text and shows_text() else ""
+    return Preflight(f"one question of {name}: {', '.join(sizes) or 'answered'}", warnings, end)
 
 
 # ---------------------------------------------------------------------- the first answer
@@ -227,50 +200,45 @@ class _FirstQuestion(Asker):
         return super().keep(request, outcome, settles) if kept else 0.0
 
 
-def _is_cut(checked: Preflight, answer: Answer) -> bool:
-    if answer.finish:
-        return answer.finish == "length"
-    # the text of n tokens may be one token shorter when it is tokenised again
-    return checked.response_tokens is not None and checked.response_tokens >= checked.limit - 1
-
-
-def _judge(checked: Preflight, prompt: str, given: Answer) -> None:
-    """Add what is wrong with the response."""
-    begin, end, unclosed = reasoning_of(checked.response)
-    endless = unclosed or (
-        not begin and prompt.rstrip().lower().endswith(tuple(one.open for one in traces()))
-    )
-    answer, checked.reasons = "" if endless else checked.response[begin:end], endless or begin > 0
-    budget, short = checked.budget, checked.limit < checked.budget
-    of = f" of a budget of {budget:,}" if short else ""
+def _judged(
+    response: str, prompt: str, finish: str, cut: bool, limit: int, budget: int
+) -> tuple[bool, list[str]]:
+    """Whether the model reasons before it answers, and what is wrong with the response."""
+    begin, end, unclosed = reasoning_of(response)
+    opened = not begin and prompt.rstrip().lower().endswith(tuple(one.open for one in traces()))
+    endless = unclosed or opened
+    answer, reasons, short = "" if endless else response[begin:end], endless or begin > 0, limit < budget
+    wrong = []
     if endless:
         what = f"did not end within the budget of {budget:,} tokens"
         if short:
-            what = f"had not ended after {checked.limit:,} tokens, and the budget is {budget:,}"
+            what = f"had not ended after {limit:,} tokens, and the budget is {budget:,}"
         if not (short and budget >= REASONING_BUDGET):  # else it has room; every task counts its traces
-            checked.warnings.append(
+            wrong.append(
                 f"the model reasons before it answers, and its reasoning {what}; without an end there is no "
                 f"answer: --gen_kwargs max_gen_toks={max(REASONING_BUDGET, 2 * budget)}, or switch reasoning "
                 "off (Qwen3: --model_args …,enable_thinking=False)"
             )
-    elif _is_cut(checked, given):
-        checked.warnings.append(
-            f"the response did not end within {checked.limit:,} tokens{of}: the model may not know where to "
-            "stop (chat template, end token), or answers are longer than that; the budget cuts them off"
+    elif cut:
+        of = f" of a budget of {budget:,}" if short else ""
+        wrong.append(
+            f"the response did not end within {limit:,} tokens{of}: the model may not know where to stop "
+            "(chat template, end token), or answers are longer than that; the budget cuts them off"
         )
-    elif given.finish == CONTENT_FILTER:
-        checked.warnings.append("the server's filter took the answer away: such answers count as none")
+    elif finish == CONTENT_FILTER:
+        wrong.append("the server's filter took the answer away: such answers count as none")
     elif not answer.strip():
-        what = "nothing after its reasoning" if checked.reasons else "an empty response"
-        checked.warnings.append(
+        what = "nothing after its reasoning" if reasons else "an empty response"
+        wrong.append(
             f"the model gave {what}: check the chat template; behind an endpoint, hidden reasoning may have "
             "used up the budget (--gen_kwargs max_gen_toks)"
         )
     if marker := _ROLE_MARKERS.search(answer):
-        checked.warnings.append(
+        wrong.append(
             f"the response holds {marker[0].strip()!r}: the model goes on with a turn that is not its own, "
             "as with a wrong chat template or end token"
         )
+    return reasons, wrong
 
 
 # ---------------------------------------------------------------------- all prompts

@@ -289,7 +289,7 @@ class Manifest(_Record):
     tasks: dict[str, TaskEntry] = Field(default_factory=dict)
     #: what a reader must know, said again at the end of every call
     notes: list[str] = Field(default_factory=list)
-    preflight: dict[str, Any] | None = None  # what the look at one answer found
+    preflight: dict[str, list[str]] | None = None  # `warnings` of the look at one answer
     context: int | None = None  # tokens of prompt and answer together that the model takes, where it says so
     system_role: bool | None = None  # False where the chat template refused a system turn
     #: task -> in whose words the run began to ask it; it goes on in the same
