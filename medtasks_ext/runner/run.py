@@ -148,7 +148,6 @@ class Run:
         self.manifest.sessions[-1].engine = described(
             lm,
             template=settings.apply_chat_template,
-            system_text=settings.system_instruction,
             layout=None if settings.apply_chat_template else settings.layout,
         )
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -89,8 +88,6 @@ SUMS = "sha256sums.txt"
 #: What to do about files that were changed.
 RESTORE = "bring them back from a copy; `medtasks rescore RUN` writes anew what follows from the answers"
 _DIGITS = 64
-#: Nanoseconds after which a file that changes gets another time, whatever the clock of its disk.
-_SETTLED = 2_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,19 +181,6 @@ def _there(folder: Path) -> dict[str, str]:
 
 
 def _digest(path: Path) -> str:
-    """The hash of a file; in one process an unchanged file is read once."""
-    state = path.stat()
-    if time.time_ns() - state.st_ctime_ns < _SETTLED:
-        return _read(path)
-    return _digest_of(path, state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino)
-
-
-@lru_cache(maxsize=1 << 16)
-def _digest_of(path: Path, *state: int) -> str:
-    return _read(path)
-
-
-def _read(path: Path) -> str:
     digest = sha256()
     with path.open("rb") as file:
         while block := file.read(1 << 20):

@@ -199,11 +199,6 @@ class EngineRecord:
     name: str | None = None  # of the package that generates, or of lm-eval's class of a server
     version: str | None = None  # of the package
     dtype: str | None = None  # of the weights, as loaded
-    quantisation: str | None = None  # its method; `none`
-    adapters: str | None = None  # their names, without their places; `none`
-    thinking: bool | None = None  # what the chat template was told of it
-    tools: bool | None = None  # whether the chat template got any
-    system_text: str | None = None  # hash of text that the user added to the system turn; empty: none
     template: str | None = None  # hash of the chat template that laid prompts out; empty: none
     #: whether it is the one of the tokenizer's repository; None of a folder on this machine, too
     repository_template: bool | None = None
@@ -215,42 +210,28 @@ class EngineRecord:
         return self.template if self.template and self.repository_template is None else None
 
 
-def described(
-    lm: LM, *, template: bool | str | None, system_text: str | None, layout: str | None
-) -> EngineRecord:
+def described(lm: LM, *, template: bool | str | None, layout: str | None) -> EngineRecord:
     """What a loaded model says of itself.
 
     `layout` is a template that a model's file writes out in place of the chat template.
     """
     kinds = {kind.__name__ for kind in type(lm).__mro__}  # their modules need packages of their own
-    of: dict[str, Any] = {"system_text": text_hash(system_text) if system_text else ""}
-    if layout:
-        of |= {"template": text_hash(layout), "repository_template": False}
+    of: dict[str, Any] = {"template": text_hash(layout), "repository_template": False} if layout else {}
     if not kinds & {"VLLM", "HFLM"}:
         return EngineRecord(name=type(lm).__name__, **of)
     model: Any = lm.model
     if "VLLM" in kinds:  # gets whole sampling parameters by lm-eval: those of the model's file do not count
         config = getattr(getattr(model, "llm_engine", None), "model_config", None)
-        method, dtype = getattr(config, "quantization", None), getattr(config, "dtype", None)
-        adapter = getattr(lm, "lora_request", None)
+        dtype = getattr(config, "dtype", None)
         of |= {"name": "vllm", "generation": {}}
-        of["quantisation"] = None if config is None else str(method or "none")
-        of["adapters"] = "none" if adapter is None else Path(str(adapter.lora_path)).name
     else:
         brought, dtype = getattr(model, "generation_config", None), getattr(model, "dtype", None)
         settings = {} if brought is None else brought.to_diff_dict()
-        quantised = getattr(getattr(model, "config", None), "quantization_config", None)
-        method = getattr(quantised, "quant_method", None)
-        of |= {"name": "transformers", "quantisation": str(getattr(method, "value", method) or "none")}
-        of["adapters"] = ", ".join(getattr(model, "peft_config", None) or ()) or "none"
-        of["generation"] = {key: settings[key] for key in sorted(settings) if key not in _NO_SETTINGS}
+        kept = {key: settings[key] for key in sorted(settings) if key not in _NO_SETTINGS}
+        of |= {"name": "transformers", "generation": kept}
     of["dtype"] = None if dtype is None else str(dtype).removeprefix("torch.")
     with suppress(PackageNotFoundError):
         of["version"] = version(of["name"])
-    context = dict(getattr(lm, "chat_template_args", None) or {})
-    told = getattr(lm, "enable_thinking", None)
-    of |= {"thinking": context.get("enable_thinking") if told is None else told}
-    of |= {"tools": bool(context.get("tools"))}
     if template:
         tokenizer = getattr(lm, "tokenizer", None)
         source = getattr(tokenizer, "chat_template", None)

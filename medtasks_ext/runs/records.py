@@ -32,46 +32,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from medtasks_ext.harness import Group
-    from medtasks_ext.prompts.documents import LoadedRecord, Turn
+    from medtasks_ext.prompts.documents import LoadedRecord
     from medtasks_ext.registry import Registry
-    from medtasks_ext.rows.row import Point
     from medtasks_ext.runs.manifest import Manifest
     from medtasks_ext.stats.bootstrap import IntervalRecord
     from medtasks_ext.strict import Config
-
-
-class SampleDocument(TypedDict, total=False):
-    """A document as it was asked (`prompts.documents.Document`).
-
-    Attributes:
-        id: unique within the task, together with `trial`.
-        system: the instruction, where the chat has a system turn for it.
-        gold: the gold answer as parsed; None where the row has none.
-        cot: whether it asks for a chain of thought.
-
-    All from `options` on are there where a task has them.
-    """
-
-    id: str
-    system: str
-    prompt: str
-    target: str
-    gold: Any
-    cot: bool
-    data: str
-    options: list[str]  # the texts of a multiple-choice question, in the order in which they were shown
-    item: str  # the question of a trial
-    trial: int  # which trial of its question it is
-    cluster: str  # what several documents ask about
-    department: list[str]  # the departments of a question
-    difficulty: str  # its level, where the rows say one
-    run: str  # the run of its benchmark that it belongs to
-    question: str  # what judges see as the task's input
-    context: str  # what else they see
-    points: list[Point]  # its scoring points
-    tags: list[str]  # kinds that it belongs to, whose answers judges' scores are reported of
-    before: list[Turn]  # of a dialogue, the turns before the last one
-    turn: str  # `instruction_in_user_turn` where the first user turn holds the instruction
 
 
 class Sample(TypedDict, total=False):
@@ -86,7 +51,7 @@ class Sample(TypedDict, total=False):
     """
 
     doc_id: int
-    doc: SampleDocument
+    doc: dict[str, Any]  # as it was asked (`prompts.documents.Document`)
     target: str
     arguments: Any
     resps: list[list[str]]

@@ -45,7 +45,6 @@ def test_one_start_of_an_untrained_model_says_what_is_wrong_and_what_was_planned
 
     manifest = json.loads((tmp_path / "run" / "run.json").read_text())
     record = manifest["preflight"]
-    assert record["task"] == TASK and record["limit"] == record["budget"] == 16
     untemplated, endless = record["warnings"]  # the weights are random: it cannot stop
     assert "it is not applied" in untemplated and "did not end within 16 tokens" in endless
     for warning in record["warnings"]:

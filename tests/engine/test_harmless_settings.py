@@ -338,9 +338,8 @@ def test_a_loaded_model_says_what_it_is(tmp_path):
     file = folder / "generation_config.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "repetition_penalty": 1.3}))
     lm = HFLM(pretrained=str(folder), device="cpu", dtype="float32")
-    found = described(lm, template=True, system_text=None, layout=None)
+    found = described(lm, template=True, layout=None)
     assert (found.name, found.dtype) == ("transformers", "float32")
-    assert found.quantisation == found.adapters == "none"
     assert found.version and found.template and found.repository_template is None
     assert {"repetition_penalty": 1.3}.items() <= found.generation.items()
     record = Conditions(decoding={"do_sample": False}, engines=(found,))

@@ -103,24 +103,21 @@ def test_other_errors_and_a_single_request_that_does_not_fit_are_faults(wrong):
 VLLM = type("VLLM", (SimpleNamespace,), {})
 HERE = {
     "model": SimpleNamespace(
-        llm_engine=SimpleNamespace(model_config=SimpleNamespace(dtype="torch.bfloat16", quantization=None))
+        llm_engine=SimpleNamespace(model_config=SimpleNamespace(dtype="torch.bfloat16"))
     ),
-    "enable_thinking": None,
-    "chat_template_args": {},
 }
 
 
 @pytest.mark.parametrize(("name", "own"), [("ORG/model", True), (".", None), ("", None)])
-def test_a_template_is_known_as_the_repositorys_own_and_an_adapter_is_named_without_its_place(name, own):
+def test_a_template_is_known_as_the_repositorys_own_where_it_comes_from_there(name, own):
     tokenizer = SimpleNamespace(chat_template="{{ messages }}", name_or_path=name)
-    adapter = SimpleNamespace(lora_path="/home/someone/adapters/cardio-7b")
-    loaded = VLLM(tokenizer=tokenizer, lora_request=adapter, **HERE)
-    found = described(loaded, template=True, system_text=None, layout=None)
-    assert found.repository_template is own and found.adapters == "cardio-7b"
-    found = described(loaded, template=False, system_text="Be brief.", layout="{{ x }}")
-    assert found.repository_template is False and found.template and found.system_text
-    server = described(SimpleNamespace(), template=True, system_text=None, layout=None)
-    assert server == EngineRecord(name="SimpleNamespace", system_text="")
+    loaded = VLLM(tokenizer=tokenizer, **HERE)
+    found = described(loaded, template=True, layout=None)
+    assert found.repository_template is own
+    found = described(loaded, template=False, layout="{{ x }}")
+    assert found.repository_template is False and found.template
+    server = described(SimpleNamespace(), template=True, layout=None)
+    assert server == EngineRecord(name="SimpleNamespace")
 
 
 class FromTwoThreads(LM):
