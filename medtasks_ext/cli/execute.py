@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from medtasks_ext.cli.model import check_address, context_of, create_model, is_server
 from medtasks_ext.cli.words import counted, say
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.privacy import shows_text
 from medtasks_ext.run.charge import OF_MODELS, Charge, budget_of, check_refused, check_under_limit, paid
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
 
@@ -208,7 +207,6 @@ def execute(
     from medtasks_ext.cli.progress import say_unpriced
     from medtasks_ext.runner.evaluate import text_of
     from medtasks_ext.runner.preflight import check_budget
-    from medtasks_ext.runner.run import loaded_record
 
     _check_interface(config, wanted.settings, waiting)
     if not is_server(config.model):  # before a model is loaded, which takes minutes
@@ -217,16 +215,8 @@ def execute(
     loaded = create_model(config, asked=not files)
     waiting, settings = _fitted(run, loaded.lm, waiting, wanted)
     places = {name: run.places(task) for name, task in waiting.items()}
-    public = {name: loaded_record(task)["origin"] != "local" for name, task in waiting.items()}
-    engine = (
-        files.of(loaded.lm)
-        if files
-        else loaded.engine(
-            quotes=lambda request: public[request.task] or shows_text(),
-            say=say,
-            egress=wanted.egress.recording(run.answers.sent),
-        )
-    )
+    egress = wanted.egress.recording(run.answers.sent)
+    engine = files.of(loaded.lm) if files else loaded.engine(say=say, egress=egress)
     engine.check(text_of(task) for name, task in waiting.items() if places[name])
     charge = Charge(price) if price and (own.max_cost is not None or not engine.local) else None
     budget = budget_of(own.max_cost, *paid(own.max_cost, charge, run.answers))

@@ -22,7 +22,6 @@ from medtasks_ext.version import install_words
 if TYPE_CHECKING:
     from rich.status import Status
 
-    from medtasks_ext.engines import Request
     from medtasks_ext.engines.engine import Engine
     from medtasks_ext.harness import LM, EvaluatorConfig
     from medtasks_ext.registry import Registry
@@ -51,15 +50,12 @@ class Loaded:
     def engine(
         self,
         *,
-        quotes: Callable[[Request], bool] = lambda request: False,
         say: Callable[[str], None] = lambda line: None,
         egress: Egress | None = None,
     ) -> Engine:
         from medtasks_ext.engines import lm  # with lm-eval
 
-        return self.own or lm.engine_of(
-            self.lm, quotes=quotes, say=say, egress=egress, replicas=self.replicas
-        )
+        return self.own or lm.engine_of(self.lm, say=say, egress=egress, replicas=self.replicas)
 
 
 def check_model_type(name: str) -> None:

@@ -35,7 +35,7 @@ from medtasks_ext.engines.replies import (
     text_answer,
     withheld,
 )
-from medtasks_ext.engines.servers import ServerEngine
+from medtasks_ext.engines.servers import ServerEngine, may_quote
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.harness import (
     AnthropicChat,
@@ -48,7 +48,7 @@ from medtasks_ext.harness import (
 )
 from medtasks_ext.jsonfile import Json
 from medtasks_ext.keys import host_of
-from medtasks_ext.privacy import shows_text, what_happened
+from medtasks_ext.privacy import what_happened
 
 if TYPE_CHECKING:
     from medtasks_ext.harness import LM
@@ -158,10 +158,7 @@ def after_thinking(text: str, mark: str | None) -> str:
 
 class ApiEngine(ServerEngine):
     """Asks the servers of a model of lm-eval, each as many requests at a time as its `num_concurrent`
-    says.
-
-    `quotes`: whether the fault of a request may quote the server, which may quote the row. `replicas`:
-    addresses of further servers of the same model.
+    says. `replicas`: addresses of further servers of the same model.
     """
 
     keeps_prefixes = True  # most servers do
@@ -170,7 +167,6 @@ class ApiEngine(ServerEngine):
         self,
         lm: LM,
         *,
-        quotes: Callable[[Request], bool] = lambda request: shows_text(),
         say: Callable[[str], None] = lambda line: None,
         clock: Clock | None = None,
         egress: Egress | None = None,
@@ -182,7 +178,7 @@ class ApiEngine(ServerEngine):
         self._lm, self._places = lm, list[AskedServer]()
         servers = [_server(lm, url) for url in (str(lm.base_url or ""), *replicas)]
         retries = max(0, lm.max_retries)
-        super().__init__(servers, retries, read, quotes=quotes, say=say, clock=clock, egress=egress)
+        super().__init__(servers, retries, read, say=say, clock=clock, egress=egress)
 
     def prepare(self, request: Request) -> Request | Fault:
         """Where the model sends tokens, a server may count them: a text that it may not receive ends here."""
@@ -201,8 +197,8 @@ class ApiEngine(ServerEngine):
     async def send(self, client: Client, request: Request, body: Any) -> Outcome:
         """A trace of reasoning is taken away where the model names its end."""
         if request.options:
-            read, quote = partial(option_answer, self._lm, request), self._quotes(request)
-            return await client.ask(body, read, quote=quote, text=request.text)
+            read = partial(option_answer, self._lm, request)
+            return await client.ask(body, read, quote=may_quote(request), text=request.text)
         got = await super().send(client, request, body)
         if isinstance(got, Answer):
             return replace(got, text=after_thinking(got.text, getattr(self._lm, "think_end_token", None)))

@@ -6,14 +6,11 @@ Runs and judges share it. Needs aiohttp, so import it where it is used.
 from __future__ import annotations
 
 import asyncio
-import math
 import os
 import ssl
 import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -142,9 +139,10 @@ class Client:
             if is_filtered(status, parsed):
                 return Reply(FILTERED, took)
             fault = status_fault(status, parsed, self.server, quote=quote)
-            after = seconds_asked(wish, datetime.now(timezone.utc))
-            if fault.kind is FaultKind.BUSY and after is not None:
-                fault = replace(fault, after=min(after, LONGEST_HOLD))
+            if fault.kind is FaultKind.BUSY:
+                with suppress(ValueError):  # a date, which few write, or nothing that can be read
+                    after = min(float(wish), LONGEST_HOLD)
+                    fault = replace(fault, after=after if after > 0 else None)
             return fault
         if problem:
             reason = f"the server sent no completion ({problem})"
@@ -198,18 +196,6 @@ class _Connector(aiohttp.TCPConnector):
             connection.close()
             raise _ElsewhereError
         return connection
-
-
-def seconds_asked(retry_after: str, now: datetime) -> float | None:
-    """Seconds that a server asks to wait: a number, or a date (RFC 9110, 10.2.3); None for anything else."""
-    try:
-        seconds = float(retry_after)
-    except ValueError:
-        try:
-            seconds = (parsedate_to_datetime(retry_after) - now).total_seconds()
-        except (TypeError, ValueError, OverflowError):
-            return None
-    return max(0.0, seconds) if math.isfinite(seconds) else None
 
 
 def _certificates(server: Server) -> ssl.SSLContext | bool:

@@ -59,18 +59,17 @@ def lm_eval_prompt(prompt: Prompt) -> Any:
 def engine_of(
     model: LM,
     *,
-    quotes: Callable[[Request], bool] = lambda request: False,
     say: Callable[[str], None] = lambda line: None,
     egress: Egress | None = None,
     replicas: Sequence[str] = (),
 ) -> Engine:
-    """A fault may quote a server, which may quote the row, as `quotes` says; `replicas` are addresses."""
+    """`replicas`: addresses of further servers of the same model."""
     kinds = {kind.__name__ for kind in type(model).__mro__}  # their modules need packages of their own
     if "TemplateAPI" in kinds:
         from medtasks_ext.engines.api import ApiEngine, reader_of
 
         if reader_of(type(model)):
-            return ApiEngine(model, quotes=quotes, say=say, egress=egress, replicas=replicas)
+            return ApiEngine(model, say=say, egress=egress, replicas=replicas)
     if replicas:
         raise MedtasksError(
             f"models of type {type(model).__name__} are asked at one address",
@@ -90,8 +89,8 @@ class LmEngine(Engine):
     logits of every position, and does so anew in each call. What it finds is far below what generation needs,
     since generation keeps the logits of one position. Here the first batch of a model with
     `batch_size_per_gpu` (a number or `auto`) and `max_batch_size` has the largest size that is allowed. Where
-    the memory does not hold a batch, the size is halved, and the requests without an answer are asked again.
-    What fitted is kept for the rest of the run, as rows times tokens.
+    the memory does not hold a batch, the size is halved for the rest of the run, and the requests without an
+    answer are asked again. Long answers come first, so that what follows fits as well.
     """
 
     window = GROUP
@@ -106,7 +105,6 @@ class LmEngine(Engine):
         self._say = say
         self.addresses, self.egress = addresses_of(model), egress or Egress.of()
         self._rows = 0  # of a batch at most; 0 of a model that is not asked for its size
-        self._tokens, self._room = 1, None  # of a request at most; rows times tokens that fitted
         if vars(model).keys() >= {"batch_size_per_gpu", "max_batch_size"}:
             size, most = self._model.batch_size_per_gpu, self._model.max_batch_size
             on_cpu = getattr(getattr(model, "device", None), "type", "") == "cpu"
@@ -145,14 +143,6 @@ class LmEngine(Engine):
 
     def _answer(self, group: list[Request]) -> None:
         group = self._permitted(group) if self.addresses else group
-        if group and self._rows:
-            count: Callable[[str], int] = self._count or len
-            prompt = max((_text(lm_eval_prompt(request.prompt)) for request in group), key=len)
-            option = max((option for request in group for option in request.options), key=len, default="")
-            written = max(int(request.settings.get("max_gen_toks") or 0) for request in group)
-            self._tokens = max(1, count(prompt) + count(option) + written)
-            fit = self._rows if self._room is None else self._room // self._tokens
-            self._model.batch_size_per_gpu = max(1, min(self._rows, fit))
         while group and not self._try(group):
             gc.collect()  # once the error of the failed batch is gone
             with suppress(ImportError):  # of a model without torch there is nothing to give back
@@ -175,6 +165,8 @@ class LmEngine(Engine):
 
     def _try(self, group: Sequence[Request]) -> bool:
         """Ask; False if the memory did not suffice, and the rest may fit in smaller batches."""
+        if self._rows:
+            self._model.batch_size_per_gpu = self._rows
         self._waiting, self._found = defaultdict(deque), {}
         kind = "loglikelihood" if group[0].options else "generate_until"
         instances = [instance for request in group for instance in self._instances(request, kind)]
@@ -195,13 +187,10 @@ class LmEngine(Engine):
     def _shrinks(self, error: Exception) -> bool:
         """Halve the size of batches if the device, or the machine, had no memory left for one."""
         lacks = isinstance(error, RuntimeError) and any(words in str(error) for words in _OUT_OF_MEMORY)
-        if not self._rows or self._model.batch_size_per_gpu == 1:
+        if self._rows < 2 or not (lacks or isinstance(error, MemoryError)):
             return False
-        if not (lacks or isinstance(error, MemoryError)):
-            return False
-        rows = self._model.batch_size_per_gpu = self._model.batch_size_per_gpu // 2
-        self._room = rows * self._tokens
-        self._say(f"note: the memory does not hold a batch of {2 * rows}; going on with {rows}")
+        before, self._rows = self._rows, self._rows // 2
+        self._say(f"note: the memory does not hold a batch of {before}; going on with {self._rows}")
         return True
 
     def _instances(self, request: Request, kind: str) -> Iterator[Instance]:

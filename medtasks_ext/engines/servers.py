@@ -7,10 +7,9 @@ twenty at random would be left with about five connections, however many it can 
 A server that does not answer when the run begins stops it: an address may be mistyped. One that refuses a
 request (429, 503) has that request wait, for as long as it asks (`Retry-After`, at most 60 s). One that
 refuses a quarter of the requests of a round trip has its connections halved; each further round trip without
-that adds one. A refusal costs a request none of its tries where the server has answered another since its
-last one. One that refuses three or more within a second, more than it answers, gets nothing for as long
-as it asks. One that breaks connections is tried again after 1, 2, 4, … 60 s, and its requests go to the
-others at once. One that refuses the key, or does not know the model, is left out; the last one ends the run.
+that adds one. A refusal costs a request none of its tries where another has been answered since its last
+one. One that breaks connections is tried again after 1, 2, 4, … 60 s, and its requests go to the others at
+once. One that refuses the key, or does not know the model, ends the run.
 One that has just got a request about a long record gets the other strategies of that record as well, one
 request above its connections if need be. Which server answered changes no condition of a score.
 """
@@ -20,7 +19,6 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-import time
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -41,8 +39,6 @@ from medtasks_ext.privacy import shows_text, what_happened
 LEAST_WAITING = 8
 #: Full jitter: after try n a pause drawn from 0 to FIRST_PAUSE x 2^n seconds, at most LONGEST_PAUSE.
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
-#: Refusals within so many seconds, more than answers in that time, that hold all requests to a server.
-SEVERAL, SPAN = 3, 1.0
 #: Share of refusals in a round trip from which on connections are halved, and replies that are looked at
 #: at least: fewer would show such a share by chance.
 MANY, LEAST = 0.25, 32
@@ -56,97 +52,57 @@ FIRST_REST, LONGEST_REST = 1.0, 60.0
 _REFUSALS = frozenset({429, 503, 529})
 
 
-class Pace:
-    def __init__(self, per_minute: float | None) -> None:
-        self._gap = 60.0 / per_minute if per_minute else 0.0
-        self._next = 0.0
-
-    @property
-    def left(self) -> float:
-        return max(0.0, self._next - time.monotonic())
-
-    def wait(self) -> float:
-        """Take the next turn; seconds until it comes."""
-        left = self.left
-        self._next = time.monotonic() + left + self._gap
-        return left
-
-
 class Endpoint:
     """One server: how many requests it has, how many it may have, and whether it is well.
 
     Attributes:
         under_way: requests that it has now.
-        answers: that it has given.
-        gone: no request to it will work, so that it is not asked any more.
         ill: its last connection failed, so that one request at a time looks whether it is back.
     """
 
     def __init__(self, client: Client) -> None:
-        self.client, self.under_way, self.answers = client, 0, 0
-        self.gone = self.ill = False
+        self.client, self.under_way, self.ill = client, 0, False
         self._most = client.server.connections
         self._allowed = float(self._most)
-        self._replies: deque[tuple[float, bool]] = deque(maxlen=max(LEAST, self._most))  # moment, refused
-        self._seconds = 0.0  # that its answers take
-        self._held_until = self._rests_until = -math.inf
+        self._replies: deque[bool] = deque(maxlen=max(LEAST, self._most))  # whether it refused
+        self._rests_until = -math.inf
         self._failures = 0  # of connections, since its last answer
 
     @property
     def allowed(self) -> int:
         return int(self._allowed)
 
-    @property
-    def held(self) -> float:
-        """Seconds for which it has asked not to get requests."""
-        return max(0.0, self._held_until - self.client.now())
-
     def takes(self, *, well: bool) -> bool:
-        """Held or not; where none of several is well, all are asked as a single one would be."""
-        if self.gone or (well and self._rests_until > self.client.now()):
+        """`well`: whether one of several is; where none is, all are asked as a single one would be."""
+        if well and self._rests_until > self.client.now():
             return False
         return self.under_way < (1 if self.ill and well else self.allowed)
 
     @property
     def follows_on(self) -> bool:
         """Whether it may get a request because it has the record already."""
-        return not (self.gone or self.ill or self.held) and self.under_way < self.allowed + ABOVE
+        return not self.ill and self.under_way < self.allowed + ABOVE
 
-    @property
-    def expected(self) -> tuple[float, float]:
-        """Seconds in which it would answer a further request, then how full it is."""
-        full = self.under_way / self.allowed
-        return self._seconds * (1 + full), full
-
-    def answered(self, answer: Answer) -> bool:
+    def answered(self) -> bool:
         """Whether it was ill."""
-        self.answers += 1
         was_ill, self.ill, self._failures = self.ill, False, 0
         self._rests_until = -math.inf
-        self._replies.append((self.client.now(), False))
+        self._replies.append(False)
         self._allowed = min(self._most, self._allowed + 1 / self._allowed)
-        if answer.seconds is not None:
-            self._seconds += (answer.seconds - self._seconds) * (0.1 if self._seconds else 1.0)
         return was_ill
 
-    def failed(self, fault: Fault) -> float:
-        """Seconds for which all requests are held from now on, if any."""
-        now = self.client.now()
+    def failed(self, fault: Fault) -> None:
         if fault.kind is FaultKind.UNREACHABLE:
-            self._rests_until = now + min(LONGEST_REST, FIRST_REST * 2.0**self._failures)
+            rest = min(LONGEST_REST, FIRST_REST * 2.0**self._failures)
+            self._rests_until = self.client.now() + rest
             self.ill, self._failures = True, self._failures + 1
         if fault.status not in _REFUSALS:
-            return 0.0
-        self._replies.append((now, True))
-        recent = [refused for moment, refused in self._replies if now - moment <= SPAN]
-        if fault.after and sum(recent) >= SEVERAL and 2 * sum(recent) > len(recent):
-            new, self._held_until = not self.held, max(self._held_until, now + fault.after)
-            return fault.after if new else 0.0
+            return
+        self._replies.append(True)
         trip = list(islice(reversed(self._replies), max(LEAST, self.allowed)))
-        if len(trip) >= max(LEAST, self.allowed) and sum(refused for _, refused in trip) >= MANY * len(trip):
+        if len(trip) >= max(LEAST, self.allowed) and sum(trip) >= MANY * len(trip):
             self._allowed = max(1.0, self._allowed / 2)
             self._replies.clear()
-        return 0.0
 
 
 def pause_after(tries: int, after: float | None = None) -> float:
@@ -154,16 +110,19 @@ def pause_after(tries: int, after: float | None = None) -> float:
     return (after or 0.0) + random.uniform(0, min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(tries, 64)))
 
 
+def may_quote(request: Request) -> bool:
+    """Whether the fault of a request may quote the server, which may quote the row."""
+    return request.text.is_open or shows_text()
+
+
 class ServerEngine(Engine):
     """Asks servers for completions, each as many at a time as it has connections.
 
     A fault that no other request would escape (the key, the account, the model's name) ends the run: `run`
-    returns, what it has not taken from the feed has no outcome, and `ended` holds the fault. Of several
-    servers one is left out by such a fault, and the others go on. A request that waits for another try holds
-    no connection.
+    returns, what it has not taken from the feed has no outcome, and `ended` holds the fault. A request that
+    waits for another try holds no connection.
 
-    `servers`: of one model. `max_retries`: of one request, after its first try. `quotes`: whether the fault
-    of a request may quote the server, which may quote the row.
+    `servers`: of one model. `max_retries`: of one request, after its first try.
     """
 
     def __init__(
@@ -172,14 +131,13 @@ class ServerEngine(Engine):
         max_retries: int,
         read: Reader,
         *,
-        pace: Pace | None = None,
-        quotes: Callable[[Request], bool] = lambda request: shows_text(),
         say: Callable[[str], None] = lambda line: None,
         clock: Clock | None = None,
         egress: Egress | None = None,
     ) -> None:
         self._servers, self._max_retries, self._read = servers, max_retries, read
-        self._pace, self._quotes, self._say, self._clock = pace or Pace(None), quotes, say, clock
+        self._say, self._clock = say, clock
+        self._answers, self._told_until = 0, -math.inf  # of all servers; when the user is told again
         self.window = sum(one.connections for one in servers)
         self.addresses, self.egress = [one.url for one in servers], egress or Egress.of()
         self.local = all(is_loopback(one.url) for one in servers)
@@ -190,7 +148,7 @@ class ServerEngine(Engine):
     def body(self, request: Request) -> Any: ...
 
     async def send(self, client: Client, request: Request, body: Any) -> Outcome:
-        return await client.ask(body, self._read, quote=self._quotes(request), text=request.text)
+        return await client.ask(body, self._read, quote=may_quote(request), text=request.text)
 
     def client(self, server: Server) -> Client:
         return Client(server, clock=self._clock, egress=self.egress)
@@ -244,11 +202,10 @@ class ServerEngine(Engine):
 
     def _taken(self, feed: Feed) -> tuple[Request, Endpoint] | None:
         """A request and its place, if there is one now; a further try comes before requests that are new."""
-        if self.ended or self._further.locked() or self._pace.left or not (endpoint := self._free()):
+        if self.ended or self._further.locked() or not (endpoint := self._free()):
             return None
         if (request := feed.take()) is None:
             return None
-        self._pace.wait()
         record, kept = self._record
         if request.record and request.record == record and kept.follows_on:
             endpoint = kept
@@ -266,17 +223,15 @@ class ServerEngine(Engine):
             while not (self.ended or feed.over):
                 if taken := self._taken(feed):
                     return taken
-                if self._further.locked() or not (endpoint := self._free()):
+                if self._further.locked() or not self._free():
                     await self._wait()
-                elif left := self._pace.left:
-                    await endpoint.client.pause(min(left, WAIT_SECONDS))
                 else:
                     await asyncio.to_thread(feed.wait, WAIT_SECONDS)
         return None
 
     async def _outcome(self, request: Request, endpoint: Endpoint) -> Outcome:
         tries = maybe_paid = spared = 0
-        answers = {id(one): one.answers for one in self.endpoints}  # of others, when each was asked last
+        answers = self._answers  # to others, when it was asked last
         try:
             body = self.body(request)
         except Exception as error:
@@ -291,22 +246,23 @@ class ServerEngine(Engine):
             finally:
                 endpoint.under_way -= 1
             if isinstance(got, Answer):
-                if endpoint.answered(got) and len(self.endpoints) > 1:
+                self._answers += 1
+                if endpoint.answered() and len(self.endpoints) > 1:
                     self._say(f"{client.server.shown} answers again")
                 return got
             tries, maybe_paid = tries + got.tries, maybe_paid + got.maybe_paid
             fault = replace(got, tries=tries, maybe_paid=maybe_paid, after=None)
-            if got.status in _REFUSALS and endpoint.answers > answers[id(endpoint)]:
+            if got.status in _REFUSALS and self._answers > answers:
                 spared += got.tries  # the server has too much to do, and works
-            answers[id(endpoint)] = endpoint.answers
-            elsewhere = self._failed(endpoint, got)
-            may_pass = self.may_pass(replace(fault, tries=tries - spared))
-            if not (may_pass or (elsewhere and fault.kind.ends_all)):
+            answers, elsewhere = self._answers, self._failed(endpoint, got)
+            if (wish := got.after or 0.0) >= TOLD_FROM and client.now() >= self._told_until:
+                self._told_until = client.now() + wish
+                self._say(f"{client.server.shown} asks to wait (HTTP {got.status}): {wish:.0f} s")
+            if not self.may_pass(replace(fault, tries=tries - spared)):
                 return fault
             self._changed.set()
             if not elsewhere:
                 await client.pause(pause_after(tries, got.after))
-            await client.pause(self._pace.wait())
             while not self._stopped and (may := self.again(request, got)) is None:
                 await client.pause(WAIT_SECONDS)
             if self._stopped or not may or (found := await self._place()) is None:
@@ -315,32 +271,19 @@ class ServerEngine(Engine):
 
     def _failed(self, endpoint: Endpoint, fault: Fault) -> bool:
         """Whether another server can be asked at once."""
-        was_ill, url = endpoint.ill, endpoint.client.server.shown
-        if (seconds := endpoint.failed(fault)) >= TOLD_FROM:
-            self._say(
-                f"{url} asks to wait (HTTP {fault.status}); the next request goes out in {seconds:.0f} s"
-            )
-        others = [one for one in self.endpoints if one is not endpoint and not one.gone]
-        if others and fault.kind.ends_all:
-            if not endpoint.gone:
-                self._say(f"{fault.in_words}; the other servers go on without it")
-            endpoint.gone = True
-            return True
-        if fault.kind is not FaultKind.UNREACHABLE or all(one.ill for one in others):
+        was_ill = endpoint.ill
+        endpoint.failed(fault)
+        if fault.kind is not FaultKind.UNREACHABLE or all(one.ill for one in self.endpoints):
             return False
         if not was_ill:
             self._say(f"{fault.reason}; the other servers go on without it until it answers")
         return True
 
-    def _open(self) -> list[Endpoint]:
-        several = len(self.endpoints) > 1
-        well = several and any(not (one.ill or one.gone) for one in self.endpoints)
-        return [one for one in self.endpoints if one.takes(well=well)]
-
     def _free(self) -> Endpoint | None:
-        """The server for the next request: of those with a place, the one that answers soonest."""
-        found = [one for one in self._open() if not one.held]
-        return min(found, key=lambda one: one.expected) if found else None
+        """The server for the next request: of those with a place, the one that is least full."""
+        well = len(self.endpoints) > 1 and not all(one.ill for one in self.endpoints)
+        found = [one for one in self.endpoints if one.takes(well=well)]
+        return min(found, key=lambda one: one.under_way / one.allowed) if found else None
 
     async def _place(self) -> Endpoint | None:
         """A place for a further try; None once nothing is sent again."""
@@ -353,11 +296,7 @@ class ServerEngine(Engine):
         return None
 
     async def _wait(self) -> None:
-        held = [one for one in self._open() if one.held]
-        if held and not self._stopped:
-            first = min(held, key=lambda one: one.held)
-            await first.client.pause(min(first.held, WAIT_SECONDS))
-            return
+        """Until something has changed, or it is time to look again."""
         self._changed.clear()
         with suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._changed.wait(), WAIT_SECONDS)

@@ -66,18 +66,14 @@ class AskedModel:
         threading.Thread(target=self._loop.run_forever, name="vLLM", daemon=True).start()
         atexit.register(self.close)
 
-    async def output(
-        self, tokens: Sequence[int], parameters: SamplingParams, lora: Any, replica: int | None = None
-    ) -> RequestOutput:
+    async def output(self, tokens: Sequence[int], parameters: SamplingParams, lora: Any) -> RequestOutput:
         """What vLLM says to tokens, once it is complete."""
         from vllm.sampling_params import RequestOutputKind
 
         parameters.output_kind = RequestOutputKind.FINAL_ONLY
         prompt = {"type": "token", "prompt_token_ids": list(tokens)}
         name = f"medtasks-{next(self._numbers)}"
-        stream = self.llm_engine.generate(
-            prompt, parameters, name, lora_request=lora, data_parallel_rank=replica
-        )
+        stream = self.llm_engine.generate(prompt, parameters, name, lora_request=lora)
         output = [output async for output in stream][-1]
         if output.outputs[0].finish_reason in _NO_ANSWER:
             raise RuntimeError(f"vLLM gave it up ({output.outputs[0].finish_reason})")
@@ -172,25 +168,20 @@ def ctrl_c_stays_here() -> Iterator[None]:
 
 
 class VllmEngine(Engine):
-    """Answers requests with lm-eval's vLLM model, each as lm-eval's `generate_until` would.
-
-    A request goes to the replica that has the fewest; those of one record go to the same, which keeps its
-    beginning.
-    """
+    """Answers requests with lm-eval's vLLM model, each as lm-eval's `generate_until` would."""
 
     keeps_prefixes = True
 
     def __init__(self, lm: VLLM) -> None:
         self.lm = lm
         config = lm.model.llm_engine.vllm_config
-        self.under_way = [0] * config.parallel_config.data_parallel_size
+        replicas = config.parallel_config.data_parallel_size
         #: twice what vLLM runs at a time. With a window of once that, finished requests leave places empty
         #: until the next step (15 % slower)
-        self.window = 2 * config.scheduler_config.max_num_seqs * len(self.under_way)
+        self.window = 2 * config.scheduler_config.max_num_seqs * replicas
         self._cached = bool(config.cache_config.enable_prefix_caching)
         #: the text of the model's last token; some tokenizers decode it to nothing and name it elsewhere
         self._end = lm.tokenizer.decode(lm.eot_token_id) or getattr(lm.tokenizer, "eos_token", None) or ""
-        self._record = "", 0  # of the last request, and where it went
 
     def prepare(self, request: Request) -> Request | Fault:
         """Tokenise as lm-eval does; what does not fit the context is a fault.
@@ -248,7 +239,7 @@ class VllmEngine(Engine):
 
     def run(self, feed: Feed, done: Done) -> None:
         """What had its outcome when vLLM dies has been handed on."""
-        self.under_way, turn = [0] * len(self.under_way), asyncio.Lock()
+        turn = asyncio.Lock()
         self.lm.model.call(together(self._work(feed, done, turn) for _ in range(self.window)))
 
     async def _work(self, feed: Feed, done: Done, turn: asyncio.Lock) -> None:
@@ -259,9 +250,8 @@ class VllmEngine(Engine):
                     if feed.over:
                         return
                     await asyncio.to_thread(feed.wait, WAIT_SECONDS)
-                replica = self._replica(request)
             try:
-                outcome = await self._outcome(request, replica if len(self.under_way) > 1 else None)
+                outcome = await self._outcome(request)
             except Exception as error:  # vLLM has seen tokens and settings only, so its words hold no row
                 said = error.__cause__ or error
                 reason = f"{type(said).__name__}: {said}".splitlines()[0]
@@ -270,22 +260,12 @@ class VllmEngine(Engine):
                         f"vLLM's engine has died ({reason})", where="vLLM", remedy=MEMORY_REMEDY
                     ) from None
                 outcome = Fault(FaultKind.ENGINE, f"vLLM does not answer the request: {reason}")
-            finally:
-                self.under_way[replica] -= 1
             done(request, outcome)
 
-    def _replica(self, request: Request) -> int:
-        record, replica = self._record
-        if not request.record or request.record != record:
-            replica = self.under_way.index(min(self.under_way))
-        self._record = request.record, replica
-        self.under_way[replica] += 1
-        return replica
-
-    async def _outcome(self, request: Request, replica: int | None) -> Outcome:
+    async def _outcome(self, request: Request) -> Outcome:
         def ask(tokens: Sequence[int], parameters: SamplingParams) -> Coroutine[Any, Any, RequestOutput]:
             model: AskedModel = self.lm.model
-            return model.output(tokens, parameters, self.lm.lora_request, replica)
+            return model.output(tokens, parameters, self.lm.lora_request)
 
         from medtasks_ext.harness import postprocess_generated_text
 

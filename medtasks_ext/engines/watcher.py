@@ -10,16 +10,13 @@ import os
 import select
 import subprocess
 import sys
-import time
 from collections.abc import Iterable
 from contextlib import suppress
 
 import psutil  # every vLLM comes with it
 
-#: a variable that says who has started a process, or one of those from which it comes
-MARK = "MEDTASKS_STARTED_BY"
 #: seconds between two looks at the descendants
-LOOK = 1.0
+LOOK = 0.5
 #: seconds that descendants get to end by themselves, then after SIGTERM
 GRACE, PATIENCE = 2.0, 5.0
 
@@ -31,12 +28,10 @@ def start() -> None:
     global _process
     if _process and _process.poll() is None:
         return
-    # nothing is ever written: the pipe ends with the last process that holds `_ours`. That is this one, and
-    # whatever was forked from it; any other program that it starts does not get it.
+    # nothing is ever written: the pipe ends with the last process that holds `_ours`
     theirs, _ours = os.pipe()
-    mark = f"{os.getpid()}-{time.time_ns()}"
     # the file alone, without the packages that it lies in
-    code = f"import runpy; runpy.run_path({__file__!r})['main']({os.getpid()}, {mark!r})"
+    code = f"import runpy; runpy.run_path({__file__!r})['main']({os.getpid()})"
     _process = subprocess.Popen(
         [sys.executable, "-c", code],
         stdin=theirs,
@@ -46,11 +41,10 @@ def start() -> None:
         start_new_session=True,  # Ctrl-C and the end of the terminal do not reach it
     )
     os.close(theirs)
-    os.environ[MARK] = mark
 
 
-def main(pid: int, mark: str) -> None:
-    """End what the process leaves that started this one; its descendants bear the mark."""
+def main(pid: int) -> None:
+    """End what the process leaves that started this one."""
     os.chdir("/")
     known: set[psutil.Process] = set()
     with suppress(psutil.NoSuchProcess):
@@ -59,8 +53,7 @@ def main(pid: int, mark: str) -> None:
             known = {process for process in known | descendants({watched}) if alive(process)}
             if select.select([0], [], [], LOOK)[0]:
                 break
-    # what is younger than the last look bears the mark, or holds the pipe, or is a child of what is known
-    end(known | descendants(known) | _marked(mark))
+    end(known | descendants(known))  # what is younger than the last look, too
 
 
 def descendants(processes: Iterable[psutil.Process]) -> set[psutil.Process]:
@@ -70,21 +63,6 @@ def descendants(processes: Iterable[psutil.Process]) -> set[psutil.Process]:
         with suppress(psutil.Error):
             below.update(process.children(recursive=True))
     return {process for process in below if process.pid != os.getpid()}
-
-
-def _marked(mark: str) -> set[psutil.Process]:
-    """Those with the mark, and forks, which hold the pipe. (What sets its title, as vLLM does, loses it.)"""
-    processes = set()
-    for process in psutil.process_iter():
-        with suppress(psutil.Error, OSError):  # those of other users
-            if process.environ().get(MARK) == mark or _holds_the_pipe(process.pid):
-                processes.add(process)
-    return {process for process in processes if process.pid != os.getpid()}
-
-
-def _holds_the_pipe(pid: int) -> bool:
-    with os.scandir(f"/proc/{pid}/fd") as files:
-        return any(os.path.samestat(file.stat(), os.fstat(0)) for file in files)
 
 
 def alive(process: psutil.Process) -> bool:

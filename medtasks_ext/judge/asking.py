@@ -18,12 +18,11 @@ from medtasks_ext.egress import NO_TEXT, AskedServer, Egress, Text
 from medtasks_ext.engines import Answer, Fault, FaultKind, Outcome, Request, Usage
 from medtasks_ext.engines.http import Client
 from medtasks_ext.engines.replies import NO_KEY, Server, chat_answer, shortened
-from medtasks_ext.engines.servers import Pace, ServerEngine
+from medtasks_ext.engines.servers import ServerEngine, may_quote
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.cases import Ask, RunToJudge, requests_of
 from medtasks_ext.judge.jury import BYTES_PER_TOKEN, HUMAN, CostEstimate, Judge, Jury
 from medtasks_ext.judge.reply import UnreadableError
-from medtasks_ext.privacy import shows_text
 from medtasks_ext.process import collector_sparing
 from medtasks_ext.run.asker import LOOK, WAITING, Asker, Job, signals_call
 from medtasks_ext.run.charge import Budget, counts_fit, most_tokens, n_bytes
@@ -65,8 +64,6 @@ class JudgeEngine(ServerEngine):
             [server],
             MAX_TRIES - 1,
             chat_answer,
-            pace=Pace(judge.requests_per_minute),
-            quotes=lambda request: request.text.is_open or shows_text(),
             say=say,
             egress=egress,
         )
@@ -81,7 +78,7 @@ class JudgeEngine(ServerEngine):
 
     async def send(self, client: Client, request: Request, body: Json) -> Outcome:
         """A server that refuses the schema is asked without from then on."""
-        quote, text = self._quotes(request), request.text
+        quote, text = may_quote(request), request.text
         if self.takes_schema:
             outcome = await client.ask(body, chat_answer, path=_CHATS, quote=quote, text=text)
             if isinstance(outcome, Answer) or outcome.kind is not FaultKind.REFUSED:

@@ -41,7 +41,6 @@ class Judge(Strict):
     #: costs nothing. `batch` is the share of it that the provider's batch interface costs.
     price: Price | None = None
     max_concurrent: int = Field(default=8, ge=1)  #: requests under way at a time.
-    requests_per_minute: float | None = Field(default=None, gt=0)  #: upper limit, retries included.
     max_tokens: int = Field(default=4096, ge=1)  #: of a reply, a judge's own reasoning included.
     #: what the server calls that limit.
     max_tokens_key: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"

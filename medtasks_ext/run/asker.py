@@ -20,7 +20,7 @@ from medtasks_ext.egress import Text
 from medtasks_ext.engines import Answer, Fault, FaultKind, Outcome, Prompt, Request
 from medtasks_ext.engines.engine import Engine, Feed
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.privacy import what_happened
+from medtasks_ext.privacy import public_rows, shows_text, what_happened
 from medtasks_ext.run.charge import Budget, Charge
 from medtasks_ext.run.store import Answers, Intent, key_of
 
@@ -223,10 +223,6 @@ class Asker:
             self.engine.check(new)
             self._checked |= new
 
-    def words(self, request: Request, error: Exception) -> str:
-        """An error on the way of a request in words, without text that may not be shown."""
-        return what_happened(error)
-
     # ------------------------------------------------------------------ asking
 
     def ask(self, requests: Sequence[Request], *, quiet: bool = True) -> Mapping[str, Answer]:
@@ -380,7 +376,8 @@ class Asker:
         try:
             return self.engine.prepare(request)
         except Exception as error:  # one prompt must not cost the others
-            return Fault(FaultKind.ENGINE, self.words(request, error))
+            with public_rows(request.text.is_open or shows_text()):
+                return Fault(FaultKind.ENGINE, what_happened(error))
 
     def _refused(self, request: Request, outcome: Outcome) -> None:
         """In the queue's thread, whose error is one of the engine's."""

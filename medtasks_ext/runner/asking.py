@@ -204,11 +204,6 @@ class RunAsker(Asker):
             score = failed(error)
         return lm.entry(TaskState.ANSWERED), score
 
-    def words(self, request: Request, error: Exception) -> str:
-        """An error on the way of a request in words; they may quote rows that are public."""
-        with public_rows(self.lms[request.task].public):
-            return failed(error).error
-
     # ------------------------------------------------------------------ outcomes, in the engine's thread
 
     def sending(self, request: Request, intent: float | None) -> None:

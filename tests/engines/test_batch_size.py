@@ -73,14 +73,14 @@ def answered(model: Batches, *tasks: tuple[int, int, int]) -> tuple[list[object]
     [
         (Batches(), [(100, 50, 200), (70, 50, 20)], [64, 36, 64, 6], 0),  # the largest, and no search is made
         (Batches(device="cpu"), [(20, 50, 20)], [8, 8, 4], 0),
-        (  # the next task begins with what fitted, and short ones fit in larger batches
+        (  # the next task begins with what fitted
             Batches(room=16 * 250),
             [(100, 50, 200), (40, 50, 200), (70, 30, 20)],
-            [64, 32, *[16] * 6, 4, 16, 16, 8, 64, 6],
+            [64, 32, *[16] * 6, 4, 16, 16, 8, *[16] * 4, 6],
             2,
         ),
         # a size that the user gave is halved, too, and never exceeded
-        (Batches(8, room=4 * 250), [(12, 50, 200), (20, 30, 20)], [8, 4, 4, 4, 8, 8, 4], 1),
+        (Batches(8, room=4 * 250), [(12, 50, 200), (20, 30, 20)], [8, *[4] * 8], 1),
         (Batches(8, fails_at=1), [(20, 50, 50)], [8, 8, 4, 4, 4], 1),  # what came before is kept
     ],
 )

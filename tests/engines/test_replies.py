@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from lm_eval.models.anthropic_llms import AnthropicChat
 from lm_eval.models.openai_completions import LocalCompletionsAPI
 
+from medtasks_ext.egress import NO_TEXT
 from medtasks_ext.engines import Answer, Fault, FaultKind, Request, Usage, http
 from medtasks_ext.engines.replies import Server, chat_answer, message_answer, status_fault, text_answer
 from tests.engines.made import SETTINGS, asking, model, outcome_of, run, untokenised
@@ -263,7 +265,8 @@ def test_a_servers_own_words_are_quoted_only_where_that_is_allowed(server, clock
     for reply in (*bad, Reply({"error": error}), Reply({"detail": "Mrs Secret"}, 422)):
         assert "Secret" not in outcome_of(server, reply, clock).reason
     assert outcome_of(server, bad[1], clock).reason == "HTTP 400, invalid_request_error"
-    outcomes, _ = run(model(server), asking(2), clock, quotes=lambda request: request.key == "k1")
+    asked = [asking()[0], replace(asking(2)[1], text=NO_TEXT)]
+    outcomes, _ = run(model(server), asked, clock)
     assert ["Secret" in outcomes[key].reason for key in ("k0", "k1")] == [False, True]
 
 

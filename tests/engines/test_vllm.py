@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
-import random
 import sys
 from collections import deque
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -36,51 +33,46 @@ def ready(n: int) -> list[Request]:
 
 
 class Pretends:
-    """vLLM's engine: answers when it is full, or nothing more of `total` comes; some replica, and the newest
-    first. Each runs `seats` at a time. It `refuses` a request by its only token, and dies after some."""
+    """vLLM's engine of one replica: answers when it is full, or nothing more of `total` comes, the newest
+    first. It runs `seats` at a time, `refuses` a request by its only token, and dies after some answers."""
 
-    def __init__(self, replicas=1, seats=2, total=90, dies_after=-1, refuses=None) -> None:
-        scheduler = SimpleNamespace(max_num_seqs=seats)
-        parallel = SimpleNamespace(data_parallel_size=replicas)
-        cache = SimpleNamespace(enable_prefix_caching=True)
+    def __init__(self, seats=2, total=90, dies_after=-1, refuses=None) -> None:
         self.vllm_config = SimpleNamespace(
-            scheduler_config=scheduler, parallel_config=parallel, cache_config=cache
+            scheduler_config=SimpleNamespace(max_num_seqs=seats),
+            parallel_config=SimpleNamespace(data_parallel_size=1),
+            cache_config=SimpleNamespace(enable_prefix_caching=True),
         )
         self.left, self.dies_after, self.refuses = total, dies_after, refuses or {}
-        self.waiting = [deque() for _ in range(replicas)]
-        self.most, self.answered, self.aborted = [0] * replicas, [0] * replicas, 0
+        self.window, self.waiting = 2 * seats, deque()
+        self.most = self.aborted = 0
         self.errored = self.ended = False
-        self.chance = random.Random(0)
 
-    async def generate(self, prompt, parameters, name, *, lora_request, data_parallel_rank):
-        [token], replica = prompt["prompt_token_ids"], data_parallel_rank or 0
+    async def generate(self, prompt, parameters, name, *, lora_request):
+        [token] = prompt["prompt_token_ids"]
         if self.errored:
             raise RuntimeError("no memory")
         if token in self.refuses:
             raise self.refuses[token]
         came = asyncio.get_running_loop().create_future()
-        self.waiting[replica].append(came)
-        self.most[replica] = max(self.most[replica], len(self.waiting[replica]))
-        self.left -= 1
+        self.waiting.append(came)
+        self.most, self.left = max(self.most, len(self.waiting)), self.left - 1
         asyncio.get_running_loop().call_soon(self.answer)
         try:
             await came
         except asyncio.CancelledError:
             self.aborted += 1
             raise
-        self.answered[replica] += 1
-        completion = SimpleNamespace(text=f"replica {replica}", finish_reason="stop", token_ids=[1])
+        completion = SimpleNamespace(text="Yes.", finish_reason="stop", token_ids=[1])
         yield SimpleNamespace(outputs=[completion], prompt_token_ids=[token], num_cached_tokens=0)
 
     def answer(self) -> None:
-        window = 2 * self.vllm_config.scheduler_config.max_num_seqs * len(self.waiting)
-        while any(self.waiting) and not self.errored:
-            if self.left > 0 and sum(map(len, self.waiting)) < window:
+        while self.waiting and not self.errored:
+            if self.left > 0 and len(self.waiting) < self.window:
                 return
-            self.chance.choice([waiting for waiting in self.waiting if waiting]).pop().set_result(None)
+            self.waiting.pop().set_result(None)
             self.dies_after -= 1
             self.errored = self.dies_after == 0
-        for came in itertools.chain(*self.waiting):
+        for came in self.waiting:
             came.set_exception(RuntimeError("no memory\nTraceback"))
 
     def shutdown(self) -> None:
@@ -99,24 +91,14 @@ def outcomes_of(engine: VllmEngine, requests: list[Request]) -> dict[str, Answer
     return found
 
 
-def test_requests_go_to_the_replica_that_has_the_fewest():
-    engine = engine_of(pretends := Pretends(2, 4))
-    assert engine.window == 16
-    answers = outcomes_of(engine, ready(90))
-    assert len(answers) == 90 and max(pretends.most) < 12 and engine.under_way == [0, 0]
-    assert sum(pretends.answered) == 90 and min(pretends.answered) > 30 and not pretends.aborted
-
-
-def test_requests_of_one_record_go_to_one_replica():
-    """Two requests a record, and a last one by itself."""
-    asked = [replace(request, record=f"r{int(request.key) // 2}") for request in ready(89)]
-    found = outcomes_of(engine_of(Pretends(2, 3, 89)), asked)
-    assert all(found[str(2 * i)].text == found[str(2 * i + 1)].text for i in range(44))
-    assert min([one.text for one in found.values()].count(f"replica {i}") for i in range(2)) > 20
+def test_the_engine_is_kept_full():
+    engine = engine_of(pretends := Pretends(4))
+    assert engine.window == 8
+    assert len(outcomes_of(engine, ready(90))) == 90 and pretends.most == 8 and not pretends.aborted
 
 
 def test_what_has_come_is_handed_on_before_an_engine_that_dies_ends_the_run():
-    engine, answers = engine_of(Pretends(2, 5, dies_after=7)), []
+    engine, answers = engine_of(Pretends(5, dies_after=7)), []
     said = r"vLLM's engine has died \(RuntimeError: no memory\)\n  → .*"
     with pytest.raises(MedtasksError, match=said) as found:
         engine.run(ListFeed(ready(100)), lambda request, outcome: answers.append((request.key, outcome.text)))
@@ -131,15 +113,15 @@ def test_a_request_that_vllm_refuses_is_a_fault_and_the_rest_is_answered():
 
 
 def test_what_was_given_up_is_nobodys_answer_in_the_next_run():
-    engine = engine_of(pretends := Pretends(1, 2, total=50))
+    engine = engine_of(pretends := Pretends(total=50))
 
     def leave(*_):
         raise LookupError
 
     with pytest.raises(LookupError):
         engine.run(ListFeed(ready(30)), leave)
-    assert pretends.aborted == 3 and engine.under_way == [0]  # a window of four, less the one that came
-    pretends.waiting, pretends.left = [deque()], 3
+    assert pretends.aborted == 3  # a window of four, less the one that came
+    pretends.waiting, pretends.left = deque(), 3
     assert sorted(outcomes_of(engine, ready(3))) == ["0", "1", "2"]
 
 

@@ -299,12 +299,6 @@ def test_a_server_that_fails_now_and_then_is_not_given_up(run, jury, medtasks, m
     assert {number(asked) for asked in server.asked} == set(range(6))
 
 
-def test_a_rate_limit_spaces_requests_evenly():
-    pace = servers.Pace(per_minute=120)
-    assert [pace.wait() for _ in range(5)] == pytest.approx([0, 0.5, 1, 1.5, 2], abs=0.1)
-    assert [servers.Pace(None).wait() for _ in range(3)] == [0, 0, 0]
-
-
 def test_no_more_requests_are_under_way_than_allowed(run, jury, medtasks, server, data_dir, tasks):
     make_rows(data_dir, "qa", rows(30))
     server.script = lambda asked, seen: Reply(verdict(asked.axes, 4), delay=0.01)
