@@ -119,7 +119,6 @@ class Fault:
     status: int | None = None  # of HTTP, if a reply came
     tries: int = 1  # how often the request was sent
     maybe_paid: int = 0  # how many of these the server may have worked on and counted
-    details: str = field(default="", repr=False)  # a traceback, which may quote the row; never shown
     usage: Usage | None = None  # of a reply that came all the same
     cost: float | None = None  # US dollars of that reply
     request_id: str = ""  # of the server

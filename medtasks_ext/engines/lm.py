@@ -7,11 +7,9 @@ import gc
 import inspect
 import json
 import re
-import traceback
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -175,10 +173,8 @@ class LmEngine(Engine):
         except Exception as error:  # models fail in their own ways
             if self._shrinks(error):
                 return False
-            fault = Fault(FaultKind.ENGINE, what_happened(error), details=traceback.format_exc())
             for request in self._left():
-                self._done(request, fault)
-                fault = replace(fault, details="")  # once is enough
+                self._done(request, Fault(FaultKind.ENGINE, what_happened(error)))
             return True
         for instance, answer in zip(instances, answers, strict=True):
             self.add_partial(kind, instance.args, answer)

@@ -210,8 +210,6 @@ class Asker:
         about: dict[str, Any] = {} if settles is None else {"settles": settles}
         if request.cut:
             about["cut"] = request.cut
-        if isinstance(outcome, Fault) and outcome.details:
-            about["details"] = outcome.details  # beside texts of rows, which it may quote
         if self.charge is not None and isinstance(outcome, Answer):
             outcome = replace(outcome, cost=self.charge.of(request, outcome))
         self.answers.put(request.key, outcome, request.task, request.document, about)

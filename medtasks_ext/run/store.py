@@ -466,11 +466,11 @@ _FIELDS = {kind: {one.name: one.default for one in fields(kind)} for kind in _KI
 
 
 def _said(outcome: Kept | Usage) -> dict[str, Any]:
-    """What is not as ever; of a fault not its traceback, which may quote a row."""
+    """What is not as ever."""
     said: dict[str, Any] = {}
     for name, default in _FIELDS[type(outcome)].items():
         value = getattr(outcome, name)
-        if name == "details" or (default is not MISSING and value == default):
+        if default is not MISSING and value == default:
             continue
         if isinstance(value, Usage):
             value = {"prompt": value.prompt, "completion": value.completion, **_said(value)}

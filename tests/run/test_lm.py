@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -24,7 +23,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.run.asker import is_sampled, normalised
 from medtasks_ext.run.lm import register
 from tests.conftest import INCLUDED_ALONE
-from tests.engines.server import Asked, Reply, Server, chat, completion
+from tests.engines.server import Asked, Reply, Server, chat
 
 N = 40
 YAML = """task: invented_facts
@@ -76,11 +75,6 @@ def model(name: str, run: Path, **arguments: Any) -> Any:
 def of(server: Server, run: Path, **more: Any) -> Any:
     arguments = {"model": "m", "base_url": f"{server.url}/chat/completions", "num_concurrent": 4}
     return model("api", run, **arguments | more)
-
-
-def question(prompt: Any, task: str = "t") -> Instance:
-    settings = {"until": [], "max_gen_toks": 8}
-    return Instance("generate_until", {}, (prompt, settings), 0, metadata=(task, 0, 1))
 
 
 def evaluated(lm: Any, folder: Path) -> dict[str, Any]:
@@ -193,33 +187,6 @@ def test_repeats_of_a_sampled_question_are_drawn_each_with_its_own_seed(tmp_path
         assert len(server.asked) == 3 * N
 
 
-def test_a_greedy_question_is_asked_once_whoever_asks_it(tmp_path: Path) -> None:
-    gate = threading.Event()
-
-    async def gated(asked: Asked) -> Reply:
-        while not gate.is_set():
-            await asyncio.sleep(0.01)
-        return Reply(chat("4"))
-
-    with Server(gated) as server:
-        lm, found = of(server, tmp_path / "run"), []
-        prompt = lm.apply_chat_template([{"role": "user", "content": "Two and two?"}])
-        threads = [
-            threading.Thread(target=lambda n=n: found.extend(lm.generate_until([question(prompt, f"t{n}")])))
-            for n in range(6)
-        ]
-        for thread in threads:
-            thread.start()
-        while not server.asked:
-            time.sleep(0.01)
-        gate.set()
-        for thread in threads:
-            thread.join()
-        lm.close()
-    assert found == ["4"] * 6
-    assert len(server.asked) == 1
-
-
 @pytest.mark.parametrize(
     ("one", "other"),
     [
@@ -307,15 +274,3 @@ def test_text_of_a_stranger_s_task_goes_to_this_machine_alone(tmp_path: Path, ta
 def test_a_folder_must_be_named() -> None:
     with pytest.raises(MedtasksError, match="add run=FOLDER"):
         get_model("medtasks-dummy").create_from_arg_string("")
-
-
-def test_texts_of_completions_are_sent_as_they_are(tmp_path: Path) -> None:
-    async def script(asked: Asked) -> Reply:
-        return Reply(completion("4"))
-
-    with Server(script) as server:
-        base_url = f"{server.url}/completions"
-        lm = model("api", tmp_path / "run", model="m", base_url=base_url, tokenizer_backend="none")
-        assert lm.generate_until([question("Two and two?")]) == ["4"]
-        lm.close()
-    assert server.asked[0].body["prompt"] in ("Two and two?", ["Two and two?"])
