@@ -7,29 +7,20 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.registry.strategies import strategy_title
-from medtasks_ext.results.conditions import ASKED_WITH, Facts, facts
+from medtasks_ext.results.conditions import ASKED_WITH, RULES, Facts, facts
 
 if TYPE_CHECKING:
-    from medtasks_ext.jsonfile import Json
     from medtasks_ext.results.conditions import Difference
     from medtasks_ext.runs.conditions import Conditions, Judge, Jury
 
-#: Schema of the conditions in words, as cards hold them.
-SCHEMA = 1
 GREEDY = "greedy"
-_OWN = "the task's own"
+#: What a run is said to have.
+_OF_A_RUN: tuple[str, ...] = ("engine", "arguments", "template", "system", "system_text", "turns")
+_OF_A_RUN += ("generation", "documents", "source", "jury")
 
 
 def _yes(value: bool | None) -> str:
     return "yes" if value else "no"
-
-
-def _turn(system: bool) -> str:
-    return "system turn" if system else "user turn"
-
-
-def _template(value: bool | str) -> str:
-    return value if isinstance(value, str) else _yes(value)
 
 
 def settings_words(values: Mapping[str, Any]) -> str:
@@ -65,18 +56,13 @@ def protocol_words(protocol: str | None, wording: str | None, digest: str | None
     return f"{protocol or ''}{official} {digest or ''}".strip()
 
 
-def documents_words(choices: Iterable[str]) -> str:
-    texts = sorted(set(choices))
-    return " or ".join(texts) + ", by task" * (len(texts) > 1) or "all"
-
-
 #: Condition -> its value as tables hold it, unless it is that already.
 _PLAIN: Mapping[str, Callable[[Any], str]] = {
     "artefact": lambda value: " ".join(filter(None, value)),
     "decoding": decoding_words,
-    "template": _template,
+    "template": lambda value: value if isinstance(value, str) else _yes(value),
     "turns": _yes,
-    "system": _turn,
+    "system": lambda value: "system turn" if value else "user turn",
     **dict.fromkeys(
         ("generation", "arguments", "variant", "brought", "rounding"),
         lambda value: settings_words(dict(value)),
@@ -89,9 +75,6 @@ _PLAIN: Mapping[str, Callable[[Any], str]] = {
 }
 #: Condition -> one side of a difference, where that is not as in tables.
 _SIDE: Mapping[str, Callable[[Any], str]] = {
-    "choices": documents_words,
-    "juries": lambda value: " or ".join(sorted(judges_words(*one) for one in value)),
-    "protocols": lambda value: " or ".join(sorted(protocol_words(*one) for one in value)),
     "strategy": strategy_title,
     **dict.fromkeys(("prompt", "rows", "examples"), "hash {}".format),
     **dict.fromkeys(("n", "held_out"), "{:,} documents".format),
@@ -119,15 +102,9 @@ def shown(facts: Facts) -> Mapping[str, str | int | float | bool | None]:
     return {name: plain(name, value) for name, value in facts.items()}
 
 
-def shown_record(facts: Facts) -> Json:
-    return {"schema": SCHEMA, **{name: value for name, value in shown(facts).items() if value is not None}}
-
-
 def value_words(field: str, value: Any) -> str:
     if value is None:
         return "unknown"
-    if isinstance(value, Mapping):
-        return settings_words(value) or {"decoding": _OWN}.get(field, "none")
     found = _SIDE[field](value) if field in _SIDE else plain(field, value)
     return "none" if found is None else str(found)
 
@@ -168,20 +145,7 @@ def asked_with_words(facts: Facts) -> str:
     return "; ".join(f"{title}: {words}" for title, words in known.items() if words)
 
 
-def run_words(run: Conditions, tasks: Iterable[Conditions]) -> dict[str, str]:
-    """What all tasks of a run share and what decides whether its scores can be compared."""
-    tasks = list(tasks)
-    juries = {task.jury for task in tasks if task.jury}
-    words = {
-        "backend": run.engine,
-        "model arguments": None if run.arguments is None else settings_words(run.arguments),
-        "chat template": None if run.template is None else _template(run.template),
-        "instruction in": None if run.system is None else _turn(run.system),
-        "system instruction": None if run.system is None else run.system_instruction or "none",
-        "shots as turns": None if run.turns is None else _yes(run.turns),
-        "decoding": None if run.decoding is None else settings_words(run.decoding) or _OWN,
-        "documents": documents_words(task.documents or "all" for task in tasks),
-        "rows": "synthetic" if any(task.synthetic for task in tasks) else "real",
-        "jury": " or ".join(sorted(map(jury_words, juries))) or None,
-    }
-    return {title: said for title, said in words.items() if said is not None}
+def run_words(run: Facts) -> dict[str, str]:
+    """What all tasks of a run share (`of_run`) and what decides whether its scores can be compared."""
+    said = {RULES[name][0]: plain(name, run[name]) for name in _OF_A_RUN}
+    return {title: str(words) for title, words in said.items() if words is not None}

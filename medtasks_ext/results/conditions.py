@@ -33,12 +33,9 @@ HARMLESS = frozenset(field for field, said in _DECLARED.items() if said.get("har
 NOT_OF_A_PAPER = frozenset(field for field, said in _DECLARED.items() if said.get("not_of_a_paper"))
 #: Condition -> what it is called among what a model was asked with beside its task.
 ASKED_WITH = {field: said["asked_with"] for field, said in _DECLARED.items() if "asked_with" in said}
-_OF_A_JURY = ("jury", "requests", "protocol", "juries", "protocols")
+_OF_A_JURY = ("jury", "requests", "protocol")
 #: Who judged a score whose judges nobody recorded.
 _NO_JUDGES = ((), None)
-#: What runs have of their own, and what they have of a condition in several tasks.
-_OF_RUNS = {"kind": "results of", "choices": "documents", "juries": "jury"}
-_OF_RUNS |= {"protocols": "protocol of the jury"}
 #: What is in a row of facts beside the conditions: some of these depend on it.
 _BESIDE = ("n_of_suite", "less_room", "answers_cut")
 #: Packages whose versions can round an answer otherwise.
@@ -57,7 +54,7 @@ class Facts(dict[str, Any]):
 
 
 class Difference(NamedTuple):
-    field: str  # of `Facts`, or of `of_run`
+    field: str  # of `Facts`
     condition: str  # what readers call it
     moves: bool  # whether it can move a score; False of what is harmless, or unknown on a side
     one: Any  # value of the first; None where it is unknown
@@ -129,39 +126,21 @@ def _cut_short(asked: Facts) -> bool:
     return bool(asked["less_room"]) and asked["answers_cut"] is not False
 
 
-def of_run(run: Conditions, tasks: Iterable[Conditions], kind: str) -> Mapping[str, Any]:
-    """What all tasks of a run share, as far as it is known; arguments are part of a model."""
+def of_run(run: Conditions, tasks: Iterable[Conditions]) -> Facts:
+    """What all tasks of a run share, as far as it is known; arguments and settings as they were given."""
     tasks = list(tasks)
-    juries = dict.fromkeys(task.jury for task in tasks if task.jury)
-    asked = dict.fromkeys(request for jury in juries for request in _requests(jury) or ())
+    choices = sorted({task.documents or "all" for task in tasks})
+    panels = {(task.jury.judges, task.jury.adjudicator) for task in tasks if task.jury}
+    documents = f"{' or '.join(choices)}{', by task' * (len(choices) > 1)}" or "all"
+    known = replace(run, documents=documents, jury=Jury(*panels.pop()) if len(panels) == 1 else None)
+    source = "synthetic" if any(task.synthetic for task in tasks) else "real"
     # settings of a command line are texts, those of a file are numbers, too
-    given = {name: getattr(run, name) or {} for name in ("arguments", "decoding")}
-    texts = {name: {key: str(value) for key, value in of.items()} for name, of in given.items()}
-    return {
-        "arguments": texts["arguments"],
-        "kind": kind,
-        "source": "synthetic" if any(task.synthetic for task in tasks) else "real",
-        "choices": tuple(sorted({task.documents or "all" for task in tasks})),
-        "decoding": None if run.decoding is None else texts["decoding"],
-        "template": run.template,
-        "own_template": run.own_template or "",
-        "system": run.system,
-        "system_text": text_hash(run.system_instruction) if run.system_instruction else "",
-        "turns": run.turns,
-        "juries": tuple(dict.fromkeys(map(_panel, juries))) or None,
-        "requests": tuple(asked) or None,
-        "protocols": tuple(dict.fromkeys(map(_protocol, filter(_protocol, juries)))) or None,
-        "engine": run.engine,
-    }
-
-
-def runs_apart(one: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[Difference, ...]:
-    """What keeps two runs of one model apart as a whole, as `of_run` says."""
-    return tuple(
-        Difference(field, _OF_RUNS.get(field) or RULES[field][0], False, value, other[field])
-        for field, value in one.items()
-        if value != other[field] and not (field in _OF_A_JURY and None in (value, other[field]))
+    arguments, settings = (
+        tuple((name, str(value)) for name, value in sorted((given or {}).items()))
+        for given in (run.arguments, run.decoding)
     )
+    found = Facts(facts(known), source=source, arguments=arguments, generation=settings, turns=run.turns)
+    return Facts(found, **dict.fromkeys(("variant", "rounding", "decoding", "stop")))
 
 
 def facts(record: Conditions) -> Facts:

@@ -33,7 +33,6 @@ from medtasks_ext.results.conditions import (
     facts,
     of_run,
     of_the_paper,
-    runs_apart,
 )
 from medtasks_ext.results.rollup import Finished
 from medtasks_ext.runs.conditions import Conditions
@@ -245,11 +244,12 @@ class Entry:
 
     @property
     def words(self) -> dict[str, str]:
-        return {"published": self.paper} if self.paper else run_words(self.conditions, self.records)
+        return {"published": self.paper} if self.paper else run_words(self.facts)
 
     @property
-    def records(self) -> list[Conditions]:
-        return [item.conditions for item in self.experiments.values()]
+    def facts(self) -> Facts:
+        """What all its experiments share."""
+        return of_run(self.conditions, (item.conditions for item in self.experiments.values()))
 
     def part(self, experiments: dict[str, Experiment], label: str | None = None) -> Entry:
         found = copy(self)
@@ -292,10 +292,6 @@ def differing(settings: Sequence[Mapping[str, str]]) -> list[str]:
     return [name for name in names if len({item.get(name, "") for item in settings}) > 1]
 
 
-def unlike_runs(one: Entry, other: Entry) -> tuple[Difference, ...]:
-    return runs_apart(*(of_run(entry.conditions, entry.records, entry.kind) for entry in (one, other)))
-
-
 def unlike_tasks(one: Entry, other: Entry) -> dict[str, tuple[Difference, ...]]:
     """Task of both -> what differs in how it was asked; none of those that were asked alike."""
     both = one.experiments.keys() & other.experiments.keys()
@@ -314,10 +310,14 @@ def label_entries(entries: Sequence[Entry]) -> None:
         by_model.setdefault(entry.model, []).append(entry)
     for model, same in by_model.items():
         taken: dict[str, int] = {}
-        for entry in same:
+        known = [(entry, entry.facts) for entry in same]
+        for entry, own in known:
             parts: dict[str, str] = {}
-            for other in (item for item in same if item is not entry):
-                for item in unlike_runs(entry, other) or chain(*unlike_tasks(entry, other).values()):
+            for other, theirs in ((item, found) for item, found in known if item is not entry):
+                if entry.kind != other.kind:
+                    parts["results of"] = entry.kind
+                unlike = differences(own, theirs, joined=True)
+                for item in unlike or chain(*unlike_tasks(entry, other).values()):
                     parts.setdefault(item.condition, value_words(item.field, item.one))
             words = [*map(": ".join, parts.items())]
             if entry.variant and "model arguments" not in parts:

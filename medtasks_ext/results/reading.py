@@ -17,6 +17,7 @@ from medtasks_ext.privacy import text_hash
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.registry.strategies import asked_strategy
 from medtasks_ext.results.condition_words import difference_words
+from medtasks_ext.results.conditions import differences
 from medtasks_ext.results.document_scores import (
     DocumentScores,
     aggregations,
@@ -31,7 +32,6 @@ from medtasks_ext.results.experiments import (
     Experiment,
     Fault,
     label_entries,
-    unlike_runs,
     unlike_tasks,
     without_nan,
 )
@@ -483,8 +483,9 @@ def runs_below(path: Path) -> list[Path]:
 def _joined(entries: Sequence[Entry], faults: list[Fault]) -> list[Entry]:
     joined: list[Entry] = []
     for entry in entries:
+        named, shared = (entry.model, entry.kind), entry.facts
         for known in joined:
-            if known.model != entry.model or unlike_runs(known, entry):
+            if named != (known.model, known.kind) or differences(known.facts, shared, joined=True):
                 continue
             if conflict := _disagreement(known, entry):
                 faults.append(conflict)

@@ -143,15 +143,10 @@ def note_secrets(content: Any, name: str = "") -> None:
         for value in content:
             note_secrets(value)
     elif isinstance(content, str) and "://" in content:
-        for url in _URL.findall(content):
-            note_address(url)
-
-
-def note_address(url: str) -> None:
-    """Remember what an address holds to log in: parts of its user info and its query."""
-    with suppress(ValueError):
-        parts = urlsplit(url)
-        note(parts.username, parts.password, *(value for _, value in parse_qsl(parts.query)))
+        for url in _URL.findall(content):  # which may hold user info, and keys in its query
+            with suppress(ValueError):
+                parts = urlsplit(url)
+                note(parts.username, parts.password, *(value for _, value in parse_qsl(parts.query)))
 
 
 def dropped_secrets(content: Any, *, fields: bool = False) -> Any:

@@ -130,11 +130,11 @@ def test_unlike_tasks_of_an_entry_and_unlike_entries_of_a_model_are_named(medtas
     write_run(runs / "hot", "ORG/b", {OPEN: GOOD}, settings={"gen_kwargs": {"temperature": 1}}, notes=["odd"])
     found = json.loads(medtasks("report", "b", "hot", "--published", "none", "--json").out)
     labels = [entry["entry"] for entry in found["entries"]]
-    assert labels == ["ORG/b (decoding: the task's own)", "ORG/b (decoding: temperature=1)"]
+    assert labels == ["ORG/b (generation settings: none)", "ORG/b (generation settings: temperature=1)"]
     assert found["differences"][:2] == [
         f"{labels[0]}: the tasks of BRIDGE, zero-shot differ in wording of the prompt: "
         "own in 1, official in 1",
-        "ORG/b: its entries differ in decoding: the task's own | temperature=1",
+        "ORG/b: its entries differ in generation settings: – | temperature=1",
     ]
     assert f"{labels[1]}: odd" in found["differences"]
 

@@ -158,7 +158,6 @@ def test_the_card_holds_the_conditions(medtasks, tmp_path, pair):
         assert medtasks("card", name, "-o", f"card_{name}").code == 0
         manifest = read_json(tmp_path / f"card_{name}" / "medtasks-manifest.json")
         records.append(manifest["tasks"][f"{TASK}_5shot"]["conditions"])
-    assert records[0]["schema"] == 1
     assert {key for key in records[0] if records[0][key] != records[1].get(key)} - {"answers_cut"} == {
         {"wording": "wording"}.get(pair[1], pair[1])
     }
@@ -237,7 +236,7 @@ def test_runs_of_a_model_that_differ_in_a_condition_are_not_joined(medtasks, tmp
         ({"apply_chat_template": True, "fewshot_as_multiturn": False}, "chat template"),
         ({"fewshot_as_multiturn": True}, "examples as turns"),
         ({"system_instruction": "Answer briefly."}, "system instruction"),
-        ({"gen_kwargs": {"temperature": 0.7}}, "decoding"),
+        ({"gen_kwargs": {"temperature": 0.7}}, "generation settings"),
         ({"limit": 5}, "documents"),
     ],
 )

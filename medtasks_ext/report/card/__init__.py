@@ -27,7 +27,7 @@ from medtasks_ext.registry.strategies import reasons, shots_of, strategy_order, 
 from medtasks_ext.report.axes import order, titles_of
 from medtasks_ext.report.groups import group_frame, group_scores, groups_of
 from medtasks_ext.report.submissions import final_answer, why_unchecked
-from medtasks_ext.results.condition_words import shown_record
+from medtasks_ext.results.condition_words import shown
 from medtasks_ext.results.reading import choice_of
 from medtasks_ext.runs.records import parsed_of
 from medtasks_ext.stats.bootstrap import RESAMPLES
@@ -334,7 +334,7 @@ def _task(item: Experiment, choice: Choice) -> Json:
     return {
         "version": item.version,
         "documents": item.n,
-        "conditions": shown_record(item.facts),
+        "conditions": {name: value for name, value in shown(item.facts).items() if value is not None},
         "chosen": "all" if choice.whole else choice.model_dump(mode="json", exclude_none=True),
         "loaded": loaded,
         "num_fewshot": item.config.get("num_fewshot"),

@@ -355,7 +355,8 @@ def _warnings(entry: Entry) -> list[str]:
 
 
 def _settings(entry: Entry) -> str:
-    known = ("chat template", "instruction in", "shots as turns", "decoding", "model arguments", "documents")
+    of_run = ("chat template", "system turn", "examples as turns", "generation settings", "model arguments")
+    known = (*of_run, "documents")
     parts = [f"{name}: {entry.words[name]}" for name in known if entry.words.get(name)]
     for name, words in (("asked_with", "asked with"), ("jury", "judged by")):
         said = dict.fromkeys(item.words[name] for item in scored(entry) if name in item.words)
