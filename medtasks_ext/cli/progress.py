@@ -123,8 +123,6 @@ class Progress:
             what = f"failed: {entry.error}"
         with self._lock:
             self.tally.finished(task)
-            if self._alarms:
-                self._alarms.ended(self.tally.tasks[task])
             self._n_finished += 1
             line = f"[{self._n_finished}/{len(self.tally.tasks)}] {task}: {what} ({self._time()})"
         if self._scores or not done:

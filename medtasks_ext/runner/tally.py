@@ -321,7 +321,7 @@ class StopRule:
 
 
 class Alarms:
-    """Says once per task and kind that most answers are worth nothing, and remembers what was so to the end.
+    """Says once per task and kind that most answers are worth nothing, and at the end what stayed so.
 
     `chat_template`: whether one is applied.
     """
@@ -329,7 +329,6 @@ class Alarms:
     def __init__(self, *, chat_template: bool) -> None:
         self._chat_template = chat_template
         self._said: dict[Kind, dict[str, TaskTally]] = {kind: {} for kind in Kind}
-        self._held: dict[Kind, dict[str, float]] = {kind: {} for kind in Kind}
 
     def look(self, task: TaskTally, request: Request) -> str | None:
         """The line to say after an answer of a task; None if there is nothing new to say."""
@@ -374,21 +373,18 @@ class Alarms:
         endless = f", or reasoning never ends ({more})" if task.cut else ""
         return f"they may have another form than is asked for{endless}; {shows}"
 
-    def ended(self, task: TaskTally) -> None:
-        """Remember what still holds at the end of a task."""
-        for kind, (n, of) in _figures(task).items():
-            if 2 * n > of and task.name in self._said[kind]:
-                self._held[kind][task.name] = n / of
-
     def counts(self) -> dict[Kind, int]:
         """Kind -> tasks in which most answers are so, or were when it was said."""
         return {kind: len(tasks) for kind, tasks in self._said.items() if tasks}
 
     def notes(self) -> list[str]:
         """A line for each kind that held to the end of a task, the worst tasks named."""
-        return [
-            f"most answers {kind.value} in {_named(tasks)}" for kind, tasks in self._held.items() if tasks
-        ]
+        lines = []
+        for kind, tasks in self._said.items():
+            figures = {name: _figures(task)[kind] for name, task in tasks.items() if task.finished}
+            if held := {name: n / of for name, (n, of) in figures.items() if 2 * n > of}:
+                lines.append(f"most answers {kind.value} in {_named(held)}")
+        return lines
 
 
 def _figures(task: TaskTally) -> dict[Kind, tuple[int, int]]:
