@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from medtasks_ext.cli.words import aligned, counted, duration, say, shortened, unsure_words
-from medtasks_ext.runner.tally import NOW_SECONDS, Speed, Tally, TaskTally, readable_share
+from medtasks_ext.runner.tally import NOW_SECONDS, Speed, Tally, TaskTally
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
 
 if TYPE_CHECKING:
@@ -256,7 +256,8 @@ def say_unpriced(budget: Budget) -> None:
 
 
 def readable_words(tasks: Iterable[TaskTally]) -> str:
-    readable, read = readable_share(tasks)
+    known = list(tasks)
+    readable, read = sum(task.readable for task in known), sum(task.read for task in known)
     return f"{readable / read:.0%} of {read:,} readable" if read else ""
 
 

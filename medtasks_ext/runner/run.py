@@ -36,7 +36,7 @@ from medtasks_ext.results.document_scores import (
     save_resampled,
     score_statistic,
 )
-from medtasks_ext.results.rollup import Row, asked_rows, drawn_results, finished_tasks
+from medtasks_ext.results.rollup import asked_rows, drawn_results, finished_tasks
 from medtasks_ext.run.asker import Chat
 from medtasks_ext.run.store import closed_text_in
 from medtasks_ext.runner.evaluate import (
@@ -126,14 +126,6 @@ class Run:
         else:
             self.manifest = Manifest(identity=identity, versions=versions())
             self._records, self.files = None, RunFolder(self.folder)
-        self.note_session(arguments)
-        self.manifest.requested = list(dict.fromkeys([*self.manifest.requested, *requested]))
-        for name in tasks:
-            self.manifest.tasks.setdefault(name, TaskEntry())
-        self.save()
-
-    def note_session(self, arguments: Mapping[str, Any]) -> None:
-        """Note that a call writes to the folder."""
         self.manifest.sessions.append(
             Session(
                 started=time.strftime("%Y-%m-%dT%H:%M:%S"),
@@ -142,6 +134,10 @@ class Run:
                 versions=versions(),
             )
         )
+        self.manifest.requested = list(dict.fromkeys([*self.manifest.requested, *requested]))
+        for name in tasks:
+            self.manifest.tasks.setdefault(name, TaskEntry())
+        self.save()
 
     def note_engine(self, lm: LM, settings: Settings) -> None:
         """Note what the loaded model says of itself. The manifest is not written."""
@@ -406,7 +402,8 @@ class Run:
             members = self.registry.groups.get(name, [])
             asked += [name, *(member for member in members if member in self.registry.groups)]
         names = dict.fromkeys(asked)  # the parts of each umbrella group, too
-        rows = [row for row in self.rows(self.results(), names) if self.registry.asked(row.name) is None]
+        rolled_up = asked_rows(self.registry, names, finished_tasks(self.registry, self.results()))
+        rows = [row for row in rolled_up if self.registry.asked(row.name) is None]
         # of tasks that have no score, the end of a run says it in its own words
         with quiet_log("lm_eval.api.group"):
             content = results_content(
@@ -437,13 +434,6 @@ class Run:
     def known_names(self) -> list[str]:
         """What was asked for, as far as the registry still has it."""
         return [name for name in self.manifest.requested if self.registry.knows(name)]
-
-    def rows(self, results: Mapping[str, TaskRecord], names: Iterable[str]) -> list[Row]:
-        """The roll-up: one row per name.
-
-        `results`: of finished tasks. `names`: of tasks, tags and groups.
-        """
-        return asked_rows(self.registry, names, finished_tasks(self.registry, results))
 
 
 #: What was loaded that outcomes are bound to.

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
@@ -260,12 +260,6 @@ class Tally:
             (self.tokens if tokens else self._outcomes) / (now - self.started),
             now - self._last,
         )
-
-
-def readable_share(tasks: Iterable[TaskTally]) -> tuple[int, int]:
-    """Of answers that were looked at, those that can be read; and how many were looked at."""
-    found = list(tasks)
-    return sum(task.readable for task in found), sum(task.read for task in found)
 
 
 #: What `model_configs` gives models that reason before they answer.
