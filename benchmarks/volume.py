@@ -9,6 +9,7 @@ in for it: sentences are then split as fast, though not as well.
 
 from __future__ import annotations
 
+import csv
 import json
 import logging
 import os
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
 
 SECONDS, PROCESSES = 120, 2
+LENGTHS = Path(__file__).parents[1] / "tests" / "rows" / "published_lengths.csv"
 FAMILIES = {
     "label": "labels",
     "label_list": "label and code lists",
@@ -97,12 +99,11 @@ def _stand_in_for_punkt(folder: Path) -> None:
 
 def _words() -> dict[str, tuple[float, float]]:
     """BRIDGE's datasets -> mean words of input and of output."""
-    from tests.rows.published_lengths import published_lengths
-
+    rows = csv.DictReader(LENGTHS.open(encoding="utf-8", newline=""))
     return {
-        name: (lengths.input, lengths.output)
-        for name, lengths in published_lengths().items()
-        if name.startswith("bridge_") and lengths.output is not None
+        row["id"]: (float(row["input"]), float(row["output"]))
+        for row in rows
+        if row["id"].startswith("bridge_") and row["output"]
     }
 
 

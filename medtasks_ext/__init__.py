@@ -34,8 +34,7 @@ Choices worth knowing:
   of reference are.
 - A suite is data: no code names one. What only one suite needs stands in a module of `suites`, which
   `suite.yaml` names.
-- A key needs a second user, or a form that any dataset may have; `tests/registry/keys_with_one_user.yaml`
-  says why each key with one user stays.
+- A key needs a second user, or a form that any dataset may have.
 - `tasks.lock` has hashes of sample rows, their prompts and scores of fixed responses: if these change and
   `N` does not, a check fails.
 - Umbrella groups hold partitions only: lm-eval averages over all leaves, so each task must occur equally

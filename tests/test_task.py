@@ -1,6 +1,8 @@
 """Task files through lm-eval's own TaskManager: what a file says is what is built."""
 
 import json
+import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +12,11 @@ from lm_eval.evaluator import evaluate
 from lm_eval.tasks import TaskManager
 from lm_eval.utils import handle_non_serializable
 
+from medtasks_ext.egress import asks_one_by_one, say_batch_size
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.models import Oracle
-from medtasks_ext.prompts import load_documents
-from medtasks_ext.registry import Dataset, registry, tasks_folder
-from medtasks_ext.registry.metadata import Card, TaskFacts
+from medtasks_ext.registry import Dataset, tasks_folder
+from medtasks_ext.registry.metadata import TaskFacts
 from medtasks_ext.task import OWN_KEYS
 from tests.conftest import write_jsonl
 
@@ -99,18 +101,6 @@ def test_a_changed_prompt_is_asked_wherever_the_file_lies(mine, built_tasks, pla
         assert prompt.endswith(f"Sentences: {document['prompt']}")
 
 
-def test_a_strategy_of_a_file_of_ones_own_is_that_of_the_suite(mine, built_tasks):
-    shown = {name: built(mine(prompt=CHANGED, strategy=name)).eval_docs[0]["system"] for name in STRATEGIES}
-    assert shown["zero_shot"] == shown["five_shot"] != shown["cot"]
-    assert built(variant(built_tasks, MEDNLI, "cot")).eval_docs[0]["system"].split("\n")[-2] in shown["cot"]
-
-
-def test_a_prompt_of_ones_own_says_where_its_instruction_stands_or_the_suite_does(mine):
-    said = built(mine(prompt={**CHANGED, "instruction_role": "user"})).eval_docs[0]
-    assert said["system"] == "" and said["prompt"].startswith("Does the second sentence follow? ")
-    assert built(mine(prompt=CHANGED)).eval_docs[0]["system"].startswith("Does the second sentence follow? ")
-
-
 def test_an_entry_of_a_group_changes_a_prompt(mine, tmp_path):
     mine()
     group = {"group": "my_group", "task": [{"task": "my_mednli", "prompt": CHANGED}]}
@@ -128,15 +118,6 @@ def test_a_file_without_tags_joins_no_group_of_the_dataset_that_it_includes(mine
     (path.parent / "tagged.yaml").write_text(yaml.safe_dump({"include": str(path), "task": "t", "tag": "x"}))
     manager = TaskManager(include_defaults=False, include_path=str(path.parent))
     assert set(manager.all_tasks) == {"my_mednli", "t", "x"}
-
-
-def test_lm_eval_passes_over_cards_without_a_word(caplog):
-    assert not {"task", "group", "class"} & set(Card.model_fields)  # by which lm-eval knows its files
-    folder = tasks_folder() / "medhelm" / "aci_bench"
-    assert (folder / "card.yaml").is_file() and (folder / "data.lock").is_file()
-    with caplog.at_level("INFO"):
-        manager = TaskManager(include_defaults=False, include_path=str(folder))
-    assert manager.all_tasks == ["medhelm_aci_bench"] and not caplog.records
 
 
 def test_a_variant_elsewhere_has_the_card_and_the_lock_of_the_dataset(mine):
@@ -171,21 +152,6 @@ def test_what_every_task_reports_says_which_way_is_better(mine):
     better = built(mine()).higher_is_better()
     shared = {"valid": True, "scored": True, "unclosed_reasoning": False, "SAMPLE_DATA": False}
     assert {name: better[name] for name in shared} == shared
-
-
-def test_metrics_that_a_file_states_win(mine):
-    shared = [
-        {"metric": name, "aggregation": "mean", "higher_is_better": True}
-        for name in metrics(built(MEDNLI / "task.yaml")) - {"f1_macro", "f1_micro"}
-    ]
-    corpus = [
-        {"metric": name, "aggregation": "!function medtasks_ext.metrics.labels.f1_macro"}
-        for name in ("f1_macro", "f1_micro")
-    ]
-    for item in corpus:
-        item["higher_is_better"] = True
-    task = built(mine(metric_list=shared + corpus))
-    assert task.aggregation()["f1_micro"] is task.aggregation()["f1_macro"]
 
 
 @pytest.mark.parametrize(
@@ -225,11 +191,6 @@ def test_one_setting_of_generation_leaves_the_others_as_they_are(mine):
     assert built(MEDNLI / "task.yaml").config.generation_kwargs["max_gen_toks"] == 4000
 
 
-def test_a_file_says_how_many_shots_are_shown(mine):
-    found = results(loaded(str(mine(prompt=CHANGED, num_fewshot=3))))
-    assert {prompt.count("Sentences: ") for prompt in asked(found, "my_mednli")} == {4}
-
-
 def test_a_chain_of_thought_holds_no_rows_out_for_shots_that_it_does_not_show(data_dir, built_tasks):
     rows = [{"prompt": "Eligible?", "context": f"note {n}", "label": "AB"[n % 2]} for n in range(12)]
     write_jsonl(data_dir / "medhelm" / "hospice_referral" / "test.jsonl", rows)
@@ -264,21 +225,12 @@ WHOLE["about"] = dict(Dataset(MEDNLI).record)
         ({"dataset_path": "json"}, "dataset_path: unknown key", "tasks/README.md lists the keys"),
         ({"prompt": {"input": "x"}}, "prompt.instruction: missing key", "CONTRIBUTING.md shows"),
         ({"prompt": {"instruction": "x"}}, "prompt: place {{ strategy }}", "CONTRIBUTING.md shows"),
-        ({"prompt": {**CHANGED, "cued": "x"}}, "prompt.cued: unknown key", "CONTRIBUTING.md shows"),
-        ({"answer": {**WHOLE["answer"], "prefx": "x"}}, "prefx", "docs/keys.md"),
-        ({"prompt": "x"}, "prompt: should be a mapping of keys", "CONTRIBUTING.md shows"),
         ({"metadata": {}}, "metadata.version: missing key", "write N-X"),
-        ({"metadata": {"versoin": "1-A"}}, "metadata.version: missing key", "write N-X"),
-        ({"metadata": "1-A"}, "metadata.version: missing key", "write N-X"),
         ({"dataset": "bridge/mednil"}, "dataset: there is no 'bridge/mednil'", "SUITE/NAME"),
-        ({"dataset": "mednli"}, "dataset: there is no 'mednli'", "SUITE/NAME"),
         ({"strategy": "few_shot"}, "strategy is 'few_shot'", "use zero_shot, cot, five_shot"),
         ({"answer": {"kind": "bridge_lable"}}, "answer.kind is 'bridge_lable'", "label"),
-        ({"answer": {}}, "answer.kind is None", "use one of: "),
         ({"about": {**WHOLE["about"], "langage": "en"}}, "about.langage: unknown key", "docs/keys.md"),
-        ({"about": "x"}, "about: should be a mapping of keys", "docs/keys.md"),
         ({"repeats": 3}, "repeats: should be left out: A document is asked once.", "docs/keys.md"),
-        ({"repeats": "1"}, "repeats: should be left out: A document is asked once.", "docs/keys.md"),
     ],
 )
 def test_a_wrong_key_is_refused_with_file_key_and_remedy(mine, said, key, remedy):
@@ -288,12 +240,6 @@ def test_a_wrong_key_is_refused_with_file_key_and_remedy(mine, said, key, remedy
     assert key in error.value.what
     assert str(error.value.where) == str(path)
     assert remedy in error.value.remedy
-
-
-def test_a_name_that_a_prompt_does_not_know_is_answered_with_the_nearest(mine):
-    path = mine(prompt={**CHANGED, "cue": "{{ answer_formt.labels }}"})
-    with pytest.raises(MedtasksError, match=r"'answer_formt' \(did you mean answer_format\?\).*\n  →"):
-        built(path)
 
 
 def test_rows_may_be_left_out_where_the_suite_says_where_they_are_and_nowhere_else(mine, chip_ctc):
@@ -331,15 +277,35 @@ def test_results_hold_the_keys_of_the_file_and_no_row(mine, strategy):
     assert not [row["input"] for row in samples if json.dumps(row["input"], ensure_ascii=False)[1:-1] in text]
 
 
-def test_a_dataset_that_several_groups_name_is_built_once(mine, tmp_path):
-    mine()
-    groups = {"one": ["my_mednli"], "two": ["my_mednli"], "both": ["one", "two"]}
-    for name, members in groups.items():
-        (tmp_path / "mine" / f"{name}.yaml").write_text(yaml.safe_dump({"group": name, "task": members}))
-    both = loaded("both", include_path=tmp_path / "mine")["groups"]
-    (first,), (second,) = (both[name].get_all_tasks() for name in ("one", "two"))
-    alone = loaded("one", include_path=tmp_path / "mine")["tasks"]["my_mednli"]
-    assert first is not second
-    assert first.eval_docs is second.eval_docs is alone.eval_docs
-    read = load_documents(registry().datasets["bridge_mednli"], cot=False, origin="sample")
-    assert built(MEDNLI / "task.yaml").eval_docs is read["test"]
+MODULE = "/venv/lib/python3.11/site-packages/lm_eval/__main__.py"  # also under accelerate launch -m lm_eval
+LOCAL = "--model vllm --model_args pretrained=org/model,dtype=auto --tasks bridge_mie"
+
+
+@pytest.mark.parametrize(
+    ("command", "one_by_one"),
+    [
+        (f"/venv/bin/lm_eval {LOCAL}", True),
+        (f"{MODULE} run {LOCAL}", True),
+        ("lm_eval -t bridge_mie -a pretrained=org/model", True),  # lm-eval's default is hf
+        (f"lm_eval {LOCAL} --batch_size=8", False),
+        (f"lm_eval {LOCAL} --batch_size 1", False),  # as the user wants it
+        (f"lm_eval {LOCAL} -b8", False),
+        (f"lm_eval {LOCAL} --batch 8", False),  # argparse takes a beginning
+        ("lm_eval --tasks bridge_mie --model local-chat-completions --model_args model=m", False),
+        ("lm_eval ls tasks", False),
+        (f"medtasks run {LOCAL}", False),
+        ("lm_eval --tasks bridge_mie --model", False),  # refused by lm-eval
+    ],
+)
+def test_a_command_line_shows_whether_questions_are_asked_one_by_one(command, one_by_one):
+    assert asks_one_by_one(shlex.split(command)) is one_by_one
+
+
+def test_the_tasks_say_it_in_one_line_when_lm_eval_loads_them(monkeypatch, capsys, built_tasks):
+    say_batch_size.cache_clear()
+    monkeypatch.setattr(sys, "argv", ["/venv/bin/lm_eval", "run", *shlex.split(LOCAL)])
+    manager = TaskManager(include_defaults=False, include_path=str(built_tasks), metadata={"data": "sample"})
+    manager.load_task_or_group(["bridge_mie", "bridge_mie_cot", "bridge_mie_5shot"])
+    said = [line for line in capsys.readouterr().err.splitlines() if "--batch_size auto" in line]
+    assert len(said) == 1 and said[0].startswith("medtasks: ")
+    say_batch_size.cache_clear()

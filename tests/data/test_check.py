@@ -1,16 +1,12 @@
 """`medtasks data check`: local files against the schemas of their datasets."""
 
 import json
-from dataclasses import replace
 
 import pytest
 
-from medtasks_ext.data.check import check_folder, known_content
 from medtasks_ext.registry import registry
-from medtasks_ext.rows.remote import remote_files, sha256_of
-from medtasks_ext.rows.row import STEP
-from medtasks_ext.rows.sources import source_of
-from tests.conftest import sample_rows, write_jsonl
+from tests.conftest import read_json, sample_rows, write_jsonl
+from tests.run_files import result_of
 
 HOSPICE = "medhelm_hospice_referral"
 
@@ -46,20 +42,6 @@ def test_gold_that_the_suites_own_reading_loses_is_a_note_where_the_task_declare
     assert score in ran.out
 
 
-def test_a_larger_loss_than_the_task_declares_is_a_fault(medtasks, data_dir):
-    _ruccon(data_dir, 50)
-    outcome = medtasks("data", "check", data_dir)
-    assert outcome.code == 1 and "where 1.0000 is the highest score" in outcome.out
-
-
-def test_valid_files_are_counted_and_what_is_not_there_is_said_in_one_line(medtasks, chip_ctc):
-    outcome = medtasks.done("data", "check")
-    lines = outcome.out.splitlines()
-    assert lines[0].startswith("✓ bridge_chip_ctc  8 test rows, 5 few-shot rows")
-    assert "bridge/CHIP-CTC.SFT.json, bridge/example/CHIP-CTC.example.json" in lines[0]
-    assert len([line for line in lines if line.startswith("not available: ")]) == 1
-
-
 def test_the_first_faults_are_named_by_file_row_and_column(medtasks, data_dir):
     rows = good(12)
     del rows[1]["label"]
@@ -84,21 +66,6 @@ def test_the_first_faults_are_named_by_file_row_and_column(medtasks, data_dir):
     assert (record["valid"], record["n_test"]) == (False, 5)
 
 
-@pytest.mark.parametrize(
-    ("content", "fault"),
-    [
-        (b"", "holds no rows"),
-        (b'{"prompt": "a"\n', "line 1 is not valid JSON"),
-        ('{"prompt": "ä"}'.encode("latin-1"), "not UTF-8 text"),
-        (b'{"question": "a"}\n', "column prompt, context, label is missing"),
-    ],
-)
-def test_a_file_that_cannot_be_read_is_not_valid(medtasks, data_dir, content, fault):
-    hospice(data_dir, []).write_bytes(content)
-    outcome = medtasks("data", "check", data_dir)
-    assert outcome.code == 1 and fault in outcome.out and "test.jsonl" in outcome.out
-
-
 VALUES = [None, 5, 1.5, True, [], ["A"], {}, {"a": {"b": 1}}, "", "\x00", "\ud800", "A" * 10_000]
 
 
@@ -119,19 +86,6 @@ def test_values_of_any_kind_are_faults_or_fine_and_never_stop_the_check(medtasks
     assert medtasks("data", "check", data_dir).code == 1  # at least BRIDGE's labels
 
 
-def test_a_cell_that_holds_nothing_is_a_fault_unless_the_suite_leaves_its_row_out(medtasks, data_dir):
-    rows = good(8)
-    rows[0]["context"] = " "
-    hospice(data_dir, rows)
-    ent = [{"prompt": "P?", "context": f"note {i}", "label": "A" if i else ""} for i in range(3)]
-    write_jsonl(data_dir / "medhelm" / "ent_referral" / "test.jsonl", ent)
-    records = {item["id"]: item for item in json.loads(medtasks("data", "check", "--json").out)["datasets"]}
-    assert [item["column"] for item in records[HOSPICE]["faults"]] == ["context"]
-    blank = records["medhelm_ent_referral"]
-    assert blank["valid"] and blank["n_test"] == 2
-    assert "1 row left out, since the gold is blank" in blank["notes"]
-
-
 def test_a_check_says_what_the_gold_answers_score_and_no_text_of_rows(medtasks, data_dir):
     rows = [{**row, "label": "A", "id": f"ROSSI_MARIA_{n}"} for n, row in enumerate(good(7))]
     hospice(data_dir, rows)
@@ -149,8 +103,6 @@ def test_a_check_says_what_the_gold_answers_score_and_no_text_of_rows(medtasks, 
         ("medhelm_ehrshot", "boolean_value", "yes", "true or false"),
         ("medhelm_medec", "Error Flag", "Ja", "one of: 0, 1"),
         ("medhelm_mimic_iv_billing_code", "target", "I21.4;E11.9", "a list of texts"),
-        ("medhelm_clear", "condition", "Alcohol Dependence ", "one of: alcohol_dependence, "),
-        ("clinicbench_pharmacology_qa_shuffled", "answer", "not a letter", "one of: A, B, C, D"),
     ],
 )
 def test_a_wrong_gold_is_never_every_row_s_gold(medtasks, data_dir, name, column, value, expected):
@@ -178,14 +130,6 @@ def test_several_kinds_of_faults_come_in_one_report(medtasks, data_dir):
     assert "few-shot row 4 is also test row 7" in outcome.out
 
 
-def test_what_is_right_but_worth_knowing_is_a_note(medtasks, data_dir):
-    rows = good(8)
-    hospice(data_dir, rows)
-    hospice(data_dir, good(3, start=100), "fewshot.jsonl")
-    outcome = medtasks.done("data", "check", data_dir)
-    assert "note: 3 few-shot rows: the 5-shot task needs 5" in outcome.out
-
-
 def test_rows_that_others_may_read_are_a_note_where_they_are_not_open(medtasks, data_dir):
     file = hospice(data_dir, good(8))
     file.chmod(0o644)
@@ -203,13 +147,8 @@ def test_rows_that_others_may_read_are_a_note_where_they_are_not_open(medtasks, 
     [
         ("medhelm/hospice_referal/test.jsonl", "medhelm/hospice_referral"),
         ("medhelm_hospice_referral/test.jsonl", "medhelm/hospice_referral"),
-        ("hospice_referral/test.jsonl", "medhelm/hospice_referral"),
-        ("bridge/hospice_referral/test.jsonl", "medhelm/hospice_referral"),
         ("medhelm/clear/tests.jsonl", "medhelm/clear/test.jsonl"),
-        ("medhelm/clear/test.jsnol", "medhelm/clear/test.jsonl"),
         ("bridge/CHIP-CTC.json", "bridge/CHIP-CTC.SFT.json"),
-        ("bridge/CHIP-CTC.SFT.jsonl", "bridge/CHIP-CTC.SFT.json"),
-        ("CHIP-CTC.SFT.json", "bridge/CHIP-CTC.SFT.json"),
         ("bridge/CHIP-CTT.SFT.json", "bridge/CHIP-CTC.SFT.json"),
         ("brigde/CHIP-CTC.SFT.json", "bridge"),
     ],
@@ -238,21 +177,6 @@ def test_other_files_are_named_and_do_no_harm(medtasks, chip_ctc):
     ]
 
 
-def test_why_a_known_name_is_not_read_is_said(medtasks, chip_ctc):
-    shots = write_jsonl(chip_ctc / "medhelm" / "hospice_referral" / "fewshot.jsonl", good(5))
-    source = shots.with_name("original") / "cohort.csv"
-    source.parent.mkdir()
-    source.write_text("a")
-    example = write_jsonl(chip_ctc / "bridge" / "example" / "MIE.example.json", [{"a": 1}])
-    lines = medtasks("data", "check", chip_ctc).out.splitlines()
-    alone = "not read: other files come first, or the test rows are missing"
-    assert [line for line in lines if line.startswith("?")] == [
-        f"? bridge/example/{example.name}: {alone}",
-        f"? medhelm/hospice_referral/fewshot.jsonl: {alone}",
-        "? medhelm/hospice_referral/original: not read: rows are called test or fewshot",
-    ]
-
-
 def test_a_folder_with_nothing_in_it_is_no_success(medtasks, tmp_path, chip_ctc):
     (tmp_path / "empty").mkdir()
     outcome = medtasks("data", "check", "empty")
@@ -277,46 +201,86 @@ def test_what_is_given_in_place_of_the_data_folder_is_told(medtasks, chip_ctc, a
     assert outcome.err.rstrip().endswith(remedy.format(data=chip_ctc))
 
 
-@pytest.mark.parametrize("name", [HOSPICE, "medhelm_clear", "mlb_marecord", "mlb_maexam", "bridge_c_emrs"])
-def test_a_template_filled_with_rows_of_its_kind_passes(medtasks, tmp_path, name):
-    medtasks("data", "template", name, "-o", "own")
-    dataset = registry().datasets[name]
-    folder = tmp_path / "own" / dataset.metadata.suite / dataset.folder.name
-    assert "?" not in medtasks("data", "check", "own").out  # nothing that the template wrote is unknown
-    write_jsonl(folder / "test.jsonl", sample_rows(name))
-    outcome = medtasks.done("data", "check", "own")
-    assert f"✓ {name}" in outcome.out and "1 local datasets, 0 not valid" in outcome.out
+TASK = "medhelm_hospice_referral"
+CONTRADICTORY = ("adhd_behavior", "hospice_referral", "proxy_sender")
 
 
-def test_a_check_tells_how_far_it_is(data_dir):
-    """Rows by their numbers alone, twice: as cells, then as prompts."""
-    hospice(data_dir, good(2 * STEP))
-    told: list[tuple[str, str]] = []
-    check_folder(data_dir, registry(), lambda name, place: told.append((name, place)))
-    assert {name for name, _ in told} == {HOSPICE}
-    places = [place for _, place in told]
-    assert places[:3] == ["reading its files", f"test row {STEP}", f"test row {2 * STEP}"]
+def rows(n, **changes):
+    found = [{"prompt": "Refer?", "context": f"Invented note {i}.", "label": "AB"[i % 2]} for i in range(n)]
+    for place, change in changes.items():
+        found[int(place[1:])].update(change)
+    return found
 
 
-def test_files_of_the_source_are_told_from_others_of_their_name(data_dir, monkeypatch):
-    """By the hashes that the task's file pins."""
-    folder = data_dir / "bridge" / "mie" / "original"
-    folder.mkdir(parents=True)
-    dialogue = [{"dialog_window": ["医生：胸痛吗"], "label": ["症状:胸痛-状态:阳性"]}]
-    for name in ("test.json", "dev.json"):
-        (folder / name).write_text(json.dumps(dialogue), encoding="utf-8")
-    dataset = registry().datasets["bridge_mie"]
-    ours = f"sha256:{sha256_of(folder / 'test.json')}"
-    files = [
-        replace(file, digest=ours) if file.name.endswith("/test.json") else file
-        for file in remote_files(source_of(dataset))
+def put(folder, name, content):
+    return write_jsonl(folder / "medhelm" / name / "test.jsonl", content)
+
+
+def run(medtasks, out, *flags, task=TASK):
+    return medtasks(
+        "run", "--tasks", task, "--model", "oracle", "--output_path", out, "--data", "local", *flags
+    )
+
+
+def test_the_right_rows_of_a_half_right_file_run_and_are_counted(medtasks, data_dir, tmp_path):
+    faulty = {"r1": {"label": "maybe"}, "r4": {"context": " "}, "r6": {"context": "Invented note 7."}}
+    put(data_dir, "hospice_referral", rows(12, **faulty))
+    checked = medtasks("data", "check")
+    assert checked.code == 1
+    assert f"8 test rows are without a fault: `medtasks run {TASK} --drop-faulty`" in checked.out
+    refused = run(medtasks, tmp_path / "strict")
+    assert refused.code != 0 and "label" in refused.err
+    done = run(medtasks, tmp_path / "run", "--drop-faulty")
+    assert done.code == 0, done.err
+    assert f"{TASK}: 4 of 12 rows left out as faulty (--drop-faulty)" in done.out + done.err
+    record = result_of(tmp_path / "run", TASK)
+    assert record["loaded"]["n_test"] == 8 and record["loaded"]["n_faulty"] == 4
+    assert record["conditions"]["n_faulty"] == 4
+    assert record["metrics"]["score"] == 1
+    asked = [
+        json.loads(line) for line in next((tmp_path / "run").rglob(f"samples*{TASK}*")).open(encoding="utf-8")
     ]
-    monkeypatch.setattr("medtasks_ext.data.check.remote_files", lambda source: files)
-    told = known_content(dataset, [folder])[0]
-    assert [note.split(":")[0] for note in told] == [
-        "dev.json is the pinned test.json (sha256",
-        "test.json is the pinned test.json (sha256",
-    ]
-    (folder / "dev.json").write_text("[]", encoding="utf-8")
-    other = "dev.json is not the pinned file of this name: sha256:"
-    assert known_content(dataset, [folder])[0][0].startswith(other)
+    assert len(asked) == 8
+
+
+def test_a_fault_of_the_whole_file_is_not_dropped(medtasks, data_dir, tmp_path):
+    put(data_dir, "hospice_referral", [{**row, "label": "A"} for row in rows(12, r1={"context": " "})])
+    refused = run(medtasks, tmp_path / "run", "--drop-faulty")
+    assert refused.code != 0 and "all gold answers are the same" in refused.err
+
+
+@pytest.mark.parametrize("name", CONTRADICTORY)
+def test_rows_that_the_suite_leaves_out_are_said(medtasks, data_dir, tmp_path, name):
+    again = {"r7": {"context": "Invented note 1."}}
+    put(data_dir, name, rows(8, **again))
+    done = run(medtasks, tmp_path / "run", task=f"medhelm_{name}")
+    assert done.code == 0, done.err
+    said = f"medhelm_{name}: 1 row left out, since a later one asks the same, as the suite does"
+    assert said in done.out + done.err
+    note = "1 row left out, since a later one has the same prompt, context"
+    assert note in medtasks("data", "check").out
+    contradictory = rows(8, r6={"context": "Invented note 1."})
+    put(data_dir, name, contradictory)
+    checked = medtasks("data", "check", "--json")
+    (record,) = json.loads(checked.out)["datasets"]
+    assert checked.code == 1 and record["n_usable"] == 6
+    assert {row for cause in record["causes"] for row in cause["rows"]} == {"test row 2", "test row 7"}
+
+
+@pytest.mark.parametrize("cell", ["", None, "nan"])
+def test_gold_for_a_part_of_the_rows_is_a_fault_of_the_others(medtasks, data_dir, tmp_path, chip_ctc, cell):
+    """The loader of BRIDGE leaves such rows out unseen; where none has gold, they are the published ones."""
+    file = data_dir / "bridge" / "CHIP-CTC.SFT.json"
+    content = read_json(file)
+    content[2]["output"] = cell
+    file.write_text(json.dumps(content, ensure_ascii=False), "utf-8")
+    checked = medtasks("data", "check", "--json")
+    (record,) = json.loads(checked.out)["datasets"]
+    assert checked.code == 1
+    assert {row for cause in record["causes"] for row in cause["rows"]} == {"test row 3"}
+    assert run(medtasks, tmp_path / "run", "--drop-faulty", task="bridge_chip_ctc").code == 0
+    for row in content:
+        row["output"] = ""
+    file.write_text(json.dumps(content, ensure_ascii=False), "utf-8")
+    (record,) = json.loads(medtasks("data", "check", "--json").out)["datasets"]
+    assert record["valid"] and "8 rows without gold: predicted, not scored" in record["notes"]

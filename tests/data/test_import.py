@@ -5,7 +5,6 @@ import json
 import pytest
 
 from medtasks_ext.registry import registry
-from medtasks_ext.rows.sources import source_of
 
 FOLDER = "own/medhelm/hospice_referral"
 CSV = "Frage;Context;LABEL;Station\n" + "".join(f"Größe?;Fall {n};{'AB'[n % 2]};3\n" for n in range(6))
@@ -41,9 +40,7 @@ def test_rows_with_faults_are_said(medtasks, tmp_path):
         ((), "the file has no column prompt"),
         (("--map", "prompt=Fragen"), "which is no column of the file"),
         (("--map", "promt=Frage"), "which is no column of medhelm_hospice_referral"),
-        (("--map", "prompt"), "write OURS=THEIRS"),
         (("--map", "prompt"), "no value after prompt"),
-        (("--map", "=prompt"), "no name before ="),
         (("--map", "prompt=Frage", "--encoding", "ascii"), "line 2 is not ascii"),
         (("--map", "prompt=Frage", "--encoding", "utf8000"), "no encoding has the name"),
         (("--map", "prompt=Frage", "--split", "dev"), "use test or fewshot"),
@@ -72,12 +69,6 @@ def test_rows_that_are_there_are_not_replaced(medtasks, tmp_path):
     )
     outcome = imported(medtasks, "--map", "prompt=Frage", "--replace", "--skip-ragged")
     assert outcome.code == 0 and len(rows_of(tmp_path)) == 5, outcome.text
-
-
-def test_a_suffix_that_is_not_read_lists_those_that_are(medtasks, tmp_path):
-    (tmp_path / "mine.ods").write_text("x")
-    outcome = medtasks("data", "import", "mine.ods", "--task", "medhelm_clear", "-o", "own")
-    assert outcome.code == 2 and ".xlsx" in outcome.err
 
 
 def rows_of(folder, split="test"):
@@ -172,13 +163,6 @@ def test_text_that_was_encoded_twice_is_read_as_it_was_meant(medtasks, tmp_path,
     assert [row["context"] for row in rows_of(tmp_path)] == [row[1] for row in rows[1:]]
 
 
-def test_right_text_with_letters_that_look_like_it_stays(medtasks, tmp_path):
-    rows = [GERMAN[0], *([row[0], f"{row[1]} SÃO PAULO, Â±, «Ã»", row[2]] for row in GERMAN[1:])]
-    (tmp_path / "mine.csv").write_text(csv_of(rows), "utf-8")
-    outcome = imported(medtasks, *MAP)
-    assert [row["context"] for row in rows_of(tmp_path)] == [row[1] for row in rows[1:]], outcome.text
-
-
 def test_files_of_patients_are_their_owners_alone(medtasks, tmp_path):
     (tmp_path / "mine.csv").write_text(csv_of(GERMAN), "utf-8")
     for split in ("test", "fewshot"):
@@ -188,12 +172,6 @@ def test_files_of_patients_are_their_owners_alone(medtasks, tmp_path):
 
 
 # ---------------------------------------------------------------------- templates
-
-
-PRIVATE = [
-    item.id for item in registry().datasets.values() if item.metadata.access != "open"
-    and not item.blocks["rows"].get("official_name")
-]  # fmt: skip
 
 
 HOSPICE = "medhelm_hospice_referral"
@@ -216,44 +194,6 @@ def test_the_example_rows_put_where_rows_belong_can_be_run(medtasks, tmp_path, m
     filled(medtasks, tmp_path, name, form)
     [record] = json.loads(medtasks("data", "check", "own", "--json").out)["datasets"]
     assert record["faults"] == [] and record["n_usable"] == record["n_test"] > 0
-
-
-def test_an_unfilled_template_holds_no_rows_and_hides_none(medtasks, tmp_path, monkeypatch):
-    medtasks("data", "template", HOSPICE, "-o", "own")
-    outcome = medtasks("data", "check", "own")
-    assert outcome.code == 1 and "nothing was found there" in outcome.out and "?" not in outcome.out
-
-
-def test_data_that_is_there_is_never_touched(medtasks, tmp_path):
-    folder = filled(medtasks, tmp_path, HOSPICE, "csv")
-    (folder / "test.csv").write_text("mine")
-    medtasks("data", "template", HOSPICE, "-o", "own", "--format", "csv")
-    assert (folder / "test.csv").read_text() == "mine"
-
-
-def test_the_readme_says_types_and_values(medtasks, tmp_path):
-    text = (filled(medtasks, tmp_path, "medhelm_ehrshot", "csv") / "README.md").read_text()
-    assert "| `boolean_value` | true or false | true or false |" in text
-    assert "| `subject` | one of: guo_readmission, new_hypertension, lab_anemia |" in text
-    assert "(optional) |" in text
-
-
-def test_rows_that_are_downloaded_are_said_to_be(medtasks, tmp_path):
-    outcome = medtasks("data", "template", "clinicbench_pubmedqa", "medhelm_clear", "-o", "own")
-    assert outcome.out.count("these rows are downloaded; yours would replace them") == 1
-
-
-def test_another_format_is_refused(medtasks):
-    outcome = medtasks("data", "template", HOSPICE, "--format", "ods")
-    assert outcome.code == 2 and "use csv, xlsx or jsonl" in outcome.err
-
-
-@pytest.mark.parametrize("name", PRIVATE)
-def test_every_column_of_data_that_users_bring_is_explained(name):
-    """Public data explains itself; who fills a file by hand reads the YAML or the template."""
-    schema = source_of(registry().datasets[name]).schemas[0]
-    assert isinstance(schema.columns, dict), "write the columns as a mapping to what they hold"
-    assert all(meaning.strip() for meaning in schema.columns.values())
 
 
 def test_rows_are_found_where_they_were_written_without_a_setting(medtasks, tmp_path, monkeypatch):

@@ -1,15 +1,17 @@
 """What a lock keeps of rows: changed golds, texts and parts are told; nothing of data that is not open is."""
 
+import hashlib
+import re
+
 import pytest
 
 from medtasks_ext.data import rowlock
 from medtasks_ext.data.rowlock import compare_rows, document_hash, documents_text, folded, lock_of_rows
-from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.load import check_rows
 from medtasks_ext.registry import forget, registry
-from medtasks_ext.registry.datalock import DOCUMENTS_FILE, LOCK_FILE, DataLock, Seen
+from medtasks_ext.registry.datalock import DOCUMENTS_FILE, LOCK_FILE, DataLock, Seen, is_sha256
 from medtasks_ext.task import MedicalTask
-from tests.conftest import write_jsonl
+from tests.conftest import read_json, write_jsonl
 
 SEEN = Seen(day="2026-11-24", by="a test")
 GAD, MNLI = "clinicbench_gad", "bridge_mednli"
@@ -92,44 +94,6 @@ def test_a_shifted_label_column_and_another_order_are_told(place):
     assert turned.n_same == N and not turned.is_equal
 
 
-def test_the_pool_in_place_of_the_test_part_is_told(place):
-    pool = rows_of(GAD, 300)[N : N + 150]
-    dataset, found = place(GAD, rows_of(GAD), pool)
-    lock, _ = lock_files(dataset, found)
-    told = compare_rows(dataset, lock, place(GAD, pool)[1].test)
-    assert len(told.unknown) == told.n and told.n_same == 0
-
-
-def test_the_order_of_keys_and_the_process_change_no_hash(place):
-    rows = rows_of(GAD)
-    dataset, found = place(GAD, rows)
-    first, _ = lock_of_rows(dataset, found, SEEN)
-    again, _ = lock_of_rows(*place(GAD, [dict(reversed(row.items())) for row in rows]), SEEN)
-    assert first == again
-
-
-def test_a_lock_of_another_reading_says_nothing(place):
-    dataset, found = place(GAD, rows_of(GAD))
-    lock, _ = lock_files(dataset, found)
-    other = DataLock(rows=lock.rows.model_copy(update={"sample": "0" * 12}))
-    told = compare_rows(dataset, other, found.test)
-    assert not told.is_current and told.is_equal is None and not told.has_documents
-
-
-@pytest.mark.parametrize("broken", ["gone", "edited"])
-def test_documents_that_are_not_those_of_the_lock_are_one_error(place, broken):
-    dataset, found = place(GAD, rows_of(GAD))
-    lock, lines = lock_files(dataset, found)
-    file = dataset.folder / DOCUMENTS_FILE
-    if broken == "gone":
-        file.unlink()
-    else:
-        file.write_text(documents_text(lines[1:]), encoding="utf-8")
-    with pytest.raises(MedtasksError) as error:
-        compare_rows(dataset, lock, found.test)
-    assert error.value.where == file and "medtasks dev lock --data" in error.value.remedy
-
-
 def test_of_data_that_is_not_open_no_guess_can_be_confirmed(place):
     rows = rows_of(MNLI)
     dataset, found = place(MNLI, rows)
@@ -165,3 +129,64 @@ def test_a_run_compares_the_rows_that_it_asks_and_reads_them_once(place, monkeyp
     monkeypatch.setattr(rowlock, "sample_hash", lambda dataset: dataset.lock.rows.sample)
     assert recorded("zero_shot") == read_again
     assert (read_again[0] is None, read_again[1]) == ((False, True) if name == GAD else (True, None))
+
+
+TASKS = registry()
+LOCKED = {name: item for name, item in TASKS.datasets.items() if item.lock is not None}
+SHUT = {name: item for name, item in LOCKED.items() if item.metadata.access != "open"}
+_HASH = re.compile(r"^(?:(?:sha256|git|members):)?[0-9a-f]{12,64}$|^[A-Za-z0-9_-]{8}$|^\d{4}-\d\d-\d\d$")
+
+
+@pytest.mark.parametrize("name", LOCKED)
+def test_no_text_stands_in_a_lock(name):
+    """Each text is a hash, a day, an address, a name of a file, a label, or who has seen it."""
+    dataset, texts = LOCKED[name], []
+
+    def walk(value, key):
+        if isinstance(value, dict):
+            for inner, part in value.items():
+                texts.append((key, inner))
+                walk(part, inner)
+        elif isinstance(value, list):
+            for part in value:
+                walk(part, key)
+        elif isinstance(value, str):
+            texts.append((key, value))
+
+    walk(read_json(dataset.folder / LOCK_FILE), "")
+    answer = dataset.blocks["answer"]
+    labels = {str(label) for label in (*answer.get("letters", ()), *answer.get("labels", ()))}
+    fields = {
+        "revision", "files", "database", "digest", "size", "hosts", "seen", "day", "by", "rows", "sample",
+    }  # fmt: skip
+    fields |= {"basis", "test", "fewshot", "n", "folded", "documents"}
+    names = set(dataset.lock.files)
+    for key, text in texts:
+        known = text in fields | labels | names | {"bytes", "copies"} or _HASH.match(text)
+        assert known or key in ("hosts", "by", "revision") or text.startswith("http"), (name, key, text)
+
+
+@pytest.mark.parametrize("name", SHUT)
+def test_rows_that_are_not_open_cannot_be_rebuilt(name):
+    """No hash of one text or one answer: guesses of whole rows, right ones too, find nothing in the lock."""
+    dataset, lock = SHUT[name], SHUT[name].lock
+    assert not (dataset.folder / DOCUMENTS_FILE).exists()
+    if lock.rows is None:
+        return
+    part = lock.rows.test
+    assert part.documents is None and part.folded is None
+    kept = (dataset.folder / LOCK_FILE).read_text("utf-8")
+    for document in check_rows(dataset, "sample").test:
+        guess = document_hash(document)
+        pieces = (guess.question, guess.text, guess.gold, str(guess))
+        whole = hashlib.sha256(document.input.encode()).hexdigest()
+        assert not any(piece in kept for piece in (*pieces, whole))
+
+
+def test_no_dataset_counts_as_pinned_without_a_sha256_of_each_file():
+    for name in TASKS.leaves("medtasks_pinned"):
+        dataset = TASKS.tasks[name][0]
+        files = {**dataset.lock.files} if dataset.lock else {}
+        stated = dataset.config["rows"]["download"].get("digests", {})
+        assert files or stated, name
+        assert all(is_sha256(file.digest) for file in files.values()), name

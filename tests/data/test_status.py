@@ -1,15 +1,17 @@
 """`medtasks data status` and `medtasks data status`."""
 
+import io
 import json
 
 import pytest
 
 from medtasks_ext.cli.data import has_terms
 from medtasks_ext.registry import registry
-from medtasks_ext.rows.originals.own import SHA256, URL
-from medtasks_ext.rows.places import source_page
+from medtasks_ext.registry.folders import cache_dir
 from medtasks_ext.rows.sources import source_of
-from tests.conftest import ROOT, write_jsonl
+from tests.conftest import read_json, write_jsonl
+from tests.rows.hub_server import Hub
+from tests.rows.original_sources import parquet
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 
@@ -51,47 +53,6 @@ def test_local_files_are_counted_and_checked(medtasks, chip_ctc):
     assert "not as they should be" in outcome.out
 
 
-def test_a_cached_download_is_counted_with_its_pinned_revision(medtasks, tmp_path):
-    download = source_of(DATASETS["medhelm_medqa"]).download
-    snapshot = (
-        tmp_path / "hub" / f"datasets--{download.repo.replace('/', '--')}" / "snapshots" / download.revision
-    )
-    row = {"sent1": "q", "label": 0, **{f"ending{k}": "abcd"[k] for k in range(4)}}
-    for name, n in (("dev.json", 3), ("test.json", 4)):
-        write_jsonl(snapshot / name, [{**row, "id": f"{name}{i}", "sent1": f"{name} {i}"} for i in range(n)])
-    part = json.loads(medtasks("data", "status", "medhelm_medqa", "--json").out)[0]
-    assert (part["origin"], part["here"], part["n_test"]) == ("hub", False, None)  # a file is not there yet
-    write_jsonl(snapshot / "train.json", [{**row, "id": f"t{i}", "sent1": f"t {i}"} for i in range(6)])
-    whole = json.loads(medtasks("data", "status", "medhelm_medqa", "--json").out)[0]
-    assert (whole["here"], whole["n_test"], whole["n_fewshot"], whole["checks"]) == (True, 7, 6, "passed")
-    assert whole["revision"] == download.revision and download.revision in whole["where"]
-
-
-def test_names_are_joined_and_fields_narrow_them(medtasks):
-    def ids(*words: str) -> list[str]:
-        return [item["id"] for item in json.loads(medtasks("data", "status", "--json", *words).out)]
-
-    assert ids("bridge_mie", "medhelm_clear", "bridge_mie_cot") == ["bridge_mie", "medhelm_clear"]
-    assert ids("hospice") == ["medhelm_hospice_referral"]
-    assert ids("bridge_zh", "access=open") == [
-        name for name in ids("bridge_zh") if DATASETS[name].metadata.access == "open"
-    ]
-
-
-@pytest.mark.parametrize(
-    ("word", "message"),
-    [
-        ("bridge_mee", "did you mean: bridge_mie"),
-        ("colour=red", "no metadata field"),
-        ("language=xx", "no dataset has language=xx"),
-    ],
-)
-def test_a_word_that_matches_nothing_is_refused(medtasks, word, message):
-    for command in ("status", "fetch"):
-        outcome = medtasks("data", command, word)
-        assert outcome.code == 2 and message in outcome.err
-
-
 def test_where_names_files_that_the_loader_then_finds(medtasks, data_dir):
     """Every path that is told is one that works."""
     for name in ("bridge_chip_ctc", "medhelm_clear", "mlb_marecord", "clinicbench_mimic_cxr"):
@@ -118,43 +79,6 @@ def test_where_tells_access_licence_page_and_pinned_files(medtasks):
         assert record.url in outcome.out and f"text to a third party: {record.third_party_api}" in outcome.out
 
 
-def test_every_dataset_that_is_not_open_has_a_page():
-    closed = [item for item in DATASETS.values() if item.metadata.access != "open"]
-    assert all(source_page(item) for item in closed)
-    assert not any(source_page(item) for item in DATASETS.values() if item not in closed)
-
-
-@pytest.mark.parametrize(
-    ("task", "page"),
-    [
-        ("bridge_mimic_iv_bhc", "physionet"), ("medhelm_ehrshot", "redivis"), ("medhelm_medalign", "redivis"),
-        ("bridge_n2c2_2010_relation", "n2c2"), ("medhelm_clear", "README"),
-    ],
-)  # fmt: skip
-def test_the_page_of_a_dataset_is_that_of_its_holder(task, page):
-    found = source_page(DATASETS[task])
-    assert found is not None and found.stem == page
-
-
-def test_every_page_of_a_holder_is_that_of_a_dataset_and_the_index_names_it():
-    folder = ROOT / "docs" / "sources"
-    used = {page.stem for item in DATASETS.values() if (page := source_page(item))}
-    assert {path.stem for path in folder.glob("*.md")} == used
-    index = (folder / "README.md").read_text(encoding="utf-8")
-    assert all(f"({name}.md)" in index for name in used - {"README"})
-
-
-def test_the_vocabulary_that_counts_tokens_can_be_found_and_checked():
-    text = (ROOT / "docs" / "sources" / "redivis.md").read_text(encoding="utf-8")
-    assert URL in text and SHA256 in text
-
-
-def test_sample_rows_are_called_so(medtasks, monkeypatch):
-    monkeypatch.setenv("MEDTASKS_DATA", "sample")
-    outcome = medtasks("data", "status", "bridge_mie")
-    assert line_of(outcome, "bridge_mie")[2] == "SAMPLE"
-
-
 def test_rows_that_did_not_change_are_not_read_again(medtasks, data_dir, monkeypatch):
     monkeypatch.setenv("MEDTASKS_SHOW_TEXT", "0")  # what quotes rows is not kept
     file = data_dir / "medhelm" / "hospice_referral" / "test.jsonl"
@@ -173,3 +97,75 @@ def test_rows_that_did_not_change_are_not_read_again(medtasks, data_dir, monkeyp
     again = medtasks("data", "status", "hospice")
     assert line_of(again, "medhelm_hospice_referral")[-2] == "failed"
     assert medtasks("data", "status", "hospice").out == again.out
+
+
+AREA, BLOCK = "bridge_cares_area", "bridge_cares_icd10_block"
+
+
+def reports(n: int, what: str) -> bytes:
+    return parquet([{"full_text": f"{what} {i}", "area": ["Neuro"], "general": ["M47"]} for i in range(n)])
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    server = Hub()
+    server.take_place(monkeypatch, tmp_path)
+    download = source_of(registry().datasets[AREA]).download
+    revision = download.revision.replace("/", "%2F")
+    for name, n in ((download.test[0], 6), (download.fewshot[0], 7)):
+        server.put(download.repo, revision, name, reports(n, name))
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def says(monkeypatch):
+    def answer(text: str) -> None:
+        monkeypatch.setattr("sys.stdin", io.StringIO(text))
+
+    return answer
+
+
+def test_terms_are_shown_asked_for_once_and_recorded(medtasks, hub, says):
+    says("y\n")
+    outcome = medtasks.done("data", "fetch", "--accept", AREA)
+    assert "Owner: the authors of CARES" in outcome.out and "run `hf auth login`" in outcome.out
+    assert outcome.out.count("Do you accept these terms?") == 1 and f"✓ {AREA}" in outcome.out
+    kept = list(read_json(cache_dir() / "accepted.json").values())
+    assert len(kept) == 1 and kept[0]["owner"].startswith("the authors of CARES") and kept[0]["accepted"]
+    says("")
+    outcome = medtasks("data", "fetch", "--accept", BLOCK)  # the same terms
+    assert outcome.code == 0 and "accept" not in outcome.out and f"✓ {BLOCK}" in outcome.out
+    outcome = medtasks("data", "status", AREA)
+    assert "fetched" in outcome.out and "6" in outcome.out
+
+
+def test_nothing_is_fetched_or_recorded_before_terms_are_accepted(medtasks, hub, says):
+    outcome = medtasks("data", "fetch", AREA)
+    assert outcome.code == 2 and f"medtasks data fetch --accept {AREA}" in outcome.err
+    says("\n")
+    outcome = medtasks("data", "fetch", "--accept", AREA)
+    assert outcome.code == 1 and not hub.asked and not (cache_dir() / "accepted.json").exists()
+    assert "to download after you accept their terms (--accept NAME): 1" in outcome.out
+
+
+def test_status_where_and_run_name_the_way(medtasks, hub, data_dir):
+    assert "1 to download after you accept their terms" in medtasks("data", "status", AREA).out
+    where = medtasks("data", "status", "mlb_cmeee").out
+    assert "a public copy by Aunderline on the hub, not the owner's" in where
+    assert "medtasks data fetch --accept mlb_cmeee" in where
+    outcome = medtasks("run", "--tasks", AREA, "--model", "oracle", "--output_path", "run")
+    assert outcome.code != 0 and f"medtasks data fetch --accept {AREA}" in outcome.err
+
+
+def test_the_papers_datasets_that_anyone_can_have(medtasks, hub):
+    """As counted by `medtasks data status`: by themselves, or after terms are accepted."""
+    found = {item["id"]: item for item in json.loads(medtasks("data", "status", "--json").out)}
+    suites = ("bridge", "medhelm", "clinicbench", "mlb")
+    papers = [item for item in registry().datasets.values() if item.of_paper and item.suite.id in suites]
+    sources = {dataset.id: source_of(dataset).download for dataset in papers}
+    by_themselves = [name for name, item in sources.items() if item and not item.terms]
+    after_terms = [name for name, item in sources.items() if item and item.terms]
+    assert len(papers) == 163 and len(by_themselves) + len(after_terms) >= 76
+    assert all(found[name]["origin"] == "hub" for name in by_themselves)
+    assert all(found[name]["origin"] is None for name in after_terms)

@@ -1,30 +1,26 @@
 """Files that nobody has pinned: said so, recorded at first use, refused with other content later."""
 
+import gzip
 import hashlib
 import json
-import os
-import re
 import shutil
-import subprocess
-import sys
 
 import pytest
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.load import _build
 from medtasks_ext.registry import forget, registry
+from medtasks_ext.rows import transfer
+from medtasks_ext.rows.remote import remote_files
 from medtasks_ext.rows.sources import source_of
 from tests.conftest import declare_suites, read_json, sample_rows
 from tests.rows.hub_server import Hub
 from tests.rows.original_sources import as_csv, jsonl, parquet
 
-pytestmark = pytest.mark.usefixtures("few_rows")
-
 URL, BRANCH, COMMIT, PINNED = (
     "medhelm_live_sct_bench", "medhelm_live_healthqa_br", "medhelm_live_medxpertqa", "healthbench_full",
 )  # fmt: skip
 KEYS = ("medhelm_live/sct_bench", "medhelm_live/healthqa_br", "medhelm_live/medxpertqa", "healthbench/full")
-UNPINNED = "(unpinned: recorded at first use, other content is refused later)"
 
 
 def rows_of(name):
@@ -36,7 +32,7 @@ def content_of(content):
 
 
 @pytest.fixture
-def hub(tmp_path, monkeypatch):
+def hub(tmp_path, monkeypatch, few_rows):
     """A hub and a web server with the sample rows of these datasets; tasks and caches point there."""
     server, root = Hub(), tmp_path / "tasks"
     contents = {
@@ -79,24 +75,6 @@ def held(file):
     return {name: {key: item[key] for key in ("digest", "size")} for name, item in file.items()}
 
 
-def lines_of(outcome, part):
-    return [line.strip() for line in outcome.out.splitlines() if part in line]
-
-
-def files_of(outcome, part):
-    """Lines of `data status` on the files of datasets, which stand below the table."""
-    return [line.strip() for line in outcome.out.splitlines() if part in line and line.startswith("    ")]
-
-
-def test_where_says_what_is_unpinned(medtasks, hub):
-    outcome = medtasks.done("data", "status", URL, BRANCH, COMMIT)
-    assert [line.endswith(UNPINNED) for line in files_of(outcome, "sct_cleaned_full.csv")] == [True]
-    assert [line.endswith(UNPINNED) for line in files_of(outcome, "healthqa-br.parquet")] == [True]
-    assert all(line.endswith(UNPINNED) for line in files_of(outcome, "MedXpertQA@"))  # the hub's word alone
-    [line] = files_of(medtasks.done("data", "status", PINNED), "oss_eval.jsonl")
-    assert UNPINNED not in line
-
-
 @pytest.mark.parametrize(
     ("name", "part", "kept"),
     [(URL, "sct_cleaned_full.csv", "cache/*"), (BRANCH, "healthqa-br.parquet", "hub/*")],
@@ -125,7 +103,7 @@ def test_the_first_use_holds_also_without_data_fetch(medtasks, hub, tmp_path, na
 
 def test_fetch_says_it_and_status_counts_it(medtasks, hub):
     outcome = medtasks.done("data", "fetch", URL, BRANCH, COMMIT)
-    said = {line.split()[1]: line.partition("; ")[2] for line in lines_of(outcome, "✓")}
+    said = {line.split()[1]: line.partition("; ")[2] for line in outcome.out.splitlines() if "✓" in line}
     recorded = "unpinned: recorded now, other content is refused later"
     assert said == {URL: f"1 file {recorded}", BRANCH: f"1 file {recorded}", COMMIT: f"2 files {recorded}"}
     status = json.loads(medtasks("data", "status", URL, BRANCH, COMMIT, "--json").out)
@@ -133,59 +111,6 @@ def test_fetch_says_it_and_status_counts_it(medtasks, hub):
     assert [item["pinned"] for item in status] == [False, False, False]
     printed = medtasks("data", "status", URL, BRANCH, COMMIT).out
     assert printed.count(" unpinned: ") == 3 and "; 3 not pinned, recorded at first use" in printed
-
-
-def test_content_that_is_pinned_by_its_digest_is_taken_from_nobody_else(medtasks, hub):
-    outcome = medtasks("data", "fetch", PINNED)
-    assert outcome.code == 1 and "sends other content than is pinned" in outcome.err
-
-
-def on_another_machine(hub, folder, seed):
-    """Run `medtasks dev lock --data` in a process of its own with nothing in its caches; its `tasks`."""
-    folder.mkdir()
-    for key in KEYS:
-        shutil.copytree(folder.parent / "tasks" / key, folder / "tasks" / key)
-    for name, key in ((URL, KEYS[0]), (BRANCH, KEYS[1])):  # a suite's part of just these rows
-        card = folder / "tasks" / key / "card.yaml"
-        text = re.sub(r"n_test: \d+", f"n_test: {len(rows_of(name))}", card.read_text(encoding="utf-8"))
-        card.write_text(text, encoding="utf-8")
-    declare_suites(folder / "tasks")
-    names = {"MEDTASKS_TASKS_DIR": "tasks", "MEDTASKS_CACHE": "cache", "HF_HOME": "hub", "HOME": "home"}
-    where = {name: str(folder / place) for name, place in names.items()}
-    hosts = {"HF_ENDPOINT": hub.url, "HF_HUB_OFFLINE": "0"}
-    own = {"PYTHONHASHSEED": str(seed), "TZ": f"X{seed}", "LC_ALL": "C" if seed else "C.UTF-8"}
-    left_out = {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_DATASETS_CACHE"}
-    outcome = subprocess.run(
-        [sys.executable, "-m", "medtasks_ext", "dev", "lock", "--data", URL, BRANCH],
-        env={key: value for key, value in os.environ.items() if key not in left_out} | where | hosts | own,
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert outcome.returncode == 0, outcome.stdout + outcome.stderr
-    return folder / "tasks"
-
-
-def test_a_lock_that_is_rebuilt_elsewhere_is_equal_to_the_byte(medtasks, hub, tmp_path, monkeypatch):
-    hub.commits = {"main": "d" * 40}
-    hub.put("Larxel/healthqa-br", "d" * 40, "healthqa-br.parquet", parquet(rows_of(BRANCH)))
-    one, other = (on_another_machine(hub, tmp_path / f"machine{seed}", seed) for seed in (0, 7))
-    names = [f"{key}/{file}" for key in KEYS[:2] for file in ("data.lock", "documents.lock")]
-    assert [name for name in names if not (one / name).is_file()] == []
-    day = re.compile(rb'"day": "\d{4}-\d\d-\d\d"')  # midnight may lie between the two
-    for name in names:
-        left, right = (day.sub(b"", (root / name).read_bytes()) for root in (one, other))
-        assert left == right, name
-
-    # who has a lock and none of its files pins to what it says, the day of who saw it first too
-    before = {name: (one / name).read_bytes() for name in names}
-    monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(one))
-    hub.take_place(monkeypatch, tmp_path / "third")
-    forget()
-    outcome = medtasks("dev", "lock", "--data", URL, BRANCH)
-    assert outcome.code == 0 and outcome.out.count("nothing new") == 2, outcome.text
-    assert {name: (one / name).read_bytes() for name in names} == before
 
 
 def test_data_pin_writes_what_all_files_hold_and_refuses_what_is_pinned_otherwise(medtasks, hub, tmp_path):
@@ -214,9 +139,7 @@ def test_data_pin_writes_what_all_files_hold_and_refuses_what_is_pinned_otherwis
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ('{"revision": 1}', "revision: "),
         ('{"revison": "1"}', "revison: unknown key"),
-        ('{"files": {"a.csv": {"digest": "md5:1"}}}', "files.a.csv.digest: "),
         ('{"revision": "1", "revision": "2"}', "no JSON (a key occurs twice)"),
         ("revision: 1", "no JSON ("),
     ],
@@ -231,12 +154,105 @@ def test_a_lock_that_no_command_wrote_is_named_with_its_key(hub, tmp_path, conte
     assert "medtasks dev lock --data" in error.value.remedy
 
 
-def test_a_pin_stands_in_the_lock_alone(hub, tmp_path):
-    file = tmp_path / "tasks" / KEYS[0] / "task.yaml"
-    text = file.read_text(encoding="utf-8")
-    assert text.count("  download: {") == 1
-    file.write_text(text.replace("  download: {", '  download: {revision: "2", '), encoding="utf-8")
+N = 40
+HTML = b"<!DOCTYPE html>\n<html><head><title>Too many requests</title></head><body>wait</body></html>"
+MIRROR = "/mirror/rows.csv"
+
+
+def sct():
+    row = sample_rows(URL)[-1]
+    text = next(key for key in row if isinstance(row[key], str) and len(row[key]) > 40)
+    lines = [",".join(row)]
+    for i in range(N):
+        made = {**row, text: f"question {i}, whose text has no end of its own", "question_id": f"q{i}"}
+        lines.append(",".join('"' + str(value).replace('"', '""') + '"' for value in made.values()))
+    return ("\n".join(lines) + "\n").encode()
+
+
+@pytest.fixture
+def served(tmp_path, monkeypatch, tasks_of):
+    """A web server and a mirror; the data set has 40 rows, and nobody has pinned it."""
+    root = tasks_of("medhelm_live/sct_bench")
+    server = Hub()
+    folder = root / "medhelm_live/sct_bench"
+    (folder / "documents.lock").unlink(missing_ok=True)
+    card = (folder / "card.yaml").read_text(encoding="utf-8")
+    n = registry().datasets[URL].metadata.n_test
+    (folder / "card.yaml").write_text(card.replace(f"n_test: {n}", f"n_test: {N}"), encoding="utf-8")
+    lock = read_json(folder / "data.lock")
+    (folder / "data.lock").write_text(json.dumps({"revision": lock["revision"]}))
+    file = folder / "task.yaml"
+    text = file.read_text(encoding="utf-8").replace("https://raw.githubusercontent.com", server.url)
+    download = next(line for line in text.splitlines() if server.url in line)
+    name = download[download.index(server.url) :].split('"')[0].split("]")[0]
+    text = text.replace(
+        "  download: {", f'  download: {{digests: {{"{name}": {{hosts: ["{server.url}{MIRROR}"]}}}}, '
+    )
+    file.write_text(text, encoding="utf-8")
     forget()
-    with pytest.raises(MedtasksError) as error:
-        source_of(registry().datasets[URL])
-    assert error.value.what == "rows.download.revision stands in the task file and in data.lock"
+    server.take_place(monkeypatch, tmp_path)
+    monkeypatch.setattr(transfer.time, "sleep", lambda seconds: None)
+    server.own = remote_files(source_of(registry().datasets[URL]))[0].name.removeprefix(server.url)
+    server.files |= {server.own: sct(), MIRROR: sct()}
+    yield server
+    server.close()
+
+
+def kept(tmp_path):
+    found = (tmp_path / "cache").rglob("*")
+    return [path for path in found if path.name == "sct_cleaned_full.csv" or path.parent.name == "first_use"]
+
+
+GOOD = sct()
+#: what a server sends in place of the rows, with status 200
+BAD_ROWS = {
+    "a page": HTML,
+    "nothing": b"",
+    "one line": GOOD.split(b"\n")[0] + b"\n",
+    "half, cut in a line": GOOD[: len(GOOD) // 2],
+    "two thirds": b"\n".join(GOOD.split(b"\n")[: 2 * N // 3]) + b"\n",
+    "twice": GOOD + GOOD.partition(b"\n")[2],
+    "JSON that says no": b'{"error": "rate limit exceeded"}',
+    "gzip": gzip.compress(GOOD),
+    "zeros": bytes(len(GOOD)),
+    "another table": b"a,b,c\n" + b"1,2,3\n" * N,
+}
+
+
+@pytest.mark.parametrize("name", BAD_ROWS)
+def test_what_is_no_dataset_leaves_nothing_and_the_next_host_is_asked(medtasks, served, tmp_path, name):
+    served.files[served.own] = served.files[MIRROR] = BAD_ROWS[name]
+    outcome = medtasks("data", "fetch", URL)
+    assert outcome.code == 1 and "✓" not in outcome.out, outcome.text
+    assert served.asked[MIRROR] >= 1 and not kept(tmp_path), kept(tmp_path)
+    served.asked.clear()
+    again = medtasks("data", "fetch", URL)  # the same command asks again
+    assert again.code == 1 and served.asked[served.own] >= 1
+    served.files[MIRROR] = sct()
+    mended = medtasks("data", "fetch", URL)
+    assert mended.code == 0 and f"{N} rows" in mended.out, mended.text
+    assert len(kept(tmp_path)) == 2  # the file, and its record
+
+
+@pytest.mark.parametrize("fault", ["unsaid", "cut for good", 403, 429, "to /nowhere"])
+def test_an_answer_that_is_none_is_taken_from_the_next_host(medtasks, served, tmp_path, fault):
+    served.faults[served.own] = fault
+    outcome = medtasks("data", "fetch", URL)
+    assert outcome.code == 0 and served.asked[MIRROR] == 1, outcome.text
+
+
+def test_a_run_is_as_careful_as_a_fetch(medtasks, served, tmp_path):
+    served.files[served.own] = served.files[MIRROR] = HTML
+    words = ("run", "--model", "oracle", "--tasks", URL, "--output_path")
+    assert medtasks(*words, "first").code != 0 and not kept(tmp_path)
+    _build.cache_clear()
+    served.files[MIRROR] = sct()
+    assert medtasks(*words, "second").code == 0
+
+
+def test_what_a_killed_process_left_is_looked_at_before_it_is_used(medtasks, served, tmp_path):
+    file = remote_files(source_of(registry().datasets[URL]))[0]
+    file._cached.parent.mkdir(parents=True)
+    file._cached.write_bytes(HTML)
+    assert medtasks("data", "fetch", URL).code == 0
+    assert file._cached.read_bytes() == sct()

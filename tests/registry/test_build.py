@@ -1,6 +1,5 @@
 """What is built for lm-eval: variants and groups follow from the hand-written files."""
 
-import os
 import shutil
 from pathlib import Path
 
@@ -97,19 +96,6 @@ def test_a_new_dataset_appears_with_the_second_build_and_joins_its_groups(own, f
     assert not list((folder / "bridge" / "added").iterdir())
 
 
-@pytest.mark.parametrize("strategy", ["zero_shot", "cot", "five_shot"])
-def test_a_built_file_includes_the_hand_written_one_by_its_path(own, folder, strategy):
-    build(Registry(own), folder)
-    name = "task" if strategy == "zero_shot" else strategy
-    said = yaml_text((folder / "bridge" / "mie" / f"{name}.yaml").read_text(encoding="utf-8"))
-    assert Path(said["include"]).is_absolute()
-    assert said["include"] == str((own / "bridge" / "mie" / "task.yaml").resolve())
-    assert said.get("strategy", "zero_shot") == strategy
-    dataset = Registry(own).datasets["bridge_mie"]
-    assert said.get("task", "bridge_mie") == dataset.task(strategy)
-    assert set(said) <= {"include", "task", "strategy"}
-
-
 def test_in_an_installed_package_it_includes_the_package_s_own_copy(own, tmp_path):
     site = tmp_path / "site"
     shutil.copytree(own, site / "medtasks_ext" / "tasks")
@@ -122,16 +108,6 @@ def test_in_an_installed_package_it_includes_the_package_s_own_copy(own, tmp_pat
         target = (file.parent / include).resolve()
         assert target == moved / "medtasks_ext" / "tasks" / "bridge" / file.parent.name / "task.yaml"
         assert target.is_file()
-
-
-def test_no_hand_written_file_has_a_tag_and_nothing_built_lies_beside_it():
-    for dataset in TASKS.datasets.values():
-        assert "tag" not in yaml_text(dataset.file.read_text(encoding="utf-8")), dataset.file
-    assert not [
-        *TASKS.root.rglob("cot.yaml"),
-        *TASKS.root.rglob("five_shot.yaml"),
-        *TASKS.root.glob("groups"),
-    ]
 
 
 def test_a_group_that_is_no_plain_mean_leaves_the_mean_out(built_tasks):
@@ -158,21 +134,6 @@ def test_a_task_that_is_named_as_something_else_is_one_error(own, folder, name, 
     with pytest.raises(MedtasksError, match=f"'{name}' is (both a|also)") as error:
         build(Registry(own), folder)
     assert kind in str(error.value) and "→" in str(error.value)
-
-
-def test_a_task_outside_its_suite_s_names_is_one_error(own, folder):
-    path = copied(own, task="mlb_added") / "task.yaml"
-    with pytest.raises(MedtasksError, match="'mlb_added' does not begin with bridge_") as error:
-        build(Registry(own), folder)
-    assert error.value.where == path
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write anywhere")
-def test_a_folder_that_cannot_be_written_is_named(own, folder):
-    folder.parent.mkdir()
-    folder.parent.chmod(0o500)
-    with pytest.raises(MedtasksError, match="cannot be written"):
-        build(Registry(own), folder)
 
 
 def test_a_place_that_is_no_folder_is_named(own, folder):

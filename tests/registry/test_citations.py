@@ -1,31 +1,25 @@
 """References: every dataset's source has a sound BibTeX entry, and a card has those of what was used."""
 
+import json
 import re
 import shutil
-import unicodedata
-from datetime import date
 
 import pytest
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import registry
+from medtasks_ext.registry import forget, registry
 from medtasks_ext.registry.columns import (
     CITATIONS_FILE,
     HARNESS,
     PACKAGE,
     entries_of,
     read_bibtex,
-    references,
 )
+from medtasks_ext.registry.metadata import Licence, use_of
 from tests.conftest import declare_suites
 
 TASKS = registry()
 ENTRIES = entries_of(TASKS.datasets.values(), TASKS.suites.values())
-REQUIRED = {
-    "article": {"author", "title", "journal", "year"},
-    "inproceedings": {"author", "title", "booktitle", "year"},
-    "misc": {"author", "title", "year"},
-}
 
 
 def test_every_key_of_the_metadata_has_an_entry_and_no_entry_is_unused():
@@ -37,34 +31,6 @@ def test_every_key_of_the_metadata_has_an_entry_and_no_entry_is_unused():
     assert set(ENTRIES) - set(used) <= {
         PACKAGE, HARNESS, *(suite.citation for suite in TASKS.suites.values()),
     }  # fmt: skip
-
-
-def test_entries_are_complete_and_their_addresses_are_well_formed():
-    for key, entry in ENTRIES.items():
-        fields = entry.fields
-        assert set(fields) >= REQUIRED[entry.kind], key
-        assert 1990 <= int(fields["year"]) <= date.today().year + 1, key
-        # a key begins with the first author and the year, so that it can be guessed
-        if entry.key != PACKAGE:
-            letters = unicodedata.normalize("NFKD", fields["author"].split(",")[0].lower())
-            surname = re.sub(r"[^a-z]", "", letters)
-            plain = re.match(r"([a-z]+)(\d{4})", entry.key)
-            assert plain and plain[1][:3] in surname, key
-            assert abs(int(plain[2]) - int(fields["year"])) <= 1, key
-        assert re.fullmatch(r"10\.\d{4,5}/\S+", fields.get("doi", "10.1000/x")), key
-        assert re.fullmatch(r"https://\S+", fields.get("url", "https://x")), key
-        assert re.fullmatch(r"\d{4}\.\d{4,5}", fields.get("eprint", "2001.00001")), key
-        assert ("eprint" in fields) == ("archiveprefix" in fields), key
-        pages = r"[A-Z]?e?\d+(--[A-Z]?e?\d+)?|btac817|ooab025|AIdbp2500120"
-        assert re.fullmatch(pages, fields.get("pages", "1")), key
-        assert "others" not in fields["author"].split(), f"{key}: name all authors"
-        assert entry.link or entry.key == PACKAGE, f"{key}: a reader cannot find it"
-
-
-@pytest.mark.parametrize("field", ["doi", "eprint", "title"])
-def test_a_work_has_one_entry(field):
-    values = [entry.fields[field].lower() for entry in ENTRIES.values() if field in entry.fields]
-    assert len(values) == len(set(values))
 
 
 @pytest.mark.parametrize(
@@ -87,23 +53,6 @@ def test_a_damaged_file_is_named_with_its_fault(tmp_path, text, fault):
 
 def cited(text: str) -> list[str]:
     return re.findall(r"^@\w+\{([^,]+),", text, flags=re.MULTILINE)
-
-
-def test_references_are_each_source_once_with_suites_harness_and_package(tmp_path):
-    names = ("bridge_cas_label", "bridge_cas_evidence", "medhelm_clear")
-    text = references([TASKS.datasets[name] for name in names])
-    assert cited(text) == [
-        "medtasks", "gao2024harness", "wu2026bridge", "bedi2026medhelm",
-        "grabar2018cas", "grabar2020cas", "lopez2025clear",
-    ]  # fmt: skip
-    assert "% bridge_cas_label, bridge_cas_evidence\n@inproceedings{grabar2018cas," in text
-    (tmp_path / "used.bib").write_text(text)
-    assert read_bibtex(tmp_path / "used.bib") == {key: ENTRIES[key] for key in cited(text)}
-
-
-def test_references_say_which_entries_rest_on_memory():
-    text = references(TASKS.datasets_of(TASKS.suites["bridge"]))
-    assert re.search(r"^% .* \(check before use\)\n@\w+\{intxaurrondo2018barr2,", text, re.MULTILINE)
 
 
 def test_a_card_has_the_references_of_what_the_run_used(medtasks, tmp_path):
@@ -134,3 +83,76 @@ def test_validate_asks_for_the_entry_of_a_citation_here_or_beside_it(medtasks, t
     assert card.code == 0 and "no BibTeX entry 'nobody2020'" in card.err
     (folder / "citation.bib").write_text("@misc{nobody2020, author = {A}, title = {T}, year = {2020}}\n")
     assert medtasks("dev", "validate", "bridge_mie").code == 0
+
+
+OPEN = {item.id: item.metadata for item in TASKS.datasets.values() if item.metadata.scoreable}
+
+
+def test_what_anyone_may_use_has_an_address_and_no_restricting_licence():
+    for name, record in OPEN.items():
+        licence = record.licence
+        assert licence.place.startswith("https://"), name
+        if record.use == "any":
+            assert use_of(licence.spdx) == "any", name
+        if licence.spdx in ("NONE", "NOASSERTION"):
+            assert record.use == "unclear" and record.third_party_api == "unclear", name
+
+
+def test_restricted_text_is_never_open():
+    restricted = [item.metadata for item in TASKS.datasets.values() if item.metadata.third_party_api == "no"]
+    assert {record.access for record in restricted} == {"gated", "private"}
+
+
+def test_the_group_holds_what_the_filter_finds(medtasks):
+    chosen = {name for name in TASKS.datasets if TASKS.datasets[name].metadata.use == "any"}
+    shown = json.loads(medtasks("ls", "use=any", "--json").out)
+    assert {record["id"] for record in shown} == chosen
+    grouped = {name for name in chosen if TASKS.datasets[name].metadata.grouped}
+    apart = {name for name in grouped if not TASKS.datasets[name].suite.in_totals}
+    assert {*TASKS.leaves("medtasks_use_any")} == grouped - apart
+
+
+@pytest.mark.parametrize(
+    ("given", "spdx", "use", "api"),
+    [
+        ("mit", "MIT", "any", "yes"),
+        ("CC-BY-NC-ND-4.0", "CC-BY-NC-ND-4.0", "research", "yes"),
+        ("CC-BY-SA-4.0", "CC-BY-SA-4.0", "share-alike", "yes"),
+        ("CC-BY-ND-4.0", "CC-BY-ND-4.0", "unclear", "unclear"),
+        ("held by the ward", "NOASSERTION", "unclear", "unclear"),
+        ("medqa", "MIT", "any", "yes"),
+        ({"spdx": "LicenseRef-ward", "use": "research", "third_party_api": False}, "LicenseRef-ward",
+         "research", "no"),
+    ],
+)  # fmt: skip
+def test_a_text_stands_for_a_record(given, spdx, use, api):
+    found = Licence.model_validate(given)
+    assert (found.spdx, found.use, found.third_party_api) == (spdx, use, api)
+
+
+@pytest.mark.parametrize(
+    ("licence", "said"),
+    [
+        ("{spdx: Apache 2, use: any}", "is no licence of SPDX"),
+        ("{spdx: CC-BY-NC-4.0, use: any}", "CC-BY-NC-4.0 does not allow any use"),
+        ("{spdx: MIT, use: commercial}", "licence.use"),
+        ("{spdx: MIT}", "licence.use: missing key"),
+        ("{spdx: MIT, use: any, evidence: {address: here}}", "licence.evidence.address"),
+    ],
+)
+def test_a_wrong_record_is_one_error(tmp_path, monkeypatch, licence, said):
+    source = TASKS.datasets["medhelm_medec"].folder
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    config = (source / "task.yaml").read_text("utf-8").replace("medhelm_medec", "own_mine")
+    (folder / "task.yaml").write_text(config.replace("medhelm/medec", "own/mine"), "utf-8")
+    card = (source / "card.yaml").read_text("utf-8").replace("licence: medec", f"licence: {licence}")
+    (folder / "card.yaml").write_text(card, "utf-8")
+    monkeypatch.setenv("MEDTASKS_TASKS", str(tmp_path))
+    forget()
+    try:
+        (reason,) = registry().broken.values()
+    finally:
+        monkeypatch.delenv("MEDTASKS_TASKS")
+        forget()
+    assert said in reason and "card.yaml" in reason

@@ -13,14 +13,12 @@ from lm_eval.tasks import TaskManager
 
 from medtasks_ext.models import Oracle
 from medtasks_ext.registry import Registry, forget, registry
-from medtasks_ext.registry.build import build, built_files
+from medtasks_ext.registry.build import build
 from medtasks_ext.registry.columns import references
 from medtasks_ext.registry.folders import tasks_folder
-from medtasks_ext.report.groups import groups_of
 from tests.conftest import rewrite_answers
-from tests.report.made import data_of, write_run
+from tests.report.made import data_of
 from tests.run_files import results_of, samples_file
-from tools.catalogue import pages
 
 WARD = {
     "title": "WardBench", "about": "what one ward asks", "citation": "bedi2026medhelm",
@@ -90,72 +88,6 @@ def test_groups_of_papers_and_across_suites_stay_as_they_are(own):
     assert all(name.startswith("ward") for name in new)
 
 
-def test_a_suite_may_hold_datasets_of_others_alone(own, medtasks):
-    shutil.rmtree(own / "ward" / "falls")
-    declare(own, datasets=WARD["datasets"][:2])
-    assert medtasks("ls", "--groups", "ward").out.split()[:2] == ["ward", "2"]
-    folder = Path(medtasks("dev", "build").out.strip())
-    assert not (folder / "ward").exists() and (folder / "groups" / "ward_cot.yaml").is_file()
-    assert not (folder / "groups" / "bridge_en.yaml").exists()
-
-
-def test_a_suite_without_axes_of_its_own_places_nothing(own):
-    without = {"axes": None, "axis_values": None, "averaged_over": None, "groups": {"language": ""}}
-    shutil.rmtree(own / "ward" / "falls")
-    declare(
-        own, **without, partition=["language"], main_axes=["language"], sections="language",
-        datasets=WARD["datasets"][:2],
-    )  # fmt: skip
-    assert set(registry().leaves("ward_en")) == {NLI, QA}
-
-
-def test_an_axis_of_one_name_has_the_value_of_each_suite(own, medtasks):
-    """BRIDGE has an axis of this name, too."""
-    values = {"mine": "Of mine", "yours": "Of yours"}
-    shutil.rmtree(own / "ward" / "falls")
-    declare(
-        own, axes={"application": {"values": values}}, groups={"application": "app_"},
-        partition=["application"], main_axes=["application"], sections="application",
-        averaged_over="application", datasets=["bridge/mednli"],
-        axis_values={"bridge/mednli": {"application": "mine"}},
-    )  # fmt: skip
-    tasks = registry()
-    assert tasks.leaves("ward_app_mine") == [NLI]
-    [theirs] = tasks.datasets[NLI].metadata.axis("application")
-    assert tasks.values(tasks.datasets[NLI], "application") == [theirs, "mine"]
-    assert NLI in tasks.leaves(f"bridge_app_{theirs}")
-    held = {(group.suite, group.value) for group in groups_of(tasks) if group.axis == "application"}
-    assert ("ward", "mine") in held and not {("ward", theirs), ("bridge", "mine")} & held
-    for value in (theirs, "mine"):
-        assert NLI in medtasks("ls", f"application={value}").out
-
-
-def test_what_a_suite_leaves_out_may_be_a_dataset_of_another(own):
-    declare(own, left_out={"ward": ["bridge/mednli"]}, averaged_over=None)
-    assert registry().parts("ward_icu") == [[FALLS]]
-    assert [set(part) for part in registry().parts("ward")] == [{NLI, QA, FALLS}]
-
-
-def test_datasets_of_no_suite_and_of_own_suites_may_be_listed(own):
-    shutil.copytree(Path(__file__).parents[1] / "own_tasks", own, dirs_exist_ok=True)
-    icu = {"ward": "icu"}
-    declare(
-        own, datasets=["own/allergie_farmaci", "wards/epeigon", "falls"],
-        axis_values={"own/allergie_farmaci": icu, "wards/epeigon": icu},
-    )  # fmt: skip
-    assert set(registry().leaves("ward")) == {"allergie_farmaci", "wards_epeigon", FALLS}
-    assert registry().leaves("own") == ["allergie_farmaci"]
-    assert len(registry().leaves("wards")) == 3
-
-
-def test_built_in_suites_may_list_each_other(tasks_of):
-    root = tasks_of("bridge/mednli", "clinicbench/pubmedqa")
-    (root / "ward").mkdir()
-    declare(root, datasets=WARD["datasets"][:2])
-    files = built_files(Registry(root))
-    assert yaml.safe_load(files["groups/ward_cot.yaml"])["task"] == [f"{NLI}_cot", f"{QA}_cot"]
-
-
 def test_lists_and_checks_follow_the_suite(own, medtasks):
     listed = {item["id"] for item in json.loads(medtasks("ls", "--json", "suite=ward").out)}
     assert listed == {NLI, QA, FALLS}
@@ -208,30 +140,6 @@ def test_a_run_of_the_suite_rolls_up_into_all_suites(own, medtasks, tmp_path):
     assert re.search(r"\| BRIDGE \(partial\) \| zero-shot \| 1\.0000 .*\| 1/87 \|", card)
 
 
-def test_models_are_compared_in_the_suite(own, medtasks, tmp_path):
-    rows = {NLI: [1.0, 1.0, 0.0], QA: [1.0, 0.0, 0.0], FALLS: [1.0, 1.0, 1.0]}
-    write_run(tmp_path / "one", "one", rows)
-    write_run(tmp_path / "two", "two", {name: [0.0, *values[1:]] for name, values in rows.items()})
-    medtasks.done("report", "one", "two", "-o", "out", "--published", "all")
-    report = data_of(tmp_path / "out" / "report.html")
-    compared = {item["suite"]: item for item in report["comparisons"]}
-    assert compared["ward"]["tasks"] == 3 and compared["bridge"]["tasks"] == 1
-    table = list(csv.DictReader((tmp_path / "out" / "groups.csv").open(encoding="utf-8")))
-    printed = [row for row in table if row["kind"] == "published" and row["axis"] == "suite"]
-    whole = {(row["suite"], row["tasks_scored"]) for row in printed if row["partial"] == "false"}
-    assert ("bridge", "87") in whole
-    assert {row["tasks_scored"] for row in printed if row["suite"] == "ward"} == {"1"}
-
-
-def test_the_catalogue_links_to_the_pages_of_the_others(own):
-    found = pages(registry())
-    text = found["ward.md"]
-    assert "\n3 datasets" in text and f"(bridge.md#{NLI})" in text and f"](#{FALLS})" in text
-    assert "| [MedNLI](bridge.md#bridge_mednli) | BRIDGE | Intensive care |" in text
-    assert f'<a id="{NLI}">' not in text
-    assert f'<a id="{NLI}">' in found["bridge.md"]
-
-
 def test_plain_lm_eval_runs_the_suite(own, medtasks, tmp_path):
     built_in = tmp_path / "built_in"
     build(Registry(tasks_folder()), built_in)
@@ -270,24 +178,3 @@ def test_a_fault_is_one_message_with_file_key_and_remedy(own, tasks_of, medtasks
     outcome = medtasks("dev", "validate", "ward")
     assert outcome.code == 1 and message in outcome.out
     assert message in medtasks("ls", "suite=ward").err
-
-
-def test_two_folders_with_one_name_are_named(own, medtasks, tmp_path, monkeypatch):
-    other = tmp_path / "theirs"
-    shutil.copytree(own / "ward" / "falls", other / "ward" / "falls")
-    (other / "ward" / "suite.yaml").write_text((own / "ward" / "suite.yaml").read_text(encoding="utf-8"))
-    monkeypatch.setenv("MEDTASKS_TASKS", f"{own}:{other}")
-    forget()
-    outcome = medtasks("dev", "build")
-    assert outcome.code == 2 and "  → rename" in outcome.err
-    assert (
-        f"{other}/ward/suite.yaml: the suite's name 'ward' is taken by {own}/ward/suite.yaml" in outcome.err
-    )
-
-
-def test_a_suite_whose_file_cannot_be_read_is_said_where_its_group_is_asked_for(own, medtasks):
-    shutil.rmtree(own / "ward" / "falls")
-    declare(own, datasets=WARD["datasets"][:2], sections="wart")
-    for command in (("dev", "validate", "ward_icu"), ("data", "status", "ward")):
-        outcome = medtasks(*command)
-        assert outcome.code == 2 and "ward/suite.yaml: sections: 'wart' is no axis" in outcome.err

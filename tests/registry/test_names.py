@@ -1,17 +1,15 @@
 """Names and groups derived from metadata."""
 
-import csv
-import json
-from pathlib import Path
+import re
+from collections import Counter
 
 import pytest
 from lm_eval.tasks import TaskManager
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import STRATEGIES, SUFFIX, registry
+from medtasks_ext.registry import STRATEGIES, SUFFIX, registry, vocabulary
 from medtasks_ext.registry.strategies import LIKELIHOOD
-from medtasks_ext.report.groups import groups_of
-from tests.report.made import write_run
+from tools.catalogue import pages
 
 TASKS = registry()
 #: as the papers print them, of their own datasets
@@ -100,39 +98,9 @@ def test_groups_have_the_sizes_that_the_papers_print(suite):
     assert {name: size(f"{suite}_{name}") for name in SIZES[suite]} == SIZES[suite]
 
 
-def test_groups_of_small_parts_cover_their_suite():
-    assert len({name for name in TASKS.groups if name.startswith("clinicbench_task_")}) == 3 * 11
-    subcategories = TASKS.suites["medhelm"].axes["subcategory"].titles
-    assert len(subcategories) == 22 and sum(size(f"medhelm_sub_{name}") for name in subcategories) == 37
-
-
-def test_names_are_unique_and_groups_hold_one_strategy():
-    assert not TASKS.tasks.keys() & TASKS.groups.keys()
-    for name in TASKS.groups:
-        assert len({TASKS.tasks[leaf][1] for leaf in TASKS.leaves(name)}) == 1
-    assert set(TASKS.leaves("medtasks_scoreable")) <= set(TASKS.leaves("medtasks_open"))
-
-
-def test_the_taxonomy_has_5_categories_22_subcategories_and_121_tasks():
-    categories = TASKS.suites["medhelm"].axes["subcategory"].parts
-    parts = [part for entry in categories.values() for part in entry.values()]
-    assert (len(categories), len(parts), sum(len(part.tasks) for part in parts)) == (5, 22, 121)
-    assert len({task for part in parts for task in part.tasks}) == 121
-
-
-def test_the_table_in_the_readme_counts_what_is_there():
-    text = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
-    for suite, n in SUITES.items():
-        assert f"| {TASKS.suites[suite].title} | {n} | " in text
-
-
 def test_an_unknown_name_is_answered_with_the_nearest():
     with pytest.raises(MedtasksError, match="bridge_zh"):
         TASKS.resolve(["bridge_hz"])
-
-
-def test_globs_resolve_to_all_matching_names():
-    assert {"bridge_mie", "bridge_mie_cot"} <= set(TASKS.resolve(["bridge_mie*"]))
 
 
 def test_a_dataset_is_asked_in_its_own_strategies_alone(medtasks):
@@ -147,51 +115,51 @@ def test_a_dataset_is_asked_in_its_own_strategies_alone(medtasks):
     assert "(1 have fewer)" in medtasks("ls", "healthbench", "medhelm_medqa").out
 
 
-@pytest.mark.parametrize(
-    "given", [[], ["cot"], ["zero_shot", "zero_shot"], ["five_shot", "zero_shot"], ["likelihood"]]
+PAGES = {name.removesuffix(".md"): text for name, text in pages(TASKS).items()}
+SECTION = re.compile(
+    r'<a id="([a-z0-9_]+)"></a>\n\n### (.*?)(?=\n<a id="[a-z0-9_]+"></a>\n\n###|\n## |\Z)', re.DOTALL
 )
-def test_strategies_of_a_task_file_are_checked(tasks_of, medtasks, given):
-    folder = tasks_of("healthbench/full")
-    file = folder / "healthbench/full/task.yaml"
-    file.write_text(
-        file.read_text("utf-8").replace("strategies: [zero_shot]", f"strategies: {given}"), "utf-8"
-    )
-    outcome = medtasks("dev", "validate", "healthbench_full")
-    assert outcome.code == 1 and "strategies" in outcome.text
+SECTIONS = {task: text for suite in TASKS.suites for task, text in SECTION.findall(PAGES[suite])}
 
 
-DRAFTS = {name: item for name, item in registry().datasets.items() if item.metadata.draft}
-DRAFT = "medhelm_live_healthqa_br"
+@pytest.mark.parametrize("dataset", TASKS.datasets.values(), ids=list(TASKS.datasets))
+def test_a_section_has_every_fact_of_the_metadata(dataset):
+    record, text = dataset.metadata, SECTIONS[dataset.id]
+    facts = [
+        record.name, record.summary, f"`{dataset.id}`, version {dataset.version}", record.licence.title,
+        f"use: {record.use}", f"text to a third party: {record.third_party_api}",
+        *([f"<{record.licence.place}>"] if record.licence.evidence else []),
+        f"<{record.url}>", f"score: `{record.primary_metric}`", f"test rows: {record.n_test:,}",
+        f"access: {record.access}", *record.open_questions,
+        vocabulary()["languages"][record.language], vocabulary()["task_types"][record.task_type],
+        vocabulary()["stages"][record.stage],
+        *(vocabulary()["specialties"][value] for value in record.specialties),
+        *(vocabulary()["document_types"][value] for value in record.document_types),
+        *(f"[{key}](#ref-{key})" for key in record.axis("citation")),
+    ]  # fmt: skip
+    assert [fact for fact in facts if fact not in text] == []
+    assert ("scoreable" in text) == record.scoreable
+    page = PAGES[record.suite]
+    assert f"](#{dataset.id})" in page
+    assert all(f'<a id="ref-{key}"></a>`{key}`: ' in page for key in record.axis("citation"))
 
 
-def test_a_draft_is_in_no_group():
-    tasks = registry()
-    assert DRAFT in DRAFTS
-    held = {tasks.tasks[leaf][0].id for name in tasks.groups for leaf in tasks.leaves(name)}
-    assert not held & DRAFTS.keys()
-    assert not {name for group in groups_of(tasks) for name in group.datasets} & DRAFTS.keys()
-    assert not [name for name, item in DRAFTS.items() if item.joined_later or item.of_paper]
-
-
-@pytest.mark.parametrize("name", DRAFTS)
-def test_every_command_says_that_it_is_a_draft(medtasks, tmp_path, name):
-    why = DRAFTS[name].metadata.draft
-    for words in (("ls", name), ("dev", "validate", name), ("preview", name, "--data", "sample")):
-        outcome = medtasks(*words)
-        assert outcome.code == 0 and "draft" in outcome.out.lower() and why in outcome.out, words
-    assert json.loads(medtasks("ls", "--json", name).out)[0]["draft"] == why
-    done = medtasks("run", "--model", "oracle", "--tasks", name, "--data", "sample", "--output_path", "run")
-    assert done.code == 0 and f"{name} is a draft, in no group" in " ".join(done.out.split())
-
-
-def test_a_report_shows_a_draft_and_counts_it_nowhere(medtasks, tmp_path):
-    write_run(tmp_path / "run", "m", {DRAFT: [1.0, 0.0], "bridge_mednli": [1.0, 1.0]})
-    outcome = medtasks("report", "run", "-o", "report")
-    assert outcome.code == 0 and f"{DRAFT} is a draft, in no group" in " ".join(outcome.out.split())
-    rows = list(csv.DictReader((tmp_path / "report" / "results.csv").open(encoding="utf-8")))
-    drafts = {row["dataset"]: row["draft"] for row in rows}
-    assert drafts[DRAFT] == DRAFTS[DRAFT].metadata.draft and not drafts["bridge_mednli"]
-    groups = list(csv.DictReader((tmp_path / "report" / "groups.csv").open(encoding="utf-8")))
-    assert {row["suite"] for row in groups} == {"", "bridge"}
-    page = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
-    assert "HealthQA-BR (draft)" in page
+def test_the_index_counts_the_datasets_that_are_in_groups():
+    records = [item.metadata for item in TASKS.datasets.values() if item.metadata.grouped]
+    for suite in TASKS.suites:
+        access = Counter(record.access for record in records if record.suite == suite)
+        line = next(line for line in PAGES["README"].splitlines() if f"({suite}.md)" in line)
+        total, n_open, _, gated, private = (int(cell) for cell in line.strip("| ").split(" | ")[1:])
+        assert (total, n_open, gated, private) == (
+            sum(access.values()), access["open"], access["gated"], access["private"]
+        )  # fmt: skip
+    languages = Counter(vocabulary()["languages"][record.language] for record in records)
+    part = PAGES["README"].split("## Languages")[1].split("## ")[0]
+    counted = {
+        cells[0]: sum(int(cell or 0) for cell in cells[1:])
+        for cells in (
+            [cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines() if line
+        )
+        if cells[0] in languages
+    }
+    assert counted == languages

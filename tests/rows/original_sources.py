@@ -143,55 +143,7 @@ SOURCES = {
         r"Rash and itch after A \d+\.",
         ["drug: A, adverse effect: itch;", "drug: A, adverse effect: Rash;"],
     ),
-    "ade_drug_dosage": (
-        {"x/DRUG-DOSE.rel": "".join(many(lambda i: f'{i}|"A" at 5 mg, case {i}.|5 mg|1|5|"A"|6|7\n'))},
-        r'"A" at 5 mg, case \d+\.',
-        ['drug: "A", dosage: 5 mg;'],
-    ),
-    "meddocan": (
-        {
-            f"meddocan/{part}/brat/S{i}.{suffix}": text
-            for part, n in (("test", 1), ("train", 6))
-            for i in range(n)
-            for suffix, text in (
-                ("txt", f"\ufeffNombre: Ana.\nEdad: {i} {part}."),
-                ("ann", "T1\tNOMBRE_SUJETO_ASISTENCIA 9 12\tAna\n"),
-            )
-        },
-        "Nombre: Ana.\nEdad: 0 test.",
-        ["entity: Ana, type: NOMBRE SUJETO ASISTENCIA;"],
-    ),
-    "cantemist_coding": (
-        {
-            "test-set/cantemist-coding/x.tsv": "file\tcode\ncc_1\t8000/6\ncc_1\t8140/3\ncc_1\t8000/6\n",
-            "train-set/cantemist-coding/y.tsv": "".join(f"cc_2{i}\t8000/3\n" for i in range(6)),
-            "test-set/cantemist-ner/cc_1.txt": "Tumor.",
-            **{f"train-set/cantemist-ner/cc_2{i}.txt": f"Tumor {i}." for i in range(6)},
-        },
-        "Tumor.",
-        ["Morphology code: 8000/6, 8140/3"],
-    ),
-    "barr2": (
-        {
-            f"{part}/{name}": content
-            for part, cases in (("test", 1), ("train", 6))
-            for name, content in {
-                "sub_track2.tsv": "".join(
-                    f"{part}{i}\t{start}\t{start + len(short)}\t{short}\t{long}\t{long}\n"
-                    for i in range(cases)
-                    for start, short, long in ((7, "TC", "tomografía computarizada"), (0, "DM", "diabetes"))
-                ),
-                **{f"{part}{i}.txt": f"DM. La TC fue normal {i}." for i in range(cases)},
-            }.items()
-        },
-        "DM. La TC fue normal 0.",
-        [
-            "abbreviation: TC, definition: tomografía computarizada;",
-            "abbreviation: DM, definition: diabetes;",
-        ],
-    ),
     "codiesp_icd10_cm": (codiesp, "Fiebre y placa.", ["diagnosis: fiebre, ICD-10-CM: r50.9;"]),
-    "codiesp_icd10_pcs": (codiesp, "Fiebre y placa.", ["procedure: placa, ICD-10-PCS: bw03zzz;"]),
     "mediqa_2019_rqe": (
         {
             "MEDIQA2019-Task2-RQE-TestSet-wLabels.xml": pairs(1),
@@ -335,18 +287,6 @@ SOURCES = {
         },
         "问题7",
         ["回答70，好"],
-    ),
-    "clister": (
-        {
-            "test.csv": "id_1\tid_2\tsim\nfile-1_10_3\tfile-2_20_1\t2.75\n",
-            "train.csv": "id_1\tid_2\tsim\n" + "".join(f"file-3_{i}_1\tfile-4_1_2\t1\n" for i in range(6)),
-            "id_to_sentence_train.json": json.dumps(
-                {"file-4_1": "Toux.", **{f"file-3_{i}": f"Fièvre {i}." for i in range(6)}}
-            ),
-            "id_to_sentence_test.json": json.dumps({"file-1_10": "Pas de fièvre.", "file-2_20": "Apyrexie."}),
-        },
-        "Sentence A: Pas de fièvre.\nSentence B: Apyrexie.",
-        ["similarity score: 3"],
     ),
     "grassco_phi": (
         {f"annotation/Fall{i}.txt_phi.json": cas(f"Frau Meier{i}\nist {i} Jahre alt.") for i in range(21)},

@@ -150,15 +150,10 @@ def replaced(row: Row, name: str, make) -> Row | None:
     return None if value is None and make is not CORRUPTIONS["null"] else {**row, name: value}
 
 
+@pytest.mark.parametrize("parts", [PARTS, pytest.param(1, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("name", DATASETS)
-def test_a_corrupted_cell_is_named(data_dir, name):
-    def today(what: str) -> bool:
-        return crc32(f"{name} {what}".encode()) % PARTS == 0
+def test_a_corrupted_cell_is_named(data_dir, name, parts):
+    def chosen(what: str) -> bool:
+        return crc32(f"{name} {what}".encode()) % parts == 0
 
-    assert corrupted(Corruptible(registry().datasets[name], data_dir), today) == []
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("name", DATASETS)
-def test_any_corrupted_cell_is_named(data_dir, name):
-    assert corrupted(Corruptible(registry().datasets[name], data_dir), lambda what: True) == []
+    assert corrupted(Corruptible(registry().datasets[name], data_dir), chosen) == []

@@ -1,16 +1,21 @@
 """From files to documents: layouts, instructions, few-shot pools, prompts."""
 
+import csv
 import hashlib
 import json
+import subprocess
+import sys
 import tracemalloc
+from pathlib import Path
 
 import pytest
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import Dataset, registry
+from medtasks_ext.rows.originals.build import count_words
 from medtasks_ext.suites import bridge
-from tests.conftest import edited_json, read_json, sample_rows, sft_row, write_jsonl
+from tests.conftest import ROOT, edited_json, read_json, sample_rows, sft_row, write_jsonl
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 
@@ -20,24 +25,6 @@ HOSPICE = TASKS["medhelm_hospice_referral"].folder
 #: Stands for the sentence that asks for the answer alone, whose words are not ours.
 SENTENCE = "Say this and no more:"
 OFFICIAL = f"Name the category.\n{SENTENCE}\nclinical trial criterion: label"
-
-
-def test_bridge_official_layout_is_read(chip_ctc):
-    splits = load_documents(Dataset(CHIP_CTC), cot=False)
-    assert [document["gold"] for document in splits["test"]][:3] == ["年龄", "疾病", "药物"]
-    assert len(splits["fewshot"]) == 5
-    loaded = splits["test"][0].loaded.record
-    assert (loaded["origin"], loaded["instruction"], loaded["n_test"]) == ("local", "own", 8)
-
-
-def test_the_strategies_differ_in_one_line(chip_ctc):
-    direct, cot = (
-        load_documents(Dataset(CHIP_CTC), cot=cot)["test"][0]["system"].split("\n") for cot in (False, True)
-    )
-    assert [line for line in direct if line not in cot] == [
-        "Reply with nothing but the answer, in exactly this format:"
-    ]
-    assert "Result:" in cot and "Result:" not in direct
 
 
 def test_an_official_instruction_is_used_as_it_stands_and_swapped_for_cot(chip_ctc, monkeypatch):
@@ -54,13 +41,6 @@ def test_an_official_instruction_is_used_as_it_stands_and_swapped_for_cot(chip_c
     assert cot.loaded.record["instruction"] == "official, own strategy line"
 
 
-def test_an_official_instruction_without_the_sentence_keeps_its_prompt_under_cot(chip_ctc):
-    path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
-    rows = [{**row, "instruction": "Name the category."} for row in read_json(path)]
-    path.write_text(json.dumps(rows))
-    assert load_documents(Dataset(CHIP_CTC), cot=True)["test"][0]["system"] == "Name the category."
-
-
 def test_rows_without_gold_are_predicted_and_not_scored(chip_ctc):
     path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
     path.write_text(json.dumps([{**row, "output": ""} for row in read_json(path)]))
@@ -69,17 +49,13 @@ def test_rows_without_gold_are_predicted_and_not_scored(chip_ctc):
     assert documents[0].loaded.record["n_without_gold"] == 8
 
 
-def test_single_rows_with_blank_gold_are_left_out_as_officially_done(chip_ctc):
+def test_of_a_release_rows_with_blank_gold_and_of_other_splits_are_left_out(chip_ctc):
     with edited_json(chip_ctc / "bridge" / "CHIP-CTC.SFT.json") as rows:
-        rows[0]["output"] = "  "
-    loaded = load_documents(Dataset(CHIP_CTC), cot=False)["test"][0].loaded.record
-    assert (loaded["n_test"], loaded["n_dropped"]) == (7, 1)
-
-
-def test_rows_of_other_splits_are_no_test_rows(chip_ctc):
-    with edited_json(chip_ctc / "bridge" / "CHIP-CTC.SFT.json") as rows:
-        rows[1]["split"] = "dev"
-    assert len(load_documents(Dataset(CHIP_CTC), cot=False)["test"]) == 7
+        rows[0]["output"], rows[1]["split"] = "  ", "dev"
+    splits = load_documents(Dataset(CHIP_CTC), cot=False)
+    assert [document["gold"] for document in splits["test"]][:1] == ["药物"] and len(splits["fewshot"]) == 5
+    loaded = splits["test"][0].loaded.record
+    assert (loaded["origin"], loaded["n_test"], loaded["n_dropped"]) == ("local", 6, 1)
 
 
 def test_without_a_pool_five_rows_are_held_out_of_the_five_shot_task_alone(data_dir):
@@ -130,17 +106,6 @@ def test_helm_draws_its_thousand_rows_by_numpy_seed_0(data_dir):
     assert [document["id"] for document in documents] == list(expected)
 
 
-def test_without_a_system_role_the_first_user_turn_carries_the_instruction(chip_ctc):
-    with_role = load_documents(Dataset(CHIP_CTC), cot=False)["test"][0]
-    alone = load_documents(Dataset(CHIP_CTC), cot=False, system_role=False)["test"][0]
-    assert alone["system"] == ""
-    assert alone["prompt"] == f"{with_role['system']}\n\nInput:\n{with_role['prompt']}"
-    shots = load_documents(Dataset(CHIP_CTC), cot=False, shots=5, system_role=False)
-    assert shots["fewshot"][0]["prompt"].startswith(with_role["system"])
-    assert shots["fewshot"][1]["prompt"] == "Input:\n示例1"
-    assert shots["test"][0]["prompt"] == f"Input:\n{with_role['prompt']}"
-
-
 def test_sample_rows_are_used_only_when_asked_for(data_dir):
     with pytest.raises(MedtasksError, match="not at hand"):
         load_documents(Dataset(CHIP_CTC), cot=False)
@@ -165,27 +130,9 @@ def test_rows_may_have_several_references(data_dir):
     assert load_documents(TASKS["bridge_ehrqa_qa"], cot=False)["test"][0]["gold"] == both
 
 
-@pytest.mark.parametrize("suffix", ["jsonl", "csv"])
-def test_text_with_unusual_line_separators_stays_in_one_row(data_dir, suffix):
-    note = "first\u2028second\u0085third"
-    path = data_dir / "medhelm" / "hospice_referral" / f"test.{suffix}"
-    rows = [{"prompt": "Q", "context": f"{note} {i}", "label": "A"} for i in range(3)]
-    if suffix == "jsonl":
-        write_jsonl(path, rows)
-    else:
-        path.parent.mkdir(parents=True)
-        path.write_text("prompt,context,label\n" + "".join(f"Q,{row['context']},A\n" for row in rows))
-    documents = load_documents(Dataset(HOSPICE), cot=False)["test"]
-    assert len(documents) == 3 and note in documents[0]["prompt"]
-
-
 @pytest.mark.parametrize(
     ("task", "name"),
-    [
-        ("bridge_cantemist_ner", "Cantemist-NER"),
-        ("bridge_cares_icd10_subblock", "CARES-ICD10 Sub-Block"),
-        ("bridge_ifmir_ner_factuality", "IFMIR - NER&factuality"),
-    ],
+    [("bridge_cantemist_ner", "Cantemist-NER"), ("bridge_ifmir_ner_factuality", "IFMIR - NER&factuality")],
 )
 def test_official_files_are_found_under_other_spellings_of_their_name(data_dir, task, name):
     dataset = TASKS[task]
@@ -211,3 +158,104 @@ def test_rows_leave_memory_once_their_documents_are_made_and_these_hold_each_tex
         tracemalloc.stop()
     assert documents[3].input == rows[3]["input"] and documents[3].input in documents[3]["prompt"]
     assert held < 1.4 * n_bytes and most < 2.5 * n_bytes
+
+
+def fails(folder, **options) -> MedtasksError:
+    with pytest.raises(MedtasksError) as error:
+        load_documents(Dataset(folder), cot=False, **options)
+    assert error.value.remedy
+    return error.value
+
+
+def edit(chip_ctc, change):
+    path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
+    with edited_json(path) as rows:
+        change(rows)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda rows: rows[2].update(output="clinical trial criterion: 天气"),
+         ["test row 3 (id test-2)", "clinical trial criterion: <one of 43 labels>"]),
+        (lambda rows: [row.update(split="train") for row in rows], ["no test row is left"]),
+        (lambda rows: rows[1].update(language="es"), ["test row 2 is in language 'es', the task in 'zh'"]),
+    ],
+)  # fmt: skip
+def test_a_bad_row_is_named_with_its_file(chip_ctc, change, said):
+    path = edit(chip_ctc, change)
+    error = str(fails(CHIP_CTC))
+    assert str(path) in error and all(part in error for part in said)
+
+
+def test_values_of_an_official_row_are_accepted_as_the_official_scorer_does(data_dir, caplog):
+    gold, more = "entity: 心电图, type: 检查, status: 未知;", {"task": "MIE", "instruction": "List."}
+    rows = [sft_row(i, f"医生：做个心电图{i}", gold, **more) for i in range(6)]
+    write_jsonl(data_dir / "bridge" / "mie" / "test.jsonl", rows)
+    documents = load_documents(TASKS["bridge_mie"], cot=False)["test"]
+    assert documents[0]["gold"] == [["心电图", "检查", "未知"]]
+    assert "type '检查' is not one of: symptom" in caplog.text
+
+
+def test_an_example_file_with_too_few_rows_is_named_where_shots_are_needed(chip_ctc):
+    path = chip_ctc / "bridge" / "example" / "CHIP-CTC.example.json"
+    path.write_text(json.dumps(read_json(path)[:3]))
+    error = fails(CHIP_CTC, shots=5)
+    assert str(path) in str(error) and "5 shots asked for, the few-shot pool has 3 rows" in str(error)
+    assert load_documents(Dataset(CHIP_CTC), cot=False)["test"]
+
+
+def test_faulty_files_do_not_stop_the_other_tasks(medtasks, chip_ctc):
+    (chip_ctc / "bridge" / "MIE.SFT.json").write_text('[{"task": "MIE", "split": "test", "output": "x"}]')
+    (chip_ctc / "bridge" / "MEDDG.SFT.json").write_bytes('[{"task": "médico"}]'.encode("latin-1"))
+    outcome = medtasks("run", "--model", "oracle", "--tasks", "bridge_chip_ctc,bridge_mie,bridge_meddg")
+    assert outcome.code == 1 and "bridge_chip_ctc" in outcome.out
+    assert "MIE.SFT.json" in outcome.err and "column input" in outcome.err
+    assert "MEDDG.SFT.json" in outcome.err and "not UTF-8 text" in outcome.err
+
+
+OWN = [name for name, item in TASKS.items() if item.suite.id in ("medhelm", "clinicbench", "mlb")]
+
+
+def prompt(name, *, cot):
+    document = load_documents(TASKS[name], cot=cot, origin="sample")["test"][0]
+    return document["prompt"]
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_prompt_that_asks_to_reason_first_is_the_direct_one_without_its_cue(name):
+    block = TASKS[name].blocks["prompt"]
+    direct, reasoned = prompt(name, cot=False), prompt(name, cot=True)
+    assert direct != reasoned
+    assert direct == direct.rstrip() and "\n\n\n\n" not in direct  # nothing is left where a line is empty
+    if cue := block.get("cue", "").strip().split("\n")[-1]:
+        if "{" not in cue:
+            assert direct.endswith(cue) and not reasoned.rstrip().endswith(cue)
+    else:
+        assert direct.split("\n")[-1] == reasoned.split("\n")[-1]
+
+
+#: datasets whose published inputs have more than 250 words, some 1,500 characters, and how many on average
+LONG = {
+    row["id"]: float(row["input"])
+    for row in csv.DictReader(Path(__file__).with_name("published_lengths.csv").open(encoding="utf-8"))
+    if row["unit"] == "words" and float(row["input"]) > 250
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_long_sample_rows_are_as_long_as_real_ones_and_not_filled_up(name):
+    texts = [item.input for item in load_documents(TASKS[name], cot=False, origin="sample")["test"]]
+    words = sorted(map(count_words, texts), reverse=True)
+    assert words[2] >= 0.7 * LONG[name] and words[0] >= 1.15 * LONG[name], words[:3]
+    assert len(set(texts)) == len(texts)
+    for text in texts:
+        lines = [line.strip() for line in text.splitlines() if count_words(line) > 20]
+        assert len(set(lines)) == len(lines)
+
+
+def test_records_are_what_their_parts_give():
+    tool = ROOT / "tools" / "sample_records" / "assemble.py"
+    done = subprocess.run([sys.executable, str(tool), "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr

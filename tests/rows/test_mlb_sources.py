@@ -1,13 +1,17 @@
 """MLB's extraction sets: CBLUE's own files, rows of private data, and the templates for their owners."""
 
+import csv
 import json
 
 import pytest
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load_documents
-from medtasks_ext.registry import registry
+from medtasks_ext.prompts.load import check_rows
+from medtasks_ext.registry import Dataset, forget, registry
 from medtasks_ext.rows.filters import json_objects
+from medtasks_ext.rows.remote import remote_files
+from medtasks_ext.rows.sources import source_of
 from tests.conftest import write_jsonl
 
 TASKS = registry().datasets
@@ -84,18 +88,6 @@ def test_the_files_of_cblue_are_read_as_they_are_distributed(data_dir, name):
     assert (document.loaded.record["origin"], document.loaded.record["rebuilt"]) == ("local", False)
 
 
-def test_the_first_version_of_cmeee_is_read_where_the_second_is_not_there(data_dir, tmp_path, monkeypatch):
-    _, row = CBLUE["cmeee"]
-    for root, versions in ((data_dir, ["CMeEE"]), (tmp_path / "both", ["CMeEE", "CMeEE-V2"])):
-        for version in versions:
-            folder = root / "mlb" / "cmeee" / "original"
-            write(folder / f"{version}_dev.json", [numbered(row, f"({version})")])
-            write(folder / f"{version}_train.json", [numbered(row, f"训练{i}") for i in range(9)])
-        monkeypatch.setenv("MEDTASKS_DATA_DIR", str(root))
-        prompt = load_documents(TASKS["mlb_cmeee"], cot=False)["test"][0]["prompt"]
-        assert f"肺炎({versions[-1]})" in prompt
-
-
 def symptoms(*entities: dict) -> list[dict]:
     return [{"text": f"病历{i}", "entities": [item]} for i, item in enumerate(entities)]
 
@@ -126,14 +118,6 @@ def test_a_row_that_does_not_fit_is_named(data_dir, row, message):
     assert str(path) in str(error.value) and error.value.remedy
 
 
-def test_the_template_for_the_owner_lists_required_and_optional_columns(medtasks, tmp_path):
-    outcome = medtasks("data", "template", "mlb_maeesymp", "-o", tmp_path)
-    readme = (tmp_path / "mlb" / "maeesymp" / "README.md").read_text(encoding="utf-8")
-    assert outcome.code == 0
-    assert "| `entities` | a list of objects |" in readme
-    assert "| `department` | text or a list of texts |" in readme and "(optional)" in readme
-
-
 def test_objects_are_written_one_a_line_with_the_named_fields_in_their_order():
     items = [{"b": "二", "a": 1, "c": 3}, {"a": 1, "b": "二", "c": 4}, {"a": None}, {"b": {"x": '引"号'}}]
     assert json_objects(items[:2], ["a", "b"]) == '[\n{"a": 1, "b": "二"}\n]'  # alike in these fields
@@ -142,3 +126,90 @@ def test_objects_are_written_one_a_line_with_the_named_fields_in_their_order():
     for wrong in ("text", [1], None, {"a": 1}):
         with pytest.raises(ValueError, match="no list of objects"):
             json_objects(wrong, ["a"])
+
+
+CMEXAM = registry().datasets["mlb_cmexam"]
+FIVE = "A 甲\nB 乙\nC 丙\nD 丁\nE 戊"
+GOOD = [{"Question": f"题{i}", "Options": FIVE, "Answer": "ABCDE"[i % 5]} for i in range(8)]
+
+
+@pytest.fixture
+def download(tmp_path, monkeypatch):
+    """Write rows where the pinned files of CMExam lie after `data fetch --to`."""
+    monkeypatch.setenv("MEDTASKS_DATA_DIR", str(tmp_path))
+
+    def written(test: list[dict], pool: list[dict] | None = None, dataset: Dataset = CMEXAM) -> None:
+        for file, rows in zip(remote_files(source_of(dataset)), (test, pool or GOOD[:5]), strict=True):
+            path = tmp_path / "fetched" / file.carried
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("w", encoding="utf-8", newline="") as out:
+                writer = csv.DictWriter(out, ["Question", "Options", "Answer"])
+                writer.writeheader()
+                writer.writerows(rows)
+
+    return written
+
+
+def odd(**change) -> dict:
+    return {**GOOD[0], "Question": "另一题", **change}
+
+
+def asked(shots: int = 0):
+    return load_documents(CMEXAM, cot=False, shots=shots)
+
+
+def test_rows_without_an_answer_are_left_out_and_counted(download):
+    download([*GOOD, odd(Answer="nan"), odd(Question="又一题", Answer="")], [odd(Question="例")])
+    loaded = asked()["test"][0].loaded
+    assert loaded.record["n_test"] == 3 * len(GOOD)
+    assert loaded.exclusions == "8 of 10 rows (2 excluded: the source gives no right answer)"
+    assert loaded.record["excluded"] == {"the source gives no right answer": 2}
+
+
+@pytest.mark.parametrize(
+    ("options", "answer", "texts", "gold"),
+    [
+        ("B 乙\nC 丙\nD 丁", "C", {"乙", "丙", "丁"}, {"丙"}),
+        ("A 甲\nB 乙\nC 甲\nD 丁", "C", {"甲", "乙", "丁"}, {"甲"}),
+    ],
+)
+def test_options_are_read_by_their_letters_and_alike_ones_are_one(download, options, answer, texts, gold):
+    download([*GOOD, odd(Options=options, Answer=answer)], [odd(Question="例")])
+    trials = [document for document in asked()["test"] if document["item"] == "9"]
+    assert [set(document["options"]) for document in trials] == [texts] * 3
+    assert [set(document["gold"]) for document in trials] == [gold] * 3
+    assert asked()["test"][0].loaded.exclusions is None
+
+
+def test_an_answer_among_the_missing_options_is_still_a_fault(download):
+    download([*GOOD, odd(Options="B 乙\nC 丙", Answer="A")])
+    assert [str(fault.what) for fault in check_rows(CMEXAM).faults] == ["test row 9 (id 9) has no option A"]
+
+
+def test_local_rows_stay_strict(data_dir):
+    path = data_dir / "mlb" / "cmexam" / "test.jsonl"
+    path.parent.mkdir(parents=True)
+    for change in ({"Answer": "nan"}, {"Options": "B 乙\nC 丙"}, {"Options": "A 甲\nB 甲"}):
+        path.write_text(json.dumps(odd(**change)), encoding="utf-8")
+        with pytest.raises(MedtasksError, match="test row 1"):
+            asked()
+
+
+@pytest.mark.parametrize(
+    ("block", "found"),
+    [
+        ("- {when: \"Question == '题2'\", most: 1, reason: odd}", "7 of 8 rows (1 excluded: odd)"),
+        ("- {when: \"Answer == 'A'\", most: 1, reason: odd}",
+         "2 test rows are excluded (odd), 1 were expected"),
+    ],
+)  # fmt: skip
+def test_no_more_rows_are_left_out_than_were_declared(download, tasks_of, block, found):
+    file = tasks_of("mlb/cmexam") / "mlb" / "cmexam" / "task.yaml"
+    before, _, rest = file.read_text(encoding="utf-8").partition("  exclude:\n")
+    after = rest.partition("  identity: Question")[2]
+    file.write_text(f"{before}  exclude:\n    {block}\n  identity: Question{after}", encoding="utf-8")
+    forget()
+    dataset = registry().datasets["mlb_cmexam"]
+    download(GOOD, [odd()], dataset)
+    check = check_rows(dataset)
+    assert found in (check.test[0].loaded.exclusions if check.test else str(check.faults[0]))

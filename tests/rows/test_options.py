@@ -1,6 +1,5 @@
-"""Permuted options: orders, their seeds, and options that cannot be asked."""
+"""Options: their orders, taken out of texts, in all forms in which makers write them; entities and masks."""
 
-import json
 from collections import Counter
 from itertools import permutations
 
@@ -12,11 +11,12 @@ from scipy.stats import chisquare
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import Dataset, registry
-from medtasks_ext.rows.filters import as_letters, permuted
+from medtasks_ext.rows.expressions import Expression
+from medtasks_ext.rows.filters import as_letters, masked, permuted, question_and_options
+from medtasks_ext.rows.originals.readers import annotated_rows
 from tests.conftest import write_jsonl
 
-TASKS = registry().datasets
-MAEXAM, CMEXAM = TASKS["mlb_maexam"].folder, TASKS["mlb_cmexam"].folder
+MAEXAM = registry().datasets["mlb_maexam"].folder
 FIVE = ["甲", "乙", "丙", "丁", "戊"]
 
 
@@ -50,16 +50,6 @@ def test_all_orders_and_all_places_of_the_right_answer_are_equally_frequent():
     assert chisquare([orders[order] for order in permutations(FIVE)]).pvalue > 0.001
 
 
-def test_the_trials_of_a_question_do_not_depend_on_each_other():
-    pairs = Counter(tuple(trial["answer"] for trial in permuted(row(number), 2)) for number in range(10_000))
-    # both orders differ: of 120 x 119 pairs 24 x 23 have the right answer at the same place
-    same, other = 24 * 23 / (120 * 119), 24 * 24 / (120 * 119)
-    letters = "ABCDE"
-    found = [pairs[a, b] for a in letters for b in letters]
-    expected = [10_000 * (same if a == b else other) for a in letters for b in letters]
-    assert chisquare(found, expected).pvalue > 0.001
-
-
 GOLDEN = {
     "1": ["丁乙戊丙甲", "乙甲戊丁丙", "丙甲戊乙丁"],
     "s1": ["乙丁甲丙戊", "丙甲乙丁戊", "丙甲丁乙戊"],
@@ -81,10 +71,8 @@ def question(number: int, **change) -> dict:
     ("change", "message"),
     [
         ({"options": ["甲", "乙", "甲", "丁", "戊"]}, "has the option '甲' more than once"),
-        ({"options": ["甲", "乙 ", "丙", " 乙", "戊"]}, "has the option '乙' more than once"),
         ({"options": FIVE[:3], "answer": [3]}, "has the answer 'D', which is none of its 3 options"),
         ({"options": ["甲"], "answer": [0]}, "has 1 options"),
-        ({"answer": []}, "no list of indices"),
         ({"answer": [-1]}, "-1 is no index into the options"),
         ({"answer": ["A"]}, "(a list with other items than integers), expected a list of integers"),
         ({"answer": "A"}, "column answer holds 'A', expected a list of integers"),
@@ -106,17 +94,6 @@ def test_a_question_that_cannot_be_asked_names_file_row_and_remedy(data_dir, spl
     assert error.value.remedy
 
 
-def test_a_letter_beyond_the_options_of_the_public_set_is_named_too(data_dir):
-    rows = [
-        {"Question": f"题{i}", "Options": "A 甲\nB 乙\nC 丙", "Answer": "ABD" if i == 1 else "A"}
-        for i in range(3)
-    ]
-    path = write_jsonl(data_dir / "mlb" / "cmexam" / "test.jsonl", rows)
-    with pytest.raises(MedtasksError, match=r"test row 2 .*'ABD', which is none of its 3 options") as error:
-        load_documents(Dataset(CMEXAM), cot=False)
-    assert str(path) in str(error.value)
-
-
 def test_several_right_options_are_one_set_in_every_trial(data_dir):
     rows = [question(i, answer=[0, 3]) for i in range(3)]
     write_jsonl(data_dir / "mlb" / "maexam" / "test.jsonl", rows)
@@ -126,11 +103,151 @@ def test_several_right_options_are_one_set_in_every_trial(data_dir):
         assert sorted(shown) == document["gold"]
 
 
-def test_a_shuffled_question_whose_answer_is_no_letter_is_a_named_fault(data_dir):
-    dataset = TASKS["clinicbench_pharmacology_qa_shuffled"]
-    lines = (dataset.folder / "sample.jsonl").read_text(encoding="utf-8").splitlines()
-    rows = [json.loads(line) for line in lines if '"test"' in line]
-    rows[1]["answer"] = "the second"
-    write_jsonl(data_dir / "clinicbench" / dataset.folder.name / "test.jsonl", rows)
-    with pytest.raises(MedtasksError, match="test row 2"):
-        load_documents(dataset, cot=False)
+QUESTION = "Which drug lowers potassium?"
+FOUR = ["Furosemide", "Spironolactone", "Lisinopril", "Amiloride"]
+
+
+WHOLE = [QUESTION, *FOUR]
+#: text, marks -> question and options, or what is wrong
+READ = [
+    (f"{QUESTION} A) Furosemide B) Spironolactone C) Lisinopril D) Amiloride", "{ABCD}) ", WHOLE),
+    (f"{QUESTION} (a)Furosemide (b) Spironolactone (c)Lisinopril (d) Amiloride", "({abcd})", WHOLE),
+    ("Which?\r\n1. gout\r\n2. lupus", "\n{1234}. ", ["Which?", "gout", "lupus"]),
+    (f"{QUESTION} ①Furosemide ②Spironolactone ③Lisinopril ④Amiloride", "{①②③④}", WHOLE),
+    ("降低血钾？A．呋塞米B．螺内酯", "{ABCDE}．", ["降低血钾？", "呋塞米", "螺内酯"]),
+    ("Conduta?\n'A': 'Gota d'água.', 'B': 'Alta.'", "'{AB}': '|'", ["Conduta?", "Gota d'água.", "Alta."]),
+    ("يفرز من: ا. الكبد ب. الكظر", "{أبج}. ", ["يفرز من:", "الكبد", "الكظر"]),
+    ("Too much vitamin B) or D) does what? A) kills B) heals", "{ABCD}) ",
+     ["Too much vitamin B) or D) does what?", "kills", "heals"]),
+    ("Which? A) gout B) lupus, not A) C) none", "{ABCD}) ", ["Which?", "gout", "lupus, not A)", "none"]),
+    ("Which? A) anaemiaB) B) none", "{ABCD}) ", ["Which?", "anaemiaB)", "none"]),
+    ("Which?", "{ABCD}) ", "no option found"),
+    ("Which? A) gout", "{ABCD}) ", "one option found"),
+    ("Which? A) gout B) lupus D) none", "{ABCD}) ", "option D stands there, option C before it does not"),
+    ("Which? A) gout A) gout B) lupus", "{ABCD}) ", "the options A to B can be read in several ways"),
+    ("Which? A) HLA-B) risk B) none", "{ABCD}) ", "several ways"),
+    ("Which? A) B) lupus", "{ABCD}) ", "option A has no text"),
+    ("A) gout B) lupus", "{ABCD}) ", "no question stands before its options"),
+    ("Q? 'A': 'x' 'B': 'y' and so on", "'{AB}': '|'", "option B does not end with"),
+    ("Which? A) gout B) lupus", "{AA}) ", "labels of options in braces"),
+    ("Which? A) gout B) lupus", "{AB}) {CD}) ", "labels of options in braces"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "marks", "found"), READ)
+def test_question_and_options_are_taken_apart_or_it_is_said_why_not(text, marks, found):
+    marks = marks.split("|")
+    if isinstance(found, str):
+        with pytest.raises(ValueError, match=found):
+            question_and_options(text, *marks)
+    else:
+        read = question_and_options(text, *marks)
+        assert [read["question"], *read["options"]] == found
+
+
+@given(st.text("AB) \nx", max_size=60))
+def test_every_text_is_read_in_one_way_or_refused(text):
+    """Against all ways to choose the marks, one by one."""
+    places = {
+        label: [
+            at for at in range(len(text))
+            if text.startswith(f"{label}) ", at) and (not at or not text[at - 1].isalpha())
+        ]
+        for label in "AB"
+    }  # fmt: skip
+    ways = [(a, b) for a in places["A"] for b in places["B"] if a < b]
+    whole = [
+        (text[:a].strip(), text[a + 3 : b].strip(), text[b + 3 :].strip()) for a, b in ways if len(ways) == 1
+    ]
+    if whole and all(whole[0]):
+        found = question_and_options(text, "{AB}) ")
+        assert (found["question"], *found["options"]) == whole[0]
+    else:
+        with pytest.raises(ValueError, match="option"):
+            question_and_options(text, "{AB}) ")
+
+
+@pytest.mark.parametrize("part", ["A) ", "B) A) ", "A) B) C) D) "])
+def test_readings_of_a_hostile_text_are_counted_and_not_tried(part):
+    """Two million characters: a search through their readings would never end."""
+    text = "Which? " + part * (2_000_000 // len(part))
+    with pytest.raises(ValueError, match="option"):
+        question_and_options(text, "{ABCD}) ")
+
+
+SENTENCE = "Calcium lowers nonheme and heme iron."
+
+
+@pytest.mark.parametrize(
+    ("offsets", "text"),
+    [
+        (["27-35", "0-6"], "@DRUG$ lowers nonheme and @DRUG$."),
+        (["0-6", "15-21;32-35"], "@DRUG$ lowers @DRUG$."),  # in two pieces
+        (["15-21;32-35", "27-35"], "Calcium lowers @DRUG-DRUG$."),  # overlapping
+        (["a-b"], None), (["5-3"], None), (["30-60"], None), (["1-2-3"], None),
+    ],
+)  # fmt: skip
+def test_both_drugs_are_masked_or_the_offset_is_refused(offsets, text):
+    if text is None:
+        with pytest.raises(ValueError, match=r"offset|outside|literal"):
+            masked(SENTENCE, offsets, "DRUG")
+    else:
+        assert masked(SENTENCE, offsets, "DRUG") == text
+
+
+#: Cells of a row, an expression over them -> what it gives, or words of the message.
+FORMS = [
+    ({"o": {"a": "gout", "b": "lupus"}}, "o | split_options", ["gout", "lupus"]),
+    ({"o": "A) gout; rare\nB) lupus"}, "o | split_options", ["gout; rare", "lupus"]),
+    ({"o": "(A) gout (B) lupus"}, "o | split_options", ["gout", "lupus"]),
+    ({"o": [{"id": 1, "text": "gout"}, {"id": 2, "text": "flu"}]}, "o | picked('text')", ["gout", "flu"]),
+    ({"o": {"x": [{"y": "gout"}]}}, "o | picked('x.y')", ["gout"]),
+    ({"o": {"x": 1}}, "o | picked('y')", "has no y"),
+    ({"a": "b"}, "a | option_letters(['gout', 'lupus'])", "B"),
+    ({"a": "lupus"}, "a | option_letters(['gout', 'lupus'])", "B"),
+    ({"a": "A, C"}, "a | option_letters(['gout', 'lupus', 'flu'])", "AC"),
+    ({"a": "AB"}, "a | option_letters(['A', 'B', 'AB', '0'])", "C"),
+    ({"a": 0}, "a | option_letters(['gout', 'lupus'], 0)", "A"),
+    ({"a": "2"}, "a | option_letters(['gout', 'lupus'], 1)", "B"),
+    ({"a": 2}, "a | option_letters(['gout', 'lupus'], 0)", "names no option of 2"),
+    ({"a": 1}, "a | option_letters(['gout', 'lupus'])", "--count-from says from which number"),
+    ({"a": "A"}, "a | option_letters(['B', 'A'])", "is the letter of one option and the text of another"),
+    ({"t": ["one", "", ["two", 3]]}, "t | as_text", "one\n\ntwo\n\n3"),
+    ({"t": {"x": 1}}, "t | as_text", "stands where text belongs"),
+    ({"e": ["gout"]}, "e | as_entities", [("gout", "")]),
+    ({"e": [[0, 4, "D"], [9, 12]]}, "e | as_entities('gout and flu')", [("gout", "D"), ("flu", "")]),
+    ({"e": [{"begin": 0, "end": 4, "label": "D"}]}, "e | as_entities('gout')", [("gout", "D")]),
+    ({"e": [{"offsets": [[0, 4], [9, 12]], "text": ["gout", "flu"], "type": "D"}]}, "e | as_entities",
+     [("gout flu", "D")]),
+    ({"e": [{"offsets": [[0, 4], [9, 12]]}]}, "e | as_entities('gout and flu')", [("gout flu", "")]),
+    ({"e": [{"entity_text": "gout", "entity_type": "D"}]}, "e | as_entities", [("gout", "D")]),
+    ({"e": [[0, 40]]}, "e | as_entities('gout')", "neither a text nor offsets within the 4 characters"),
+    ({"e": "gout"}, "e | as_entities", "is no list of entities"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("row", "expression", "made"), FORMS, ids=range(len(FORMS)))
+def test_a_form_is_read_or_named(row, expression, made):
+    if isinstance(made, str) and " " in made.strip("\n") and "\n" not in made:
+        with pytest.raises(ValueError, match=made):
+            Expression(expression, "task.yaml").value(row)
+        return
+    found = Expression(expression, "task.yaml").value(row)
+    if "as_entities" in expression:
+        found = [(item["entity"], item["type"]) for item in found]
+    assert found == made
+
+
+def test_annotated_texts_are_told_by_their_lines_and_no_others():
+    tagged = "# id\nHigh\tO\nfever\tB-D\nnow\tO\n\nNo\tO\ncough\tB-D\nat\tI-D\n"
+    rows = annotated_rows(tagged)
+    assert [row["text"] for row in rows] == ["High fever now", "No cough at"]
+    assert [[(x["text"], x["type"]) for x in row["entities"]] for row in rows] == [
+        [("fever", "D")], [("cough at", "D")],
+    ]  # fmt: skip
+    pubtator = "7|t|Gout now.\n7|a|No flu.\n7\t0\t4\tGout\tDisease\tD1\n7\tCID\tD1\tD2\n"
+    (row,) = annotated_rows(pubtator)
+    assert (row["id"], row["text"]) == ("7", "Gout now.\nNo flu.")
+    assert row["entities"] == [{"start": 0, "end": 4, "text": "Gout", "type": "Disease"}]
+    for other in ("question\tanswer\nWhy?\tO\n", '{"a": "O"}\n', "", "one two\n"):
+        assert annotated_rows(other) == []

@@ -1,31 +1,28 @@
 """Sources as their authors distribute them: every format in invented files, and what can be wrong."""
 
 import json
-import random
 import re
 import zipfile
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load_documents
-from medtasks_ext.registry import registry
+from medtasks_ext.registry import Dataset, registry
 from medtasks_ext.rows.filters import spans
-from medtasks_ext.rows.originals.build import drawn, n_drawn, pool
-from medtasks_ext.rows.spec import Source, dataset_spec
-from tests.conftest import sft_row, write_jsonl
+from medtasks_ext.rows.originals.build import drawn, n_drawn
+from medtasks_ext.rows.spec import dataset_spec
+from tests.conftest import read_json, sft_row, write_jsonl
 from tests.rows.original_sources import SOURCES, parquet
 from tests.rows.original_sources import put as written
+from tests.run_files import result_of
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 
 TASKS = {name: dataset for name, dataset in registry().datasets.items() if dataset.metadata.suite == "bridge"}
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def put(data_dir: Path, task: str, files: dict) -> Path:
@@ -42,12 +39,8 @@ def lines(document) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("n", "size"),
-    [
-        (4271, 428), (2507, 251), (2001, 201), (2000, 400), (1000, 200), (1001, 201), (999, 979), (477, 457),
-        (213, 193),
-    ],
-)  # fmt: skip
+    ("n", "size"), [(4271, 428), (2507, 251), (2001, 201), (2000, 400), (1000, 200), (999, 979), (213, 193)]
+)
 def test_the_split_rule_gives_the_published_and_hand_counted_sizes(n, size):
     assert n_drawn(n) == size
 
@@ -63,32 +56,6 @@ def test_a_draw_is_disjoint_of_the_right_size_and_the_same_in_any_order(n, shuff
     again, shots_again = drawn(rows, where="x")
     assert {row["input"] for row in again} == chosen
     assert {row["input"] for row in shots_again} == {row["input"] for row in shots}
-
-
-def test_drawn_rows_keep_the_order_of_the_source_and_are_not_simply_its_first():
-    rows = [{"input": f"{random.Random(i).random()}", "place": i} for i in range(2100)]
-    places = [row["place"] for row in drawn(rows, where="x")[0]]
-    assert places == sorted(places) and places != list(range(len(places)))
-
-
-def inputs(rows: list[dict]) -> list[str]:
-    return [row["input"] for row in rows]
-
-
-def test_the_pool_of_another_part_is_five_of_its_rows_or_all_it_has():
-    rows = [{"input": str(i)} for i in range(50)]
-    five = inputs(pool(50, rows.__getitem__, apart_from=[]))
-    assert len(five) == 5 and five == sorted(five, key=int) != inputs(rows[:5])
-    assert inputs(pool(50, rows.__getitem__, apart_from=[])) == five
-    assert inputs(pool(3, rows.__getitem__, apart_from=[])) == ["0", "1", "2"]
-    assert pool(0, rows.__getitem__, apart_from=[]) == []
-
-
-def test_the_pool_holds_no_text_twice_none_of_the_test_part_and_nothing_without_an_answer():
-    rows = [{"input": f"fever {i // 2}"} for i in range(18)]
-    test = [{"input": "fever  2"}, {"input": "fever\n5"}]
-    free = pool(18, lambda index: None if index < 4 else rows[index], apart_from=test)
-    assert inputs(free) == [f"fever {i}" for i in (3, 4, 6, 7, 8)]
 
 
 def cantemist(test: dict[str, tuple[str, str]] | None = None) -> dict[str, str | bytes]:
@@ -123,7 +90,6 @@ def test_brat_documents_become_rows_that_are_marked_as_rebuilt(data_dir):
     assert len(splits["fewshot"]) == 5
     loaded = splits["test"][0].loaded.record
     assert (loaded["rebuilt"], loaded["origin"], loaded["n_held_out"]) == (True, "local", 0)
-    assert loaded["rebuilt"] is True
 
 
 def test_an_archive_need_not_be_unpacked_and_desktop_debris_is_passed_over(data_dir):
@@ -138,18 +104,6 @@ def test_an_archive_need_not_be_unpacked_and_desktop_debris_is_passed_over(data_
     put(data_dir, "cantemist_ner", files)
     load_documents.__globals__["_build"].cache_clear()
     assert packed == [(d["id"], d["prompt"], d["gold"]) for d in load("cantemist_ner")["test"]]
-
-
-def test_a_damaged_archive_is_refused_with_the_name_of_its_member(data_dir):
-    folder = put(data_dir, "cantemist_ner", {"README": "x"})
-    with zipfile.ZipFile(folder / "cantemist.zip", "w") as archive:
-        for name, content in cantemist().items():
-            archive.writestr(name, content)
-    content = (folder / "cantemist.zip").read_bytes()
-    (folder / "cantemist.zip").write_bytes(content.replace("óseas de un".encode(), b"xxxxx de un."))
-    with pytest.raises(MedtasksError, match=r"cannot be read.*CRC") as error:
-        load("cantemist_ner")
-    assert str(error.value.where).endswith("cantemist.zip!cantemist/test-set/cantemist-ner/cc_90.txt")
 
 
 def test_a_cue_has_a_line_per_scope_and_none_where_the_source_has_no_scope(data_dir):
@@ -189,20 +143,6 @@ def test_lines_of_a_text_become_documents_with_their_own_relations(data_dir):
     assert re.search(r"Bror \d+ frisk \.$", document["prompt"])
 
 
-@given(st.lists(st.tuples(st.sampled_from(["O", "A", "B"]), st.integers(1, 4)), max_size=12))
-def test_tags_made_of_segments_are_read_back_as_these_segments(segments):
-    tokens, tags, expected = [], [], []
-    for kind, length in segments:
-        words = [f"w{len(tokens) + i}" for i in range(length)]
-        if kind != "O":
-            expected.append(
-                {"type": kind, "text": " ".join(words), "start": len(tokens), "end": len(tokens) + length}
-            )
-        tags += ["O"] * length if kind == "O" else [f"B-{kind}", *[f"I-{kind}"] * (length - 1)]
-        tokens += words
-    assert spans(tokens, tags) == expected
-
-
 @pytest.mark.parametrize(
     ("scheme", "tags", "found"),
     [
@@ -215,10 +155,6 @@ def test_tags_made_of_segments_are_read_back_as_these_segments(segments):
 def test_other_ways_of_tagging(scheme, tags, found):
     words = ["a", "b", "c", "d"]
     assert [f"{s['type']} {s['start']}-{s['end']}" for s in spans(words, tags, scheme=scheme)] == found
-
-
-#: tasks that have tests of their own above and below
-ELSEWHERE = {"ade_identification", "cantemist_ner", "cantemist_norm", "nubes", "norsynthclinical_re"}
 
 
 @pytest.mark.parametrize("task", SOURCES)
@@ -237,12 +173,6 @@ def test_an_example_of_a_source_without_ids_is_called_by_its_place(data_dir):
     files = SOURCES["chip_ctc"][0]
     put(data_dir, "chip_ctc", files() if callable(files) else files)
     assert [shot["id"] for shot in load("chip_ctc", shots=5)["fewshot"]] == ["1", "2", "3", "5", "6"]
-
-
-def test_every_task_with_a_source_is_covered_here():
-    assert set(SOURCES) | ELSEWHERE == {
-        dataset.folder.name for dataset in TASKS.values() if originals(dataset)
-    }
 
 
 def test_a_rebuilt_norm_row_pairs_each_mention_with_its_note(data_dir):
@@ -289,13 +219,6 @@ def test_two_layouts_of_a_source_give_the_same_rows(data_dir):
     }
 
 
-def test_repeated_inputs_count_once(data_dir):
-    rows = [{"text": f"Case {i % 25}.", "label": i % 2} for i in range(100)]
-    put(data_dir, "ade_identification", {"Ade_corpus_v2_classification/x.parquet": parquet(rows)})
-    documents = load("ade_identification")["test"]
-    assert len(documents) == 5 and len({document["prompt"] for document in documents}) == 5
-
-
 def test_a_download_from_the_hub_is_read_through_the_source_and_split(tmp_path, monkeypatch):
     download = dataset_spec(TASKS["bridge_ade_extraction"]).rows.download
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
@@ -310,19 +233,6 @@ def test_a_download_from_the_hub_is_read_through_the_source_and_split(tmp_path, 
     loaded = splits["test"][0].loaded.record
     assert (len(splits["test"]), len(splits["fewshot"])) == (10, 5)
     assert (loaded["origin"], loaded.get("revision"), loaded["rebuilt"]) == ("hub", download.revision, True)
-
-
-def test_a_downloaded_archive_is_read_where_it_is_kept(tmp_path, monkeypatch):
-    monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path))
-    url = "https://zenodo.org/records/3978041/files/cantemist.zip"
-    place = tmp_path / sha256(url.encode()).hexdigest()[:16] / "cantemist.zip"
-    place.parent.mkdir()
-    with zipfile.ZipFile(place, "w") as archive:
-        for name, content in cantemist().items():
-            archive.writestr(name, content)
-    documents = load("cantemist_ner", origin="hub")["test"]
-    assert [document["id"] for document in documents] == ["cc_90", "cc_91"]
-    assert documents[0].loaded.record["rebuilt"]
 
 
 def test_official_and_general_files_come_before_the_source(data_dir):
@@ -341,13 +251,11 @@ PLACE = "cantemist/test-set/cantemist-ner/cc_90"
 #: what differs from a sound source, the place that is named, and what is said
 DAMAGED_BRAT = [
     ({f"{PLACE}.ann": None}, "cc_90.txt", "has no cc_90.ann beside it"),
-    ({f"{PLACE}.txt": None}, "cc_90.ann", "has no cc_90.txt beside it"),
     ({f"{PLACE}.ann": "T1\tX 0 16\tMetástasis óseas\nT2\tX 25 31\ttumor."}, "cc_90.ann, line 2",
      "outside the text of 30 char"),
     ({f"{PLACE}.ann": "T1\tX 1 16\tMetástasis óseas"}, "cc_90.ann, line 1",
      "the text has 'etástasis óseas' there"),
     ({f"{PLACE}.ann": "T1\tX 0 óseas"}, "cc_90.ann, line 1", "is not a brat annotation"),
-    ({f"{PLACE}.ann": "T1\tX 0 5\tMetás\nR1\tY Arg1:T1 Arg2:T7"}, "cc_90.ann, line 2", "refers to 'T7'"),
     ({f"{PLACE}.ann": "T1\tX 0 5\tMetás\nR1\tY Arg1:T1"}, "cc_90.ann, line 2",
      "a relation needs two arguments"),
     ({f"{PLACE}.txt": "Metástasis óseas".encode("latin-1")}, "cc_90.txt", "is not utf-8 text (byte 3)"),
@@ -361,21 +269,13 @@ DAMAGED_BRAT = [
         ("ade_extraction", {"OTHER.rel": "x"}, "original",
          "the source's files are not all there: Ade_corpus_v2"),
         ("ade_extraction", {"DRUG-AE.rel": "1|a|b|1|2|c|3\n"}, "DRUG-AE.rel", "line 1 has 7 cells, not 8"),
-        ("ade_extraction", {"DRUG-AE.rel": b"1|caf\xe9|b|1|2|c|3|4\n"}, "DRUG-AE.rel",
-         "is not utf-8-sig text"),
         ("ade_extraction", {"DRUG-AE.rel": "1|a|b|1|2|c|3|4\n"}, "original", "1 documents are too few"),
-        ("ade_extraction", {"DRUG-AE.rel": "\n"}, "original", "no document with an answer"),
         ("cantemist_ner", {"cantemist.zip": b"no"}, "cantemist.zip", "is not a zip archive"),
         ("jp_sts", {"dataset_JA_Clinical_STS.xlsx": b"no"}, ".xlsx", "is no Excel workbook that can be read"),
-        ("jp_sts", {"dataset_JA_Clinical_STS.xls": b"no"}, ".xls", "is no Excel workbook that can be read"),
         ("norsynthclinical_phi", {"reference_standard_annotated.txt": "Ola\n<Age>4 år"}, ".txt",
          "line 2 has a tag without"),
         ("mie", {"test.json": '[[{"label": ["症状:心慌-状态:阳性"]}]]', "dev.json": "[]"},
          "test.json, record 1", "'utterances' is undefined"),
-        ("mie", {"test.json": '[[{"utterances": ["a"], "label": ["病:x-状态:y"]}]]', "dev.json": "[]"},
-         "record 1", "no attribute '病'"),
-        ("imcs_v2_dac", {"dev.json": '{"1": {"report": []}}', "train.json": "{}"}, "record 1",
-         "dialogue is missing or not as expected"),
         ("imcs_v2_ner",
          {"dev.json": '{"1": {"dialogue": [{"sentence": "ab", "BIO_label": "O"}]}}', "train.json": "{}"},
          "record 1, dialogue 1", "2 tokens have 1 tags"),
@@ -389,8 +289,6 @@ DAMAGED_BRAT = [
          "a.parquet, record 1", "text is missing or not as expected (found: sentence, drug)"),
         ("ade_extraction", {"Ade_corpus_v2_drug_ade_relation/a.parquet": b"no"}, "a.parquet",
          "not a Parquet file"),
-        ("imcs_v2_dac", {"dev.json": '{"1": {"dialogue": ["a"]}}', "train.json": "{}"}, "record 1",
-         "dialogue is missing or not as expected"),
     ],
 )  # fmt: skip
 def test_an_unfit_source_gets_one_message_with_place_and_remedy(data_dir, task, files, file, message):
@@ -401,30 +299,115 @@ def test_an_unfit_source_gets_one_message_with_place_and_remedy(data_dir, task, 
     assert message in error.value.what and error.value.remedy
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"fewshot": ["x"]}, "takes its few-shot rows from the files under"),
-        ({"texts": ["x"]}, "`texts` needs `group`"),
-        ({"reader": {"kind": "pickle"}}, "pickle"),
-        ({"reader": {"kind": "brat", "separator": ","}}, "separator"),
-    ],
-)
-def test_a_source_that_is_not_described_well_is_refused(change, message):
-    layout = {
-        "reader": {"kind": "rows"}, "test": ["a"], "split": "drawn", "input": "x", "output": "y", **change,
-    }  # fmt: skip
-    with pytest.raises(ValidationError, match=message):
-        Source(official_name="X", original=[layout])
+COMMIT = "c" * 40
+CHIP_CTC = registry().datasets["bridge_chip_ctc"].folder
 
 
-def originals(dataset) -> list:
-    return dataset_spec(dataset).rows.original
+@pytest.fixture
+def released(tmp_path, monkeypatch):
+    """Write archives of BRIDGE-Open at one commit into the hub's cache: archive, member, rows."""
+    repository = tmp_path / "hub" / "datasets--YLab-Open--BRIDGE-Open"
+    snapshot = repository / "snapshots" / COMMIT
+    snapshot.mkdir(parents=True)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text(COMMIT)
+    monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "cache"))  # what was found at first use
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr("huggingface_hub.file_download.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+
+    def write(archive: str, member: str, rows: list[dict]) -> None:
+        with zipfile.ZipFile(snapshot / archive, "w") as content:
+            content.writestr(member, json.dumps(rows))
+
+    write.snapshot = snapshot  # type: ignore[attr-defined]
+    return write
 
 
-def test_the_documentation_names_the_files_of_every_source():
-    text = (ROOT / "docs" / "keys.md").read_text()
-    documented = {line.split(" | ")[0].removeprefix("| "): line for line in text.splitlines()}
-    for dataset in (dataset for dataset in TASKS.values() if originals(dataset)):
-        patterns = [pattern for layout in originals(dataset) for pattern in layout.patterns]
-        assert all(f"`{pattern}`" in documented[dataset.id] for pattern in patterns)
+def without_gold(texts: list[str]) -> list[dict]:
+    rows = [sft_row(n, text, "") for n, text in enumerate(texts)]
+    return [{key: value for key, value in row.items() if key != "output"} for row in rows]
+
+
+@pytest.fixture
+def hub(released, data_dir):
+    """A release with one task in it; the folder of its files."""
+    shots = [sft_row(n, f"示例{n}", "clinical trial criterion: 年龄", split="train") for n in range(5)]
+    test = without_gold([f"入组标准{n}" for n in range(6)])
+    released("Dataset.zip", "dataset_raw/chip_ctc.SFT.json", test)
+    released("Example.zip", "CHIP-CTC.example.json", shots)
+    return released.snapshot
+
+
+def test_inputs_are_read_without_gold_and_the_commit_is_recorded(hub):
+    splits = load_documents(Dataset(CHIP_CTC), cot=False, shots=5, origin="release")
+    assert [document["gold"] for document in splits["test"]] == [None] * 6
+    assert len(splits["fewshot"]) == 5
+    loaded = splits["test"][0].loaded.record
+    assert (loaded["origin"], loaded.get("revision"), loaded["n_without_gold"]) == ("release", COMMIT, 6)
+
+
+def test_a_run_says_before_it_starts_that_there_is_no_gold_and_prints_no_score(hub, medtasks, tmp_path):
+    outcome = medtasks.done(
+        "run", "--model", "oracle", "--tasks", "bridge_chip_ctc", "--data", "release", "--output_path", "run"
+    )
+    assert "no gold answers for 1 of 1 tasks (bridge_chip_ctc)" in outcome.err
+    assert "`medtasks card --layout bridge` writes the leaderboard's files" in outcome.err
+    metrics = result_of(tmp_path / "run", "bridge_chip_ctc")["metrics"]
+    assert "score" not in metrics and "acc" not in metrics and metrics["scored"] == 0
+    outcome = medtasks("card", "run", "--layout", "bridge", "-o", "out", "--parts")
+    written = list((tmp_path / "out").rglob("*.result.json"))
+    assert outcome.code == 0 and len(read_json(written[0])) == 6
+
+
+#: official test rows are found in a rebuilt source, by the inputs that the suite has released
+ADE = registry().datasets["bridge_ade_drug_dosage"]
+N = 40
+
+
+def released_doses(released, inputs: list[str]) -> None:
+    released("Dataset.zip", "dataset_raw/ADE-Drug dosage.SFT.json", without_gold(inputs))
+
+
+@pytest.fixture
+def source(data_dir):
+    """Forty sentences with a dose each, of which the suite's rule would take twenty."""
+    folder = data_dir / "bridge" / "ade_drug_dosage" / "original"
+    folder.mkdir(parents=True)
+    lines = [f"{i}|Drug{i} was given at  {i} mg.|Drug{i}|0|5|{i} mg|20|25" for i in range(N)]
+    (folder / "DRUG-DOSE.rel").write_text("\n".join(lines))
+
+
+def loaded(shots: int = 0):
+    return load_documents(ADE, cot=False, shots=shots, origin="local")
+
+
+def sentence(i: int) -> str:
+    return f"Drug{i} was given at {i} mg."
+
+
+def test_official_rows_are_found_by_their_words_and_have_their_gold(source, released):
+    released_doses(released, [sentence(i) for i in (31, 2, 17)])
+    splits = loaded(shots=5)
+    assert [" ".join(document.input.split()) for document in splits["test"]] == [
+        sentence(i) for i in (31, 2, 17)
+    ]
+    assert all(document["gold"] for document in splits["test"])
+    record = splits["test"][0].loaded.record
+    assert (record["n_test"], record.get("recovered"), record["rebuilt"]) == (3, [3, 3], False)
+    shown = {document.input for document in splits["fewshot"]}
+    assert len(shown) == 5 and not shown & {document.input for document in splits["test"]}
+
+
+def test_the_result_says_how_many_were_found(source, released, medtasks, data_dir):
+    released_doses(released, [sentence(4), sentence(5), "Something that the source does not have."])
+    outcome = medtasks.done(
+        "run", "--tasks", ADE.id, "--model", "oracle", "--data", "local", "--output_path", "run"
+    )
+    assert f"{ADE.id}: 2 of 3 official rows recovered" in outcome.text
+    assert "test rows rebuilt from the source" not in outcome.text
+
+
+def test_a_source_with_few_of_the_official_rows_is_drawn_by_the_rule(source, released):
+    released_doses(released, [sentence(4), "Another.", "A third."])
+    record = loaded()["test"][0].loaded.record
+    assert (record["n_test"], record.get("recovered"), record["rebuilt"]) == (N - 20, None, True)

@@ -1,7 +1,6 @@
 """Row schemas: rows that hold several documents, rows left out, rows that are alike, and Word files."""
 
 import json
-import zipfile
 
 import docx
 import pytest
@@ -10,13 +9,12 @@ from docx.shared import RGBColor
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import Dataset, registry
-from medtasks_ext.rows.files import read_rows
-from tests.conftest import write_jsonl
+from medtasks_ext.runner.evaluate import Settings, build_task
+from tests.conftest import sample_rows, write_jsonl
 
 TASKS = registry().datasets
-MEDHALLU, HEAD_QA, RACE_BIAS, MEDMCQA, MEDCALC, MEDEC = (
-    TASKS[f"medhelm_{name}"].folder
-    for name in ("medhallu", "head_qa", "race_bias", "medmcqa", "medcalc_bench", "medec")
+MEDHALLU, HEAD_QA, RACE_BIAS, MEDMCQA, MEDEC = (
+    TASKS[f"medhelm_{name}"].folder for name in ("medhallu", "head_qa", "race_bias", "medmcqa", "medec")
 )
 
 
@@ -29,14 +27,17 @@ def documents(folder) -> list:
     return load_documents(Dataset(folder), cot=False)["test"]
 
 
-def facts(count: int) -> list[dict]:
-    names = ("Question", "Knowledge", "Ground Truth", "Hallucinated Answer")
-    cells = ((f"Q{i}?", ["k", "l"], f"true {i}", f"false {i}") for i in range(count))
-    return [dict(zip(names, row, strict=True)) for row in cells]
-
-
 def test_each_answer_of_a_row_is_a_document_of_its_own(data_dir):
-    write_jsonl(data_dir / "medhelm" / "medhallu" / "test.jsonl", facts(3))
+    facts = [
+        {
+            "Question": f"Q{i}?",
+            "Knowledge": ["k", "l"],
+            "Ground Truth": f"true {i}",
+            "Hallucinated Answer": f"false {i}",
+        }
+        for i in range(3)
+    ]
+    write_jsonl(data_dir / "medhelm" / "medhallu" / "test.jsonl", facts)
     found = documents(MEDHALLU)
     assert [document["id"] for document in found] == ["1-1", "1-2", "2-1", "2-2", "3-1", "3-2"]
     assert [document["gold"] for document in found] == ["0", "1"] * 3
@@ -64,36 +65,6 @@ def test_questions_are_found_in_the_booklets_of_one_object_and_those_with_an_ima
         ]
 
 
-def test_the_rows_of_a_pool_are_limited_after_they_were_taken_apart(data_dir):
-    folder = data_dir / "medhelm" / "head_qa"
-    for split, first in (("test", 0), ("fewshot", 1000)):
-        exams = {"B": {"data": [question(first + i) for i in range(150)]}}
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{split}.json").write_text(json.dumps({"version": "1.0", "exams": exams}))
-    splits = load_documents(Dataset(HEAD_QA), cot=False)
-    assert len(splits["test"]) == 150 and len(splits["fewshot"]) == 100
-
-
-def test_a_row_that_holds_no_list_is_named(data_dir):
-    rows = facts(2)
-    folder = data_dir / "medhelm" / "head_qa"
-    folder.mkdir(parents=True)
-    (folder / "test.json").write_text(json.dumps({"version": "1.0", "exams": {"B": {"data": [1]}}}))
-    with pytest.raises(MedtasksError, match="test row 1: `each` gives no list of objects") as error:
-        documents(HEAD_QA)
-    assert error.value.remedy
-    del rows[1]["Ground Truth"]
-    write_jsonl(data_dir / "medhelm" / "medhallu" / "test.jsonl", rows)
-    with pytest.raises(MedtasksError, match="test row 2 has no column Ground Truth"):
-        documents(MEDHALLU)
-
-
-def test_a_right_answer_that_is_no_option_is_named(data_dir):
-    write_jsonl(data_dir / "medhelm" / "head_qa" / "test.jsonl", [question(1), question(2, right=5)])
-    with pytest.raises(MedtasksError, match="test row 2, field answer"):
-        documents(HEAD_QA)
-
-
 @pytest.mark.parametrize(
     ("index", "message"),
     [
@@ -106,44 +77,6 @@ def test_an_index_that_counts_from_one_and_a_withheld_gold_are_noticed(data_dir,
     write_jsonl(data_dir / "medhelm" / "medmcqa" / "test.jsonl", [row])
     with pytest.raises(MedtasksError, match=message):
         documents(MEDMCQA)
-
-
-def test_a_row_has_as_many_letters_as_options(data_dir):
-    from medtasks_ext.answers import answer_format
-
-    write_jsonl(
-        data_dir / "medhelm" / "head_qa" / "test.jsonl", [question(1, options=5, right=5), question(2)]
-    )
-    five, four = documents(HEAD_QA)
-    form = answer_format({"kind": "exact_letter", "letters": ["A", "B", "C", "D", "E"]})
-    assert five["gold"] == "E" and "\nE. option 5 of 1\n" in five["prompt"]
-    assert form.read("E", five, cot=False).valid and not form.read("E", four, cot=False).valid
-
-
-def calculation(**change) -> dict:
-    row = {
-        "Row Number": "7", "Category": "lab", "Patient Note": "n", "Question": "q",
-        "Ground Truth Answer": "2", "Lower Limit": "1", "Upper Limit": "3",
-    }  # fmt: skip
-    return {**row, **change}
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"Upper Limit": ""}, "column Upper Limit holds nothing, expected text"),
-        ({"Lower Limit": "1 to 3"}, "lower_limit '1 to 3' is no number"),
-        ({"Category": "x-ray"}, "category 'x-ray' is none of"),
-    ],
-)
-def test_a_calculation_without_readable_limits_names_its_row(data_dir, change, message):
-    path = write_jsonl(
-        data_dir / "medhelm" / "medcalc_bench" / "test.jsonl",
-        [calculation(), calculation(**{"Row Number": "8", **change})],
-    )
-    with pytest.raises(MedtasksError, match="test row 2") as error:
-        documents(MEDCALC)
-    assert message in str(error.value) and str(path) in str(error.value) and error.value.remedy
 
 
 def test_notes_that_are_blank_records_are_left_out(data_dir):
@@ -204,14 +137,77 @@ def test_red_text_in_a_word_file_labels_the_answers(data_dir):
     assert [document["gold"] for document in found] == ["A", "A", "B"]
 
 
-@pytest.mark.parametrize("content", [b"not a zip", None])
-def test_a_file_that_is_no_word_file_is_refused(tmp_path, content):
-    path = tmp_path / "test.docx"
-    if content is None:
-        with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr("word/other.xml", "<x/>")
-    else:
-        path.write_bytes(content)
-    with pytest.raises(MedtasksError, match="is not a Word") as error:
-        read_rows(path)
-    assert str(path) in str(error.value) and error.value.remedy
+CLINICBENCH = [name for name, item in TASKS.items() if item.metadata.suite == "clinicbench"]
+
+
+def with_ids(name: str) -> list[dict]:
+    return [{**row, "id": f"row {number}"} for number, row in enumerate(sample_rows(name, ""))]
+
+
+@pytest.mark.parametrize("name", CLINICBENCH)
+def test_the_same_rows_are_scored_at_every_number_of_shots(data_dir, name):
+    folder, rows = TASKS[name].folder, with_ids(name)
+    write_jsonl(data_dir / "clinicbench" / folder.name / "test.jsonl", rows)
+    scored, pools = [], []
+    for shots in (0, 1, 3, 5):
+        task = build_task(registry(), name, Settings(num_fewshot=shots))
+        scored.append([document["id"] for document in task.test_docs()])
+        pools.append([document["id"] for document in task.fewshot_docs()])
+    for strategy in ("cot", "five_shot"):
+        task = build_task(registry(), TASKS[name].task(strategy), Settings())
+        scored.append([document["id"] for document in task.test_docs()])
+        pools.append([document["id"] for document in task.fewshot_docs()])
+    assert all(ids == scored[0] for ids in scored) and all(ids == pools[0] for ids in pools)
+    assert len(pools[0]) == 5 and len(scored[0]) == len(rows) - 5
+    assert not set(scored[0]) & set(pools[0])
+
+
+def test_a_pool_is_drawn_where_the_order_of_the_source_is_no_chance(data_dir):
+    """GAD's files are sorted by label: their first rows are all related."""
+    folder = TASKS["clinicbench_gad"].folder
+    rows = [
+        {"id": str(i), "sentence": f"@GENE$ {i} and @DISEASE$", "label": "10"[i >= 250]} for i in range(500)
+    ]
+    write_jsonl(data_dir / "clinicbench" / "gad" / "fewshot.jsonl", rows)
+    test = [{"sentence": f"{row['sentence']} again", "label": row["label"]} for row in rows[:6]]
+    write_jsonl(data_dir / "clinicbench" / "gad" / "test.jsonl", test)
+    pool = load_documents(Dataset(folder), cot=False)["fewshot"]
+    ids = [document["id"] for document in pool]
+    assert len(set(ids)) == len(ids) == 100
+    assert 30 < sum(document["gold"] == "yes" for document in pool) < 70
+    load_documents.__globals__["_build"].cache_clear()
+    assert ids == [document["id"] for document in load_documents(Dataset(folder), cot=False)["fewshot"]]
+
+
+PUBLISHED = TASKS["clinicbench_pharmacology_qa"].folder
+SHUFFLED = TASKS["clinicbench_pharmacology_qa_shuffled"].folder
+
+
+def options_of(document) -> dict[str, str]:
+    return dict(zip("ABCD", document["options"], strict=True))
+
+
+def test_the_shuffled_control_asks_the_same_questions_with_options_in_other_orders(data_dir):
+    rows = [
+        {
+            "id": str(number), "question": f"Which drug is number {number}?", "answer": "B",
+            **{f"option_{letter}": f"drug {letter}{number}" for letter in "ABCD"},
+        }
+        for number in range(205)
+    ]  # fmt: skip
+    for folder in (PUBLISHED, SHUFFLED):
+        write_jsonl(data_dir / "clinicbench" / folder.name / "test.jsonl", rows)
+    published, shuffled = (load_documents(Dataset(folder), cot=False) for folder in (PUBLISHED, SHUFFLED))
+    for split in ("test", "fewshot"):
+        assert [document["id"] for document in published[split]] == [
+            document["id"] for document in shuffled[split]
+        ]
+        for one, other in zip(published[split], shuffled[split], strict=True):
+            assert options_of(one)[one["gold"]] == options_of(other)[other["gold"]]
+            assert sorted(one["options"]) == sorted(other["options"])
+    letters = [document["gold"] for document in shuffled["test"]]
+    assert len(letters) == 200
+    # 50 are expected of each; a fair draw leaves these bounds once in a thousand tasks
+    assert all(30 < letters.count(letter) < 72 for letter in "ABCD")
+    assert len({tuple(map(document["options"].index, sorted(document["options"])))
+                for document in shuffled["test"]}) == 24  # fmt: skip
