@@ -119,7 +119,6 @@ def test_a_fifth_suite_needs_no_code(root, medtasks):
         ("inside: [icu, er]", "inside: [icu, erx]", "sets.ward: 'erx' is no value of it (did you mean er?)"),
         ("within: ward", "within: wart", "bed.within: 'wart' is no axis before it"),
         ("  ward: {values", "  stage: {values", "stage is no name for an axis"),
-        ("bed: bed_, language", 'bed: "", language', None),
         ("inside: [icu, er]", "open: [icu, er]", "groups: 'open' is of access and of sets.ward"),
         ("access: {free: open}", "access: {free: opne}", "access (did you mean open?)"),
         ("geriatrics: Geriatrics", "general: General", "'general' is in vocabulary.yaml already"),
