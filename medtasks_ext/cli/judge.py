@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from medtasks_ext.judge.jury import Jury
     from medtasks_ext.judge.report import Figure
     from medtasks_ext.judge.scores import DocumentScore
+    from medtasks_ext.prompts.official.words import PromptSource
     from medtasks_ext.run.charge import Budget
     from medtasks_ext.runner.run import Run
     from medtasks_ext.studies.clinicians import Ratings
@@ -124,7 +125,7 @@ def judge(
             people = read_ratings(Path(ratings), {name: item.tasks for name, item in to_judge.items()})
         budget = budget_of(max_cost, *paid(asked, [item.store for item in to_judge.values()]))
         judging = Judging(asked, list(to_judge.values()), say, egress)
-        _say_wording([task for item in to_judge.values() for task in item.tasks])
+        _say_wording([task for item in to_judge.values() for task in item.tasks], source)
         if not dry_run:
             return _finish(asked, runs, to_judge, ask_all(judging, budget), people, budget)
         asks = judging.pending()
@@ -153,11 +154,15 @@ def _take_decisions(path: Path, runs: Sequence[RunToJudge], jury: Jury, *, keep:
             say(f"{path}: {count:,} cases {what}")
 
 
-def _say_wording(tasks: Sequence[JudgedTask]) -> None:
+def _say_wording(tasks: Sequence[JudgedTask], source: PromptSource) -> None:
     known = [task for task in tasks if task.rubric.judging.official]
-    for wording, whose in (("official", "official"), ("own", "our")):
+    mend = "`medtasks data fetch official` gets official ones; ask with --prompts official then"
+    if source == "own":
+        mend = "--prompts own asks with ours; leave it out for official ones"
+    for wording, said in (("official", ""), ("own", f", not comparable with published scores: {mend}")):
         if names := [task.name for task in known if task.rubric.wording == wording]:
-            say(f"judges get {whose} prompts: {counted(len(names), 'task')} ({some(names)})")
+            whose = "official" if wording == "official" else "our"
+            say(f"judges get {whose} prompts: {counted(len(names), 'task')} ({some(names)}){said}")
 
 
 # ---------------------------------------------------------------------- results

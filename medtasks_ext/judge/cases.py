@@ -189,15 +189,23 @@ def response_hash(case: Case) -> str:
 
 
 def judged_tasks(
-    folder: Path, registry: Registry, names: Iterable[str], words: Mapping[str, PromptSource] | None = None
+    folder: Path,
+    registry: Registry,
+    names: Iterable[str],
+    words: Mapping[str, PromptSource] | None = None,
+    *,
+    fetch: bool = False,
 ) -> list[JudgedTask]:
-    """By the rubrics of the tasks on disk; judges are asked in our words, or in those given for a task."""
+    """By the rubrics of the tasks on disk; judges are asked in our words, or in those given for a task.
+
+    `fetch`: official words that are not on this machine are downloaded, also where `auto` could do without.
+    """
     tasks = []
     for name in names:
         if name not in registry.tasks:
             continue
         dataset, _ = registry.tasks[name]
-        if rubric := rubric_of(dataset, (words or {}).get(name, "own")):
+        if rubric := rubric_of(dataset, (words or {}).get(name, "own"), fetch=fetch):
             task = JudgedTask(name, rubric, open_access=dataset.metadata.access == "open")
             path = RunFolder(folder).samples_file(name)
             for number, sample in enumerate(iter_samples(path), start=1):
@@ -210,12 +218,12 @@ def judged_tasks(
     return tasks
 
 
-def rubric_of(dataset: Dataset, prompts: PromptSource = "own") -> Rubric | None:
+def rubric_of(dataset: Dataset, prompts: PromptSource = "own", *, fetch: bool = False) -> Rubric | None:
     """None where answers are not judged; MedtasksError where official words are wanted and cannot be had."""
     if not dataset.blocks.get("judge"):
         return None
     judging = dataset_spec(dataset).judge
-    return Rubric(judging, words=jury_words(dataset, judging, prompts)) if judging else None
+    return Rubric(judging, words=jury_words(dataset, judging, prompts, fetch=fetch)) if judging else None
 
 
 def _case(sample: Sample, rubric: Rubric) -> Case:
@@ -450,4 +458,4 @@ def tasks_to_judge(
         raise MedtasksError(what, where=run.folder, remedy=remedy)
     begun: Mapping[str, PromptSource] = store.wording if prompts == "auto" else {}
     words = {name: begun.get(name, prompts) for name in chosen}
-    return judged_tasks(run.folder, run.registry, chosen, words)
+    return judged_tasks(run.folder, run.registry, chosen, words, fetch=True)

@@ -365,8 +365,10 @@ class JuryWords:
         return self.template.filled(lambda slot: self.slots[slot].render(names))
 
 
-def jury_words(dataset: Dataset, judging: Judging, prompts: PromptSource) -> JuryWords | None:
-    """The official words for the judges of a dataset; None where ours are asked. `auto` downloads nothing."""
+def jury_words(
+    dataset: Dataset, judging: Judging, prompts: PromptSource, *, fetch: bool = False
+) -> JuryWords | None:
+    """The official words for the judges of a dataset; None where ours are asked."""
     if prompts == "own" or (judging.official is None and prompts == "auto"):
         return None
     if judging.official is None:
@@ -375,12 +377,12 @@ def jury_words(dataset: Dataset, judging: Judging, prompts: PromptSource) -> Jur
         raise MedtasksError(what, where=dataset.id, remedy=remedy)
     official, must = dataset.suite.official, prompts == "official"
     if isinstance(jury := judging.official, OfficialJury):
-        return _of_one_message(dataset, jury, must=must)
+        return _of_one_message(dataset, jury, must=must, fetch=fetch)
     if official is None or official.juries is None:
         what = "judge.official: suite.yaml declares no juries"
         raise MedtasksError(what, where=dataset.file, remedy="declare them there (docs/keys.md)")
     artefact, juries = official.artefacts[official.juries.artefact], official.juries
-    path = find_artefact(artefact, must=must, fetch=False)
+    path = find_artefact(artefact, must=must, fetch=fetch)
     if path is None:
         return None
     source = source_of(artefact, path, f"{juries.folder}/{judging.official}" if juries.folder else None)
@@ -392,14 +394,14 @@ def jury_words(dataset: Dataset, judging: Judging, prompts: PromptSource) -> Jur
     return JuryWords(template, slots, origin_of(artefact, template.shown()))
 
 
-def _of_one_message(dataset: Dataset, jury: OfficialJury, *, must: bool) -> JuryWords | None:
+def _of_one_message(dataset: Dataset, jury: OfficialJury, *, must: bool, fetch: bool) -> JuryWords | None:
     official = dataset.suite.official
     named = jury.text.artefact
     if official is None or named is None or named not in official.artefacts:
         what = f"judge.official: suite.yaml declares no artefact {named!r}"
         raise MedtasksError(what, where=dataset.file, remedy="declare it there (docs/evaluate.md)")
     artefact = official.artefacts[named]
-    path = find_artefact(artefact, must=must, fetch=False)
+    path = find_artefact(artefact, must=must, fetch=fetch)
     if path is None:
         return None
     template = source_of(artefact, path, jury.text.file).taken(jury.text, jury.slots)
