@@ -46,22 +46,21 @@ def print_estimates(judging: Judging, asks: Sequence[Ask], budget: Budget, *, li
     columns = [
         texts("judge"),
         figure("requests", form=","),
-        figure("prompt tokens", lambda item: f"{'' if item.measured else '~'}{item.prompt_tokens:,}"),
-        figure("reply tokens", "completion_tokens", ","),
-        figure("USD", lambda item: _usd([item.cost] if item.requests else [])),
+        figure("prompt tokens", "~{prompt tokens:,}"),
+        figure("reply tokens", form=","),
+        figure("USD", lambda item: _usd([item["cost"]] if item["requests"] else [])),
     ]
-    asked = [item for item in estimates if item.requests]
-    every = ("all", f"{sum(item.requests for item in asked):,}", "", "", _usd([item.cost for item in asked]))
+    asked = [item for item in estimates if item["requests"]]
+    n = sum(item["requests"] for item in asked)
+    every = ("all", f"{n:,}", "", "", _usd([item["cost"] for item in asked]))
     lines = [tuple(column.cell(item) for column in columns) for item in estimates]
     show([*lines, every], columns, "still to be asked; reply tokens and USD at most")
-    if any(not item.measured and item.requests for item in estimates):
-        typer.echo(
-            "~ estimated: four bytes of a prompt count as one token, until the server has counted some"
-        )
+    if asked:
+        typer.echo("~ estimated: four bytes of a prompt count as one token")
     if words := _spent_words(budget):
         typer.echo(f"spent on these runs so far: {words}")
     typer.echo("nothing was asked (--dry-run)")
-    if limit and (most := sum(item.cost or 0.0 for item in asked)):
+    if limit and (most := sum(item["cost"] or 0.0 for item in asked)):
         say_next(f"the same command with --max-cost {math.ceil(most)} in place of --dry-run")
     elif asked:
         say_next("the same command without --dry-run")

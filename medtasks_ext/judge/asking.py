@@ -21,7 +21,7 @@ from medtasks_ext.engines.replies import NO_KEY, Server, chat_answer, shortened
 from medtasks_ext.engines.servers import ServerEngine, may_quote
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.cases import Ask, RunToJudge, requests_of
-from medtasks_ext.judge.jury import BYTES_PER_TOKEN, HUMAN, CostEstimate, Judge, Jury
+from medtasks_ext.judge.jury import BYTES_PER_TOKEN, HUMAN, Judge, Jury
 from medtasks_ext.judge.reply import UnreadableError
 from medtasks_ext.process import collector_sparing
 from medtasks_ext.run.asker import LOOK, WAITING, Asker, Job, signals_call
@@ -230,28 +230,15 @@ class Judging:
             if any(task.name == text.dataset for task in run.tasks):
                 run.store.sent(place, text)
 
-    def estimates(self, asks: Sequence[Ask]) -> list[CostEstimate]:
-        """What each judge may cost, by the sizes of its prompts.
-
-        Bytes become tokens at the rate that the server has counted for this judge; before it has counted
-        any, four bytes are taken for a token.
-        """
+    def estimates(self, asks: Sequence[Ask]) -> list[Json]:
+        """What each judge may cost, by the sizes of its prompts; `cost` in USD, None without a price."""
         estimates = []
         for judge in self.jury.models:
             sizes = [n_bytes(ask.rubric.messages(ask.texts)) for ask in asks if ask.judge == judge.name]
-            usages = [
-                usage
-                for run in self.runs
-                for (_, name), replies in run.store.replies.items()
-                for usage, _ in replies
-                if name == judge.name and usage.counted and usage.prompt_bytes
-            ]
-            read = sum(usage.prompt for usage in usages), sum(usage.prompt_bytes or 0 for usage in usages)
-            rate = read[0] / read[1] if usages else 1 / BYTES_PER_TOKEN
-            prompt, completion = round(sum(sizes) * rate), len(sizes) * judge.max_tokens
-            cost = judge.cost(prompt, completion) if judge.price is not None else None
-            found = CostEstimate(judge.name, len(sizes), prompt, completion, cost, measured=bool(usages))
-            estimates.append(found)
+            prompt, reply = round(sum(sizes) / BYTES_PER_TOKEN), len(sizes) * judge.max_tokens
+            cost = judge.cost(prompt, reply) if judge.price is not None else None
+            row = {"judge": judge.name, "requests": len(sizes), "prompt tokens": prompt}
+            estimates.append({**row, "reply tokens": reply, "cost": cost})
         return estimates
 
     def needed(self) -> Counter[str]:

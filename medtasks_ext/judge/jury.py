@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -203,13 +202,3 @@ def jury_cost_bound(
     """
     read = input_tokens + documents * answer_budget
     return sum(judge.price.of(read, documents * judge.reply_budget) for judge in judges)
-
-
-@dataclass(frozen=True)
-class CostEstimate:
-    judge: str
-    requests: int  # to send
-    prompt_tokens: int  # estimated
-    completion_tokens: int  # at most
-    cost: float | None  # USD at most, or None where no price is known
-    measured: bool  # whether prompt tokens follow from this judge's own counts so far
