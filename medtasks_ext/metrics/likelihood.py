@@ -67,12 +67,6 @@ def _bins(sure: Array) -> Array:
     return np.asarray(np.clip(np.ceil(sure * BINS).astype(int) - 1, 0, BINS - 1))
 
 
-def reliability(sure: Array, right: Array) -> Array:
-    """(BINS, 3): sums of confidence and of rightness, and the number of documents, by confidence."""
-    columns = (sure, right, np.ones(len(sure)))
-    return np.stack([np.bincount(_bins(sure), column, BINS) for column in columns], axis=1)
-
-
 def risks(sure: Array, right: Array) -> Array:
     """(n,) share of errors among the k surest documents, over all k.
 

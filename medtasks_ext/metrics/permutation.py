@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -22,8 +21,6 @@ TRIALS = 3
 Trial = tuple[str, int, float, list[str]]
 #: (places of the chosen options, places of the right ones, number of options)
 Places = tuple[list[int], list[int], int]
-#: letters whose shares and accuracies are reported one by one; all questions of MLB have them
-_PLACES = "abcde"
 
 
 @scorer
@@ -37,9 +34,6 @@ def process_results(document: Document, gold: Any, answer: Any) -> Metrics:
         **dict.fromkeys(("score", "accuracy_all3", "single_trial_accuracy", "position_consistency"), trial),
         "mean_trial_accuracy": correct,
         "position_bias": places,
-        "position_bias_uniform": places,
-        **{f"chosen_{letter}": places for letter in _PLACES},
-        **{f"accuracy_gold_{letter}": places for letter in _PLACES},
     }
 
 
@@ -89,62 +83,21 @@ position_consistency = Statistic(
 
 
 def _by_place(trials: Sequence[Places]) -> Array:
-    """(n, 5 x places): how often an option at each place is chosen; is right; would be chosen by a choice
-    that ignores places; is right in any trial; and is right in a trial that was answered rightly.
-
-    The first three count trials with a readable answer alone.
-    """
-    counts = np.zeros((len(trials), 5, max((size for _, _, size in trials), default=0)))
-    for row, (chosen, right, size) in zip(counts, trials, strict=True):
+    """(n, 2 x places): how often an option at each place is chosen, and is right, in readable trials."""
+    counts = np.zeros((len(trials), 2, max((size for _, _, size in trials), default=0)))
+    for row, (chosen, right, _) in zip(counts, trials, strict=True):
         if chosen:
             row[0, chosen] = row[1, right] = 1
-            row[2, :size] = len(chosen) / size
-        row[3, right] = 1
-        row[4, right] = chosen == right
     return counts.reshape(len(trials), -1)
 
 
-def _split(sums: Array) -> list[Array]:
-    return np.split(sums, 5, axis=-1)
-
-
-def _distance(one: Array, other: Array) -> Array:
-    """Total variation distance of two distributions given as counts (..., places)."""
-    shares = [ratios(counts, counts.sum(axis=-1, keepdims=True)) for counts in (one, other)]
-    distance: Array = np.abs(shares[0] - shares[1]).sum(axis=-1) / 2
+def _distance(sums: Array) -> Array:
+    """Total variation distance of the two distributions whose counts stand one behind the other."""
+    chosen, right = (ratios(part, part.sum(axis=-1, keepdims=True)) for part in np.split(sums, 2, axis=-1))
+    distance: Array = np.abs(chosen - right).sum(axis=-1) / 2
     return distance
-
-
-def _at(letter: str, counts: Array) -> Array:
-    """The counts at a letter's place; 0 where no question has so many options."""
-    place = _PLACES.index(letter)
-    return counts[..., place] if place < counts.shape[-1] else np.zeros(counts.shape[:-1])
-
-
-def _share_chosen(letter: str, sums: Array) -> Array:
-    chosen = _split(sums)[0]
-    return ratios(_at(letter, chosen), chosen.sum(axis=-1))
-
-
-def _share_right(letter: str, sums: Array) -> Array:
-    *_, right, answered = _split(sums)
-    return ratios(_at(letter, answered), _at(letter, right))
 
 
 #: total variation distance between the places of the chosen options and those of the right ones: 0 where
 #: letters are chosen as often as they are right, 0.8 where A of five is always chosen
-position_bias = Statistic("position_bias", _by_place, lambda sums: _distance(*_split(sums)[:2]))
-
-#: the same from a choice that ignores places
-position_bias_uniform = Statistic(
-    "position_bias_uniform", _by_place, lambda sums: _distance(*_split(sums)[:3:2])
-)
-
-#: share of a letter in all chosen letters
-chosen_a, chosen_b, chosen_c, chosen_d, chosen_e = (
-    Statistic(f"chosen_{letter}", _by_place, partial(_share_chosen, letter)) for letter in _PLACES
-)
-#: share of right answers among the trials in which the letter is right (alone or with others)
-accuracy_gold_a, accuracy_gold_b, accuracy_gold_c, accuracy_gold_d, accuracy_gold_e = (
-    Statistic(f"accuracy_gold_{letter}", _by_place, partial(_share_right, letter)) for letter in _PLACES
-)
+position_bias = Statistic("position_bias", _by_place, _distance)

@@ -154,7 +154,6 @@ class SqlSandbox:
     def __init__(self, database: Path, *, limits: Limits | None = None) -> None:
         self.database, self.limits = database, limits or Limits()
         self._gold: dict[str, QueryResult] = {}
-        self._last: dict[str, QueryResult] = {}  # both readings of a reply are mostly one query
         self._turn = threading.Lock()
         self._live: list[_Worker] = []  # one at most
         self._close = weakref.finalize(self, _end, self._live)
@@ -166,10 +165,9 @@ class SqlSandbox:
 
     def outcomes(self, gold: str, predicted: str) -> dict[str, QueryResult]:
         """Those of a gold query and of a reply's, if it is not empty; each gold query is run once."""
-        known = self._last | self._gold
-        wanted = [query for query in dict.fromkeys(filter(None, (gold, predicted))) if query not in known]
-        known |= zip(wanted, self.run(wanted), strict=True) if wanted else ()
-        outcome = known[gold]
+        wanted = [query for query in dict.fromkeys((gold, predicted)) if query and query not in self._gold]
+        found = {**self._gold, **dict(zip(wanted, self.run(wanted), strict=True))}
+        outcome = found[gold]
         if gold not in self._gold:
             if outcome.decided:
                 self._gold[gold] = outcome
@@ -177,9 +175,7 @@ class SqlSandbox:
                 shown = gold if shows_text() else excerpt(gold)
                 why = f"gave no result ({outcome.error}), so no answer to it can be right"
                 log.warning("a gold query %s: %s", why, shown)
-        results = {query: known[query] for query in filter(None, (gold, predicted))}
-        self._last = {query: outcome for query, outcome in results.items() if outcome.decided}
-        return results
+        return {query: found[query] for query in (gold, predicted) if query}
 
     def close(self) -> None:
         self._close()

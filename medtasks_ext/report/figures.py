@@ -13,7 +13,7 @@ import numpy as np
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json, read_json
-from medtasks_ext.metrics.likelihood import reliability, risks
+from medtasks_ext.metrics.likelihood import risks
 from medtasks_ext.registry import Registry, suites
 from medtasks_ext.registry.columns import grouped_tasks
 from medtasks_ext.registry.strategies import by_likelihood, strategy_title
@@ -143,7 +143,6 @@ POINTS = 20
 
 #: Metrics that the frame has.
 METRICS = ("acc", "acc_norm", "brier_score", "calibration_error", "risk_coverage")
-_BIN = ("confidence", "rightness", "documents")
 
 
 def calibration(entries: Sequence[Entry], faults: list[Fault]) -> pa.Table:
@@ -163,7 +162,6 @@ def calibration(entries: Sequence[Entry], faults: list[Fault]) -> pa.Table:
             if not len(sure):
                 continue
             places = np.ceil(np.arange(1, POINTS + 1) / POINTS * len(sure)).astype(int) - 1
-            bins = reliability(sure, right).tolist()
             found.append(
                 {
                     "entry": entry.label,
@@ -173,7 +171,6 @@ def calibration(entries: Sequence[Entry], faults: list[Fault]) -> pa.Table:
                     "strategy": item.strategy,
                     "documents": len(sure),
                     **{name: item.metrics.get(name) for name in METRICS},
-                    "bins": [dict(zip(_BIN, part, strict=True)) for part in bins],
                     "risks": risks(sure, right)[places].tolist(),
                 }
             )

@@ -405,7 +405,7 @@ def _comparison(item: Compared) -> Json:
 
 
 _OF_JUDGES = ("judges", "measure", "value", "missing")
-_OF_CALIBRATION = ("documents", *METRICS, "bins")
+_OF_CALIBRATION = ("documents", *METRICS)
 
 
 def _of_tasks(

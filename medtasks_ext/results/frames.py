@@ -107,7 +107,6 @@ def _type(name: str) -> pa.DataType:
         "numbers": pa.float64(),
         "int64s": pa.int64(),
         "scores": pa.struct([("entry", pa.string()), ("score", pa.float64())]),
-        "bins": pa.struct([(part, pa.float64()) for part in ("confidence", "rightness", "documents")]),
     }
     if name == "counts":
         return pa.map_(pa.string(), pa.int64())

@@ -25,10 +25,7 @@ AGGREGATIONS: dict[str, Callable] = {
     "attribute_micro_f1": sets.attribute_micro_f1,
     "f1_macro_of_classes": sets.f1_macro_of_classes,
     "position_bias": permutation.position_bias,
-    "position_bias_uniform": permutation.position_bias_uniform,
-    **{f"{name}_{letter}": getattr(permutation, f"{name}_{letter}") for name in ("chosen",
-     "accuracy_gold") for letter in "abcde"},
-}  # fmt: skip
+}
 
 
 def samples_of(kind: str, items: list) -> list[dict]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
 
 
-Kind = Literal["heat", "dots", "scatter", "places", "percentiles", "bars", "curves"]
+Kind = Literal["heat", "dots", "scatter", "places", "percentiles", "bars"]
 #: what a cell of a row may hold
 Value = str | float | bool | None
 _HERE = Path(__file__).parent
