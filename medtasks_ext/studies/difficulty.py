@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,16 +22,14 @@ from medtasks_ext.process import SEED, random_rank
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.registry.blocks import LEVELS
 from medtasks_ext.results.document_scores import score_statistic
-from medtasks_ext.runs.folder import RunFolder
-from medtasks_ext.runs.manifest import Manifest, TaskState
 from medtasks_ext.runs.records import read_samples
 from medtasks_ext.stats.statistic import Statistic, counts_of, question_of
 from medtasks_ext.studies.labels import DEPARTMENT
-from medtasks_ext.studies.said import study
+from medtasks_ext.studies.said import finished, study
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
-    from medtasks_ext.runs.records import TaskRecord
+    from medtasks_ext.runner.run import Run
 
 
 def level_of(values: Sequence[float], *, judged: bool) -> tuple[str, float]:
@@ -48,33 +46,20 @@ def level_of(values: Sequence[float], *, judged: bool) -> tuple[str, float]:
     return {len(values): "easy", len(values) - 1: "medium"}.get(right, "hard"), right
 
 
-class _Finished(NamedTuple):
-    folder: Path
-    model: str
-    tasks: Mapping[str, TaskRecord]
-
-
 def grade(folders: Sequence[Path], registry: Registry, tasks: Sequence[str]) -> list[dict[str, Any]]:
     """The levels of tasks' questions by the runs of a panel, one a model: as files hold them."""
     if len({folder.resolve() for folder in folders}) < max(2, len(folders)):
         raise MedtasksError("a panel is at least two runs, each named once", remedy="name one run a model")
-    runs = []
-    for folder in folders:
-        manifest, results = Manifest.read(folder), RunFolder(folder).read_tasks()
-        done = {name for name, entry in manifest.tasks.items() if entry.state is TaskState.DONE}
-        found = {name: record for name, record in results.items() if name in done}
-        runs.append(_Finished(folder, manifest.identity.model_name, found))
-    names = tasks or list(dict.fromkeys(name for run in runs for name in run.tasks))
-    return [_graded(name, runs, registry) for name in names]
+    runs = finished(folders, registry, tasks)
+    return [_graded(name, runs, registry) for name in tasks or runs[0].results()]
 
 
-def _graded(name: str, runs: Sequence[_Finished], registry: Registry) -> dict[str, Any]:
-    (dataset, strategy), fault = registry.tasks[name], ""
+def _graded(name: str, runs: Sequence[Run], registry: Registry) -> dict[str, Any]:
+    (dataset, strategy), loaded = registry.tasks[name], runs[0].results()[name]["loaded"]
     for run in runs:
-        task = run.tasks.get(name)
-        if task is None or task["n"] < task["loaded"]["n_test"]:
-            fault = f"{name} is not finished, or was asked in part"
-        elif task["loaded"]["rows_hash"] != runs[0].tasks[name]["loaded"]["rows_hash"]:
+        task = run.results()[name]
+        fault = f"{name} was asked in part" if task["n"] < task["loaded"]["n_test"] else ""
+        if task["loaded"]["rows_hash"] != loaded["rows_hash"]:
             fault = f"{name} was run on other documents than in {runs[0].folder}"
         if fault:
             remedy = "run all models on the same rows and prompts to the end, or name other tasks (--tasks)"
@@ -88,14 +73,13 @@ def _graded(name: str, runs: Sequence[_Finished], registry: Registry) -> dict[st
         level, value = level_of([scores[question][1] for scores in by_run], judged=method == "judged")
         of = {"id": question, "documents": places, "department": department}
         questions.append({**of, "level": level, "value": value})
-    loaded = runs[0].tasks[name]["loaded"]
     # rows that are held out as shots are missing among the documents; where the source has a pool, none are
     pooled = loaded["n_fewshot"] > 0
     own = (item for item in dataset.strategies if pooled or item != "five_shot" or item == strategy)
     return {
         "task": name,
         "method": method,
-        "panel": [{"run": str(run.folder), "model": run.model} for run in runs],
+        "panel": [{"run": str(run.folder), "model": run.manifest.identity.model_name} for run in runs],
         "rows_hash": loaded["rows_hash"],
         "origin": loaded["origin"],
         "same_documents": [name] if loaded["n_held_out"] else [dataset.task(item) for item in own],
@@ -105,10 +89,10 @@ def _graded(name: str, runs: Sequence[_Finished], registry: Registry) -> dict[st
 
 
 def _scored(
-    run: _Finished, task: str, statistic: Statistic, method: str
+    run: Run, task: str, statistic: Statistic, method: str
 ) -> dict[str, tuple[list[int], float, Any]]:
     """Question -> places of its documents, their score on 0-1, departments that they carry."""
-    folder, units = RunFolder(run.folder), dict[Any, tuple[str, list[int], Any]]()
+    folder, units = run.files, dict[Any, tuple[str, list[int], Any]]()
     samples = sorted(read_samples(folder.samples_file(task)), key=lambda sample: sample["doc_id"])
     for sample in samples:
         document = sample["doc"]

@@ -21,7 +21,7 @@ from medtasks_ext.prompts.load import load_documents
 from medtasks_ext.runner.run import Run
 from medtasks_ext.runs.records import parsed_of, read_samples
 from medtasks_ext.studies.judge_data import read_cases
-from medtasks_ext.studies.said import study
+from medtasks_ext.studies.said import finished, study
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
@@ -83,20 +83,9 @@ def _record(wanted: Wanted, tasks: Mapping[str, Any], synthetic: bool, runs: Seq
     }
 
 
-def _opened(wanted: Wanted) -> list[Run]:
-    runs = [Run(Path(folder), wanted.registry) for folder in wanted.sources]
-    for run in runs:
-        run.load()
-        for task in wanted.tasks:
-            if task not in run.manifest.tasks or not run.is_done(task):
-                what = f"{task} is not among the finished tasks"
-                raise MedtasksError(what, where=run.folder, remedy="`medtasks run` it first")
-    return runs
-
-
 def pairwise(wanted: Wanted) -> Item:
     """Answers of two runs to the same documents; either run is A half of the time."""
-    runs, pages, counts, synthetic = _opened(wanted), [], {}, False
+    runs, pages, counts, synthetic = finished(wanted.sources, wanted.registry, wanted.tasks), [], {}, False
     if len({run.folder.resolve() for run in runs}) != 2:
         where, remedy = ", ".join(wanted.sources), "name the runs of two models"
         raise MedtasksError("needs two runs", where=where, remedy=remedy)
@@ -139,7 +128,12 @@ def _answers(run: Run, task: str) -> dict[str, tuple[Any, str, str]]:
 
 def likert(wanted: Wanted) -> Item:
     """Answers of runs, rated on the axes and the scale of their task's jury; empty answers are left out."""
-    runs, counts, pages, synthetic = _opened(wanted), dict[str, Item](), list[list[Item]](), False
+    runs, counts, pages, synthetic = (
+        finished(wanted.sources, wanted.registry, wanted.tasks),
+        dict[str, Item](),
+        list[list[Item]](),
+        False,
+    )
     for name in wanted.tasks:
         judged = [task for run in runs for task in judged_tasks(run.folder, wanted.registry, [name])]
         scale = [str(one) for task in judged[:1] for one in task.rubric.protocol.verdict.get("score", ())]
