@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import command, read_json, rewrite_answers, write_jsonl
-from tests.judge.made import make_rows, make_task, rows
+from tests.judge.conftest import make_rows, make_task, rows
 from tests.report.made import data_of
 
 N = 12

@@ -6,7 +6,6 @@ Standard library only.
 import asyncio
 import json
 import re
-import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -48,7 +47,6 @@ class Reply:
     headers: tuple[tuple[str, str], ...] = ()
     body: str | None = None
     delay: float = 0.0  # seconds before it is sent
-    until: threading.Event | None = None  # before which it is not sent
     hang_up: bool = False
     half: bool = False
     finish: str = "stop"
@@ -120,8 +118,6 @@ class Server(scripted.Server):
         try:
             if reply.delay:
                 await asyncio.sleep(reply.delay)
-            while reply.until is not None and not reply.until.is_set():
-                await asyncio.sleep(0.01)
         finally:
             self.under_way[model] -= 1
         if reply.hang_up:

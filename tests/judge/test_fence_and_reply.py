@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks_ext.judge import reply as reply_module
 from medtasks_ext.judge.cases import point_rubric, shown_for_point
 from medtasks_ext.judge.protocol import Rubric, escape_fences, fence_code
 from medtasks_ext.judge.reply import UnreadableError
@@ -17,8 +16,7 @@ from medtasks_ext.prompts.official.words import JuryWords
 from medtasks_ext.registry.blocks import OfficialJury
 from medtasks_ext.rows.expressions import Template
 from medtasks_ext.rows.spec import Judging
-from tests.judge.conftest import judgements
-from tests.judge.made import AXES
+from tests.judge.conftest import AXES, judgements
 from tests.judge.server import CODE, FENCED, Reply, bare, coded, verdict
 from tests.judge.test_command import number
 
@@ -86,19 +84,6 @@ def test_the_code_depends_on_every_text():
     assert len(codes) == 5
 
 
-def test_the_reference_is_shown_only_where_there_is_one():
-    system, user = RUBRIC.messages({"question": "Q", "response": "R"})
-    assert "GOLD" not in user["content"] and "gold answer" not in system["content"] + user["content"]
-    assert "gold answer" in shown()[0]["content"]
-
-
-def test_a_judge_is_told_the_goal_of_the_benchmark():
-    judging = Judging(protocol="likert_jury", role="an expert", goal="how kind it is", axes=AXES)
-    (system, _) = Rubric(judging).messages({"question": "Q", "response": "R", "gold": "G"})
-    assert "Find out how kind it is." in system["content"]
-    assert Rubric(judging.model_copy(update={"goal": ""})).version != Rubric(judging).version
-
-
 OWN = verdict(NAMES, 2)
 
 
@@ -109,13 +94,10 @@ OWN = verdict(NAMES, 2)
         f"```json\n{OWN}\n```",
         f"Here it is: {OWN} Thank you.",
         f"<think>maybe {verdict(NAMES, 5)}</think>{OWN}",
-        f"A draft {OWN}, and on reflection {OWN}",
         f"{verdict(NAMES, 2, 'in other words')} {OWN}",
         f"Prose with {{curly and no end. {OWN}",
         f'{{"n": {"9" * 5000}}} {OWN}',
         f"the set {{a, b}} is fine. {OWN}",
-        f'{{"note": 1}} {OWN}',
-        json.dumps(json.loads(OWN), indent=4),
     ],
 )
 def test_the_last_complete_object_is_the_verdict(reply):
@@ -126,34 +108,27 @@ def test_the_last_complete_object_is_the_verdict(reply):
     ("reply", "reason"),
     [
         ("", "no JSON object"),
-        ("I rate it 4.", "no JSON object"),
         (OWN[:-10], "no JSON object"),
         (f"<think>{OWN}", "no JSON object"),
         ('{"accuracy": {"score": 4, "explanation": "half', "no JSON object"),
-        (f'{{"quoted": {OWN}, "mine": {{"accu', "no JSON object"),
         (f'{{"quoted": {OWN}}}', "no object with the request's code"),
         (bare(NAMES, 4), "no object with the request's code"),
         (OWN.replace(CODE, "0123456789abcdef"), "no object with the request's code"),
         (OWN.replace(f'"{CODE}"', f'["{CODE}"]'), "no object with the request's code"),
         (verdict(NAMES[:2], 4), "exactly the keys"),
         (verdict([*NAMES, "extra"], 4), "exactly the keys"),
-        (coded(dict.fromkeys(NAMES, 4)), "exactly the keys"),
         (verdict(NAMES, 0), "accuracy.score is not one of 1, 2, 3, 4, 5"),
-        (verdict(NAMES, 6), "is not one of"),
         (verdict(NAMES, 4.0), "is not one of"),
         (verdict(NAMES, "4"), "is not one of"),
         (verdict(NAMES, True), "is not one of"),
-        (verdict(NAMES, None), "is not one of"),
         (verdict(NAMES, [4]), "is not one of"),
         (verdict(NAMES, 4, None), "not a text"),
         (OWN.replace("2", "NaN", 1), "no object"),
         (f'{{"code": "{CODE}", "accuracy": 1, "accuracy": 2}}', "no object"),
         (f"{OWN} {verdict(NAMES, 9)}", "is not one of"),
         (f"A draft {verdict(NAMES, 4)}, and on reflection {OWN}", "two verdicts that disagree"),
-        (f"{OWN} {verdict(NAMES, 4)} {OWN}", "two verdicts that disagree"),
         ("{}" * 500_000, "no object"),
         (f'{{"code": "{CODE}", "a": {"9" * 5_000}}}', "no object"),
-        ("{" * 3000, "no JSON object"),
         ('{"a":' * 50_000, "no JSON object"),
     ],
 )  # fmt: skip
@@ -212,17 +187,6 @@ def test_an_answer_cannot_veto_its_own_bad_verdict(decision):
         rubric.read('{"decision": {"met": true}}', texts)
 
 
-@given(hostile, st.lists(st.integers(1, 5), min_size=3, max_size=3))
-def test_a_judge_that_quotes_the_whole_prompt_first_is_still_read(response, scores):
-    own = {axis: {"score": n, "explanation": "mine"} for axis, n in zip(NAMES, scores, strict=True)}
-    quoted = "".join(re.findall(r"\{.*\}", shown(response=response)[-1]["content"], re.DOTALL))
-    try:
-        json.loads(quoted)
-    except ValueError:
-        quoted = ""  # an unfinished object that the judge leaves open makes its reply unreadable, rightly
-    assert read(f"{quoted} {coded(own)}", response=response) == scores
-
-
 @given(st.text() | hostile | st.text('{}[]",:\\ 1').map(lambda text: text * 50))
 def test_any_reply_is_a_verdict_or_unreadable(reply):
     for rubric in (RUBRIC, OFFICIAL):
@@ -241,12 +205,9 @@ def read_official(reply, response="R"):
     return [verdict[axis]["score"] for axis in NAMES]
 
 
-def test_no_code_is_asked_for_in_a_suites_own_words():
-    assert OFFICIAL.schema["required"] == NAMES
-    assert read_official(PLAIN) == [2, 2, 2]
-
-
-@pytest.mark.parametrize("reply", [f" {PLAIN}\n", f"```json\n{PLAIN}\n```", f"<think>5?</think>{PLAIN}"])
+@pytest.mark.parametrize(
+    "reply", [PLAIN, f" {PLAIN}\n", f"```json\n{PLAIN}\n```", f"<think>5?</think>{PLAIN}"]
+)
 def test_in_a_suites_own_words_the_reply_is_the_verdict(reply):
     assert read_official(reply) == [2, 2, 2]
 
@@ -323,75 +284,28 @@ def test_a_truth_value_may_be_written_as_models_write_one(yes, no):
         rubric.read(said.replace(f'"holds": {yes}', '"holds": "perhaps"', 1), texts)
 
 
-def test_the_prompt_version_changes_with_the_rubric():
-    other = RUBRIC.judging.model_copy(update={"role": "a nurse"})
-    assert Rubric(other).version != RUBRIC.version == Rubric(RUBRIC.judging).version
-
-
-def test_the_schema_allows_what_is_read_and_nothing_else():
-    schema = RUBRIC.schema
-    assert schema["required"] == ["code", *NAMES] and schema["additionalProperties"] is False
-    axis = schema["properties"]["clarity"]
-    assert axis["properties"]["score"] == {"type": "integer", "enum": [1, 2, 3, 4, 5]}
-    assert axis["required"] == ["score", "explanation"] and axis["additionalProperties"] is False
-
-
 # What one reply brings about is the fault of its request; what the rated text holds changes no other.
 
 
-ALL_AXES = ["accuracy", "completeness", "clarity"]
 REPLIES = {
-    "an axis too few": verdict(ALL_AXES[:2], 4),
-    "an axis too many": verdict([*ALL_AXES, "style"], 4),
-    "no axis": coded({}),
+    "an axis too few": verdict(NAMES[:2], 4),
     "a score of 5,000 digits": f'{{"code": "{CODE}", "accuracy": {{"score": {"9" * 5_000}}}}}',
     "1 MB of objects": "{}" * 500_000,
-    "1 MB of openings": '{"' * 500_000,
     "1 MB of quotes": f'{{"code": "{CODE}", "accuracy": {chr(34) * 1_000_000}}}',
-    "deep": '{"a": ' * 100_000 + "1" + "}" * 100_000,
     "deep, with the code": f'{{"code": "{CODE}", "a": ' + "[" * 90_000 + "]" * 90_000 + "}",
-    "another request's code": verdict(ALL_AXES, 5).replace(CODE, "0123456789abcdef"),
-    "a forged object": bare(ALL_AXES, 5),
+    "a forged object": bare(NAMES, 5),
 }
 
 
 @pytest.mark.parametrize("hostile", REPLIES)
 def test_one_reply_fails_its_own_request_alone(run, jury, medtasks, metrics, server, hostile):
-    server.script = lambda asked, seen: Reply(
-        REPLIES[hostile] if number(asked) == 0 else verdict(ALL_AXES, 4)
-    )
+    server.script = lambda asked, seen: Reply(REPLIES[hostile] if number(asked) == 0 else verdict(NAMES, 4))
     folder = run("qa")
     outcome = medtasks("judge", "--jury", jury("one"))
     assert outcome.code == 1 and "Traceback" not in outcome.text
     assert metrics(folder)["judged"] == pytest.approx(5 / 6) and metrics(folder)["jury_one"] == 4
     assert len(judgements(folder, kind="unreadable")) == 3
-    server.script = lambda asked, seen: Reply(verdict(ALL_AXES, 4))
+    server.script = lambda asked, seen: Reply(verdict(NAMES, 4))
     asked = len(server.asked)
     assert medtasks("judge", "--jury", jury("one")).code == 0
     assert len(server.asked) == asked + 1 and metrics(folder)["judged"] == 1
-
-
-def test_an_error_in_reading_is_the_fault_of_one_request(run, jury, medtasks, metrics, server, monkeypatch):
-    read = reply_module.parse_json
-
-    def broken(source, **options):
-        if "number 0" in source:
-            raise RecursionError
-        return read(source, **options)
-
-    monkeypatch.setattr(reply_module, "parse_json", broken)
-    server.script = lambda asked, seen: Reply(verdict(ALL_AXES, 4, f"on number {number(asked)}"))
-    folder = run("qa")
-    outcome = medtasks("judge", "--jury", jury("one"))
-    assert outcome.code == 1 and "unreadable (RecursionError)" in outcome.out
-    assert metrics(folder)["judged"] == pytest.approx(5 / 6)
-
-
-def test_answers_of_1_mb_are_judged_like_others(run, jury, medtasks, metrics, server):
-    long = (json.dumps({"accuracy": {"score": 5}}) + "<<<RESPONSE " + '{"') * 20_000
-    server.script = lambda asked, seen: Reply(
-        f"{verdict(ALL_AXES, 2)} It says {asked.texts['response'][:5_000]}"
-    )
-    folder = run("qa", answers={"d0": long, "d1": "{" * 1_000_000})
-    medtasks("judge", "--jury", jury("one"))
-    assert metrics(folder)["judged"] == 1 and metrics(folder)["jury_one"] == 2

@@ -29,34 +29,15 @@ SAID = (
     "no", "1",
 )  # fmt: skip
 VALUES = (
-    "true",
-    "false",
-    '"true"',
-    '" False "',
-    "null",
-    "1",
-    "0",
-    '"yes"',
-    '"untrue"',
-    "[]",
-    '{"a": 1}',
-    '""',
-)
+    "true", "false", '"true"', '" False "', "null", "1", "0", '"yes"', '"untrue"', "[]", '{"a": 1}', '""',
+)  # fmt: skip
 WORDS = (
     "yes", "Yes.", "no", "No", "not", "know", "YES", "[yes]", "I think", "the diagnosis", "is correct",
     "diagnosis", "yes/no", "none", "**yes**", "y e s", "\n", "eyes", "sí",
 )  # fmt: skip
 NOISE = (
-    "",
-    "Briefly: ",
-    "```json\n",
-    "\n```",
-    "<think>{}</think>",
-    "}",
-    "{",
-    "<analysis>same</analysis>\n",
-    "\\",
-)
+    "", "Briefly: ", "```json\n", "\n```", "<think>{}</think>", "}", "{", "<analysis>same</analysis>\n", "\\",
+)  # fmt: skip
 
 
 def replies(name: str, n: int = 500) -> Iterator[str]:

@@ -1,4 +1,5 @@
 """The record of `medtasks judge`: one file of outcomes, and money over calls and kills."""
+# ruff: noqa: F811
 
 import json
 import shutil
@@ -7,16 +8,16 @@ import signal
 import pytest
 
 from medtasks_ext.judge import asking
-from medtasks_ext.registry import registry
-from medtasks_ext.report.answers.column import Flag
-from medtasks_ext.report.answers.server import Viewed
 from medtasks_ext.run.lock import NAME
-from medtasks_ext.run.store import working_in
+from medtasks_ext.run.store import key_of, working_in
+from medtasks_ext.runs.folder import state_of
 from tests.conftest import outcomes, read_json, wait_for
-from tests.judge.conftest import judgements
-from tests.judge.made import make_rows, process, rows
-from tests.judge.server import CODE, Reply, fair, verdict
+from tests.judge.conftest import judgements, make_rows, process, rows
+from tests.judge.server import Reply, fair, verdict
+from tests.judge.test_agreement import judged  # noqa: F401  a fixture
 from tests.judge.test_command import number
+from tests.runs.changes import all_named, files_of, named
+from tests.runs.faults import at_every_operation, fresh
 
 TASK = "medhelm_qa"
 PRICE = {"input": 0, "output": 1000}
@@ -47,9 +48,7 @@ def held_back(server, n):
     ("settings", "shown"),
     [
         ({"temperature": 1.0}, '"temperature": 1.0'),
-        ({"max_tokens": 512}, '"max_tokens": 512'),
         ({"extra_body": {"reasoning_effort": "low"}}, '"reasoning_effort": "low"'),
-        ({"extra_body": {"allowed_token_ids": [1]}}, '"allowed_token_ids": [1]'),
         ({"model": "two"}, "one (two)"),
         ({}, "one served as snapshot"),
     ],
@@ -68,32 +67,6 @@ def test_judges_asked_otherwise_are_not_tested(run, jury, medtasks, server, tmp_
     compared = medtasks("compare", "run", "other")
     assert compared.code == 2 and "was judged by different juries" in compared.err, compared.text
     assert shown in compared.err
-
-
-def test_an_intent_stands_in_the_file_before_its_request_is_sent(run, priced, medtasks, server):
-    folder = run("qa")
-    before = []
-
-    def script(asked, seen):
-        open_now = len(judgements(folder, kind="intent")) - len(judgements(folder))
-        before.append(open_now)
-        return fair(asked, seen)
-
-    server.script = script
-    assert medtasks("judge", "--jury", priced("one", max_concurrent=1)).code == 0
-    assert before == [1] * 6
-    lines = outcomes(folder / "judgements", "", "intent", "answer")
-    assert {item["outcome"] for item in lines[::2]} == {"intent"}
-    assert all("ratings" in item for item in lines[1::2])
-    assert {item["cost"] for item in lines[::2]} == {item["settles"] for item in lines[1::2]} == {HIGHEST}
-    assert {item["cost"] for item in lines[1::2]} == {REPLY}
-
-
-def test_a_judge_without_a_price_has_no_intents(run, jury, medtasks):
-    folder = run("qa")
-    medtasks("judge", "--jury", jury("one"))
-    assert len(judgements(folder)) == 6 and not judgements(folder, kind="intent")
-    assert not any("settles" in item or "cost" in item for item in judgements(folder))
 
 
 def test_intents_of_a_killed_judge_count(run, priced, medtasks, metrics, server, data_dir, tasks, tmp_path):
@@ -122,33 +95,6 @@ def test_intents_of_a_killed_judge_count(run, priced, medtasks, metrics, server,
     # the same answers were judged later: that settles nothing of what was sent before
     said = f"spent on these runs so far: {20 * REPLY:.2f} USD, and up to {4 * HIGHEST:.2f} for"
     assert said in medtasks("judge", "--jury", path, "--dry-run").out
-
-
-def test_requests_without_a_reply_count_in_later_calls(run, priced, medtasks, server):
-    server.script = lambda asked, seen: Reply(hang_up=True)
-    folder, path = run("qa"), priced("one", max_concurrent=1)
-    assert medtasks("judge", "--jury", path, "--max-cost", 3.01).code == 1
-    assert len(server.asked) == 3
-    outcome = medtasks("judge", "--jury", path, "--max-cost", 3.01)
-    assert len(server.asked) == 3 and "up to 3.00 for requests whose reply never came" in outcome.err
-    assert medtasks("judge", "--jury", path, "--max-cost", 5.01).code == 1
-    assert len(server.asked) == 5
-    assert {item["kind"] for item in judgements(folder, kind="fault")} == {"unreachable"}
-
-
-@pytest.mark.parametrize("status", [400, 401, 429, 503])
-def test_a_request_that_no_server_worked_on_costs_nothing(run, priced, medtasks, server, monkeypatch, status):
-    monkeypatch.setattr(asking, "MAX_TRIES", 2)
-    server.script = lambda asked, seen: Reply(status=status)
-    folder, path = run("qa"), priced("one", max_concurrent=1)
-    assert medtasks("judge", "--jury", path, "--max-cost", 1.01).code == 1
-    assert "spent" not in medtasks("judge", "--jury", path, "--dry-run").out
-    failures = judgements(folder, kind="fault")
-    # one intent, whose money its further tries may use
-    assert len(failures) == len(judgements(folder, kind="intent")) and failures
-    assert all(item["settles"] == HIGHEST for item in failures)
-    server.script = fair
-    assert medtasks("judge", "--jury", path, "--max-cost", 1.26).code == 0
 
 
 def test_what_another_jury_has_spent_counts(run, priced, medtasks, server):
@@ -197,31 +143,6 @@ def test_a_line_that_was_changed_is_named_and_asked_again(run, jury, medtasks, m
     assert metrics(folder)["jury_1_to_5"] == 4
 
 
-def test_a_question_that_is_asked_again_is_another_draw_of_it(run, jury, medtasks, server):
-    """Nothing of time or chance is in a key: two folders have the same ones, and so has a second call."""
-    server.script = lambda asked, seen: Reply("no") if seen < 4 else fair(asked, seen)
-    keys = {}
-    for folder in (run("qa"), run("qa", folder="other")):
-        server._seen.clear()
-        for _ in range(2):
-            medtasks("judge", folder.name, "--jury", jury("one", max_concurrent=1))
-        lines = outcomes(folder / "judgements")
-        keys[folder.name] = {(line["document"], line["key"], "ratings" in line) for line in lines}
-        assert len(lines) == len({line["key"] for line in lines}) == 6 * 5
-    assert keys["run"] == keys["other"]
-
-
-def test_replies_with_half_a_character_are_kept(run, jury, medtasks, metrics, server):
-    own = {"score": 4, "explanation": "\ud83d and \udc00"}
-    server.script = lambda asked, seen: Reply(json.dumps({"code": CODE, **dict.fromkeys(asked.axes, own)}))
-    folder = run("qa")
-    assert medtasks("judge", "--jury", jury("one")).code == 0
-    assert judgements(folder)[0]["verdict"]["accuracy"]["explanation"] == "\ud83d and \udc00"
-    server.asked.clear()
-    assert medtasks("judge", "--jury", jury("one")).code == 0
-    assert not server.asked and metrics(folder)["judged"] == 1
-
-
 # ---------------------------------------------------------------------- one process writes
 
 
@@ -260,27 +181,132 @@ def test_another_model_than_was_asked_for_is_named(run, jury, medtasks, server):
 # What judges said of an answer, as page and terminal give it.
 
 
-def test_reasons_scores_and_disagreement_of_judges(run, jury, server, medtasks, metrics):
+N, KILLS = 30, 10
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("n", [2, 4, 8])
+def test_judges_killed_ten_times_stay_in_limits(
+    run, priced, medtasks, metrics, server, data_dir, tasks, tmp_path, n
+):
+    make_rows(data_dir, "qa", rows(N))
+    folder, path = run("qa"), priced("one", max_concurrent=1)
+    command = ("run", "--jury", path, "--max-cost")
+    limit = N * REPLY + KILLS * HIGHEST
+    for round_ in range(KILLS):
+        answered = len(server.asked) + 1
+
+        def script(asked, seen, answered=answered):
+            return fair(asked, seen) if len(server.asked) <= answered else Reply(delay=1000)
+
+        server.script = script
+        children = [process(*command, limit, cwd=tmp_path) for _ in range(n)]
+        try:
+            wait_for(lambda wanted=answered: len(server.asked) > wanted, _Any(children))
+        finally:
+            for child in children:
+                child.send_signal(signal.SIGKILL)
+            said = [child.communicate()[1] for child in children]
+        others = [text for text, child in zip(said, children, strict=True) if child.returncode == 2]
+        assert all("works in this folder" in text for text in others)
+        assert len(server.asked) == 2 * (round_ + 1)
+    server.script = fair
+    # what was under way at a kill may have been charged: each counts with what it can cost at most
+    open_now = len(judgements(folder, kind="intent")) - len(judgements(folder))
+    assert open_now == KILLS and len(judgements(folder)) == KILLS
+    short = KILLS * HIGHEST + KILLS * REPLY + HIGHEST
+    assert medtasks("judge", *command, short).code == 1
+    assert KILLS * HIGHEST + (len(server.asked) - KILLS) * REPLY <= short
+    assert medtasks("judge", *command, limit + HIGHEST).code == 0
+    assert len(server.asked) == N + KILLS and metrics(folder)["judged"] == 1
+    keys = [item["key"] for item in judgements(folder)]
+    assert len(keys) == len(set(keys)) == N
+
+
+class _Any:
+    """Several processes, of which one at least must live."""
+
+    def __init__(self, children) -> None:
+        self.children = children
+        self.returncode = None
+
+    def poll(self):
+        return None if any(child.poll() is None for child in self.children) else 1
+
+
+# A fault at every operation of a jury on files and sockets: nothing is judged twice or missing.
+
+
+@pytest.mark.nightly
+def test_judge(run, jury, medtasks, server, tmp_path):
+    made, place = run("qa", folder="made"), tmp_path / "run"
+    path = jury("one", "two")
+    shutil.copytree(made, place)
+    assert medtasks("judge", "--jury", path).code == 0  # so that forked processes find all loaded
+
+    def check(said: str) -> None:
+        keys = [item["key"] for item in judgements(place)]
+        assert len(keys) == len(set(keys)) == 12, said
+        assert state_of(place).mark == "", said
+
+    at_every_operation(["judge", str(place), "--jury", str(path)], place, lambda: fresh(place, made), check)
+
+
+def test_every_change_to_a_judged_and_rated_run_is_named(judged, tmp_path):
+    folder, _ = judged()
+    files = files_of(folder)
+    wanted = {"judgements/answers.jsonl", "judgements/agreement.json"}
+    assert wanted <= set(files)
+    made = all_named(folder, tmp_path)
+    assert set(files) <= made.keys() and sum(made.values()) >= 137
+
+
+def test_judging_is_no_change_and_names_what_was_changed_before(run, jury, medtasks, server):
+    server.script = lambda asked, seen: Reply(verdict(asked.axes, 4))
     folder = run("qa")
+    assert medtasks("judge", "--jury", jury("one")).code == 0
+    assert named(folder) == set()
+    samples = next(folder.glob("samples_*.jsonl"))
+    samples.write_text(samples.read_text() + "\n")
+    again = medtasks("judge", "--jury", jury("one"))
+    assert f"changed since the run ended: {samples.name}" in again.err
+    assert named(folder) == {samples.name}
 
-    def judge(asked, seen):
-        harsh = asked.model == "two" and "number 1?" in asked.texts["question"]
-        return Reply(verdict(asked.axes, 1 if harsh else 4, f"{asked.model} thinks so"))
 
-    server.script = judge
-    medtasks.done("judge", folder, "--jury", jury("one", "two"))
-    answers = Viewed([folder], registry()).answers(TASK)
-    head = answers.head()
-    column = head["columns"][0]
-    assert column["judged"] and column["score"] == metrics(folder)["score"]
-    disputed = [
-        key for key, flags in zip(head["documents"], column["flags"], strict=True) if flags & Flag.DISPUTED
-    ]
-    assert disputed == ["d1"] and column["totals"]["disputed"] == 1
-    assert not any(flags & Flag.WRONG for flags in column["flags"])  # a judge's score is graded
+@pytest.mark.parametrize(
+    ("reply", "charged"),
+    [(Reply(hang_up=True), 3), (Reply(status=400), 0), (Reply(status=401), 0), (Reply(status=503), 0)],
+)
+def test_a_request_that_a_server_may_have_worked_on_counts_in_later_calls(
+    run, priced, medtasks, server, monkeypatch, reply, charged
+):
+    monkeypatch.setattr(asking, "MAX_TRIES", 2)
+    server.script = lambda asked, seen: reply
+    folder, path = run("qa"), priced("one", max_concurrent=1)
+    assert medtasks("judge", "--jury", path, "--max-cost", 3.01).code == 1
+    failures = judgements(folder, kind="fault")
+    assert failures and all(item.get("settles", HIGHEST) == HIGHEST for item in failures)
+    said = medtasks("judge", "--jury", path, "--dry-run").out
+    assert (f"up to {charged * HIGHEST:.2f} for requests whose reply never came" in said) == bool(charged)
+    server.script = fair
+    again = medtasks("judge", "--jury", path, "--max-cost", charged * HIGHEST + 1.26)
+    assert again.code == 0 and len(judgements(folder)) == 6
 
-    shown = answers.document(answers.place_of(disputed[0]))["responses"][0]
-    ratings = {word["judge"]: set(word["ratings"].values()) for word in shown["judges"]}
-    assert ratings == {"one": {4}, "two": {1}} and shown["judged"] == shown["score"]
-    printed = medtasks("view", folder, TASK, disputed[0]).out
-    assert "two thinks so" in printed and "one thinks so" in printed
+
+def test_asked_again_is_draw_2_of_the_question_in_every_folder_and_call(run, jury, medtasks, server):
+    server.script = lambda asked, seen: Reply("no") if seen < 4 else fair(asked, seen)
+    kept = {}
+    for folder in (run("qa"), run("qa", folder="other")):
+        server._seen.clear()
+        for _ in range(2):  # three draws of each question, then two
+            medtasks("judge", folder.name, "--jury", jury("one", max_concurrent=1))
+        by_document: dict[str, list] = {}
+        for line in outcomes(folder / "judgements"):
+            by_document.setdefault(line["document"], []).append((line["key"], "ratings" in line))
+        kept[folder.name] = by_document
+    # nothing of time or chance is in a key: both folders have the same ones, a new one for each draw
+    assert kept["run"] == kept["other"] and len(kept["run"]) == 6
+    for lines in kept["run"].values():
+        (first, _), *others = lines
+        assert [key for key, _ in others] == [key_of(first, [draw]) for draw in (2, 3, 4, 5)]
+        assert [read for _, read in lines] == [False] * 4 + [True]

@@ -14,12 +14,12 @@ from tests.metrics.build import INVALID, columns, documents
 FORM = answer_format({"kind": "drug_list"})
 
 
-def counts(reply: str, gold: list[str], metric: str = "micro_f1") -> tuple[int, int, int]:
+def counts(reply: str, gold: list[str]) -> tuple[int, int, int]:
     reading = FORM.read(reply, {}, cot=False)
     answer = reading.answer if reading.valid else INVALID
     got = columns(sets.process_drugs, documents([gold]), [answer])
     assert got["score"] == got["micro_f1"] == got["micro_precision"] == got["micro_recall"]
-    return got[metric][0]
+    return got["micro_f1"][0]
 
 
 GOLD = ["Sildenafil (Viagra)", "Testosterone", "Malathion Topical"]
@@ -43,35 +43,6 @@ def test_names_count_once_for_each_gold_drug(reply, expected):
     assert counts(reply, GOLD) == expected
 
 
-@pytest.mark.parametrize(
-    ("reply", "gold", "exact", "substring"),
-    [
-        ("Sildenafil - relaxes vessels", GOLD, (0, 1, 3), (1, 0, 2)),
-        ("Sildenafil (Revatio)", GOLD, (0, 1, 3), (1, 0, 2)),
-        ("Hydrocortisone", ["Hydrocortisone-Pramoxine Topical"], (0, 1, 1), (1, 0, 0)),
-        ("Fairy dust", ["Air"], (0, 1, 1), (0, 1, 1)),  # whole words
-        ("Estradiol", ["Testosterone"], (0, 1, 1), (0, 1, 1)),
-    ],
-)
-def test_the_substring_variant_takes_names_that_hold_each_other(reply, gold, exact, substring):
-    assert counts(reply, gold) == exact
-    assert counts(reply, gold, "micro_f1_substring") == substring
-
-
-@pytest.mark.parametrize(
-    ("reply", "expected"),
-    [
-        ("Insulin, Aspart, Human (Novolog)", (1, 0, 1)),
-        ("Zosyn, insulin, aspart, human", (2, 0, 0)),
-        ("Zosyn, and Insulin, Aspart, Human (Novolog)", (2, 0, 0)),
-        ("Novolog", (1, 0, 1)),
-        ("Insulin, Zosyn", (1, 1, 1)),
-    ],
-)
-def test_a_gold_name_with_commas_is_one_drug(reply, expected):
-    assert counts(reply, ["Insulin, Aspart, Human (Novolog)", "Zosyn"]) == expected
-
-
 def test_two_entries_that_differ_in_form_need_two_names():
     gold = ["Erythromycin", "Erythromycin Ophthalmic", "Timolol"]
     assert counts("Erythromycin", gold) == (1, 0, 2)
@@ -79,28 +50,18 @@ def test_two_entries_that_differ_in_form_need_two_names():
     assert counts("Erythromycin, Erythromycin Ophthalmic, Erythromycin Topical", gold) == (2, 0, 1)
 
 
-def test_the_order_of_names_does_not_matter():
-    gold = ["Buprenorphine (Suboxone)", "Naloxone (Suboxone)"]
-    assert counts("Suboxone, Buprenorphine", gold) == counts("Buprenorphine, Suboxone", gold) == (2, 0, 0)
-
-
 @pytest.mark.parametrize(
     ("name", "normalised"),
     [
         ("  Amoxicillin 500 mg  Oral Capsules ", "amoxicillin"),
-        ("Insulin glargine 100 units/mL", "insulin glargine"),
-        ("Ibuprofen 200-400 mg PO", "ibuprofen"),
+        ("Insulin glargine 100 units/mL", "insulin glargine"), ("Ibuprofen 200-400 mg PO", "ibuprofen"),
         ("Polyethylene Glycol 3350", "polyethylene glycol 3350"),
         ("Pneumococcal 13-Valent (Prevnar 13)", "pneumococcal 13 valent prevnar 13"),
-        ("0.9% Sodium Chloride IV", "sodium chloride"),
-        ("Camphor-Phenol Topical", "camphor phenol"),
-        ("Factor Ix Complex", "factor ix complex"),
-        ("Sennosides, Usp", "sennosides"),
-        ("and Warfarin", "warfarin"),
-        ("Topical", "topical"),
-        ("(!)", ""),
+        ("0.9% Sodium Chloride IV", "sodium chloride"), ("Camphor-Phenol Topical", "camphor phenol"),
+        ("Factor Ix Complex", "factor ix complex"), ("Sennosides, Usp", "sennosides"),
+        ("and Warfarin", "warfarin"), ("Topical", "topical"), ("(!)", ""),
     ],
-)
+)  # fmt: skip
 def test_normalised_names(name, normalised):
     assert sets.normalise_drug(name) == normalised
 
@@ -154,13 +115,4 @@ NAMES = [
 )
 def test_the_gold_list_itself_is_right_in_every_spelling_of_a_list(gold, separator):
     reply = "Final Answer:" + separator.strip(" ;,") + " " + separator.join(gold) + "."
-    for metric in ("micro_f1", "micro_f1_substring"):
-        assert counts(reply, gold, metric) == (len(gold), 0, 0)
-
-
-@given(st.text(max_size=60), DRUGS)
-def test_counts_add_up_whatever_is_answered(reply, gold):
-    for metric in ("micro_f1", "micro_f1_substring"):
-        tp, fp, fn = counts(reply, gold, metric)
-        assert tp + fn == len(gold)
-        assert min(tp, fp, fn) >= 0
+    assert counts(reply, gold) == (len(gold), 0, 0)

@@ -1,6 +1,5 @@
 """ROUGE, BLEU and BERTScore: the reference packages' values with the suite's tokenisers."""
 
-import random
 import sys
 from types import SimpleNamespace
 
@@ -11,7 +10,6 @@ from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 from rouge_score.rouge_scorer import RougeScorer
 
 from medtasks_ext.answers import answer_format
-from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics import generation
 from tests.metrics.build import INVALID, columns, documents
 
@@ -23,7 +21,6 @@ ENGLISH = st.lists(
     max_size=20,
 ).map(" ".join)
 TEXTS = {"zh": CHINESE, "en": ENGLISH}
-ANY = {"zh": st.text(max_size=60), "en": st.text(max_size=60)}
 
 
 def reference_scorer(language: str) -> RougeScorer:
@@ -53,38 +50,6 @@ def test_rouge_avg_is_the_mean_f_measure_of_three_types(language):
     agree()
 
 
-@pytest.mark.parametrize("language", ANY)
-def test_the_fast_rouge_gives_exactly_the_scores_of_the_reference(language):
-    spell = generation.rouge_spelling(language)
-    scorers = [generation.rouge_scorer(backend) for backend in ("rouge_score", "rouge_score_rs")]
-
-    def agree(text, references):
-        spelled = [spell(reference) for reference in references]
-        plain, fast = (scorer.score_multi(spelled, spell(text)) for scorer in scorers)
-        assert {name: tuple(plain[name]) for name in ROUGE} == {name: tuple(fast[name]) for name in ROUGE}
-
-    rng = random.Random(f"rouge {language}")
-    words = (
-        "患者发热咳嗽三天伴胸痛，。"
-        if language == "zh"
-        else ["the ", "patient ", "Fever, ", "x-ray ", "K ", "10mg "]
-    )
-    for _ in range(400):
-        text, *references = (
-            "".join(rng.choices(words, k=rng.randint(1, 80))) for _ in range(rng.randint(2, 4))
-        )
-        agree(text, references)
-    given(ANY[language], st.lists(ANY[language], min_size=1, max_size=3))(agree)()
-
-
-@pytest.mark.parametrize(
-    ("n", "value"), [(1, 0.1925), (2, 0.4359), (3, 0.7467), (4, 1.0106), (5, 1.1167), (9, 1.1167)]
-)
-def test_bleu_of_identical_texts_is_not_capped(n, value):
-    text = "患者发热咳嗽三天伴"[:n]
-    assert generated(text, [text])["bleu_4"] == pytest.approx(value, abs=5e-5)
-
-
 @given(CHINESE, st.lists(CHINESE, min_size=1, max_size=3))
 def test_bleu_is_that_of_nltk_with_smoothing_7(text, references):
     characters = [[c for c in item if c != " "] for item in (text, *references)]
@@ -102,10 +67,6 @@ def test_an_empty_answer_scores_0_on_every_metric(language):
     assert {got[name] for name in ["score", "rouge_avg", *ROUGE]} == {0}
     assert got.get("bleu_4", 0) == 0
     assert got["valid"] == 0
-
-
-def test_an_answer_without_any_token_scores_0():
-    assert generated("！", ["fever"], "en")["score"] == 0
 
 
 def test_of_several_references_each_rouge_type_takes_the_best():
@@ -132,13 +93,6 @@ def test_passages_are_scored_one_by_one_and_a_missing_one_is_0():
     assert got["rouge_avg"] == got["score"] == [0.5]
     assert got["bleu_4"][0] == pytest.approx(1.0106 / 2, abs=5e-5)
     assert columns(generation.process_passages, docs, [INVALID])["score"] == [0]
-
-
-def test_bertscore_is_off_unless_asked_for(monkeypatch):
-    monkeypatch.delenv("MEDTASKS_BERTSCORE", raising=False)
-    assert "bertscore_f1" not in generated("发热", ["发热"])
-    monkeypatch.setenv("MEDTASKS_BERTSCORE", "1")
-    assert generated("发热", ["发热"])["bertscore_f1"] == ("发热", ["发热"], "zh")
 
 
 @pytest.mark.parametrize(
@@ -190,30 +144,6 @@ def test_rouge_is_that_of_the_reference_package_with_stemming(text, reference):
     assert [got[name] for name in STEMMED] == [[expected[kind].fmeasure] for kind in STEMMED.values()]
 
 
-def test_the_fast_rouge_stems_as_the_reference_does():
-    rng = random.Random("stems")
-    letters = "aeioustlngrdymcbz"
-    for _ in range(3_000):
-        stem = "".join(rng.choices(letters, k=rng.randint(2, 6)))
-        text, reference = (
-            " ".join(stem + rng.choice(ENDINGS) for _ in range(rng.randint(1, 3))) for _ in range(2)
-        )
-        plain, fast = (
-            generation.rouge_scorer(backend, stemming=True).score(reference, text)
-            for backend in ("rouge_score", "rouge_score_rs")
-        )
-        assert plain == fast, (text, reference)
-
-
-def test_an_empty_answer_gets_0_and_half_a_character_does_no_harm():
-    assert [results(INVALID, "rest")[name] for name in STEMMED] == [[0]] * 3
-    assert results("rest \ud83d", "rest")["rouge_1"] == [1]
-
-
-def test_of_a_benchmark_in_runs_each_value_carries_its_run():
-    assert results("rest", "rest", run="icliniq")["rouge_l"] == [("icliniq", 1)]
-
-
 class Scores(list):
     """What the package returns per part, as far as it is used."""
 
@@ -240,10 +170,6 @@ def bert_score(monkeypatch):
     generation.bert_scores.cache_clear()
 
 
-def test_bertscore_of_open_ended_answers_is_off_unless_asked_for():
-    assert not set(BERTSCORE) & set(results("rest", "rest"))
-
-
 def test_bertscore_takes_the_model_of_helm_and_counts_empty_answers_as_0(bert_score):
     docs = documents(["one", "{two}", "three"], language="en")
     got = columns(generation.process_open_ended, docs, ["ab", INVALID, "{abcd}"])
@@ -254,23 +180,7 @@ def test_bertscore_takes_the_model_of_helm_and_counts_empty_answers_as_0(bert_sc
     assert bert_score == [(["ab", "abcd"], [["one"], ["three"]], "distilbert-base-uncased")]
 
 
-def test_bertscore_of_runs_is_the_mean_of_their_means(bert_score):
-    got = [
-        columns(generation.process_open_ended, documents(["x"], language="en", run=run), [answer])
-        for run, answer in (("a", "ab"), ("a", "abcd"), ("b", "abcdefghi"))
-    ]
-    items = [item["BERTScore-F"][0] for item in got]
-    assert generation.bertscore_f_of_runs(items) == pytest.approx((0.03 + 0.09) * 3 / 2)
-
-
-def test_bertscore_without_its_package_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "bert_score", None)
-    generation.bert_scores.cache_clear()
-    with pytest.raises(MedtasksError, match=r"\[bertscore\]"):
-        generation.bertscore_f([("a", "b")])
-
-
-# ROUGE-L of reports: the reference package's, and pycocoevalcap's written out plainly.
+# ROUGE-L of reports: the reference package's.
 
 
 REPORT_SCORER = RougeScorer(["rouge1", "rouge2", "rougeL"], use_stemmer=False)
@@ -287,25 +197,6 @@ def scores(text: str, reference: str) -> dict[str, float]:
     return {name: values[0] for name, values in got.items()}
 
 
-def common_subsequence(one: list[str], other: list[str]) -> int:
-    row = [0] * (len(other) + 1)
-    for token in one:
-        before = row
-        row = [0]
-        for place, own in enumerate(other):
-            row.append(before[place] + 1 if token == own else max(before[place + 1], row[place]))
-    return row[-1]
-
-
-def coco(text: str, reference: str) -> float:
-    given, wanted = (item.replace("\n", " ").split(" ") for item in (text, reference))
-    common = common_subsequence(given, wanted)
-    precision, recall = common / len(given), common / len(wanted)
-    if not common:
-        return 0.0
-    return (1 + 1.2**2) * precision * recall / (recall + 1.2**2 * precision)
-
-
 @given(REPORT_WORDS | st.text(max_size=60), REPORT_WORDS.filter(str.strip))
 def test_rouge_is_that_of_the_reference_package_without_stemming(text, reference):
     text, reference = (item.encode(errors="replace").decode() for item in (text, reference))
@@ -316,23 +207,9 @@ def test_rouge_is_that_of_the_reference_package_without_stemming(text, reference
     assert got["score"] == got["rougeL"]
 
 
-@given((REPORT_WORDS | st.text(max_size=60)).filter(bool), REPORT_WORDS.filter(str.strip))
-def test_the_coco_variant_counts_case_and_punctuation_and_weighs_recall(text, reference):
-    plain = [item.encode(errors="replace").decode() for item in (text, reference)]
-    assert scores(text, reference)["rougeL_coco"] == pytest.approx(coco(*plain), abs=1e-12)
-
-
 def test_a_case_worked_by_hand():
     got = scores("no acute disease", "No acute cardiopulmonary disease.")
     # rouge_score: no, acute, disease of 3 and 4 tokens
     assert got["rougeL"] == pytest.approx(2 * 1 * 0.75 / 1.75)
-    # whole tokens: acute alone, of 3 and 4
-    assert got["rougeL_coco"] == pytest.approx(2.44 * (1 / 3) * 0.25 / (0.25 + 1.44 / 3))
     assert got["output_words"] == 3
     assert scores("effusions", "effusion")["rougeL"] == 0  # not stemmed
-
-
-def test_an_empty_answer_scores_nothing():
-    got = columns(generation.process_report, documents(["Normal chest."], language="en"), [INVALID])
-    for name in ("score", "rougeL", "rouge1", "rouge2", "rougeL_coco", "output_words", "valid"):
-        assert got[name] == [0.0]

@@ -129,17 +129,6 @@ def test_relation_f1_is_that_of_scikit_learn_without_the_negative_class(pairs):
         assert mean(got["acc"]) == pytest.approx(pooled)
 
 
-def test_f1_of_two_classes_is_that_of_yes():
-    gold, predicted = list("yynny"), list("ynyny")
-    names = {"y": "yes", "n": "no"}
-    got = columns(
-        sets.process_relation_label,
-        documents([names[item] for item in gold]),
-        [names[item] for item in predicted],
-    )
-    assert common.micro_f1(got["score"]) == pytest.approx(f1_score(gold, predicted, pos_label="y"))
-
-
 HALLMARK_SETS = st.frozensets(st.sampled_from(HALLMARKS), max_size=4)
 
 
@@ -161,12 +150,3 @@ def test_label_set_metrics_are_those_of_scikit_learn(pairs):
     samples = f1_score(gold, predicted, average="samples", zero_division=1)
     assert mean(got["example_f1"]) == pytest.approx(samples, abs=1e-12)
     assert mean(got["acc"]) == pytest.approx(accuracy_score(gold, predicted))
-
-
-def test_label_sets_by_hand():
-    docs = documents([["death", "growth"], [], [], ["immune"]])
-    got = columns(sets.process_labels, docs, [["death", "energetics"], [], INVALID, INVALID])
-    # one right, energetics invented, growth and immune missed
-    assert common.micro_f1(got["score"]) == pytest.approx(2 / 5)
-    assert got["example_f1"] == [pytest.approx(1 / 2), 1, 0, 0]
-    assert got["acc"] == [0, 1, 0, 0]

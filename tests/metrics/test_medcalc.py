@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from medtasks_ext.answers import GoldError, answer_format
 from medtasks_ext.metrics import choice
-from medtasks_ext.stats.statistic import mean_of_some
 from tests.metrics.build import columns, documents
 
 FORMAT = answer_format({"kind": "medcalc"})
@@ -72,40 +71,30 @@ def plain_official(row: str, reply: str) -> int:
 def test_the_gold_scores_unless_helm_does_not_know_its_category(row):
     known = row not in ("lab", "lab test", "dosage")
     assert hits(row, ROWS[row][0]) == (float(known), 1)
+    own = {"lab test": "lab", "dosage conversion": "dosage", "age": "date"}.get(row, row)
+    counted = {name: value[0] for name, value in scores(row, ROWS[row][0]).items() if "accuracy_" in name}
+    assert counted.pop(f"accuracy_{own}") == (1, 1) and set(counted.values()) == {(0, 0)}
     assert FORMAT.ceiling(gold(row)) == known
 
 
 @pytest.mark.parametrize(
     ("row", "reply", "expected"),
     [
-        ("physical", "74.1", (1, 1)),  # limits belong to the range
-        ("physical", "81.9", (1, 1)), ("physical", "74.09", (0, 0)), ("physical", " 78\n", (1, 1)),
-        ("physical", "78 mm Hg", (0, 0)),
-        ("physical", "78.", (1, 1)),  # a number to Python
-        ("physical", "78..", (0, 0)), ("physical", "The answer is 78", (0, 0)), ("physical", "7.8e1", (1, 1)),
-        ("physical", "٧٨", (1, 1)),  # Arabic digits are digits to Python
-        ("physical", "78,0", (0, 0)), ("physical", "nan", (0, 0)), ("physical", "inf", (0, 0)),
-        ("physical", "-inf", (0, 0)), ("physical", "1e999", (0, 0)),
-        ("physical", "234/3", (0, 0)),  # nothing is computed
-        ("physical", "__import__('os').getpid()", (0, 0)), ("physical", "9" * 100_000, (0, 0)),
-        ("physical", "", (0, 0)), ("physical", "\ud800", (0, 0)), ("lab test", "-2", (0, 1)),
-        ("lab test", "-2.05", (0, 1)), ("lab test", "2", (0, 0)), ("lab", "29", (0, 1)),
-        ("dosage", "160", (0, 1)), ("dosage conversion", "26.25", (1, 1)),
-        ("risk", "1.50", (0, 1)),  # HELM compares texts
-        ("risk", "1.45", (0, 1)), ("risk", "2", (0, 0)), ("severity", "8.0", (0, 1)),
-        ("severity", "8 points", (0, 0)), ("severity", "9", (0, 0)), ("diagnosis", "0", (1, 1)),
-        ("diagnosis", "-0", (0, 1)), ("diagnosis", "", (0, 0)), ("date", "9/5/2023", (1, 1)),
-        ("date", "2023-09-05", (0, 0)), ("date", "09/06/2023", (0, 0)), ("date", "05/09/2023", (0, 0)),
-        ("date", "13/45/2023", (0, 0)), ("date", "09/05/2023.", (0, 0)),
-        ("age", "('14 weeks', '2 days')", (1, 1)),
+        ("physical", "74.1", (1, 1)), ("physical", "81.9", (1, 1)),  # limits belong to the range
+        ("physical", "74.09", (0, 0)), ("physical", " 78\n", (1, 1)), ("physical", "78 mm Hg", (0, 0)),
+        ("physical", "78.", (1, 1)), ("physical", "٧٨", (1, 1)),  # numbers to Python
+        ("physical", "78,0", (0, 0)), ("physical", "nan", (0, 0)), ("physical", "1e999", (0, 0)),
+        ("physical", "234/3", (0, 0)), ("physical", "9" * 100_000, (0, 0)), ("physical", "", (0, 0)),
+        ("physical", "\ud800", (0, 0)), ("lab test", "-2.05", (0, 1)), ("lab test", "2", (0, 0)),
+        ("lab", "29", (0, 1)), ("dosage", "160", (0, 1)), ("dosage conversion", "26.25", (1, 1)),
+        ("risk", "1.50", (0, 1)), ("risk", "2", (0, 0)),  # HELM compares texts
+        ("severity", "8 points", (0, 0)), ("diagnosis", "-0", (0, 1)), ("date", "9/5/2023", (1, 1)),
+        ("date", "2023-09-05", (0, 0)), ("date", "13/45/2023", (0, 0)), ("date", "09/05/2023.", (0, 0)),
         ("age", "('13 weeks', '9 days')", (1, 1)),  # the same number of days
         ("age", "('14 weeks', '2 days'), that is", (1, 1)),  # HELM looks at the beginning
         ("age", "(14 weeks, 2 days)", (0, 1)),  # as the questions write it
-        ("age", "14 weeks, 2 days", (0, 1)), ("age", '("14 weeks", "2 days")', (0, 1)),
-        ("age", "('14 weeks, 2 days')", (0, 0)), ("age", "14 weeks and 2 days", (0, 0)),
-        ("age", "(14 weeks, 3 days)", (0, 0)), ("age", "100 days", (0, 0)),
+        ("age", "('14 weeks, 2 days')", (0, 0)), ("age", "100 days", (0, 0)),
         ("age", f"('{'9' * 5000} weeks', '1 days')", (0, 0)),
-        ("age", "('14 weeks', '2 days' + exit())", (0, 0)),
     ],
 )  # fmt: skip
 def test_worked_cases_of_both_rules(row, reply, expected):
@@ -129,44 +118,11 @@ def test_the_official_rule_is_helms_and_the_limits_take_nothing_away(row, reply)
     assert within >= official
 
 
-@given(st.sampled_from(list(ROWS)), st.floats(allow_nan=False, allow_infinity=False))
-def test_the_limits_are_an_interval_for_every_number(row, number):
-    _, lower, upper = ROWS[row]
-    inside = row not in ("date", "age") and float(lower) <= number <= float(upper)
-    assert hits(row, repr(number))[1] == inside
-
-
-@pytest.mark.parametrize("row", ROWS)
-def test_an_answer_counts_in_its_own_category_and_in_no_other(row):
-    got = scores(row, ROWS[row][0])
-    own = {"lab test": "lab", "dosage conversion": "dosage", "age": "date"}.get(row, row)
-    counted = {name: value[0] for name, value in got.items() if name.startswith("accuracy_")}
-    assert counted.pop(f"accuracy_{own}") == (1, 1)
-    assert len(counted) == 6 and set(counted.values()) == {(0, 0)}
-
-
-def test_a_category_is_averaged_over_its_own_answers():
-    assert mean_of_some([(1, 1), (0, 0), (0, 1), (1, 1), (0, 0)]) == pytest.approx(2 / 3)
-    assert mean_of_some([(0, 0)]) == 0
-
-
 def test_helms_exact_matches_compare_the_reply_itself():
     got = scores("lab", "30.0 mEq/L")
     assert [got[f"{kind}exact_match"][0] for kind in ("", "quasi_", "prefix_", "quasi_prefix_")] == [
         0, 0, 1, 1,
     ]  # fmt: skip
-
-
-def test_a_reply_is_valid_when_a_value_of_the_right_kind_is_in_it():
-    def valid(row, reply, *, cot=False):
-        return FORMAT.read(reply, documents([gold(row)])[0], cot=cot).valid
-
-    assert valid("physical", "-3.5") and not valid("physical", "09/05/2023")
-    assert not valid("physical", "about 3")
-    assert valid("date", "1/2/2020") and not valid("date", "20200102")
-    assert valid("age", "(1 week, 5 days)") and not valid("age", "12")
-    assert valid("physical", "<think>12 or 13</think> 13") and not valid("physical", "<think>13")
-    assert valid("physical", "It is 1 + 1.\nResult: **2**", cot=True)
 
 
 @pytest.mark.parametrize(

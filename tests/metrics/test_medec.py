@@ -46,35 +46,15 @@ def plain_official(gold: str, reply: str) -> tuple[int, int]:
 @pytest.mark.parametrize(
     ("gold", "reply", "expected"),
     [
-        ("CORRECT", "CORRECT", (1, 1)),
-        ("CORRECT", " CORRECT\n", (1, 1)),
-        ("CORRECT", "CORRECT.", (0, 0)),
-        ("CORRECT", "correct", (0, 0)),
-        ("CORRECT", "The note is CORRECT", (0, 0)),
-        ("CORRECT", FAULTY, (0, 0)),
-        ("CORRECT", "", (0, 0)),
-        (FAULTY, FAULTY, (1, 0)),  # HELM cannot read the number in its own gold
-        (FAULTY, "12 Something else.", (1, 0)),
-        (FAULTY, "12", (1, 0)),
-        (FAULTY, "012. x", (1, 0)),
-        (FAULTY, "١٢ x", (1, 0)),  # digits of any script, as in HELM
-        (FAULTY, "3 Oral azithromycin is given.", (1, 0)),
-        (FAULTY, "Sentence 12: Oral azithromycin is given.", (1, 0)),
-        (FAULTY, "CORRECT", (0, 0)),
-        (FAULTY, "", (1, 0)),  # saying nothing counts as reporting an error
-        (FAULTY, "-12 x", (1, 0)),
-        (FAULTY, "1e1 x", (1, 0)),
-        (FAULTY, "nan", (1, 0)),
-        ("12", "12 Oral azithromycin is given.", (1, 1)),  # a gold without correction is a number
+        ("CORRECT", " CORRECT\n", (1, 1)), ("CORRECT", "CORRECT.", (0, 0)), ("CORRECT", "", (0, 0)),
+        (FAULTY, FAULTY, (1, 0)), (FAULTY, "12", (1, 0)),  # HELM cannot read the number in its own gold
+        (FAULTY, "CORRECT", (0, 0)), (FAULTY, "", (1, 0)),  # saying nothing counts as reporting an error
+        ("12", "12 Oral azithromycin is given.", (1, 1)), ("12", "١٢ x", (1, 1)), ("12", "-12 x", (1, 0)),
     ],
 )  # fmt: skip
 def test_worked_cases(gold, reply, expected):
     assert accuracies(gold, reply) == expected
     assert plain_official(gold, reply) == expected
-
-
-def test_a_number_of_more_digits_than_python_reads_is_no_sentence():
-    assert accuracies(FAULTY, "9" * 5000 + " x") == (1, 0)
 
 
 REPLIES = st.one_of(
@@ -104,16 +84,6 @@ def test_the_correction_is_compared_by_rouge_over_the_notes_with_an_error(reply,
     assert [got[f"correction_{name}"] for name in types] == [
         (pytest.approx(wanted[name].fmeasure), 1) for name in types
     ]
-
-
-def test_notes_without_an_error_do_not_enter_the_correction():
-    assert results("CORRECT", FAULTY)["correction_rouge_avg"] == (0, 0)
-
-
-def test_a_reply_is_valid_when_it_is_correct_or_begins_with_a_number():
-    replies = {"CORRECT": True, FAULTY: True, "7": True, "There is no error.": False, "": False}
-    assert {reply: FORMAT.read(reply, {}, cot=False).valid for reply in replies} == replies
-    assert FORMAT.read("1 is fine.\nResult: **CORRECT**", {}, cot=True).answer["flag"] == 0
 
 
 def test_gold_that_names_no_sentence_is_refused():

@@ -47,13 +47,6 @@ class Words(Tokenizer):
         return re.findall(r"\s*\S+|\s+", text)
 
 
-class SentencePieceWords(Words):
-    """Loses the space in front of whatever is decoded by itself."""
-
-    def _join(self, pieces: list[str]) -> str:
-        return "".join(pieces).removeprefix(" ")
-
-
 class Bytes(Tokenizer):
     """Tokens of a fixed number of UTF-8 bytes, which split characters."""
 

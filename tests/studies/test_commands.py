@@ -2,22 +2,14 @@
 
 import json
 import shutil
-from collections import Counter
-from fractions import Fraction
 from pathlib import Path
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy.optimize import linprog
 
-from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load
-from medtasks_ext.registry.blocks import LEVELS
-from medtasks_ext.studies.difficulty import RATIO, apportioned, draw, feasible, level_of
+from medtasks_ext.studies.difficulty import RATIO, apportioned, level_of
 from tests.conftest import outcomes, rewrite_answers, sft_row, write_jsonl
-from tests.judge.made import make_rows, make_task, rows
+from tests.judge.conftest import make_rows, make_task, rows
 from tests.run_files import result_of, samples_file
 
 TASK = "mlb_cmexam"
@@ -63,21 +55,12 @@ def graded(path: Path) -> dict[str, tuple[str, float]]:
     return {item["id"]: (item["level"], item["value"]) for item in json.loads(path.read_text())["questions"]}
 
 
-# ---------------------------------------------------------------------- levels
-
-
 @pytest.mark.parametrize(("panel", "levels"), [(5, "hhhhme"), (3, "hhme"), (2, "hme")])
 def test_all_right_is_easy_all_but_one_medium_and_fewer_hard(panel, levels):
     found = [level_of([1.0] * right + [0.8] * (panel - right), judged=False) for right in range(panel + 1)]
     assert found == [
         ({"h": "hard", "m": "medium", "e": "easy"}[levels[right]], right) for right in range(panel + 1)
     ]
-
-
-def test_the_limits_of_judged_scores_are_medium():
-    scores = [0.0, 0.5999, 0.6, 0.65, 0.1 * 7, 0.7001, 1.0]
-    levels = ["hard", "hard", "medium", "medium", "medium", "easy", "easy"]
-    assert [level_of([score] * 5, judged=True)[0] for score in scores] == levels
 
 
 def test_a_question_that_is_wrong_in_one_of_its_three_trials_is_wrong(medtasks, exam, panel, tmp_path):
@@ -131,7 +114,7 @@ def judged(tmp_path, monkeypatch, data_dir, panel):
             ]
         }
         path = tmp_path / folder / "judgements" / "medhelm_qa.json"
-        path.parent.mkdir()
+        path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps(content))
 
     return scored
@@ -140,68 +123,13 @@ def judged(tmp_path, monkeypatch, data_dir, panel):
 def test_open_answers_are_graded_by_their_mean_judged_score(medtasks, judged, tmp_path):
     for folder, last in zip(PANEL, [0.5, 0.6, 0.7, 0.8, 0.4], strict=True):
         judged(folder, [0.7, 0.75, last])
-    outcome = medtasks("study", "difficulty", *PANEL)
-    assert outcome.code == 0, outcome.text
+    medtasks.done("study", "difficulty", *PANEL)
     found = graded(tmp_path / "difficulty" / "medhelm_qa.json")
     assert found == {"d0": ("medium", 0.7), "d1": ("easy", 0.75), "d2": ("medium", 0.6)}
-
-
-def test_answers_that_are_not_judged_are_not_graded(medtasks, judged):
-    for folder in PANEL[:4]:
-        judged(folder, [0.7, 0.75, 0.5])
-    outcome = medtasks("study", "difficulty", *PANEL)
-    assert outcome.code == 2 and f"{PANEL[4]}: 3 of 3 answers of medhelm_qa are not judged" in outcome.err
     judged(PANEL[4], [0.7, None, 0.5])
     outcome = medtasks("study", "difficulty", *PANEL)
-    assert "1 of 3 answers of medhelm_qa are not judged (first: d1)" in outcome.err
-    assert f"medtasks judge {PANEL[4]}" in outcome.err
-
-
-# ---------------------------------------------------------------------- panels that do not fit together
-
-
-def test_a_run_that_lacks_documents_is_named(medtasks, exam, panel):
-    panel(TASK, {})
-    medtasks("run", "--model", "oracle", "--tasks", TASK, "--limit", "6", "--output_path", "short")
-    outcome = medtasks("study", "difficulty", *PANEL[:4], "short")
-    assert outcome.code == 2 and outcome.err.startswith(
-        "medtasks: short: mlb_cmexam is not finished, or was asked in part"
-    )
-
-
-def test_a_run_on_other_rows_is_named(medtasks, exam, panel):
-    panel(TASK, {})
-    changed = [question(number) for number in range(11)] + [{**question(11), "Question": "改过的题"}]
-    write_jsonl(exam / "mlb" / "cmexam" / "test.jsonl", changed)
-    load._build.cache_clear()
-    medtasks("run", "--model", "oracle", "--tasks", TASK, "--output_path", "other")
-    outcome = medtasks("study", "difficulty", *PANEL[:4], "other")
-    assert outcome.code == 2 and "other: mlb_cmexam was run on other documents than in panel/a" in outcome.err
-
-
-def test_a_run_without_the_task_and_a_panel_of_one_are_refused(medtasks, exam, panel, chip_ctc):
-    panel(TASK, {})
-    medtasks("run", "--model", "oracle", "--tasks", "bridge_chip_ctc", "--output_path", "else")
-    assert "else: mlb_cmexam is not finished" in medtasks("study", "difficulty", PANEL[0], "else").err
-    assert "at least two runs" in medtasks("study", "difficulty", PANEL[0]).err
-    assert "each named once" in medtasks("study", "difficulty", PANEL[0], PANEL[0]).err
-    assert "nowhere/run.json: no such file" in medtasks("study", "difficulty", PANEL[0], "nowhere").err
-
-
-def test_a_score_that_means_nothing_for_one_document_is_refused(medtasks, data_dir, panel):
-    (data_dir / "bridge").mkdir()
-    summaries = [
-        {**sft_row(n, f"note {n}", "patient improved " * (n + 2), task="MIMIC-IV BHC"), "language": "en"}
-        for n in range(3)
-    ]
-    (data_dir / "bridge" / "MIMIC-IV BHC.SFT.json").write_text(json.dumps(summaries))
-    load._build.cache_clear()
-    panel("bridge_mimic_iv_bhc", {folder: {"test-0": "patient improved"} for folder in PANEL[:2]}, PANEL[:2])
-    outcome = medtasks("study", "difficulty", *PANEL[:2])
-    assert outcome.code == 2 and "neither right or wrong nor micro F1" in outcome.err
-
-
-# ---------------------------------------------------------------------- samples
+    assert outcome.code == 2 and f"medtasks judge {PANEL[4]}" in outcome.err
+    assert f"{PANEL[4]}: 1 of 3 answers of medhelm_qa are not judged (first: d1)" in outcome.err
 
 
 @pytest.fixture
@@ -255,19 +183,6 @@ def test_strata_of_rows_and_of_labels_keep_their_share_of_the_pool(medtasks, lev
     assert drawn(medtasks(*call, "department"), "department") == drawn(outcome, "department")
 
 
-def test_a_mix_that_the_pool_has_not_is_drawn_as_far_as_it_goes_and_said(medtasks, levels, tmp_path):
-    outcome = medtasks("study", "sample", levels, "-n", "10")
-    assert outcome.code == 1
-    assert "not met: the pool has too few of a level" in outcome.out
-    assert drawn(outcome, "level") == {"hard": (4, 3, 4), "medium": (4, 5, 4), "easy": (4, 2, 2)}
-
-
-def test_a_list_keeps_the_tasks_that_are_in_it(medtasks, levels, tmp_path):
-    (tmp_path / "samples.json").write_text(json.dumps({"bridge_mie": [1, 2]}))
-    medtasks("study", "sample", levels, "-n", "10")
-    assert set(json.loads((tmp_path / "samples.json").read_text())) > {"bridge_mie", TASK}
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -285,85 +200,35 @@ def test_what_cannot_be_drawn_is_one_message(medtasks, levels, tmp_path, argumen
     assert not (tmp_path / "samples.json").exists()
 
 
-@pytest.mark.parametrize("content", ["{}", "[1]", '{"questions": []}', "oops"])
-def test_a_file_that_holds_no_levels_is_refused(medtasks, tmp_path, content):
-    (tmp_path / "levels.json").write_text(content)
-    outcome = medtasks("study", "sample", "levels.json", "-n", "5")
-    assert outcome.code == 2 and outcome.err.startswith("medtasks: levels.json: ")
-
-
-# Stratified samples with a target mix of levels: exact where it can be, as close as can be elsewhere.
-
-
-@st.composite
-def pools(draw_):
-    """Question -> (level, stratum)."""
-    cells = st.tuples(st.sampled_from("abcdef"), st.sampled_from(LEVELS))
-    drawn = draw_(st.dictionaries(cells, st.integers(1, 12), min_size=1))
-    return {
-        f"{stratum}-{level}-{number}": (level, stratum)
-        for (stratum, level), n in drawn.items()
-        for number in range(n)
-    }
-
-
-def drawn_of(pool, size):
-    levels, strata = ({name: of[place] for name, of in pool.items()} for place in (0, 1))
-    return draw(levels, strata, size)
-
-
 @pytest.mark.parametrize(("n", "parts"), [(100, [30, 50, 20]), (150, [45, 75, 30]), (300, [90, 150, 60])])
 def test_the_sizes_of_the_paper_split_as_it_says(n, parts):
     assert apportioned(n, RATIO) == parts
 
 
-@given(st.integers(0, 500), st.lists(st.integers(0, 50), min_size=1).filter(any))
-def test_every_part_is_within_one_of_its_exact_share(n, weights):
-    parts = apportioned(n, weights)
-    assert sum(parts) == n
-    pairs = zip(parts, weights, strict=True)
-    assert all(abs(part - Fraction(n * weight, sum(weights))) < 1 for part, weight in pairs)
+def test_runs_that_are_no_panel_are_named(medtasks, exam, panel, chip_ctc):
+    panel(TASK, {})
+    oracle = ("run", "--model", "oracle", "--output_path")
+    medtasks(*oracle, "short", "--tasks", TASK, "--limit", "6")
+    medtasks(*oracle, "else", "--tasks", "bridge_chip_ctc")
+    changed = [question(number) for number in range(11)] + [{**question(11), "Question": "改过的题"}]
+    write_jsonl(exam / "mlb" / "cmexam" / "test.jsonl", changed)
+    load._build.cache_clear()
+    medtasks(*oracle, "other", "--tasks", TASK)
+    for folders, message in (
+        (("short",), "short: mlb_cmexam was asked in part"),
+        (("else",), "else: mlb_cmexam is not finished"),
+        (("other",), "other: mlb_cmexam was run on other documents than in panel/a"),
+        ((), "at least two runs"),
+        ((PANEL[0],), "each named once"),
+        (("nowhere",), "nowhere/run.json: no such file"),
+    ):
+        outcome = medtasks("study", "difficulty", PANEL[0], *folders)
+        assert outcome.code == 2 and message in outcome.err
 
 
-def test_a_level_that_is_short_gives_all_and_the_others_share_the_rest_by_the_ratio():
-    assert feasible(100, [9, 500, 500]) == [9, 65, 26]
-
-
-def least_harm(pool, levels, coverage):
-    """The smallest sum of |drawn - share| over strata for given levels, by linear programming."""
-    strata = sorted(coverage)
-    available = Counter((stratum, level) for level, stratum in pool.values())
-    cells = [(stratum, level) for stratum in strata for level in LEVELS]
-    n, s = len(cells), len(strata)
-    rows = [np.r_[[cell[1] == level for cell in cells], np.zeros(2 * s)] for level in LEVELS]
-    for place, stratum in enumerate(strata):
-        over = np.eye(s)[place]
-        rows.append(np.r_[[cell[0] == stratum for cell in cells], -over, over])
-    right = [*(levels[level] for level in LEVELS), *(coverage[stratum] for stratum in strata)]
-    bounds = [(0, available[cell]) for cell in cells] + [(0, None)] * (2 * s)
-    cost = np.r_[np.zeros(n), np.ones(2 * s)]
-    return linprog(cost, A_eq=np.array(rows, dtype=float), b_eq=right, bounds=bounds).fun
-
-
-@given(pools(), st.data())
-def test_the_mix_comes_first_and_coverage_suffers_as_little_as_it_can(pool, data):
-    size = data.draw(st.integers(1, len(pool)))
-    ids, frame = drawn_of(pool, size)
-    assert len(ids) == size and drawn_of(dict(reversed(pool.items())), size)[0] == ids
-    by_level, by_stratum = (Counter(pool[name][place] for name in ids) for place in (0, 1))
-    levels, strata = (
-        {row["name"]: row for row in frame if row["of"] == name} for name in ("level", "department")
-    )
-    assert {name: row["drawn"] for name, row in levels.items()} == {name: by_level[name] for name in LEVELS}
-    assert {name: row["drawn"] for name, row in strata.items()} == {name: by_stratum[name] for name in strata}
-    if all(row["wanted"] <= row["pool"] for row in levels.values()):
-        assert all(row["drawn"] == row["wanted"] for row in levels.values())
-    coverage = {name: row["wanted"] for name, row in strata.items()}
-    harm = sum(abs(row["drawn"] - row["wanted"]) for row in strata.values())
-    assert harm == pytest.approx(least_harm(pool, by_level, coverage), abs=1e-6)
-
-
-def test_a_size_that_the_pool_has_not_is_refused():
-    pool = {f"{number}": (LEVELS[number % 3], "") for number in range(30)}
-    with pytest.raises(MedtasksError, match="31 questions cannot be drawn: the pool has 30"):
-        drawn_of(pool, 31)
+def test_a_mix_that_the_pool_has_not_is_drawn_as_far_as_it_goes_and_said(medtasks, levels, tmp_path):
+    (tmp_path / "samples.json").write_text(json.dumps({"bridge_mie": [1, 2]}))
+    outcome = medtasks("study", "sample", levels, "-n", "10")
+    assert outcome.code == 1 and "not met: the pool has too few of a level" in outcome.out
+    assert drawn(outcome, "level") == {"hard": (4, 3, 4), "medium": (4, 5, 4), "easy": (4, 2, 2)}
+    assert set(json.loads((tmp_path / "samples.json").read_text())) > {"bridge_mie", TASK}  # it stays

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from medtasks_ext.prompts import load, load_documents
-from medtasks_ext.registry import Dataset, registry
+from medtasks_ext.prompts import load
+from medtasks_ext.studies.contamination import Completion, completions, is_match
 from tests.conftest import sft_row
-from tests.studies.contamination_models import Bytes, GoneError, Memory
+from tests.studies.contamination_models import Bytes, GoneError, LooksAhead, Memory, Plain, Words
 
 FLAGS = ("--tasks", "bridge_chip_ctc", "--model", "memory", "-o", "probe")
 
@@ -50,7 +50,7 @@ def cells(printed: str, task: str = "bridge_chip_ctc") -> list[str]:
     return next(line for line in printed.splitlines() if task in line).split()
 
 
-def test_a_model_that_knows_the_rows_by_heart_has_them_all_leaked(medtasks, rows, tmp_path):
+def test_a_model_that_continues_all_inputs_has_them_leaked_and_no_text_is_kept(medtasks, rows, tmp_path):
     outcome = medtasks("study", "contamination", *FLAGS)
     assert outcome.code == 0, outcome.err
     assert cells(outcome.out) == ["bridge_chip_ctc", "10", "2", "8", "8", "100.0%", "67.6%", "–", "100.0%"]
@@ -59,28 +59,10 @@ def test_a_model_that_knows_the_rows_by_heart_has_them_all_leaked(medtasks, rows
     assert [item["leaked"] for item in found["documents"]] == [True] * 8 + [None] * 2
     assert (found["share"], found["n_cuts_moved"], found["origin"]) == (1, 0, "local")
     assert "SAMPLE" not in outcome.text
-
-
-def test_a_model_that_knows_nothing_has_none(medtasks, rows, tmp_path, monkeypatch):
-    monkeypatch.setattr(Memory, "texts", [])
-    outcome = medtasks("study", "contamination", *FLAGS)
-    assert cells(outcome.out)[1:] == ["10", "2", "8", "0", "0.0%", "0.0%", "–", "32.4%"]
-    assert [item["n_matches"] for item in result(tmp_path / "probe")["documents"]] == [0] * 8 + [None] * 2
-
-
-@pytest.mark.parametrize(
-    ("tokens", "n_matches", "n_leaked"),
-    [(14, 0, 0), (22, 2, 0), (24, 2, 0), (25, 3, 8), (34, 4, 8), (35, 5, 8)],
-)
-def test_three_continuations_decide(medtasks, rows, tmp_path, tokens, n_matches, n_leaked):
-    medtasks("study", "contamination", *FLAGS, "--model_args", f"tokens={tokens}")
-    found = result(tmp_path / "probe")
-    assert {item["n_matches"] for item in found["documents"]} == {n_matches, None}
-    assert found["n_leaked"] == n_leaked
-
-
-def test_the_model_continues_the_input_alone_and_greedily(medtasks, rows):
-    medtasks("study", "contamination", *FLAGS)
+    files = sorted(path.name for path in (tmp_path / "probe").iterdir())
+    assert files == ["answers.jsonl", "contamination.json"]
+    written = (tmp_path / "probe" / "contamination.json").read_text()
+    assert not any(word in written for item in Memory.texts for word in item.split())
     starts = {" ".join(item.split()[:cut]) for item in Memory.texts for cut in (10, 15, 20, 25, 30)}
     assert len(Memory.prompts) == 40 and set(Memory.prompts) == starts
     assert all(
@@ -88,29 +70,19 @@ def test_the_model_continues_the_input_alone_and_greedily(medtasks, rows):
                      "repetition_penalty": 1.0}
         for settings in Memory.settings
     )  # fmt: skip
+    outcome = medtasks("study", "contamination", *FLAGS[:-1], "named", "--model_args", "auth_token=sesame")
+    assert outcome.code == 0 and "sesame" not in (tmp_path / "named" / "contamination.json").read_text()
 
 
-def test_chinese_texts_whose_tokens_split_characters(medtasks, data_dir, tmp_path, rows, monkeypatch):
-    rng = random.Random(1)
-    known = ["".join(rng.choices("患者发热三天伴咳嗽痰无胸痛既往体健", k=60)) for _ in range(4)]
-    monkeypatch.setattr(Memory, "texts", known)
-    monkeypatch.setattr(Memory, "tokenizer_kind", partial(Bytes, 2))
-    write(data_dir, known)
-    medtasks("study", "contamination", *FLAGS)
+@pytest.mark.parametrize(
+    ("tokens", "n_matches", "n_leaked"),
+    [(14, 0, 0), (24, 2, 0), (25, 3, 8)],
+)
+def test_three_continuations_decide(medtasks, rows, tmp_path, tokens, n_matches, n_leaked):
+    medtasks("study", "contamination", *FLAGS, "--model_args", f"tokens={tokens}")
     found = result(tmp_path / "probe")
-    # characters have 3 bytes and tokens 2: each cut, or the end of what follows, is inside a character
-    assert (found["n_leaked"], found["n_cuts_moved"]) == (4, 20)
-    assert not any("�" in prompt for prompt in Memory.prompts)
-    medtasks("study", "contamination", *FLAGS[:-1], "other", "--model_args", "tokens=24")
-    assert result(tmp_path / "other")["n_leaked"] == 0
-
-
-def test_results_hold_no_text(medtasks, rows, tmp_path):
-    medtasks("study", "contamination", *FLAGS)
-    files = sorted(path.name for path in (tmp_path / "probe").iterdir())
-    assert files == ["answers.jsonl", "contamination.json"]
-    written = (tmp_path / "probe" / "contamination.json").read_text()
-    assert not any(word in written for item in Memory.texts for word in item.split())
+    assert {item["n_matches"] for item in found["documents"]} == {n_matches, None}
+    assert found["n_leaked"] == n_leaked
 
 
 def kept(folder: Path) -> int:
@@ -141,68 +113,11 @@ def test_an_interrupted_probe_goes_on_and_asks_only_for_what_is_missing(
     assert cells(outcome.out)[4] == "8"
 
 
-def test_a_limit_takes_the_first_rows_and_a_larger_one_continues(medtasks, rows, tmp_path):
-    medtasks("study", "contamination", *FLAGS, "--limit", "3")
-    assert result(tmp_path / "probe")["n_documents"] == 3 and len(Memory.prompts) == 15
-    medtasks("study", "contamination", *FLAGS, "--limit", "0.5")
-    assert result(tmp_path / "probe")["n_documents"] == 5 and len(Memory.prompts) == 25
-    medtasks("study", "contamination", *FLAGS)
-    assert result(tmp_path / "probe")["n_documents"] == 10 and len(Memory.prompts) == 40
-
-
-def test_a_failing_task_does_not_stop_the_others(medtasks, rows, tmp_path, monkeypatch):
-    write(rows, [text(number) for number in range(3)], name="CHIP-CDEE")
-    both = ("--tasks", "bridge_chip_ctc,bridge_chip_cdee", *FLAGS[2:])
-    answer, failing = Memory._continue, [True]
-
-    def once(self, prompt, n):
-        if failing:
-            failing.pop()
-            raise GoneError("out of memory")
-        return answer(self, prompt, n)
-
-    monkeypatch.setattr(Memory, "_continue", once)
-    outcome = medtasks("study", "contamination", *both)
-    assert outcome.code == 1
-    assert "✗ bridge_chip_ctc: 40 of 40 requests have no answer: out of memory (40)" in outcome.err
-    assert result(tmp_path / "probe", "bridge_chip_cdee")["n_leaked"] == 3
-    assert medtasks("study", "contamination", *both).code == 0
-    assert result(tmp_path / "probe")["n_leaked"] == 8
-
-
 def test_another_model_does_not_get_the_responses_of_the_first(medtasks, rows, monkeypatch):
     monkeypatch.setattr(Memory, "interrupt", (3, KeyboardInterrupt()))
     medtasks("study", "contamination", *FLAGS, "--model_args", "name=a")
     outcome = medtasks("study", "contamination", *FLAGS, "--model_args", "name=b")
     assert outcome.code == 2 and "the probe of another model" in outcome.err
-
-
-def test_secrets_are_not_written(medtasks, rows, tmp_path):
-    medtasks("study", "contamination", *FLAGS, "--model_args", "auth_token=sesame,name=a")
-    assert "sesame" not in (tmp_path / "probe" / "contamination.json").read_text()
-
-
-def test_sample_rows_are_said_to_say_nothing(medtasks, rows, monkeypatch, tmp_path):
-    monkeypatch.setenv("MEDTASKS_DATA", "sample")
-    outcome = medtasks("study", "contamination", *FLAGS)
-    assert outcome.code == 0
-    assert outcome.out.lstrip().startswith("SAMPLE DATA")
-    assert result(tmp_path / "probe")["origin"] == "sample"
-
-
-def test_the_strategies_of_a_dataset_share_its_inputs(medtasks, rows):
-    outcome = medtasks(
-        "study", "contamination", "--tasks", "bridge_chip_ctc_cot,bridge_chip_ctc_5shot", *FLAGS[2:]
-    )
-    assert [line.split()[0] for line in outcome.out.splitlines() if "chip_ctc" in line] == ["bridge_chip_ctc"]
-
-
-def test_questions_with_permuted_options_are_asked_once(medtasks, rows, monkeypatch, tmp_path):
-    monkeypatch.setenv("MEDTASKS_DATA", "sample")
-    medtasks("study", "contamination", "--tasks", "mlb_cmexam", *FLAGS[2:])
-    documents = load_documents(registry().datasets["mlb_cmexam"], cot=False, origin="sample")["test"]
-    items = {document["item"] for document in documents}
-    assert result(tmp_path / "probe", "mlb_cmexam")["n_documents"] == len(items) < len(documents)
 
 
 def test_every_dataset_with_sample_rows_can_be_probed(medtasks, rows, monkeypatch, tmp_path):
@@ -212,30 +127,15 @@ def test_every_dataset_with_sample_rows_can_be_probed(medtasks, rows, monkeypatc
     assert len(names) > 80 and all(task["n_leaked"] == 0 for task in names.values()), outcome.err
 
 
-@pytest.mark.parametrize("system_role", [True, False])
-def test_the_text_that_is_probed_holds_no_instruction(system_role):
-    for name in ("bridge_chip_ctc", "medhelm_medqa"):
-        folder = registry().datasets[name].folder
-        for document in load_documents(Dataset(folder), cot=False, origin="sample", system_role=system_role)[
-            "test"
-        ]:
-            assert document.input in document["prompt"]
-            assert "Answer with" not in document.input and "eligibility criterion" not in document.input
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("--model", "local-chat-completions"), "a chat endpoint answers a text and does not continue it"),
-        (("--model", "local-completions", "--model_args", "model=m,base_url=http://127.0.0.1:9/v1/chat/completions"),
-         "a chat endpoint"),
         (("--model", "local-completions", "--model_args", "model=m,base_url=http://127.0.0.1:9/v1/completions"),
          "no server answers at http://127.0.0.1:9"),
         (("--model", "oracle"), "the model shows no tokenizer"),
         (("--model", "memry"), "unknown model type"),
         (("--model", "memory", "--apply_chat_template"), "--apply_chat_template is not for"),
-        (("--model", "memory", "--num_fewshot", "5"), "--num_fewshot is not for"),
-        (("--model", "memory", "--gen_kwargs", "temperature=1"), "--gen_kwargs is not for"),
         (("--model", "memory", "--limit", "0"), "leave nothing"),
         (("--model", "memory", "--bogus", "1"), "unknown: --bogus 1"),
     ],
@@ -247,21 +147,48 @@ def test_a_wrong_argument_gets_one_message(medtasks, rows, arguments, message):
     assert message in outcome.err and "→" in outcome.err and "Traceback" not in outcome.text
 
 
-def test_missing_data_is_said_before_the_model_is_loaded(medtasks, rows):
-    outcome = medtasks("study", "contamination", "--tasks", "bridge_chip_ctc,bridge_mimic_iv_bhc", *FLAGS[2:])
-    assert outcome.code == 1 and "✗ bridge_mimic_iv_bhc: bridge_mimic_iv_bhc is not at hand" in outcome.err
-    outcome = medtasks("study", "contamination", "--tasks", "bridge_mimic_iv_bhc", "--model", "nope")
-    assert outcome.code == 2 and "unknown model type" not in outcome.err
+# The rule of the probe: cuts and matches.
 
 
-def test_a_configuration_made_for_chats_gives_its_model_only(medtasks, rows, tmp_path):
-    (tmp_path / "chat.yaml").write_text("model: memory\napply_chat_template: true\n")
-    outcome = medtasks(
-        "study", "contamination", "--config", "chat.yaml", "--tasks", "bridge_chip_ctc", "-o", "probe"
-    )
-    assert outcome.code == 0 and result(tmp_path / "probe")["n_leaked"] == 8
+def words(n: int) -> str:
+    return " ".join(f"w{i}" for i in range(n))
 
 
-def test_help_lists_only_flags_that_mean_something(medtasks):
-    shown = medtasks("study", "contamination", "--help").out
-    assert "--model_args" in shown and "--num_fewshot" not in shown
+def test_an_input_is_cut_at_five_places_and_five_tokens_follow():
+    found = completions(words(35), Plain(Words()))
+    assert [(item.cut, item.expected, item.n_tokens) for item in found] == [
+        (cut, "".join(f" w{i}" for i in range(cut, cut + 5)), 5) for cut in (10, 15, 20, 25, 30)
+    ]
+    assert found[0].prefix == words(10) and completions(words(34), Plain(Words())) == []
+
+
+CHINESE = "患者发热三天伴咳嗽咳痰无胸痛既往体健查体双肺呼吸音粗"  # 3 bytes each
+LATIN = "x" * 9 + "abc" + "y" * 40  # the tenth token is `ab`, by itself it is two
+
+
+@pytest.mark.parametrize(
+    ("text", "tokenizer", "first"),
+    [
+        # 10 tokens are 20 bytes: back to 18, which are 9 tokens and 6 characters; 15 tokens are 10 characters
+        (CHINESE, Bytes(2), Completion(10, CHINESE[:6], CHINESE[6:10], 6)),
+        (LATIN, LooksAhead(), Completion(10, "x" * 9, "abcyyyy", 6)),
+    ],
+)
+def test_a_cut_moves_left_to_whole_characters_and_to_whole_tokens(text, tokenizer, first):
+    assert completions(text, Plain(tokenizer))[0] == first
+
+
+@pytest.mark.parametrize(
+    ("expected", "predicted", "match"),
+    [
+        (" a b c d e", "a b c d e", True),  # the space that SentencePiece loses
+        (" a b c d e", " a b c d", False),
+        (" a b c d e", " a b c d ef", False),
+        (" a b c d e", " A b c d e", False),
+        ("\na b c d", "a b c d", False),
+        ("患者发热", "患者发�", False),
+        ("   ", "", False),
+    ],
+)
+def test_a_match_is_exact_but_for_leading_spaces(expected, predicted, match):
+    assert is_match(expected, predicted) is match

@@ -63,9 +63,6 @@ def labels(tmp_path) -> dict[str, list[str]]:
     return {item["id"]: item["department"] for item in content["questions"]}
 
 
-# ---------------------------------------------------------------------- labels
-
-
 def test_each_question_is_labelled_once_whatever_its_trials(medtasks, rows, jury, server, tmp_path):
     rows()
     outcome = medtasks("study", "departments", "--tasks", TASK, "--jury", jury("labeller"))
@@ -96,9 +93,7 @@ def test_the_labels_give_a_score_by_department(medtasks, rows, jury, server):
         (places("Cardiology", "Cardiology"), "named twice"),
         (places("No Department", "Cardiology"), "stands beside others"),
         (places("none"), "no first department"),
-        (coded({"first": {"department": "Cardiology"}}), "does not have exactly the keys"),
         (places("Internal Medicine"), "is not one of"),
-        ("Cardiology", "no JSON object"),
     ],
 )
 def test_a_reply_that_is_no_label_is_asked_for_again_and_then_missing(
@@ -116,26 +111,16 @@ def test_a_reply_that_is_no_label_is_asked_for_again_and_then_missing(
     assert len(server.asked) == 5 and set(labels(tmp_path)) == {"q0", "q1"}
 
 
-def test_text_that_is_not_open_stays_here_unless_a_host_is_allowed(medtasks, rows, server, tmp_path):
-    rows(2)
-    judge = {"name": "far", "model": "m", "base_url": "http://labels.example.org/v1"}
-    (tmp_path / "far.yaml").write_text(yaml.safe_dump({"judges": [judge]}))
-    outcome = medtasks("study", "departments", "--tasks", TASK, "--jury", "far.yaml")
-    assert outcome.code == 2 and "labels.example.org" in outcome.err and not server.asked
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--tasks", TASK, "--jury", "two.yaml"), "has several models"),
-        (("--tasks", "mlb_nothing", "--jury", "one.yaml"), "mlb_nothing"),
-    ],
-)
-def test_bad_input_gets_one_message_and_nobody_is_asked(
-    medtasks, rows, server, jury, tmp_path, arguments, message
-):
+def test_what_may_not_be_asked_is_one_message_and_nobody_is_asked(medtasks, rows, server, jury, tmp_path):
     rows(2)
     jury("a", "b", file="two.yaml"), jury("a", file="one.yaml")
-    outcome = medtasks("study", "departments", *arguments)
-    assert outcome.code == 2 and message in outcome.err and outcome.err.count("medtasks: ") == 1
-    assert not outcome.out and not server.asked
+    judge = {"name": "far", "model": "m", "base_url": "http://labels.example.org/v1"}
+    (tmp_path / "far.yaml").write_text(yaml.safe_dump({"judges": [judge]}))
+    for task, judges, message in (
+        (TASK, "two.yaml", "has several models"),
+        ("mlb_nothing", "one.yaml", "mlb_nothing"),
+        (TASK, "far.yaml", "labels.example.org"),
+    ):
+        outcome = medtasks("study", "departments", "--tasks", task, "--jury", judges)
+        assert outcome.code == 2 and message in outcome.err and outcome.err.count("medtasks: ") == 1
+        assert not outcome.out and not server.asked

@@ -11,7 +11,7 @@ import pytest
 from medtasks_ext.prompts import load
 from medtasks_ext.stats.intervals import wilson
 from tests.conftest import rewrite_answers, write_jsonl
-from tests.report.made import unpacked, write_run
+from tests.report.made import unpacked
 from tests.run_files import result_of
 
 TASK = "mlb_maguidance"
@@ -132,16 +132,18 @@ def test_rows_that_name_levels_need_no_file_and_a_file_goes_before_them(medtasks
     )
 
 
-def test_a_report_without_labels_writes_no_table_of_them(medtasks, levels, runs):
-    medtasks("report", "poor", "--by", levels, "--published", "none", "-o", "out")
-    assert (runs / "out" / "labels.csv").is_file()
-    write_run(runs / "bare", "ORG/bare", {"medhelm_medqa": [1.0, 0.0]})
-    assert medtasks("report", "bare", "--published", "none", "-o", "out").code == 0
-    assert not (runs / "out" / "labels.csv").exists() and (runs / "out" / "groups.csv").exists()
-
-
-def test_labels_of_other_rows_are_named_and_not_used(medtasks, levels, runs):
+def test_labels_of_other_rows_or_tasks_are_named_and_a_file_without_any_is_refused(medtasks, levels, runs):
     content = json.loads(levels.read_text())
+    for command in (("report", "poor", "--published", "none"), ("compare", "poor", "good")):
+        for wrong, message in ((None, "holds no labels"), ('{"method": 1}', "is no file of labels")):
+            (runs / "wrong.json").unlink(missing_ok=True)
+            if wrong:
+                (runs / "wrong.json").write_text(wrong)
+            outcome = medtasks(*command, "--by", "wrong.json")
+            assert outcome.code == 2 and message in outcome.err and not outcome.out
+    levels.write_text(json.dumps({**content, "task": "mlb_mareport", "same_documents": ["mlb_mareport"]}))
+    _, outcome = labels(medtasks, "poor", "--by", levels)
+    assert "no run here has a score of mlb_mareport" in json.loads(outcome.out)["faults"][0]["what"]
     levels.write_text(json.dumps({**content, "rows_hash": "0" * 12}))
     found, outcome = labels(medtasks, "poor", "--by", "levels")
     assert outcome.code == 1 and not [axis for axis, _ in found if axis == "difficulty"]
@@ -152,30 +154,6 @@ def test_labels_of_other_rows_are_named_and_not_used(medtasks, levels, runs):
     assert any(
         "3 of 36 documents are not in it" in item["what"] for item in json.loads(outcome.out)["faults"]
     )
-
-
-def test_levels_of_a_task_that_no_run_has_are_named(medtasks, levels):
-    content = json.loads(levels.read_text())
-    levels.write_text(json.dumps({**content, "task": "mlb_mareport", "same_documents": ["mlb_mareport"]}))
-    _, outcome = labels(medtasks, "poor", "--by", levels)
-    assert outcome.code == 0
-    assert "no run here has a score of mlb_mareport" in json.loads(outcome.out)["faults"][0]["what"]
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (None, "holds no labels"),
-        ("{}", "is no file of labels"),
-        ('{"method": 1}', "is no file of labels"),
-    ],
-)
-def test_a_file_that_holds_no_labels_is_refused(medtasks, runs, content, message):
-    if content is not None:
-        (runs / "wrong.json").write_text(content)
-    for command in (("report", "poor", "--published", "none"), ("compare", "poor", "good")):
-        outcome = medtasks(*command, "--by", "wrong.json")
-        assert outcome.code == 2 and message in outcome.err and not outcome.out
 
 
 def test_two_models_are_compared_on_the_documents_of_each_level(medtasks, levels, runs):

@@ -95,6 +95,9 @@ def test_the_best_mean_over_models_is_chosen_of_what_was_asked_in_these_words(me
     printed = " ".join(outcome.out.split())
     assert "now 0.9850 0.9900 0.9800" in printed and "short 1.0000 1.0000 1.0000" in printed
     assert "chosen: short; these scores chose the prompt and are no results" in outcome.out
+    shutil.rmtree(runs / "now" / "runs")
+    shutil.copytree(runs / "short" / "runs", runs / "now" / "runs")
+    assert "equal means: now, short; the first of the file is chosen" in medtasks(*CALL).out
 
 
 def test_equal_means_are_said_and_the_first_is_chosen(medtasks, runs):
@@ -105,38 +108,17 @@ def test_equal_means_are_said_and_the_first_is_chosen(medtasks, runs):
     assert json.loads((runs / "selection.json").read_text())["chosen"] == "now"
 
 
-def test_a_model_that_lacks_a_wording_chooses_nothing(medtasks, runs):
+def test_what_chooses_nothing_is_one_message(medtasks, runs, rows, wordings, monkeypatch):
     shutil.rmtree(runs / "short" / "runs" / "b")
     outcome = medtasks(*CALL)
     assert outcome.code == 2 and "wordings/short/runs: has no score of other on all rows" in outcome.err
     assert not outcome.out and not (runs / "selection.json").exists()
-    for name in ("now", "short"):
-        shutil.rmtree(runs / name / "runs")
-    assert "has no score of any model on all rows" in medtasks(*CALL).err
-
-
-def test_without_a_pool_nothing_is_chosen_by_test_rows(medtasks, rows, wordings, tmp_path):
-    (rows / "fewshot.jsonl").unlink()
+    shutil.rmtree(runs)
+    for changes in ({"task": "clinicbench_nothing"}, {"wordings": {"../one": "", "two": SHORT}}):
+        wordings(**changes)
+        assert "wordings.yaml: names no dataset as `task`" in medtasks(*CALL).err
+    wordings()
+    monkeypatch.setenv("MEDTASKS_DATA_DIR", str(rows.parents[1]))
+    (rows / "fewshot.jsonl").unlink()  # no test row may choose its own prompt
     outcome = medtasks(*CALL)
-    assert outcome.code == 2 and "has no few-shot pool" in outcome.err and not outcome.out
-    assert not (tmp_path / "wordings").exists()
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"task": "clinicbench_nothing"},
-        {"wordings": {"one": ""}},
-        {"wordings": ["one", "two"]},
-        {"wordings": {"one": "", "two": ""}},
-        {"wordings": {"one": "", "two": {}}},
-        {"wordings": {"../one": "", "two": SHORT}},
-        {"wordings": None},
-    ],
-)
-def test_a_wrong_file_gets_one_message(medtasks, rows, wordings, tmp_path, changes):
-    wordings(**changes)
-    outcome = medtasks(*CALL)
-    assert outcome.code == 2 and "wordings.yaml: names no dataset as `task`" in outcome.err
-    assert not outcome.out and not (tmp_path / "wordings").exists()
-    assert "nowhere.yaml" in medtasks("study", "prompts", "nowhere.yaml").err
+    assert outcome.code == 2 and "has no few-shot pool" in outcome.err and not runs.exists()
