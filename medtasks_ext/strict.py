@@ -9,8 +9,9 @@ import ast
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import yaml
@@ -20,10 +21,6 @@ from medtasks_ext.errors import MedtasksError, near
 
 if TYPE_CHECKING:
     from pydantic_core import CoreSchema, ErrorDetails
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
     _Base = yaml.SafeLoader
 else:

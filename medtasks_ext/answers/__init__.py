@@ -27,12 +27,10 @@ unclosed trace stays. Medmarks' code has a rule of its own, too. Others lose rea
 from medtasks_ext.answers import (  # noqa: F401
     choices,
     event_lines,
+    helm,
     labels,
     lists,
-    medcalc,
-    medec,
     neutral,
-    sql,
     text,
     tuples,
     verified_letter,

@@ -145,7 +145,6 @@ class AnswerFormat(Strict):
         return found._replace(span=_place_in(text, self.most_read, found.span))
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The suite's own rule."""
         raise NotImplementedError
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:

@@ -106,7 +106,6 @@ class _List(_Prefixed):
 
 
 def _pieces(line: str) -> set[str]:
-    """What stands between commas."""
     return {piece.strip() for piece in set(line.split(","))}
 
 
@@ -138,7 +137,6 @@ class CodeList(_List):
     kind: Literal["code_list"]
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
-        """Every piece of the line as it stands, sorted."""
         line = self._line(fold(text))
         if not line.strip():
             raise GoldError(f"no code in the line '{self.prefix}: ...'")

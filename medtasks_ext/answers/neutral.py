@@ -72,7 +72,6 @@ class OfNoPaper(AnswerFormat):
 
     @property
     def lead(self) -> Lead:
-        """What the prompt asks for before the answer."""
         return Lead(self.before)
 
     def _bare(self, text: str) -> str:
@@ -145,11 +144,9 @@ class Choice(_Options):
     kind: Literal["choice"]
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
-        """The label of the right option."""
         return self._label(text, row)
 
     def possible(self, document: Mapping[str, Any]) -> list[str]:
-        """The labels of the options."""
         return self.shown(document)
 
 
@@ -160,7 +157,6 @@ class Choices(_Options):
     several: ClassVar[bool] = True
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
-        """The labels of the right options, in their order."""
         labels, said = self.shown(row), self._bare(text)
         pieces = [piece for piece in re.split("[,;\n]", said) if piece.strip()]
         if not pieces:
@@ -188,7 +184,6 @@ class Number(OfNoPaper):
         return Numbers(self.units, self.known)
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> dict[str, float]:
-        """The number, and how far an answer may be from it."""
         value = self._numbers.value(self._bare(text))
         if value is None or not math.isfinite(value):
             raise GoldError(f"{excerpt(text.strip())} is no number")
@@ -244,7 +239,6 @@ class _OneName(OfNames):
         return name
 
     def possible(self, document: Mapping[str, Any]) -> list[str]:
-        """The names."""
         return list(self.labels)
 
 
@@ -255,7 +249,6 @@ class Category(_OneName):
     has_label_pool: ClassVar[bool] = True
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
-        """The label."""
         return self._name(text)
 
 
@@ -265,7 +258,6 @@ class Ordinal(_OneName):
     kind: Literal["ordinal"]
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> dict[str, int]:
-        """The level's place, and how many there are."""
         return {"level": self._answer(self._name(text)), "of": len(self.labels)}
 
     def _answer(self, name: str) -> int:
@@ -347,11 +339,9 @@ class Spans(_Listed):
         return sorted(mentions)
 
     def mentions(self, gold: list[str]) -> list[str]:
-        """All of them."""
         return gold
 
     def looked_for(self, text: str) -> str:
-        """As mentions are compared."""
         return squeezed(text)
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:

@@ -7,7 +7,7 @@ import string
 from collections.abc import Mapping
 from typing import Any
 
-from medtasks_ext.answers.medcalc import CATEGORIES, HELM_CATEGORIES, loose_value, value
+from medtasks_ext.answers.helm import CATEGORIES, HELM_CATEGORIES, loose_value, value
 from medtasks_ext.metrics.common import Document, Metrics, scorer
 from medtasks_ext.stats.statistic import in_run
 

@@ -30,7 +30,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.answers.sql import GoldQuery, Statement
+from medtasks_ext.answers.helm import GoldQuery, Statement
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics.common import Document, Metrics, scorer
 from medtasks_ext.privacy import excerpt, shows_text

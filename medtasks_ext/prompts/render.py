@@ -315,7 +315,7 @@ class Instructions:
         assert self.authors is not None  # it is their instruction
         self.wording = "official"
         if not self.cot:  # as a rule instructions ask for the answer at once as they are: nothing is fetched
-            return self.authors.direct(own, must=False, fetch=False)
+            return self.authors.direct(own)
         swapped, is_theirs = self.authors.reasoned(
             own, self.strategy, must=self.prompts == "official", fetch=self.fetch
         )

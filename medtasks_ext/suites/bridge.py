@@ -152,8 +152,8 @@ class Files:
 
     # ------------------------------------------------------------------ the strategies' sentences
 
-    def direct(self, instruction: str, *, must: bool, fetch: bool) -> str:
-        answer, reason = self._sentences(must=must, fetch=fetch) or ((), ())
+    def direct(self, instruction: str) -> str:
+        answer, reason = self._sentences(must=False, fetch=False) or ((), ())
         return _swapped(instruction, reason, answer) or instruction
 
     def reasoned(self, instruction: str, line: str, *, must: bool, fetch: bool) -> tuple[str | None, bool]:

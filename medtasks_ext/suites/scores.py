@@ -27,7 +27,6 @@ def _entries(
     facts: Mapping[str, dict[str, str]],
     printed: Mapping[str, dict[str, Printed]] | None = None,
 ) -> list[Entry]:
-    """An entry for each model."""
     return [
         published_entry(
             suite,

@@ -155,8 +155,6 @@ class _Run:
 
 
 class _Reading:
-    """One reading of one reply."""
-
     def __init__(self, tokens: Sequence[Token], reader: Reader, words: Words, first: _Reading | None) -> None:
         self._tokens, self._reader, self._words, self._boxes = tokens, reader, words, first is None
         self._end = len(tokens)
@@ -214,7 +212,6 @@ class _Reading:
         return ends
 
     def _at(self, place: int, *, apart: bool) -> Found | None:
-        """The answer at a token."""
         found = self._find(place)
         if not found or (
             found.loose and not (apart and self._ends_here(found.end)) and not self._has_bracket(found.end)

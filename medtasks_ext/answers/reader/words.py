@@ -148,7 +148,6 @@ class Token(NamedTuple):
 
     @property
     def is_word(self) -> bool:
-        """Whether it is a word or a number."""
         return self.kind in ("word", "number")
 
 
@@ -248,5 +247,4 @@ class Words:
 
 @lru_cache(maxsize=64)
 def words_of(language: str) -> Words:
-    """The words of a language."""
     return Words(language)
