@@ -29,14 +29,6 @@ def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: half - 1]}\n{text[-half:]}"
 
 
-def _place_in(text: str, most: int, span: Span | None) -> Span | None:
-    """A place of the shortened response in the whole one."""
-    if span is None or len(text) <= most:
-        return span
-    begin, end = (place + (len(text) - most) * (place >= most // 2) for place in span)
-    return begin, end
-
-
 class GoldError(RowValueError):
     """A gold answer that its own format does not accept; the message says why."""
 
@@ -142,7 +134,11 @@ class AnswerFormat(Strict):
         if self.has_released_reader(cot=cot):  # to the digit, whatever the length
             return self._read(text, row, cot=cot)
         found = self._read_shared(shortened(text, self.most_read), row, cot=cot)
-        return found._replace(span=_place_in(text, self.most_read, found.span))
+        left_out = len(text) - self.most_read
+        if found.span is None or left_out <= 0:
+            return found
+        begin, end = (place + left_out * (place >= self.most_read // 2) for place in found.span)
+        return found._replace(span=(begin, end))
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         raise NotImplementedError

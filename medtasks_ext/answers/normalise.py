@@ -10,13 +10,9 @@ from numpy.typing import NDArray
 
 _END = "|"
 _SMALL_DOTTED_I = "i\u0307"  # the small letter of `İ`: two characters
-_KEPT_FULL_WIDTH = {0xFF01, 0xFF1F}  # ！ and ？ stay: the official table has no entry for them
-
-
-def _fold_table() -> dict[str, str]:
-    codes = (code for code in range(0xFF01, 0xFF5F) if code not in _KEPT_FULL_WIDTH)
-    table = {chr(code): chr(code - 0xFEE0) for code in codes}
-    return {**table, "\u3000": " ", "。": ".", "“": '"', "”": '"', "‘": "'", "’": "'"}
+#: full-width forms and marks -> ASCII; the official table has no entry for ！ and ？
+_FOLDED = {chr(code): chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F) if chr(code) not in "！？"}
+_FOLDED |= {"\u3000": " ", "。": ".", "“": '"', "”": '"', "‘": "'", "’": "'"}
 
 
 @lru_cache(maxsize=1)
@@ -25,7 +21,7 @@ def _folded_codes() -> NDArray[np.uint32]:
     codes = np.arange(sys.maxunicode + 1, dtype="<u4")
     small = codes.tobytes().decode("utf-32-le", "surrogatepass").replace("İ", "i").lower()
     small_codes = np.frombuffer(small.encode("utf-32-le", "surrogatepass"), dtype="<u4")
-    for wide, narrow in _fold_table().items():
+    for wide, narrow in _FOLDED.items():
         codes[ord(wide)] = ord(narrow)
     folded: NDArray[np.uint32] = codes[small_codes].astype(np.uint32)
     folded[ord("İ")] = ord("İ")

@@ -72,7 +72,8 @@ def parts(
         texts = set(map(identity, pool))
         asked = texts.intersection(map(identity, test))
         pool = [row for row in pool if identity(row) not in asked]
-    draw = _class_draw(dataset, source, identity)
+    by = source.draw_fewshot
+    draw = None if isinstance(by, bool) else ClassDraw(by, dataset.file, identity)
     if draw and pool and theirs is False:
         pool = draw.drawn(pool, shots, rows.fewshot_where or rows.where)
     pool = pool[:POOL_ROWS]
@@ -180,12 +181,6 @@ def _held_out(
         if len(left) == len(candidates) or len(left) < HELD_OUT:
             return Parts(others, held, HELD_OUT)
         candidates = left
-
-
-def _class_draw(dataset: Dataset, source: Source, identity: Identity) -> ClassDraw | None:
-    if isinstance(source.draw_fewshot, bool):
-        return None
-    return ClassDraw(source.draw_fewshot, dataset.file, identity)
 
 
 def check_answers(documents: Documents, shots: int, spec: DatasetSpec, rows: Rows) -> None:

@@ -41,7 +41,7 @@ def test_the_turns_of_every_dataset_are_those_of_the_official_code(released, sui
     if needed and not list(released.glob(f"official/*/{needed}")):
         pytest.skip(f"{needed} is not here: medtasks data fetch official")
     verdicts = list(verify(registry(), registry().suites[suite], [way] if way else []))
-    assert len(verdicts) == n or way == "cot"
+    assert len(verdicts) == n
     assert [verdict for verdict in verdicts if not verdict.ok] == []
     assert all(verdict.n for verdict in verdicts) and all(verdict.same_budget for verdict in verdicts)
 

@@ -48,11 +48,7 @@ class FoldedText:
 
     def shown(self) -> str:
         """The text with the names of its slots in braces."""
-        return self.filled(braced)
-
-
-def braced(name: str) -> str:
-    return name if name.startswith("{") else f"{{{name}}}"
+        return self.filled(lambda name: name if name.startswith("{") else f"{{{name}}}")
 
 
 def constant(text: str) -> FoldedText:
