@@ -1,6 +1,7 @@
 """Texts are folded from Python source without running it; what is not understood is named."""
 
 import re
+import zipfile
 
 import pytest
 
@@ -8,7 +9,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.official.folding import PythonSource
 from medtasks_ext.prompts.official.words import Held
 from medtasks_ext.registry.blocks import Artefact, TextLocation
-from medtasks_ext.suites.helm import read_adapter
+from medtasks_ext.suites.helm import AdapterWords, OfficialAdapter, read_adapter
 from medtasks_ext.suites.medmarks import EnvironmentWords, OfficialEnvironment, aged
 
 SCENARIO = '''
@@ -135,14 +136,25 @@ def test_what_is_not_understood_is_named(source, take, slots, said):
 @pytest.mark.parametrize(
     ("name", "slots", "words", "prompt"),
     [
-        ("choice", {"shown"}, ("Pick for a b.", "TEXT", ["yes", "no"]),
-         "Pick for a b.\n\nTEXTA. yes\nB. no\nReply. :"),
         ("text", set(), ("Write.", "TEXT", []), "Write.\n\nFindings:\nTEXT\nImpression:"),
         ("bare", set(), ("", "TEXT", []), "TEXT\n"),
     ],
 )  # fmt: skip
 def test_an_adapter_puts_words_around_a_text(name, slots, words, prompt):
     assert read_adapter(PythonSource(SPECS, "specs.py"), name, slots).prompt(*words) == prompt
+
+
+def test_reasoning_is_asked_behind_the_slot_that_the_block_names(tmp_path):
+    with zipfile.ZipFile(tmp_path / "helm.whl", "w") as wheel:
+        wheel.writestr("helm/benchmark/run_specs/medhelm_run_specs.py", SPECS)
+    block = {"adapter": "choice", "slots": {"shown": "topic"}, "input": "note", "references": ["yes", "no"]}
+    block["reasoned"] = {"after": "shown", "then": "{{ strategy }}"}
+    held = Held(Artefact(file="helm.whl", revision="1", installed="written_here"), tmp_path / "helm.whl")
+    words = AdapterWords(OfficialAdapter.model_validate(block), {"wheel": held}, tmp_path / "task.yaml")
+    row = {"topic": "a cough", "note": "TEXT", "strategy": "Think."}
+    direct, reasoned = (words.turn(row, "row 1", str, reasons=asked).text for asked in (False, True))
+    assert direct == "Pick for a cough.\n\nTEXTA. yes\nB. no\nReply. :"
+    assert reasoned == "Pick for a cough\n\nThink."
 
 
 ENVIRONMENT = '''
