@@ -239,8 +239,6 @@ class RelationLabel(OfLabels):
 
 #: Characters behind the marker in which the suite's reader looks for the value.
 _WINDOW = 5
-#: How far shares that were rounded may be from their whole.
-_ROUNDED = 0.03
 
 
 class PanelRating(AnswerFormat):
@@ -275,13 +273,6 @@ class PanelRating(AnswerFormat):
                 raise GoldError(f"{self.votes} of {value} are {excerpt(count)}, expected a number from 0 on")
         if not any(votes):
             raise GoldError(f"{self.votes} are all 0, expected experts who chose a value")
-        # fractions are shares of the panel, or credits as the score has them: both say the same
-        whole = max(votes) == 1 or any(math.isclose(sum(votes), one, rel_tol=_ROUNDED) for one in (1, 100))
-        if not whole and not all(count == int(count) for count in votes):
-            raise GoldError(
-                f"{self.votes} are no whole numbers, expected counts, shares that add up to 1 or 100,"
-                " or credits of which the highest is 1"
-            )
         worth = {str(value): count / max(votes) for value, count in zip(self.values, votes, strict=True)}
         if worth.get(self._read(text, row, cot=False).answer) != 1:
             raise GoldError(f"{excerpt(text)} is not the value that most experts chose")

@@ -102,8 +102,6 @@ class AuthorsFiles(Protocol):
         `line`: ours, for want of theirs.
         """
 
-    def direct_sentence(self) -> str: ...
-
 
 def authors_of(dataset: Dataset, source: Source) -> AuthorsFiles | None:
     """The authors' files of a dataset; None where they give none out."""

@@ -163,11 +163,6 @@ class Files:
         sentence = direct_sentence(instruction)
         return instruction.replace(sentence, line) if sentence else None, False
 
-    def direct_sentence(self) -> str:
-        sentences = self._sentences(must=True, fetch=True)
-        assert sentences is not None  # it must be had
-        return sentences[0][0]
-
     def _sentences(self, *, must: bool, fetch: bool) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
         """Those that ask for the answer at once and those that ask for reasoning; None if not to be had."""
         # what it imports takes longer than a look for files

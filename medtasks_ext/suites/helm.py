@@ -75,9 +75,6 @@ class OfficialAdapter(Official):
             raise ValueError("an adapter gets either `wrapper` or `input`")
         if self.wrapper and not self.wrapper.file:
             raise ValueError("wrapper.file: missing key")
-        wrong = [name for name in [*self.pieces, *self.tables] if not re.fullmatch(r"[A-Za-z_]\w*", name)]
-        if wrong:
-            raise ValueError(f"{wrong[0]!r} is no name")
         if self.reasoned and self.reasoned.after not in self.slots:
             raise ValueError(f"reasoned.after: {self.reasoned.after!r} is no slot")
         return self

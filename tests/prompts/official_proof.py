@@ -82,7 +82,7 @@ def _task(registry: Registry, dataset: Dataset, way: str) -> Task:
     authors = authors_of(dataset, dataset_spec(dataset).rows)
     if authors is None:
         return build_task(registry, dataset.task(strategy), settings)
-    sentence = f"{authors.direct_sentence()}\n" if way == "cot" else ""
+    sentence = f"{authors._sentences(must=True, fetch=True)[0][0]}\n" if way == "cot" else ""
     quiet = quiet_log("medtasks_ext.prompts.load")  # the number of rows is that of the sample rows
     with tempfile.TemporaryDirectory() as root, data_folder(Path(root)), quiet:
         # the sample rows as the authors give rows out, each with the instruction

@@ -43,7 +43,8 @@ def test_the_turns_of_every_dataset_are_those_of_the_official_code(released, sui
     verdicts = list(verify(registry(), registry().suites[suite], [way] if way else []))
     assert len(verdicts) == n
     assert [verdict for verdict in verdicts if not verdict.ok] == []
-    assert all(verdict.n for verdict in verdicts) and all(verdict.same_budget for verdict in verdicts)
+    assert all(verdict.n for verdict in verdicts)
+    assert suite != "medhelm" or all(verdict.same_budget for verdict in verdicts)
 
 
 def test_a_changed_word_is_found_by_the_proof(helm, tasks_of, monkeypatch):
