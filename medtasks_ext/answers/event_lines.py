@@ -28,7 +28,6 @@ Reader = Callable[[str], "Sequence[str] | None"]
 
 #: as the official scorer's engine knows it: without the separators U+001C to U+001F, which `str.isspace` has
 _BLANK = regex.compile(r"\s")
-_NONE = "the reply says that there is none"
 _BY_PATTERN = "lines that match the suite's patterns"
 
 
@@ -37,14 +36,6 @@ class _EventLines(AnswerFormat):
     patterns: list[Pattern]
     closed_values: dict[str, list[str] | dict[str, str]] = Field(default_factory=dict)
     inventory: dict[str, list[str]] = Field(default_factory=dict)
-    empty: str | None = None
-
-    def _says_none(self, text: str) -> bool:
-        """Whether an answer says that there is no event, as far as the task has a word for that."""
-        if self.empty is None:
-            return False
-        said, word = text.strip().rstrip(".;"), self.empty.casefold()
-        return len(said) <= len(word) and said.casefold() == word  # folding makes no text shorter
 
     @cached_property
     def _readers(self) -> list[Reader]:
@@ -92,8 +83,6 @@ class _EventLines(AnswerFormat):
 
         A row may say `any_value` to have its values accepted as they are.
         """
-        if self.empty is not None and (not text.strip() or self._says_none(text)):
-            return []
         events = []
         for line in _lines(fold(text)):
             event = self._event(line, self._readers[:1])
@@ -114,8 +103,6 @@ class _EventLines(AnswerFormat):
         """All events of the lines that match a pattern; a response without any is invalid."""
         if not text.strip():
             return Reading(None, False)
-        if self._says_none(answer_part(text, cot=cot)):
-            return Reading([], True, why=_NONE)
         events = self._events(answer_part(text, cot=cot))
         return Reading(events, True, why=_BY_PATTERN) if events else Reading(None, False)
 

@@ -300,14 +300,8 @@ def _jinja(spec: DatasetSpec) -> Iterator[tuple[str, str, bool]]:
     prompt, rows, judge = spec.prompt, spec.rows, spec.judge
     for name in ("instruction", "input", "cue", "target"):
         yield f"prompt.{name}", getattr(prompt, name) or "", False
-    if prompt.messages:
-        turns = [("", prompt.messages)] if isinstance(prompt.messages, str) else []
-        written = [] if isinstance(prompt.messages, str) else prompt.messages
-        turns += [(f".{number}.content", turn.content) for number, turn in enumerate(written)]
-        yield from ((f"prompt.messages{place}", text, not written) for place, text in turns)
+    yield "prompt.messages", prompt.messages or "", True
     yield "rows.cluster", rows.cluster or "", True
-    if not isinstance(rows.draw_fewshot, bool):
-        yield "rows.draw_fewshot.by", rows.draw_fewshot.by, True
     for schema in rows.schemas:
         place = rows.place_of(schema)
         yield from ((f"{place}.fields.{name}", text, True) for name, text in schema.fields.items())

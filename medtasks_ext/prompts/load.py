@@ -218,7 +218,7 @@ def _rendered(
     reader = FieldReader(dataset, spec, rows, faults)
     read = reader.read(rows.test, "test", without=use.without)
     read_pool = reader.read(
-        pool_rows(rows.fewshot, source.draw_fewshot), "few-shot", keep_split=False, without=use.without
+        pool_rows(rows.fewshot, draw=source.draw_fewshot), "few-shot", keep_split=False, without=use.without
     )
     for split in (read.rows, read_pool.rows):
         for number, row in enumerate(split, start=1):  # before any is drawn: some official prompts print it

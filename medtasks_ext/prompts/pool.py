@@ -1,27 +1,21 @@
-"""Which rows are asked and which are shown: the few-shot pool, draws by class, trials of the options."""
+"""Which rows are asked and which are shown: the few-shot pool, trials of the options."""
 
 from __future__ import annotations
 
 import logging
 import random
 from collections.abc import Callable
-from hashlib import sha256
-from itertools import zip_longest
-from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-import jinja2
-
 from medtasks_ext.errors import MedtasksError, RowError
-from medtasks_ext.privacy import excerpt, shows_text, what_happened
+from medtasks_ext.privacy import excerpt, shows_text
 from medtasks_ext.process import SEED
 from medtasks_ext.prompts.documents import Documents, words
 from medtasks_ext.registry import Dataset
-from medtasks_ext.rows.expressions import UNFIT, Expression
 from medtasks_ext.rows.filters import check_options, mended, permuted
 from medtasks_ext.rows.originals.build import NormalisedTexts
 from medtasks_ext.rows.row import Faults, ReadRow, Row, Rows
-from medtasks_ext.rows.spec import DatasetSpec, DrawByClass, Source
+from medtasks_ext.rows.spec import DatasetSpec, Source
 
 log = logging.getLogger(__name__)
 
@@ -38,11 +32,9 @@ class Parts(NamedTuple):
     n_overlap: int = 0  # rows of the pool that share text with test rows
 
 
-def pool_rows(rows: list[Row], draw: DrawByClass | bool) -> list[Row]:
-    """The rows of a pool that are read: the first ones, some that are drawn, or all to draw from by class."""
-    if isinstance(draw, bool):
-        return random.Random(SEED).sample(rows, min(len(rows), POOL_ROWS)) if draw else rows[:POOL_ROWS]
-    return rows
+def pool_rows(rows: list[Row], *, draw: bool) -> list[Row]:
+    """The rows of a pool that are read: the first ones, or some that are drawn."""
+    return random.Random(SEED).sample(rows, min(len(rows), POOL_ROWS)) if draw else rows[:POOL_ROWS]
 
 
 def parts(
@@ -59,9 +51,8 @@ def parts(
     """Test rows and pool, test rows held out where shots are wanted and the source has no pool.
 
     A row of a pinned download's pool that is a test row leaves the pool, and of any pool one that holds a
-    test row's text or stands in it, unless the pool is the suite's own. Where shots are drawn by class, the
-    pool comes in the order of the draw. `theirs`: the pool is the suite's own examples, which stand as they
-    are: where they are shown, a test row that is one of them is not asked. None: as far as anybody knows.
+    test row's text or stands in it, unless the pool is the suite's own. `theirs`: it is, and stands as it is:
+    where its examples are shown, a test row that is one of them is not asked. None: as far as anybody knows.
     """
     if not test:
         raise MedtasksError(
@@ -72,11 +63,6 @@ def parts(
         texts = set(map(identity, pool))
         asked = texts.intersection(map(identity, test))
         pool = [row for row in pool if identity(row) not in asked]
-    by = source.draw_fewshot
-    draw = None if isinstance(by, bool) else ClassDraw(by, dataset.file, identity)
-    if draw and pool and theirs is False:
-        pool = draw.drawn(pool, shots, rows.fewshot_where or rows.where)
-    pool = pool[:POOL_ROWS]
     apart, n_read = _apart(pool, test, identity), len(pool)
     overlap = n_read - len(apart)
     if theirs is False:
@@ -96,7 +82,7 @@ def parts(
         divided = Parts(kept, pool, len(test) - len(kept))
     if not pool and (shots or source.held_out == "always"):
         why = "no row of the few-shot pool can be shown" if n_read else "no few-shot pool"
-        divided = _held_out(test, draw, identity, shots, rows.where)
+        divided = _held_out(test, identity, shots, rows.where)
         if divided.n_held_out:
             n = len(test)
             log.warning("%s: %s; %d of %d test rows serve as shots", dataset.id, why, HELD_OUT, n)
@@ -158,9 +144,7 @@ def _apart(pool: list[ReadRow], test: list[ReadRow], identity: Identity) -> list
     return [row for row, text in zip(pool, texts, strict=True) if text in kept]
 
 
-def _held_out(
-    test: list[ReadRow], draw: ClassDraw | None, identity: Identity, shots: int, where: str
-) -> Parts:
+def _held_out(test: list[ReadRow], identity: Identity, shots: int, where: str) -> Parts:
     if len(test) <= HELD_OUT and not shots:
         return Parts(test, [], 0)  # nothing would be left to score
     if len(test) <= HELD_OUT:
@@ -168,11 +152,8 @@ def _held_out(
         raise MedtasksError(what, where=where, remedy="put few-shot rows beside them (fewshot.jsonl)")
     candidates = test
     while True:  # drawn again without those that overlap with a row that stays
-        if draw:
-            held = draw.drawn(candidates, shots, where)[:HELD_OUT]
-        else:
-            places = sorted(random.Random(SEED).sample(range(len(candidates)), HELD_OUT))
-            held = [candidates[place] for place in places]
+        places = sorted(random.Random(SEED).sample(range(len(candidates)), HELD_OUT))
+        held = [candidates[place] for place in places]
         shown = set(map(identity, held))
         # rows with the same text as a shot cannot be scored, either
         others = [row for row in test if identity(row) not in shown]
@@ -254,49 +235,3 @@ def with_own_ids(rows: list[ReadRow], faults: Faults) -> list[ReadRow]:
         what, remedy = f"{named} occurs twice: {seen[key]} and {row.place}", "give each row its own id"
         faults.add(RowError(what, row=row.place, column="id", where=row.where, remedy=remedy))
     return kept
-
-
-class ClassDraw:
-    """Draws rows by class, as `rows.draw_fewshot` of a task file says."""
-
-    def __init__(self, draw: DrawByClass, file: Path, text_of: Identity) -> None:
-        self._by = Expression(draw.by, file, "rows.draw_fewshot.by")
-        self._seed, self._text_of = draw.seed, text_of
-
-    def drawn(self, rows: list[ReadRow], shots: int, where: str) -> list[ReadRow]:
-        """All rows in the order in which they are drawn: one of each class in turn, as long as there are any.
-
-        Classes take turns by their number of rows, the largest first, as in HELM (`sample_examples`); the
-        seed orders classes of one size, and the rows of a class. The order of `rows` plays no part.
-        """
-        classes: dict[str, dict[str, ReadRow]] = {}
-        for row in rows:
-            classes.setdefault(self._class_of(row), {}).setdefault(self._text_of(row), row)
-        turns = sorted(classes, key=lambda name: (-len(classes[name]), self._rank(name)))
-        for place, name in enumerate(turns):
-            wanted = shots // len(turns) + (place < shots % len(turns))
-            if (n := len(classes[name])) < wanted:
-                need = f"{shots} shots of {len(turns)} classes need {wanted} of class {excerpt(name)}"
-                remedy = "add rows of this class to the pool, or ask for fewer shots (--num_fewshot)"
-                what = f"{need}, the few-shot pool has {n}"
-                raise MedtasksError(what, where=where, remedy=remedy)
-        ordered = ([classes[name][text] for text in sorted(classes[name], key=self._rank)] for name in turns)
-        return [row for turn in zip_longest(*ordered) for row in turn if row is not None]
-
-    def _rank(self, text: str) -> bytes:
-        """A place drawn by the seed, which depends on nothing else but the text."""
-        return sha256(f"{self._seed}\x1f{text}".encode(errors="surrogatepass")).digest()
-
-    def _class_of(self, row: ReadRow) -> str:
-        try:
-            value = self._by.of_row(row.fields)
-        except UNFIT as error:
-            problem = what_happened(error, self._by.text)
-        else:
-            if isinstance(value, str | int | float) and (name := words(value)):
-                return name
-            missing = isinstance(value, jinja2.Undefined) or value is None or value == ""
-            problem = "nothing" if missing else f"{excerpt(value)}, which names no class"
-        what = f"{row.named}: rows.draw_fewshot.by gives {problem}"
-        remedy = "write an expression that gives each row a text or a number, such as the label's column"
-        raise RowError(what, row=row.place, where=row.where, remedy=remedy)

@@ -46,13 +46,9 @@ class Renderer:
         self.words = None if rows.instruction else chosen_words(dataset, spec, use)
         #: whose words the prompts use otherwise
         self.instructions = Instructions(dataset, spec, rows.instruction, use)
-        messages, name = spec.prompt.messages or [], "prompt.messages"
+        messages = spec.prompt.messages
         #: the turns of a dialogue
-        self.said: Expression | list[tuple[str, PromptTemplate]] = (
-            Expression(messages, dataset.file, name)
-            if isinstance(messages, str)
-            else [(turn.role, PromptTemplate(name, turn.content, dataset.file)) for turn in messages]
-        )
+        self.said = Expression(messages, dataset.file, "prompt.messages") if messages else None
         self.texts = TextReader(spec, dataset.file, cot=use.cot)
         self.warned = False  # of a gold answer that only the official scorer takes
         shown = "{{ transcript }}" if spec.prompt.messages else spec.prompt.input
@@ -177,12 +173,8 @@ class Renderer:
     def _dialogue(self, row: ReadRow) -> Dialogue | None:
         if not self.said:
             return None
-        if isinstance(self.said, Expression):
-            turns = self.said.of_row_or_none(row.fields)
-        else:
-            turns = [{"role": role, "content": text.of(row, row.fields)} for role, text in self.said]
         try:
-            return read_dialogue(turns)
+            return read_dialogue(self.said.of_row_or_none(row.fields))
         except DialogueError as error:
             what = f"{row.named}: {error}"
             remedy = "a dialogue is a list of objects with role and content, and ends with a user's turn"

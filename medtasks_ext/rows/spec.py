@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, create_model, model_validator
 from typing_extensions import Self
 
-from medtasks_ext.process import SEED
 from medtasks_ext.registry.blocks import InsidePath, Official, OfficialJury, OfficialPassage
 from medtasks_ext.registry.datalock import Digest, LockedFile
 from medtasks_ext.registry.functions import function_named
@@ -285,13 +284,6 @@ def _known_system(name: str) -> str:
 CodeSystem = Annotated[str, AfterValidator(_known_system), Field(json_schema_extra={"enum": [*CODE_SYSTEMS]})]
 
 
-class DrawByClass(Strict):
-    """Few-shot rows drawn by class, as many of each class as of any other."""
-
-    by: str  #: expression over a row's fields for its class, such as the column of the label.
-    seed: int = SEED  #: of the draw.
-
-
 class Source(RowSchema):
     """Where rows come from, and which columns they have; `schemas` where they come in several forms."""
 
@@ -324,9 +316,8 @@ class Source(RowSchema):
     #: shows shots.
     held_out: Literal["for_shots", "always"] = "for_shots"
     #: draw the few-shot pool (seed 42) where the order of the source is no chance, since its rows are sorted
-    #: by label or document; or draw by class (`DrawByClass`), from the pool or the test rows that are held
-    #: out. Otherwise shots are its first rows.
-    draw_fewshot: bool | DrawByClass = False
+    #: by label or document. Otherwise shots are its first rows.
+    draw_fewshot: bool = False
     #: evaluate at most this many test rows (of each run), drawn as HELM does (numpy seed 0).
     max_test: int | None = None
     #: which end of the longest column is cut where a prompt in one turn does not fit the context.
@@ -376,20 +367,13 @@ class OwnLines(Strict):
     reason: str | None = None  #: asks to reason first.
 
 
-class TurnTemplate(Strict):
-    """One turn of a dialogue that a task file writes."""
-
-    role: str  #: who speaks: system, developer, user, assistant or tool.
-    content: str  #: Jinja template of what is said.
-
-
 class Prompt(Strict):
     """Jinja templates over a row's fields. `instruction` must place `{{ strategy }}`."""
 
     #: a dialogue whose last turn is the user's: an expression that gives a list of objects with role and
-    #: content, or the turns themselves. `input` then is the text of its last turn, and templates see the
-    #: dialogue as one text, `transcript`.
-    messages: str | list[TurnTemplate] | None = None
+    #: content. `input` then is the text of its last turn, and templates see the dialogue as one text,
+    #: `transcript`.
+    messages: str | None = None
     instruction: str  #: what is to be done.
     #: the turn in which the instruction stands; by default as the suite says.
     instruction_role: Literal["system", "user"] = "user"

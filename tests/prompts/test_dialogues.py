@@ -123,20 +123,6 @@ def test_a_base_model_gets_a_transcript_of_which_the_oldest_turns_give_way(line)
         assert cut == ("" if kept == TALK else "input")
 
 
-def test_turns_may_be_written_in_the_task_file(line):
-    written = [
-        {"role": "user", "content": "I have a question about: {{ ideal }}"},
-        {"role": "assistant", "content": "Go on."},
-        {"role": "user", "content": "{{ talk[0].content }}"},
-    ]
-    task = line(TALK, prompt={"messages": written, "input": "{{ input }} Please be brief."})
-    assert [turn["content"] for turn in chat(task)] == [
-        "I have a question about: Go now.",
-        "Go on.",
-        f"{TALK[0]['content']} Please be brief.",
-    ]
-
-
 def test_a_judge_and_a_reader_see_the_transcript(line):
     judge = {"protocol": "likert_jury", "role": "a doctor", "axes": {"safety": "Is the advice safe?"}}
     document, short = line([CAREFUL, *TALK], TALK[:1], judge=judge).eval_docs

@@ -10,7 +10,6 @@ from medtasks_ext.answers import answer_format
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics import meanings, rule
 from medtasks_ext.offline_page import offline_page
-from medtasks_ext.prompts.documents import transcript
 from medtasks_ext.prompts.render import strategy_line
 from medtasks_ext.report.pictures import FONT, kinds, licences, themes, vendored
 from medtasks_ext.rows.expressions import UNFIT, Template
@@ -93,10 +92,7 @@ def _input(prompt: Prompt) -> str:
     """What follows the instruction: of a dialogue the turns, or the column that holds them."""
     if prompt.messages is None:
         return prompt.input
-    if isinstance(prompt.messages, str):
-        turns = f"{{{{ {prompt.messages} }}}}, turn by turn"
-    else:
-        turns = transcript([{"role": turn.role, "content": turn.content} for turn in prompt.messages])
+    turns = f"{{{{ {prompt.messages} }}}}, turn by turn"
     return turns if prompt.input == _LAST_TURN else f"{turns}\n\n{prompt.input}"
 
 
