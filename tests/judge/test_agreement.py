@@ -43,25 +43,6 @@ def test_the_icc_is_that_of_shrout_and_fleiss_and_its_interval_the_papers():
         assert [max(0, low), high] == pytest.approx(limits, abs=0.0056)
 
 
-def test_the_baseline_is_the_mean_over_pairs_that_share_two_instances():
-    raters = {
-        "a": {"1": 1, "2": 2, "3": 4, "4": 3},
-        "b": {"1": 2, "2": 3, "3": 4, "4": 1},
-        "c": {"3": 1, "4": 5, "5": 3},
-        "d": {"5": 2, "6": 4},
-    }
-    scores = {name: dict(zip(by, z(list(by.values())), strict=True)) for name, by in raters.items()}
-    expected = []
-    for one, other in ("ab", "ac", "bc"):
-        shared = sorted(set(scores[one]) & set(scores[other]))
-        expected.append(icc(*([scores[name][unit] for unit in shared] for name in (one, other))))
-    assert min(expected) < -100  # two instances and nearly no variance between them: it counts as 0
-    found = agreement.pairwise_baseline(raters)
-    assert found.n == 3 and found.value == pytest.approx(sum(max(0.0, value) for value in expected) / 3)
-    assert 0 <= found.low <= found.value <= found.high
-    assert agreement.pairwise_baseline({"a": {"1": 1}}).value is None
-
-
 # A jury and metrics beside clinicians: agreement, by answer quality, judges by axis.
 
 

@@ -1,22 +1,16 @@
 """Weighted criteria of a row, each judged by itself: points, penalties, tags, and what a reply must be."""
 
-import json
 from fractions import Fraction
 
 import pytest
 
-from medtasks_ext.judge import cases
 from medtasks_ext.judge.protocol import weighted_mean
 from medtasks_ext.prompts.load import _build
-from medtasks_ext.prompts.official.folding import split_at
-from medtasks_ext.prompts.official.words import JuryWords, Origin
-from medtasks_ext.rows.expressions import Template
 from medtasks_ext.rows.spec import LengthAdjustment
 from tests.conftest import rewrite_answers, sample_rows, write_jsonl
 from tests.judge.server import Reply, coded
 from tests.run_files import result_of
 
-ORIGIN = Origin("grader.py", "1", "0123456789ab")
 TASK = "healthbench_full"
 
 
@@ -66,20 +60,6 @@ def test_points_are_added_up_as_the_authors_do(judged):
         values = [by_hand(points, met) for points in parts if any(point > 0 for point in points)]
         expected = min(1, max(0, sum(values) / len(values)))
         assert metrics[f"jury_{axis.replace(':', '_')}"] == pytest.approx(expected)
-
-
-def test_each_criterion_is_asked_in_the_suites_words_on_wish(medtasks, jury, server, tmp_path, monkeypatch):
-    names = ("question", "item", "response")
-    slots = {f"<<{name}>>": Template(f"{{{{ {name} }}}}", "test") for name in names}
-    words = JuryWords(split_at("GRADE <<question>> ; <<response>> BY <<item>>", slots), slots, ORIGIN)
-    monkeypatch.setattr(cases, "jury_words", lambda *_, **__: words)
-    server.script = lambda asked, seen: Reply(json.dumps({"explanation": "-", "criteria_met": True}))
-    command = ["run", "--model", "oracle", "--tasks", TASK, "--data", "sample", "--output_path", "run"]
-    assert medtasks(*command).code == 0
-    assert medtasks("judge", "--jury", jury("grader"), "--prompts", "official").code == 0
-    assert {asked.user.partition(" ")[0] for asked in server.asked} == {"GRADE"}
-    stored = result_of(tmp_path / "run", TASK)
-    assert stored["metrics"]["judged"] == 1 and stored["conditions"]["jury"]["wording"] == "official"
 
 
 def test_a_mean_is_exact_in_the_decimal_digits_of_ratings_and_weights():

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -133,18 +132,6 @@ def test_helms_metrics_are_those_of_a_plain_implementation(database, reply, quer
     own = gold(query or "null", answerable=answerable, slots=slots and answerable)
     got = scored(reply, own, database)
     assert [got[f"ehr_sql_{name}"] for name in HELM] == plain_helm(reply, own, database)
-
-
-def test_the_prompt_shows_the_tables_of_the_database_that_is_used(data_dir, database):
-    folder = data_dir / "medhelm" / "ehrsql"
-    row = {"query": "select id from patient", "value": {"x": "y"}, "is_impossible": False}
-    rows = [{"id": str(number), "question": f"Question {number}?", **row} for number in range(3)]
-    write_jsonl(folder / "test.jsonl", rows)
-    shutil.copy(database, folder / "eicu.sqlite")
-    document = load_documents(DATASET, cot=False)["test"][0]
-    assert "CREATE TABLE patient (id INT, gender TEXT" in document["prompt"]
-    assert document.loaded.database_file == str(folder / "eicu.sqlite")
-    assert "vitalperiodic" not in document["prompt"]
 
 
 def test_a_missing_database_is_said_before_anything_is_asked(data_dir, tmp_path, monkeypatch):

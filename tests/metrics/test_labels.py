@@ -150,3 +150,11 @@ def test_label_set_metrics_are_those_of_scikit_learn(pairs):
     samples = f1_score(gold, predicted, average="samples", zero_division=1)
     assert mean(got["example_f1"]) == pytest.approx(samples, abs=1e-12)
     assert mean(got["acc"]) == pytest.approx(accuracy_score(gold, predicted))
+
+
+def test_an_unreadable_answer_is_not_right_where_there_is_no_label_to_find():
+    docs = documents([["death", "growth"], [], [], ["immune"]])
+    got = columns(sets.process_labels, docs, [["death", "energetics"], [], INVALID, INVALID])
+    # one right, energetics invented, growth and immune missed
+    assert common.micro_f1(got["score"]) == pytest.approx(2 / 5)
+    assert got["example_f1"] == [pytest.approx(1 / 2), 1, 0, 0] and got["acc"] == [0, 1, 0, 0]
