@@ -96,7 +96,6 @@ WRITERS = {
     "medtasks_ext/metrics/sql_worker.py": "opened to read alone",
     "medtasks_ext/prompts/official/artefacts.py": "a public download",
     "medtasks_ext/rows/sources.py": "synthetic rows; a database is opened to read alone",
-    "medtasks_ext/runner/proof.py": _TEMPORARY,
     "medtasks_ext/models/demo.py": "weights and licences that are public",
 }
 
