@@ -6,7 +6,7 @@ An answer that cannot be read predicts nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -221,13 +221,14 @@ def process_drugs(document: Document, gold: Any, answer: Any) -> Metrics:
     The paper does not say how names are compared. Here a gold entry `generic (Brand)` has three names: the
     generic one, the brand, and the whole entry. Case, dose, form, route and punctuation are removed.
 
-    `micro_f1` (the score) takes equal names.
+    `micro_f1` (the score) takes equal names, `micro_f1_substring` names of which one is in the other.
     """
     drugs = [aliases(drug) for drug in gold]
     named = recommended(answer or [], gold)
-    counts = matched(named, drugs)
+    counts = matched(named, drugs, lambda name, names: name in names)
     return {
         **dict.fromkeys(("score", "micro_f1", "micro_precision", "micro_recall"), counts),
+        "micro_f1_substring": matched(named, drugs, shares_words),
         "list_length": float(len(named)),
     }
 
@@ -287,7 +288,15 @@ def _names(drug: str) -> list[str]:
     return [drug, *(parts.groups() if parts else ())]
 
 
-def matched(named: Sequence[str], drugs: Sequence[frozenset[str]]) -> tuple[int, int, int]:
+def shares_words(name: str, names: frozenset[str]) -> bool:
+    """Whether the name holds one of them, or one of them the name, in whole words."""
+    padded = f" {name} "
+    return any(f" {other} " in padded or padded in f" {other} " for other in names)
+
+
+def matched(
+    named: Sequence[str], drugs: Sequence[frozenset[str]], same: Callable[[str, frozenset[str]], bool]
+) -> tuple[int, int, int]:
     """(tp, fp, fn) of a recommendation: as many pairs of a name and a gold drug as can be formed.
 
     Each gold drug is matched once. A second name of a gold drug is neither right nor wrong; a name of
@@ -296,7 +305,7 @@ def matched(named: Sequence[str], drugs: Sequence[frozenset[str]]) -> tuple[int,
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import maximum_bipartite_matching
 
-    fits = np.array([[name in names for names in drugs] for name in named], dtype=bool)
+    fits = np.array([[same(name, names) for names in drugs] for name in named], dtype=bool)
     fits = fits.reshape(len(named), len(drugs))
     fits = fits[fits.any(axis=1)]
     tp = 0

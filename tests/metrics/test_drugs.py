@@ -14,12 +14,12 @@ from tests.metrics.build import INVALID, columns, documents
 FORM = answer_format({"kind": "drug_list"})
 
 
-def counts(reply: str, gold: list[str]) -> tuple[int, int, int]:
+def counts(reply: str, gold: list[str], metric: str = "micro_f1") -> tuple[int, int, int]:
     reading = FORM.read(reply, {}, cot=False)
     answer = reading.answer if reading.valid else INVALID
     got = columns(sets.process_drugs, documents([gold]), [answer])
     assert got["score"] == got["micro_f1"] == got["micro_precision"] == got["micro_recall"]
-    return got["micro_f1"][0]
+    return got[metric][0]
 
 
 GOLD = ["Sildenafil (Viagra)", "Testosterone", "Malathion Topical"]
@@ -41,6 +41,19 @@ GOLD = ["Sildenafil (Viagra)", "Testosterone", "Malathion Topical"]
 )  # fmt: skip
 def test_names_count_once_for_each_gold_drug(reply, expected):
     assert counts(reply, GOLD) == expected
+
+
+@pytest.mark.parametrize(
+    ("reply", "gold", "exact", "substring"),
+    [
+        ("Sildenafil (Revatio)", GOLD, (0, 1, 3), (1, 0, 2)),
+        ("Hydrocortisone", ["Hydrocortisone-Pramoxine Topical"], (0, 1, 1), (1, 0, 0)),
+        ("Fairy dust", ["Air"], (0, 1, 1), (0, 1, 1)),  # whole words
+    ],
+)
+def test_the_substring_variant_takes_names_that_hold_each_other(reply, gold, exact, substring):
+    assert counts(reply, gold) == exact
+    assert counts(reply, gold, "micro_f1_substring") == substring
 
 
 def test_two_entries_that_differ_in_form_need_two_names():

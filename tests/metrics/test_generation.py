@@ -207,6 +207,24 @@ def test_rouge_is_that_of_the_reference_package_without_stemming(text, reference
     assert got["score"] == got["rougeL"]
 
 
+def coco(text: str, reference: str) -> float:
+    """pycocoevalcap's, written out plainly."""
+    given, wanted = (item.replace("\n", " ").split(" ") for item in (text, reference))
+    row = [0] * (len(wanted) + 1)
+    for token in given:
+        before, row = row, [0]
+        for place, own in enumerate(wanted):
+            row.append(before[place] + 1 if token == own else max(before[place + 1], row[place]))
+    precision, recall = row[-1] / len(given), row[-1] / len(wanted)
+    return 2.44 * precision * recall / (recall + 1.44 * precision) if row[-1] else 0.0
+
+
+@given((REPORT_WORDS | st.text(max_size=60)).filter(bool), REPORT_WORDS.filter(str.strip))
+def test_the_coco_variant_counts_case_and_punctuation_and_weighs_recall(text, reference):
+    plain = [item.encode(errors="replace").decode() for item in (text, reference)]
+    assert scores(text, reference)["rougeL_coco"] == pytest.approx(coco(*plain), abs=1e-12)
+
+
 def test_a_case_worked_by_hand():
     got = scores("no acute disease", "No acute cardiopulmonary disease.")
     # rouge_score: no, acute, disease of 3 and 4 tokens
