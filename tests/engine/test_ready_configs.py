@@ -3,7 +3,7 @@
 A Hugging Face cache holds a tiny model under each id that the files name, so that nothing of a file has to be
 changed: not the id, the context, the batch size, the decoding or the token budget. A form is the keys that a
 file has and whether it samples. Every night one file of each form is run, and README's commands; every day
-as few files as together have all keys.
+the file that the pages show, and one of each other type of model.
 """
 
 from __future__ import annotations
@@ -11,24 +11,21 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import subprocess
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.conftest import outcomes
-from tests.engine.server import serving
+from tests.conftest import ROOT, outcomes
+from tests.engine.conftest import MEDTASKS, called, serving
 from tests.engine.tiny_model import TEMPLATE, TEMPLATE_WITHOUT_SYSTEM, make
-from tests.run_files import results_of, samples_file
+from tests.run_files import results_of, samples_of
 
 pytestmark = pytest.mark.engine
 
-ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = ROOT / "model_configs"
 FILES = {
     path.stem: yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -38,7 +35,7 @@ FILES = {
 #: Files that no engine on this machine can run, and why.
 LEFT_OUT = {
     "oracle": "has no engine; it answers with the gold",
-    "demo": "its own test runs it (`test_demo_model`)",
+    "demo": "test_run runs it",
     "AntAngelMed": "runs four processes, and no smaller file has its settings",
     "anthropic": "asks a provider",
     "azure": "asks a provider",
@@ -116,20 +113,6 @@ RUN = sorted(
 )
 
 
-def parts(name: str) -> set[object]:
-    """What a file's form consists of, and whether the system turn is moved."""
-    model, keys, arguments, decoding, *switches = form(FILES[name])
-    moved = FILES[name].get("metadata", {}).get("system_role", True)
-    return {model, *keys, *arguments, *decoding, *enumerate([*switches, moved])}
-
-
-#: each of them has something that none before it has
-EVERY_DAY: list[str] = []
-for each in sorted(RUN, key=effort):
-    if not parts(each) <= set().union(*map(parts, EVERY_DAY)):
-        EVERY_DAY.append(each)
-
-
 def kind(name: str) -> str:
     return FILES[name]["model"] if name in FILES else "README"
 
@@ -138,11 +121,7 @@ def of(model: str) -> list[str]:
     return [name for name in RUN if kind(name) == model]
 
 
-def marked(names: Iterable[str]) -> list[Any]:
-    """The names, those `nightly` that are not of every day."""
-    return [
-        pytest.param(name, marks=() if name in EVERY_DAY else pytest.mark.nightly, id=name) for name in names
-    ]
+EVERY_DAY = (SHOWN, of("hf")[0], min(of("local-chat-completions"), key=effort))
 
 
 def model_id(name: str) -> str:
@@ -150,10 +129,8 @@ def model_id(name: str) -> str:
     return arguments.get("pretrained") or arguments["model"]
 
 
-def test_each_form_is_run_by_a_test_of_this_file():
+def test_what_no_machine_of_tests_can_run_is_left_out_by_name():
     assert SHOWN in RUN and set(LEFT_OUT) <= set(FILES)
-    tested = {SHOWN, *of("vllm"), *of("hf"), *of("local-chat-completions")}
-    assert tested == set(RUN), "files of a model type that no test runs"
     for name in RUN:
         arguments = FILES[name]["model_args"]
         assert arguments.get("tensor_parallel_size", 1) <= MOST_GPUS, f"{name} must be left out by name"
@@ -194,66 +171,44 @@ def home(tmp_path_factory) -> Path:
     return folder
 
 
-@dataclass(frozen=True)
-class Done:
-    """A command that has ended, in a folder of its own."""
-
-    folder: Path
-    code: int
-    out: str
-    err: str
-
-    def check(self) -> None:
-        assert self.code == 0, self.out[-3000:] + self.err[-6000:]
-        assert "Traceback" not in self.err, self.err[-6000:]
-
-
-@dataclass(frozen=True)
 class Runner:
-    """Runs README's commands and ready files, offline."""
+    """Runs README's commands and ready files, offline, each in a folder of its own."""
 
-    folder: Path
-    environment: dict[str, str]
+    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+        self.folder, self.environment = folder, environment
 
-    def __call__(self, name: str) -> Done:
+    def __call__(self, name: str) -> tuple[Path, str]:
         folder = self.folder / re.sub(r"\W+", "_", name)
         folder.mkdir()
         if name in README:
             lines = [line for line in README[name].splitlines() if not line.startswith("pip install ")]
-            return self._call(["bash", "-ec", "\n".join(lines)], folder, {"MEDTASKS_DATA": "sample"})
-        command = ["medtasks", "run", "--config", name, "--tasks", ",".join(TASKS), "--data", "sample",
-                   "--limit", str(LIMIT), "--output_path", "run"]  # fmt: skip
+            return folder, called(("bash", "-ec", "\n".join(lines)), folder, self.environment)
+        command = (*MEDTASKS, "run", "--config", name, "--tasks", ",".join(TASKS), "--limit", LIMIT,
+                   "--output_path", "run")  # fmt: skip
         settings = {}
         if kind(name) == "hf":
             # transformers tries batches of the whole context, 64 first, until the memory is used up; on a CPU
             # that is the machine's, and nothing says in time that it is
-            command += ["--max_batch_size", "1"]
+            command += ("--max_batch_size", "1")
         elif name != SHOWN and FILES[name]["model_args"].get("tensor_parallel_size", 1) == 1:
             # saves the time of importing everything in two more processes; what is asked stays the same
             settings = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0"}
-        return self._call(command, folder, settings)
+        return folder, called(command, folder, {**self.environment, **settings})
 
-    def _call(self, command: list[str], folder: Path, settings: dict[str, str]) -> Done:
-        done = subprocess.run(
-            command, cwd=folder, env={**self.environment, **settings}, capture_output=True, text=True,
-            errors="replace",
-        )  # fmt: skip
-        return Done(folder, done.returncode, done.stdout, done.stderr)
-
-    def served(self, names: list[str]) -> dict[str, Done]:
+    def served(self, names: list[str]) -> dict[str, tuple[Path, str]]:
         """Run the files that ask a server, on one that has the names of all."""
         commands = [FILES[name].get("metadata", {}).get("serve", "") for name in of("local-chat-completions")]
         (command, *_) = (line for line in commands if "--tensor-parallel-size 1 " in line)
-        called = ["--served-model-name", *map(model_id, names)]
+        names_flag = ("--served-model-name", *map(model_id, names))
         log = self.folder / "server.log"
-        with serving([*shlex.split(command), *called], PORT, self.environment, log):
+        with serving((*shlex.split(command), *names_flag), PORT, self.environment, log):
             return {name: self(name) for name in names}
 
 
 @pytest.fixture(scope="module")
-def finished(request, home, environment, tmp_path_factory) -> Iterator[Callable[[str], Done]]:
-    """Waits for a run. All that the chosen tests need begin at once, two at a time: most of their time they
-    import, on one core."""
+def finished(request, home, environment, tmp_path_factory) -> Iterator[Callable[[str], tuple[Path, str]]]:
+    """Waits for a run: its folder, and what was said. All that the chosen tests need begin at once, two at a
+    time: most of their time they import, on one core."""
     chosen = list(dict.fromkeys(
         item.callspec.params["name"] for item in request.session.items
         if item.path == request.path and hasattr(item, "callspec")
@@ -267,7 +222,7 @@ def finished(request, home, environment, tmp_path_factory) -> Iterator[Callable[
     run = Runner(tmp_path_factory.mktemp("ready"), {**environment, **settings})
     asking = [name for name in chosen if kind(name) == "local-chat-completions"]
     with ThreadPoolExecutor(2) as pool:
-        served: Future[dict[str, Done]] = pool.submit(run.served, asking) if asking else Future()
+        served: Future[dict[str, tuple[Path, str]]] = pool.submit(run.served, asking) if asking else Future()
         futures = {name: pool.submit(run, name) for name in chosen if name not in asking}
         try:
             yield lambda name: served.result()[name] if name in asking else futures[name].result()
@@ -275,29 +230,18 @@ def finished(request, home, environment, tmp_path_factory) -> Iterator[Callable[
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def recorded(folder: Path) -> dict[str, Any]:
-    """The settings that a run wrote down."""
-    return json.loads((folder / "run.json").read_text())["identity"]["settings"]
-
-
-def rows(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def check(done: Done, name: str) -> None:
+def check(folder: Path, said: str, name: str) -> None:
     """Each document has its response, and what the file says was asked and written down."""
-    done.check()
-    content, folder = FILES[name], done.folder / "run"
-    decoding = content.get("gen_kwargs", {})
-    settings = recorded(folder)
+    assert "Traceback" not in said, said[-6000:]
+    content, decoding = FILES[name], FILES[name].get("gen_kwargs", {})
+    settings = json.loads((folder / "run.json").read_text())["identity"]["settings"]
     assert settings["gen_kwargs"] == decoding
     assert settings["apply_chat_template"] == content["apply_chat_template"]
     assert settings["system_role"] == content.get("metadata", {}).get("system_role", True)
     results = results_of(folder)["results"]
     for task in TASKS:
         assert results[task]["SAMPLE_DATA,answer"] == 1
-        samples = rows(samples_file(folder, task))
-        responses = outcomes(folder, task)
+        samples, responses = samples_of(folder, task), outcomes(folder, task)
         assert len(samples) == len(responses) == LIMIT
         assert {item["document"] for item in responses} == {sample["doc"]["id"] for sample in samples}
         assert all(item["key"] and item["text"].strip() for item in responses)
@@ -319,35 +263,22 @@ def check_prompt(prompt: str, content: dict[str, Any]) -> None:
     assert written == {key: str(value) for key, value in switches.items()}
 
 
-@pytest.mark.parametrize("name", marked(README))
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", README)
 def test_the_commands_of_the_readme_run_as_they_stand(finished, name):
-    done = finished(name)
-    done.check()
+    folder, said = finished(name)
     (names,) = re.findall(r"--tasks (\S+)", README[name])
-    rows = SUITES if "medtasks run" in README[name] else names.split(",")
-    for row in rows:
-        assert re.search(rf"^\W*{row}\W", done.out, re.M), done.out[-3000:]
-    if runs := list(done.folder.glob("runs/*/results_*.json")):
+    for row in SUITES if "medtasks run" in README[name] else names.split(","):
+        assert re.search(rf"^\W*{row}\W", said, re.M), said[-3000:]
+    if runs := list(folder.glob("runs/*/results_*.json")):
         (results,) = runs
         found = json.loads(results.read_text())["results"]
         assert len(found) > 50 and all(item["SAMPLE_DATA,answer"] == 1 for item in found.values())
 
 
-@pytest.mark.parametrize("name", [SHOWN])
-def test_the_file_that_the_pages_show_runs_to_the_letter(finished, name):
-    check(finished(name), name)
-
-
-@pytest.mark.parametrize("name", marked(name for name in of("vllm") if name != SHOWN))
-def test_a_file_of_each_form_runs_on_vllm(finished, name):
-    check(finished(name), name)
-
-
-@pytest.mark.parametrize("name", marked(of("hf")))
-def test_a_file_of_each_form_runs_on_transformers(finished, name):
-    check(finished(name), name)
-
-
-@pytest.mark.parametrize("name", marked(of("local-chat-completions")))
-def test_a_file_of_each_form_asks_the_server_that_its_command_starts(finished, name):
-    check(finished(name), name)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in EVERY_DAY else pytest.mark.nightly) for name in RUN]
+)
+def test_a_file_of_each_form_runs_as_it_stands(finished, name):
+    folder, said = finished(name)
+    check(folder / "run", said, name)
