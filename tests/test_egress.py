@@ -32,7 +32,7 @@ from medtasks_ext.run.store import Answers, Follower
 from medtasks_ext.runs.manifest import Manifest
 from tests.conftest import ROOT, sft_row, write_jsonl
 from tests.engines import server as scripted
-from tests.engines.made import ListFeed
+from tests.engines.conftest import ListFeed
 from tests.judge.conftest import jury, quick_pauses, run, server, tasks  # noqa: F401  (fixtures)
 from tests.studies.contamination_models import Words
 

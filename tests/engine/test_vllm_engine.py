@@ -28,7 +28,7 @@ from medtasks_ext.privacy import text_hash
 from medtasks_ext.runs.manifest import described
 from tests.conftest import ROOT
 from tests.engine.tiny_model import LINES, TEMPLATE, make_babbler
-from tests.engines.made import ListFeed
+from tests.engines.conftest import ListFeed
 
 pytestmark = pytest.mark.engine
 

@@ -1,4 +1,4 @@
-"""Scripted servers, feeds, and a clock that does not wait."""
+"""Scripted servers, models, requests and feeds for them, and a clock that does not wait."""
 
 from __future__ import annotations
 
@@ -7,9 +7,98 @@ import sys
 import types
 
 import pytest
+from lm_eval.models.openai_completions import LocalChatCompletion, LocalCompletionsAPI
 
+from medtasks_ext.engines import Request
+from medtasks_ext.engines.api import ApiEngine
 from medtasks_ext.engines.http import Clock
-from tests.engines.server import Server
+from tests.engines.server import Reply, Server, chat
+
+SETTINGS = {
+    "until": ["\n\n", "</s>"],
+    "max_gen_toks": 50,
+    "temperature": 0.5,
+    "do_sample": True,
+    "top_p": 0.9,
+}
+
+
+class ListFeed:
+    """Requests that are all ready; `interrupted` ends it before its time."""
+
+    def __init__(self, requests) -> None:
+        self.left = list(requests)
+        self.interrupted = False
+
+    @property
+    def over(self) -> bool:
+        return self.interrupted or not self.left
+
+    def take(self):
+        return self.left.pop(0) if self.left and not self.interrupted else None
+
+    def wait(self, seconds: float) -> None:
+        raise AssertionError("there was something to take")
+
+
+def asking(n: int = 1, text: str = "Is it?") -> list[Request]:
+    """Requests of one turn each, numbered."""
+    return [
+        Request(f"k{i}", "task", f"d{i}", [{"role": "user", "content": f"{text} {i}"}], SETTINGS)
+        for i in range(n)
+    ]
+
+
+def model(server, kind=LocalChatCompletion, path="/chat/completions", **settings):
+    url = server if isinstance(server, str) else server.url
+    return kind(**{"model": "m", "base_url": url + path, "num_concurrent": 2, "timeout": 30, **settings})
+
+
+def run(lm, requests, clock=None, **settings):
+    """key -> outcome, in the order in which they came; and the engine."""
+    engine = ApiEngine(lm, clock=clock, **settings)
+    outcomes = {}
+    engine.run(ListFeed(requests), lambda request, outcome: outcomes.__setitem__(request.key, outcome))
+    return outcomes, engine
+
+
+def outcome_of(server, reply, clock, requests=None, **settings):
+    """What one request becomes where the server always does the same; `reply` may be a script."""
+
+    async def script(asked):
+        return reply if isinstance(reply, Reply) else Reply(reply)
+
+    server.script = reply if callable(reply) else script
+    lm = model(server, **{"max_retries": 0, **settings})
+    outcomes, _ = run(lm, requests or asking(), clock)
+    return outcomes["k0"]
+
+
+def failing_first(n, failure):
+    """A script: a failure for the first n requests, then answers."""
+
+    async def script(asked):
+        return failure if asked.number < n else Reply(chat())
+
+    return script
+
+
+class Tokenizer:
+    """As transformers' are called: a token for each character."""
+
+    def __call__(self, texts, **settings):
+        return types.SimpleNamespace(input_ids=[[ord(character) for character in text] for text in texts])
+
+
+def tokenised(**settings):
+    """A model that sends tokens. Its tokenizer is put in place, since loading one needs transformers."""
+    lm = LocalCompletionsAPI(tokenizer_backend=None, **settings)
+    lm.tokenizer_backend, lm.tokenizer, lm.tokenized_requests = "huggingface", Tokenizer(), True
+    return lm
+
+
+def untokenised(kind):
+    return lambda **settings: kind(tokenizer_backend=None, **settings)
 
 
 class QuickClock(Clock):

@@ -26,10 +26,10 @@ from lm_eval.models.sglang_generate_API import SGLANGGENERATEAPI
 from medtasks_ext.engines import Answer, Fault, FaultKind, Request, http, servers
 from medtasks_ext.engines.api import ApiEngine, reader_of
 from medtasks_ext.errors import MedtasksError
-from tests.engines.conftest import QuickClock
-from tests.engines.made import (
+from tests.engines.conftest import (
     SETTINGS,
     ListFeed,
+    QuickClock,
     Tokenizer,
     asking,
     failing_first,

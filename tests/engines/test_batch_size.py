@@ -11,7 +11,7 @@ from lm_eval.api.model import LM
 from medtasks_ext.engines import Answer, Fault, Request
 from medtasks_ext.engines.lm import engine_of
 from medtasks_ext.runs.manifest import EngineRecord, described
-from tests.engines.made import ListFeed
+from tests.engines.conftest import ListFeed
 
 
 class Batches(LM):

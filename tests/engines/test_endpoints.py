@@ -12,7 +12,7 @@ from medtasks_ext.egress import UNKNOWN_TEXT, Egress, addresses
 from medtasks_ext.engines import Answer, Fault, FaultKind, http
 from medtasks_ext.engines.api import ApiEngine
 from medtasks_ext.errors import MedtasksError
-from tests.engines.made import ListFeed, asking, model
+from tests.engines.conftest import ListFeed, asking, model
 from tests.engines.server import HANG_UP, Reply, Server, chat
 
 

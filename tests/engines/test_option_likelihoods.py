@@ -18,7 +18,7 @@ from lm_eval.models.openai_completions import LocalCompletionsAPI
 from medtasks_ext.engines import Answer, Fault, FaultKind, Likelihood, Request, likeliest
 from medtasks_ext.engines.api import prepared
 from medtasks_ext.engines.vllm import MOST_IDS, option_likelihoods
-from tests.engines.made import run, tokenised
+from tests.engines.conftest import run, tokenised
 from tests.engines.server import Reply
 
 PROMPT, OPTIONS = "Does it rain? ", ("yes", "no", "may be")

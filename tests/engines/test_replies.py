@@ -14,7 +14,7 @@ from lm_eval.models.openai_completions import LocalCompletionsAPI
 from medtasks_ext.egress import NO_TEXT
 from medtasks_ext.engines import Answer, Fault, FaultKind, Request, Usage, http
 from medtasks_ext.engines.replies import Server, chat_answer, message_answer, status_fault, text_answer
-from tests.engines.made import SETTINGS, asking, model, outcome_of, run, untokenised
+from tests.engines.conftest import SETTINGS, asking, model, outcome_of, run, untokenised
 from tests.engines.server import Reply, chat, completion, message
 
 # ---------------------------------------------------------------------- answers

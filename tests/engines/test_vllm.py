@@ -12,7 +12,7 @@ import pytest
 from medtasks_ext.engines import Answer, Fault, FaultKind, Request
 from medtasks_ext.engines.vllm import AskedModel, VllmEngine
 from medtasks_ext.errors import MedtasksError
-from tests.engines.made import ListFeed
+from tests.engines.conftest import ListFeed
 
 
 @pytest.fixture(autouse=True)
