@@ -25,9 +25,10 @@ TASK = "medhelm_falls_clinic"
 POLISH, POLISH_TASK = "pytania_o_leki", "medhelm_pytania_o_leki"
 #: tests that count datasets, tasks, groups or languages, or go through all of them
 COUNTING = (
-    "tests/registry", "tests/report", "tests/results/test_departments.py",
+    "tests/registry", "tests/report", "tests/results/test_clusters.py",
     "tests/results/test_reading.py", "tests/cli", "tests/data",
-    "tests/test_all_tasks.py", "tests/test_docs.py", "tests/test_rollup.py", "tests/test_medhelm_figures.py",
+    "tests/test_all_tasks.py", "tests/test_docs.py", "tests/results/test_rollup.py",
+    "tests/test_medhelm_figures.py",
     "tests/test_own_tasks.py", "tests/runner/test_lock.py", "tests/metrics/test_properties.py",
     "tests/rows/test_row_schemas.py", "tests/answers", "tests/human", "tests/studies/test_commands.py",
 )  # fmt: skip

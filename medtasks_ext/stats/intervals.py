@@ -11,7 +11,7 @@ has a variance of p (1 - p) / n for some n, so it is the interval of all of them
   nothing: without it, units that all came out alike would say that nothing varies;
 - F1 and other scores that are no means: the same, with the variance over bootstrap resamples.
 
-docs/coverage.md has the coverage in simulations, with the percentile bootstrap beside it. A studentised
+tests/results/test_intervals.py holds the coverage in simulations. A studentised
 bootstrap was tried for means without a heap at an end: it is as wide and covers as much from 20 documents on,
 and with a heap it covers as little as 0.11, so there is no second rule.
 """

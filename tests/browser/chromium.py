@@ -44,6 +44,7 @@ class Chromium:
 
     def __init__(self, profile: Path, downloads: Path) -> None:
         program = _program()
+        self.downloads = downloads
         to_browser, self._write = os.pipe()
         self._read, from_browser = os.pipe()
         # the browser reads from 3 and writes to 4: both ends move out of the way first
@@ -168,13 +169,6 @@ class Chromium:
         root = self.call("DOM.getDocument")["root"]["nodeId"]
         node = self.call("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
         self.call("DOM.setFileInputFiles", nodeId=node, files=[str(file)])
-
-    def drop(self, selector: str, *paths: Path) -> None:
-        """Drag files or folders from elsewhere onto the middle of an element, and let them go there."""
-        x, y = self._middle(selector)
-        data = {"items": [], "files": [str(path) for path in paths], "dragOperationsMask": 1}
-        for kind in ("dragEnter", "dragOver", "drop"):
-            self.call("Input.dispatchDragEvent", type=kind, x=x, y=y, data=data)
 
     def screen(self, width: int, height: int, *, dark: bool = False, phone: bool = False) -> None:
         self.call(

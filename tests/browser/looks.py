@@ -4,7 +4,6 @@ import base64
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -93,16 +92,6 @@ _COMPARE = """(async (one, other, steps) => {
 })"""
 
 
-@dataclass(frozen=True)
-class Difference:
-    share: float  # of the pixels
-    drawn: bytes  # a PNG: grey where they are alike, red where not
-
-    @property
-    def shows(self) -> bool:
-        return self.share > _SHARE
-
-
 def pinned_browser(folder: Path) -> Chromium:
     """The browser `$MEDTASKS_PINNED_CHROMIUM`, which knows the fonts of `$MEDTASKS_FONTS` alone.
 
@@ -155,11 +144,11 @@ def compare(browser: Chromium, views: Mapping[str, str], width: int, *, dark: bo
             (KEPT / name).write_bytes(now)
             MADE_WITH.write_text(json.dumps(tools(browser), indent=1) + "\n")
             continue
-        found = difference(browser, (KEPT / name).read_bytes(), now)
-        if found.shows:
+        share, drawn = difference(browser, (KEPT / name).read_bytes(), now)
+        if share > _SHARE:
             FOUND.mkdir(parents=True, exist_ok=True)
-            (FOUND / f"{name}.png").write_bytes(found.drawn)
-            changed.append(f"{view}: {found.share:.2%} of its pixels, drawn in {FOUND / name}.png")
+            (FOUND / f"{name}.png").write_bytes(drawn)
+            changed.append(f"{view}: {share:.2%} of its pixels, drawn in {FOUND / name}.png")
     assert not changed, (changed, "meant? make looks")
 
 
@@ -181,12 +170,12 @@ def taken(browser: Chromium, url: str, width: int, *, dark: bool) -> bytes:
     return base64.b64decode(shot["data"])
 
 
-def difference(browser: Chromium, before: bytes, now: bytes) -> Difference:
-    """Compare two pictures, in the browser, which can read them."""
+def difference(browser: Chromium, before: bytes, now: bytes) -> tuple[float, bytes]:
+    """The share of pixels that differ, and a PNG of these in red: the browser can read pictures."""
     browser.call("Page.navigate", url="about:blank")
     said = ", ".join(json.dumps(base64.b64encode(one).decode()) for one in (before, now))
     share, drawn = browser.js(f"{_COMPARE}({said}, {_STEPS})")
-    return Difference(share, base64.b64decode(drawn))
+    return share, base64.b64decode(drawn)
 
 
 def tools(browser: Chromium) -> dict[str, str]:

@@ -1,61 +1,15 @@
-"""The page of `medtasks report` in a browser: its fixtures, and what is read off it."""
+"""What tests read off a page of a report in the browser."""
 
 import json
 import re
 from typing import Any
 
-import pytest
-
-from medtasks_ext.report.page import render
 from tests.browser.chromium import Chromium
-from tests.browser.report_payload import made_report
 
 PARTS = (
-    "overview", "leaderboard", "heatmap", "profile", "pairs", "models", "strategies", "judges", "tasks",
+    "overview", "leaderboard", "heatmap", "profile", "pairs", "models", "strategies", "labels", "judges",
+    "tasks",
 )  # fmt: skip
-
-
-@pytest.fixture(scope="session")
-def report_folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("report")
-
-
-@pytest.fixture(scope="session")
-def browser(report_folder):
-    """The one of all tests that keep nothing in it."""
-    started = Chromium(report_folder / "profile", report_folder / "downloads")
-    yield started
-    started.close()
-
-
-@pytest.fixture(scope="session")
-def report():
-    """Three own runs, the third of them partial, beside some published models of each suite."""
-    return made_report(3, published=5)
-
-
-@pytest.fixture(scope="session")
-def report_file(report, report_folder):
-    file = report_folder / "report.html"
-    file.write_text(render(report), encoding="utf-8")
-    return file
-
-
-@pytest.fixture
-def show(browser, report_file, report_folder):
-    """Open a report at an address: `show("leaderboard?suite=mlb")`; another payload with `of`."""
-
-    def open_at(
-        address: str, *, of: dict[str, Any] | None = None, width: int = 1300, dark: bool = False
-    ) -> Chromium:
-        file = report_file
-        if of is not None:
-            file = report_folder / "other.html"
-            file.write_text(render(of), encoding="utf-8")
-        browser.show(f"{file.as_uri()}#{address}", width=width, dark=dark)
-        return browser
-
-    return open_at
 
 
 def on_all(browser: Chromium, selector: str, expression: str) -> list[Any]:

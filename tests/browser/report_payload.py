@@ -21,6 +21,19 @@ MODELS = (
 )  # fmt: skip
 #: of the invented runs
 SUITES = ("bridge", "medhelm", "clinicbench", "mlb")
+#: Scores by level of two runs of a suite and strategy, and one by a department.
+LABELS = {
+    "axes": {"difficulty": ["hard", "easy"], "department": ["<b>Ward</b>"]},
+    "sources": [[], ["a file of labels"]],
+    "rows": {
+        "entry": [0, 1, 0, 1, 0], "strategy": [0] * 5, "suite": ["mlb"] * 5,
+        "axis": ["difficulty"] * 4 + ["department"], "value": [0, 0, 1, 1, 0],
+        "score": [0.31, 0.42, 0.77, 0.58, 0.5], "low": [0.25, 0.4, 0.7, None, None],
+        "high": [0.35, 0.5, 0.8, None, None], "tasks": [3, 3, 3, 2, 1], "documents": [30, 30, 50, 40, 4],
+        "of_all": [0.6, 0.5, 0.6, 0.5, 0.4], "of_all_low": [], "of_all_high": [],
+        "documents_of_all": [80, 80, 80, 70, 9], "sources": [0, 0, 0, 0, 1],
+    },
+}  # fmt: skip
 FAULT = Fault("runs/b/samples_bridge_mie.jsonl:17", "the line is cut off", "the same command goes on")
 
 
@@ -51,6 +64,7 @@ def made_report(
         report = gather.gather([Path("runs")], registry(), strategies, "all" if published else "none")
     made = payload.payload(report)
     made["judges"] = _judges(made)
+    made["labels"] = LABELS
     return made
 
 

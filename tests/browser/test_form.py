@@ -1,4 +1,5 @@
 """The page that an expert fills, in a real browser: fill, reload, export, ingest."""
+# ruff: noqa: F811
 
 import csv
 import json
@@ -7,8 +8,7 @@ import time
 import pytest
 
 from tests.browser.axe import DAILY, NIGHTLY, violations
-from tests.conftest import read_json
-from tests.human.conftest import MODELS, TASK, key_of
+from tests.human.conftest import MODELS, TASK, export, key_of, made_runs, queue, runs  # noqa: F401  (fixtures)
 from tests.run_files import samples_file
 
 HOSTILE = (
@@ -131,42 +131,6 @@ def test_a_copy_brings_the_answers_to_another_browser(export, runs, browse):
     assert progress(two) == "0 of 8 answered"
 
 
-def test_arrows_and_numbers_reach_every_question(export, browse):
-    folder = export("-n", 2, "--experts", 1)
-    browser = browse()
-    browser.screen(1400, 900)
-    browser.open(folder / "expert_1.html")
-    active = "[...document.querySelectorAll('fieldset')].findIndex((set) => set.classList.contains('active'))"
-    browser.press("ArrowLeft")
-    assert on_page(browser) == 0
-    browser.press("4", "9")
-    assert progress(browser) == "0 of 8 answered"
-    browser.click("fieldset:nth-of-type(2) label:nth-child(1)")
-    assert browser.js(active) == 1
-    browser.press("ArrowDown", "ArrowDown", "ArrowDown")
-    assert browser.js(active) == 3 and progress(browser) == "1 of 8 answered"  # moving answers nothing
-    browser.press("3", "ArrowUp", "ArrowUp", "0")
-    assert browser.js(active) == 1 and progress(browser) == "1 of 8 answered"  # 0 takes an answer back
-    browser.press("ArrowRight", "ArrowRight")
-    assert on_page(browser) == 1
-
-
-def test_nothing_is_wider_than_the_screen(export, browse):
-    folder = export("-n", 2, "--experts", 1)
-    browser = browse()
-    for width, columns in ((390, 1), (900, 2), (1400, 2)):
-        for dark in (False, True):
-            browser.screen(width, 844, dark=dark, phone=width < 500)
-            browser.open(folder / "expert_1.html")
-            assert browser.js("document.documentElement.scrollWidth <= innerWidth")
-            tops = browser.js(
-                "[...document.querySelectorAll('article')].map((one) => one.getBoundingClientRect().top)"
-            )
-            assert len(set(tops)) == 3 - columns
-            ink = browser.js("getComputedStyle(document.body).color.match(/\\d+/g).map(Number)")
-            assert (sum(ink) > 384) == dark
-
-
 @pytest.mark.parametrize("looks", [DAILY, pytest.param(NIGHTLY, marks=pytest.mark.nightly)])
 def test_axe_finds_no_barrier_in_any_form(looks, export, queue, runs, browse, medtasks):
     pages = [export("-n", 2, "--experts", 1) / "expert_1.html"]
@@ -184,27 +148,6 @@ def test_axe_finds_no_barrier_in_any_form(looks, export, queue, runs, browse, me
             browser.screen(width, 900, dark=dark, phone=width < 500)
             browser.open(page)
             assert violations(browser) == [], (page, width, dark)
-
-
-def test_a_physician_decides_on_points(queue, tmp_path, browse, medtasks):
-    assert medtasks("study", "forms", "--kind", "points", queue, "-o", "forms").code == 0
-    browser = browse()
-    browser.open(tmp_path / "forms" / "expert_1.html")
-    assert progress(browser) == "已答 0 / 6" and browser.js("document.documentElement.lang") == "zh-Hans"
-    for _ in range(3):
-        n = browser.js("document.querySelectorAll('fieldset').length")
-        browser.press(*["1"] * (n - 1), "2", "ArrowRight")
-    assert progress(browser) == "已答 6 / 6"
-    browser.click("#export")
-    file = downloaded(tmp_path, "expert_1.csv")
-    medtasks.done("study", "forms", file, "--key", "forms/key.json", "-o", "out")
-    cases = [json.loads(line) for line in (tmp_path / "out" / "decisions.jsonl").read_text().splitlines()]
-    assert [[point["met"] for point in case["points"]] for case in cases] == [
-        [False],
-        [True, False],
-        [True, True, False],
-    ]
-    assert browser.complaints() == [] and browser.requests() == []
 
 
 def test_ratings_from_1_to_5_are_given_by_keys_and_hostile_text_stays_text(hostile, runs, browse, medtasks):
@@ -230,34 +173,3 @@ def test_ratings_from_1_to_5_are_given_by_keys_and_hostile_text_stays_text(hosti
     assert [(row["axis"], row["score"]) for row in rows] == list(
         zip(["accuracy", "completeness", "clarity"] * 2, "541223", strict=True)
     )
-
-
-WORDS = '=1+1 is no formula\nsecond; "one"'
-
-
-def test_words_of_ones_own_may_stay_out_and_digits_in_them_choose_nothing(runs, browse, medtasks):
-    medtasks.done("study", "forms", "medhelm", "--kind", "survey", "-o", "forms")
-    folder, browser = runs / "forms", browse()
-    browser.screen(1400, 900)
-    browser.open(folder / "expert_1.html")
-    assert progress(browser) == "0 of 23 answered"
-    browser.press(*["1"] * 22, "ArrowRight", "4")
-    assert progress(browser) == "23 of 23 answered"
-    write = """(text) => {
-      const field = document.querySelector('textarea');
-      field.focus(); field.value = text; field.dispatchEvent(new Event('input', {bubbles: true}));
-    }"""
-    browser.js(f"({write})({json.dumps(WORDS)})")
-    browser.press("2")  # is written
-    assert progress(browser) == "23 of 23 answered"
-    browser.reload()
-    assert browser.js("document.querySelector('textarea').value").startswith("=1+1 is no formula")
-    browser.click("#export")
-    file = downloaded(runs, "expert_1.csv")
-    assert "'=1+1" in file.read_text(encoding="utf-8-sig")
-    medtasks.done("study", "forms", file, "--key", folder / "key.json", "-o", "out")
-    with (runs / "out" / "votes.csv").open(newline="") as table:
-        comments = [row["said"] for row in csv.DictReader(table) if row["criterion"] == "comments"]
-    assert comments == [f"'{WORDS}2"]  # no formula
-    [stars] = read_json(runs / "out" / "results.json")["comprehensiveness"]
-    assert stars["mean"] == 4

@@ -1,13 +1,14 @@
 """What the page of `medtasks report` shows equals its data, worked out a second time."""
 
+import csv
 import re
 from math import sqrt
 
 import pytest
 
 from medtasks_ext.stats.intervals import Interval, of_tasks, sample_sizes
-from tests.browser.report_page import address_of, leaderboard, on_all, open_tables, same, table, texts, whole
-from tests.report.made import unpacked
+from tests.browser.report_page import leaderboard, on_all, open_tables, same, table, texts, whole
+from tests.report.made import data_of, unpacked
 
 
 def rows_of(report):
@@ -86,12 +87,6 @@ def test_a_suite_s_leaderboard_shows_the_report_s_own_figures(show, report):
     ]
 
 
-def test_a_partial_row_is_marked_and_never_ranked(show, report):
-    third = leaderboard(show("leaderboard"))[own(report)[2]]
-    assert third["tasks"].endswith("partial") and third["place"] == ""
-    assert third["section"].startswith("Incomplete")
-
-
 FILTERS = {
     "two axes of one suite": {"suite": ["bridge"], "language": ["zh"], "task_type": ["text_classification"]},
     "two suites": {"suite": ["medhelm", "mlb"]},
@@ -150,56 +145,6 @@ def test_a_selection_that_is_a_group_has_the_group_s_figures(show, report, query
     assert ("averaged in the suite’s own way" in whole(browser)) == (value in ("mlb", "generation"))
 
 
-def test_published_and_own_models_are_averaged_over_the_same_tasks(show, report):
-    shown = leaderboard(show("leaderboard?suite=clinicbench&scenario=generation"))
-    every = chosen(report, scenario=["generation"])
-    ids = [item["id"] for item in report["datasets"] if item["id"] in every and not item["left_out"]]
-    assert 0 < len(ids) < len(every)
-    for label, (mean, n, _) in expected(report, ids).items():
-        assert same(shown[label]["score"], mean) and shown[label]["tasks"].startswith(f"{n}/{len(ids)}")
-
-
-def test_averages_that_are_published_alone_stand_where_they_fit_and_nowhere_else(show, report):
-    models = {entry["label"] for entry in report["entries"] if entry["suite"] == "mlb"}
-    shown = leaderboard(show("leaderboard?suite=mlb"))
-    for label in models:
-        printed = group(report, label, "suite", "mlb", "mlb")["score"]
-        assert same(shown[label]["score"], printed) and shown[label]["tasks"] == "as published"
-    assert models <= set(leaderboard(show("leaderboard?suite=mlb&dimension=medse")))
-    assert not models & set(leaderboard(show("leaderboard?suite=mlb&stage=research")))
-
-
-def test_only_tasks_that_all_have(show, report):
-    browser = show("leaderboard?kind=own")
-    browser.click("main button[data-key='button Only tasks that all have']")
-    assert "common=1" in address_of(browser)
-    rows, labels = rows_of(report), own(report)
-    every = chosen(report, suite=["bridge"])
-    ids = [name for name in every if all((label, "zero_shot", name) in rows for label in labels)]
-    assert 0 < len(ids) < 87
-    means, shown = expected(report, ids), leaderboard(browser)
-    for label in labels:
-        assert same(shown[label]["score"], means[label][0]) and shown[label]["place"]
-        assert shown[label]["tasks"] == f"{len(ids)}/{len(ids)}"
-
-
-def test_strategies_are_never_mixed(show, report):
-    browser = show("leaderboard?strategy=&kind=own&suite=medhelm")
-    lines = on_all(
-        browser,
-        "main tbody tr",
-        "[one.cells[2].textContent, one.cells[0].textContent, one.querySelector('.name').textContent, "
-        "one.querySelector('.score').textContent]",
-    )
-    assert len(lines) == 9
-    for strategy, title in report["strategies"]:
-        means = expected(report, chosen(report, suite=["medhelm"]), strategy)
-        found = {label: (place, score) for name, place, label, score in lines if name == title}
-        assert set(found) == set(own(report))
-        assert all(same(score, means[label][0]) for label, (_, score) in found.items())
-        assert sorted(place for place, _ in found.values()) == ["1", "2", "3"]
-
-
 def test_the_heat_map_s_table_and_a_task_s_page_show_each_score(show, report):
     rows = rows_of(report)
     browser = show("heatmap?kind=own&suite=mlb")
@@ -215,19 +160,6 @@ def test_the_heat_map_s_table_and_a_task_s_page_show_each_score(show, report):
     for label, line in shown.items():
         row = rows[label, "cot", "mlb_cmeee"]
         assert same(line["score"], row["score"]) and same(line["interval"], row["low"], row["high"])
-
-
-def test_profiles_show_groups_with_their_intervals(show, report):
-    first = own(report)[0]
-    series = "zero_shot%253A" + first.replace("/", "%252F")
-    browser = show(f"profile?axis=language&models={series}")
-    open_tables(browser)
-    shown = table(browser, "table.values")
-    [axis] = [axis for axis in report["axes"] if axis["key"] == "language"]
-    assert len(shown) == len(axis["values"]) == 9
-    for value, title in axis["values"]:
-        row = group(report, first, "language", value, "bridge")
-        assert same(shown[title][0], row["score"], row["low"], row["high"])
 
 
 def test_a_strategy_is_compared_with_zero_shot_on_the_same_tasks(show, report):
@@ -246,21 +178,6 @@ def test_a_strategy_is_compared_with_zero_shot_on_the_same_tasks(show, report):
         assert same(shown[label][0], difference, difference - spread, difference + spread)
 
 
-def test_shares_of_readable_answers_are_means_over_tasks(show, report):
-    browser, rows = show("leaderboard?suite=medhelm&kind=own"), rows_of(report)
-    [place] = [n for n, title in enumerate(texts(browser, "main thead th")) if title.startswith("Readable")]
-    shown = dict(
-        on_all(
-            browser,
-            "main tbody tr",
-            f"[one.querySelector('.name').textContent, one.cells[{place}].textContent]",
-        )
-    )
-    for label in own(report):
-        shares = [rows[label, "zero_shot", name]["valid"] for name in chosen(report, suite=["medhelm"])]
-        assert shown[label] == f"{100 * sum(shares) / len(shares):.1f} %"
-
-
 def test_best_and_worst_groups_lie_wholly_beyond_their_suite_s_score(show, report):
     [axis] = [axis for axis in report["axes"] if axis["key"] == "suite"]
     suites = {title: value for value, title in axis["values"]}
@@ -272,22 +189,6 @@ def test_best_and_worst_groups_lie_wholly_beyond_their_suite_s_score(show, repor
             for low, high, suite in found:
                 score = group(report, label, "suite", suites[suite], suites[suite])["score"]
                 assert float(low) > score if above else float(high) < score
-
-
-def test_the_tasks_stand_with_the_lowest_score_and_share_of_own_runs_the_worst_first(show, report):
-    browser, rows = show("tasks?suite=medhelm"), rows_of(report)
-    shown = table(browser)
-    medhelm = chosen(report, suite=["medhelm"])
-    names = {item["name"]: item["id"] for item in report["datasets"] if item["id"] in medhelm}
-    titles = [title.rstrip("▲▼") for title in texts(browser, "main thead th")[1:]]
-    worst = []
-    for name, cells in shown.items():
-        mine = [rows[label, "zero_shot", names[name]] for label in own(report)]
-        found = dict(zip(titles, cells, strict=True))
-        worst.append(min(row["score"] for row in mine))
-        assert same(found["Score"], worst[-1])
-        assert found["Readable"] == f"{100 * min(row['valid'] for row in mine):.1f} %"
-    assert len(worst) == 37 and worst == sorted(worst)
 
 
 def test_pairs_show_differences_intervals_and_p_values(show, report):
@@ -320,3 +221,49 @@ def test_pairs_show_differences_intervals_and_p_values(show, report):
     assert " against " in detail and "Holm" in detail and "Wins" in detail
     ranks = texts(browser, "main .ranks li")
     assert [re.split(r" (?=[0-9.]+ \[)", line)[0] for line in ranks] == names
+
+
+@pytest.fixture(scope="module")
+def suite_rows(published_report):
+    """Rows of groups.csv of whole suites: (suite, strategy) -> model -> row."""
+    found = {}
+    with (published_report / "groups.csv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            if row["axis"] == "suite" and row["score"]:
+                found.setdefault((row["suite"], row["strategy"]), {})[row["model"]] = row
+    return found
+
+
+def test_a_report_of_published_models_opens_on_a_picture_by_size_with_their_scores(
+    browser, published_report, suite_rows
+):
+    browser.show((published_report / "report.html").as_uri(), width=420)
+    [top, *_] = on_all(browser, "main .drawing svg", "one.getBoundingClientRect().top")
+    assert top < 700
+    open_tables(browser)
+    entries = data_of(published_report / "report.html")["entries"]
+    sizes = {item["label"]: item["facts"]["size"] for item in entries if item["suite"] == "bridge"}
+    shown = table(browser, ".as-table table")
+    assert len(shown) == sum(size is not None for size in sizes.values()) > 80
+    rows = suite_rows["bridge", "zero_shot"]
+    for name, cells in shown.items():
+        assert cells[2].startswith(f"{float(rows[name.removesuffix(' (BRIDGE)')]['score']):.3f}")
+
+
+def test_readable_answers_and_the_papers_intervals_stand_as_in_the_terminal(
+    browser, published_report, suite_rows
+):
+    browser.show(f"{(published_report / 'report.html').as_uri()}#leaderboard")
+    rows = suite_rows["bridge", "zero_shot"]
+    titles = texts(browser, "main thead th")
+    valid = next(place for place, title in enumerate(titles) if title.startswith("Readable"))
+    parts = ["one.querySelector('.name')", "one.querySelector('.interval')", f"one.cells[{valid}]"]
+    read = ", ".join(f"{part}.textContent" for part in parts)
+    shown = on_all(browser, "main tbody tr", f"[{read}]")
+    assert len(shown) == len(rows) == 98 and sum(interval != "" for _, interval, _ in shown) > 90
+    for name, interval, share in shown:
+        row = rows[re.sub(r" \(BRIDGE\)$", "", name)]
+        ends = [row[f"paper_interval_{end}"] for end in ("low", "high")]
+        assert interval == (f"[{float(ends[0]):.3f}, {float(ends[1]):.3f}]p" if ends[0] else "")
+        assert share == (f"{100 * float(row['valid']):.1f} %" if row["valid"] else "–")
+    assert sum(share != "–" for *_, share in shown) > 90

@@ -55,18 +55,10 @@ def write_run(
 ) -> Path:
     """Write a run.
 
-    Args:
-        folder: of the run.
-        model: its name.
-        scores: task -> score of each document; a task whose score is a mean.
-        sample: the rows are synthetic.
-        loaded: changes what is said of the rows of every task.
-        record: changes the results of every task (`cut`, `tokens`, `jury`, `conditions` of `_conditions`).
-        states: of tasks that are not done.
-        settings: of the run, where they are not the usual ones; `limit` and `samples` choose documents.
-        arguments: of the model, besides its name.
-        notes: of the run.
-        text: with which texts and ids begin.
+    `scores` holds the score of each document of tasks whose score is a mean. `loaded` changes what is said of
+    the rows of every task, `record` its results (`cut`, `tokens`, `jury`, `conditions` of `_conditions`).
+    `states` are of tasks that are not done, `settings` those of the run that are not the usual ones (`limit`
+    and `samples` choose documents), `arguments` of the model. Texts and ids begin with `text`.
     """
     (folder / "tasks").mkdir(parents=True)
     given = {**SETTINGS, **({"data": "sample"} if sample else {}), **(settings or {})}
@@ -143,10 +135,8 @@ def _write_task(
 def _conditions(about: Mapping[str, str], content: Mapping[str, Any], run: Conditions) -> dict[str, Any]:
     """The record of a task's conditions as a run writes it.
 
-    Args:
-        about: dataset and strategy.
-        content: the result of the task; its `conditions` say `n_of_suite`, `shots`, `context`, `seed`,
-            `served` and `versions`, its `jury` who judged, as words or as the record has it.
+    The `conditions` of a result say `n_of_suite`, `shots`, `context`, `seed`, `served` and `versions`, its
+    `jury` who judged, as words or as the record has it.
     """
     said = {"n_of_suite": content["n"], **content.get("conditions", {})}
     metrics, versions, served = content["metrics"], said.get("versions"), said.get("served")

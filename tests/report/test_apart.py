@@ -3,12 +3,7 @@
 import csv
 import json
 
-import pytest
-
-from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
-from medtasks_ext.registry.suites import Suite
-from medtasks_ext.report.groups import groups_of
 from tests.report.made import data_of, write_run
 
 UNLIKE = "medhelm_live"
@@ -26,16 +21,6 @@ def test_names_across_suites_and_names_of_another_suite_hold_none_of_it():
     of_medhelm = {item.id for item in tasks.datasets.values() if item.metadata.suite == "medhelm"}
     assert {tasks.tasks[leaf][0].id for leaf in leaves} == of_medhelm and not set(TASKS) & of_medhelm
     assert set(tasks.resolve(["medhelm_live_*"])["medhelm_live_open"]) == set(TASKS)
-
-
-def test_several_of_its_tasks_have_no_score_and_one_has():
-    tasks = registry()
-    own = [group for group in groups_of(tasks) if group.suite == UNLIKE]
-    assert {bool(group.parts) for group in own if len(group.datasets) > 1} == {False}
-    assert {group.n_tasks for group in own if group.axis == "suite"} == {2}
-    assert [group.parts for group in own if group.value == "multiple_choice"] == [((TASKS[0],),)]
-    names = [name for name in tasks.groups if name.startswith(UNLIKE)]
-    assert all(bool(tasks.parts(name)) == (len(tasks.leaves(name)) == 1) for name in names)
 
 
 def test_no_output_has_a_mean_of_them(medtasks, tmp_path):
@@ -80,17 +65,3 @@ def _names(found):
     elif isinstance(found, list):
         for value in found:
             yield from _names(value)
-
-
-def test_the_end_of_a_run_shows_its_tasks(medtasks):
-    done = medtasks.done(
-        "run", "--model", "oracle", "--tasks", UNLIKE, "--data", "sample", "--output_path", "run"
-    )
-    rows = [line.split()[0] for line in done.out.splitlines() if line.strip().startswith(UNLIKE)]
-    assert rows == list(TASKS) and "by that reading" not in done.out
-
-
-def test_a_suite_without_a_mean_cannot_say_how_it_is_taken():
-    given = registry().suites[UNLIKE].model_dump(exclude_unset=True) | {"averaged_over": "task_type"}
-    with pytest.raises((ValueError, MedtasksError), match="averaged: false leaves no mean"):
-        Suite.model_validate(given)

@@ -47,27 +47,6 @@ def entry(seed: int, share: float, *, label="model", sample=False, strategy="zer
     return Entry(label, label, "medtasks", experiments)
 
 
-def test_the_average_of_an_axis_is_that_of_its_rows_or_of_some_and_a_set_of_the_others():
-    """BRIDGE's table has three specialties as one; ClinicBench's two sets hold all of its tasks."""
-    values = {"bridge": "specialties", "clinicbench": "clinical_task"}
-    for suite, axis in values.items():
-        groups = {group.value: group for group in GROUPS if (group.suite, group.axis) == (suite, axis)}
-        plain = [group for group in groups.values() if not group.derived]
-        as_one = TASKS.suites[suite].sets[axis].get("other_specialties", [])
-        assert len(groups["average"].parts) == len(plain) - max(len(as_one) - 1, 0)
-
-
-def test_groups_across_suites_hold_every_dataset_but_controls_and_those_of_suites_apart():
-    [whole] = [group for group in GROUPS if group.axis == "all"]
-    left_out = {
-        name for name, item in TASKS.datasets.items() if item.metadata.control_of or not item.suite.in_totals
-    }
-    assert set(whole.datasets) == set(TASKS.datasets) - left_out and whole.n_tasks == len(whole.datasets)
-    assert not left_out & {name for group in GROUPS if group.suite is None for name in group.datasets}
-    named = {group.name for group in GROUPS if group.name}
-    assert {"bridge_zh", "medhelm_admin", "mlb_medse", "medtasks_spec_oncology"} <= named
-
-
 @pytest.mark.parametrize("strategy", ["zero_shot", "cot"])
 @pytest.mark.parametrize("share", [1.0, 0.4])
 def test_a_group_among_all_is_scored_as_it_is_alone_a_mean_over_parts(strategy, share):

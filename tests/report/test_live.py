@@ -1,4 +1,4 @@
-"""`medtasks view` of runs under way, killed or several: what it says, and that the folder stays as it is."""
+"""`medtasks view` of a run under way and of a killed one: what is said, and the folder stays as it is."""
 
 import asyncio
 import json
@@ -9,9 +9,6 @@ import sys
 import time
 from hashlib import sha256
 
-import pytest
-
-from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.report.answers.server import Viewed
 from medtasks_ext.runs.folder import state_of
@@ -19,14 +16,11 @@ from tests.conftest import ROOT, outcomes, read_json
 from tests.engines.server import Reply, Server, chat
 from tests.report.viewed import EVENTS, LABEL
 
-TASKS = f"{LABEL},{EVENTS}"
-
 
 class Gate:
     """Answers so many requests, and holds the others back."""
 
-    def __init__(self) -> None:
-        self.allowed = 0
+    allowed = 0
 
     async def __call__(self, asked):
         while asked.number >= self.allowed:
@@ -40,134 +34,72 @@ class Gate:
         return Reply(found)
 
 
-@pytest.fixture
-def gate():
-    return Gate()
+def started(server, folder):
+    """A run in a process of its own, which asks a server behind the gate."""
+    arguments = f"model=m,base_url={server.url}/chat/completions,num_concurrent=1,max_retries=1"
+    return subprocess.Popen(
+        [*(sys.executable, "-m", "medtasks_ext", "run", "--tasks", f"{LABEL},{EVENTS}", "--data", "sample"),
+         *("--model", "local-chat-completions", "--model_args", arguments),
+         *("--apply_chat_template", "--output_path", folder)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
 
 
-@pytest.fixture
-def run(gate, tmp_path):
-    """Starts a run in a process of its own, which asks a server behind the gate."""
-    started = []
-    with Server(gate) as server:
-
-        def start() -> subprocess.Popen[bytes]:
-            arguments = f"model=m,base_url={server.url}/chat/completions,num_concurrent=1,max_retries=1"
-            process = subprocess.Popen(
-                [*(sys.executable, "-m", "medtasks_ext", "run", "--tasks", TASKS, "--data", "sample"),
-                 *("--model", "local-chat-completions", "--model_args", arguments),
-                 *("--apply_chat_template", "--output_path", "run")],
-                cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )  # fmt: skip
-            started.append(process)
-            return process
-
-        yield start
-        for process in started:
-            process.kill()
-            process.wait()
-
-
-def until(condition, process=None):
-    """Wait for what another process or thread does, as long as that process lives."""
-    while not (found := condition()):
-        assert process is None or process.poll() is None, f"ended with {process.returncode}"
+def until(condition, process):
+    """Wait for what another process does, as long as that process lives."""
+    while not condition():
+        assert process.poll() is None, f"ended with {process.returncode}"
         time.sleep(0.05)
-    return found
-
-
-def stored_in(folder, task=""):
-    return outcomes(folder, task, "answer", "fault")
-
-
-def live(viewer):
-    """What is said of the run that is under way; nothing where none is."""
-    [seen] = viewer.live()["runs"] or [None]
-    return seen
 
 
 def content(folder):
-    return {
-        path.relative_to(folder): sha256(path.read_bytes()).hexdigest()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {path: sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def opened(folder, process):
-    """The viewer, as soon as the run has a folder."""
-    until(lambda: (folder / "run.json").is_file() and (folder / ".writing.lock").is_file(), process)
-    return Viewed([folder], registry())
+def test_a_run_is_watched_from_before_its_first_answer_over_a_kill_to_its_end(tmp_path):
+    gate, folder = Gate(), tmp_path / "run"
 
+    def stored():
+        return outcomes(folder, "", "answer", "fault")
 
-def test_a_run_is_watched_from_before_its_first_answer_to_its_end(run, gate, tmp_path):
-    process, folder = run(), tmp_path / "run"
-    viewer = opened(folder, process)  # nothing is answered yet
-    assert viewer.report().own == []
-    assert live(viewer)["worker"] == "medtasks run" and live(viewer)["speed"] is None
+    def live():
+        [seen] = viewer.live()["runs"] or [None]
+        return seen
 
-    gate.allowed = 9
-    until(lambda: len(stored_in(folder)) == 9, process)
-    seen = live(viewer)
-    stored = stored_in(folder)
-    texts = [item["text"] for item in stored if item["outcome"] == "answer"]
-    assert (seen["done"], seen["answers"]["answers"]) == (len(stored), len(texts))
-    assert seen["answers"]["empty"] == texts.count("") > 0
-    assert seen["answers"]["cut"] == sum(item.get("finish") == "length" for item in stored) > 0
-    [fault] = seen["faults"]
-    assert "not this one" in fault["reason"] and fault["n"] == len(stored) - len(texts)
-    [task] = [item for item in seen["under_way"] if item["done"] < item["asked"]]
-    assert seen["speed"]["of"] == "tokens" and seen["left"] > 0
-    assert str(texts[0]) not in json.dumps(seen)  # figures alone
+    with Server(gate) as server:
+        process = started(server, folder)
+        try:
+            until(lambda: (folder / "run.json").is_file() and (folder / ".writing.lock").is_file(), process)
+            viewer = Viewed([folder], registry())  # nothing is answered yet
+            assert viewer.report().own == []
+            assert live()["worker"] == "medtasks run" and live()["speed"] is None
 
-    gate.allowed = 1000
-    assert until(lambda: process.poll() is not None or None) and process.returncode in (0, 1, 3)
-    assert task["asked"] == len({item["document"] for item in stored_in(folder, task["task"])})
+            gate.allowed = 9
+            until(lambda: len(stored()) == 9, process)
+            seen, texts = live(), [item["text"] for item in stored() if item["outcome"] == "answer"]
+            assert (seen["done"], seen["answers"]["answers"]) == (9, len(texts))
+            assert seen["answers"]["empty"] == texts.count("") > 0
+            assert seen["answers"]["cut"] == sum(item.get("finish") == "length" for item in stored()) > 0
+            [fault] = seen["faults"]
+            assert "not this one" in fault["reason"] and fault["n"] == 9 - len(texts)
+            assert seen["speed"]["of"] == "tokens" and seen["left"] > 0
+            assert str(texts[0]) not in json.dumps(seen)  # figures alone
+
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+            before, seen = content(folder), live()
+            assert (seen["worker"], seen["left"], seen["done"]) == (None, None, 9)
+            assert content(folder) == before  # nothing is written, locked or taken away
+
+            gate.allowed = 1000  # the same command goes on, and the same viewer follows it
+            process = started(server, folder)
+            assert process.wait() in (0, 1, 3)
+        finally:
+            process.kill()
+            process.wait()
+    keys = [item["key"] for item in stored() if item["outcome"] == "answer"]
+    assert len(keys) == len({*keys}) and state_of(folder).mark == "" and live() is None
     states = {name: entry["state"] for name, entry in read_json(folder / "run.json")["tasks"].items()}
-    assert set(states.values()) <= {"done", "incomplete"} and live(viewer) is None
     scored = {name for entry in viewer.report().own for name in entry.experiments}
     assert {name for name, state in states.items() if state == "done"} == scored
-
-
-def test_a_killed_run_is_shown_as_stopped_and_stays_as_it_is(run, gate, tmp_path, medtasks):
-    process, folder = run(), tmp_path / "run"
-    gate.allowed = 6
-    until(lambda: len(stored_in(folder)) == 6, process)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    before = content(folder)
-    viewer = Viewed([folder], registry())
-    seen = live(viewer)
-    assert (seen["worker"], seen["left"], seen["done"]) == (None, None, 6)
-    assert content(folder) == before  # nothing is written, locked or taken away
-
-    gate.allowed = 1000  # the same command goes on, and the same viewer follows it
-    process = run()
-    process.wait()
-    assert live(viewer) is None
-    answered = [item["document"] for item in stored_in(folder) if item["outcome"] == "answer"]
-    assert len(answered) == len({(item["key"]) for item in stored_in(folder) if item["outcome"] == "answer"})
-    assert state_of(folder).mark == ""
-
-
-def test_a_damaged_line_is_named_and_hides_no_other_task(run, gate, tmp_path):
-    process, folder = run(), tmp_path / "run"
-    gate.allowed = 6
-    until(lambda: len(stored_in(folder)) == 6, process)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    path = folder / "answers.jsonl"
-    lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join([lines[0], lines[1].replace(b"document", b"dOcument"), *lines[2:]]))
-    seen = live(Viewed([folder], registry()))
-    assert seen["done"] == 5 and any("line 2 is damaged" in note for note in seen["notes"])
-
-
-def test_a_run_that_nobody_began_says_so(run, gate, tmp_path):
-    process, folder = run(), tmp_path / "run"
-    until(lambda: (folder / "run.json").is_file(), process)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    with pytest.raises(MedtasksError, match="no task of the registry was finished"):
-        Viewed([folder], registry())

@@ -3,7 +3,6 @@
 import csv
 import json
 import re
-from itertools import product
 from statistics import mean
 
 import numpy as np
@@ -11,13 +10,11 @@ import polars as pl
 import pytest
 from scipy.stats import binomtest
 
-from medtasks_ext.metrics import meanings, rule
 from medtasks_ext.registry import registry
 from medtasks_ext.results.document_scores import load_resampled
 from medtasks_ext.stats.comparison import compare_resamples
-from tests.conftest import ROOT, edited_json
+from tests.conftest import ROOT
 from tests.report.made import answers_of, data_of, unpacked, write_run
-from tests.run_files import edited, result_of, write_stored
 
 OPEN, GATED, PRIVATE = "bridge_ade_identification", "bridge_c_emrs", "medhelm_hospice_referral"
 LETTERS = "medhelm_medqa"
@@ -82,20 +79,6 @@ def test_two_models_are_compared_on_shared_resamples(medtasks, runs):
     assert pair["p_holm"] == 2 * pair["p_value"]  # two suites are one family
 
 
-def test_two_models_on_few_documents_of_one_task_are_tested_on_these(medtasks, tmp_path):
-    write_run(tmp_path / "a", "ORG/a", {OPEN: [1.0] * 8})
-    write_run(tmp_path / "b", "ORG/b", {OPEN: [1.0] * 4 + [0.0] * 4})
-    write_run(tmp_path / "c", "ORG/c", {OPEN: [0.5] * 3 + [0.25] * 5})
-    found = json.loads(medtasks("report", "a", "b", "c", "--published", "none", "--json").out)
-    p_values = {(pair["entry"], pair["minus"]): pair["p_value"] for pair in found["pairs"]}
-    assert p_values["ORG/a", "ORG/b"] == binomtest(4, 4).pvalue / 2 == 0.0625  # mid-p
-    assert p_values["ORG/a", "ORG/c"] == 2 / 2**8
-    flipped = [abs(sum(signs)) for signs in product((2, -2), (2, -2), (2, -2), (3, -3), *[(1, -1)] * 4)]
-    assert p_values["ORG/b", "ORG/c"] == mean(total >= 5 for total in flipped)
-    [said] = [text for text in found["differences"] if "fewer than 30 documents" in text]
-    assert OPEN in said and "p-values by bootstrap that rest on them are too small" in said
-
-
 def test_entries_on_other_documents_are_not_compared_and_that_is_said(medtasks, runs):
     write_run(runs / "c", "ORG/c", {OPEN: POOR[:10], GATED: POOR}, loaded={"rows_hash": "others"})
     found = json.loads(medtasks("report", "a", "b", "c", "--published", "none", "--json").out)
@@ -103,56 +86,6 @@ def test_entries_on_other_documents_are_not_compared_and_that_is_said(medtasks, 
     assert pairs == {("bridge", "ORG/a", "ORG/b"), ("medhelm", "ORG/a", "ORG/b")}
     assert any("share too few tasks asked alike with others: ORG/c" in text for text in found["differences"])
     assert any("differ in the rows of 2 tasks" in text for text in found["differences"])
-
-
-def test_the_control_of_a_dataset_decides_nothing_about_which_entries_are_compared(medtasks, tmp_path):
-    control = next(item for item in registry().datasets.values() if item.metadata.control_of)
-    shared = control.metadata.control_of
-    for name, tasks in (("a", [shared, control.id]), ("b", [control.id]), ("c", [shared])):
-        write_run(tmp_path / name, f"ORG/{name}", dict.fromkeys(tasks, GOOD))
-    found = json.loads(medtasks("report", "a", "b", "c", "--published", "none", "--json").out)
-    [pair] = found["pairs"]
-    assert (pair["entry"], pair["minus"], pair["tasks"]) == ("ORG/a", "ORG/c", 1)
-    assert not any("share too few tasks" in text for text in found["differences"])
-
-
-def test_documents_that_were_chosen_by_hand_are_compared_by_their_names(medtasks, runs):
-    chosen = {"samples": {OPEN: [0, 1]}}
-    for name, text in (("c", "text"), ("d", "text"), ("e", "other")):
-        write_run(runs / name, f"ORG/{name}", {OPEN: GOOD}, settings=chosen, text=text, loaded={"n_test": 99})
-    found = json.loads(medtasks("report", "c", "d", "e", "--published", "none", "--json").out)
-    assert [(pair["entry"], pair["minus"]) for pair in found["pairs"]] == [("ORG/c", "ORG/d")]
-
-
-def test_unlike_tasks_of_an_entry_and_unlike_entries_of_a_model_are_named(medtasks, runs):
-    with edited(runs / "b", GATED) as content:
-        content["conditions"]["wording"] = "official"
-    write_run(runs / "hot", "ORG/b", {OPEN: GOOD}, settings={"gen_kwargs": {"temperature": 1}}, notes=["odd"])
-    found = json.loads(medtasks("report", "b", "hot", "--published", "none", "--json").out)
-    labels = [entry["entry"] for entry in found["entries"]]
-    assert labels == ["ORG/b (generation settings: none)", "ORG/b (generation settings: temperature=1)"]
-    assert found["differences"][:2] == [
-        f"{labels[0]}: the tasks of BRIDGE, zero-shot differ in wording of the prompt: "
-        "own in 1, official in 1",
-        "ORG/b: its entries differ in generation settings: – | temperature=1",
-    ]
-    assert f"{labels[1]}: odd" in found["differences"]
-
-
-def test_what_is_so_of_several_entries_is_said_once(medtasks, runs):
-    for name in ("few", "less"):
-        write_run(runs / name, f"ORG/{name}", {OPEN: GOOD}, settings={"limit": 20})
-    found = json.loads(medtasks("report", "few", "less", "--published", "none", "--json").out)
-    said = "only the first 20 of each task were asked: no scores of whole test sets"
-    assert [line for line in found["differences"] if said in line] == [f"ORG/few; ORG/less: {said}"]
-
-
-def test_a_run_on_some_documents_or_on_rebuilt_rows_is_called_so(medtasks, runs):
-    write_run(runs / "few", "ORG/few", {OPEN: GOOD}, settings={"limit": 20}, loaded={"rebuilt": True})
-    outcome = medtasks("report", "few", "--published", "none")
-    assert "1/1 limited" in outcome.out
-    assert "ORG/few: only the first 20 of each task were asked" in outcome.out
-    assert f"BRIDGE, zero-shot: rows rebuilt from the source, not the suite's own: {OPEN}" in outcome.out
 
 
 def test_synthetic_rows_are_marked_everywhere_and_never_ranked_with_real_ones(medtasks, runs):
@@ -166,23 +99,6 @@ def test_synthetic_rows_are_marked_everywhere_and_never_ranked_with_real_ones(me
     data = payload(runs / "out")
     assert data["sample"] and [item["sample"] for item in data["entries"]] == [False, True]
     assert data["comparisons"] == []
-
-
-def test_sample_rows_alone_cannot_stand_beside_published_scores(medtasks, tmp_path):
-    write_run(tmp_path / "s", "ORG/s", {OPEN: POOR}, sample=True)
-    assert "beside" not in medtasks("report", "s").out
-    outcome = medtasks("report", "s", "--published", "bridge")
-    assert outcome.code == 2 and "cannot stand beside published scores" in outcome.err
-
-
-def test_the_terminal_is_readable_at_80_columns_and_says_all_in_a_pipe(medtasks, runs, monkeypatch):
-    wide = medtasks("report", "a", "b", "--published", "mlb").out
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    narrow = re.sub(r"\x1b\[[0-9;]*m", "", medtasks("report", "a", "b", "--published", "mlb").out)
-    assert max(map(len, narrow.splitlines())) <= 80
-    for text in (wide, narrow):
-        assert "0.900 [" in text and "caveats:" in text
 
 
 def test_tables_are_tidy_and_the_same_in_csv_and_parquet(medtasks, runs):
@@ -205,19 +121,6 @@ def test_tables_are_tidy_and_the_same_in_csv_and_parquet(medtasks, runs):
 def section(heading):
     text = (ROOT / "docs" / "columns.md").read_text(encoding="utf-8")
     return text.partition(f"## {heading}")[2].partition("\n##")[0]
-
-
-def test_a_row_says_where_a_number_comes_from(medtasks, runs):
-    medtasks("report", "a", "b", "-o", "out", "--published", "none")
-    rows = pl.read_parquet(runs / "out" / "results.parquet")
-    [row] = rows.filter(entry="ORG/b", task=GATED, metric="score").to_dicts()
-    assert (row["value"], row["n"], row["valid"], row["sample"]) == (0.25, 20, 1.0, False)
-    assert row["interval_low"] < 0.25 < row["interval_high"]
-    assert (row["suite"], row["language"], row["access"], row["task_version"]) == (
-        "bridge", "zh", "gated", "1-A",
-    )  # fmt: skip
-    assert row["specialties"] == "radiology;endocrinology;pulmonology;cardiology;gastroenterology"
-    assert (row["prompt"], row["data"]) == ("own p1", "local") and "chat template: no" in row["settings"]
 
 
 def test_the_page_says_what_the_tables_say(medtasks, runs):
@@ -259,13 +162,6 @@ def test_answers_and_what_a_task_asks_stand_on_the_page(medtasks, tmp_path):
     assert "{{ strategy }}" not in page["prompts"]["cot"]["instruction"]
 
 
-def test_every_task_and_metric_is_put_into_words():
-    datasets = registry().datasets.values()
-    assert all(rule(dataset) for dataset in datasets)
-    names = {item["metric"] for dataset in datasets for item in dataset.metric_list}
-    assert [name for name in sorted(names) if not meanings().get(name)] == []
-
-
 def test_a_task_without_a_score_says_why(medtasks, tmp_path):
     states = {
         LETTERS: {"state": "missing", "error": f"{LETTERS} (open): from x; files go to y"},
@@ -302,40 +198,3 @@ def test_tokens_cost_what_the_bundled_configuration_says(medtasks, tmp_path):
     assert (by_model["ORG/uncounted"]["usd"], by_model["ORG/uncounted"]["tokens"]) == (None, None)
     helm = json.loads(medtasks("report", "uncounted", "--published", "medhelm", "--json").out)["entries"]
     assert {item["usd"] for item in helm if item["model"] == "Gemini 2.0 Flash"} == {43.1}
-
-
-def test_agreement_of_judges_is_passed_on(medtasks, tmp_path):
-    judged = "mlb_generalsafety"
-    metrics = {"score": 0.5, "judged": 0.9, "judgements_missing": 3.0, "assessor_kappa": 0.61}
-    write_run(tmp_path / "a", "ORG/a", {OPEN: GOOD})
-    (tmp_path / "a" / "judgements").mkdir()
-    stored = result_of(tmp_path / "a", OPEN)
-    other = {**stored, "task": judged, "metrics": {**stored["metrics"], **metrics}, "intervals": {}}
-    write_stored(tmp_path / "a", {OPEN: stored, judged: other})
-    with edited_json(tmp_path / "a" / "run.json") as manifest:
-        manifest["tasks"][judged] = {"state": "done"}
-    snapshot = {"judges": [{"name": "one"}, {"name": "two"}], "documents": []}
-    (tmp_path / "a" / "judgements" / f"{judged}.json").write_text(json.dumps(snapshot))
-    figure = {
-        "table": "judges", "task": judged, "between": "one + two", "item": "all axes",
-        "measure": "Cohen's kappa", "value": 0.6, "low": None, "high": None, "n": 40,
-    }  # fmt: skip
-    (tmp_path / "a" / "judgements" / "agreement.json").write_text(json.dumps([figure]))
-    assert medtasks("report", "a", "-o", "out", "--published", "none").code == 0
-    found = {item["measure"]: item for item in payload(tmp_path / "out")["judges"]}
-    assert {name: item["value"] for name, item in found.items()} == {
-        "judged": 0.9, "assessor_kappa": 0.61, "Cohen's kappa": 0.6,
-    }  # fmt: skip
-    assert found["judged"]["judges"] == ["one", "two"] and found["judged"]["missing"] == 3
-
-
-def test_a_real_run_on_sample_rows_is_reported(medtasks, tmp_path):
-    names = f"{OPEN},{GATED},mlb_cmexam,medhelm_aci_bench"
-    medtasks("run", "--model", "oracle", "--data", "sample", "--tasks", names, "--output_path", "run")
-    outcome = medtasks.done("report", "run", "-o", "out", "--strategy", "zero_shot")
-    assert "SAMPLE DATA: synthetic rows, not a result" in outcome.out
-    data = payload(tmp_path / "out")
-    states = {row["dataset"]: row["state"] for row in data["missing"]}
-    by_id = {item["id"]: number for number, item in enumerate(data["datasets"])}
-    assert states[by_id["medhelm_aci_bench"]] == "not judged" and by_id[OPEN] not in states
-    assert "mlb_cmexam" in data["answers"]["held"]

@@ -12,9 +12,7 @@ import pytest
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
-from medtasks_ext.report import write
 from medtasks_ext.report.answers.column import Flag
-from medtasks_ext.report.answers.dataset import MOST
 from medtasks_ext.report.answers.server import Viewed, ViewServer
 from medtasks_ext.runs.folder import RunFolder
 from tests.conftest import edited_json
@@ -49,12 +47,6 @@ def column_of(viewed, column=0, task=LABEL):
     return head_of(viewed, task)["columns"][column]
 
 
-def documents_with(viewed, flag, column=0):
-    head = head_of(viewed)
-    flags = head["columns"][column]["flags"]
-    return [key for key, value in zip(head["documents"], flags, strict=True) if value & flag]
-
-
 def document(viewed, key, task=LABEL, **more):
     answers = viewed.answers(task)
     return answers.document(answers.place_of(key), **more)
@@ -68,33 +60,6 @@ def test_the_runs_and_their_scores_are_those_of_the_results(made, viewed):
             assert column["score"] == result_of(run, task)["metrics"]["score"]
 
 
-def test_numbers_of_documents_are_those_of_the_stored_frame(runs):
-    from pyarrow import parquet
-
-    [file] = (runs[1] / "tasks").glob(f"{LABEL}.parquet")
-    frame = parquet.read_table(file)
-    place = frame.column_names.index("score")
-    parquet.write_table(frame.set_column(place, "score", [[0.25] * len(frame)]), file)
-    column = column_of(Viewed([runs[1]], registry()))
-    assert set(column["scores"]) == {0.25} and column["totals"]["wrong"] == len(frame)
-
-
-def test_filters_find_what_went_wrong(viewed):
-    assert documents_with(viewed, Flag.EMPTY) == ["t3"]
-    assert documents_with(viewed, Flag.TRUNCATED) == ["t4"]
-    assert {"t2", "t3", "t5"} <= set(documents_with(viewed, Flag.UNREADABLE))
-    assert "t1" in documents_with(viewed, Flag.WRONG)
-    assert documents_with(viewed, Flag.WRONG, column=1) == ["t8"]
-    totals = column_of(viewed)["totals"]
-    assert (totals["empty"], totals["truncated"]) == (1, 1)
-
-
-def test_the_share_of_unreadable_answers_is_that_of_the_results(made, viewed):
-    for run, column in zip(made, head_of(viewed)["columns"], strict=True):
-        valid = result_of(run, LABEL)["metrics"]["valid"]
-        assert 1 - column["totals"]["unreadable"] / column["read"] == pytest.approx(valid)
-
-
 def test_errors_are_clustered_and_mended_by_the_metric(viewed):
     found = column_of(viewed, task=EVENTS)
     by_name = {item["cluster"]: item for item in found["errors"]}
@@ -106,19 +71,6 @@ def test_errors_are_clustered_and_mended_by_the_metric(viewed):
     assert (hierarchy["cluster"], hierarchy["documents"]) == ("near miss: category", 1)
     labels = {item["cluster"] for item in column_of(viewed)["errors"]}
     assert {"empty", "truncated", "label outside the list", "format", "another answer"} <= labels
-
-
-def test_a_confusion_matrix_counts_every_document_and_leads_to_it(viewed):
-    head = head_of(viewed)
-    one, two = (column["confusion"] for column in head["columns"])
-    assert sum(map(sum, one["counts"])) == sum(map(sum, two["counts"])) == len(head["documents"])
-    assert "(unreadable)" in one["answers"] and "(unreadable)" not in two["answers"]
-    right = sum(row[two["answers"].index(gold)] for gold, row in zip(two["gold"], two["counts"], strict=True))
-    assert right / len(head["documents"]) == pytest.approx(head["columns"][1]["score"])
-    row, column = two["gold"].index("entailment"), two["answers"].index("contradiction")
-    cell = row * len(two["answers"]) + column
-    assert [key for key, at in zip(head["documents"], two["cells"], strict=True) if at == cell] == ["t8"]
-    assert column_of(viewed, task=EVENTS)["confusion"] is None
 
 
 def test_the_list_shows_what_differs_in_a_prompt_the_reply_and_what_was_read(viewed):
@@ -145,24 +97,6 @@ def test_a_document_shows_prompt_span_trace_and_reading(viewed):
         ("official", "neutral", "neutral")
     ]
     assert first["score"] == 1 and second["score"] == 1
-
-
-def test_items_are_marked_in_the_document(viewed):
-    response = document(viewed, "t1", EVENTS)["responses"][0]
-    assert response["items"]["missed"] == (("ethambutol", "bilateral, painless, progressive visual loss"),)
-    assert response["items"]["spurious"] == (("ethambutol", "progressive visual loss"),)
-    marked = {piece["text"]: set(piece["marks"]) for piece in response["pieces"] if piece["marks"]}
-    assert marked["progressive visual loss"] == {"missed", "spurious"}
-    assert response["cluster"] == "near miss: boundary" and "progressive visual loss" in response["why"]
-
-
-def test_a_long_response_is_shown_in_part_and_whole_on_request(viewed):
-    shown = document(viewed, "t7")["responses"][0]
-    assert shown["length"] > LONG
-    texts = sum(len(part["text"]) for part in shown["stretches"])
-    assert texts <= MOST and texts + sum(part["left_out"] for part in shown["stretches"]) == shown["length"]
-    whole = document(viewed, "t7", whole=True)["responses"][0]
-    assert sum(len(part["text"]) for part in whole["stretches"]) == shown["length"]
 
 
 def test_plain_lm_eval_is_viewed_like_a_run(made, tmp_path):
@@ -215,24 +149,6 @@ def test_answers_of_a_task_that_is_not_scored_yet_are_shown(runs):
     assert document(viewed, "t1")["responses"][0]["readings"] != []
 
 
-def test_a_task_that_is_being_asked_shows_the_answers_that_are_there(runs):
-    run = runs[1]
-    samples_file(run, LABEL).unlink()
-    with edited_json(run / "run.json") as manifest:
-        manifest["tasks"][LABEL]["state"] = "waiting"
-    path = run / "answers.jsonl"
-    rows = [line for line in path.read_bytes().splitlines(keepends=True) if json.loads(line)["task"] == LABEL]
-    path.write_bytes(b"".join([*rows[:3], rows[3][:30]]))  # the last line is being written
-    viewed = Viewed([run], registry())
-    assert head_of(viewed)["documents"] == ["t1", "t2", "t3"]
-    shown = document(viewed, "t1")["responses"][0]
-    said = "".join(part["text"] for part in shown["stretches"])
-    assert said == json.loads(rows[0])["text"] and shown["turns"] == []
-    with path.open("ab") as file:
-        file.write(b"".join([rows[3][30:], *rows[4:]]))
-    assert len(head_of(viewed)["documents"]) == len(rows)
-
-
 def test_a_damaged_record_is_named_and_hides_no_other(runs):
     file = samples_file(runs[0], LABEL)
     lines = file.read_text(encoding="utf-8").splitlines()
@@ -258,17 +174,6 @@ def test_what_is_not_there_is_named_with_what_is_near(viewed, runs, medtasks):
     assert named.name in said and "rescore" in said
     held = data_of(runs[0].parent / "out" / "report.html")["answers"]["held"]
     assert LABEL not in held and EVENTS in held
-
-
-def test_where_one_of_several_runs_cannot_be_read_the_others_are(runs):
-    (runs[0] / "run.json").write_text("{")
-    viewed = Viewed([runs[0].parent], registry())
-    [entry] = viewed.report().own
-    assert entry.label == "model-two"
-    assert any(str(runs[0]) in fault.where for fault in viewed.report().faults)
-    assert column_of(viewed)["score"] is not None
-    with pytest.raises(MedtasksError, match="damaged"):
-        Viewed([runs[0]], registry())
 
 
 @contextmanager
@@ -321,11 +226,6 @@ def test_the_page_is_for_this_machine_and_who_knows_its_address(viewed):
         assert get(server, f"{path}nonsense")[0] == get(server, f"{path}answers/../run.json")[0] == 404
 
 
-def test_each_server_has_an_address_of_its_own(viewed):
-    with served(viewed) as one, served(viewed) as other:
-        assert one.token != other.token and len(one.token) >= 20
-
-
 def not_sample(run):
     records = RunFolder(run).read_tasks()
     for record in records.values():
@@ -358,37 +258,6 @@ def test_files_hold_answers_to_open_data_alone_unless_more_is_asked_for(runs, tm
     assert {file.name for file in answers.iterdir()} == {f"{EVENTS}.js", f"{EVENTS}-0.js"}
 
 
-def test_files_say_what_the_server_says_and_name_no_folder(made, viewed, tmp_path, medtasks):
-    medtasks("report", *made, "-o", "out")
-    written = sorted((tmp_path / "out" / "answers").iterdir())
-    assert len(written) == 2 * len(TASKS)
-    for file in written:
-        here, there = held(file.read_text()), held(viewed.script(file.stem))
-        if isinstance(there, dict):
-            for column in there["columns"]:
-                assert column.pop("place")
-        assert here == there
-        assert str(made[0].parent) not in json.dumps(here)
-
-
-def test_a_large_run_is_shown_in_part_and_its_documents_lie_in_several_files(
-    made, tmp_path, medtasks, monkeypatch
-):
-    from medtasks_ext.report.answers import dataset
-
-    monkeypatch.setattr(write, "MOST", 24)
-    monkeypatch.setattr(write, "LEAST", 4)
-    monkeypatch.setattr(dataset, "PART", 3)
-    medtasks("report", *made, "-o", "out")
-    answers = tmp_path / "out" / "answers"
-    head = held((answers / f"{LABEL}.js").read_text())
-    column = head["columns"][0]
-    assert (len(head["documents"]), column["read"], column["n"]) == (4, 4, 10)
-    assert {item["mended"] for item in column["errors"]} == {None}  # a score is of all documents
-    parts = [held((answers / f"{LABEL}-{number}.js").read_text()) for number in (0, 1)]
-    assert [view["key"] for part in parts for view in part] == head["documents"]
-
-
 def test_show_prints_a_document(made, medtasks, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     done = medtasks("view", made[0], EVENTS, "t1")
@@ -405,39 +274,3 @@ def test_show_without_a_document_prints_the_errors(made, medtasks):
     done = medtasks("view", made[0], LABEL)
     assert done.code == 0 and "score if fixed" in done.out
     assert "empty: t3" in done.out and "truncated: t4" in done.out
-
-
-@pytest.mark.parametrize(
-    ("task", "key", "said"),
-    [
-        ("bridge_mednly", "t1", "did you mean bridge_mednli?"),
-        (LABEL, "t77", "no document 't77' (did you mean t7?)"),
-        (f"{LABEL}_cot", "t1", f"name one of: {LABEL}"),
-    ],
-)
-def test_show_names_what_is_not_there(made, medtasks, task, key, said):
-    done = medtasks("view", made[0], task, key)
-    assert done.code == 2 and said in done.err and "Premise" not in done.text
-
-
-def test_trials_whose_score_is_a_mean_have_a_score_each(medtasks, tmp_path):
-    task = "clinicbench_pharmacology_qa_shuffled"
-    arguments = ("--model", "oracle", "--data", "sample", "--tasks", task, "--output_path", "run")
-    assert medtasks("run", *arguments).code == 0
-    [column] = head_of(Viewed([tmp_path / "run"], registry()), task)["columns"]
-    assert column["flags"] and all(flag & Flag.RIGHT for flag in column["flags"])
-
-
-def test_strategies_of_one_run_stand_side_by_side(medtasks, tmp_path):
-    command = ("run", "--model", "oracle", "--data", "sample", "--tasks", f"{LABEL},{LABEL}_cot")
-    assert medtasks(*command, "--output_path", "runs/one").code == 0
-    viewed = Viewed([tmp_path / "runs"], registry())  # a folder of runs
-    head = head_of(viewed, f"{LABEL}_cot")
-    assert [column["label"] for column in head["columns"]] == [
-        "oracle, zero-shot",
-        "oracle, chain of thought",
-    ]
-    shown = document(viewed, head["documents"][0])["responses"]
-    assert len(shown) == 2 and shown[0]["turns"] != shown[1]["turns"]
-    done = medtasks("view", "runs/one", f"{LABEL}_cot", "t1")
-    assert done.code == 0 and f"{LABEL}_cot, document t1" in done.out

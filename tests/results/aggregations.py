@@ -11,9 +11,13 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
+from lm_eval.api.metrics import mean as lm_eval_mean
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import cohen_kappa_score, f1_score
 from sklearn.preprocessing import MultiLabelBinarizer
+
+from medtasks_ext.metrics import common, labels, neutral, permutation, sets
+from medtasks_ext.stats import statistic
 
 LEVELS = 5
 LABELS = [f"label {number}" for number in range(6)]
@@ -134,26 +138,27 @@ def mean_of_runs(items: Sequence[tuple[str, float]]) -> float:
     return mean([mean(values) for values in runs.values()])
 
 
-PLAIN: dict[str, Callable[[Sequence[Any]], float]] = {
-    "mean": mean,
-    "mean_of_some": pooled_ratio,
-    "micro_f1": micro_f1,
-    "micro_precision": micro_ratio(1),
-    "micro_recall": micro_ratio(2),
-    "single_label.f1_macro": single_label("macro"),
-    "single_label.f1_micro": single_label("micro"),
-    "multi_label.f1_macro": label_lists("macro"),
-    "multi_label.f1_micro": label_lists("micro"),
-    "kappa_linear": kappa("linear"),
-    "kappa_quadratic": kappa("quadratic"),
-    "clipped_kappa": lambda items: max(kappa("quadratic")(items), 0.0),
-    "accuracy_all3": accuracy_all3,
-    "single_trial_accuracy": single_trial_accuracy,
-    "position_consistency": position_consistency,
-    "mean_of_runs": mean_of_runs,
-    "attribute_micro_f1": attribute_micro_f1,
-    "f1_macro_of_classes": f1_macro_of_classes,
-    "position_bias": position_bias,
+#: kind -> the aggregation of the package, and what it is by plain counting
+KINDS: dict[str, tuple[Callable, Callable[[Sequence[Any]], float]]] = {
+    "mean": (lm_eval_mean, mean),
+    "mean_of_some": (statistic.mean_of_some, pooled_ratio),
+    "mean_of_runs": (statistic.mean_of_runs, mean_of_runs),
+    "micro_f1": (common.micro_f1, micro_f1),
+    "micro_precision": (common.micro_precision, micro_ratio(1)),
+    "micro_recall": (common.micro_recall, micro_ratio(2)),
+    "single_label.f1_macro": (labels.f1_macro, single_label("macro")),
+    "single_label.f1_micro": (labels.f1_micro, single_label("micro")),
+    "multi_label.f1_macro": (labels.f1_macro_of_lists, label_lists("macro")),
+    "multi_label.f1_micro": (labels.f1_micro_of_lists, label_lists("micro")),
+    "kappa_linear": (neutral.kappa_linear, kappa("linear")),
+    "kappa_quadratic": (neutral.kappa_quadratic, kappa("quadratic")),
+    "clipped_kappa": (neutral.clipped_kappa, lambda items: max(kappa("quadratic")(items), 0.0)),
+    "accuracy_all3": (permutation.accuracy_all3, accuracy_all3),
+    "single_trial_accuracy": (permutation.single_trial_accuracy, single_trial_accuracy),
+    "position_consistency": (permutation.position_consistency, position_consistency),
+    "attribute_micro_f1": (sets.attribute_micro_f1, attribute_micro_f1),
+    "f1_macro_of_classes": (sets.f1_macro_of_classes, f1_macro_of_classes),
+    "position_bias": (permutation.position_bias, position_bias),
 }
 
 
@@ -194,4 +199,13 @@ def some_items(kind: str, rng: random.Random, n: int) -> list[Any]:
         (f"question {number}", trial, float(rng.random() < 0.7), rng.choice([["yes"], ["no"], []]))
         for number in range(n)
         for trial in range(3)
+    ]
+
+
+def samples_of(kind: str, items: list) -> list[dict]:
+    """lm-eval's records of documents that report one metric, `m`."""
+    trials = kind in ("accuracy_all3", "single_trial_accuracy", "position_consistency")
+    return [
+        {"doc_id": number, "doc": {"item": item[0]} if trials else {}, "m": item}
+        for number, item in enumerate(items)
     ]

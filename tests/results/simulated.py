@@ -1,31 +1,19 @@
 """Simulated scores whose truth is known, and how often their intervals hold it."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 
 import numpy as np
 
 from medtasks_ext.metrics import common, labels
-from medtasks_ext.stats.bootstrap import percentile_interval, resampled_sums, resampling_weights
+from medtasks_ext.stats.bootstrap import resampled_sums, resampling_weights
 from medtasks_ext.stats.comparison import compare
 from medtasks_ext.stats.intervals import intervals_of
 from medtasks_ext.stats.permutation import PairedTest, Part, document_test
 from medtasks_ext.stats.statistic import Array, Counts, Statistic, as_they_are, by_unit, mean, mean_of_some
-from tests.conftest import ROOT
 
 #: (counts, truth) of one simulated task
 _Draw = Callable[[np.random.Generator, int, float], tuple[Counts, float]]
-
-
-@dataclass(frozen=True)
-class Covered:
-    """How often intervals of one kind of score hold the truth."""
-
-    covered: float
-    rough: float  # share of the intervals that are marked as rough
-    width: float  # mean
-    former: float  # coverage of the percentile bootstrap on the same data
 
 
 def _means(values: Array) -> Counts:
@@ -107,28 +95,25 @@ def kinds() -> list[str]:
     return [*_KINDS]
 
 
-def coverage_of(kind: str, n: int, p: float, times: int, seed: int = 42) -> Covered:
-    """Simulate tasks and take their intervals.
+def coverage_of(kind: str, n: int, p: float, times: int) -> tuple[float, float]:
+    """How often intervals of simulated tasks hold the truth, and which share of them is marked as rough.
 
     Args:
         kind: of `kinds`.
         n: documents, or clusters of them.
         p: true score of a document.
         times: simulated tasks.
-        seed: of the simulation.
     """
-    rng = np.random.default_rng([seed, n, round(1000 * p), [*_KINDS].index(kind)])
+    rng = np.random.default_rng([42, n, round(1000 * p), [*_KINDS].index(kind)])
     rows = []
     for _ in range(times):
         counts, truth = _KINDS[kind](rng, n, p)
         [sums] = resampled_sums([counts.matrix], _weights(n))
         draws = counts.statistics["score"].value(sums)
-        found, former = intervals_of(counts, {"score": draws})["score"].interval, percentile_interval(draws)
-        rows.append(
-            (found.low <= truth <= found.high, found.rough, found.high - found.low,
-             former.low <= truth <= former.high),
-        )  # fmt: skip
-    return Covered(*np.mean(np.array(rows, dtype=float), axis=0).tolist())
+        found = intervals_of(counts, {"score": draws})["score"].interval
+        rows.append((found.low <= truth <= found.high, found.rough))
+    covered, rough = np.mean(np.array(rows, dtype=float), axis=0)
+    return covered, rough
 
 
 @lru_cache(maxsize=2)
@@ -136,27 +121,20 @@ def _weights(n: int) -> Array:
     return resampling_weights("simulated", n)
 
 
-@dataclass(frozen=True)
-class Told:
-    """How often intervals of differences hold the truth, and whether they agree with their p-values."""
+def difference_of(kind: str, n: int, p: float, gain: float, times: int) -> tuple[float, float]:
+    """Two models on the same documents, half of which are equally hard for both.
 
-    covered: float
-    former: float  # coverage of the percentile bootstrap on the same data
-    contradicted: float  # share in which interval and p-value say other things of 0
-
-
-def difference_of(kind: str, n: int, p: float, gain: float, times: int, seed: int = 42) -> Told:
-    """Simulate two models on the same documents, half of which are equally hard for both.
+    Returns how often the interval of their difference holds the truth, and how often it and the p-value say
+    other things of 0.
 
     Args:
-        kind: of `DIFFERENCES`.
+        kind: `right or wrong`, or `mean of shares`.
         n: documents.
         p: true score of a document for the second model.
         gain: how much higher that of the first is.
         times: simulated pairs.
-        seed: of the simulation.
     """
-    rng = np.random.default_rng([seed, n, round(1000 * p), round(1000 * gain), DIFFERENCES.index(kind)])
+    rng = np.random.default_rng([42, n, round(1000 * p), round(1000 * gain)])
     rows = []
     for _ in range(times):
         luck = rng.random((2, n))
@@ -167,73 +145,8 @@ def difference_of(kind: str, n: int, p: float, gain: float, times: int, seed: in
         both = [_means(row.astype(float)) for row in values]
         sums = resampled_sums([item.matrix for item in both], _weights(n))
         draws = [item.statistics["score"].value(some) for item, some in zip(both, sums, strict=True)]
-        found, former = compare([Part(1.0, *both)], n, draws), percentile_interval(draws[0] - draws[1])
+        found = compare([Part(1.0, *both)], n, draws)
         apart = not found.interval.low <= 0 <= found.interval.high
-        rows.append(
-            (found.interval.low <= truth <= found.interval.high, former.low <= truth <= former.high,
-             apart != (found.p_value < 0.05)),
-        )  # fmt: skip
-    return Told(*np.mean(np.array(rows, dtype=float), axis=0).tolist())
-
-
-#: of the tables of differences: kinds of scores, documents, scores of one model and what the other gains
-DIFFERENCES = ("right or wrong", "mean of shares")
-PAIRED, GAINS = (10, 20, 50, 100, 200, 1000), ((0.5, 0.1), (0.5, 0.2), (0.8, 0.1), (0.9, 0.05))
-
-
-def differences(times: int) -> dict[tuple[str, int, float, float], Told]:
-    return {
-        (kind, n, *pair): difference_of(kind, n, *pair, times)
-        for kind in DIFFERENCES
-        for n in PAIRED
-        for pair in GAINS
-    }
-
-
-#: of the page
-SIZES, SCORES, TIMES = (6, 12, 20, 50, 100, 200, 500, 2000), (0.5, 0.8, 0.9, 0.95, 0.99), 400
-PAGE = ROOT / "docs" / "coverage.md"
-_HEAD = (
-    "# Coverage of intervals\n\n"
-    "How often a 95 % [interval](compare.md#intervals) holds the truth, in percent of {times} simulated\n"
-    "tasks; in brackets the percentile bootstrap of 1,000 resamples, on the\n"
-    "same tasks. `~`: most of the cell's intervals are marked as rough in tables. A cell has a standard "
-    "error of\nabout one point. Differences are of two models on the same documents, half of which are\n"
-    "equally hard for both; their interval never contradicts their p-value. A nightly test writes this page "
-    "(seed 42).\n\n"
-)
-
-
-def simulated(times: int = TIMES) -> dict[tuple[str, int, float], Covered]:
-    return {(kind, n, p): coverage_of(kind, n, p, times) for n in SIZES for kind in kinds() for p in SCORES}
-
-
-def page(
-    found: Mapping[tuple[str, int, float], Covered],
-    told: Mapping[tuple[str, int, float, float], Told],
-    times: int = TIMES,
-) -> str:
-    parts = [_HEAD.format(times=times)]
-    for kind in kinds():
-        unit = "clusters" if kind.startswith("clusters") else "documents"
-        parts.append(f"## {kind[0].upper()}{kind[1:]}\n\n")
-        parts.append(f"| {unit} | " + " | ".join(f"score {p:g}" for p in SCORES) + " |\n")
-        parts.append("| ---: |" + " ---: |" * len(SCORES) + "\n")
-        for n in SIZES:
-            cells = [found[kind, n, p] for p in SCORES]
-            words = [
-                f"{100 * cell.covered:.0f}{' ~' if cell.rough > 0.5 else ''} ({100 * cell.former:.0f})"
-                for cell in cells
-            ]
-            parts.append(f"| {n:,} | " + " | ".join(words) + " |\n")
-        parts.append("\n")
-    for kind in DIFFERENCES:
-        parts.append(f"## Difference of two models, {kind}\n\n| documents | ")
-        parts.append(" | ".join(f"{p:g} and {p + gain:g}" for p, gain in GAINS) + " |\n")
-        parts.append("| ---: |" + " ---: |" * len(GAINS) + "\n")
-        for n in PAIRED:
-            cells = [told[kind, n, p, gain] for p, gain in GAINS]
-            words = [f"{100 * cell.covered:.0f} ({100 * cell.former:.0f})" for cell in cells]
-            parts.append(f"| {n:,} | " + " | ".join(words) + " |\n")
-        parts.append("\n")
-    return "".join(parts).rstrip("\n") + "\n"
+        rows.append((found.interval.low <= truth <= found.interval.high, apart != (found.p_value < 0.05)))
+    covered, contradicted = np.mean(np.array(rows, dtype=float), axis=0)
+    return covered, contradicted

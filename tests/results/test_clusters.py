@@ -1,18 +1,16 @@
 """Questions about one note, patient or consultation are drawn together."""
 
-import json
-import re
-
 import numpy as np
 import pytest
 from lm_eval.api.metrics import mean
 
+from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.cases import judged_tasks
 from medtasks_ext.judge.scores import DocumentScore, figures
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import registry
 from medtasks_ext.stats.bootstrap import resampling_weights, task_intervals
-from tests.conftest import ROOT, write_jsonl
+from tests.conftest import write_jsonl
 from tests.rows.original_sources import SOURCES
 from tests.run_files import samples_file
 
@@ -40,81 +38,6 @@ def test_every_declared_cluster_is_found_in_rows_of_its_task(name, data_dir):
         put_original(data_dir, name)
         found = [document.get("cluster") for document in load(name, origin="local")]
     assert all(found)
-
-
-def test_the_documentation_names_the_tasks_with_clusters():
-    page = (ROOT / "docs" / "conditions.md").read_text(encoding="utf-8")
-    table = page.partition("## Questions that share a text")[2]
-    assert sorted(name for name in re.findall(r"`(\w+)`", table) if name in TASKS) == sorted(CLUSTERED)
-
-
-def test_tasks_without_a_cluster_have_none():
-    assert not any("cluster" in document for document in load("bridge_cmedqa", origin="sample"))
-
-
-@pytest.mark.parametrize(
-    ("name", "questions", "clusters"),
-    [("medhelm_medalign", 9, 5), ("medhelm_dischargeme", 10, 6), ("medhelm_medhallu", None, None)],
-)
-def test_questions_on_one_record_share_their_cluster(name, questions, clusters):
-    documents = load(name, origin="sample")
-    found = [document["cluster"] for document in documents]
-    questions, clusters = questions or len(documents), clusters or len(documents) // 2
-    assert (len(found), len(set(found))) == (questions, clusters)
-
-
-def test_turns_of_one_dialogue_are_one_cluster(data_dir):
-    """Each of MentalHealth's rows holds its dialogue up to a turn, and no id of it."""
-    told = {
-        topic: f"Client: I cannot sleep, {topic}.\nCounselor: Since when?\nClient: Since May."
-        for topic in ("exams", "work")
-    }
-    rows = [
-        {"context": "\n".join(text.split("\n")[:turns]), "gold_counselor_response": "Tell me more.",
-         "topic": topic, "dialogue_type": 1}
-        for topic, text in told.items()
-        for turns in (1, 3)
-    ]  # fmt: skip
-    write_jsonl(data_dir / "medhelm" / "mental_health" / "test.jsonl", rows)
-    found = [document["cluster"] for document in load("medhelm_mental_health")]
-    assert found[0] == found[1] != found[2] == found[3]
-
-
-def test_a_cluster_is_known_by_a_short_digest_and_blanks_do_not_count(data_dir):
-    rows = [
-        {"prompt": f"Was {what} present?", "context": note, "label": "A"}
-        for what, note in [("sepsis", "Day 0:  fever\n"), ("anaemia", "Day 0: fever"), ("delirium", "Day 1")]
-    ]
-    write_jsonl(data_dir / "medhelm" / "cdi_qa" / "test.jsonl", rows)
-    clusters = [document["cluster"] for document in load("medhelm_cdi_qa")]
-    assert clusters[0] == clusters[1] != clusters[2]
-    assert all(len(cluster) == 12 and int(cluster, 16) >= 0 for cluster in clusters)
-
-
-def test_an_optional_patient_makes_clusters_and_rows_without_one_stand_alone(data_dir):
-    rows = [
-        {"subject": "lab_anemia", "codes": [f"LOINC/{n}"], "boolean_value": True, **patient}
-        for n, patient in enumerate([{"patient": 0}, {"patient": 0}, {}, {"patient": None}, {"patient": " "}])
-    ]
-    write_jsonl(data_dir / "medhelm" / "ehrshot" / "test.jsonl", rows)
-    clusters = [document.get("cluster") for document in load("medhelm_ehrshot")]
-    assert clusters[0] == clusters[1] is not None and clusters[2:] == [None] * 3
-
-
-def test_windows_of_a_consultation_are_told_apart_from_those_of_another(data_dir):
-    def window(n):
-        return {"utterances": [f"患者:心慌{n}天"], "label": ["症状:心慌-状态:阳性"]}
-
-    folder = data_dir / "bridge" / "mie" / "original"
-    folder.mkdir(parents=True)
-    parts = {
-        "test.json": [[window(1), window(2)], [window(3)]],
-        "dev.json": [[window(n) for n in range(4, 10)]],
-    }
-    for name, content in parts.items():
-        (folder / name).write_text(json.dumps(content), encoding="utf-8")
-    one, two, three = (document["cluster"] for document in load("bridge_mie"))
-    assert one == two != three
 
 
 def samples_of(values, clusters) -> list[dict]:
@@ -152,17 +75,6 @@ def test_a_resample_is_clusters_written_out_with_all_their_questions():
     assert found == pytest.approx(means, abs=1e-12)
 
 
-def test_one_question_per_note_is_the_ordinary_bootstrap():
-    values = [0.0, 1.0, 1.0]
-    assert interval_of(values, ["a", "b", "c"]) == interval_of(values, [None] * 3)
-
-
-def test_one_note_alone_has_no_interval():
-    record = interval_of([0.0, 1.0, 1.0], ["a"] * 3)
-    assert record["interval_low"] is None
-    assert record["interval_method"] == "none: fewer than two clusters, or all of them alike"
-
-
 def test_judged_answers_on_one_record_are_drawn_together(tmp_path):
     samples = [
         {"doc_id": place, "doc": dict(document), "filtered_resps": [{"answer": "an answer"}]}
@@ -180,3 +92,47 @@ def test_judged_answers_on_one_record_are_drawn_together(tmp_path):
     # two records alone: the interval is as wide as two documents can make it
     low, high = intervals["score"]["interval_low"], intervals["score"]["interval_high"]
     assert low < metrics["score"] < high and high - low > 0.8
+
+
+DEPARTMENTS = registry().suites["mlb"].labels["department"]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("心血管内科", ["Cardiology"]),
+        (["Pediatric Urology", "眼科"], ["Pediatric Urology", "Ophthalmology"]),
+        ("Women's Health", ["Women’s Health"]),
+        ("Internal Medicine", "no value of it"),  # a primary one
+        (["Cardiology", "Oncology", "Neurology", "Nephrology"], "4 values; a row has one to 3"),
+        (["Cardiology", "心血管内科"], "named twice"),
+        (["Cardiology", "No Department"], "stands beside others"),
+    ],
+)
+def test_departments_are_named_in_english_or_chinese_and_other_names_are_refused(value, expected):
+    if isinstance(expected, list):
+        assert DEPARTMENTS.read(value) == expected
+    else:
+        with pytest.raises(ValueError, match=expected):
+            DEPARTMENTS.read(value)
+
+
+def write(data_dir, *labels):
+    rows = [
+        {"id": str(i), "question": f"题{i}", "options": [*"甲乙丙丁戊"], "answer": [0], **label}
+        for i, label in enumerate({"department": label} if label else {} for label in labels)
+    ]
+    return write_jsonl(data_dir / "mlb" / "maguidance" / "test.jsonl", rows)
+
+
+def test_documents_carry_the_departments_of_their_rows(data_dir):
+    write(data_dir, "Cardiology", None, ["眼科", "Oncology"], "No Department")
+    found = [document.get("department") for document in load("mlb_maguidance")][::3]
+    assert found == [["Cardiology"], None, ["Ophthalmology", "Oncology"], ["No Department"]]
+
+
+def test_an_unknown_department_names_file_row_and_remedy(data_dir):
+    path = write(data_dir, "Cardiology", "Astrology")
+    with pytest.raises(MedtasksError, match=r"test row 2 \(id 1\): department: 'Astrology'") as error:
+        load("mlb_maguidance")
+    assert str(path) in str(error.value) and "row_labels.department of mlb/suite.yaml" in error.value.remedy

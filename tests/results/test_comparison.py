@@ -3,7 +3,7 @@
 import math
 import random
 from dataclasses import replace
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -14,16 +14,13 @@ from scipy import stats
 
 from medtasks_ext.metrics.common import micro_f1
 from medtasks_ext.metrics.labels import f1_macro
-from medtasks_ext.metrics.labels import f1_macro_of_lists as multi_f1_macro
-from medtasks_ext.metrics.permutation import accuracy_all3
-from medtasks_ext.stats.bootstrap import percentile_interval, resample, resampled_sums, resampling_weights
+from medtasks_ext.stats.bootstrap import resample, resampled_sums
 from medtasks_ext.stats.comparison import (
-    BOOTSTRAP,
-    LEAST_P_VALUE,
     all_pairs,
     bootstrap_p_value,
     compare,
     compare_resamples,
+    holm,
     least_half,
     smallest_p_value,
 )
@@ -33,13 +30,10 @@ from medtasks_ext.stats.permutation import (
     MCNEMAR,
     MOST_DOCUMENTS,
     RANDOM_FLIPS,
-    RANDOM_SWAPS,
     Part,
     document_test,
-    mid_p,
-    paired,
 )
-from medtasks_ext.stats.statistic import counts_of, mean, mean_of_runs, mean_of_some
+from medtasks_ext.stats.statistic import counts_of, mean
 from tests.results.simulated import paired_test
 
 scores = st.floats(0, 1).map(lambda value: round(value, 6))
@@ -95,26 +89,6 @@ def test_many_scores_are_compared_by_random_signs_near_the_exact_p_value():
     assert found == paired_test(differences / 10, np.zeros(150))  # the same at every call
 
 
-def test_random_signs_never_give_a_p_value_of_0():
-    assert paired_test(np.linspace(0.5, 1, 400), np.zeros(400)).p_value == 1 / 10_000
-
-
-def test_the_documents_of_a_unit_are_one_observation():
-    """Ten copies of a question say no more than the question."""
-    first, second = np.array([1, 1, 1, 1, 1, 0, 1]), np.zeros(7)
-    alone = paired_test(first, second)
-    copies = paired_test(np.repeat(first, 10), np.repeat(second, 10), list(np.repeat(range(7), 10)))
-    assert (copies.n_units, copies.p_value) == (7, pytest.approx(alone.p_value))
-    assert paired_test(np.repeat(first, 10), np.repeat(second, 10)).p_value < 1e-9
-    assert paired_test(first, second, list("abcdefg")) == alone
-
-
-@pytest.mark.parametrize(("first", "second"), [([], []), ([1.0], [1.0, 0.0]), ([math.nan], [1.0])])
-def test_scores_that_do_not_pair_are_refused(first, second):
-    with pytest.raises(ValueError):
-        paired(first, second)
-
-
 @given(arrays.arrays(float, st.integers(1, 60), elements=st.sampled_from([-0.2, -0.1, 0.0, 0.1, 1e-17])))
 def test_the_bootstrap_p_value_is_twice_the_rarer_side_of_0(differences):
     values = [0.0 if abs(value) < 1e-12 else value for value in differences]
@@ -124,27 +98,6 @@ def test_the_bootstrap_p_value_is_twice_the_rarer_side_of_0(differences):
     assert found == pytest.approx(expected)
     assert smallest_p_value(len(values)) <= found or found == 1
     assert bootstrap_p_value(-differences) == found
-
-
-@pytest.mark.parametrize("centre", np.linspace(1.8, 2.2, 21))
-def test_the_p_value_and_the_interval_say_the_same(centre):
-    differences = np.random.default_rng(7).normal(centre, 1, 1000)
-    below, interval = bootstrap_p_value(differences) < 0.05, percentile_interval(differences)
-    if below:
-        assert interval.low > 0
-    elif interval.low > 0:
-        assert bootstrap_p_value(differences) == pytest.approx(0.0519, abs=1e-4)  # one resample more
-
-
-@given(pairs_of(sizes=(2, 40)), scores, scores)
-def test_the_other_way_round_is_the_same_with_the_other_sign(pair, one, other):
-    here, there = compare_resamples((one, other), pair), compare_resamples((other, one), pair[::-1])
-    assert there.difference == -here.difference and there.p_value == here.p_value
-    assert (there.interval.low, there.interval.high) == pytest.approx(
-        (-here.interval.high, -here.interval.low), abs=1e-12
-    )
-    assert there.detectable == pytest.approx(here.detectable, abs=1e-12)
-    assert paired_test(*pair).p_value == paired_test(*pair[::-1]).p_value
 
 
 def test_all_pairs_are_what_each_pair_is_alone():
@@ -161,15 +114,6 @@ def test_all_pairs_are_what_each_pair_is_alone():
     assert found.p_value[2, 3] == 1 and found.low[2, 3] == found.high[2, 3] == 0
 
 
-@pytest.mark.parametrize(
-    ("own", "resampled"),
-    [([0.1, 0.2], np.zeros((3, 5))), ([0.1, math.nan], np.zeros((2, 5))), ([0.1], np.zeros(5))],
-)
-def test_models_without_all_scores_are_refused(own, resampled):
-    with pytest.raises(ValueError):
-        all_pairs(own, resampled)
-
-
 def compared(aggregation, first: list, second: list, docs: list[dict] | None = None):
     """Compare two models that reported these items as their `score`."""
     docs = docs or [{} for _ in first]
@@ -179,92 +123,6 @@ def compared(aggregation, first: list, second: list, docs: list[dict] | None = N
         both.append(counts_of(samples, {"score": aggregation})[0])
     resampled = tuple(resample([counts], "task")["score"].values for counts in both)
     return compare([Part(1.0, *both)], len(first), resampled)
-
-
-def test_accuracy_is_tested_by_mcnemar_and_has_a_bootstrap_interval():
-    rng = random.Random(0)
-    first = [float(rng.random() < 0.7) for _ in range(200)]
-    second = [value if rng.random() < 0.8 else 1 - value for value in first]
-    found = compared(mean, first, second)
-    assert found.method == MCNEMAR
-    assert found.p_value == paired_test(first, second).p_value
-    assert found.difference == pytest.approx(np.mean(first) - np.mean(second))
-    assert found.interval.low < found.difference < found.interval.high
-
-
-def test_means_of_other_scores_are_tested_by_sign_flips():
-    first, second = np.random.default_rng(1).random((2, 60))
-    found = compared(mean, list(first), list(second))
-    assert found.method == RANDOM_FLIPS and found.p_value == paired_test(first, second).p_value
-
-
-def test_pooled_f1_of_many_documents_is_tested_by_the_bootstrap():
-    rng = np.random.default_rng(2)
-    n = MOST_DOCUMENTS + 1
-    found = compared(
-        micro_f1, rng.poisson([5, 2, 2], (n, 3)).tolist(), rng.poisson([4, 3, 3], (n, 3)).tolist()
-    )
-    assert found.method == BOOTSTRAP and found.interval.low > 0
-    assert LEAST_P_VALUE <= found.p_value < smallest_p_value(1000)
-
-
-@pytest.mark.parametrize("effect", [0.08, 0.09, 0.1, 0.11])
-def test_beyond_what_resamples_can_count_the_tail_is_that_of_the_z_test(effect):
-    documents = np.random.default_rng(5).normal(effect, 1, 2000)
-    drawn = np.random.default_rng(6).integers(0, 2000, (2000, 2000))
-    p_value = bootstrap_p_value(documents[drawn].mean(axis=1))
-    z = documents.mean() / (documents.std() / np.sqrt(2000))
-    assert p_value < smallest_p_value(2000)
-    assert np.log(p_value) == pytest.approx(np.log(2 * stats.norm.sf(z)), rel=0.1)
-
-
-def test_resamples_that_do_not_vary_have_no_tail():
-    assert bootstrap_p_value(np.full(1000, 0.5)) == smallest_p_value(1000)
-
-
-def test_a_question_that_is_asked_three_times_counts_once():
-    rng = random.Random(3)
-    docs = [{"item": str(number // 3)} for number in range(90)]
-    right = [[rng.random() < rate for _ in range(90)] for rate in (0.9, 0.7)]
-    items = [
-        [(doc["item"], n % 3, hit, ["x"]) for n, (doc, hit) in enumerate(zip(docs, hits, strict=True))]
-        for hits in right
-    ]
-    found = compared(accuracy_all3, *items, docs)
-    whole = [[float(all(hits[n : n + 3])) for n in range(0, 90, 3)] for hits in right]
-    assert found.method == MCNEMAR and found.p_value == paired_test(*whole).p_value
-
-
-def test_runs_of_unequal_size_are_tested_by_the_score_that_is_reported():
-    """Each run counts once: every pattern of swapped documents is scored anew by the metric itself."""
-    runs = ["a", "a", "a", "a", "b", "b", "c", "c"]
-    first, second = [1, 1, 1, 0, 1, 1, 1, 0], [0, 1, 0, 0, 0, 1, 0, 1]
-    found = compared(mean_of_runs, list(zip(runs, first, strict=True)), list(zip(runs, second, strict=True)))
-    scored = []
-    for swaps in product([False, True], repeat=8):
-        sides = [
-            mean_of_runs(
-                [(run, y if swap else x) for run, x, y, swap in zip(runs, one, other, swaps, strict=True)]
-            )
-            for one, other in ((first, second), (second, first))
-        ]
-        scored.append(abs(sides[0] - sides[1]))
-    assert found.difference == pytest.approx(scored[0])
-    assert found.method == EXACT_FLIPS
-    assert found.p_value == pytest.approx(np.mean(np.array(scored) >= scored[0] - 1e-12))
-
-
-def test_runs_of_equal_size_and_documents_that_do_not_count_leave_it_at_mcnemar():
-    runs = ["a", "a", "a", "b", "b", "b"]
-    first, second = [1, 1, 1, 1, 1, 0], [0, 0, 0, 0, 1, 0]
-    sides = [list(zip(runs, items, strict=True)) for items in (first, second)]
-    expected = paired_test(first, second)
-    assert compared(mean_of_runs, *sides).method == expected.method == MCNEMAR
-    assert compared(mean_of_runs, *sides).p_value == expected.p_value
-    sides = [[(value, 1) for value in items] + [(0, 0)] * 3 for items in (first, second)]
-    some = compared(mean_of_some, *sides)
-    assert (some.method, some.p_value) == (MCNEMAR, expected.p_value)
-    assert some.difference == pytest.approx(4 / 6)
 
 
 def test_questions_on_one_note_are_tested_together():
@@ -315,40 +173,6 @@ def test_eight_documents_of_a_group_are_tested_exactly(seed):
         assert found.p_value == pytest.approx(by_hand((np.mean,), (scores,), (1,)))
 
 
-def test_many_swaps_are_drawn_near_the_exact_p_value():
-    """Pooled F1 with no false positives and equal sizes is a mean, whose signs can be flipped exactly."""
-    rng = np.random.default_rng(12)
-    hits = rng.integers(0, 2, (2, 60))
-    parts = [Part(1.0, *(counted(micro_f1, [(h, 1 - h, 1 - h) for h in row.tolist()]) for row in hits))]
-    found = document_test(parts, 60)
-    assert found.method == RANDOM_SWAPS and found == document_test(parts, 60)
-    won, lost = int((hits[0] > hits[1]).sum()), int((hits[0] < hits[1]).sum())
-    assert found.p_value == pytest.approx(stats.binomtest(won, won + lost).pvalue, abs=0.02)
-
-
-def test_macro_f1_is_tested_by_swaps_over_the_labels_of_both_models():
-    """Every pattern, each scored by the aggregation itself."""
-    rng = np.random.default_rng(5)
-    gold = [["a"], ["b"], ["a", "c"], ["c"], ["b"], ["a"], ["c"]]
-    told = [
-        [[str(label) for label in rng.choice(list("abc"), rng.integers(0, 3), replace=False)] for _ in gold]
-        for _ in range(2)
-    ]
-    told[0][0], told[1][1] = [*told[0][0], "x"], [*told[1][1], "y"]
-    both = [[*zip(gold, side, strict=True)] for side in told]
-    counts = [counts_of([{"doc_id": i, "doc": {}, "score": item} for i, item in enumerate(side)],
-                        {"score": multi_f1_macro})[0] for side in both]  # fmt: skip
-    assert counts[0].labels != counts[1].labels
-    observed, extreme = multi_f1_macro(both[0]) - multi_f1_macro(both[1]), 0
-    for pattern in product([0, 1], repeat=len(gold)):
-        swapped = [[both[side ^ turned][i] for i, turned in enumerate(pattern)] for side in (0, 1)]
-        difference = multi_f1_macro(swapped[0]) - multi_f1_macro(swapped[1])
-        extreme += abs(difference) >= abs(observed) - 1e-9
-    found = document_test([Part(1.0, *counts)], len(gold))
-    assert found.method == EXACT_SWAPS
-    assert found.p_value == pytest.approx(extreme / 2 ** len(gold))
-
-
 def test_larger_groups_and_scores_whose_labels_nobody_recorded_are_left_to_the_bootstrap():
     rng = np.random.default_rng(13)
     pair = [counted(mean, items.tolist()) for items in rng.random((2, 10))]
@@ -358,15 +182,6 @@ def test_larger_groups_and_scores_whose_labels_nobody_recorded_are_left_to_the_b
     assert document_test([Part(1.0, *labels)], 3) is None
     right = [counted(mean, items.tolist()) for items in rng.integers(0, 2, (2, 600))]
     assert document_test([Part(1.0, *right)], 600).method == MCNEMAR  # exact, whatever the size
-
-
-def test_models_that_were_asked_different_documents_are_refused():
-    counts = [
-        counts_of([{"doc_id": i, "doc": {}, "score": 1.0} for i in range(n)], {"score": mean})[0]
-        for n in (3, 4)
-    ]
-    with pytest.raises(ValueError, match="the same documents"):
-        compare([Part(1.0, *counts)], 4, (np.zeros(5), np.zeros(5)))
 
 
 @given(st.integers(2, 30), st.integers(1, 4), st.data())
@@ -407,63 +222,26 @@ def test_with_the_same_draws_the_interval_of_a_difference_is_scipys(seed):
     assert (found.low, found.high) == pytest.approx(tuple(expected.confidence_interval), abs=1e-12)
 
 
-nightly = pytest.mark.nightly
+p_lists = st.lists(st.floats(0, 1), min_size=1, max_size=7)
 
 
-def times(few, many):
-    """So many simulations every day, and so many at night."""
-    return pytest.mark.parametrize("times", [few, pytest.param(many, marks=nightly)])
+@given(p_lists)
+def test_holm_is_the_closed_test_of_bonferroni(p_values):
+    """A finding stands if every set of hypotheses that it is in is rejected (Marcus et al. 1976)."""
+    places = range(len(p_values))
+    sets = [set(chosen) for size in range(1, len(p_values) + 1) for chosen in combinations(places, size)]
+    expected = [
+        max(min(1.0, len(chosen) * min(p_values[k] for k in chosen)) for chosen in sets if place in chosen)
+        for place in places
+    ]
+    assert holm(p_values) == pytest.approx(expected)
 
 
-@times(2000, 20_000)
-def test_the_bootstrap_of_many_documents(times):
-    """One task, and a group of four: both larger than what is tested document by document."""
-    rng = np.random.default_rng(5)
-    for sizes in ((MOST_DOCUMENTS + 100,), (150,) * 4):
-        total = np.zeros((times, 1000))
-        for place, n in enumerate(sizes):
-            differences = rng.beta(2, 2, (times, n)) - rng.beta(2, 2, (times, n))
-            weights = resampling_weights(f"null {place}", n).astype(np.float32)
-            total += differences.astype(np.float32) @ weights.T / n / len(sizes)
-        found = bootstrap_p_value(total)
-        assert stats.kstest(found, "uniform").pvalue > 0.01
-        assert abs(np.mean(found <= 0.05) - 0.05) < 0.005 + 3 * np.sqrt(0.05 * 0.95 / times)
-
-
-@nightly
-@pytest.mark.parametrize(
-    ("tasks", "n", "errors"), [(1, 8, 0.11), (1, 30, 0.06), (10, 8, 0.07), (1, 500, 0.05)]
-)
-def test_how_often_the_bootstrap_errs_at_5_percent(tasks, n, errors):
-    """The reason for `MOST_DOCUMENTS`."""
-    rng, times = np.random.default_rng(8), 10_000
-    total = np.zeros((times, 1000))
-    for task in range(tasks):
-        differences = rng.beta(2, 2, (times, n)) - rng.beta(2, 2, (times, n))
-        total += differences @ resampling_weights(f"null {task}", n).astype(float).T / n / tasks
-    assert np.mean(bootstrap_p_value(total) <= 0.05) == pytest.approx(errors, abs=0.006)
-
-
-@pytest.mark.parametrize("n", [6, 12, 20, 50, 100, 200, 500])
-def test_mcnemar_errs_in_at_most_6_percent_whatever_the_number_of_documents(n):
-    """Exact: the number of documents that only one model has right is itself drawn."""
-    for share in (0.1, 0.3, 0.5):
-        errors = 0.0
-        for discordant in range(n + 1):
-            chance = stats.binom.pmf(discordant, n, share)
-            won = np.arange(discordant + 1)
-            found = np.array([mid_p(int(k), discordant - int(k)) <= 0.05 for k in won])
-            errors += chance * stats.binom.pmf(won, discordant, 0.5)[found].sum()
-        assert errors <= 0.06
-
-
-def test_only_clusters_keep_the_error_rate_where_questions_share_a_note():
-    rng = np.random.default_rng(6)
-    notes, units = 40, list(np.repeat(range(40), 5))
-    wrong = {"documents": 0, "clusters": 0}
-    for _ in range(300):
-        models = rng.random((2, notes)) < 0.5  # each gets a note's questions all right or all wrong
-        first, second = np.repeat(models, 5, axis=1)
-        wrong["documents"] += paired_test(first, second).p_value <= 0.05
-        wrong["clusters"] += paired_test(first, second, units).p_value <= 0.05
-    assert wrong["clusters"] / 300 < 0.08 < 0.25 < wrong["documents"] / 300
+@pytest.mark.parametrize("effect", [0.08, 0.1, 0.11])
+def test_beyond_what_resamples_can_count_the_tail_is_that_of_the_z_test(effect):
+    documents = np.random.default_rng(5).normal(effect, 1, 2000)
+    drawn = np.random.default_rng(6).integers(0, 2000, (2000, 2000))
+    p_value = bootstrap_p_value(documents[drawn].mean(axis=1))
+    z = documents.mean() / (documents.std() / np.sqrt(2000))
+    assert p_value < smallest_p_value(2000)
+    assert np.log(p_value) == pytest.approx(np.log(2 * stats.norm.sf(z)), rel=0.1)

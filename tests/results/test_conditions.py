@@ -1,30 +1,42 @@
-"""One condition differs at a time: the table says what follows, and every output obeys."""
+"""The record of conditions, which of them move a score, and what follows for joining, ranks and cards."""
 
 import itertools
 import json
+from dataclasses import replace
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as some
 
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.models import Oracle
 from medtasks_ext.registry import registry
-from medtasks_ext.registry.strategies import (
-    STRATEGIES,
-    asked_strategy,
-    dataset_and_strategy,
-    is_strategy,
-    strategy_order,
-    strategy_title,
-    suffix_of,
-)
+from medtasks_ext.registry.datalock import DataLock, LockedPart, LockedRows, Seen
+from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.registry.tasks import ANSWER_BUDGET
-from medtasks_ext.results.conditions import RULES, Facts, comparable, differences, facts, of_the_paper
-from medtasks_ext.runs.conditions import Conditions, Judge
-from tests.conftest import hashed_anew
+from medtasks_ext.results.condition_words import task_words
+from medtasks_ext.results.conditions import (
+    RULES,
+    Facts,
+    comparable,
+    confirmed,
+    differences,
+    facts,
+    moving,
+    of_the_paper,
+)
+from medtasks_ext.results.reading import read_results
+from medtasks_ext.runs.conditions import Conditions, Judge, Jury, read_conditions
+from medtasks_ext.runs.manifest import EngineRecord
+from tests.conftest import hashed_anew, write_jsonl
 from tests.report.made import write_run
-from tests.run_files import edited
+from tests.run_files import edited, result_of, results_of
 
 TASK, SECOND = "bridge_chip_ctc", "bridge_ehrqa_primary_department"
 N = registry().datasets[TASK].metadata.n_test
+GOOD, POOR = [1.0] * 30 + [0.0] * 10, [1.0] * 10 + [0.0] * 30
 ASKED = Facts(
     facts(Conditions()),
     strategy="five_shot", version="1", wording="own", artefact=("a", "1"), prompt="p", examples="e",
@@ -53,23 +65,31 @@ HARMLESS = {
     "held_out", "revision", "artefact",
     "local_template", "template_hash",
 }  # fmt: skip
-
-
-def test_the_same_conditions_are_the_same():
-    assert comparable(ASKED, ASKED) and differences(ASKED, Facts(ASKED)) == ()
+RECORD = Conditions(
+    dataset=TASK, strategy="five_shot", version="1-A",
+    source="suite", origin="hub", revision="4bc0", rows="77ab", documents="the first 5", n_of_suite=90,
+    n=5, n_here=80, held_out=5, n_dropped=1,
+    wording="official", artefact="a release.json", artefact_revision="1.0",
+    prompt="1f3a", shots=5, examples="e5", shots_dropped=0,
+    template=True, system=True, turns=True,
+    budget=100, context=8_000, inputs_cut=2, answers_cut=0,
+    decoding={"do_sample": True, "temperature": 0.6, "until": ["\n\n"]}, seed=7,
+    jury=Jury((Judge("a", "org/a-70b"), Judge("b")), Judge("c", "org/c"), "likert", "official", "0123abcd"),
+    judged=0.5, engine="vllm", arguments={"dtype": "bfloat16"}, served=("org/model",),
+    versions=({"vllm": "1"}, {"vllm": "2", "torch": "3"}),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("field", RULES)
-def test_each_condition_counts_in_both_directions(field):
+def test_each_condition_counts_in_both_directions_and_an_unknown_one_is_no_bar(field):
+    assert comparable(ASKED, ASKED) and differences(ASKED, Facts(ASKED)) == ()
     changed = Facts(ASKED, **{field: OTHER[field]})
     for one, other in ((ASKED, changed), (changed, ASKED)):
         assert comparable(one, other) is (field in HARMLESS)
         found = differences(one, other)
         assert found and all(item.known and item.one != item.other for item in found)
-
-
-@pytest.mark.parametrize("field", [field for field in RULES if field not in ("strategy", "judged")])
-def test_what_nobody_recorded_is_no_bar_and_is_said_to_be_unknown(field):
+    if field in ("strategy", "judged"):
+        return
     unknown = Facts(ASKED, **{field: None})
     assert comparable(ASKED, unknown)
     assert not [item for item in differences(ASKED, unknown) if item.known]
@@ -78,27 +98,18 @@ def test_what_nobody_recorded_is_no_bar_and_is_said_to_be_unknown(field):
     assert [item.field for item in joined] == [field] * (field not in ("jury", "requests", "protocol"))
 
 
-def test_of_several_differences_one_that_moves_a_score_is_enough():
-    found = differences(ASKED, Facts(ASKED, seed=2, prompt="q"))
-    assert [(item.field, item.moves) for item in found] == [("prompt", True), ("seed", False)]
-
-
-def test_a_budget_that_no_answer_filled_is_harmless():
-    one = Facts(ASKED, answers_cut=False)
-    assert comparable(one, Facts(one, budget=50)) and differences(one, Facts(one, budget=50))
-    assert not comparable(one, Facts(one, budget=50, answers_cut=True))
-
-
 @pytest.mark.parametrize(
     ("dataset", "context", "budget"),
     [
         ("bridge_mie", None, 3_072),  # an eighth of the context, at most 3,072
         ("bridge_mie", 8_192, 1_024),
         ("mlb_cmeee", None, ANSWER_BUDGET),  # the paper says none: the task's own
-        ("clinicbench_medqa", 8_192, ANSWER_BUDGET),
     ],
 )
-def test_a_budget_beside_an_unstated_one_is_harmless_unless_it_may_have_cut(dataset, context, budget):
+def test_another_budget_is_harmless_unless_it_may_have_cut_an_answer(dataset, context, budget):
+    one = Facts(ASKED, answers_cut=False)
+    assert comparable(one, Facts(one, budget=50)) and differences(one, Facts(one, budget=50))
+    assert not comparable(one, Facts(one, budget=50, answers_cut=True))
     paper = facts(of_the_paper(registry().datasets[dataset], "zero_shot"))
     assert paper["budget"] is None
     for tokens, cut in itertools.product((budget - 1, budget, budget + 1), (0, 3, None)):
@@ -107,64 +118,153 @@ def test_a_budget_beside_an_unstated_one_is_harmless_unless_it_may_have_cut(data
         assert found == [tokens < budget and cut != 0], (tokens, cut)
 
 
-@pytest.mark.parametrize("shots", range(9))
-@pytest.mark.parametrize("strategy", ["zero_shot", "cot"])
-def test_names_of_strategies_can_be_read_back(strategy, shots):
-    name = asked_strategy(strategy, shots)
-    assert is_strategy(name) and (name in STRATEGIES or str(shots) in strategy_title(name))
-    if shots:
-        assert dataset_and_strategy(TASK + suffix_of(name)) == (TASK, name)
-    assert strategy_order(name) >= strategy_order("zero_shot")
-    assert asked_strategy("five_shot", shots) == asked_strategy("zero_shot", shots)
+USUAL = {"do_sample": False, "until": [], "max_gen_toks": 4000}
 
 
-GOOD, POOR = [1.0] * 30 + [0.0] * 10, [1.0] * 10 + [0.0] * 30
-AS_PUBLISHED = {"instruction": "official", "n_test": N}
+@pytest.mark.parametrize("name", ["top_p", "top_k", "min_p", "typical_p", "top_h", "epsilon_cutoff"])
+def test_what_draws_answers_counts_where_they_are_drawn_and_nowhere_else(name):
+    drawn, greedy = ({**USUAL, "temperature": heat, "do_sample": heat > 0} for heat in (0.7, 0))
+    for value, usual in itertools.product((7, 0.37, "quince", ["quince"]), (drawn, greedy)):
+        pair = (facts(Conditions(decoding={**usual, **more})) for more in ({}, {name: value}))
+        found = [item.condition for item in differences(*pair)]
+        assert found == (["decoding"] if usual is drawn else [])
+
+
+@given(some.text(min_size=1), some.text(min_size=1))
+def test_added_text_and_templates_are_other_conditions_than_the_papers(text, template):
+    paper = facts(of_the_paper(registry().datasets[TASK], "zero_shot"))
+    for layout in ({"system_instruction": text}, {"own_template": template}):
+        run = Conditions(decoding=USUAL, arguments={}, **layout)
+        assert not comparable(facts(run), paper) and "asked_with" in task_words(run)
+
+
+def laid_out(hash_, *, own=False, known=True):
+    """Conditions by the hash of the chat template: of the tokenizer's repository, written, or of a folder."""
+    seen = EngineRecord(template=hash_, repository_template=None if hash_ is None else known and not own)
+    asked = {"decoding": USUAL, "arguments": {}, "template": True, "own_template": hash_ if own else None}
+    return facts(Conditions(**asked, engines=(seen,)))
+
+
+def test_known_hashes_of_two_templates_are_a_difference_and_an_unknown_one_is_no_bar():
+    one, other = laid_out("text-1"), laid_out("text-2")
+    assert differences(one, laid_out("text-1"), joined=True) == ()
+    for found in (differences(one, other), differences(one, other, joined=True)):
+        assert [(item.condition, item.moves, item.known) for item in found] == [
+            ("chat template", False, True)
+        ]
+    assert [item.condition for item in moving(one, laid_out("text-1", own=True))] == ["chat template"]
+    assert differences(one, laid_out(None)) == ()
+
+
+def test_a_record_is_read_as_it_was_written_and_what_is_unknown_is_not_written():
+    stored = json.loads(json.dumps(RECORD.record()))
+    assert read_conditions(stored) == RECORD
+    assert json.dumps(read_conditions(stored).record()) == json.dumps(RECORD.record())
+    assert Conditions().record() == {"schema": 3, "strategy": "zero_shot"}
+    greedy = Conditions(decoding={})
+    assert read_conditions(greedy.record()).decoding == {}  # known, and nothing of it
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"schema": 2}, "schema is 2"),
+        ({"jury": {"judges": [], "mood": "good"}}, "jury.mood"),
+        ({"source": "invented"}, "conditions: source"),
+    ],
+)
+def test_what_the_record_does_not_know_is_refused_with_its_place(change, words):
+    with pytest.raises(MedtasksError, match=words.replace(".", r"\.")):
+        read_conditions({**RECORD.record(), **change}, "run/tasks/t.json")
+
+
+def plain(folder, arguments, **flags):
+    """What plain `lm_eval` leaves of one task, with invented figures."""
+    content = {
+        "results": {TASK: {"score,answer": 0.5}},
+        "configs": {TASK: {"num_fewshot": 0, "generation_kwargs": {"max_gen_toks": 100}}},
+        "versions": {TASK: "1-A"},
+        "n-samples": {TASK: {"effective": 10}},
+        "config": {"model": "vllm", "model_args": {"pretrained": "ORG/a", **arguments}, "gen_kwargs": {},
+         **flags},
+        "chat_template": None,
+    }  # fmt: skip
+    folder.mkdir()
+    (folder / "results_2026-01-01.json").write_text(json.dumps(content))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("arguments", "one_model"),
+    [
+        ({"enable_prefix_caching": True, "max_num_batched_tokens": 8192, "download_dir": "/scratch"}, True),
+        ({"eos_string": "</s>"}, False),
+        ({"max_model_len": 512}, False),
+        ({"dtype": "float16"}, False),
+    ],
+)
+def test_arguments_of_place_and_speed_make_no_other_model_those_that_cut_do(tmp_path, arguments, one_model):
+    folders = [plain(tmp_path / "one", {}), plain(tmp_path / "two", arguments)]
+    entries = read_results(folders, registry()).entries
+    assert (len(entries) == 1) == one_model
+    if not one_model:
+        [name] = arguments
+        assert all(entry.label.startswith("ORG/a (model arguments: ") for entry in entries)
+        assert f"{name}={arguments[name]}" in entries[1].label
+
+
+def test_a_flag_of_lm_eval_that_nobody_knows_is_a_condition(tmp_path):
+    plain(tmp_path / "known", {}, batch_size="auto", random_seed=0, model_dtype="bfloat16", use_cache=None)
+    plain(tmp_path / "unknown", {}, mood="good", predict_only=True)
+    known, unknown = read_results([tmp_path / "known", tmp_path / "unknown"], registry()).entries
+    assert known.experiments[TASK].facts["arguments"] == ()
+    assert unknown.experiments[TASK].facts["arguments"] == (("--mood", "good"), ("--predict_only", True))
+
+
+def test_the_record_is_there_before_the_first_request_and_complete_after_the_last(
+    medtasks, chip_ctc, tmp_path, monkeypatch
+):
+    right, seen = Oracle.answer, []
+
+    def answer(self, request, requests):
+        seen.append(results_of(tmp_path / "run"))
+        return right(self, request, requests)
+
+    monkeypatch.setattr(Oracle, "answer", answer)
+    call = ("run", "--model", "oracle", "--tasks", f"{TASK},{TASK}_5shot", "-o", "run")
+    medtasks.done(*call, "--gen_kwargs", "max_gen_toks=90")
+    assert seen[0]["results"] == {}
+    for name in (TASK, f"{TASK}_5shot"):
+        before = read_conditions(seen[0]["medtasks"]["tasks"][name]["conditions"])
+        after = read_conditions(result_of(tmp_path / "run", name)["conditions"])
+        assert before.rows and before.prompt and before.budget == 90 and before.n is None
+        assert after.n == 8 and after.served == ()
+        assert before == replace(after, n=None, served=None, **dict.fromkeys(after.cut))
 
 
 def with_shots(shots):
     return {"config": {"task": TASK, "num_fewshot": shots}}
 
 
-@pytest.mark.parametrize(
-    ("shots", "strategy"), [(1, "1_shot"), (3, "3_shot"), (5, "five_shot"), (0, "zero_shot")]
-)
-def test_a_score_has_the_strategy_by_which_it_was_asked(medtasks, tmp_path, shots, strategy):
+@pytest.mark.parametrize(("shots", "strategy"), [(3, "3_shot"), (5, "five_shot")])
+def test_a_score_has_the_strategy_by_which_it_was_asked_and_its_rank_alone(
+    medtasks, tmp_path, shots, strategy
+):
     write_run(tmp_path / "a", "ORG/a", {TASK: GOOD}, record=with_shots(shots))
+    write_run(tmp_path / "b", "ORG/b", {TASK: POOR})
     outcome = medtasks.done("report", "a", "-o", "out", "--published", "none")
-    rows = pl.read_parquet(tmp_path / "out" / "results.parquet")
-    assert set(rows["strategy"]) == {strategy}
-    named = f"{TASK}, {strategy_title(strategy)} " if shots else TASK
-    assert named in outcome.out and "without a score" not in outcome.out
+    assert set(pl.read_parquet(tmp_path / "out" / "results.parquet")["strategy"]) == {strategy}
+    assert f"{TASK}, {strategy_title(strategy)} " in outcome.out and "without a score" not in outcome.out
     assert set(pl.read_csv(tmp_path / "out" / "groups.csv")["strategy"]) == {strategy}
     medtasks("card", "a", "-o", "card")
     card = (tmp_path / "card" / "README.md").read_text(encoding="utf-8")
     assert f"mean score ({strategy_title(strategy)}" in card
-    assert shots in (0, 5) or "mean score (zero-shot" not in card
-
-
-def test_other_numbers_of_examples_are_not_ranked_together(medtasks, tmp_path):
-    write_run(tmp_path / "a", "ORG/a", {TASK: GOOD})
-    write_run(tmp_path / "b", "ORG/b", {TASK: POOR}, record=with_shots(3))
     found = json.loads(medtasks("report", "a", "b", "--published", "none", "--json").out)
-    assert found["pairs"] == []
-    assert {row["rank_of"] for row in found["groups"]} == {1}
-
-
-def test_runs_that_different_juries_judged_are_two_entries_and_are_not_compared(medtasks, tmp_path):
-    write_run(tmp_path / "a", "ORG/a", {TASK: GOOD}, record={"jury": "gpt-4o"})
-    write_run(tmp_path / "b", "ORG/a", {TASK: POOR}, record={"jury": "llama"})
-    outcome = medtasks("compare", "a", "b")
-    assert outcome.code == 2 and "judged by different juries (gpt-4o | llama)" in outcome.text
-    found = json.loads(medtasks("report", "a", "b", "--published", "none", "--json").out)
-    assert [entry["entry"] for entry in found["entries"]] == ["ORG/a (jury: gpt-4o)", "ORG/a (jury: llama)"]
-    medtasks("card", "a", "-o", "card")
-    assert "judged by gpt-4o" in (tmp_path / "card" / "medical-evaluation.md").read_text(encoding="utf-8")
+    assert found["pairs"] == [] and {row["rank_of"] for row in found["groups"]} == {1}
 
 
 def test_a_score_over_some_of_the_judgements_is_marked_bounded_unranked_and_on_no_card(medtasks, tmp_path):
-    record = {"jury": "gpt-4o"}
-    write_run(tmp_path / "a", "ORG/a", {TASK: GOOD, SECOND: GOOD}, record=record)
+    write_run(tmp_path / "a", "ORG/a", {TASK: GOOD, SECOND: GOOD}, record={"jury": "gpt-4o"})
     with edited(tmp_path / "a", TASK) as stored:
         stored["conditions"]["judged"] = 0.75
         stored["metrics"] |= {"judged": 0.75, "scored": 0.75, "judgements_missing": 10}
@@ -173,31 +273,67 @@ def test_a_score_over_some_of_the_judgements_is_marked_bounded_unranked_and_on_n
     assert "judged in part" in outcome.out
     score = stored["metrics"]["score"]
     assert f"between {0.75 * score:.3f} and {0.75 * score + 0.25:.3f}" in outcome.out
-    groups = pl.read_csv(tmp_path / "out" / "groups.csv")
-    [suite] = groups.filter(axis="suite").to_dicts()
+    [suite] = pl.read_csv(tmp_path / "out" / "groups.csv").filter(axis="suite").to_dicts()
     assert (suite["rank"], suite["pending"]) == (None, 1)
     medtasks("card", "a", "-o", "card")
     card = (tmp_path / "card" / "medical-evaluation.md").read_text(encoding="utf-8")
-    assert (
-        f"1 task left out: scored on a part of the rows or judgements: `{TASK}` (75% of the judgements)"
-        in card
-    )
+    assert "judged by gpt-4o" in card
+    assert f"1 task left out: scored on a part of the rows or judgements: `{TASK}` (75% of" in card
     assert f"| `{TASK}` |" not in card and f"| `{SECOND}` |" in card
 
 
-def test_what_keeps_a_run_from_its_place_among_published_models_is_said(medtasks, tmp_path):
-    values = [1.0] * (N // 2) + [0.0] * (N - N // 2)
-    write_run(tmp_path / "own", "ORG/own", {TASK: values})
-    write_run(tmp_path / "asked", "ORG/asked", {TASK: values}, loaded=AS_PUBLISHED)
-    write_run(tmp_path / "few", "ORG/few", {TASK: values[:7]}, loaded={**AS_PUBLISHED, "n_test": 7})
-    found = {
-        name: json.loads(medtasks("report", name, "--strategy", "zero_shot", "--json").out)
-        for name in ("own", "asked", "few")
+ONE, TWO = "1" * 64, "2" * 64
+LOCK = DataLock(
+    rows=LockedRows(sample="0", seen=Seen(day="2026-11-27", by="a test"), test=LockedPart(n=N, folded=ONE))
+)
+PINNED = {"download": {"test": ["a.json"], "revision": "v1", "digests": {"a.json": "sha256:" + "0" * 64}}}
+
+
+@pytest.mark.parametrize(
+    ("rows", "blocks", "lock", "expected"),
+    [
+        ({}, {}, None, "claimed"),
+        ({}, {}, LOCK, "confirmed"),
+        ({"folded": TWO}, {}, LOCK, "claimed"),
+        ({"n": N - 1}, {}, LOCK, "different"),
+        ({"source": "rebuilt"}, {}, LOCK, "different"),
+        ({"differs": True}, {}, LOCK, "different"),
+        ({"source": "synthetic"}, {}, None, None),
+        ({"origin": "hub", "revision": "v1"}, PINNED, None, "confirmed"),
+        ({"origin": "hub", "revision": "v2"}, PINNED, None, "claimed"),
+    ],
+)
+def test_rows_are_confirmed_by_a_hash_claimed_or_different(rows, blocks, lock, expected):
+    usual = {"source": "suite", "origin": "local", "n_of_suite": N, "folded": ONE, "wording": "official"}
+    n = rows.get("n", N)
+    record = Conditions(**{**usual, **rows, "n": n, "n_here": n})
+    dataset = SimpleNamespace(lock=lock, blocks={"rows": blocks})
+    assert confirmed(dataset, record).rows == expected
+    words = {"official": "claimed", "own": "different"}
+    assert expected is None or words == {
+        wording: confirmed(dataset, replace(record, wording=wording)).words for wording in words
     }
-    assert any(
-        "other conditions than" in text and "wording in 1" in text for text in found["own"]["differences"]
-    )
-    assert any(
-        "other conditions than" in text and "documents in 1" in text for text in found["few"]["differences"]
-    )
-    assert not any("other conditions than" in text for text in found["asked"]["differences"])
+    released = replace(record, artefact="release.zip")
+    assert expected is None or confirmed(dataset, released).words == "confirmed"
+
+
+def test_invented_rows_with_anybodys_words_are_claimed_everywhere(medtasks, data_dir, tmp_path):
+    """As many rows as the suite has, made of sample rows."""
+    dataset = registry().datasets["bridge_brainmri_ais"]
+    rows = [json.loads(line) for line in (dataset.folder / "sample.jsonl").read_text().splitlines()]
+    test = [row for row in rows if row.get("split", "test") == "test"]
+    made = [
+        {**row, "id": str(number), "instruction": "Say what you like.", "input": f"{row['input']} ({number})"}
+        for number, row in zip(range(dataset.n_documents), itertools.cycle(test), strict=False)
+    ]
+    write_jsonl(data_dir / "bridge" / "brainmri_ais" / "test.jsonl", made)
+    medtasks.done("run", "--tasks", dataset.id, "--model", "random-label", "--output_path", "run")
+    record = result_of(tmp_path / "run", dataset.id)["conditions"]
+    assert record["wording"] == "official" and "folded" not in record
+    outcome = medtasks("report", "run", "-o", "out")
+    medtasks("card", "run", "-o", "card")
+    said = "data and prompts confirmed in 0 of 1, claimed but not confirmed in 1"
+    card = (tmp_path / "card" / "medical-evaluation.md").read_text(encoding="utf-8")
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert said in " ".join(outcome.out.split()) and said in page and said in card
+    assert ",claimed,claimed," in (tmp_path / "out" / "results.csv").read_text(encoding="utf-8")

@@ -42,20 +42,15 @@ def cluster(task, response, *, score=0.0, cut=False):
     [
         (LABEL, "relation: entailment", Cluster.OTHER),
         (LABEL, "", Cluster.EMPTY),
-        (LABEL, " \n ", Cluster.EMPTY),
         (LABEL, "<think>The premise says so.</think>", Cluster.EMPTY),
         (LABEL, "I'm sorry, but I cannot help with this.", Cluster.REFUSAL),
         (LABEL, "抱歉，我无法回答这个问题。", Cluster.REFUSAL),
-        (LABEL, "[THINK]I cannot answer this.[/THINK]", Cluster.EMPTY),
         (LABEL, "<unused94>I cannot answer.<unused95>Much can be said about both of them.", Cluster.FORMAT),
         (LABEL, "relation: unrelated", Cluster.OUTSIDE),
-        (LABEL, "There is much to be said about both of them, and each has a point.", Cluster.FORMAT),
         (EVENTS, "drug: ibuprofen, adverse effect: rash;", Cluster.ATTRIBUTE),
         (EVENTS, "drug: the ibuprofen, adverse effect: severe nausea;", Cluster.BOUNDARY),
         (EVENTS, "drug: aspirin, adverse effect: bleeding;", Cluster.OTHER),
-        (EVENTS, "Nothing of that kind is mentioned anywhere.", Cluster.FORMAT),
         (CODES, "I21.9, E11.9", Cluster.HIERARCHY),
-        (CODES, "J44.0", Cluster.OTHER),
         (TEXT, "summary: He is well, and there is a slight cough.", None),  # graded, and no error by itself
     ],
 )  # fmt: skip
@@ -68,10 +63,6 @@ def test_a_response_that_was_cut_is_truncated_where_nothing_could_be_read():
     assert cluster(LABEL, unread, cut=True) is Cluster.TRUNCATED
     assert cluster(LABEL, f"<think>{unread}", cut=True) is Cluster.TRUNCATED
     assert cluster(LABEL, "relation: entailment, since", cut=True) is Cluster.OTHER
-
-
-def test_a_right_answer_has_no_cluster():
-    assert cluster(LABEL, "relation: neutral", score=1.0) is None
 
 
 def test_what_a_right_answer_contributes_is_computed_by_the_tasks_own_metric():
@@ -92,11 +83,6 @@ def test_the_score_if_mended_is_the_metric_over_all_documents():
     }
 
 
-def test_a_cluster_whose_documents_cannot_be_set_right_has_no_such_score():
-    [found] = costs(mean, [0.0, 0.0], [Cluster.OTHER, Cluster.OTHER], {0: 1.0})
-    assert (found["documents"], found["mended"]) == (2, None)
-
-
 def test_items_of_an_answer_are_found_missed_or_spurious():
     gold = [["ibuprofen", "nausea"], ["aspirin", "bleeding"]]
     items = items_of("event_lines", gold, [["aspirin", "bleeding"], ["aspirin", "rash"]])
@@ -107,39 +93,22 @@ def test_items_of_an_answer_are_found_missed_or_spurious():
     assert items_of("label", "yes", "no") is None and items_of("entity_list", None, ["x"]) is None
 
 
-def test_pairs_and_tuples_become_items_of_texts():
-    relation = [[["the rash", "penicillin"], "penicillin", "caused by"]]
-    assert items_of("relation_lines", relation, []).missed == (("the rash", "penicillin", "caused by"),)
-    tuples = {"tuples": [["疼痛", "", ["压榨样", "突发"], ["胸骨后"]]]}
-    assert items_of("tuples", tuples, tuples).found == (("疼痛", "", "压榨样, 突发", "胸骨后"),)
-
-
 @pytest.mark.parametrize(
     ("kind", "missed", "spurious", "near"),
     [
         ("codes_in_text", ("I21.4",), ("I21.9",), "hierarchy"),
-        ("code_list", ("m25.561",), ("m25.461",), "hierarchy"),
         ("code_list", ("i10",), ("i11",), None),
         ("code_list", ("8000/3",), ("8000/6",), None),  # morphology has other categories
         ("entity_list", ("severe chest pain",), ("chest pain",), "boundary"),
-        ("entity_list", ("chest pain",), ("abdominal cramps",), None),
         ("entity_list", ("压榨样胸痛",), ("胸痛",), "boundary"),
         ("event_lines", ("aspirin", "81 mg"), ("aspirin", "100 mg"), "attribute"),
-        ("event_lines", ("acute pain", "present"), ("pain", "present"), "boundary"),
-        ("event_lines", ("aspirin", "severe gastric bleeding"), ("aspirin", "gastric bleeding"), "boundary"),
         ("event_lines", ("acute pain", "present"), ("pain", "absent"), None),
-        ("relation_lines", ("a cough", "flu", "of"), ("a cough", "flu", "for"), "attribute"),
         ("label_list", ("cardiology",), ("cardiology ward",), None),
     ],
 )
 def test_near_misses(kind, missed, spurious, near):
     found = near_misses(kind, Items((), (missed,), (spurious,)))
     assert [kind.name.lower() for _, _, kind in found] == ([near] if near else [])
-
-
-def test_an_item_is_in_one_near_miss_at_most():
-    items = Items((), (("I21.4",), ("I21.0",)), (("I21.9",),))
-    assert len(near_misses("code_list", items)) == 1
 
 
 def test_marks_ignore_case_and_blanks_and_keep_every_character():
@@ -153,8 +122,3 @@ def test_marks_ignore_case_and_blanks_and_keep_every_character():
         "severe  ": ("spurious",),
         "Chest Pain": ("found", "spurious"),
     }
-
-
-def test_marks_in_a_script_without_blanks():
-    pieces = marked("患者胸痛３天", Items(found=(("胸痛3天",),), missed=(), spurious=()))
-    assert [(piece["text"], piece["marks"]) for piece in pieces] == [("患者", ()), ("胸痛３天", ("found",))]

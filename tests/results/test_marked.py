@@ -54,13 +54,6 @@ def test_an_interval_that_does_not_hold_its_score_leaves_its_task_out(medtasks, 
     assert not (tmp_path / "report").exists()
 
 
-def test_a_number_of_documents_that_does_not_fit_leaves_its_task_out(medtasks, run):
-    with edited(run, TASK) as content:
-        content["n"] -= 1
-    outcome = medtasks("report", "run", "--published", "none", "-o", "report")
-    assert "says 7 documents, and run.json 8" in outcome.text
-
-
 SCORES = [1.0] * 30 + [0.0] * 10
 #: rows that the suite states
 STATED = len(SCORES) + 3

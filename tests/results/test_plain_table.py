@@ -28,7 +28,6 @@ from medtasks_ext.results.reading import read_results
 from tests.conftest import read_json
 from tests.run_files import results_file, results_of, samples_of
 
-TASKS = ["bridge_mednli", "medhelm_medcalc_bench", "mlb_chip_cdn"]
 GROUP = "bridge_doc_case_report"
 
 
@@ -44,42 +43,23 @@ class Perfect(LM):
     loglikelihood = loglikelihood_rolling = None
 
 
-class Said(Perfect):
-    """Some text around the gold, none of it, or a trace without an end."""
-
-    def generate_until(self, requests, **_):
-        said = [f"Well. Answer: {item.doc['target']}" for item in requests]
-        said[::3] = ["<think> I do not know" for _ in said[::3]]
-        said[1::3] = ["" for _ in said[1::3]]
-        return said
-
-
 register_model("perfect")(Perfect)
-register_model("said")(Said)
 
 
-def called(model: str, tasks: str, built: Path, folder: Path) -> tuple[Path, str]:
-    """What plain `lm_eval` wrote and printed, without an index of its own tasks."""
-    command = ["lm_eval", "--model", model, "--tasks", tasks, "--limit", "6",
-               "--include_path", str(built), "--metadata", '{"data": "sample"}',
-               "--output_path", str(folder / "out"), "--log_samples"]  # fmt: skip
+@pytest.fixture(scope="module")
+def group(built_tasks, tmp_path_factory) -> tuple[Path, str]:
+    """What plain `lm_eval` wrote and printed of a group, without an index of its own tasks."""
+    folder = tmp_path_factory.mktemp("group")
+    command = ["lm_eval", "--model", "perfect", "--tasks", GROUP, "--limit", "6",
+               "--include_path", str(built_tasks), "--metadata", '{"data": "sample"}',
+               "--output_path", str(folder), "--log_samples"]  # fmt: skip
     included = functools.partial(lm_eval.tasks.TaskManager, include_defaults=False)
     printed = io.StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(printed):
         patch.setattr(lm_eval.tasks, "TaskManager", included)
         patch.setattr(sys, "argv", command)
         cli_evaluate()
-    return folder / "out", printed.getvalue()
-
-
-@pytest.fixture(scope="module")
-def plain(built_tasks, tmp_path_factory):
-    return called("said", ",".join(TASKS), built_tasks, tmp_path_factory.mktemp("plain"))
-
-
-@pytest.fixture(scope="module")
-def group(built_tasks, tmp_path_factory):
-    return called("perfect", GROUP, built_tasks, tmp_path_factory.mktemp("group"))
+    return folder, printed.getvalue()
 
 
 @pytest.fixture
@@ -93,28 +73,14 @@ def counted(results: dict) -> dict[str, float]:
     return {key.partition(",")[0]: value for key, value in named.items() if "_stderr" not in key}
 
 
-def test_the_table_has_the_score_and_what_must_be_known_of_it(plain):
-    folder, printed = plain
+def test_the_table_has_the_score_and_what_must_be_known_of_it_and_at_most_80_lines(group):
+    folder, printed = group
     results = read_json(next(folder.rglob("results_*.json")))["results"]
     assert "unclosed_reasoning" not in printed and "f1_macro" not in printed
-    for task in TASKS:
-        assert counted(results[task]).keys() == {"score", "valid", "SAMPLE_DATA"}
-
-
-def test_a_table_of_21_tasks_has_at_most_80_lines(group):
-    table = [line for line in group[1].splitlines() if line.startswith("|")]
+    for task in registry().leaves(GROUP):
+        assert {"valid"} < counted(results[task]).keys() <= {"score", "valid", "SAMPLE_DATA"}
+    table = [line for line in printed.splitlines() if line.startswith("|")]
     assert len(registry().leaves(GROUP)) == 21 and 21 < len(table) <= 80
-
-
-def test_their_counts_follow_from_the_samples(plain):
-    (entry,) = read_results([plain[0]], registry()).entries
-    for task in TASKS:
-        item = entry.experiments[task]
-        samples = item.read_samples()
-        assert len(samples) == item.n == 6
-        # every third answer is a trace without an end, every third is empty
-        assert item.metrics["unclosed_reasoning"] == pytest.approx(1 / 3)
-        assert item.read_documents().unclosed.mean() == pytest.approx(1 / 3)
 
 
 def test_a_report_has_the_metrics_of_a_run_of_plain_lm_eval_as_well(group, run):

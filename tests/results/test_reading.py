@@ -5,11 +5,14 @@ import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
-from medtasks_ext.results.conditions import comparable, differences
+from medtasks_ext.results.conditions import comparable, differences, facts
+from medtasks_ext.results.frames import names, schema
 from medtasks_ext.results.reading import read_results
+from medtasks_ext.runs.conditions import Conditions
 from tests.conftest import edited_json, hashed_anew, read_json, write_jsonl
 from tests.report.made import write_run
 from tests.run_files import result_of, results_of, samples_file
@@ -85,27 +88,6 @@ def as_lm_eval(folder, target, model_args="pretrained=org/model,dtype=float32"):
     return target
 
 
-def test_plain_lm_eval_output_is_an_entry_of_its_own_beside_a_run_of_the_same_settings(run, tmp_path):
-    plain = as_lm_eval(run("other", tasks=OTHER), tmp_path / "plain", model_args="")
-    results = read(run("run"), plain)
-    one, other = results.entries
-    assert one.words == other.words and one.model == other.model
-    assert [(entry.kind, list(entry.experiments)) for entry in (one, other)] == [
-        ("medtasks", [TASK]), ("lm_eval", [OTHER]),
-    ]  # fmt: skip
-    assert one.label != other.label
-
-
-def test_the_files_of_a_run_are_read_without_its_manifest_too(run, tmp_path):
-    folder = run("run")
-    [whole] = read(folder).entries
-    (folder / "run.json").unlink()
-    results = read(folder)
-    [entry] = results.entries
-    assert entry.kind == "lm_eval" and entry.experiments[TASK].metrics == whole.experiments[TASK].metrics
-    assert entry.experiments[TASK].intervals == whole.experiments[TASK].intervals
-
-
 def test_without_samples_scores_stay_and_the_loss_is_said(run, tmp_path):
     plain = as_lm_eval(run("run"), tmp_path / "plain")
     next(plain.glob("samples_*")).unlink()
@@ -137,30 +119,14 @@ def test_a_figure_that_the_samples_do_not_give_is_refused_with_both(run, medtask
     assert "score is 0.99" in both.text and "0.99" not in both.text.replace("score is 0.99", "")
 
 
-def test_what_samples_cannot_give_is_said_to_be_unchecked(run, tmp_path):
-    plain = as_lm_eval(run("run"), tmp_path / "plain")
-    samples = next(plain.glob("samples_*"))
-    lines = [json.loads(line) for line in samples.read_text().splitlines()]
-    write_jsonl(samples, [{key: value for key, value in line.items() if key != "valid"} for line in lines])
-    [fault] = read(plain).faults
-    assert fault.what == "samples do not give valid, unchecked" and not fault.skipped
-    for some, n in ((lines[1:], 11), ([*lines, lines[0]], 13)):
-        write_jsonl(samples, some)
-        [fault] = read(plain).faults
-        assert f"unchecked: samples of {n} documents, and 12 were scored" in fault.what and not fault.skipped
-
-
 @pytest.mark.parametrize(
     ("condition", "change"),
     [
         ("chat template", {"chat_template": "{{ messages }} Answer yes mostly."}),
         ("variant of the model", {"config": {"model_sha": "bbb"}}),
-        ("variant of the model", {"config": {"model_num_parameters": 2}}),
         ("precision", {"config": {"model_dtype": "torch.float16"}}),
         ("context", {"config": {"model_args": "pretrained=org/model,max_model_len=256"}}),
-        ("context", {"max_length": 256}),
         ("versions of packages", {"lm_eval_version": "0.4.9"}),
-        ("versions of packages", {"transformers_version": "4.40.0"}),
         ("versions of packages", {"pretty_env_info": "[pip3] torch==2.8.0\n[pip3] vllm==0.6.0"}),
     ],
 )
@@ -186,12 +152,6 @@ def test_what_lm_eval_says_of_the_model_and_its_engine_is_a_condition(run, tmp_p
     assert condition in [item.condition for item in differences(facts, changed_facts) if item.known]
 
 
-def test_parts_of_one_model_with_the_same_settings_become_one_entry(run):
-    results = read(run("a", tasks=TASK), run("b", tasks=OTHER))
-    [entry] = results.entries
-    assert set(entry.experiments) == {TASK, OTHER} and results.faults == []
-
-
 def test_strategies_of_one_model_become_one_entry_whatever_shots_each_has(tmp_path):
     five, scores = f"{TASK}_5shot", [1.0, 0.0, 1.0]
     runs = [write_run(tmp_path / name, "model", {name: scores}) for name in (TASK, f"{TASK}_cot", five)]
@@ -213,33 +173,6 @@ def test_the_score_of_a_task_that_is_not_done_any_more_is_not_read(tmp_path, sta
     assert set(entry.experiments) == {OTHER}
 
 
-def test_a_version_that_changes_no_score_keeps_runs_together(tmp_path):
-    scores = {TASK: [1.0, 0.0, 1.0]}
-    runs = [
-        write_run(tmp_path / version, "model", scores, record={"version": version})
-        for version in ("1-A", "1-B")
-    ]
-    results = read(*runs)
-    assert len(results.entries) == 1 and results.faults == []
-
-
-def test_synthetic_rows_are_never_joined_with_real_ones(tmp_path):
-    runs = [
-        write_run(tmp_path / task, "model", {task: [1.0, 0.0]}, sample=sample)
-        for task, sample in ((TASK, False), (OTHER, True))
-    ]
-    results = read(*runs)
-    assert [entry.sample for entry in results.entries] == [False, True]
-    assert [entry.words["rows"] for entry in results.entries] == ["real", "synthetic"]
-    assert [item.sample for entry in results.entries for item in entry.experiments.values()] == [False, True]
-
-
-def test_the_same_run_twice_is_one_entry(run):
-    folder = run("a")
-    results = read(folder, folder)
-    assert len(results.entries) == 1 and results.faults == []
-
-
 def test_document_scores_that_are_missing_or_damaged_say_how_to_get_them(run):
     folder = run("a")
     experiment = read(folder).entries[0].experiments[TASK]
@@ -250,3 +183,22 @@ def test_document_scores_that_are_missing_or_damaged_say_how_to_get_them(run):
     file.unlink()
     with pytest.raises(MedtasksError, match="medtasks rescore"):
         experiment.read_documents()
+
+
+def test_each_condition_that_is_compared_has_a_column():
+    assert set(names("conditions")) == {"entry", "task", *facts(Conditions())}
+
+
+def test_an_axis_with_the_name_of_another_column_is_refused(tmp_path, monkeypatch):
+    folder = tmp_path / "wards"
+    folder.mkdir()
+    said = {
+        "title": "WardBench", "about": "wards", "citation": "", "axes": {"source": {"values": {"er": "ER"}}},
+        "groups": {"source": ""}, "partition": ["source"], "main_axes": ["source"], "sections": "source",
+        "assigned_by": "medtasks", "datasets": [],
+    }  # fmt: skip
+    (folder / "suite.yaml").write_text(yaml.safe_dump(said), encoding="utf-8")
+    monkeypatch.setenv("MEDTASKS_TASKS", str(tmp_path))
+    with pytest.raises(MedtasksError, match=r"axes\.source: tables of results have") as caught:
+        schema("results")
+    assert str(folder / "suite.yaml") in str(caught.value)

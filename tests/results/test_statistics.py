@@ -1,20 +1,28 @@
 """The counts behind the metrics: they give the metric back, for every task and under any weights."""
 
-import json
 import random
+from hashlib import sha256
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lm_eval.api.metrics import mean as lm_eval_mean
+from scipy import stats
 
-from medtasks_ext.metrics.labels import f1_macro_of_lists
+from medtasks_ext.metrics import labels
 from medtasks_ext.models import Baseline
 from medtasks_ext.registry import registry
 from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
+from medtasks_ext.stats.bootstrap import (
+    percentile_interval,
+    resample,
+    resampling_weights,
+    task_intervals,
+)
 from medtasks_ext.stats.statistic import counts_of, statistic_of
-from tests.results.aggregations import PLAIN, some_items
-from tests.results.statistics_of import AGGREGATIONS, samples_of
+from medtasks_ext.suites.scores import t_interval_of_bootstrap_mean
+from tests.results.aggregations import KINDS, samples_of, some_items
 
 TASKS = registry()
 
@@ -22,20 +30,20 @@ TASKS = registry()
 BY_A_MODEL = "BERTScore", "bertscore"
 
 
-@pytest.mark.parametrize("kind", PLAIN)
+@pytest.mark.parametrize("kind", KINDS)
 def test_an_aggregation_is_what_plain_counting_gives(kind):
     for seed in range(20):
         items = some_items(kind, random.Random(seed), 1 + seed)
-        assert AGGREGATIONS[kind](items) == pytest.approx(PLAIN[kind](items), abs=1e-12)
+        assert KINDS[kind][0](items) == pytest.approx(KINDS[kind][1](items), abs=1e-12)
 
 
-@pytest.mark.parametrize("kind", PLAIN)
+@pytest.mark.parametrize("kind", KINDS)
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 12))
 def test_weights_say_how_often_a_document_is_there(kind, seed, n):
     """Counts under weights give what the aggregation gives on the documents written out that often."""
     rng = random.Random(seed)
     items = some_items(kind, rng, n)
-    [counts] = counts_of(samples_of(kind, items), {"m": AGGREGATIONS[kind]})
+    [counts] = counts_of(samples_of(kind, items), {"m": KINDS[kind][0]})
     per_unit = len(items) // n
     weights = [rng.randrange(4) for _ in range(n)]
     weights[0] += 1  # never nothing at all
@@ -47,14 +55,7 @@ def test_weights_say_how_often_a_document_is_there(kind, seed, n):
     ]
     value = counts.statistics["m"].value(np.asarray(weights) @ counts.matrix)
     assert counts.n_units == n
-    assert float(value) == pytest.approx(PLAIN[kind](repeated), abs=1e-12)
-
-
-@pytest.mark.parametrize("kind", PLAIN)
-def test_nothing_drawn_is_0_and_no_fault(kind):
-    [counts] = counts_of(samples_of(kind, some_items(kind, random.Random(1), 5)), {"m": AGGREGATIONS[kind]})
-    with np.errstate(all="raise"):
-        assert counts.statistics["m"].value(np.zeros(counts.matrix.shape[1])) == 0
+    assert float(value) == pytest.approx(KINDS[kind][1](repeated), abs=1e-12)
 
 
 class Mixed(Baseline):
@@ -88,47 +89,98 @@ def test_every_metric_of_every_task_follows_from_its_counts(dataset):
                 else "single_label."
             )
             statistic = statistic_of(aggregation).name
-            plain = PLAIN.get(statistic) or PLAIN.get(family + statistic)
+            _, plain = KINDS.get(statistic) or KINDS.get(family + statistic) or (None, None)
             assert plain, f"{statistic}: count it plainly in tests/results/aggregations.py, too"
             assert values[name] == pytest.approx(plain(items), abs=1e-12), name
     assert values.keys() >= {"valid"}
 
 
-def test_files_and_memory_and_any_order_give_the_same_counts():
-    settings = Settings(data="sample")
-    for dataset in ("bridge_dialmed", "bridge_mie", "mlb_cmexam"):
-        task = build_task(TASKS, dataset, settings)
-        outcome = evaluate_task(Mixed(), task, settings)
-        stored = [json.loads(json.dumps(sample, default=str)) for sample in reversed(outcome.samples)]
-        here, there = (counts_of(samples, task.aggregation()) for samples in (outcome.samples, stored))
-        for one, other in zip(here, there, strict=True):
-            assert one.statistics.keys() == other.statistics.keys()
-            dense = [
-                item if isinstance(item, np.ndarray) else item.toarray()
-                for item in (one.matrix, other.matrix)
-            ]
-            assert np.array_equal(*dense)
+def counted(kind: str, items: list) -> list:
+    return counts_of(samples_of(kind, items), {"m": KINDS[kind][0]})
 
 
-def test_a_question_and_not_a_trial_is_resampled_in_every_metric():
-    task = build_task(TASKS, "mlb_cmexam", Settings(data="sample"))
-    outcome = evaluate_task(Mixed(), task, Settings(data="sample"))
-    n_questions = len({sample["doc"]["item"] for sample in outcome.samples})
-    assert len(outcome.samples) == 3 * n_questions
-    assert {item.n_units for item in counts_of(outcome.samples, task.aggregation())} == {n_questions}
+@given(n=st.integers(1, 400), resamples=st.integers(1, 30), seed=st.integers(0, 99))
+def test_each_resample_has_as_many_documents_as_the_task(n, resamples, seed):
+    weights = resampling_weights("task", n, resamples, seed)
+    assert weights.shape == (resamples, n)
+    assert (weights.sum(axis=1) == n).all()
+    again = resampling_weights("task", n, resamples + 3, seed)
+    assert (again[:resamples] == weights).all()
 
 
-def test_many_labels_take_little_room():
-    rng = random.Random(0)
-    labels = [f"code {number}" for number in range(600)]
-    items = [(rng.sample(labels, 3), rng.sample(labels, 3)) for _ in range(10_000)]
-    [counts] = counts_of(
-        [{"doc_id": i, "doc": {}, "m": item} for i, item in enumerate(items)], {"m": f1_macro_of_lists}
-    )
-    assert counts.matrix.shape == (10_000, 1800)
-    assert counts.matrix.data.nbytes + counts.matrix.indices.nbytes < 2e6
+def test_weights_depend_on_dataset_size_and_seed_and_on_nothing_else():
+    weights = resampling_weights("bridge_mie", 100)
+    np.random.seed(1)
+    assert (resampling_weights("bridge_mie", 100) == weights).all()
+    for other in (resampling_weights("bridge_mts", 100), resampling_weights("bridge_mie", 100, seed=43)):
+        assert (other != weights).mean() > 0.5
+        assert abs(np.corrcoef(other.ravel(), weights.ravel())[0, 1]) < 0.02
 
 
-def test_a_plain_function_has_no_statistic():
-    assert statistic_of(max) is None
-    assert counts_of([{"doc_id": 0, "doc": {}, "m": 1.0}], {"m": max}) == []
+def test_weights_are_the_same_in_every_process_and_with_every_numpy():
+    """The digest is written down: another one means that intervals are no longer those of before."""
+    digest = "cd5287c318aa4a58558b0c4fca0f607c37152479badf14158e68034eadc8149a"
+    assert sha256(resampling_weights("bridge_mie", 2084, 50).tobytes()).hexdigest() == digest
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_resampled_values_are_those_of_documents_drawn_and_scored_anew(kind):
+    n = 40
+    items = some_items(kind, random.Random(3), n)
+    per_unit = len(items) // n
+    values = resample(counted(kind, items), "task")["m"].values
+    weights = resampling_weights("task", n)
+    for row in range(0, 1000, 50):
+        drawn = [
+            (f"{item[0]} {copy}", *item[1:]) if per_unit > 1 else item
+            for unit, times in enumerate(weights[row])
+            for copy in range(times)
+            for item in items[unit * per_unit : (unit + 1) * per_unit]
+        ]
+        assert values[row] == pytest.approx(KINDS[kind][1](drawn), abs=1e-12)
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=200))
+def test_the_percentile_interval_is_that_of_scipy(values):
+    given = type("Given", (), {"bootstrap_distribution": np.asarray(values)})()
+    expected = stats.bootstrap(
+        ([0.0, 1.0],), np.mean, n_resamples=0, bootstrap_result=given, method="percentile"
+    ).confidence_interval
+    found = percentile_interval(np.asarray(values))
+    assert (found.low, found.high) == pytest.approx(tuple(expected), abs=1e-12)
+
+
+def test_the_official_interval_is_the_t_interval_of_the_bootstrap_mean_and_32_times_too_narrow():
+    values = resample(counted("mean", some_items("mean", random.Random(0), 200)), "task")["m"].values
+    found = t_interval_of_bootstrap_mean(values)
+    expected = stats.t.interval(0.95, len(values) - 1, loc=values.mean(), scale=stats.sem(values))
+    assert (found.low, found.high) == pytest.approx(expected, abs=1e-14)
+    proper = percentile_interval(values)
+    assert (proper.high - proper.low) / (found.high - found.low) == pytest.approx(np.sqrt(1000), rel=0.1)
+
+
+def record_of(items: list, aggregation, of_paper=None) -> tuple[dict, object]:
+    samples = [{"doc_id": i, "doc": {}, "score": item, "scored": 1.0} for i, item in enumerate(items)]
+    aggregations = {"score": aggregation, "scored": lm_eval_mean}
+    return task_intervals(samples, aggregations, "task", of_paper)
+
+
+@pytest.mark.parametrize("items", [[], [1.0]])
+def test_fewer_than_two_documents_have_no_interval(items):
+    records, values = record_of(items, lm_eval_mean)
+    assert values is None
+    for record in records.values():
+        assert record["interval_low"] is record["interval_high"] is None
+        assert record["interval_method"].startswith("none")
+
+
+def test_the_official_bootstrap_counts_labels_that_a_resample_lacks_as_0():
+    """BRIDGE keeps the label columns of the whole file; here every label has one document, all right."""
+    items = [([f"label {number}"], [f"label {number}"]) for number in range(50)]
+    records, values = record_of(items, labels.f1_macro_of_lists, t_interval_of_bootstrap_mean)
+    assert (values == 1).all()
+    assert 0.8 < records["score"]["interval_low"] < records["score"]["interval_high"] == 1
+    present = (resampling_weights("task", 50) > 0).mean(axis=1)
+    official = records["score"]["t_interval_of_bootstrap_mean"]
+    assert official["mean"] == pytest.approx(present.mean(), abs=1e-12)
+    assert official["low"] < official["mean"] < official["high"] < 0.65

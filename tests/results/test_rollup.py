@@ -4,19 +4,18 @@ Beside the score stand its interval, and what guesses and perfect answers get.
 """
 
 import csv
+import json
 import shutil
-from collections import Counter
 from math import prod
 
 import pytest
 
 from medtasks_ext.registry import registry
-from medtasks_ext.results.document_scores import chance_score
 from medtasks_ext.results.reading import read_results
 from medtasks_ext.results.result_frame import asked_frame
 from medtasks_ext.results.rollup import Finished, Members, Row, roll_up_one
-from tests.conftest import command, edited_json
-from tests.run_files import result_of, results_file, samples_of
+from tests.conftest import command, edited_json, read_json
+from tests.run_files import result_of, results_file, results_of, samples_of
 
 ACROSS, WORDS, TRIALS = "medtasks_spec_cardiology", "bridge_mednli", "mlb_cmexam"
 NUMBERS = ("score", "interval_low", "interval_high", "chance", "ceiling")
@@ -81,46 +80,6 @@ def test_a_question_in_several_orders_is_guessed_anew_in_each(run):
     assert 0 < by_hand < 0.01 and rows_of(run)[TRIALS]["chance"] == pytest.approx(by_hand)
 
 
-def test_f1_is_of_the_counts_that_guesses_have_on_average(run):
-    golds = Counter(document["gold"] for document in documents(run, "clinicbench_gad"))
-    precision, recall = golds["yes"] / golds.total(), 0.5
-    by_hand = 2 * precision * recall / (precision + recall)
-    assert result_of(run, "clinicbench_gad")["chance"] == pytest.approx(by_hand)
-
-
-def test_likelihoods_are_guessed_among_the_options_that_are_compared(medtasks, tmp_path):
-    medtasks("run", "--data", "sample", "--model", "oracle", "--tasks", "clinicbench_medqa_ll", "-o", "run")
-    options = [len(item["options"]) for item in documents(tmp_path / "run", "clinicbench_medqa_ll")]
-    by_hand = sum(1 / n for n in options) / len(options)
-    assert result_of(tmp_path / "run", "clinicbench_medqa_ll")["chance"] == pytest.approx(by_hand)
-
-
-@pytest.mark.parametrize("task", ["medhelm_medec", "medhelm_mediqa", "clinicbench_hoc", "commons_igakuqa"])
-def test_texts_lists_and_judged_answers_have_no_chance_level(task):
-    assert chance_score(registry().datasets[task], "zero_shot", [{"gold": "x"}]) is None
-
-
-def test_a_group_has_a_level_where_each_of_its_scored_tasks_has_one():
-    def rolled_up(**levels):
-        finished = {
-            name: Finished(metrics={"score": 0.5}, intervals={}, n=4, chance=level, ceiling=1.0)
-            for name, level in levels.items()
-        }
-        return roll_up_one(Members("g", tuple("abcd"), (("a",), ("b", "c"))), finished)
-
-    row = rolled_up(a=0.5, b=0.25, c=0.0, d=None)  # d does not count
-    assert (row.chance, row.ceiling) == ((0.5 + 0.125) / 2, 1.0)
-    assert rolled_up(a=0.5, b=0.25).chance == (0.5 + 0.25) / 2
-    assert rolled_up(a=0.5, b=None, c=0.25).chance is None
-    assert rolled_up(d=0.5).chance is None
-
-
-def test_runs_of_one_model_are_joined_with_all_that_was_asked(medtasks, run, tmp_path):
-    medtasks("run", "--data", "sample", "--model", "random-label", "--tasks", "bridge_mie", "-o", "more")
-    [entry] = read_results([run, tmp_path / "more"], registry()).entries
-    assert entry.asked == (ACROSS, WORDS, TRIALS, "clinicbench", "bridge_mie")
-
-
 def test_of_plain_lm_eval_the_names_that_stand_in_no_group_were_asked(run, tmp_path):
     plain = shutil.copytree(run, tmp_path / "plain")
     (plain / "run.json").unlink()
@@ -155,7 +114,53 @@ def test_a_mean_over_parts_counts_each_part_once_whatever_its_size():
     assert (row.score, row.n_scored, row.n_tasks, row.partial) == ((1.0 + 0.25) / 2, 3, 4, True)
 
 
-def test_tasks_outside_the_parts_are_run_without_counting():
-    metrics = {"a": {"score": 1.0}, "b": {"score": 0.0}}
-    row = roll_up("g", ["a", "b"], metrics, {"a": 2, "b": 3}, parts=[["a"]])
-    assert (row.score, row.n_scored, row.n_tasks, row.n_documents) == (1.0, 1, 1, 5)
+GROUP = ("--tasks", "bridge_de,bridge_mie,mlb_cmexam", "--data", "sample", "--output_path", "run")
+
+
+def printed(outcome, name: str) -> str:
+    return next(line for line in outcome.out.splitlines() if line.split()[:1] == [name])
+
+
+def test_every_score_has_its_interval_in_print_and_in_the_results_the_same_after_a_rescore(
+    medtasks, tmp_path
+):
+    outcome = medtasks.done("run", "--model", "random-label", *GROUP)
+    assert "score [95 % interval]" in outcome.out
+    results = results_of(tmp_path / "run")
+    tasks, groups = results["medtasks"]["tasks"], results["medtasks"]["groups"]
+    for name, record in (
+        ("bridge_de", groups["bridge_de"]),
+        ("bridge_mie", tasks["bridge_mie"]["intervals"]["score"]),
+        ("mlb_cmexam", tasks["mlb_cmexam"]["intervals"]["score"]),
+    ):
+        score = results["results"][name]["score,answer"]
+        low, high = record["interval_low"], record["interval_high"]
+        assert low <= score <= high and record["interval_method"].startswith("Wilson")
+        assert f"{score:.4f} [{low:.3f}, {high:.3f}]" in printed(outcome, name)
+    bridge, mlb = (result_of(tmp_path / "run", name) for name in ("bridge_mie", "mlb_cmexam"))
+    assert bridge["intervals"].keys() == bridge["metrics"].keys() - {"scored", "SAMPLE_DATA"}
+    for name, record in bridge["intervals"].items():
+        assert record["interval_low"] <= bridge["metrics"][name] <= record["interval_high"], name
+        official = record["t_interval_of_bootstrap_mean"]
+        assert official["low"] <= official["mean"] <= official["high"]
+        assert official["high"] - official["low"] < 0.1 * (record["interval_high"] - record["interval_low"])
+    assert all("t_interval_of_bootstrap_mean" not in record for record in mlb["intervals"].values())
+    for file in (tmp_path / "run" / "tasks").glob("*.npy"):
+        file.unlink()
+    medtasks.done("rescore", "run")
+    assert results_of(tmp_path / "run")["medtasks"] == results["medtasks"]
+
+
+def test_one_document_has_no_interval_and_rows_without_gold_have_no_score(medtasks, chip_ctc, tmp_path):
+    outcome = medtasks("run", "--model", "oracle", "--limit", 1, *GROUP)
+    assert "1.0000 [–]" in printed(outcome, "bridge_de")
+    assert "[–]: no interval, since a task has fewer than two documents" in outcome.out
+    record = result_of(tmp_path / "run", "bridge_mie")["intervals"]["score"]
+    assert record["interval_low"] is record["interval_high"] is None
+    path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
+    path.write_text(json.dumps([{**row, "output": ""} for row in read_json(path)]))
+    outcome = medtasks("run", "--model", "nearest-shot", "--tasks", "bridge_chip_ctc", "--output_path", "no")
+    assert printed(outcome, "bridge_chip_ctc").split()[1] == "–" and "[–]" not in outcome.out
+    intervals = result_of(tmp_path / "no", "bridge_chip_ctc")["intervals"]
+    assert 0 < intervals["valid"]["interval_low"] < intervals["valid"]["interval_high"] == 1
+    assert "score" not in intervals
