@@ -197,16 +197,8 @@ def test_outcomes_hold_the_likelihood_of_each_option_and_scores_and_a_report_fol
     arguments = [*samples[0]["arguments"].values()]
     assert [{"arg_0": seen["prompt"], "arg_1": option} for option in seen["options"]] == arguments
 
-    outcome, metrics = medtasks("report", "run", "-o", "report"), record["metrics"]
-    assert f"calibration error {metrics['calibration_error']:.3f}" in " ".join(outcome.out.split())
-    page = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
-    (found,) = json.loads(page.split('id="data">')[1].split("</script>")[0])["calibration"]
-    assert found["documents"] == len(samples) == 10
-    (as_json,) = json.loads(medtasks("report", "run", "--json").out)["calibration"]
-    assert as_json["task"] == TASK and as_json["calibration_error"] == metrics["calibration_error"]
-    assert len(as_json["risks"]) == 20 and as_json["risks"][-1] == pytest.approx(1 - metrics["acc"])
-
-    assert medtasks("rescore", "run").code == 0 and result_of(run, TASK)["metrics"] == metrics
+    assert medtasks("rescore", "run").code == 0
+    assert result_of(run, TASK)["metrics"] == record["metrics"]
     assert "1 of 1 tasks are done already" in ask(medtasks).err
 
 
@@ -239,7 +231,7 @@ def test_generated_answers_and_likelihoods_share_a_run_and_stand_apart(medtasks)
     medtasks.done("run", "--tasks", f"bridge_mednli,{TASK}", "--model", "random-label", "-o", "run")
     report = medtasks("report", "run", "-o", "report")
     rows = {line.split()[0] for line in report.out.splitlines() if line.startswith(" bridge_")}
-    assert rows == {"bridge_mednli", TASK} and "BRIDGE, by likelihood, 0-shot: calibration" in report.out
+    assert rows == {"bridge_mednli", TASK}
 
 
 CHAT = ("--model", "local-chat-completions", "--apply_chat_template", "--model_args",

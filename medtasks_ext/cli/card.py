@@ -86,7 +86,6 @@ def card(
     )
     from medtasks_ext.report.card.section import (
         card_details,
-        card_profile,
         card_section,
         card_standings,
         drawn,
@@ -116,11 +115,7 @@ def card(
     if entry.sample:
         say("SAMPLE DATA: the section says so; no results that machines read are written")
     else:
-        profile = card_profile(entry, tasks, rows) if pictures else {}
-        files |= profile
-        section = card_section(
-            entry, tasks, left_out, rows, pictures=pictures, profile=next(iter(profile), None)
-        )
+        section = card_section(entry, tasks, left_out, rows, pictures=pictures)
         files["README.md"] = f"{model_index(entry, tasks)}\n{section}"
         files |= {**eval_results(entry, tasks), **every_eval_ever(entry, tasks)}
     used = {name: tasks.tasks[name][0] for name in entry.experiments if name in tasks.tasks}

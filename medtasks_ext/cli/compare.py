@@ -13,7 +13,7 @@ import typer
 from typer import Argument
 
 from medtasks_ext.cli.arguments import out_folder
-from medtasks_ext.cli.commands import AsJson, ByLabels, out_option
+from medtasks_ext.cli.commands import AsJson, out_option
 from medtasks_ext.cli.tables import SAMPLE_DATA, console, figure, show, texts
 from medtasks_ext.cli.words import say, say_next
 from medtasks_ext.registry import registry
@@ -23,7 +23,6 @@ from medtasks_ext.results.compared import (
     read_named,
     suite_groups,
 )
-from medtasks_ext.results.labels import read_labels
 from medtasks_ext.stats.comparison import ALPHA
 from medtasks_ext.tables import write_csv
 
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
     from medtasks_ext.jsonfile import Json
 
-_FILES = ("groups", "tasks", "labels", "flipped")
+_FILES = ("groups", "tasks", "flipped")
 SHOWN = 15  # lines of a table that are printed
 
 
@@ -45,7 +44,6 @@ def compare(
         ),
     ],
     out: Annotated[str | None, out_option("Folder for groups.csv, tasks.csv and flipped.csv.")] = None,
-    by: ByLabels = None,
     as_json: AsJson = False,
 ) -> int:
     """Show what changed between runs, models or strategies.
@@ -57,8 +55,7 @@ def compare(
     tasks = registry()
     if out is not None:
         out_folder(out)
-    labels = read_labels([Path(name) for name in by or []], tasks)
-    compared = compare_results(read_named(paths, tasks), tasks, labels)
+    compared = compare_results(read_named(paths, tasks), tasks)
     for fault in compared.faults:
         say(str(fault))
     content = compared.record()
@@ -78,7 +75,6 @@ def compare(
     _table("suite", whole, whole, most=len(whole))
     _table("group", [row for row in parts if _is_significant(row)], parts, most=most)
     _table("task", content["tasks"], content["tasks"], most=most)
-    _table("label", content["labels"], content["labels"], most=len(content["labels"]), sort=False)
     _flips(content)
     if runs := [path for path in paths if Path(path).is_dir()]:  # of published models no answer is known
         say_next(f"medtasks view {shlex.join(runs)}")
@@ -110,7 +106,7 @@ def _head(content: Mapping[str, Any]) -> None:
             pair["pair"]: " → ".join(letters.get(pair[side], pair[side]) for side in ("before", "after"))
             for pair in pairs
         }
-        for row in (row for name in ("asked", "groups", "tasks", "labels") for row in content[name]):
+        for row in (row for name in ("asked", "groups", "tasks") for row in content[name]):
             row["pair"] = short[row["pair"]]
         return
     for name, (one, other) in first["settings"].items():
@@ -194,7 +190,4 @@ def _write(folder: Path, compared: Compared) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name in _FILES:
         frame: pa.Table = getattr(compared, name)
-        if name == "labels" and not frame.num_rows:
-            (folder / "labels.csv").unlink(missing_ok=True)  # of an earlier comparison
-            continue
         write_csv(folder / f"{name}.csv", frame.to_pylist(), frame.column_names)

@@ -116,7 +116,7 @@ def _strategies(given: Sequence[str]) -> list[str] | None:
 
 
 def _summary(report: Report) -> Json:
-    shown = ("groups", "standings", "pairs", "calibration")
+    shown = ("groups", "standings", "pairs")
     costs = zip(report.entries, report.costs.to_pylist(), strict=True)
     return {
         "schema": 1,
@@ -132,7 +132,7 @@ def _summary(report: Report) -> Json:
                 "tokens": {side: cost[f"{side}_tokens"] for side in ("input", "output")}
                 if cost["counted"]
                 else None,
-                **{name: cost[name] for name in ("usd", "price", "usd_batch", "jury")},
+                **{name: cost[name] for name in ("usd", "price", "jury")},
             }
             for entry, cost in costs
         ],

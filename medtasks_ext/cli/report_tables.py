@@ -26,10 +26,8 @@ from medtasks_ext.cli.tables import (
 from medtasks_ext.cli.words import counted, unsure_words
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.strategies import strategy_order, strategy_title, suffix_of
-from medtasks_ext.report.axes import titles_of
-from medtasks_ext.report.figures import calibration_words
 from medtasks_ext.report.gather import parted
-from medtasks_ext.report.groups import group_frame, group_scores, groups_of, is_derived
+from medtasks_ext.report.groups import group_frame, group_scores, groups_of, is_derived, titles_of
 from medtasks_ext.results.labels import is_within
 from medtasks_ext.results.reading import read_results
 from medtasks_ext.results.result_frame import asked_frame
@@ -363,9 +361,6 @@ def print_report(report: Report, *, files: bool, labelled: bool) -> None:
     sections_in_words: dict[str, Iterable[str]] = {
         "beside published models": _standings(report, standings),
         "differences between entries on the tasks that they share; p after Holm's correction": _sure(report),
-        "by likelihood: how sure the model is, means over tasks": calibration_words(
-            report.calibration, report.tasks
-        ),
         "without a score": _lacking(report),
         "cost": _costs(report),
         "caveats": report.differences,
@@ -467,8 +462,7 @@ def _lacking(report: Report) -> Iterator[str]:
 def _costs(report: Report) -> Iterator[str]:
     for row in report.costs.to_pylist():
         if row["counted"]:
-            batch = "" if row["usd_batch"] is None else f" ({row['usd_batch']:,.2f} as a batch)"
-            paid = "" if row["usd"] is None else f"{row['usd']:,.2f} USD{batch}: "
+            paid = "" if row["usd"] is None else f"{row['usd']:,.2f} USD: "
             yield f"{row['entry']}: {paid}{row['price']}"
         if row["jury"]:
             yield f"{row['entry']}, jury: {_jury_words(row['jury'])}{unsure_words(row['jury']['unsure'])}"

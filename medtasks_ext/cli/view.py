@@ -47,8 +47,8 @@ def view(
     The page of `report`, only on this machine, with all answers: filters, search, two runs side by side,
     clusters of errors and confusion matrices. It is made anew while a run goes on.
 
-    With a task, in the terminal: its errors, the score if each were fixed, and the documents of each; with a
-    document: prompt, response, readings, score.
+    With a task, in the terminal: its errors, and the documents of each; with a document: prompt, response,
+    readings, score.
 
     Example: medtasks view runs/A runs/B
 
@@ -127,12 +127,7 @@ def _print_errors(answers: DatasetAnswers, column: Column) -> None:
     if not found["errors"]:
         typer.echo("no error was found")
         return
-    columns = [
-        texts("error", "cluster"),
-        figure("documents", form=","),
-        figure(f"{mark}score if fixed", "mended", ".4f"),
-    ]
-    show(found["errors"], columns)
+    show(found["errors"], [texts("error", "cluster"), figure("documents", form=",")])
     for item in head["meaning"]:
         keys = [row.key for row in column.rows if row.cluster and row.cluster.value == item]
         if keys:

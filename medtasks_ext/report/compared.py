@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.strategies import strategy_title
-from medtasks_ext.report.axes import title as title_of
 from medtasks_ext.report.groups import Group, groups_of
+from medtasks_ext.report.groups import title as title_of
 from medtasks_ext.results.compared import document_test_of
 from medtasks_ext.results.conditions import Facts, comparable, moving
-from medtasks_ext.results.experiments import Entry, Experiment, differing
+from medtasks_ext.results.experiments import Entry, Experiment
 from medtasks_ext.results.frames import table, table_of
 from medtasks_ext.runs.manifest import DRAWN
 from medtasks_ext.stats.comparison import (
@@ -241,39 +240,25 @@ def _asked(entry: Entry, item: Experiment, ways: list[Facts]) -> Hashable:
     return rows, item.n, way
 
 
-#: Settings of tasks, and what is said of each; hashes of rows and prompts say something between entries only.
-_WITHIN = {"prompt": "wording of the prompt", "data": "origin of the data"}
 _NAMED = 3  # tasks that a sentence names
-#: documents below which a bootstrap is not to be relied on
-_FEW = 30
 
 
 #: Of whom something is to be known, and what: entries and suites of which the same is said share a sentence.
 _Said: TypeAlias = "tuple[str, str]"
-_Groups: TypeAlias = "list[tuple[Entry, str, str, list[Experiment]]]"
 
 
 def differences(entries: Sequence[Entry], comparisons: Sequence[Compared]) -> list[str]:
-    """Sentences: within entries, between those of one model, between entries task by task, published ones."""
+    """Sentences: within entries, between entries task by task, of published ones."""
     own = [entry for entry in entries if entry.kind != "published"]
-    groups, of = _by_group(own), dict[str, dict[str, None]]()
-    papers = {entry.paper for entry in entries if entry.kind == "published"}
+    of: dict[str, dict[str, None]] = {}
     for whom, what in (
         *_limited(own),
         *_short(own),
         *_pending(own),
-        *_unlike(groups, papers),
-        *_named(groups, "rows rebuilt from the source, not the suite's own", lambda item: item.rebuilt),
-        *_named(
-            groups,
-            "prompts that carry fewer examples, to fit the context",
-            lambda item: item.cut.get("shots_dropped"),
-        ),
-        *_within(groups),
-        *_between_namesakes(own),
+        *_named(own, "rows rebuilt from the source, not the suite's own", lambda item: item.rebuilt),
+        *_named(own, "prompts that carry fewer examples, to fit the context", _has_fewer_examples),
         *_between(own),
         *_of_comparisons(entries, comparisons),
-        *_few_documents(own),
         *_published(entries),
         *((entry.label, note) for entry in own for note in entry.notes),
     ):
@@ -283,17 +268,6 @@ def differences(entries: Sequence[Entry], comparisons: Sequence[Compared]) -> li
 
 def _title(suite: str, strategy: str) -> str:
     return f"{title_of('suite', suite)}, {strategy_title(strategy)}"
-
-
-def _by_group(entries: Sequence[Entry]) -> _Groups:
-    """Entry, suite, title of suite and strategy, and the experiments there."""
-    found: _Groups = []
-    for entry in entries:
-        by_group: dict[tuple[str, str], list[Experiment]] = {}
-        for item in entry.experiments.values():
-            by_group.setdefault((item.dataset.metadata.suite, item.strategy), []).append(item)
-        found += [(entry, place[0], _title(*place), items) for place, items in by_group.items()]
-    return found
 
 
 def _limited(entries: Sequence[Entry]) -> Iterator[_Said]:
@@ -338,66 +312,17 @@ def _pending(entries: Sequence[Entry]) -> Iterator[_Said]:
                 )
 
 
-def _unlike(groups: _Groups, beside: set[str]) -> Iterator[_Said]:
-    """Tasks that were not asked as the suite's paper asked them: no rank among its models."""
-    for entry, suite, title, items in groups:
-        differences = [
-            item.unlike_the_paper
-            for item in items
-            if item.score is not None and not item.sample and suite in beside
-        ]
-        if n := sum(map(bool, differences)):
-            reasons = Counter(
-                words for item in differences for words in dict.fromkeys(one.condition for one in item)
-            )
-            named = ", ".join(f"{words} in {count}" for words, count in reasons.most_common())
-            yield (
-                f"{entry.label}, {title}",
-                f"{n} of {len(differences)} tasks have other conditions than the published models "
-                f"({named}), so there is no rank among these",
-            )
-
-
-def _few_documents(entries: Sequence[Entry]) -> Iterator[_Said]:
-    by_group: dict[tuple[str, str], dict[str, None]] = {}
+def _named(entries: Sequence[Entry], what: str, holds: Callable[[Experiment], bool]) -> Iterator[_Said]:
     for entry in entries:
-        for item in entry.experiments.values():
-            if item.score is not None and item.n < _FEW and not item.sample:
-                names = by_group.setdefault((item.dataset.metadata.suite, item.strategy), {})
-                names[item.dataset.id] = None
-    for (suite, strategy), names in by_group.items():
-        yield (
-            _title(suite, strategy),
-            f"fewer than {_FEW} documents in {_some([*names])}; p-values by bootstrap that rest on them "
-            "are too small",
-        )
+        names: dict[str, list[str]] = {}
+        for item in filter(holds, entry.experiments.values()):
+            title = _title(item.dataset.metadata.suite, item.strategy)
+            names.setdefault(title, []).append(item.dataset.id)
+        yield from ((f"{entry.label}, {title}", f"{what}: {_some(some)}") for title, some in names.items())
 
 
-def _named(groups: _Groups, what: str, holds: Callable[[Experiment], Any]) -> Iterator[_Said]:
-    for entry, _, title, items in groups:
-        if names := [item.dataset.id for item in items if holds(item)]:
-            yield f"{entry.label}, {title}", f"{what}: {_some(names)}"
-
-
-def _within(groups: _Groups) -> Iterator[_Said]:
-    """Tasks of one suite that an entry was not asked alike."""
-    for entry, _, title, items in groups:
-        for setting, words in _WITHIN.items():
-            # without the hash or revision, which differs from task to task anyway
-            kinds = Counter(item.words.get(setting, "").partition(" ")[0] for item in items)
-            if len(kinds) > 1:
-                shares = ", ".join(f"{kind} in {n}" for kind, n in kinds.most_common())
-                yield (entry.label, f"the tasks of {title} differ in {words}: {shares}")
-
-
-def _between_namesakes(entries: Sequence[Entry]) -> Iterator[_Said]:
-    models = dict.fromkeys(entry.model for entry in entries)
-    for model in models:
-        same = [entry for entry in entries if entry.model == model]
-        names = differing([entry.words for entry in same]) if len(same) > 1 else []
-        for name in names:
-            values = dict.fromkeys(entry.words.get(name, "–") for entry in same)
-            yield (model, f"its entries differ in {name}: {' | '.join(values)}")
+def _has_fewer_examples(item: Experiment) -> bool:
+    return item.cut.get("shots_dropped", 0) > 0
 
 
 def _between(entries: Sequence[Entry]) -> Iterator[_Said]:

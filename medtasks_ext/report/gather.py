@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import Json, read_json
+from medtasks_ext.registry import Registry, suites
+from medtasks_ext.registry.columns import grouped_tasks
 from medtasks_ext.registry.strategies import STRATEGIES, strategy_order
-from medtasks_ext.report.axes import titles_of
+from medtasks_ext.registry.suites import function
 from medtasks_ext.report.compared import Compared, compared, differences, pair_frame
-from medtasks_ext.report.figures import calibration, cost_frame, gap_frame, judgement_frame
-from medtasks_ext.report.groups import GroupScore, group_frame, group_scores, groups_of, rank
+from medtasks_ext.report.groups import GroupScore, group_frame, group_scores, groups_of, rank, titles_of
 from medtasks_ext.report.standing import ranks_of, standings
-from medtasks_ext.results.experiments import Entry, Fault
+from medtasks_ext.results.experiments import Entry, Experiment, Fault, is_open
+from medtasks_ext.results.frames import table_of
 from medtasks_ext.results.labels import label_scores, read_labels
+from medtasks_ext.results.prices import Price, prices
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.results.reading import read_results
 from medtasks_ext.results.result_frame import ResultParts, asked_frame, result_parts
+from medtasks_ext.runs.folder import RunFolder
+from medtasks_ext.runs.manifest import TaskState
 from medtasks_ext.stats.bootstrap import RESAMPLES, single_threaded
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from medtasks_ext.registry import Registry
+    from medtasks_ext.registry.tasks import Dataset
     from medtasks_ext.stats.statistic import Array
 
 
@@ -46,8 +54,6 @@ class Report:
     standings: pa.Table  # a row per entry, suite and strategy: where it stands among published models
     pairs: pa.Table  # a row per suite, strategy and two entries with scores of documents
     labels: pa.Table  # a row per entry, suite, strategy and label of documents
-    judgements: pa.Table  # a row per judged task, judges and measure
-    calibration: pa.Table  # a row per task that was asked by likelihood
     costs: pa.Table  # a row per entry
     gaps: pa.Table  # a row per task without a score, of entries that were read
 
@@ -126,9 +132,7 @@ def gather(
         pairs=pair_frame(comparisons, entries),
         costs=cost_frame(entries),
         gaps=gap_frame(own, tasks, strategies),
-        judgements=judgement_frame(own, faults),
         differences=differences(entries, comparisons),
-        calibration=calibration(own, faults),
         faults=faults,
         labels=by_label,
     )
@@ -213,3 +217,123 @@ def _groups(entries: Sequence[Entry], tasks: Registry, strategies: Sequence[str]
             rows += group_scores(entry, strategy, some)
     rank(rows)
     return rows
+
+
+# Frames beside the scores: what answers cost, and which tasks have no score.
+
+
+def cost_frame(entries: Sequence[Entry]) -> pa.Table:
+    """Counted tokens times a price of model_configs, or a published total."""
+    known = prices()
+    rows = [
+        {
+            **{"entry": entry.label, "model": entry.model, "kind": entry.kind},
+            **{"tasks": len(entry.experiments), "counted": 0, **_NOTHING},
+            **_cost(entry, known.get(entry.model)),
+        }
+        for entry in entries
+    ]
+    return table_of("costs", rows)
+
+
+_NOTHING = dict.fromkeys(("input_tokens", "output_tokens", "usd", "jury"))
+
+
+def _cost(entry: Entry, price: Price | None) -> Json:
+    if entry.kind == "published":
+        return _published_cost(entry)
+    jury = {"jury": jury_cost(entry.folders, entry.experiments.values())}
+    counted = [item for item in entry.experiments.values() if item.tokens]
+    if not counted:
+        return {"price": "tokens were not counted", **jury}
+    tokens = [sum(item.tokens[side] for item in counted if item.tokens) for side in ("input", "output")]
+    costs = {"counted": len(counted), "input_tokens": tokens[0], "output_tokens": tokens[1], **jury}
+    some = f"tokens counted in {len(counted)} of {len(entry.experiments)} tasks"
+    if price is None:
+        return {**costs, "price": f"{some}; no price in model_configs"}
+    rule = (
+        f"{some} × {price.input:g} USD per million input and {price.output:g} per million output tokens "
+        "(model_configs); judges not included"
+    )
+    return {**costs, "price": rule, "usd": price.of(tokens[0], tokens[1])}
+
+
+def _published_cost(entry: Entry) -> Json:
+    suite = suites().get(entry.paper)
+    if suite and suite.published and suite.published.costs:
+        usd, rule = function(suite, suite.published.costs)(suite).get(entry.model, (None, ""))
+        if usd is not None:
+            return {"usd": usd, "price": rule}
+    return {"price": "no cost is published"}
+
+
+#: Figures of what judging cost that are added up.
+_COUNTS = ("unsure", "replies", "unpriced", "estimated")
+
+
+def jury_cost(folders: Iterable[Path], experiments: Iterable[Experiment]) -> Json | None:
+    """None where no model judged one; of each task the first folder that knows it counts."""
+    places, costs = [RunFolder(path) for path in folders], list[Json]()
+    for item in experiments:
+        paths = [place.judged_file(item.task) for place in places] if "judged" in item.metrics else []
+        if path := next((path for path in paths if path.is_file()), None):
+            with suppress(MedtasksError, KeyError, TypeError):  # a damaged file says nothing of cost
+                cost = read_json(path)["cost"]
+                costs.append({key: cost[key] for key in ("usd", *_COUNTS)})
+    if not costs:
+        return None
+    usd = [cost["usd"] for cost in costs if cost["usd"] is not None]
+    return {"usd": sum(usd) if usd else None, **{key: sum(cost[key] for cost in costs) for key in _COUNTS}}
+
+
+State = Literal["missing", "failed", "waiting", "not asked", "without gold", "not judged", "not computed"]
+
+_LENGTH = 200
+_NOT_ASKED: tuple[State, str] = ("not asked", "was not among the tasks of the run")
+
+
+def gap_frame(entries: Sequence[Entry], tasks: Registry, strategies: Sequence[str]) -> pa.Table:
+    """The frame `gaps`, each entry's in the registry's order; controls and drafts belong to no suite."""
+    found = []
+    for entry in entries:
+        asked = {str(item.config.get("task", item.task)) for item in entry.experiments.values()}
+        for dataset, suite, strategy, name in grouped_tasks(tasks, strategies):
+            item = entry.experiments.get(name)
+            if item is None or item.score is None:
+                if item:
+                    state, reason = _without_score(item)
+                elif name in asked:  # with another number of examples, which is another strategy
+                    state, reason = _NOT_ASKED
+                else:
+                    state, reason = _without_result(entry, dataset, name)
+                of = {"suite": suite, "dataset": dataset.id, "task": name}
+                found.append(
+                    {"entry": entry.label, **of, "strategy": strategy, "state": state, "reason": reason}
+                )
+    return table_of("gaps", found)
+
+
+def _without_score(item: Experiment) -> tuple[State, str]:
+    if item.dataset.blocks.get("judge"):
+        return "not judged", "its answers wait for `medtasks judge`"
+    if item.loaded.get("n_without_gold") == item.loaded.get("n_test", item.n):
+        return "without gold", "its rows have no gold answers"
+    return "not computed", (
+        "NLTK's Punkt data was not on the machine that scored: python -m nltk.downloader punkt_tab, "
+        "then medtasks rescore RUN"
+    )
+
+
+def _without_result(entry: Entry, dataset: Dataset, name: str) -> tuple[State, str]:
+    task = (entry.manifest.get("tasks") or {}).get(name) or {}
+    state, error = task.get("state"), str(task.get("error") or "")
+    if state in (TaskState.MISSING, TaskState.FAILED):
+        # what an error says of rows that are not open may quote them; where they go does not
+        shown = is_open(dataset, sample=entry.sample) or error.startswith(f"{dataset.id} (")
+        first = (error.strip().splitlines() or ["no message"])[0][:_LENGTH]
+        return state, first if shown else f"{state}; run.json of the run has the message"
+    if state in (TaskState.WAITING, TaskState.INCOMPLETE, TaskState.ANSWERED):
+        return "waiting", "the run was interrupted before; the same command goes on"
+    if state == TaskState.DONE:
+        return "failed", "its results are damaged, see the faults"
+    return _NOT_ASKED

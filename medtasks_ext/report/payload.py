@@ -13,9 +13,7 @@ import numpy as np
 from medtasks_ext.errors import some
 from medtasks_ext.registry.columns import axis_values, dataset_facts
 from medtasks_ext.registry.strategies import reasons, strategy_title, suffix_of
-from medtasks_ext.report.axes import axis_titles, order, title, titles_of
-from medtasks_ext.report.figures import METRICS
-from medtasks_ext.report.groups import ALL, is_derived
+from medtasks_ext.report.groups import ALL, axis_titles, is_derived, order, title, titles_of
 from medtasks_ext.report.page import task_page
 from medtasks_ext.report.standing import place_words, quarters_of
 from medtasks_ext.results.frames import records
@@ -27,8 +25,6 @@ from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-    import pyarrow as pa
 
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry
@@ -104,13 +100,7 @@ def payload(report: Report) -> Json:
         "first": [*_first(report)],
         "comparisons": [_comparison(item) for item in report.comparisons],
         "labels": _labels(report),
-        "judges": _of_tasks(report, report.judgements, _OF_JUDGES, place),
-        "calibration": _of_tasks(report, report.calibration, _OF_CALIBRATION, place),
-        "missing": [
-            row
-            for row in _of_tasks(report, report.gaps, ("state", "reason"), place)
-            if row["state"] != "not asked"
-        ],
+        "missing": _missing(report, place),
         "differences": report.differences,
         "tasks": _tasks(report),
         "faults": [*_faults(report.faults)],
@@ -404,20 +394,13 @@ def _comparison(item: Compared) -> Json:
     }
 
 
-_OF_JUDGES = ("judges", "measure", "value", "missing")
-_OF_CALIBRATION = ("documents", *METRICS)
-
-
-def _of_tasks(
-    report: Report, frame: pa.Table, figures: Sequence[str], place: Mapping[str, int]
-) -> list[Json]:
-    rows = records(frame)
+def _missing(report: Report, place: Mapping[str, int]) -> list[Json]:
+    rows = [row for row in report.gaps.to_pylist() if row["state"] != "not asked"]
+    of = _whose(report, rows)
     return [
-        {
-            **{"entry": entry, "dataset": place[row["dataset"]], "strategy": strategy},
-            **{name: _rounded(row[name]) for name in figures},
-        }
-        for row, entry, strategy in zip(rows, *_whose(report, rows).values(), strict=True)
+        {"entry": entry, "dataset": place[row["dataset"]], "strategy": strategy}
+        | {name: row[name] for name in ("state", "reason")}
+        for row, entry, strategy in zip(rows, of["entry"], of["strategy"], strict=True)
     ]
 
 

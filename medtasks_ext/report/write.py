@@ -57,7 +57,7 @@ def write_report(folder: Path, report: Report, *, closed: bool = False) -> list[
     every, groups, labels = report.results, report.groups, report.labels
     made: dict[str, Callable[[BinaryIO], object]] = {
         "results.csv": lambda file: _lines(every.lines(), file),
-        "results.parquet": lambda file: _parquet(every.packed(), file),
+        "results.parquet": lambda file: _parquet(every.table(), file),
         "groups.csv": lambda file: _lines(csv_lines(groups), file),
         "groups.parquet": lambda file: _parquet(groups, file),
         "asked.csv": lambda file: _lines(csv_lines(report.asked), file),

@@ -7,7 +7,7 @@ under any weights, so paired tests and bootstraps need no responses.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
 from io import BytesIO
@@ -64,8 +64,6 @@ class DocumentScores:
     unclosed: Array  # (n,) 1 where reasoning never ended; NaN where it is not reported
     counts: Array  # (n, k) what the score is computed from; rows that are not `scored` are 0
     statistic: Statistic  # how the score follows from column sums of `counts`
-    #: (n,) probability of the likeliest of the possible answers; NaN where the model wrote its answer
-    confidence: Array = field(default_factory=lambda: np.zeros(0))
     labels: tuple[str, ...] = ()  # hashes of the labels that the columns stand for, where these are labels
 
     @property
@@ -73,7 +71,7 @@ class DocumentScores:
         return float(self.statistic.value(self.counts.sum(axis=0))) if self.scored.any() else float("nan")
 
     def at(self, places: Array | Sequence[int]) -> DocumentScores:
-        arrays = ("units", "scored", "scores", "valid", "unclosed", "counts", "confidence")
+        arrays = ("units", "scored", "scores", "valid", "unclosed", "counts")
         return replace(
             self,
             documents=[self.documents[place] for place in places],
@@ -184,7 +182,6 @@ def document_scores(samples: Sequence[Mapping[str, Any]], statistic: Statistic) 
     )
     counts = np.zeros((len(ordered), values.shape[1]))
     counts[rows] = values
-    predictions = [sample.get("calibration_error") for sample in ordered]
     named = statistic.labels([ordered[i]["score"] for i in rows]) if statistic.labels else ()
     scores, counted = np.full(len(ordered), np.nan), counts.any(axis=1)
     if counted.any():  # without gold, or before judging, there is nothing to take a value of
@@ -199,9 +196,6 @@ def document_scores(samples: Sequence[Mapping[str, Any]], statistic: Statistic) 
         unclosed=_column(ordered, "unclosed_reasoning"),
         counts=counts,
         statistic=statistic,
-        confidence=np.array(
-            [max(said[0]) if isinstance(said, list | tuple) else np.nan for said in predictions], dtype=float
-        ),
         # hashes: models may answer with words of a patient's record
         labels=tuple(sha256(str(label).encode()).hexdigest()[:16] for label in named),
     )
@@ -238,7 +232,6 @@ def as_table(scores: DocumentScores) -> pa.Table:
             "valid": pa.array(scores.valid, pa.float64()),
             "unclosed": pa.array(scores.unclosed, pa.float64()),
             "counts": counts,
-            "confidence": pa.array(scores.confidence if len(scores.confidence) else np.full(n, np.nan)),
         },
         metadata={
             "medtasks_schema": str(SCHEMA),
@@ -250,47 +243,29 @@ def as_table(scores: DocumentScores) -> pa.Table:
 
 def from_table(table: pa.Table, statistic: Statistic) -> DocumentScores:
     column = {name: table[name].combine_chunks() for name in table.column_names}
-    n = table.num_rows
-    scored = _numbers(column["scored"], np.uint8).astype(bool)
-    scores = _numbers(column["score"], np.float64)
+    units, scored, scores, valid, unclosed, flat = (
+        values.to_numpy(zero_copy_only=False)
+        for values in (
+            *(column[name] for name in ("unit", "scored", "score", "valid", "unclosed")),
+            column["counts"].flatten(),
+        )
+    )
     if statistic is mean:
         counts = np.column_stack([np.where(scored, scores, 0.0), scored.astype(float)])
     else:
-        counts = _numbers(column["counts"].flatten(), np.float64).reshape(n, -1) if n else np.zeros((0, 1))
+        counts = flat.reshape(table.num_rows, -1) if table.num_rows else np.zeros((0, 1))
     return DocumentScores(
         documents=column["document"].to_pylist(),
         contents=column["content"].to_pylist(),
-        units=_numbers(column["unit"], np.int32),
+        units=units,
         scored=scored,
         scores=scores,
-        valid=_numbers(column["valid"], np.float64),
-        unclosed=_numbers(column["unclosed"], np.float64),
+        valid=valid,
+        unclosed=unclosed,
         counts=counts,
         statistic=statistic,
-        confidence=_numbers(column["confidence"], np.float64),
         labels=tuple((table.schema.metadata or {}).get(b"labels", b"").decode().split()),
     )
-
-
-def _numbers(column: pa.Array, kind: type[np.generic]) -> Array:
-    """As NumPy has it, truth values as 0 and 1; what is null is NaN.
-
-    Arrow's own way loads pandas, where that is installed: 60 MB.
-    """
-    import pyarrow as pa
-
-    def values(found: pa.Array) -> Array:
-        plain = found.cast(pa.uint8()) if pa.types.is_boolean(found.type) else found
-        if not len(plain):
-            return np.zeros(0, kind)
-        size = plain.type.bit_width // 8
-        read = np.uint8 if size == 1 else kind
-        return np.frombuffer(plain.buffers()[1], read, len(plain), plain.offset * size)
-
-    numbers = values(column)
-    if column.null_count:
-        numbers = np.where(values(column.is_valid()).astype(bool), numbers, np.nan)
-    return numbers
 
 
 def load_document_scores(path: Path, statistic: Statistic) -> DocumentScores:

@@ -5,55 +5,28 @@ Answers carry no offsets: an item is its texts. Two items are equal as the metri
 
 from __future__ import annotations
 
-import logging
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from medtasks_ext.answers import answer_format
-from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.answers.reasoning import without_reasoning
-from medtasks_ext.errors import MedtasksError
-from medtasks_ext.prompts.documents import Document, Loaded
-from medtasks_ext.registry.functions import function_named
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry.tasks import Dataset
-    from medtasks_ext.runs.records import Sample
-    from medtasks_ext.stats.statistic import Statistic
 
 #: The texts of one item: an entity alone, a code, an event with its attributes.
 Item: TypeAlias = tuple[str, ...]
 MarkKind: TypeAlias = Literal["found", "missed", "spurious"]
 
-#: Kinds of answers that are sets of items -> how many of an item's texts name what it is about.
-SUBJECTS = {
-    "entity_list": 1,
-    "spans": 1,
-    "label_set": 1,
-    "labels": 1,
-    "label_list": 1,
-    "code_list": 1,
-    "codes_in_text": 1,
-    "event_lines": 1,
-    "attribute_lines": 1,
-    "relation_lines": 2,
-    "tuples": 1,
-}
-#: Those whose items are stretches of the document.
+#: Kinds of answers that are sets of items which are stretches of the document.
 IN_TEXT = frozenset({"entity_list", "spans", "event_lines", "attribute_lines", "relation_lines", "tuples"})
-_CODES = ("code_list", "codes_in_text")
-#: ICD-10 and its national modifications, with or without the dot; three characters are the category.
-_ICD = re.compile(r"[A-Z]\d[0-9A-Z](?:\.?[0-9A-Z]{1,5})?[.*+!]?", re.IGNORECASE)
-_CATEGORY = 3
-#: Share of words in common, from which one stretch of text is another one with another boundary.
-_SHARED = 0.5
+#: Those, and other sets.
+_SETS = IN_TEXT | {"label_set", "labels", "label_list", "code_list", "codes_in_text"}
 
 
 @dataclass(frozen=True)
@@ -78,18 +51,12 @@ class Cluster(str, Enum):
     REFUSAL = "refusal", "No answer could be read, and the reply declines to give one."
     OUTSIDE = "label outside the list", "The reply names a label or letter that the task does not have."
     FORMAT = "format", "There is a reply, and no answer could be read in it."
-    HIERARCHY = (
-        "near miss: category",
-        "Another code of the right ICD-10 category, its first three characters.",
-    )
-    BOUNDARY = "near miss: boundary", "A stretch of text that overlaps with a missed one, all else alike."
-    ATTRIBUTE = "near miss: attribute", "The right entity or event with another attribute or relation."
     OTHER = "another answer", "An answer was read, and it is not the gold one."
 
 
 def items_of(kind: str, gold: Any, answer: Any) -> Items | None:
     """None for kinds of answers that are no sets; an answer that could not be read holds no items."""
-    if kind not in SUBJECTS or gold is None:
+    if kind not in _SETS or gold is None:
         return None
     wanted, given = (dict.fromkeys(_items(side)) for side in (gold, answer))
     return Items(
@@ -111,56 +78,6 @@ def _items(side: Any) -> Iterable[Item]:
 
 def _text(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def near_misses(kind: str, items: Items) -> list[tuple[Item, Item, Cluster]]:
-    """Pairs of a missed item and a spurious one that nearly is it, and how; an item is in one pair at most.
-
-    Codes of ICD-10 are near with the same category. Other items are near where every text in which they
-    differ overlaps (boundary), or where what they are about is the same and something said of it differs
-    (attribute).
-    """
-    left, pairs = list(items.spurious), []
-    for missed in items.missed if kind in IN_TEXT or kind in _CODES else ():
-        for given in left:
-            if near := _near(kind, missed, given):
-                pairs.append((missed, given, near))
-                left.remove(given)
-                break
-    return pairs
-
-
-def _near(kind: str, one: Item, other: Item) -> Cluster | None:
-    if kind in _CODES:
-        categories = {_category_of(item[0]) for item in (one, other)}
-        return Cluster.HIERARCHY if len(categories) == 1 and None not in categories else None
-    if len(one) != len(other) or not (one[0] == other[0] or _overlap(one[0], other[0])):
-        return None
-    differ = [place for place, (mine, theirs) in enumerate(zip(one, other, strict=True)) if mine != theirs]
-    if all(_overlap(one[place], other[place]) for place in differ):
-        return Cluster.BOUNDARY
-    return Cluster.ATTRIBUTE if all(place >= SUBJECTS[kind] for place in differ) else None
-
-
-@lru_cache(maxsize=4096)
-def _category_of(code: str) -> str | None:
-    return code.strip()[:_CATEGORY].upper() if _ICD.fullmatch(code.strip()) else None
-
-
-def _overlap(one: str, other: str) -> bool:
-    """Whether two stretches of text are parts of each other, or share half of their words."""
-    (short, few), (long, many) = _words(one), _words(other)
-    if len(long) < len(short):
-        short, long = long, short
-    if len(short) < (3 if short.isascii() else 2):
-        return False
-    return short in long or len(few & many) >= _SHARED * len(few | many)
-
-
-@lru_cache(maxsize=4096)  # each missed item is compared with each spurious one
-def _words(text: str) -> tuple[str, frozenset[str]]:
-    folded = text.casefold().strip()
-    return folded, frozenset(folded.split())
 
 
 def marked(text: str, items: Items) -> list[Json]:
@@ -217,9 +134,6 @@ def _joined(text: str, place: int) -> bool:
     return 0 < place < len(text) and all(
         character.isalnum() and character < "\u0530" for character in text[place - 1 : place + 1]
     )
-
-
-_log = logging.getLogger(__name__)
 
 
 #: Kinds of answers that are one of a closed list, or letters.
@@ -307,57 +221,4 @@ def _wrong(dataset: Dataset, kind: str, gold: Any, answer: Any) -> tuple[Cluster
         known = {str(label).casefold() for label in [*labels, *(gold or [])]}
         if strange := [label for label in answer if str(label).casefold() not in known]:
             return Cluster.OUTSIDE, f"“{strange[0][:_SHORT]}”"
-    items = items_of(kind, gold, answer)
-    if items and (pairs := near_misses(kind, items)):
-        [(most, _)] = Counter(near for _, _, near in pairs).most_common(1)
-        missed, given = next((missed, given) for missed, given, near in pairs if near is most)
-        return most, f"{' · '.join(given)} for {' · '.join(missed)}"
     return Cluster.OTHER, ""
-
-
-def right_value(dataset: Dataset, sample: Sample) -> Any | None:
-    """What a document would contribute to the score if the response were the gold answer.
-
-    The gold answer as written is read by the task's own reader and scored by the task's own metric, as an
-    oracle's would be. None where there is no gold answer, or where the metric cannot be computed here.
-    """
-    document = sample["doc"]
-    if document.get("gold") is None or dataset.family.judge:
-        return None
-    answer = answer_format(dataset.blocks["answer"])
-    row = Document({**document, "cot": False})
-    row.loaded = Loaded(
-        {"task": dataset.id, "language": dataset.metadata.language, "origin": document["data"]},
-        labels=answer.labels_of(document["gold"]) if answer.has_label_pool else [],
-    )
-    try:
-        parsed = ParseAnswer(dict(dataset.blocks["answer"])).apply([[document["target"]]], [row])
-        values = function_named(dataset.process_results, where=dataset.file)(row, parsed)
-    except (KeyError, TypeError, ValueError, AttributeError, MedtasksError) as error:
-        _log.debug("no score of the gold answer: %s", type(error).__name__)
-        return None
-    return values.get("score")
-
-
-def costs(
-    statistic: Statistic, values: Sequence[Any], clusters: Sequence[Cluster | None], right: Mapping[int, Any]
-) -> list[Json]:
-    """The clusters of a task, how many documents each has, and what the score would be without it (`mended`).
-
-    That is None where judges score, or the metric needs what is not at hand (a database). The largest first.
-
-    Args:
-        values: what each document contributed; None where it takes no part in the score.
-        right: place of a document -> what it would contribute if it were right (`right_value`).
-    """
-    found: list[Json] = []
-    for cluster in Cluster:
-        places = [place for place, item in enumerate(clusters) if item is cluster]
-        scored = [place for place in places if values[place] is not None]
-        mended = None
-        if scored and all(place in right for place in scored):
-            changed = dict(enumerate(values)) | {place: right[place] for place in scored}
-            mended = statistic([value for value in changed.values() if value is not None])
-        if places:
-            found.append({"cluster": cluster.value, "documents": len(places), "mended": mended})
-    return sorted(found, key=lambda item: -item["documents"])

@@ -29,10 +29,6 @@ class Price:
         less = 0.0 if self.cached is None else (self.input - self.cached) * cached
         return (input_tokens * self.input - less + output_tokens * self.output) / 1e6
 
-    def in_batch(self, usd: float) -> float | None:
-        """What the same costs through the batch interface; None where there is none."""
-        return None if self.batch is None else usd * self.batch
-
 
 #: Tokens that a judge of MedHELM's jury may write about an answer.
 JUDGE_OUTPUT_TOKENS = 4096

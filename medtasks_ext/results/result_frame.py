@@ -136,26 +136,12 @@ class ResultParts:
         }
 
     def table(self) -> pa.Table:
-        return self._whole(lambda column, row: column.take(row))
-
-    def packed(self) -> pa.Table:
-        """The same with each text once, which a Parquet file holds as the same table."""
-        import pyarrow as pa
-
-        def pack(column: pa.ChunkedArray, row: pa.Array) -> pa.Array:
-            if column.type != pa.string():
-                return column.take(row)
-            words = column.combine_chunks().dictionary_encode()
-            return pa.DictionaryArray.from_arrays(words.indices.take(row), words.dictionary)
-
-        return self._whole(pack)
-
-    def _whole(self, taken: Callable[[pa.ChunkedArray, pa.Array], pa.Array]) -> pa.Table:
         import pyarrow as pa
 
         parts = [*zip(self.tables, map(pa.array, self.places), strict=True)]
-        columns = {name: taken(part[name], row) for part, row in parts for name in part.column_names}
-        return table("results", columns)
+        return table(
+            "results", {name: part[name].take(row) for part, row in parts for name in part.column_names}
+        )
 
     def lines(self) -> Iterator[str]:
         """The same as lines of CSV, the header first."""

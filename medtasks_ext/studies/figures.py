@@ -12,8 +12,7 @@ import numpy as np
 from medtasks_ext.judge.jury import jury_cost_bound
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.registry.suites import function
-from medtasks_ext.report.axes import title
-from medtasks_ext.report.groups import groups_of
+from medtasks_ext.report.groups import groups_of, title
 from medtasks_ext.results.prices import JUDGE_OUTPUT_TOKENS, JudgePrice, Price
 from medtasks_ext.results.published import published, reference_folder
 from medtasks_ext.stats.agreement import Coefficient, at_least_zero, icc_3k_interval

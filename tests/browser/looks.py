@@ -23,7 +23,7 @@ OWN_RUNS = {
     "own-overview": ("overview", LOOKS), "own-leaderboard": ("leaderboard", FEW),
     "own-heatmap": ("heatmap", FEW), "own-profile": ("profile", FEW), "own-pairs": ("pairs", FEW),
     "own-models": ("models", FEW), "own-cost": ("models?against=cost", FEW),
-    "own-strategies": ("strategies", FEW), "own-judges": ("judges?suite=mlb", FEW),
+    "own-strategies": ("strategies", FEW),
     "own-tasks": ("tasks", FEW),
     "own-model": ("model/google%2Fgemini-2.5-flash", FEW), "own-task": ("task/bridge_mie", FEW),
 }  # fmt: skip

@@ -7,8 +7,7 @@ from typing import Any
 from tests.browser.chromium import Chromium
 
 PARTS = (
-    "overview", "leaderboard", "heatmap", "profile", "pairs", "models", "strategies", "labels", "judges",
-    "tasks",
+    "overview", "leaderboard", "heatmap", "profile", "pairs", "models", "strategies", "labels", "tasks",
 )  # fmt: skip
 
 

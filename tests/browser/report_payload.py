@@ -63,7 +63,6 @@ def made_report(
     ):
         report = gather.gather([Path("runs")], registry(), strategies, "all" if published else "none")
     made = payload.payload(report)
-    made["judges"] = _judges(made)
     made["labels"] = LABELS
     return made
 
@@ -119,13 +118,3 @@ def made_entry(index: int = 0, strategies: tuple[str, ...] = STRATEGIES, sample:
         experiments=experiments, notes=("the chat template refused a system turn",) if index == 1 else (),
         manifest={"tasks": {"clinicbench_ddi": {"state": "failed", "error": "out of memory"}}},
     )  # fmt: skip
-
-
-def _judges(made: dict[str, Any]) -> list[dict[str, Any]]:
-    """As of a run that was judged: figures of its judges on the first MLB tasks."""
-    tasks = [place for place, dataset in enumerate(made["datasets"]) if dataset["suite"] == "mlb"][:4]
-    return [
-        {"entry": 0, "dataset": task, "strategy": 0, "judges": ["judge-a", "judge-b"], "measure": measure,
-         "value": value, "missing": 3}
-        for task in tasks for measure, value in (("assessor_kappa", 0.61), ("assessor_agreement", 0.825))
-    ]  # fmt: skip

@@ -93,7 +93,7 @@ def test_every_page_is_drawn_without_network_complaint_or_overflow_and_opens_on_
         assert browser.js("document.documentElement.scrollWidth <= innerWidth"), page
         assert browser.js(TOO_WIDE) == 0, page
         assert "#answers" not in page or browser.js(OVERLAPPING) == [], page
-        text = ("about.html", "#answers", "#task/", "labels", "judges", "show=tasks")
+        text = ("about.html", "#answers", "#task/", "labels", "show=tasks")
         assert width == 320 or any(kind in page for kind in text) or browser.js(FIGURES) >= 2, page
 
 
@@ -109,7 +109,7 @@ def test_every_view_that_is_offered_is_one_that_has_something(browser, report_fi
         browser.show(file.as_uri())
         links = on_all(browser, "#views a", "one.getAttribute('href').slice(1)")
         offered = {link.partition("?")[0] for link in links}
-        assert offered == (wanted or {*PARTS} - {"pairs", "judges", "labels"})
+        assert offered == (wanted or {*PARTS} - {"pairs", "labels"})
 
 
 @pytest.mark.parametrize(

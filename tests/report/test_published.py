@@ -8,9 +8,8 @@ from statistics import mean
 import pytest
 
 from medtasks_ext.registry import registry, vocabulary
-from medtasks_ext.report.axes import title
 from medtasks_ext.report.compared import compared
-from medtasks_ext.report.groups import group_scores, groups_of
+from medtasks_ext.report.groups import group_scores, groups_of, title
 from medtasks_ext.results.conditions import of_the_paper
 from medtasks_ext.results.published import published_entries, reference_folder
 from medtasks_ext.runs.conditions import Conditions

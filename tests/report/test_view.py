@@ -15,8 +15,8 @@ from medtasks_ext.registry import registry
 from medtasks_ext.report.answers.column import Flag
 from medtasks_ext.report.answers.server import Viewed, ViewServer
 from medtasks_ext.runs.folder import RunFolder
-from tests.conftest import edited_json
-from tests.report.made import data_of, held
+from tests.conftest import edited_json, write_jsonl
+from tests.report.made import data_of, held, write_run
 from tests.report.viewed import CODES, EVENTS, HOSTILE, LABEL, LONG, TASKS, make_runs
 from tests.run_files import result_of, samples_file, write_stored
 
@@ -60,17 +60,10 @@ def test_the_runs_and_their_scores_are_those_of_the_results(made, viewed):
             assert column["score"] == result_of(run, task)["metrics"]["score"]
 
 
-def test_errors_are_clustered_and_mended_by_the_metric(viewed):
-    found = column_of(viewed, task=EVENTS)
-    by_name = {item["cluster"]: item for item in found["errors"]}
-    assert {name: item["documents"] for name, item in by_name.items()} == {
-        "near miss: boundary": 1, "near miss: attribute": 1,
-    }  # fmt: skip
-    assert found["score"] < by_name["near miss: boundary"]["mended"] < 1
-    hierarchy = column_of(viewed, task=CODES)["errors"][0]
-    assert (hierarchy["cluster"], hierarchy["documents"]) == ("near miss: category", 1)
-    labels = {item["cluster"] for item in column_of(viewed)["errors"]}
-    assert {"empty", "truncated", "label outside the list", "format", "another answer"} <= labels
+def test_errors_are_clustered(viewed):
+    found = {item["cluster"]: item["documents"] for item in column_of(viewed)["errors"]}
+    assert {"empty", "truncated", "label outside the list", "format", "another answer"} <= found.keys()
+    assert column_of(viewed, task=EVENTS)["errors"] == [{"cluster": "another answer", "documents": 2}]
 
 
 def test_the_list_shows_what_differs_in_a_prompt_the_reply_and_what_was_read(viewed):
@@ -83,6 +76,17 @@ def test_the_list_shows_what_differs_in_a_prompt_the_reply_and_what_was_read(vie
     assert column["replies"][place] == "relation: neutral" and head["golds"][place] == "neutral"
     assert column["answers"][place] == "neutral"
     assert column["answers"][head["documents"].index("t2")] is None
+
+
+def test_the_list_shows_the_part_in_which_long_prompts_differ(tmp_path):
+    """Not the words with which all of them begin, nor those with which all end."""
+    run = write_run(tmp_path / "run", "ORG/a", {LABEL: [1.0, 0.0, 1.0]}, sample=True)
+    lines = [json.loads(line) for line in samples_file(run, LABEL).read_text().splitlines()]
+    for number, line in enumerate(lines):
+        line["doc"]["prompt"] = f"{'Read with care. ' * 200}Case {number}: cough. {'Say yes or no. ' * 200}"
+    write_jsonl(samples_file(run, LABEL), lines)
+    prompts = head_of(Viewed([run], registry()))["prompts"]
+    assert [prompt.partition(".")[0] for prompt in prompts] == [f"… {n}: cough" for n in range(3)]
 
 
 def test_a_document_shows_prompt_span_trace_and_reading(viewed):
@@ -263,7 +267,7 @@ def test_show_prints_a_document(made, medtasks, monkeypatch):
     done = medtasks("view", made[0], EVENTS, "t1")
     assert done.code == 0 and done.out.startswith("SAMPLE DATA")
     assert "[missed+spurious: progressive visual loss]" in " ".join(done.out.split())
-    assert "near miss: boundary" in done.out and max(map(len, done.out.splitlines())) <= 80
+    assert "another answer" in done.out and max(map(len, done.out.splitlines())) <= 80
     assert medtasks("view", made[0], EVENTS, "0").out == done.out
 
     done = medtasks("view", made[0], LABEL, "t7")
@@ -272,5 +276,4 @@ def test_show_prints_a_document(made, medtasks, monkeypatch):
 
 def test_show_without_a_document_prints_the_errors(made, medtasks):
     done = medtasks("view", made[0], LABEL)
-    assert done.code == 0 and "score if fixed" in done.out
-    assert "empty: t3" in done.out and "truncated: t4" in done.out
+    assert done.code == 0 and "empty: t3" in done.out and "truncated: t4" in done.out

@@ -1,4 +1,4 @@
-"""Scores by level of difficulty, by department, on clean inputs: in `report` and in `compare`."""
+"""Scores by level of difficulty, by department, on clean inputs."""
 
 from __future__ import annotations
 
@@ -134,13 +134,11 @@ def test_rows_that_name_levels_need_no_file_and_a_file_goes_before_them(medtasks
 
 def test_labels_of_other_rows_or_tasks_are_named_and_a_file_without_any_is_refused(medtasks, levels, runs):
     content = json.loads(levels.read_text())
-    for command in (("report", "poor", "--published", "none"), ("compare", "poor", "good")):
-        for wrong, message in ((None, "holds no labels"), ('{"method": 1}', "is no file of labels")):
-            (runs / "wrong.json").unlink(missing_ok=True)
-            if wrong:
-                (runs / "wrong.json").write_text(wrong)
-            outcome = medtasks(*command, "--by", "wrong.json")
-            assert outcome.code == 2 and message in outcome.err and not outcome.out
+    for wrong, message in ((None, "holds no labels"), ('{"method": 1}', "is no file of labels")):
+        if wrong:
+            (runs / "wrong.json").write_text(wrong)
+        outcome = medtasks("report", "poor", "--published", "none", "--by", "wrong.json")
+        assert outcome.code == 2 and message in outcome.err and not outcome.out
     levels.write_text(json.dumps({**content, "task": "mlb_mareport", "same_documents": ["mlb_mareport"]}))
     _, outcome = labels(medtasks, "poor", "--by", levels)
     assert "no run here has a score of mlb_mareport" in json.loads(outcome.out)["faults"][0]["what"]
@@ -154,21 +152,6 @@ def test_labels_of_other_rows_or_tasks_are_named_and_a_file_without_any_is_refus
     assert any(
         "3 of 36 documents are not in it" in item["what"] for item in json.loads(outcome.out)["faults"]
     )
-
-
-def test_two_models_are_compared_on_the_documents_of_each_level(medtasks, levels, runs):
-    file = runs / "poor" / "run.json"
-    file.write_text(file.read_text().replace('"oracle"', '"poor"'))
-    outcome = medtasks("compare", "poor", "good", "--by", "levels", "--json", "-o", "out")
-    assert outcome.code == 0, outcome.err
-    found = {line["name"]: line for line in json.loads(outcome.out)["labels"]}
-    assert {name: (line["before"], line["after"]) for name, line in found.items()} == {
-        "difficulty: hard": (0, 1), "difficulty: medium": (0.5, 1), "difficulty: easy": (1, 1)
-    }  # fmt: skip
-    assert found["difficulty: hard"]["difference"] == 1 and found["difficulty: easy"]["p"] == 1
-    assert pl.read_csv(runs / "out" / "labels.csv")["name"].to_list() == list(found)
-    printed = medtasks("compare", "poor", "good", "--by", "levels").out
-    assert "difficulty: hard" in printed and "3 labels" in printed
 
 
 def test_the_score_on_clean_inputs_is_of_the_model_that_was_probed(medtasks, runs):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntFlag
@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from medtasks_ext.answers.reasoning import without_reasoning
 from medtasks_ext.errors import MedtasksError, near
 from medtasks_ext.jsonfile import read_json
-from medtasks_ext.judge.cases import verdicts_in
 from medtasks_ext.prompts.documents import document_key, shown
 from medtasks_ext.results.document_scores import DocumentScores, document_scores, score_statistic
-from medtasks_ext.results.error_clusters import TEXTS, Cluster, costs, error_of, right_value
+from medtasks_ext.results.error_clusters import TEXTS, Cluster, error_of
 from medtasks_ext.results.experiments import Entry, Fault
 from medtasks_ext.results.reading import asked_task, run_folder, runs_below
 from medtasks_ext.run.store import Answers, files_of
@@ -36,11 +35,9 @@ if TYPE_CHECKING:
 
 #: What writes the samples of plain lm_eval.
 LOG_SAMPLES = "run lm_eval again with --log_samples"
-#: Mean ratings of two judges that disagree differ by as much.
-_APART = 1.0
 #: Records that are scored at once.
 _BLOCK = 1000
-#: Characters that are kept of a text's beginning and of its end.
+#: Characters that are kept of a prompt, and of the beginning and the end of a reply.
 _LINE = 400
 
 
@@ -52,9 +49,8 @@ class Flag(IntFlag):
     UNREADABLE = 4
     TRUNCATED = 8  # the budget ran out, or a reasoning trace never ended
     EMPTY = 16
-    DISPUTED = 32  # its judges disagree
-    DAMAGED = 64  # its record cannot be read
-    WAITING = 128  # it is not scored yet
+    DAMAGED = 32  # its record cannot be read
+    WAITING = 64  # it is not scored yet
 
 
 @dataclass(frozen=True)
@@ -85,9 +81,7 @@ class Row(NamedTuple):
     score: float = math.nan  # of it alone; NaN where it has none
     cluster: Cluster | None = None  # of errors
     why: str = ""  # it is in that cluster
-    value: Any = None  # what it contributes to the score; None where it takes no part
-    right: Any = None  # what it would contribute if it were right
-    prompt: str = ""  # in one line
+    prompt: str = ""  # in one line, from where those of the task differ
     reply: str = ""
     gold: Any = None
     answer: Any = None  # as it was read; None where nothing could be
@@ -103,12 +97,10 @@ class Column:
     def __init__(self, source: Source, first: int | None = None) -> None:
         self.source = source
         item = source.item
-        self.whole = first is None or item is None or item.n <= first  # whether all documents are read
         self._kind = str(source.dataset.config["answer"]["kind"])
         self._statistic = score_statistic(source.dataset)
         self._outcomes = source.outcomes
         self.judged = _judged(source)
-        self._disputed = _disputed(source, self.judged or {})
         self._file = SampleFile(source.samples, remedy=RESCORE if source.folder else LOG_SAMPLES)
         self._kept: list[Sample | None] = []
         if item or source.samples.is_file():
@@ -129,11 +121,6 @@ class Column:
         """The stored outcome, which plain lm_eval does not keep."""
         key = sample.get("request", "")
         return self._outcomes.known([key]).get(key) if self._outcomes and key else None
-
-    def costs(self) -> list[Json]:
-        right = {place: row.right for place, row in enumerate(self.rows) if row.right is not None}
-        clusters = [row.cluster for row in self.rows]
-        return costs(self._statistic, [row.value for row in self.rows], clusters, right)
 
     def _waiting(self) -> Iterator[Any]:
         """The answers of a task that is not scored yet, as records without readings."""
@@ -158,9 +145,12 @@ class Column:
 
     def _read(self, first: int | None) -> Iterator[Row]:
         source, number, stored = islice(self._file.further(), first), 0, self._stored()
+        alike = None  # characters with which all prompts begin
         while some := list(islice(source, _BLOCK)):
             self._kept += some if first else []
             sound = [sample for sample in some if sample is not None]
+            if alike is None:
+                alike = _alike([_one_line(shown(sample["doc"])) for sample in sound])
             for sample in sound:
                 self._with_judgement(sample)
             keys = [sample.get("request", "") for sample in sound]
@@ -172,8 +162,9 @@ class Column:
                 if one is None:
                     yield Row(f"damaged record {number}", Flag.DAMAGED)
                 else:
-                    answer = answers.get(one.get("request", ""))
-                    yield self._row(one, answer, *stored[document_key(one["doc"])])
+                    answer, prompt = answers.get(one.get("request", "")), _one_line(shown(one["doc"]))
+                    prompt = f"{'… ' if alike else ''}{prompt[alike : alike + _LINE]}"
+                    yield self._row(one, answer, prompt, *stored[document_key(one["doc"])])
 
     def _stored(self) -> dict[str, tuple[float, ...]]:
         """Figures as the run's frame `documents` has them; none where there is no such frame."""
@@ -190,7 +181,15 @@ class Column:
             if item is not None and item["score"] is not None:
                 sample["score"] = (item.get("run", ""), item["score"])
 
-    def _row(self, sample: Sample, answer: Answer | None, score: float, valid: float, unclosed: float) -> Row:
+    def _row(
+        self,
+        sample: Sample,
+        answer: Answer | None,
+        prompt: str,
+        score: float,
+        valid: float,
+        unclosed: float,
+    ) -> Row:
         document, parsed, response = sample["doc"], parsed_of(sample), response_of(sample)
         sample["filtered_resps"] = [parsed]  # who shows it need not read it again
         value: Any = sample.get("score")
@@ -207,20 +206,15 @@ class Column:
             elif self._kind not in TEXTS:
                 flags |= Flag.WRONG
         key = document_key(document)
-        if key in self._disputed:
-            flags |= Flag.DISPUTED
         alone, cut = None if math.isnan(score) else score, bool(flags & Flag.TRUNCATED)
         cluster, why = error_of(self.source.dataset, document, parsed, response, alone, cut=cut) or (None, "")
-        mended = self.whole and cluster is not None and value is not None and self.judged is None
         return Row(
             key,
             flags,
             score,
             cluster,
             why,
-            value,
-            right_value(self.source.dataset, sample) if mended else None,
-            _in_one_line(shown(document)),
+            prompt,
             _in_one_line(without_reasoning(response)),
             document.get("gold"),
             parsed.get("answer") if parsed.get("valid") else None,
@@ -239,10 +233,21 @@ def response_of(sample: Sample) -> str:
 
 
 def _in_one_line(text: str) -> str:
-    """What a list needs of it: the beginning, which may be alike in all documents, and the end."""
-    if len(text) > 2 * _LINE:
-        text = f"{text[:_LINE]} … {text[-_LINE:]}"
+    """What a list needs of a reply: its beginning and its end."""
+    return _one_line(f"{text[:_LINE]} … {text[-_LINE:]}" if len(text) > 2 * _LINE else text)
+
+
+def _one_line(text: str) -> str:
     return " ".join(text.split())
+
+
+def _alike(texts: Sequence[str]) -> int:
+    """With how many characters all of several texts begin, up to the beginning of a word."""
+    if len(texts) < 2:
+        return 0
+    first, last = min(texts), max(texts)
+    differ = (place for place, (one, other) in enumerate(zip(first, last, strict=False)) if one != other)
+    return first.rfind(" ", 0, next(differ, 0)) + 1
 
 
 def _ending(answer: Answer | None, response: str) -> Flag:
@@ -267,22 +272,6 @@ def _judged(source: Source) -> dict[str, Json] | None:
         return None
     file = RunFolder(source.folder).judged_file(source.task)
     return {item["document"]: item for item in read_json(file)["documents"]} if file.is_file() else None
-
-
-def _disputed(source: Source, judged: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
-    """As an adjudicator says; else where the mean ratings of two judges are a step of the scale apart."""
-    if any("disputed" in item for item in judged.values()):
-        return frozenset(key for key, item in judged.items() if item.get("disputed"))
-    ratings: dict[str, dict[str, list[float]]] = {}
-    if judged and source.folder is not None:
-        for row in verdicts_in(source.folder, source.task):
-            judges = ratings.setdefault(row["document"], {})
-            judges.setdefault(row["judge"], []).extend(row["ratings"].values())
-    means = {
-        key: [sum(values) / len(values) for values in judges.values() if values]
-        for key, judges in ratings.items()
-    }
-    return frozenset(key for key, found in means.items() if found and max(found) - min(found) >= _APART)
 
 
 Sources: TypeAlias = "dict[str, list[Source]]"

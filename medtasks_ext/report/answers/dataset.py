@@ -29,7 +29,6 @@ FOLDER = "answers"
 _QUICK = 5  # level of packing: a third larger than the best, in a third of its time
 #: Characters of a text that are shown unless the whole is asked for, half of them from its end.
 MOST = 20_000
-_AROUND = 400  # characters beside a span that stands in the part left out
 #: Metrics that say something else than how good an answer is, or that are shown by themselves.
 _SHOWN_APART = frozenset({"score", "valid", "scored", "unclosed_reasoning", "SAMPLE_DATA"})
 
@@ -124,12 +123,12 @@ def _stretches(text: str, parsed: Mapping[str, Any], reasoning: str, whole: bool
     places = {name: (int(span[0]), int(span[1])) for name, span in spans.items() if span}
     trace = _trace_end(text)
     cuts = {0, len(text), trace, *(place for span in places.values() for place in span)}
-    left_out = [] if whole else _left_out(len(text), places.values())
-    cuts |= {place for gap in left_out for place in gap}
-    ordered = sorted(place for place in cuts if 0 <= place <= len(text))
+    gap = (len(text), len(text)) if whole or len(text) <= MOST else (MOST // 2, len(text) - MOST // 2)
+    cuts |= {*gap}
+    ordered = sorted(place for place in cuts if 0 <= place <= len(text) and not gap[0] < place < gap[1])
     found = [_stretch(_shortened(reasoning, whole), True)] if reasoning else []
     for begin, end in pairwise(ordered):
-        if any(first <= begin and end <= last for first, last in left_out):
+        if gap[0] <= begin and end <= gap[1]:
             found.append(_stretch("", begin < trace, left_out=end - begin))
             continue
         marks = [name for name, (first, last) in places.items() if first <= begin and end <= last]
@@ -147,23 +146,6 @@ def _trace_end(text: str) -> int:
     if reply == text:
         return 0
     return len(text) - len(reply) if text.endswith(reply) and reply else len(text)
-
-
-def _left_out(length: int, spans: Any) -> list[tuple[int, int]]:
-    if length <= MOST:
-        return []
-    gaps = [(MOST // 2, length - MOST // 2)]
-    for first, last in spans:
-        if last - first > MOST:
-            continue
-        keep = (first - _AROUND, last + _AROUND)
-        gaps = [
-            part
-            for begin, end in gaps
-            for part in ((begin, min(end, keep[0])), (max(begin, keep[1]), end))
-            if part[0] < part[1]
-        ]
-    return gaps
 
 
 def _judges(column: Column, key: str) -> Iterator[Json]:
@@ -258,7 +240,10 @@ class DatasetAnswers:
             "totals": {
                 flag.name.lower(): sum(bool(one & flag) for one in flags) for flag in Flag if flag.name
             },
-            "errors": column.costs(),
+            "errors": [
+                {"cluster": cluster.value, "documents": n}
+                for cluster, n in Counter(row.cluster for row in column.rows if row.cluster).most_common()
+            ],
             "confusion": _confusion(rows) if self._kind in _SINGLE else None,
         }
 
@@ -267,15 +252,12 @@ class DatasetAnswers:
         return f"{source.label}, {strategy_title(source.strategy)}" if several else source.label
 
     def _texts(self) -> Json:
-        """Gold answers and prompts, these from where they differ: all may begin with the same words."""
+        """Gold answers and prompts."""
         by_column = [self._rows(number) for number in range(len(self.columns))]
         rows = [next(row for row in one if row) for one in zip(*by_column, strict=True)]
-        prompts = [row.prompt for row in rows if row.prompt]
-        same = _alike(prompts)
-        before = "… " if same else ""
         return {
             "golds": [None if row.gold is None else _short(row.gold, _SHORT) or _NOTHING for row in rows],
-            "prompts": [row.prompt and before + _short(row.prompt[same:], _INPUT) for row in rows],
+            "prompts": [_short(row.prompt, _INPUT) for row in rows],
         }
 
     def part(self, number: int) -> list[Json]:
@@ -328,15 +310,6 @@ def _labels(row: Row, common: Container[str]) -> tuple[str, str]:
     given = row.answer if isinstance(row.answer, str) else ""
     answer = given if given in common else _OTHER if given else _UNREADABLE
     return row.gold if row.gold in common else _OTHER, answer
-
-
-def _alike(texts: Sequence[str]) -> int:
-    """With how many characters all of several texts begin, up to the beginning of a word."""
-    if len(texts) < 2:
-        return 0
-    first, last = min(texts), max(texts)
-    differ = (place for place, (one, other) in enumerate(zip(first, last, strict=False)) if one != other)
-    return first.rfind(" ", 0, next(differ, 0)) + 1
 
 
 def _short(value: Any, length: int, *, end: bool = False) -> str:

@@ -24,8 +24,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.process import SEED
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.registry.strategies import reasons, shots_of, strategy_order, strategy_title
-from medtasks_ext.report.axes import order, titles_of
-from medtasks_ext.report.groups import group_frame, group_scores, groups_of
+from medtasks_ext.report.groups import group_frame, group_scores, groups_of, order, titles_of
 from medtasks_ext.report.submissions import final_answer, why_unchecked
 from medtasks_ext.results.condition_words import shown
 from medtasks_ext.results.reading import choice_of

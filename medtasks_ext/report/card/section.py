@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from medtasks_ext.registry.metadata import restrictions
 from medtasks_ext.registry.strategies import strategy_title
-from medtasks_ext.report.axes import axis_titles
 from medtasks_ext.report.card import DETAILS, SAMPLES_FILE, command, group_rows, scored
-from medtasks_ext.report.pictures import Value, looks_of, picture, svg, themes
+from medtasks_ext.report.pictures import Value, picture, svg, themes
 from medtasks_ext.report.standing import (
     FEWEST_TASKS,
     ends_of,
@@ -79,8 +78,6 @@ SAMPLE_NOTE = (
 
 #: Rows of the table on the card: with more, it would not fit on a screen of the hub.
 _MOST_ROWS = 4
-#: Values of an axis in its picture.
-_MOST_VALUES = 8
 #: Lines of one kind that stand unfolded.
 _FEW = 3
 #: Groups that are named as the best ones.
@@ -95,7 +92,6 @@ def card_section(
     standings: Sequence[Json],
     *,
     pictures: bool,
-    profile: str | None = None,
 ) -> str:
     """What stands on the card; `pictures` says whether files of these lie beside it."""
     means = group_rows(entry, tasks)
@@ -107,9 +103,7 @@ def card_section(
         if groups := _best_and_worst(means, first):
             lines += [groups, ""]
     lines += [f"**{said}.**", "", f"{_settings(entry)} {_asked(scored(entry))}", ""]
-    if profile:
-        lines += [f"![{said}, by parts of the suite]({profile})", ""]
-    elif standing and pictures:
+    if standing and pictures:
         lines += [_picture(standing), ""]
     ranks = {
         _place(item): f"{range_words(*item['rank_range'])} of {len(item['rivals']) + 1}"
@@ -207,49 +201,6 @@ def _headline(
 
 def _place(row: Json) -> tuple[str, str]:
     return row["suite"], row["strategy"]
-
-
-def card_profile(entry: Entry, tasks: Registry, standings: Sequence[Json]) -> dict[str, str]:
-    """File -> SVG: without a rank, the own means on the suite's first axis with several; else empty."""
-    means = group_rows(entry, tasks)
-    if not (rows := [row for row in means if row["axis"] == "suite"]):
-        return {}
-    words, first, standing = _headline(rows, standings, tasks)
-    if standing and standing["ranked"]:
-        return {}
-    of_suite = [row for row in means if _place(row) == _place(first) and row["interval_low"] is not None]
-    by_axis = {
-        axis: [row for row in of_suite if row["axis"] == axis]
-        for axis in tasks.suites[first["suite"]].main_axes
-    }
-    axis = next((axis for axis, some in by_axis.items() if len(some) > 1), None)
-    if axis is None:
-        return {}
-    found = sorted(by_axis[axis], key=lambda row: -row["tasks_scored"])[:_MOST_VALUES]
-    ends = [row[f"interval_{end}"] for row in found for end in ("low", "high")]
-    values: list[dict[str, Value]] = [
-        {
-            **{"line": line, "series": "score", "value": row["score"]},
-            **{"low": row["interval_low"], "high": row["interval_high"], "tip": row["title"]},
-        }
-        for line, row in enumerate(found)
-    ]
-    spec = picture(
-        "dots",
-        values,
-        caption=f"{words}: score by {axis_titles()[axis]}",
-        lines=[f"{row['title']} ({tasks_words(row['tasks_scored'])})" for row in found],
-        series=["score"],
-        **looks_of(["score"]),
-        width=_WIDTH,
-        height=20,
-        size=65,
-        domain=[min(0.0, *ends), max(1.0, *ends)],
-        measure="mean score, 95 % interval",
-        format=".1f",
-        legend=None,
-    )
-    return {f"profile-{first['suite']}-{first['strategy']}.svg": svg(spec)}
 
 
 def _known(entry: Entry, left_out: Mapping[str, str], n_means: int) -> Iterator[str]:

@@ -28,8 +28,8 @@ SHARED = ("address", "dom", "colours", "table", "picture", "frontier", "filters"
 #: its first line makes the whole script strict.
 _SCRIPTS = (
     *SHARED, "scores", "state", "columns", "scatter", "heat_map", "live", "overview", "leaderboard",
-    "profile", "pairs", "strategies", "labels", "calibration", "judges", "answers", "list", "answer",
-    "errors", "tasks", "model", "parts", "main",
+    "profile", "pairs", "strategies", "labels", "answers", "list", "answer", "errors", "tasks", "model",
+    "parts", "main",
 )  # fmt: skip
 
 

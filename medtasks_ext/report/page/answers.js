@@ -1,12 +1,11 @@
 // The answers to a dataset: what was asked, what was answered, and why that is not right. They lie in files beside the
 // page, which are loaded when they are opened.
 
-const FLAGS = { right: 1, wrong: 2, unreadable: 4, truncated: 8, empty: 16, disputed: 32, damaged: 64, waiting: 128 };
+const FLAGS = { right: 1, wrong: 2, unreadable: 4, truncated: 8, empty: 16, damaged: 32, waiting: 64 };
 // [id, title]; the place in this list is the key that chooses it
 const FILTERS = [
   ["", "All"], ["wrong", "Wrong"], ["unreadable", "Unreadable"], ["truncated", "Truncated"], ["empty", "Empty"],
-  ["flipped", "Flipped"], ["disputed", "Judges disagree"], ["right", "Right"], ["damaged", "Damaged"],
-  ["waiting", "Not scored yet"],
+  ["flipped", "Flipped"], ["right", "Right"], ["damaged", "Damaged"], ["waiting", "Not scored yet"],
 ];
 const ANSWER_PARTS = [["", "Documents"], ["errors", "Errors"], ["confusion", "Confusion"]];
 const heldTasks = report.answers.held.map((id) => datasetAt.get(id)).filter(isGiven);

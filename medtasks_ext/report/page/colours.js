@@ -39,5 +39,3 @@ function themeMenu(changed) {
 
 if (THEMES.some(([value]) => value === stored())) theme = stored();
 applyTheme();
-
-const cssColour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();

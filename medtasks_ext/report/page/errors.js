@@ -1,4 +1,4 @@
-// Clusters of errors with what each costs, and confusion matrices.
+// Clusters of errors, and confusion matrices.
 
 const columnSection = (column, ...content) =>
   make("section", { className: "column-section" }, make("h3", {}, ...columnName(column).childNodes), ...content);
@@ -12,13 +12,12 @@ function drawErrors(head) {
 
 function clusterTable(column, place, meaning) {
   const most = Math.max(...column.errors.map((item) => item.documents));
-  const mended = column.errors.some((item) => isNumber(item.mended));
   const leads = (cluster) => answersAddress({ ...ALL_DOCUMENTS, a: String(place), cluster });
   return table({
     className: "clusters",
     caption: `Clusters of errors of ${column.label}`,
     plain: true,
-    rows: column.errors.map((item) => ({ ...item, change: isNumber(item.mended) ? item.mended - column.score : null })),
+    rows: column.errors,
     columns: [
       {
         title: "Error",
@@ -31,12 +30,6 @@ function clusterTable(column, place, meaning) {
         cell: ({ documents }) => make("span", { className: "share-cell" }, meter(documents / most), text("span", "", count(documents))),
       },
       numberColumn("documents", "Share", { format: (documents) => percent(documents / column.read) }),
-      ...(mended
-        ? [
-            numberColumn("mended", "Score if fixed", { className: "score" }),
-            numberColumn("change", "Change", { format: signed, className: "soft" }),
-          ]
-        : []),
     ],
   });
 }

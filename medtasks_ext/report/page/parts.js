@@ -2,7 +2,6 @@
 
 const placeOfTask = (dataset, strategy) => ({ suites: valuesOf(datasets[dataset], "suite"), strategy });
 const rowPlaces = results.entry.map((_, row) => placeOfTask(results.dataset[row], results.strategy[row]));
-const placesOfTasks = (items) => items.map(({ dataset, strategy }) => placeOfTask(dataset, strategy));
 const scoredWith = (holds) => rowPlaces.filter((_, row) => isNumber(results.score[row]) && holds(results.entry[row], row));
 const groupsWith = (holds) =>
   [...groups.entry.keys()]
@@ -55,16 +54,6 @@ const PARTS = [
     "Scores on only the documents with one label: a level of difficulty, a department, seen in training or not.",
     { places: labelRows.map(({ suite, strategy }) => ({ suites: [suite], strategy })) },
   ),
-  part(
-    "calibration",
-    "Calibration",
-    drawCalibration,
-    "Of answers taken by likelihood: how probable the model calls its answer, and how often it is right then.",
-    { places: placesOfTasks(report.calibration) },
-  ),
-  part("judges", "Judges", drawJudges, "Open answers are scored by other models. How far do these judges agree?", {
-    places: placesOfTasks(report.judges),
-  }),
   part("tasks", "Tasks", drawTasks, "All tasks, the lowest score first; each has a page with prompts, scoring rule, scores and answers."),
 ].filter(({ places: found }) => !found || found.length);
 

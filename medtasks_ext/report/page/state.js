@@ -65,12 +65,6 @@ function selectedEntries() {
     .filter((entry) => fitsFilters(factsOf(entry)) && fitsSearch(`${entries[entry].label} ${entries[entry].facts.maker ?? ""}`));
 }
 
-// Of items with {dataset, entry, strategy} those that are selected.
-function ofSelection(items) {
-  const chosenOnes = [selectedTasks(), selectedEntries(), selectedStrategies()].map((values) => new Set(values));
-  return items.filter((item) => ["dataset", "entry", "strategy"].every((key, place) => chosenOnes[place].has(item[key])));
-}
-
 // The lines of a leaderboard: {entry, strategy} with what they reached on the selected tasks.
 function selectedRows() {
   const lines = selectedStrategies().flatMap((strategy) => selectedEntries().map((entry) => ({ entry, strategy })));

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.strategies import STRATEGIES, strategy_title
-from medtasks_ext.report.axes import axis_titles, order, title
-from medtasks_ext.report.groups import Group, GroupScore, group_scores, groups_of
+from medtasks_ext.report.groups import Group, GroupScore, axis_titles, group_scores, groups_of, order, title
 from medtasks_ext.report.submissions import (
     CHECKED,
     RECORD,

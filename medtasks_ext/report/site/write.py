@@ -21,7 +21,7 @@ from medtasks_ext.registry.metadata import terms_words
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.registry.tasks import rows_words, scored_by_words
 from medtasks_ext.report import page as report_page
-from medtasks_ext.report.axes import axis_titles, title
+from medtasks_ext.report.groups import axis_titles, title
 from medtasks_ext.report.pictures import FONT, kinds, licences, themes, vendored
 from medtasks_ext.report.site.boards import (
     BoardLine,
