@@ -1,6 +1,7 @@
 """`medtasks dev site`: what the pages and tables say of published and submitted models."""
 
 import shutil
+import subprocess
 from dataclasses import replace
 from statistics import median
 
@@ -9,6 +10,8 @@ import pytest
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.site.boards import BoardLine, gather_site, scores_of, whole_of
+from medtasks_ext.report.site.write import model_page
+from medtasks_ext.report.submissions import read_record
 from medtasks_ext.results.conditions import Confirmed
 from medtasks_ext.results.experiments import Experiment
 from medtasks_ext.results.models import identity_of
@@ -187,3 +190,31 @@ def test_no_page_of_all_published_results_is_larger_than_a_megabyte(site):
     sizes = {page.name: page.stat().st_size for page in site.rglob("*.html")}
     assert len(sizes) > 300 and max(sizes.values()) < 1_000_000
     assert sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) < 60_000_000
+
+
+def test_submissions_stand_in_the_order_of_their_commits_with_what_a_second_site_confirmed(tmp_path):
+    def git(*arguments):
+        who = ("-c", "user.name=x", "-c", "user.email=x@example.org")
+        subprocess.run(["git", *who, *arguments], cwd=tmp_path, check=True, capture_output=True)
+
+    for model in ("Org/Zeta", "Org/Alpha"):
+        write_submission(tmp_path / "in", model, 0.5, first=2)
+    assert [line.title for line in gather_site(registry(), tmp_path / "in", published=False).lines] == [
+        "Org/Alpha", "Org/Zeta",
+    ]  # fmt: skip
+    git("init", "-q")
+    for model in ("Zeta", "Alpha"):
+        git("add", f"in/Org/{model}")
+        git("commit", "-q", "-m", model)
+    record = read_record(tmp_path / "in" / "Org" / "Zeta" / "2026-05-01")
+    task = next(iter(record.tasks))
+    (tmp_path / "in/Org/Zeta/2026-05-01/README.md").write_text(f"# Zeta\n\nconfirmed: {task} by Ward 7\n")
+    (tmp_path / "in/Org/Alpha/2026-05-01/README.md").write_text("confirmed: x_y by Ward 7\n")
+    found = gather_site(registry(), tmp_path / "in", published=False)
+    assert [line.title for line in found.lines] == ["Org/Zeta"]  # Alpha's note names no task of it
+    assert [fault.where for fault in found.faults] == ["Org/Alpha/2026-05-01: README.md"]
+    [line] = model_page(scores_of(found), found.lines)["lines"]
+    assert ["Confirmed", f"{task} by Ward 7"] in line["source"]
+    (tmp_path / "in/Org/Alpha/2026-05-01/README.md").unlink()
+    found = gather_site(registry(), tmp_path / "in", published=False)
+    assert [line.title for line in found.lines] == ["Org/Zeta", "Org/Alpha"]

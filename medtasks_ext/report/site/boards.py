@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import subprocess
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -132,7 +133,7 @@ def gather_site(tasks: Registry, submissions: Path | None, *, published: bool = 
     A submission that cannot be read or does not follow is left out, and named.
     """
     site, own = Site(tasks), list[tuple[Entry, Checked]]()
-    for file in sorted(submissions.glob(f"*/*/*/{RECORD}") if submissions else ()):
+    for file in _in_order(submissions) if submissions else ():
         checked, name = check_submission(file.parent, tasks), "/".join(file.parts[-4:-1])
         site.faults += [Fault(f"{name}: {item.where}", item.what, item.remedy) for item in checked.faults]
         if checked.record is not None and not checked.faults:
@@ -145,6 +146,24 @@ def gather_site(tasks: Registry, submissions: Path | None, *, published: bool = 
         remedy = "name a folder of submissions, or show published models: leave --submissions out"
         raise MedtasksError("there is nothing to show", where=submissions, remedy=remedy)
     return site
+
+
+def _in_order(folder: Path) -> list[Path]:
+    """The records of submissions by the commit that first held each, in a git checkout; then by name.
+
+    Who submits writes the date of a folder, and nobody can write a commit before those that are there.
+    """
+    command = ["git", "log", "--reverse", "--diff-filter=A", "--name-only", "--format=", "--relative", "."]
+    try:
+        said = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.SubprocessError):  # no git, or no checkout
+        said = ""
+    place = {name: number for number, name in enumerate(dict.fromkeys(said.splitlines()))}
+
+    def order(file: Path) -> tuple[int, Path]:
+        return place.get(file.relative_to(folder).as_posix(), len(place)), file
+
+    return sorted(folder.glob(f"*/*/*/{RECORD}"), key=order)
 
 
 #: what rows can be filtered by

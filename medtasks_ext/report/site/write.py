@@ -169,6 +169,7 @@ def _line(scores: Scores, line: BoardLine) -> Json:
     else:
         trust = levels_words(line.checked.verdicts.values())
         source = [["Source", "submission"], ["Trust", trust], ["Submitted", record.date]]
+        source += [["Confirmed", f"{task} by {site}"] for task, site in line.checked.confirmed]
     settings = {} if record is None else line.entry.words | dict(sorted(record.versions.items()))
     return {
         "label": line.title,

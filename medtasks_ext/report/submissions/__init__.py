@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from medtasks_ext.runs.records import Sample
 
 
-RECORD, ANSWERS = "submission.json", "answers"
+RECORD, ANSWERS, NOTES = "submission.json", "answers", "README.md"
 #: Bytes of a file at most: the record of 489 tasks takes half a megabyte.
 MOST_BYTES = 50_000_000
 #: Characters of a text at most: what is longer is no name and no setting.
@@ -50,6 +50,8 @@ LONGEST = 240
 _LINE = re.compile(rf"[^\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]{{0,{LONGEST}}}")
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,95}"
 _MODEL = rf"^{_NAME}/{_NAME}$"
+#: A maintainer's line in a submission's README, after a second site has checked a task.
+_CONFIRMED = re.compile(r"^confirmed: (\S+) by (.+)$", re.MULTILINE)
 _Read = TypeVar("_Read")
 _Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -196,6 +198,7 @@ class Checked:
     record: Submission | None = None  # None where it cannot be read
     faults: list[Fault] = field(default_factory=list)  # what does not fit
     verdicts: dict[str, str] = field(default_factory=dict)  # task -> how far its score is trusted
+    confirmed: list[tuple[str, str]] = field(default_factory=list)  # task, site that has checked it, too
 
 
 def check_submission(folder: Path, tasks: Registry) -> Checked:
@@ -207,7 +210,8 @@ def check_submission(folder: Path, tasks: Registry) -> Checked:
         record = read_record(folder)
         # what else lies there could be text
         given = (f"{ANSWERS}/{name}.json" for name in record.tasks if not why_unchecked(name, tasks))
-        known, what = {RECORD, ANSWERS, *given}, f"is no file of a submission ({RECORD}, {ANSWERS}/TASK.json)"
+        known = {RECORD, ANSWERS, NOTES, *given}
+        what = f"is no file of a submission ({RECORD}, {ANSWERS}/TASK.json, {NOTES})"
         faults = [
             Fault(ascii(name)[1:-1][:80], what, "delete it")
             for item in sorted(folder.rglob("*"))
@@ -220,7 +224,16 @@ def check_submission(folder: Path, tasks: Registry) -> Checked:
             faults.append(Fault(RECORD, words, "move the folder, or submit anew"))
         if faults:
             return Checked(record, faults)
-        return check_record(record, tasks, lambda task: read_answers(folder, task))
+        found = check_record(record, tasks, lambda task: read_answers(folder, task))
+        notes = _read(folder / NOTES, bytes.decode) if (folder / NOTES).exists() else ""
+        found.confirmed = _CONFIRMED.findall(notes)
+        for task, site in found.confirmed:
+            if task not in record.tasks or not _LINE.fullmatch(site):
+                words = (
+                    f"confirms {task[:80]!a}, which is no task of this submission, or by no name of a site"
+                )
+                found.faults.append(Fault(NOTES, words, "write lines `confirmed: TASK by SITE`"))
+        return found
     except MedtasksError as error:
         return Checked(
             None, [Fault(Path(str(error.where or folder)).name, error.what, error.remedy or _ANEW)]
