@@ -148,4 +148,5 @@ def asked_with_words(facts: Facts) -> str:
 def run_words(run: Facts) -> dict[str, str]:
     """What all tasks of a run share (`of_run`) and what decides whether its scores can be compared."""
     said = {RULES[name][0]: plain(name, run[name]) for name in _OF_A_RUN}
+    said[RULES["generation"][0]] = plain("generation", run["generation"]) or "the task's own"
     return {title: str(words) for title, words in said.items() if words is not None}

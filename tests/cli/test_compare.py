@@ -114,7 +114,7 @@ def test_where_the_rows_changed_only_equal_documents_are_compared(medtasks, run,
 def test_settings_that_differ_are_named(medtasks, run):
     run("plain"), run("warm", "--gen_kwargs", "temperature=0.7")
     outcome = medtasks("compare", "plain", "warm")
-    assert outcome.code == 0 and "decoding: the task's own → temperature=0.7" in outcome.out
+    assert outcome.code == 0 and "generation settings: the task's own → temperature=0.7" in outcome.out
     assert "0 of 2 tasks changed" in outcome.out and "0 of 60 documents changed" in outcome.out
     assert outcome.out.count("other in all tasks: ") == 1 and "decoding" in outcome.out.split("other in")[1]
 
