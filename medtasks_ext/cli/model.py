@@ -219,7 +219,8 @@ def check_one_process() -> None:
             where="accelerate launch",
             remedy="for several GPUs: --model_args data_parallel_size=N or tensor_parallel_size=N with vllm, "
             "parallelize=True with hf, or several servers with + between their addresses; for several "
-            "machines: other --tasks on each, and `medtasks report` on all folders",
+            "machines: other --tasks on each, and `medtasks report` on all folders; `accelerate launch -m "
+            "medtasks_ext lm_eval --model medtasks-hf` is lm-eval's own way, with a memory",
         )
 
 

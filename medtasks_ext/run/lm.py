@@ -88,6 +88,23 @@ class Remembering(LM):
     def tokenizer_name(self) -> str:
         return str(self.model.tokenizer_name)
 
+    @property
+    def rank(self) -> int:
+        return int(self.model.rank)
+
+    @property
+    def world_size(self) -> int:
+        return int(self.model.world_size)
+
+    def all_gather(self, tensor: Any) -> Any:
+        return self.model.all_gather(tensor)
+
+    def gather_object(self, obj: Any, dst: int = 0) -> Any:
+        return self.model.gather_object(obj, dst)
+
+    def barrier(self) -> None:
+        self.model.barrier()
+
     def __getattr__(self, name: str) -> Any:
         """All else is the model's."""
         if name == "model":
@@ -109,7 +126,12 @@ class Remembering(LM):
         asked = [self._whole(kind, instance) for instance in requests]
         self._engine.check({request.text for request in asked})
         with self._direct:
-            missing = [pair for pair in zip(asked, requests, strict=True) if pair[0].key not in self.answers]
+            # processes that share a model's documents wait for each other in its own method, so each calls it
+            missing = [
+                pair
+                for pair in zip(asked, requests, strict=True)
+                if self.world_size > 1 or pair[0].key not in self.answers
+            ]
             for start in range(0, len(missing), BLOCK):
                 block = missing[start : start + BLOCK]
                 found = getattr(self.model, kind)([instance for _, instance in block])
@@ -188,24 +210,29 @@ class _Remembered(Remembering):
     of: str
 
     def __init__(self, run: str = "", **arguments: Any) -> None:
+        from medtasks_ext.harness import get_model
+
         if not run:
             raise MedtasksError(
                 "the folder is missing that keeps the answers", where="--model_args", remedy="add run=FOLDER"
-            )
-        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-            raise MedtasksError(
-                "several processes cannot write one folder",
-                where=f"--model_args run={run}",
-                remedy="start one process: a server at several addresses (base_url=URL+URL), or vLLM's"
-                " data_parallel_size, uses several GPUs",
             )
         extra = {name: arguments.pop(name) for name in _RUN_KEYS if arguments.get(name) is not None}
         folder, of = Path(run), self.of
         if of == "api":
             of = _CHAT if "/chat/" in str(arguments.get("base_url")) else _TEXT
         note_secrets(arguments)
-        model, engine = _loaded(of, arguments, extra)
-        answers = Answers(folder)
+        started = int(os.environ.get("WORLD_SIZE", "1"))
+        loads = started == 1 or "HFLM" in {kind.__name__ for kind in get_model(of).__mro__}
+        loaded = _loaded(of, arguments, extra) if loads else None
+        if loaded is None or loaded[0].world_size != started:
+            raise MedtasksError(
+                f"{started} processes were started that do not share the documents among them",
+                where=f"--model {PREFIX}{self.of}",
+                remedy="`accelerate launch` shares them with medtasks-hf on several GPUs; else start one "
+                "process: several addresses (base_url=URL+URL) or vLLM's data_parallel_size use several GPUs",
+            )
+        model, engine = loaded
+        answers = Answers(folder, rank=model.rank)
         try:
             identity = _identity(folder, of, arguments, model)
         except BaseException:

@@ -25,8 +25,8 @@ TOUCH, DEAD = 5.0, 60.0
 class FolderLock:
     """Held until `release`; MedtasksError where another process holds it, which says its `command`."""
 
-    def __init__(self, folder: Path, command: str = "another process") -> None:
-        self.path = folder / NAME
+    def __init__(self, folder: Path, command: str = "another process", name: str = NAME) -> None:
+        self.path = folder / name
         process = {"process": os.getpid(), "started": _began(os.getpid()), "token": secrets.token_hex(8)}
         self._mine = {"command": command, "host": socket.gethostname(), "place": _place(), **process}
         try:
@@ -75,7 +75,7 @@ class FolderLock:
             what = f"{held.get('command', 'another process')} works in this folder ({process})"
             remedy = "wait for it to end; what it stores is not asked for again"
             raise MedtasksError(what, where=self.path.parent, remedy=remedy)
-        right = self.path.with_name(f"{NAME}.{held.get('token', 'damaged')}")
+        right = self.path.with_name(f"{self.path.name}.{held.get('token', 'damaged')}")
         if not self._made(right):
             time.sleep(1)
             if time.time() - _touched(right) > DEAD:  # its maker died, too

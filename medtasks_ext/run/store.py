@@ -92,7 +92,8 @@ class Answers:
 
     `folder`: of the run. `write`: whether outcomes are added; a reader needs no right to write, and may read
     while another process writes. `command`: what the process does, for the message that others get. `see`:
-    called with each line that is there, and each that is added.
+    called with each line that is there, and each that is added. `rank`: of this process, where a launcher
+    started several that share the folder; each writes a file of its own.
 
     Attributes:
         asked: task -> document -> its last question that was answered, or went into a file of a batch.
@@ -109,13 +110,15 @@ class Answers:
         write: bool = True,
         command: str = "another process",
         see: Callable[[Row], None] | None = None,
+        rank: int = 0,
     ) -> None:
         self.folder, self.damaged, self._see = folder, list[str](), see
         self.asked: dict[str, dict[str, Asked]] = {}
         self.faults: dict[str, Fault] = {}
         self.out: dict[str, str] = {}
         self.unsettled = Unsettled()
-        self._path = folder / "answers.jsonl"
+        part = f"-rank{rank}" if rank else ""
+        self._path = folder / f"answers{part}.jsonl"
         #: key -> file, place and length of its line
         self._index: dict[str, tuple[Path, int, int]] = {}
         self._lines: list[tuple[str, bytes]] = []  # key and line of what is not on the disk yet
@@ -133,7 +136,7 @@ class Answers:
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             except OSError as error:
                 raise cannot_write(folder, error) from None
-            self.held = FolderLock(folder, command)
+            self.held = FolderLock(folder, command, f".writing{part}.lock")
         try:
             self.refresh()
             if write:

@@ -32,6 +32,16 @@ class Noted(HFLM):
         return super()._model_generate(context, *arguments, **more)
 
 
+@register_model("hf-ranks")
+class Ranks(Noted):
+    """Shares documents between processes, as lm-eval's class does where there are GPUs."""
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        if hasattr(self, "accelerator"):
+            self._rank, self._world_size = self.accelerator.process_index, self.accelerator.num_processes
+
+
 def note(what: str) -> None:
     """Append a line."""
     with Path("BATCHES").open("a") as file:

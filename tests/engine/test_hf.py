@@ -91,6 +91,31 @@ def test_the_size_of_batches_is_found_once_for_all_tasks_and_answers_stay_the_sa
     assert results(whole) == results(tmp_path / "small") == results(tmp_path / "single")
 
 
+def test_processes_of_accelerate_share_the_documents_and_a_later_call_asks_nothing(
+    model, environment, tmp_path
+):
+    asked = ["lm_eval", "--tasks", ",".join(TASKS[:2]), "--limit", "5",
+             "--model", "medtasks-hf-ranks", "--batch_size", "1", "--model_args",
+             f"run=answers,pretrained={model},dtype=float32", "--apply_chat_template",
+             "--gen_kwargs", "max_gen_toks=16", "--output_path", "out", "--log_samples"]  # fmt: skip
+    # what `accelerate launch` starts where there are GPUs
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", "-m"]
+    run([*NOTED, *asked], tmp_path / "one", environment)
+    run([*launch, "tests.engine.hf", *asked], tmp_path / "two", environment)
+    figures = [json.loads(next((tmp_path / name / "out").rglob("results_*.json")).read_text())["results"]
+               for name in ("one", "two")]  # fmt: skip
+    assert figures[0] == figures[1]
+    files = [tmp_path / "two" / "answers" / f"answers{part}.jsonl" for part in ("", "-rank1")]
+    kept = [[json.loads(line)["key"] for line in file.read_text().splitlines()] for file in files]
+    assert abs(len(kept[0]) - len(kept[1])) <= len(TASKS)
+    assert len(batches(tmp_path / "two")) == len(batches(tmp_path / "one"))
+    run([*NOTED, *asked], tmp_path / "two", environment)
+    assert len(batches(tmp_path / "two")) == len(batches(tmp_path / "one"))
+    one = [sys.executable, "-m", "medtasks_ext", *asked[:5], "--model", "medtasks-dummy"]
+    said = run([*one, "--model_args", "run=more"], tmp_path, {**environment, "WORLD_SIZE": "2"}, 2)
+    assert "2 processes were started that do not share the documents" in said
+
+
 # `medtasks preview --tokenizer` of folders and files against transformers itself.
 
 
