@@ -217,16 +217,6 @@ def test_what_a_smaller_choice_left_is_asked_and_no_more(medtasks, monkeypatch):
     assert len(asked) == 10 * 3 and len(set(asked)) == 10
 
 
-def test_groups_hold_the_tasks_whose_answers_can_be_listed(medtasks):
-    outcome = ask(medtasks, tasks="bridge_ja,mlb_medkqa")
-    assert outcome.code == 0 and "are asked by likelihood: answers of the others" in outcome.err
-    known = registry()
-    for name in ("bridge_ja", "mlb_medkqa"):
-        datasets = [known.known(leaf)[0] for leaf in known.leaves(name)]
-        expected = [f"{item.id}_ll" for item in datasets if item.is_closed]
-        assert expected and expected == known.leaves(f"{name}_ll")
-
-
 def test_generated_answers_and_likelihoods_share_a_run_and_stand_apart(medtasks):
     medtasks.done("run", "--tasks", f"bridge_mednli,{TASK}", "--model", "random-label", "-o", "run")
     report = medtasks("report", "run", "-o", "report")

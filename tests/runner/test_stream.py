@@ -17,7 +17,6 @@ from medtasks_ext.engines.engine import Engine
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.runner.asking import TaskLM
-from medtasks_ext.runner.evaluate import RequestBuilder
 from tests.conftest import ROOT, outcomes, sft_row
 from tests.engines.server import Server
 from tests.run_files import result_of, results_file, results_of, samples_file
@@ -141,21 +140,6 @@ def test_long_budgets_come_first_and_each_task_is_kept_together(medtasks, engine
     assert order == sorted(budgets, key=budgets.get, reverse=True)
     assert [item.split()[0] for item in Scripted.seen] == [task for task in order for _ in range(8)]
     assert Scripted.most == Scripted.window
-
-
-def test_the_engine_begins_while_a_task_is_built(medtasks, engine, monkeypatch):
-    right = RequestBuilder.request
-
-    def waits(self, instances, *more):
-        end = time.monotonic() + 30
-        while instances[0].doc["id"] == "test-7" and not Scripted.seen:
-            assert time.monotonic() < end, "nothing is asked before all is built"
-            time.sleep(0.01)
-        return right(self, instances, *more)
-
-    monkeypatch.setattr(RequestBuilder, "request", waits)
-    outcome = medtasks(*CHIP_CTC)
-    assert outcome.code == 0, outcome.text
 
 
 def test_outcomes_are_stored_as_they_come_and_scored_in_the_order_of_the_documents(medtasks, engine):

@@ -101,13 +101,6 @@ def test_strategies_of_a_long_record_stand_in_turn(medtasks, notes, monkeypatch)
     )
 
 
-def test_tasks_that_share_little_stay_apart(medtasks, notes):
-    notes(5)
-    run(medtasks, "apart")
-    assert len(list(groupby(order(), key=lambda item: item[0]))) == 2
-    assert not any(request.record for request in Keeps.seen)
-
-
 def test_a_task_whose_prompts_cannot_be_built_does_not_cost_the_other(medtasks, notes, monkeypatch):
     notes(400)
     from medtasks_ext.runner.evaluate import RequestBuilder

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from medtasks_ext.privacy import text_hash
-from medtasks_ext.registry import registry
 from medtasks_ext.results.condition_words import task_words
-from medtasks_ext.results.conditions import differences, facts, moving, of_the_paper
+from medtasks_ext.results.conditions import differences, facts
 from medtasks_ext.runs.conditions import Conditions
 from medtasks_ext.runs.conditions import moving as moving_arguments
 from medtasks_ext.runs.settings import LISTS, Effect, is_harmless, setting_of, with_effect
@@ -74,18 +73,6 @@ def test_text_before_the_prompt_and_a_template_of_ones_own_are_conditions():
     assert unlike(own_template=text_hash("{{ x }}"))["chat template"] is True
     one, public = "Be brief.", text_hash("Be brief.")
     assert differences(*(facts(Conditions(system_instruction=text)) for text in (one, public))) == ()
-
-
-def test_what_a_paper_does_not_state_was_not_added():
-    """Also where the paper says nothing of its decoding."""
-    for name in ("bridge_mie", "clinicbench_medqa"):
-        dataset = registry().datasets[name]
-        paper = facts(of_the_paper(dataset, "zero_shot"))
-        for decoding in ({"repetition_penalty": 1.8}, {"until": ["e"]}):
-            run = facts(Conditions(decoding={"do_sample": False, "until": [], **decoding}))
-            assert {"generation", "stop"} & {item.field for item in moving(run, paper)}
-        usual = facts(Conditions(decoding={"do_sample": False, "until": []}))
-        assert not {"generation", "stop", "arguments"} & {item.field for item in moving(usual, paper)}
 
 
 def test_harmless_arguments_are_not_recorded_and_others_are():
