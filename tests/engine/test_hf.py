@@ -138,48 +138,30 @@ TEMPLATES = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def tokenizer(tiny):
-    return tiny
-
-
-@pytest.mark.parametrize("text", TEMPLATES.values(), ids=list(TEMPLATES))
-def test_a_file_renders_as_transformers_does(tokenizer, tmp_path, text):
+def test_templates_are_rendered_and_counted_as_transformers_does(tiny, tmp_path):
     from transformers import AutoTokenizer
 
-    config = json.loads((tokenizer / "tokenizer_config.json").read_text())
+    loaded = AutoTokenizer.from_pretrained(tiny)
+    config = json.loads((tiny / "tokenizer_config.json").read_text())
     file = tmp_path / "tokenizer_config.json"
-    file.write_text(json.dumps({**config, "chat_template": text}))
-    reference = renderer_of(AutoTokenizer.from_pretrained(tokenizer), chat_template=text)
-    assert chat_of(str(file)).render(TURNS) == reference(TURNS)
-
-
-def test_a_template_that_refuses_a_turn_is_an_error_in_both(tokenizer, tmp_path):
-    from transformers import AutoTokenizer
-
-    file = tmp_path / "chat.jinja"
-    file.write_text(TEMPLATE_WITHOUT_SYSTEM)
-    loaded = AutoTokenizer.from_pretrained(tokenizer)
-    reference = renderer_of(loaded, chat_template=TEMPLATE_WITHOUT_SYSTEM)
-    for render in (chat_of(str(file)).render, reference):
+    for text in TEMPLATES.values():
+        file.write_text(json.dumps({**config, "chat_template": text}))
+        assert chat_of(str(file)).render(TURNS) == renderer_of(loaded, chat_template=text)(TURNS), text
+    (jinja := tmp_path / "chat.jinja").write_text(TEMPLATE_WITHOUT_SYSTEM)
+    for render in (chat_of(str(jinja)).render, renderer_of(loaded, chat_template=TEMPLATE_WITHOUT_SYSTEM)):
         with pytest.raises(Exception, match="no system turn"):
             render(TURNS)
         assert render(TURNS[1:])
+    chat = chat_of(str(tiny))
+    expected = loaded.apply_chat_template(TURNS, add_generation_prompt=True, return_dict=False)
+    assert chat.count is not None and chat.count([chat.render(TURNS)]) == [len(expected)]
 
 
-def test_a_tokenizer_counts_the_tokens_of_its_own_template(tokenizer):
-    from transformers import AutoTokenizer
-
-    chat = chat_of(str(tokenizer))
-    assert chat.count is not None
-    plain = AutoTokenizer.from_pretrained(tokenizer)
-    expected = plain.apply_chat_template(TURNS, add_generation_prompt=True, return_dict=False)
-    assert chat.count([chat.render(TURNS)]) == [len(expected)]
-
-
-def test_a_tokenizer_without_a_template_is_named(tmp_path):
-    with pytest.raises(MedtasksError, match="no tokenizer can be read"):
-        chat_of(str(tmp_path))
-    make(tmp_path, template="")
-    with pytest.raises(MedtasksError, match="has no chat template"):
+@pytest.mark.parametrize(
+    ("made", "said"), [(False, "no tokenizer can be read"), (True, "has no chat template")]
+)
+def test_a_tokenizer_without_a_template_is_named(tmp_path: Path, made, said):
+    if made:
+        make(tmp_path, template="")
+    with pytest.raises(MedtasksError, match=said):
         chat_of(str(tmp_path))
