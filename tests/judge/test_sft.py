@@ -197,16 +197,6 @@ def test_the_majority_of_several_judges_flags(gold, server, tmp_path):
         assert {row["document"] for row in csv.DictReader(file) if row["flagged"] == "1"} == {"d1", "d2"}
 
 
-def test_a_verdict_that_is_none_is_missing_and_asked_for_again(gold, server):
-    server.script = lambda asked, seen: (
-        Reply("I cannot say") if "reasonable" in asked.system and number(asked) == 3 else script(asked, seen)
-    )
-    done = gold()
-    assert done.code == 1 and "missing in all: 1 verdicts on references" in done.err
-    server.script = script
-    assert gold(judged=False).code == 0
-
-
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
