@@ -8,7 +8,7 @@ that includes another one and changes a part is a task of its own.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import fields, replace
 from functools import cached_property
@@ -24,7 +24,8 @@ from medtasks_ext.egress import check_server, say_batch_size
 from medtasks_ext.errors import MedtasksError, near, without_frames
 from medtasks_ext.harness import LM, ConfigurableTask, Instance, TaskConfig
 from medtasks_ext.metrics import likelihood
-from medtasks_ext.prompts.documents import Document, Turn, as_text, document_key, own_turns
+from medtasks_ext.metrics.repeats import AGREEMENT, over_repeats
+from medtasks_ext.prompts.documents import Document, Turn, as_text, document_key, own_turns, repeat_key
 from medtasks_ext.prompts.fit import PromptFitter
 from medtasks_ext.prompts.load import flag, load_documents
 from medtasks_ext.prompts.official.words import prompt_source_of
@@ -37,6 +38,8 @@ from medtasks_ext.registry.metadata import TaskFacts
 from medtasks_ext.registry.strategies import LIKELIHOOD, by_likelihood, suffix_of
 from medtasks_ext.registry.tasks import ANSWER_BUDGET, BLOCKS, TASK_FILE
 from medtasks_ext.rows.sources import forced_origin
+from medtasks_ext.stats.statistic import mean
+from medtasks_ext.stats.statistic import over_repeats as aggregation_over_repeats
 from medtasks_ext.strict import Config
 
 without_frames()
@@ -61,15 +64,19 @@ _SHARED: Config = {
 }
 #: Metrics that the table of plain lm_eval has rows for, of tasks that are scored by their kind of answers:
 #: the suite's own metric, which `score` repeats, and what must be known of it.
-_IN_TABLE = ("score", "valid", "SAMPLE_DATA")
+_IN_TABLE = ("score", "valid", "SAMPLE_DATA", AGREEMENT)
 _GENERATION = {"until": [], "max_gen_toks": ANSWER_BUDGET, "do_sample": False, "temperature": 0}
 
 
 class _Counted(dict[str, Any]):
     """The metrics of a document: lm-eval counts its items, and its samples get all that it holds."""
 
+    def __init__(self, values: Mapping[str, Any], counted: Iterable[str]) -> None:
+        super().__init__(values)
+        self._counted = counted
+
     def items(self) -> Any:
-        return {name: self[name] for name in _IN_TABLE if name in self}.items()
+        return {name: self[name] for name in self._counted if name in self}.items()
 
 
 #: Keys of lm-eval that task files state, or that builds write
@@ -183,7 +190,7 @@ class MedicalTask(ConfigurableTask):
             what = f"its answers ({answers.kind}) cannot be listed: likelihood chooses among possible answers"
             remedy = f"ask for a text: {dataset.id}"
             raise MedtasksError(what, where=dataset.file, remedy=remedy)
-        generates = ("metric_list", "filter_list", "generation_kwargs", "process_results")
+        generates = ("metric_list", "filter_list", "generation_kwargs", "process_results", "repeats")
         lead, written = self._lead()
         before = ("\n" if written else f"\n{''.join(lead)}") if lead.text else lead.delimiter
         # examples have answers as they are written, also where several are right
@@ -235,9 +242,53 @@ class MedicalTask(ConfigurableTask):
 
     def process_results(self, doc: Document, results: Any) -> Any:
         """The metrics of a document; plain lm_eval counts some, and its samples hold the others."""
-        values = super().process_results(doc, results)
+        process, readings = super().process_results, results[0] if results else None
         all_counted = self.counts_all or self.dataset_given.config.get("process_results")
-        return values if all_counted else _Counted(values)
+        if isinstance(readings, list):
+            each = [process(doc, [one]) for one in readings]
+            values = over_repeats(each, readings, super().aggregation())
+            return _Counted(values, [*values][:-1] if all_counted else _IN_TABLE)
+        values = process(doc, results)
+        return values if all_counted else _Counted(values, _IN_TABLE)
+
+    def aggregation(self) -> dict[str, Any]:
+        """Over the repeats of documents, where these are asked several times."""
+        found: dict[str, Any] = super().aggregation()
+        if self.repeats == 1:
+            return found
+        each = {name: aggregation_over_repeats(of, self.repeats) for name, of in found.items()}
+        return {**each, AGREEMENT: mean}
+
+    @property
+    def repeats(self) -> int:
+        """How often a document is asked; for likelihoods once, since they do not vary."""
+        return 1 if by_likelihood(self.strategy) else int(self.config.repeats or 1)
+
+    def names_of(self, place: int) -> list[str]:
+        """Of the requests about the document at a place of the test file: one for each repeat."""
+        document = document_key(self.eval_docs[place])
+        return [repeat_key(document, draw) for draw in range(self.repeats)]
+
+    def set_config(self, key: str, value: Any, update: bool = False) -> None:
+        """`repeats` may stand among settings of generation: lm-eval 0.4 has no other option for it."""
+        if key == "generation_kwargs" and "repeats" in value:
+            value = dict(value)
+            super().set_config("repeats", value.pop("repeats"))
+        super().set_config(key, value, update=update)
+
+    def check_repeats(self) -> None:
+        """Refuse to ask several times for the likeliest answer, which is one."""
+        n, settings = self.config.repeats, self.config.generation_kwargs or {}
+        if not isinstance(n, int) or n < 1:
+            remedy = "write a whole number from 1 on"
+            raise MedtasksError(f"repeats is {n!r}", where="repeats", remedy=remedy)
+        if self.repeats == 1:
+            return
+        if not float(settings.get("temperature") or 0):
+            what = f"a document would be asked {n} times for its likeliest answer, which is one"
+            remedy = f"set a temperature: --gen_kwargs repeats={n},temperature=0.7; or leave repeats out"
+            raise MedtasksError(what, where="repeats", remedy=remedy)
+        settings["do_sample"] = True  # lm-eval's engines else take the likeliest answer
 
     def download(self, dataset_kwargs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         """lm-eval calls this once, as the task is built."""
@@ -280,6 +331,7 @@ class MedicalTask(ConfigurableTask):
                 where=f"--cache_requests, {self.config.task}",
                 remedy="leave the flag out: prompts are built in seconds",
             )
+        self.check_repeats()
         super().build_all_requests(**kwargs)
 
     def fewshot_context(self, doc: dict[str, Any], num_fewshot: int, *args: Any, **kwargs: Any) -> Any:

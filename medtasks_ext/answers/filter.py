@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ParseAnswer(Filter):
-    """Response -> its reading.
+    """Response -> its reading; of a document that is asked several times, a list of them.
 
     An answer is None where nothing could be read; what that counts as is the metric's business, since it is
     part of the suite's scoring rule.
@@ -26,15 +26,17 @@ class ParseAnswer(Filter):
         super().__init__(**kwargs)
         self._format = answer_format(answer)
 
-    def apply(self, resps: Iterable[list[Any]], docs: list[dict[str, Any]]) -> list[Parsed]:
-        """Read the first response of every document; the order is kept."""
+    def apply(self, resps: Iterable[list[Any]], docs: list[dict[str, Any]]) -> list[Parsed | list[Parsed]]:
+        """Read the responses of every document; the order is kept."""
         with collector_paused():
-            texts = [given[0] if given and isinstance(given[0], str) else "" for given in resps]
-            unclosed = unclosed_reasoning(texts)
+            texts = [[text if isinstance(text, str) else "" for text in given] or [""] for given in resps]
+            unclosed = iter(unclosed_reasoning([text for given in texts for text in given]))
             parsed: list[Any] = []
-            for text, document, never_ends in zip(texts, docs, unclosed, strict=True):
-                cot = document["cot"]
-                reading = self._format.read(text, document, cot=cot)
+            for given, document in zip(texts, docs, strict=True):
+                cot, read = document["cot"], list[Any]()
                 reader = "official" if self._format.has_released_reader(cot=cot) else "shared"
-                parsed.append({**reading._asdict(), "reader": reader, "unclosed_reasoning": never_ends})
+                for text in given:
+                    reading = self._format.read(text, document, cot=cot)._asdict()
+                    read.append({**reading, "reader": reader, "unclosed_reasoning": next(unclosed)})
+                parsed.append(read if len(read) > 1 else read[0])
             return parsed

@@ -92,18 +92,20 @@ def open_run(run: Run, request: RunRequest, config: EvaluatorConfig) -> dict[str
 
 
 def _say_there(run: Run, waiting: dict[str, Task], choices: dict[str, Choice]) -> None:
-    from medtasks_ext.prompts.documents import document_key
     from medtasks_ext.runner.evaluate import same_documents
 
     wanted = there = other = 0
+    repeated = False
     for name, task in waiting.items():
         if run.is_done(name) and (n := run.n_lost(task)):
             line = f"answers.jsonl holds no more {counted(n, 'answer')} with which {name} was finished"
             say(f"note: {line}; what is missing is asked again")
             run.manifest.note([line])
-        documents = {document_key(task.eval_docs[place]) for place in run.places(task, choices[name])}
-        wanted += len(documents)
-        there += len(documents & run.answers.answered(name).keys())
+        places = run.places(task, choices[name])
+        asked = {each for place in places for each in task.names_of(place)}
+        wanted += len(asked)
+        there += len(asked & run.answers.answered(name).keys())
+        repeated |= len(asked) > len(places)
         other += run.is_done(name) and not same_documents(task, run.state(name).choice, choices[name])
     if other:
         say(
@@ -111,7 +113,7 @@ def _say_there(run: Run, waiting: dict[str, Task], choices: dict[str, Choice]) -
             "this call, and no answer is asked for again"
         )
     if there:
-        say(f"{there:,} of {wanted:,} documents have an answer already")
+        say(f"{there:,} of {wanted:,} {'requests' if repeated else 'documents'} have an answer already")
 
 
 def _drawn_before(run: Run, design: Design, choices: dict[str, Choice]) -> dict[str, Choice]:
@@ -282,7 +284,7 @@ def _ask(ready: _Ready, *, one_round: bool = False) -> MedtasksError | None:
     from medtasks_ext.runner.tally import Alarms, Tally
 
     run, tasks = ready.run, ready.tasks
-    asked = {name: len(run.places(task)) for name, task in tasks.items()}
+    asked = {name: len(run.places(task)) * task.repeats for name, task in tasks.items()}
     readers = {name: Reader(task) for name, task in tasks.items() if not chooses(task)}
     tally = Tally(asked, readers, ready.budget if ready.charge else None)
     alarms = None if ready.built_in else Alarms(chat_template=ready.settings.templated)

@@ -262,8 +262,8 @@ def _answers(entry: Entry) -> str:
         ("truncated at the token limit", {name: of.share_cut("answers_cut") for name, of in items.items()}),
     ):
         known = {name: share for name, share in shares.items() if share is not None}
-        if n := sum(items[name].n for name in known):
-            share = sum(items[name].n * share for name, share in known.items()) / n
+        if n := sum(items[name].n_answers for name in known):
+            share = sum(items[name].n_answers * share for name, share in known.items()) / n
             worst = max(known, key=known.__getitem__)
             most = f" (most: {worst}, {known[worst]:.1%})" if known[worst] > share else ""
             said.append(f"{what} {share:.1%} of {counted(n, 'answer')}{most}")

@@ -30,7 +30,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.harness import Instance
 from medtasks_ext.models import Baseline
 from medtasks_ext.privacy import what_happened
-from medtasks_ext.prompts.documents import document_key
+from medtasks_ext.prompts.documents import document_key, repeat_key
 from medtasks_ext.prompts.fit import tokenizer_of
 
 if TYPE_CHECKING:
@@ -289,7 +289,11 @@ class StoredLM(Baseline):
 
     def answers_to(self, requests: Sequence[Instance]) -> list[Answer]:
         """The answers to requests, which get their prompts as they were sent."""
-        keys = [document_key(request.doc) for request in requests]
+        keys, drawn = list[str](), Counter[str]()
+        for request in requests:
+            key, again = document_key(request.doc), (request.repeats or 1) > 1
+            keys.append(repeat_key(key, drawn[key] if again else 0))
+            drawn[key] += 1
         if absent := list(dict.fromkeys(key for key in keys if key not in self._answers)):
             raise MedtasksError(
                 f"{len(absent)} of {len(set(keys))} documents have no stored response (first: {absent[0]})",

@@ -127,6 +127,11 @@ def document_key(document: Mapping[str, Any]) -> str:
     return f"{document['id']}#{document['trial']}" if "trial" in document else str(document["id"])
 
 
+def repeat_key(document: str, draw: int) -> str:
+    """Identifies a request about a document that is asked several times; the first has the document's key."""
+    return f"{document} (repeat {draw + 1})" if draw else document
+
+
 def words(value: object) -> str:
     """A value as text in which only words count."""
     return " ".join(str(value).split())

@@ -89,7 +89,11 @@ TASK_KEYS: dict[str, Json] = {
     "metric_list": {**LIST, "description": "Metrics and how each is aggregated."},
     "output_type": {"enum": ["generate_until"], "description": "The strategy says how a task is asked."},
     "generation_kwargs": {**MAPPING, "description": "Settings of generation, such as max_gen_toks."},
-    "repeats": {"enum": [1], "description": "A document is asked once."},
+    "repeats": {
+        "type": "integer",
+        "minimum": 1,
+        "description": "How often a document is asked; more than once needs a temperature above 0.",
+    },
     "filter_list": LIST,
     "should_decontaminate": {"type": "boolean"},
     "doc_to_decontamination_query": TEXT,

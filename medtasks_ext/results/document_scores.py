@@ -34,6 +34,7 @@ from medtasks_ext.stats.statistic import (
     by_unit,
     mean,
     mean_of_runs,
+    over_repeats,
     question_of,
     statistic_of,
     unit_of,
@@ -93,14 +94,15 @@ class DocumentScores:
         return resampled["score"].values if resampled else None
 
 
-def score_statistic(dataset: Dataset, strategy: str = "zero_shot") -> Statistic:
+def score_statistic(dataset: Dataset, strategy: str = "zero_shot", repeats: int = 1) -> Statistic:
     """Judged scores are means over runs; MedtasksError of a plain function, which cannot be resampled."""
     aggregation = aggregations(dataset, strategy).get("score", mean_of_runs)
     statistic = statistic_of(aggregation)
     if statistic is None:
         what = "the aggregation of `score` is a plain function"
         raise MedtasksError(what, where=dataset.file, remedy="make it a Statistic (docs/add_a_dataset.md)")
-    return statistic
+    repeated: Statistic = over_repeats(statistic, repeats)
+    return repeated
 
 
 @lru_cache(maxsize=512)

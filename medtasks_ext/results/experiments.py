@@ -106,6 +106,10 @@ class Experiment(Finished):
         return self.conditions.synthetic
 
     @property
+    def n_answers(self) -> int:
+        return self.n * self.conditions.repeats
+
+    @property
     def cut(self) -> dict[str, int]:
         return {} if self.printed is not None else self.conditions.cut
 
@@ -211,7 +215,7 @@ class Experiment(Finished):
         return self.score * behind, self.score * behind + 1 - behind
 
     def share_cut(self, what: str) -> float | None:
-        return self.cut[what] / self.n if self.n and what in self.cut else None
+        return self.cut[what] / self.n_answers if self.n and what in self.cut else None
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ from medtasks_ext.runs.records import read_results as read_results_file
 from medtasks_ext.runs.settings import Effect, dropped_secrets, read_value, with_effect, without_login
 from medtasks_ext.stats.bootstrap import intervals_of_record, missed_by, task_intervals
 from medtasks_ext.stats.intervals import Interval
-from medtasks_ext.stats.statistic import Statistic
+from medtasks_ext.stats.statistic import Statistic, over_repeats
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset, Registry
@@ -220,6 +220,7 @@ def experiment_of(opened: Opened, name: str, tasks: Registry, faults: list[Fault
             read_again = None
         else:
             found = aggregations(dataset, strategy)
+            found = {metric: over_repeats(of, conditions.repeats) for metric, of in found.items()}
             if unchecked := _unchecked(name, metrics, samples, record["n"], found):
                 faults.append(Fault(where, unchecked, LOG_AGAIN, skipped=False))
             metrics |= _counted(samples, found, metrics)
@@ -227,7 +228,7 @@ def experiment_of(opened: Opened, name: str, tasks: Registry, faults: list[Fault
             record["chance"] = chance_score(dataset, strategy, [sample["doc"] for sample in samples])
 
     def documents() -> DocumentScores:
-        statistic = score_statistic(dataset, strategy)
+        statistic = score_statistic(dataset, strategy, conditions.repeats)
         if run is not None:
             return load_document_scores(run.scores_file(name), statistic)
         return document_scores(read_samples(logged, remedy=LOG_AGAIN), statistic)

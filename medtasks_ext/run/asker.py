@@ -21,6 +21,7 @@ from medtasks_ext.engines import Answer, Fault, FaultKind, Outcome, Prompt, Requ
 from medtasks_ext.engines.engine import Engine, Feed
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import public_rows, shows_text, what_happened
+from medtasks_ext.prompts.documents import repeat_key
 from medtasks_ext.run.charge import Budget, Charge
 from medtasks_ext.run.store import Answers, Intent, key_of
 
@@ -34,6 +35,7 @@ def request_of(
     document: str,
     *,
     draw: int = 0,
+    seed: int | None = None,
     reads_document: bool = False,
     apart: bool = False,
     cut: str = "",
@@ -44,8 +46,9 @@ def request_of(
     each time that it is asked of one document.
 
     `identity`: digest of the model and of what can change its responses. `document`: its key within the task.
-    `draw`: how often it was asked of this document before. `reads_document`: whether the model looks at the
-    document, and not at the prompt. `apart`: whether text that is not open is asked for each dataset by
+    `draw`: how often it was asked of this document before; it is asked with `seed` + draw, or that of the
+    settings, where there is one. `reads_document`: whether the model looks at the document, and not at the
+    prompt. `apart`: whether text that is not open is asked for each dataset by
     itself, so that who got it is on record. `cut`: what did not fit of the prompt.
     """
     first = instances[0]
@@ -61,8 +64,10 @@ def request_of(
         parts += [task, document]
     elif is_sampled(given):
         parts += [task, document, draw]
-    key = key_of(identity, parts)
-    return Request(key, task, document, prompt, given, first.doc, text=text, options=options, cut=cut)
+        if draw and (begin := given.get("seed", seed)) is not None:
+            given = {**given, "seed": int(begin) + draw}
+    key, name = key_of(identity, parts), repeat_key(document, draw)
+    return Request(key, task, name, prompt, given, first.doc, text=text, options=options, cut=cut)
 
 
 def text_of(instance: Instance) -> Text:

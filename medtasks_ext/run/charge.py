@@ -103,7 +103,7 @@ def budget_of(limit: float | None, costs: Iterable[float | None], unsure: float)
 
 
 #: What lm-eval calls the settings of an answer; no fields of the request.
-OF_LM_EVAL = frozenset({"do_sample", "max_gen_toks", "temperature", "until"})
+OF_LM_EVAL = frozenset({"do_sample", "max_gen_toks", "repeats", "temperature", "until"})
 #: Arguments of lm-eval's models that have such names, and say what the model is.
 OF_MODELS = frozenset({"model", "max_gen_toks", "max_length"})
 #: Fields that no provider charges for, and that leave number, length and model of the answers as they are.

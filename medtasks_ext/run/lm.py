@@ -10,7 +10,6 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -163,16 +162,12 @@ class Remembering(LM):
     def _generation(self, instance: Instance, drawn: Counter[str]) -> Request:
         request = self._request([instance])
         draw, drawn[request.key] = drawn[request.key], drawn[request.key] + 1
-        if not draw or not is_sampled(request.settings):
-            return request
-        again, seed = self._request([instance], draw), getattr(self.model, "_seed", None)
-        if (first := request.settings.get("seed", seed)) is not None:
-            again = replace(again, settings={**again.settings, "seed": int(first) + draw})
-        return again
+        return self._request([instance], draw) if draw and is_sampled(request.settings) else request
 
     def _request(self, instances: Sequence[Instance], draw: int = 0) -> Request:
         reads, document = isinstance(self.model, Baseline), str(instances[0].doc_id)
-        return request_of(instances, self._identity, document, draw=draw, reads_document=reads)
+        seed = getattr(self.model, "_seed", None)
+        return request_of(instances, self._identity, document, draw=draw, seed=seed, reads_document=reads)
 
 
 def _whose(instance: Instance) -> tuple[str, str]:

@@ -294,7 +294,7 @@ class Turns:
 
 class TaskLM(StoredLM):
     """One task of a run on its way to a score, as the model that lm-eval evaluates it with: each document is
-    asked about once, as soon as it is built; one task at a time goes on to its score.
+    asked about as soon as it is built; one task at a time goes on to its score.
 
     Attributes:
         asked: document -> its request.
@@ -382,10 +382,13 @@ class TaskLM(StoredLM):
             place = self._place[asked.document]
             self.turns.wait(self.name, place)
             asked = replace(asked, record=f"{self.turns.name} {place}")
-        self.asked[asked.document] = replace(asked, prompt="")  # which the document and the engine have
-        if asked.key in asker.answers:
-            self._known(1)
-        asker.add(self.job, [asked], AHEAD * asker.engine.window)
+        again = (self._builder.request(instances, draw) for draw in range(1, self.task.repeats))
+        requests = [asked, *(replace(one, record=asked.record) for one in again)]
+        for one in requests:
+            self.asked[one.document] = replace(one, prompt="")  # which the document and the engine have
+        if known := sum(one.key in asker.answers for one in requests):
+            self._known(known)
+        asker.add(self.job, requests, AHEAD * asker.engine.window)
 
     def _known(self, n: int) -> None:
         """Show that so many more requests were answered before, or for another task meanwhile."""

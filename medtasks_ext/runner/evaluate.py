@@ -110,6 +110,7 @@ def build_task(registry: Registry, name: str, settings: Settings) -> Task:
     if fixed is None or (settings.num_fewshot is not None and fixed != 0):
         task.set_config("num_fewshot", settings.num_fewshot or 0)
     task.set_fewshot_seed(settings.seed)
+    task.check_repeats()
     return task
 
 
@@ -256,13 +257,15 @@ class RequestBuilder:
         )
         return self.request(made if isinstance(made, list) else [made])
 
-    def request(self, instances: Sequence[Instance]) -> Request:
-        """The request about a document, whose instances these are."""
+    def request(self, instances: Sequence[Instance], draw: int = 0) -> Request:
+        """The request about a document, whose instances these are; `draw`: of how many before."""
         document = document_key(instances[0].doc)
         return request_of(
             instances,
             self._identity,
             document,
+            draw=draw,
+            seed=getattr(self._model, "_seed", None),
             reads_document=self._reads_document,
             apart=True,
             cut=self._task.cuts.get(document, ""),

@@ -237,6 +237,7 @@ def plan_task(
     dataset, strategy = registry.known(name)
     task, missing = _built(registry, name, settings)
     documents = dataset.n_part * dataset.trials if missing else len(task.eval_docs)
+    requests = documents * task.repeats
     sample = not missing and task.eval_docs[0]["data"] == "sample"
     step = max(1, len(task.eval_docs) / COUNTED)
     n = 0 if missing else min(COUNTED, len(task.eval_docs))
@@ -254,8 +255,8 @@ def plan_task(
         strategy=strategy,
         documents=documents,
         counted=len(chosen),
-        prompt_tokens=None if missing else round(documents * fmean(sizes)),
-        most_output_tokens=documents * budget,
+        prompt_tokens=None if missing else round(requests * fmean(sizes)),
+        most_output_tokens=requests * budget,
         sample=sample,
         own_prompts=not sample
         and (not missing or not dataset.suite.files)  # prompts of the authors' rows come with these

@@ -24,6 +24,7 @@ from medtasks_ext.data.content import highest_possible
 from medtasks_ext.engines import CONTENT_FILTER, LOOP, Answer, Prompt, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
+from medtasks_ext.metrics.repeats import PASS_AT_1, PASS_AT_N, add_pass_at
 from medtasks_ext.privacy import what_happened
 from medtasks_ext.prompts.documents import document_key, shown, without_places
 from medtasks_ext.prompts.fit import INPUT, SHOTS
@@ -189,12 +190,14 @@ class Run:
             return False
         stored = self._known()[name]
         loaded, now = without_places(stored["loaded"]), without_places(loaded_record(task))
-        return stored["version"] == str(task.VERSION) and loaded == now and not self.n_lost(task)
+        same = stored["version"] == str(task.VERSION) and loaded == now
+        same = same and (stored["config"].get("repeats") or 1) == task.config.repeats
+        return same and not self.n_lost(task)
 
     def n_lost(self, task: Task) -> int:
-        """Documents of a finished task whose answer is not in the folder any more."""
+        """Requests of a finished task whose answer is not in the folder any more."""
         answered = self.answers.answered(task.task_name)
-        return sum(document_key(task.eval_docs[place]) not in answered for place in self.places(task))
+        return sum(name not in answered for place in self.places(task) for name in task.names_of(place))
 
     def choose(self, tasks: Mapping[str, Task], choices: Mapping[str, Choice]) -> None:
         """Note which documents of tasks are asked and scored from now on. The manifest is not written.
@@ -206,7 +209,7 @@ class Run:
             entry = self.state(name)
             if not same_documents(task, entry.choice, choices[name]):
                 entry = TaskEntry()
-            asked = len(self.places(task, choices[name]))
+            asked = len(self.places(task, choices[name])) * task.repeats
             bound = {key: str(loaded_record(task).get(key, "")) for key in BOUND_TO}
             now = {"choice": choices[name], "bound": bound, "asked": asked}
             self.manifest.tasks[name] = entry.model_copy(update=now)
@@ -243,21 +246,25 @@ class Run:
         named = None if chosen else dataset.suite.official_interval
         of_paper = function(dataset.suite, named) if named else None
         metrics, drawn = outcome.metrics, self.state(name).choice.drawn
+        how, samples = task.aggregation(), cast("list[dict[str, Any]]", outcome.samples)
+        if task.repeats > 1 and add_pass_at(samples):
+            for pass_at in (PASS_AT_1, PASS_AT_N):
+                how[pass_at] = how["score"]
+                metrics[pass_at] = how["score"]([one[pass_at] for one in samples if pass_at in one])
         estimate: EstimateRecord | None = None
         resampled: Array | None = None  # an estimate is compared by its interval alone
         if drawn is None:
-            intervals, resampled = task_intervals(outcome.samples, task.aggregation(), dataset.id, of_paper)
+            intervals, resampled = task_intervals(samples, how, dataset.id, of_paper)
         else:
-            metrics, intervals, estimate = drawn_results(outcome.samples, metrics, task.aggregation(), drawn)
+            metrics, intervals, estimate = drawn_results(samples, metrics, how, drawn)
         texts = (answer.text for answer in answers.values())
         traces = unknown_traces(texts, asked=reasons(strategy))
         cut = cut_counts(asked.values(), answers.values(), with_shots=bool(task.config.num_fewshot))
         served = tuple(sorted({answer.model for answer in answers.values() if answer.model}))
         write_samples(self.files.samples_file(name), _recorded(outcome.samples, asked))
         save_resampled(self.files.resampled_file(name), resampled)
-        save_document_scores(
-            self.files.scores_file(name), document_scores(outcome.samples, score_statistic(dataset, strategy))
-        )
+        statistic = score_statistic(dataset, strategy, task.repeats)
+        save_document_scores(self.files.scores_file(name), document_scores(samples, statistic))
         config = without_login(outcome.config)
         loaded = self._as_asked(name, outcome.config["metadata"]["medtasks"]["loaded"])
         config["metadata"] = {**config["metadata"], "medtasks": {"loaded": loaded}}
@@ -359,7 +366,7 @@ class Run:
                 argument, key = request_of(sample)[0], sample.get("request", "")
                 prompt = json.loads(argument[0]) if isinstance(argument, list) else argument
                 before[document_key(sample["doc"])] = key, prompt, options_of(sample)
-        for document in (document_key(task.eval_docs[place]) for place in self.places(task)):
+        for document in (each for place in self.places(task) for each in task.names_of(place)):
             if (last := self.answers.asked.get(name, {}).get(document)) is not None:
                 key, prompt, options = before.get(document, ("", "", ()))
                 if key not in ("", last.key):

@@ -113,6 +113,7 @@ class Conditions(_Strict):
     # decoding
     decoding: Mapping[str, Any] | None = None  # settings but the budget; of a run, in place of the tasks' own
     seed: int | None = None  # of the draws
+    repeats: int = 1  # how often each document was asked
     # judges
     jury: Jury | None = None  # None where nobody judges, or nobody recorded who
     judged: float | None = None  # share of the answers that were judged; None where nobody judges
@@ -224,6 +225,7 @@ def task_conditions(run: Conditions, loaded: LoadedRecord, config: Mapping[str, 
         delimiter=str(config.get("target_delimiter", " ")) if by_likelihood else None,
         budget=None if budget is None else int(budget),
         decoding=generation if generation or budget is not None else None,
+        repeats=1 if by_likelihood else int(config.get("repeats") or 1),
     )
 
 

@@ -113,7 +113,7 @@ def note_of_traces(records: Collection[Mapping[str, Any]]) -> str:
         begins.update(record.get("unknown_traces") or {})
     if not begins:
         return ""
-    share = begins.total() / sum(record["n"] for record in records)
+    share = begins.total() / sum(record["n"] * (record["config"].get("repeats") or 1) for record in records)
     return (
         f"{share:.1%} of the answers begin with what looks like reasoning ({begins.most_common(1)[0][0]}), in"
         " marks that no rule knows, and are read and judged with it → let the server take it off (vLLM:"

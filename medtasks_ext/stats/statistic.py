@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -197,6 +198,48 @@ def statistic_of(aggregation: Callable[..., Any]) -> Statistic | None:
     from medtasks_ext.harness import mean as lm_eval_mean  # loads all of its metrics
 
     return mean if aggregation is lm_eval_mean else None
+
+
+def over_repeats(aggregation: Callable[..., Any], n: int) -> Any:
+    """An aggregation of documents that were asked n times: the mean over repeats of what it gives for each.
+
+    A mean over documents takes their means over repeats. An item of any other one has a part for each repeat.
+    """
+    statistic = statistic_of(aggregation)
+    if n == 1 or statistic in (mean, mean_of_runs):
+        return aggregation
+    if statistic is not None:
+        return _over_repeats(statistic, n)
+    return lambda items: sum(aggregation([item[k] for item in items]) for k in range(n)) / n
+
+
+@lru_cache(maxsize=256)
+def _over_repeats(statistic: Statistic, n: int) -> Statistic:
+    of = partial(_mean_of_repeats, statistic.value, n)
+    published = partial(_mean_of_repeats, statistic.published, n)
+    counts = _counts_of_repeats(statistic.counts, n, statistic.labels is not None)
+    name = f"{statistic.name}_of_{n}_repeats"
+    return Statistic(name, counts, of, None if statistic.published is statistic.value else published)
+
+
+@lru_cache(maxsize=256)  # metrics share their counts by the function
+def _counts_of_repeats(
+    counts: Callable[[Sequence[Any]], Matrix], n: int, by_labels: bool
+) -> Callable[[Sequence[Any]], Matrix]:
+    def of_repeats(items: Sequence[Sequence[Any]]) -> Matrix:
+        if by_labels:  # one repeat may lack a label that another one has
+            every = counts([part for item in items for part in item])
+            matrix = every.reshape(len(items), n * every.shape[1])
+            return matrix if isinstance(matrix, np.ndarray) else matrix.tocsr()
+        return np.hstack([counts([item[k] for item in items]) for k in range(n)])
+
+    return of_repeats
+
+
+def _mean_of_repeats(value: Callable[[Array], Array], n: int, sums: Array) -> Array:
+    """The mean of a metric over the repeats, whose sums stand one after another in (..., n x k)."""
+    found: Array = np.mean([value(part) for part in np.split(sums, n, axis=-1)], axis=0)
+    return found
 
 
 def question_of(sample: Mapping[str, Any]) -> Hashable:
