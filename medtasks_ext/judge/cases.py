@@ -26,7 +26,7 @@ from medtasks_ext.rows.spec import Judging, dataset_spec
 from medtasks_ext.run.charge import check_under_limit
 from medtasks_ext.run.store import Answers, Follower, Intent, Row, key_of, outcome_of
 from medtasks_ext.runs.folder import RunFolder
-from medtasks_ext.runs.records import RESCORE, iter_samples, parsed_of
+from medtasks_ext.runs.records import RESCORE, iter_samples, names_of, parsed_of
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
@@ -61,7 +61,7 @@ Done: TypeAlias = Mapping[Question, Mapping[str, float]]
 
 @dataclass(frozen=True)
 class Case:
-    document: str  # key within its task
+    document: str  # key of the request about it, within its task
     run: str | None  # the run of the benchmark that it belongs to (subset, condition), or None
     texts: Mapping[str, str]  # `question`, `response` and, where judges see them, `points` and `gold`
     rubric: Rubric  # the task's, with the document's own points where it has some
@@ -71,6 +71,12 @@ class Case:
     gap: str = ""  # why it cannot be judged, or empty
     synthetic: bool = False  # it comes from sample rows
     cluster: str | None = None  # what its question is about, if others are, too; intervals draw them together
+    repeat_of: str = ""  # key of the document, where this is a further answer to it
+
+    @property
+    def of(self) -> str:
+        """Key of the document."""
+        return self.repeat_of or self.document
 
     @property
     def asked(self) -> bool:
@@ -210,7 +216,8 @@ def judged_tasks(
             path = RunFolder(folder).samples_file(name)
             for number, sample in enumerate(iter_samples(path), start=1):
                 try:
-                    task.cases.append(_case(sample, rubric))
+                    repeats = enumerate(names_of(sample))
+                    task.cases += [_case(sample, rubric, draw, name) for draw, name in repeats]
                 except (KeyError, TypeError, IndexError):
                     what = f"line {number} is no record of an open-ended answer"
                     raise MedtasksError(what, where=path, remedy=RESCORE) from None
@@ -226,8 +233,8 @@ def rubric_of(dataset: Dataset, prompts: PromptSource = "own", *, fetch: bool = 
     return Rubric(judging, words=jury_words(dataset, judging, prompts, fetch=fetch)) if judging else None
 
 
-def _case(sample: Sample, rubric: Rubric) -> Case:
-    document, answer = sample["doc"], parsed_of(sample)["answer"]
+def _case(sample: Sample, rubric: Rubric, draw: int, name: str) -> Case:
+    document, answer = sample["doc"], parsed_of(sample, draw)["answer"]
     texts = {"question": document["question"], "response": str(answer or "").strip()}
     blank, gap = not texts["response"], ""
     if rubric.judging.context:
@@ -240,7 +247,7 @@ def _case(sample: Sample, rubric: Rubric) -> Case:
     elif rubric.judging.show_gold and not points:
         gap = "no gold answer to show"
     return Case(
-        document=document_key(document),
+        document=name,
         run=document.get("run"),
         texts=texts,
         rubric=Rubric(rubric.judging, {point["id"]: point["text"] for point in points}, rubric.words)
@@ -252,6 +259,7 @@ def _case(sample: Sample, rubric: Rubric) -> Case:
         synthetic=document["data"] == "sample",
         cluster=document.get("cluster"),
         tags=document.get("tags", ()),
+        repeat_of=document_key(document) if draw else "",
     )
 
 

@@ -193,11 +193,12 @@ def document_scores(
 
 
 def document_values(scores: Sequence[DocumentScore], rubric: Rubric) -> list[dict[str, Any]]:
-    """Metric -> (run, value), as records that can be resampled."""
+    """Metric -> (run, value) of each document, as records that can be resampled: means over its repeats."""
     protocol, tags = rubric.protocol, tuple(f"{tag}:" for tag in rubric.judging.tags)
     low, high = protocol.scale
     length = rubric.judging.length_adjustment
-    records = []
+    records = dict[str, dict[str, Any]]()
+    repeats: dict[str, dict[str, list[float]]] = {}  # document -> metric -> values
     for place, item in enumerate(scores):
         if item.rating is None:
             continue
@@ -215,9 +216,12 @@ def document_values(scores: Sequence[DocumentScore], rubric: Rubric) -> list[dic
             parts[_of_tag(tag)] = [*item.composites(ids).values()]
         for judge, composite in item.composites().items():
             parts[f"jury_{judge}"] = [composite]
-        means = {name: (item.case.run or "", float(np.mean(values))) for name, values in parts.items()}
-        records.append({"doc_id": place, "doc": {"cluster": item.case.cluster}, **means})
-    return records
+        of = repeats.setdefault(item.case.of, {})
+        for name, values in parts.items():
+            of.setdefault(name, []).append(float(np.mean(values)))
+        means = {name: (item.case.run or "", float(np.mean(values))) for name, values in of.items()}
+        records[item.case.of] = {"doc_id": place, "doc": {"cluster": item.case.cluster}, **means}
+    return [*records.values()]
 
 
 def _of_tag(tag: str) -> str:
@@ -233,7 +237,7 @@ def figures(
     documents (over runs of the mean over their documents, where the benchmark has several). A document with
     no judgement takes part in none of them; `judged` is the share of documents that all judges judged.
     """
-    records, total = document_values(scores, rubric), len(scores)
+    records = document_values(scores, rubric)
     names = dict.fromkeys(name for record in records for name in record if name not in ("doc_id", "doc"))
     ordered = [name for name in names if name.removeprefix("jury_") not in judges]
     ordered += [f"jury_{name}" for name in judges if f"jury_{name}" in names]
@@ -243,8 +247,8 @@ def figures(
     means = {name: of([item[name] for item in records if name in item]) for name, of in statistics.items()}
     intervals, resampled = task_intervals(records, statistics, dataset)
     counts = {
-        "scored": len(records) / total,
-        "judged": sum(item.complete for item in scores) / total,
+        "scored": len(records) / len({item.case.of for item in scores}),
+        "judged": sum(item.complete for item in scores) / len(scores),
         "judgements_missing": float(sum(missing_reasons(scores).values())),
         "empty_answers": float(sum(item.case.blank for item in scores)),
     }
@@ -266,7 +270,7 @@ def _disputes(
     records = [
         {
             "doc_id": place,
-            "doc": {"cluster": item.case.cluster},
+            "doc": {"cluster": item.case.cluster, "item": item.case.of},
             "disputed": float(bool(item.disputed)),
             # an empty answer is not assessed, so it says nothing about the assessors
             **({} if item.case.blank else {"assessor_agreement": float(not item.disputed)}),

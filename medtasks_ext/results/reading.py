@@ -8,13 +8,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError, near, some
 from medtasks_ext.jsonfile import Json, read_json
 from medtasks_ext.metrics.likelihood import risk_coverage
 from medtasks_ext.privacy import text_hash
-from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.registry.strategies import asked_strategy
 from medtasks_ext.results.condition_words import difference_words
 from medtasks_ext.results.conditions import differences
@@ -49,6 +49,7 @@ from medtasks_ext.runs.records import (
     Sample,
     TaskRecord,
     names_in,
+    names_of,
     note_of_traces,
     read_samples,
     record_of,
@@ -267,10 +268,20 @@ def judged_samples(files: RunFolder, task: str, first: int | None = None) -> lis
     if judged.is_file():
         documents = {item["document"]: item for item in read_json(judged)["documents"]}
         for sample in samples:
-            item = documents.get(document_key(sample["doc"]), {"score": None})
-            if item["score"] is not None:
-                sample["score"] = (item.get("run", ""), item["score"])
+            add_judgement(sample, documents)
     return samples
+
+
+def add_judgement(sample: Sample, judged: Mapping[str, Json]) -> None:
+    """Give a document the score of its judges, the mean over its repeats that have one; else none.
+
+    `judged`: name of a request -> what became of its answer.
+    """
+    found = [judged[name] for name in names_of(sample) if name in judged]
+    scores = [item["score"] for item in found if item["score"] is not None]
+    sample.pop("score", None)
+    if scores:
+        sample["score"] = (found[0].get("run", ""), fmean(scores))
 
 
 def at_odds(stored: TaskRecord, noted: int | None) -> Iterator[str]:

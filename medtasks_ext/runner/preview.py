@@ -274,6 +274,7 @@ def _with_chat(seen: Preview, registry: Registry, settings: Settings, chat: Chat
 
 
 def _answer(task: Task, settings: Settings, place: int, name: str, model: LM) -> PreviewAnswer:
+    task.set_config("repeats", 1)
     outcome = evaluate_task(model, task, settings, Choice(samples=(place,)))
     (sample,) = outcome.samples
     (read,) = sample["filtered_resps"]

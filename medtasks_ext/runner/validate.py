@@ -220,7 +220,9 @@ def _in_rows(cause: Cause) -> str:
 
 def _evaluated(registry: Registry, name: str, model: Baseline) -> TaskResult:
     settings = Settings(data="sample", prompts="own")
-    return evaluate_task(model, build_task(registry, name, settings), settings)
+    task = build_task(registry, name, settings)
+    task.set_config("repeats", 1)
+    return evaluate_task(model, task, settings)
 
 
 def _garbage_score(documents: list[Any], form: AnswerFormat) -> float:

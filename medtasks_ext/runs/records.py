@@ -26,6 +26,7 @@ from pydantic_core import from_json
 from medtasks_ext.atomic import check_regular
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json, read_json, write_lines
+from medtasks_ext.prompts.documents import document_key, repeat_key
 from medtasks_ext.registry.build import group_config
 
 if TYPE_CHECKING:
@@ -297,12 +298,19 @@ def iter_samples(path: Path, *, remedy: str = RESCORE) -> Iterator[Sample]:
         yield file.record(place) if sample is None else sample
 
 
-def parsed_of(sample: Sample) -> Mapping[str, Any]:
+def names_of(sample: Sample) -> list[str]:
+    """Of the requests about a document: one for each repeat."""
+    return [repeat_key(document_key(sample["doc"]), draw) for draw in range(len(sample["resps"][0]))]
+
+
+def parsed_of(sample: Sample, draw: int = 0) -> Mapping[str, Any]:
     """What the answer format read of a response (`answers.parsed.Parsed`); empty where nobody kept it.
 
     A file holds it as Python writes it, and not as JSON.
     """
     parsed: Any = sample["filtered_resps"][0] if sample["filtered_resps"] else {}
+    if isinstance(parsed, list):
+        parsed = parsed[draw]
     if isinstance(parsed, str):
         try:
             parsed = ast.literal_eval(parsed)

@@ -59,7 +59,9 @@ def _graded(name: str, runs: Sequence[Run], registry: Registry) -> dict[str, Any
     for run in runs:
         task = run.results()[name]
         fault = f"{name} was asked in part" if task["n"] < task["loaded"]["n_test"] else ""
-        if task["loaded"]["rows_hash"] != loaded["rows_hash"]:
+        if (task["config"].get("repeats") or 1) > 1:
+            fault = f"{name} was asked several times"
+        elif task["loaded"]["rows_hash"] != loaded["rows_hash"]:
             fault = f"{name} was run on other documents than in {runs[0].folder}"
         if fault:
             remedy = "run all models on the same rows and prompts to the end, or name other tasks (--tasks)"

@@ -10,6 +10,7 @@ from enum import IntFlag
 from functools import cache, lru_cache
 from itertools import islice
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from medtasks_ext.answers.reasoning import without_reasoning
@@ -19,7 +20,7 @@ from medtasks_ext.prompts.documents import document_key, shown
 from medtasks_ext.results.document_scores import DocumentScores, document_scores, score_statistic
 from medtasks_ext.results.error_clusters import TEXTS, Cluster, error_of
 from medtasks_ext.results.experiments import Entry, Fault
-from medtasks_ext.results.reading import asked_task, run_folder, runs_below
+from medtasks_ext.results.reading import add_judgement, asked_task, run_folder, runs_below
 from medtasks_ext.run.store import Answers, files_of
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import Manifest, TaskState
@@ -98,7 +99,8 @@ class Column:
         self.source = source
         item = source.item
         self._kind = str(source.dataset.config["answer"]["kind"])
-        self._statistic = score_statistic(source.dataset)
+        repeats = item.conditions.repeats if item else 1
+        self._statistic = score_statistic(source.dataset, repeats=repeats)
         self._outcomes = source.outcomes
         self.judged = _judged(source)
         self._file = SampleFile(source.samples, remedy=RESCORE if source.folder else LOG_SAMPLES)
@@ -176,10 +178,7 @@ class Column:
 
     def _with_judgement(self, sample: Sample) -> None:
         if self.judged is not None:
-            sample.pop("score", None)
-            item = self.judged.get(document_key(sample["doc"]))
-            if item is not None and item["score"] is not None:
-                sample["score"] = (item.get("run", ""), item["score"])
+            add_judgement(sample, self.judged)
 
     def _row(
         self,
@@ -190,15 +189,18 @@ class Column:
         valid: float,
         unclosed: float,
     ) -> Row:
-        document, parsed, response = sample["doc"], parsed_of(sample), response_of(sample)
-        sample["filtered_resps"] = [parsed]  # who shows it need not read it again
+        document, response = sample["doc"], response_of(sample)
+        readings = [parsed_of(sample, draw) for draw in range(len(sample["resps"][0]))]
+        sample["filtered_resps"] = [readings]  # who shows it need not read it again
         value: Any = sample.get("score")
+        parsed, repeated = readings[0], len(readings) > 1
         if "trial" in document and isinstance(value, list | tuple):
-            score = float(value[2])  # it is right or wrong by itself, also where all of them make a score
+            # it is right or wrong by itself, also where all of them make a score
+            score = fmean(trial[2] for trial in (value if repeated else [value]))
         flags = _ending(answer, response)
-        if unclosed == 1:
+        if unclosed > 0:
             flags |= Flag.TRUNCATED
-        if valid == 0:
+        if valid < 1:
             flags |= Flag.UNREADABLE
         if not math.isnan(score):
             if score >= 1 - 1e-9:

@@ -8,6 +8,7 @@ from base64 import b64encode
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import pairwise
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, cast
 
 from medtasks_ext.answers.reasoning import without_reasoning
@@ -18,7 +19,7 @@ from medtasks_ext.offline_page import data_in_page
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.answers.column import Column, Flag, Row, Source, response_of
 from medtasks_ext.results.error_clusters import IN_TEXT, TEXTS, Cluster, items_of, marked
-from medtasks_ext.runs.records import parsed_of, request_of, turns_of
+from medtasks_ext.runs.records import names_of, parsed_of, request_of, turns_of
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
@@ -29,6 +30,8 @@ FOLDER = "answers"
 _QUICK = 5  # level of packing: a third larger than the best, in a third of its time
 #: Characters of a text that are shown unless the whole is asked for, half of them from its end.
 MOST = 20_000
+#: Before each answer to a document that was asked several times.
+_ANSWER = "Answer {}:\n"
 #: Metrics that say something else than how good an answer is, or that are shown by themselves.
 _SHOWN_APART = frozenset({"score", "valid", "scored", "unclosed_reasoning", "SAMPLE_DATA"})
 
@@ -63,6 +66,18 @@ def _response(column: Column, row: Row, sample: Sample, whole: bool) -> Json:
     document, parsed, text = sample["doc"], parsed_of(sample), response_of(sample)
     kind = str(column.source.dataset.config["answer"]["kind"])
     readings, answer = [*_readings(parsed, document)], column.answer_of(sample)
+    stretches = _stretches(text, parsed, answer.reasoning if answer else "", whole)
+    for draw, again in enumerate(sample["resps"][0][1:], start=1):
+        if draw == 1:
+            stretches.insert(0, _stretch(_ANSWER.format(1), False))
+        parsed = parsed_of(sample, draw)
+        stretches += [
+            _stretch("\n\n" + _ANSWER.format(draw + 1), False),
+            *_stretches(again, parsed, "", whole),
+        ]
+        readings += _readings(parsed, document, f", answer {draw + 1}")
+    of_judges = [(column.judged or {}).get(name, {}).get("score") for name in names_of(sample)]
+    judged = [score for score in of_judges if score is not None]
     items = items_of(kind, readings[0]["gold"], readings[0]["answer"]) if readings else None
     prompt, settings = request_of(sample)
     pieces = marked(str(document["prompt"])[:MOST], items) if items and kind in IN_TEXT else []
@@ -74,8 +89,8 @@ def _response(column: Column, row: Row, sample: Sample, whole: bool) -> Json:
             for role, said in (turns_of(prompt) if prompt else ())  # not kept before it is scored
         ],
         "settings": settings,  # of generation
-        "stretches": _stretches(text, parsed, answer.reasoning if answer else "", whole),
-        "length": len(text),
+        "stretches": stretches,
+        "length": sum(map(len, sample["resps"][0])),
         "readings": readings,
         "score": None if math.isnan(row.score) else row.score,
         "cluster": row.cluster.value if row.cluster else "",
@@ -86,16 +101,16 @@ def _response(column: Column, row: Row, sample: Sample, whole: bool) -> Json:
         "seconds": answer.seconds if answer else None,
         "items": items and vars(items),
         "pieces": pieces,  # the document's text with the items marked
-        "judges": [*_judges(column, row.key)],
-        "judged": (column.judged or {}).get(row.key, {}).get("score"),
+        "judges": [*_judges(column, names_of(sample))],
+        "judged": fmean(judged) if judged else None,
     }
 
 
-def _readings(parsed: Mapping[str, Any], document: Mapping[str, Any]) -> Iterator[Json]:
+def _readings(parsed: Mapping[str, Any], document: Mapping[str, Any], of: str = "") -> Iterator[Json]:
     """The reading that is scored: what was read, if anything could be, and what it is compared with."""
     if "answer" in parsed:
         answer = parsed["answer"] if parsed.get("valid") else None
-        reader, why = str(parsed.get("reader", "official")), str(parsed.get("why") or "")
+        reader, why = str(parsed.get("reader", "official")) + of, str(parsed.get("why") or "")
         yield {"reader": reader, "answer": answer, "gold": document.get("gold"), "why": why}
 
 
@@ -148,14 +163,15 @@ def _trace_end(text: str) -> int:
     return len(text) - len(reply) if text.endswith(reply) and reply else len(text)
 
 
-def _judges(column: Column, key: str) -> Iterator[Json]:
-    """What each judge gave and wrote; `point` is the scoring point that it is about."""
+def _judges(column: Column, names: Sequence[str]) -> Iterator[Json]:
+    """What each judge gave and wrote of each answer; `point` is the scoring point that it is about."""
     folder, task = column.source.folder, column.source.task
     if folder is None or column.judged is None:
         return
     for row in verdicts_in(folder, task):
-        if row["document"] == key:
-            rated = {"judge": row["judge"], "ratings": row["ratings"]}
+        if row["document"] in names:
+            of = f", answer {names.index(row['document']) + 1}" * (len(names) > 1)
+            rated = {"judge": row["judge"] + of, "ratings": row["ratings"]}
             yield {**rated, "verdict": row.get("verdict", {}), "point": row.get("point", "")}
 
 

@@ -214,7 +214,7 @@ def _instances(item: Experiment, tasks: Registry) -> Iterator[Json]:
     found = item.read_documents() if item.read_documents else None
     scores = {} if found is None else dict(zip(found.documents, found.scores.tolist(), strict=True))
     for sample in item.read_samples():
-        key, answer = document_key(sample["doc"]), final_answer(str(sample["resps"][0][0]))
+        key, answers = document_key(sample["doc"]), [final_answer(str(text)) for text in sample["resps"][0]]
         if (score := scores.get(key)) is None or math.isnan(score):
             continue
         read = {"source": "output.raw", "extraction_method": "medtasks", "is_terminal": True, "turn_idx": 0}
@@ -224,7 +224,7 @@ def _instances(item: Experiment, tasks: Registry) -> Iterator[Json]:
             "sample_id": key,
             "interaction_type": "single_turn",
             "input": {"raw": f"document {key} of the source", "reference": []},
-            "output": {"raw": [answer]},
+            "output": {"raw": answers},
             "answer_attribution": [{**read, "extracted_value": str(parsed_of(sample).get("answer"))}],
             "evaluation": {"score": score, "is_correct": score == 1},
         }

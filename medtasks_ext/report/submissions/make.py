@@ -87,6 +87,8 @@ def _kept(entries: Sequence[Entry], run: Path, tasks: Registry, model: str) -> t
             left_out.append(f"{name}: a dataset of your own, which others do not have")
         elif said.partition("-")[0] != here.partition("-")[0]:
             left_out.append(f"{name}: scored by version {said}, and is {here} now (`medtasks rescore RUN`)")
+        elif item.conditions.repeats > 1:
+            left_out.append(f"{name}: asked several times, and a submission has one answer to each document")
         elif item.score is None:
             left_out.append(f"{name}: has no score (`medtasks judge RUN`)")
         else:
