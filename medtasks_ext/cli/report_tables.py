@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import chain, groupby
 from operator import itemgetter
-from statistics import median
+from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -24,6 +24,7 @@ from medtasks_ext.cli.tables import (
     texts,
 )
 from medtasks_ext.cli.words import counted, unsure_words
+from medtasks_ext.metrics.repeats import AGREEMENT, PASS_AT_1, PASS_AT_N
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.strategies import strategy_order, strategy_title, suffix_of
 from medtasks_ext.report.gather import parted
@@ -120,7 +121,7 @@ def _print_screen(
     elif rows:
         said += _print_below(rows, title, several=several)
     said += _marks_mean(rows)
-    for words_of in (_answers, _comparable):
+    for words_of in (_answers, _repeats, _comparable):
         of: dict[str, list[str]] = {}
         for entry in entries[:_FEW]:
             of.setdefault(words_of(entry), []).append(entry.label)
@@ -268,6 +269,23 @@ def _answers(entry: Entry) -> str:
             most = f" (most: {worst}, {known[worst]:.1%})" if known[worst] > share else ""
             said.append(f"{what} {share:.1%} of {counted(n, 'answer')}{most}")
     return "; ".join(said)
+
+
+def _repeats(entry: Entry) -> str:
+    """How far the answers to one document agree, and how often one of them is right: means over tasks."""
+    items = [item for item in entry.experiments.values() if item.conditions.repeats > 1]
+    if not items:
+        return ""
+
+    def mean(metric: str) -> tuple[float, int]:
+        values = [item.metrics[metric] for item in items if metric in item.metrics]
+        return (fmean(values) if values else 0.0), len(values)
+
+    (same, _), (first, n), (one, _) = map(mean, (AGREEMENT, PASS_AT_1, PASS_AT_N))
+    times = " or ".join(map(str, sorted({item.conditions.repeats for item in items})))
+    passed = f"; pass@1 {first:.3f}, one of all right {one:.3f}, in {counted(n, 'task')}" if n else ""
+    words = f"{times} answers to each document in {counted(len(items), 'task')}"
+    return f"{words}: {same:.1%} of pairs agree{passed}"
 
 
 def _comparable(entry: Entry) -> str:

@@ -193,10 +193,10 @@ class Column:
         readings = [parsed_of(sample, draw) for draw in range(len(sample["resps"][0]))]
         sample["filtered_resps"] = [readings]  # who shows it need not read it again
         value: Any = sample.get("score")
-        parsed, repeated = readings[0], len(readings) > 1
+        parsed = readings[0]
         if "trial" in document and isinstance(value, list | tuple):
             # it is right or wrong by itself, also where all of them make a score
-            score = fmean(trial[2] for trial in (value if repeated else [value]))
+            score = fmean(trial[2] for trial in (value if len(readings) > 1 else [value]))
         flags = _ending(answer, response)
         if unclosed > 0:
             flags |= Flag.TRUNCATED

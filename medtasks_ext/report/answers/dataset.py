@@ -15,6 +15,7 @@ from medtasks_ext.answers.reasoning import without_reasoning
 from medtasks_ext.errors import MedtasksError, near
 from medtasks_ext.judge.cases import verdicts_in
 from medtasks_ext.metrics import rule
+from medtasks_ext.metrics.repeats import EACH
 from medtasks_ext.offline_page import data_in_page
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.answers.column import Column, Flag, Row, Source, response_of
@@ -30,8 +31,6 @@ FOLDER = "answers"
 _QUICK = 5  # level of packing: a third larger than the best, in a third of its time
 #: Characters of a text that are shown unless the whole is asked for, half of them from its end.
 MOST = 20_000
-#: Before each answer to a document that was asked several times.
-_ANSWER = "Answer {}:\n"
 #: Metrics that say something else than how good an answer is, or that are shown by themselves.
 _SHOWN_APART = frozenset({"score", "valid", "scored", "unclosed_reasoning", "SAMPLE_DATA"})
 
@@ -67,15 +66,15 @@ def _response(column: Column, row: Row, sample: Sample, whole: bool) -> Json:
     kind = str(column.source.dataset.config["answer"]["kind"])
     readings, answer = [*_readings(parsed, document)], column.answer_of(sample)
     stretches = _stretches(text, parsed, answer.reasoning if answer else "", whole)
-    for draw, again in enumerate(sample["resps"][0][1:], start=1):
-        if draw == 1:
-            stretches.insert(0, _stretch(_ANSWER.format(1), False))
-        parsed = parsed_of(sample, draw)
-        stretches += [
-            _stretch("\n\n" + _ANSWER.format(draw + 1), False),
-            *_stretches(again, parsed, "", whole),
-        ]
-        readings += _readings(parsed, document, f", answer {draw + 1}")
+    if (n := len(sample["resps"][0])) > 1:
+        stretches, readings = [], []
+        scores = cast("Any", sample).get(EACH, {}).get("score") or [None] * n
+        for number, (again, score) in enumerate(zip(sample["resps"][0], scores, strict=True), start=1):
+            read = parsed_of(sample, number - 1)
+            stretches += [_stretch(f"Answer {number}:\n", False), *_stretches(again, read, "", whole)]
+            stretches.append(_stretch("\n\n", False))
+            of = f", answer {number}" + ("" if score is None else f" (score {score:g})")
+            readings += _readings(read, document, of)
     of_judges = [(column.judged or {}).get(name, {}).get("score") for name in names_of(sample)]
     judged = [score for score in of_judges if score is not None]
     items = items_of(kind, readings[0]["gold"], readings[0]["answer"]) if readings else None
