@@ -3,6 +3,9 @@
 A metric that is a mean over documents takes the mean over a document's repeats. Of any other one a document
 keeps an item for each repeat: the metric is taken over the first repeats of all documents, over the second
 ones and so on, and the mean of these is what counts (`stats.statistic.over_repeats`).
+
+Intervals draw documents with all their repeats. The spread of the documents' means holds that of their
+repeats; to draw these as well would count it twice (Davison and Hinkley, Bootstrap Methods, 1997, 3.8).
 """
 
 from __future__ import annotations
