@@ -107,9 +107,9 @@ def test_an_entry_of_a_group_changes_a_prompt(mine, tmp_path):
     (tmp_path / "mine" / "my_group.yaml").write_text(yaml.safe_dump(group))
     found = results(loaded("my_group", include_path=tmp_path / "mine"))
     assert all("Does the second sentence follow?" in prompt for prompt in asked(found, "my_mednli"))
-    group["task"][0]["repeats"] = 3
+    group["task"][0]["repeats"] = "3"
     (tmp_path / "mine" / "my_group.yaml").write_text(yaml.safe_dump(group))
-    with pytest.raises(MedtasksError, match="repeats: should be left out"):
+    with pytest.raises(MedtasksError, match="repeats: should be a whole number"):
         loaded("my_group", include_path=tmp_path / "mine")
 
 
@@ -230,7 +230,7 @@ WHOLE["about"] = dict(Dataset(MEDNLI).record)
         ({"strategy": "few_shot"}, "strategy is 'few_shot'", "use zero_shot, cot, five_shot"),
         ({"answer": {"kind": "bridge_lable"}}, "answer.kind is 'bridge_lable'", "label"),
         ({"about": {**WHOLE["about"], "langage": "en"}}, "about.langage: unknown key", "docs/keys.md"),
-        ({"repeats": 3}, "repeats: should be left out: A document is asked once.", "docs/keys.md"),
+        ({"repeats": 0}, "repeats: should be a whole number, at least 1", "docs/keys.md"),
     ],
 )
 def test_a_wrong_key_is_refused_with_file_key_and_remedy(mine, said, key, remedy):

@@ -31,7 +31,7 @@ SHARED_AXES = ("language", "task_type", "stage", "specialties", "document_types"
 CONDITIONS = (
     "wording source documents_asked decoding generation stop arguments variant brought rounding template "
     "own_template local_template system system_text turns delimiter examples budget:int64 context:int64 "
-    "seed:int64"
+    "seed:int64 repeats:int64"
 )
 _DECLARED = read_yaml(Path(__file__).with_suffix(".yaml"))
 #: frame -> what a row of it is

@@ -42,7 +42,7 @@ ASKED = Facts(
     strategy="five_shot", version="1", wording="own", artefact=("a", "1"), prompt="p", examples="e",
     examples_cut=False, source="suite", revision="v", rows="r", documents="all", n=9, n_of_suite=9,
     held_out=0, budget=100, answers_cut=True, context=8_000, inputs_cut=False,
-    decoding=(("top_p", 1),), stop=(), seed=1, rounding=(), template=True, system=True, turns=True,
+    decoding=(("top_p", 1),), stop=(), seed=1, repeats=1, rounding=(), template=True, system=True, turns=True,
     template_hash="text-3",
     jury=((Judge("a"), Judge("b")), None), requests=('{"temperature": 0.0}',) * 2,
     protocol=("likert", "own", "1"), engine="vllm", versions=(("vllm", "1"),),
@@ -51,7 +51,7 @@ OTHER = {
     "strategy": "cot", "version": "2", "wording": "official", "artefact": ("a", "2"), "prompt": "q",
     "examples": "f", "examples_cut": True, "source": "rebuilt", "revision": "w", "rows": "s",
     "documents": "the first 3", "n": 3, "held_out": 5, "budget": 50, "context": 4_000, "inputs_cut": True,
-    "decoding": (("temperature", 1),), "seed": 2, "template": False, "system": False,
+    "decoding": (("temperature", 1),), "seed": 2, "repeats": 2, "template": False, "system": False,
     "generation": (("n", 2),), "stop": ("e",), "differs": True, "system_text": "text-0", "delimiter": "' '",
     "arguments": (("eos_string", "e"),), "variant": (("quantization", "fp8"),), "own_template": "text-1",
     "local_template": "text-2", "template_hash": "text-4",
@@ -61,8 +61,8 @@ OTHER = {
     "versions": (("vllm", "2"),),
 }  # fmt: skip
 HARMLESS = {
-    "template", "system", "variant", "brought", "rounding", "engine", "versions", "seed", "context",
-    "held_out", "revision", "artefact",
+    "template", "system", "variant", "brought", "rounding", "engine", "versions", "seed", "repeats",
+    "context", "held_out", "revision", "artefact",
     "local_template", "template_hash",
 }  # fmt: skip
 RECORD = Conditions(
