@@ -52,11 +52,6 @@ async def by_seed(asked):
     return Reply(chat(_SAID[crc32(f"{asked.prompt} {asked.body['seed']}".encode()) % len(_SAID)]))
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _registered():
-    register()
-
-
 @pytest.fixture
 def server():
     with Server(by_seed) as one:
@@ -182,6 +177,7 @@ def test_plain_lm_eval_gives_the_same_and_the_condition_is_named(run, server, tm
     (tmp_path / "my_medbullets.yaml").write_text(yaml.safe_dump(said))
     arguments = {"run": str(tmp_path / "kept"), "model": "m", "base_url": f"{server.url}/chat/completions"}
     manager = TaskManager(include_path=str(tmp_path), include_defaults=False, metadata={"data": "sample"})
+    register()
     model = get_model("medtasks-api").create_from_arg_obj(arguments, {})
     found = simple_evaluate(
         model, tasks=["my_medbullets"], task_manager=manager, apply_chat_template=True, bootstrap_iters=0
@@ -198,9 +194,8 @@ def test_plain_lm_eval_gives_the_same_and_the_condition_is_named(run, server, tm
 
 
 def test_a_plan_counts_every_request():
-    once, often = (
-        plan_task(registry(), MEAN, Settings(data="sample", gen_kwargs=settings), count_bytes, None)
-        for settings in ({}, {"temperature": 0.7, "repeats": N})
-    )
+    often = Settings(data="sample", gen_kwargs={"temperature": 0.7, "repeats": N})
+    settings = (Settings(data="sample"), often)
+    once, often = (plan_task(registry(), MEAN, one, count_bytes, None) for one in settings)
     assert often.most_output_tokens == N * once.most_output_tokens and often.documents == once.documents
     assert often.prompt_tokens == pytest.approx(N * once.prompt_tokens, abs=N)
