@@ -1,8 +1,6 @@
 """The pages: links lead somewhere, commands exist, versions agree, nothing is hidden."""
 
 import argparse
-import ast
-import importlib
 import re
 import shlex
 from collections.abc import Iterable
@@ -14,9 +12,8 @@ from urllib.parse import unquote
 import pytest
 import yaml
 
-from medtasks_ext import __version__, hooks, runs
+from medtasks_ext import __version__, hooks
 from medtasks_ext.answers.formats import any_format
-from medtasks_ext.egress import asks_one_by_one
 from medtasks_ext.metrics import meanings
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.columns import PACKAGE, citations
@@ -25,7 +22,6 @@ from medtasks_ext.rows.expressions import FILTERS
 from medtasks_ext.runs.settings import LISTS
 from tests.conftest import ROOT
 from tools import docs as reference
-from tools.docs import internals
 
 FOLDERS = ("docs", "tasks", "tests", "results", "benchmarks", "model_configs", ".github")
 PAGES = sorted(
@@ -182,64 +178,6 @@ def test_every_command_on_a_page_exists_with_its_flags(page):
         check_flags(span.replace("'", "").replace('"', "").split())
 
 
-def lm_eval_calls(text: str) -> list[list[str]]:
-    """The calls of plain lm-eval on a page, `commands.md` with all help texts included.
-
-    In blocks, and within a line where they name tasks.
-    """
-    calls = [words for block in FENCE.findall(text) for words in shell_calls(block)]
-    spans = re.findall(r"`(lm_eval [^`]*--tasks [^`…]*)`", FENCE.sub("", text))
-    return [words for words in (*calls, *map(shlex.split, spans)) if words[0] == "lm_eval"]
-
-
-def test_plain_lm_eval_is_shown_with_a_batch_size_wherever_it_runs_a_local_model(monkeypatch):
-    monkeypatch.chdir(ROOT)  # for --config
-    shown = {page: lm_eval_calls(page.read_text(encoding="utf-8")) for page in PAGES}
-    assert sum(map(len, shown.values())) > 3
-    one_by_one = [
-        f"{page.relative_to(ROOT)}: {shlex.join(words)}"
-        for page, calls in shown.items()
-        for words in calls
-        if asks_one_by_one(words)
-    ]
-    assert one_by_one == [], "add --batch_size auto"
-
-
-@pytest.mark.parametrize(
-    "page", sorted((ROOT / "docs" / "readme").glob("README.*.md")), ids=lambda page: page.name
-)
-def test_a_translated_readme_has_commands_figures_names_and_links_of_the_english_one(page):
-    """And the group of the language's own tasks; a sentence may order its names as the language does."""
-
-    def parts(text: str, folder: Path) -> dict[str, list[str]]:
-        others = re.compile(r"^.*README\.(?:ja|es|zh)\.md.*\n?.*$", re.MULTILINE)
-        text = others.sub("", text, count=1)  # the line that leads to the other languages
-        prose = FENCE.sub("", text)
-        code = [
-            line.partition(" #")[0].strip() for block in FENCE.findall(text) for line in block.splitlines()
-        ]
-        said = re.sub(r"`[^`]*`|\]\([^)]*\)", "", prose)
-        targets = re.findall(r"\]\(([^)#]+)", prose)
-        return {
-            "code": [line for line in code if not line.startswith("```")],
-            "words of commands": sorted(set(re.findall(r"`[^`]+`", prose))),
-            "figures": re.findall(r"\d+(?:\.\d+)*", said),
-            "links": [t if "//" in t else str((folder / t).resolve().relative_to(ROOT)) for t in targets],
-            "headings": [line.split()[0] for line in prose.splitlines() if line.startswith("#")],
-            "tables": [str(line.count("|")) for line in prose.splitlines() if line.startswith("|")],
-            "cells": re.findall(r"\| (\w+ \| \d+ \| [a-z ]+) \|", prose),
-        }
-
-    english = parts((ROOT / "README.md").read_text(encoding="utf-8"), ROOT)
-    translated = parts(page.read_text(encoding="utf-8"), page.parent)
-    for kind in ("figures", "links"):  # of a sentence, in the order of the language
-        english[kind].sort()
-        translated[kind].sort()
-    english["words of commands"] = sorted({*english["words of commands"], f"`medtasks_{page.name[7:9]}`"})
-    assert translated == english
-    assert len(english["figures"]) > 15 and len(english["links"]) > 15 and len(english["code"]) == 9
-
-
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_help_of_a_command_is_complete(name):
     item = COMMANDS[name]
@@ -258,15 +196,6 @@ def test_the_help_of_a_command_is_complete(name):
 def test_pages_that_follow_from_the_code_are_up_to_date():
     stale = [path.name for path, text in reference.pages(registry()).items() if path.read_text() != text]
     assert stale == [], "run `python tools/docs.py`"
-
-
-def test_the_site_shows_what_every_package_says():
-    text = internals(ROOT)
-    packages = [path.parent for root in ROOT.glob("medtasks_*") for path in root.rglob("__init__.py")]
-    said = re.findall(r"^## (.+)$", text, flags=re.MULTILINE)
-    assert len(packages) > 20
-    assert {".".join(path.relative_to(ROOT).parts) for path in packages if path.name != "page"} <= {*said}
-    assert "### medtasks_ext.stats.intervals" in text
 
 
 #: what `tools/docs.py` and tests write from code and data
@@ -319,26 +248,6 @@ def unsaid(names: Iterable[str]) -> list[str]:
     )
 
 
-def own_flags(name: str) -> set[str]:
-    """The options of a command, those of lm-eval left out."""
-    item = COMMANDS[name]
-    if reference.passes_flags_on(item):
-        return set(re.findall(r"(?<!\w)--[a-z][a-z_-]+", reference.own_help(item)))
-    return {flag for parameter in item.params for flag in parameter.opts if flag.startswith("--")}
-
-
-def test_every_command_stands_on_a_page_of_words():
-    pages = "\n".join(page.read_text(encoding="utf-8") for page in BY_HAND)
-    assert [name for name in COMMANDS if not re.search(rf"{name}(?![\w-])", pages)] == []
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_option_of_a_command_stands_in_its_section(name):
-    text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
-    part = text.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
-    assert part and [flag for flag in own_flags(name) if flag not in part] == []
-
-
 def test_every_metric_answer_kind_condition_setting_and_filter_stands_on_a_page():
     kinds = any_format().json_schema()["discriminator"]["mapping"]
     settings = [name for lines in LISTS.values() for line in lines for name in line.names]
@@ -357,14 +266,6 @@ def test_every_exit_code_variable_and_group_of_hooks_stands_on_a_page():
     assert unsaid([*reference.VARIABLES, *hooks.GROUPS]) == []
     said = (ROOT / "README.md").read_text(encoding="utf-8")
     assert all(f"{code} " in said for code in reference.EXIT_CODES)
-
-
-def test_a_file_of_a_run_stands_on_a_page():
-    page = (ROOT / "docs" / "read_results.md").read_text(encoding="utf-8")
-    part = page.partition("## What a run's folder holds")[2]
-    files = re.findall(r"^RUN/([a-z_.]+)", runs.__doc__, flags=re.MULTILINE)
-    assert len({*files}) == 8
-    assert [name for name in files if name.rstrip("_") not in part.lower()] == []
 
 
 def test_what_commands_and_files_name_as_a_page_exists():
@@ -394,18 +295,6 @@ def test_one_version_stands_everywhere(medtasks):
     assert {packaged, newest, str(cff["version"]), said, cited} == {__version__}
 
 
-def test_the_citation_file_has_what_its_format_asks_for():
-    record = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert record["cff-version"] == "1.2.0" and record["type"] == "software"
-    assert record["license"] == "Apache-2.0"
-    assert set(record) <= {
-        "cff-version", "message", "title", "abstract", "type", "version", "license", "authors", "keywords",
-        "repository-code", "url", "date-released", "doi",
-    }  # fmt: skip
-    assert record["message"] and record["title"] == re.sub("[{}]", "", citations()[PACKAGE].fields["title"])
-    assert record["authors"] == [{"name": "The medtasks contributors"}]
-
-
 def test_the_changelog_names_every_task_whose_scores_stopped_being_comparable():
     raised = {
         item.id: (item.suite.title, item.version)
@@ -421,36 +310,6 @@ def test_the_changelog_names_every_task_whose_scores_stopped_being_comparable():
     assert raised or "`N` has risen for none" in changelog()
 
 
-#: what a reader who knows lm-eval, but not this package, asks -> where the answer stands, and what it says
-QUESTIONS = {
-    "Where do my files go?": ("docs/data.md#where-rows-are-read-from", "MEDTASKS_DATA_DIR"),
-    "Are my files right?": ("docs/data.md#is-it-right", "medtasks data check"),
-    "Is my score comparable with the leaderboard?": (
-        "docs/compare.md#what-may-stand-side-by-side",
-        "no rank",
-    ),
-    "Were models asked in the paper's words?": ("docs/evaluate.md#prompt-wording", "data status official"),
-    "How do I add a dataset in Italian?": (
-        "docs/add_a_dataset.md#tasks-and-suites-of-your-own",
-        "language=it",
-    ),
-    "How do I ask a task in other words?": ("docs/add_a_dataset.md#a-variant-of-a-task", "include"),
-    "What left my machine?": ("docs/safety.md#where-text-may-go", "answers.jsonl"),
-    "What do I tell the data protection officer?": (
-        "docs/safety.md#for-a-data-protection-officer",
-        "How are they deleted?",
-    ),
-    "What happens when I press Ctrl-C?": ("docs/evaluate.md#stop-and-go-on", "same command"),
-    "Why has an open-ended task no score?": ("docs/evaluate.md#open-ended-answers", "jury"),
-    "What does the interval say?": ("docs/compare.md#intervals", "choice of test documents"),
-    "Why is my score low though the answers look right?": (
-        "docs/read_results.md#answers-that-cannot-be-read",
-        "valid",
-    ),
-    "Does a score on sample rows mean anything?": ("docs/data.md#the-invented-rows", "means nothing"),
-}
-
-
 def section(page: Path, anchor: str) -> str:
     """The text below a heading, up to the next heading of its rank or above."""
     text = page.read_text(encoding="utf-8")
@@ -461,26 +320,3 @@ def section(page: Path, anchor: str) -> str:
             end = re.search(rf"^#{{1,{len(heading[1])}}} ", rest, flags=re.MULTILINE)
             return rest[: end.start()] if end else rest
     raise AssertionError(f"{page}: no heading {anchor}")
-
-
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_a_question_is_answered_two_links_from_the_readme(question):
-    place, answer = QUESTIONS[question]
-    name, _, anchor = place.partition("#")
-    page = ROOT / name
-    assert answer in (section(page, anchor) if anchor else page.read_text(encoding="utf-8"))
-    first = {target_of(ROOT / "README.md", link) for link in links(ROOT / "README.md") if "://" not in link}
-    second = {target_of(near, link) for near in first if near.suffix == ".md" for link in links(near)}
-    assert page in first | second
-
-
-def test_every_public_name_of_the_page_for_python_has_a_docstring():
-    """Elsewhere names and types say enough, or a docstring says what they do not."""
-    modules = re.findall(r"^::: (\S+)$", (ROOT / "docs" / "api.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert len(modules) >= 3
-    for name in modules:
-        tree = ast.parse(Path(importlib.import_module(name).__file__ or "").read_text(encoding="utf-8"))
-        assert ast.get_docstring(tree), name
-        for node in tree.body:
-            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
-                assert ast.get_docstring(node), f"{name}.{node.name}"

@@ -4,21 +4,19 @@ import csv
 import json
 import re
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import medtasks_ext
 from medtasks_ext import jsonfile
 from medtasks_ext.answers.reader import items
 from medtasks_ext.answers.reader.words import reply_of
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.jsonfile import MAX_DEPTH, JsonError, parse_json, read_json
+from medtasks_ext.jsonfile import MAX_DEPTH, JsonError, parse_json
 from medtasks_ext.rows.files import read_rows
-from medtasks_ext.tables import as_written, csv_table, plain, write_csv
+from medtasks_ext.tables import as_written, plain
 
 #: marks of a trace and of a turn, which cut an answer wherever they stand: `</think>`, `<|im_end|>`
 MARK = re.compile(r"<.*>|\[/?think\]|◁.*▷|assistantfinal", re.IGNORECASE | re.DOTALL)
@@ -45,14 +43,6 @@ def nested(depth: int) -> str:
 def test_what_json_wrote_is_read_back(value):
     text = json.dumps(value)
     assert parse_json(text) == parse_json(text.encode(), strict=True) == value
-
-
-@given(st.text() | st.binary())
-def test_any_text_is_read_or_refused_by_one_error(content):
-    try:
-        parse_json(content)
-    except JsonError as error:
-        assert str(error)
 
 
 @pytest.mark.parametrize(
@@ -83,32 +73,11 @@ def test_a_text_beyond_the_size_is_refused_before_it_is_read(content, monkeypatc
     assert caught.value.remedy
 
 
-def test_what_is_just_within_the_limit_is_read():
-    assert parse_json(nested(MAX_DEPTH)) and parse_json("9" * 4_000)
-    assert len(parse_json("[" + "[]," * 10_000 + "1]")) == 10_001  # many, and not deep
-
-
 @pytest.mark.parametrize("text", ['{"a": 1, "a": 2}', '{"a": NaN}', "[Infinity]"])
 def test_strict_reading_refuses_what_has_two_meanings(text):
     parse_json(text)
     with pytest.raises(JsonError):
         parse_json(text, strict=True)
-
-
-@pytest.mark.parametrize("name", ["test.json", "test.jsonl"])
-@pytest.mark.parametrize("content", [nested(5_000), '[{"a": ' + "1" * 5_000 + "}]"])
-def test_a_data_file_beyond_the_limits_is_one_message(tmp_path, name, content):
-    path = tmp_path / name
-    path.write_text(content)
-    with pytest.raises(MedtasksError, match=r"nested too deeply|thousands of digits"):
-        read_rows(path)
-
-
-def test_a_file_of_a_run_beyond_the_limits_is_named(tmp_path):
-    path = tmp_path / "run.json"
-    path.write_text(nested(3_000))
-    with pytest.raises(MedtasksError, match="nested too deeply"):
-        read_json(path)
 
 
 def in_answer(text: str) -> list[tuple[object, items.Span]]:
@@ -122,25 +91,7 @@ def test_json_without_slips_is_the_same_to_the_reader_of_answers(value):
     assert [value for value, _ in in_answer(text)] == [parse_json(text)]
 
 
-@pytest.mark.parametrize("depth", [MAX_DEPTH, MAX_DEPTH + 1, 900])
-def test_the_reader_of_answers_has_the_same_limit_of_depth(depth):
-    text = nested(depth)
-    try:
-        whole = [parse_json(text)]
-    except JsonError:
-        whole = []
-    assert [value for value, span in in_answer(text) if span == (0, len(text))] == whole
-
-
-def test_thousands_of_digits_are_no_number_to_the_reader_of_answers():
-    text = f'{{"a": {"9" * 5_000}}}'
-    with pytest.raises(JsonError, match="thousands of digits"):
-        parse_json(text)
-    [(found, _)] = in_answer(text)
-    assert isinstance(found["a"], str)
-
-
-@pytest.mark.parametrize("cut", range(1, 40))
+@pytest.mark.parametrize("cut", (1, 7, 20, 39))
 def test_records_before_the_place_where_an_answer_breaks_off_are_read(cut):
     records = [{"entity": f"e{number}", "type": "dis"} for number in range(4)]
     text = json.dumps(records)
@@ -162,21 +113,6 @@ def test_slips_are_forgiven(text):
     assert [value for value, _ in in_answer(f"Result: {text} as asked")] == [[{"a": "it is 5", "b": None}]]
 
 
-@pytest.mark.parametrize("text", ["{see above}", "[", "{", "an interval [0, 5", "{}", "{1, 2}"])
-def test_brackets_of_prose_are_no_values(text):
-    assert not any(value for value, _ in in_answer(text))
-
-
-@pytest.mark.parametrize("unit", ["{", "[1,2]", '{"a":', "[[1,2] ", "{'", "/*[1,2]"])
-def test_what_is_longer_or_deeper_than_an_answer_is_not_repaired(unit):
-    text = f'[{{"a": {unit * 4_000}'
-    begun = time.process_time()
-    in_answer(text)
-    assert time.process_time() - begun < MOST_SECONDS
-
-
-#: for a reply of 20,000 characters
-MOST_SECONDS = 0.3
 PIECES = ["[", "{", "]", "}", '"', "'", ":", ",", '"a":', "{'a':", "1", "//a\n", "\\", "x ", "\n", "9" * 50]
 
 
@@ -223,14 +159,6 @@ def test_everything_else_stays(cell):
     assert plain(cell) is cell and (not isinstance(cell, str) or as_written(cell) == cell)
 
 
-def test_a_table_has_its_columns_and_cells(tmp_path):
-    rows = [{"model": "=1+1", "score": -0.5}, {"model": 'm,\n"x"', "score": None}]
-    write_csv(tmp_path / "t.csv", rows)
-    with (tmp_path / "t.csv").open(newline="") as file:
-        assert list(csv.reader(file)) == [["model", "score"], ["'=1+1", "-0.5"], ['m,\n"x"', ""]]
-    assert csv_table([]) == "" and csv_table([], ["a"]) == "a\r\n"
-
-
 def test_reports_and_tables_of_a_model_with_a_hostile_name(medtasks, chip_ctc):
     asked = ("--tasks", "bridge_chip_ctc", "--model_args", "model==cmd|calc!A0", "--output_path", "run")
     assert medtasks("run", "--model", "oracle", *asked).code == 0
@@ -242,15 +170,3 @@ def test_reports_and_tables_of_a_model_with_a_hostile_name(medtasks, chip_ctc):
         with table.open(newline="", encoding="utf-8-sig") as file:
             for cell in (cell for row in csv.reader(file) for cell in row):
                 assert plain(cell) == cell, (table, cell)
-
-
-def test_all_csv_goes_through_one_writer():
-    """The report's lines quote by `plain`."""
-    packages = [Path(package.__file__).parent for package in (medtasks_ext,)]
-    found = {
-        str(path.relative_to(package))
-        for package in packages
-        for path in package.rglob("*.py")
-        if "csv.writer(" in path.read_text() or "DictWriter(" in path.read_text()
-    }
-    assert found == {"tables.py"}

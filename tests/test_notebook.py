@@ -6,13 +6,10 @@ import shlex
 import subprocess
 import sys
 
-import polars as pl
 import pytest
 
-import medtasks_ext
 from medtasks_ext import compare, datasets, load
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import registry
 from tests.conftest import ROOT, read_json
 
 
@@ -47,58 +44,10 @@ def test_changes_are_those_of_compare(runs, medtasks):
         assert frame.to_dicts() == said[name]
 
 
-def test_a_folder_without_results_is_one_error(tmp_path):
-    with pytest.raises(MedtasksError):
-        load(tmp_path)
-
-
-def test_datasets_have_their_facts():
-    found = datasets()
-    assert found.height == len(registry().datasets)
-    assert found.filter(
-        (pl.col("language") == "ja") & pl.col("dataset").str.starts_with("bridge_")
-    ).height == len(registry().leaves("medtasks_ja"))
-
-
 def test_without_polars_one_message_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(MedtasksError, match=r"pip install .*\[notebook\]"):
         datasets()
-
-
-#: prints what `sys.modules` has of Polars after a command
-USED = """
-import sys
-from medtasks_ext.cli.main import main
-sys.argv = ["medtasks", *sys.argv[1:]]
-try:
-    main()
-except SystemExit as end:
-    assert not end.code, end.code
-print("polars" in sys.modules, file=sys.stderr)
-"""
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("report", "oracle", "nearest-shot", "-o", "page"),
-        ("compare", "oracle", "nearest-shot"),
-        ("card", "oracle", "-o", "card"),
-    ],
-    ids=lambda command: command[0],
-)
-def test_commands_do_without_polars(runs, tmp_path, command):
-    words = [sys.executable, "-c", USED, *command]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0 and done.stderr.splitlines()[-1] == "False", done.stderr
-
-
-def test_the_package_offers_what_it_says():
-    assert all(hasattr(medtasks_ext, name) for name in medtasks_ext.__all__)
-    with pytest.raises(AttributeError):
-        medtasks_ext.nothing  # noqa: B018
 
 
 @pytest.mark.parametrize("notebook", sorted((ROOT / "docs").glob("*.ipynb")), ids=lambda path: path.name)

@@ -14,24 +14,17 @@ from lm_eval.tasks import TaskManager
 
 from medtasks_ext.registry import SUFFIX, Registry, forget, registry
 from medtasks_ext.registry.build import build
-from medtasks_ext.registry.columns import references
 from medtasks_ext.registry.folders import tasks_folder
-from medtasks_ext.registry.new import templates, write
 from medtasks_ext.registry.strategies import LIKELIHOOD
-from medtasks_ext.registry.suites import no_suite
 from medtasks_ext.report.groups import group_scores, groups_of
 from medtasks_ext.results.published import published_entries
-from medtasks_ext.runner.validate import RunFolder
-from tests.cli.test_new import first_facts
 from tests.conftest import ROOT, rewrite_answers, sample_rows, write_jsonl
 from tests.judge.server import Reply, Server, coded
-from tests.report.made import data_of
 from tests.run_files import results_of
 
 SOURCE = Path(__file__).parent / "own_tasks"
 ITALIAN, POLISH, GREEK = "wards_referti_triage", "wards_pytania_o_leki", "wards_epeigon"
 ALONE = "allergie_farmaci"
-SHARED = ("medtasks_it", "medtasks_private", "medtasks_spec_general", "medtasks_stage_triage_and_referral")
 
 
 @pytest.fixture
@@ -100,26 +93,6 @@ def test_groups_follow_from_the_suites_file_and_the_metadata(medtasks, own):
     built_in = Counter(item.metadata.language for item in alone.datasets.values())
     added = {code: len(tasks.leaves(f"medtasks_{code}")) - built_in[code] for code in ("it", "pl", "el")}
     assert added == {"it": 2, "pl": 1, "el": 1}
-
-
-def test_a_dataset_of_no_suite_has_groups_and_is_part_of_none(medtasks, own):
-    tasks = registry()
-    for suffix in SUFFIX.values():
-        for name in ("own", "own_it", "own_text_classification"):
-            assert tasks.leaves(name + suffix) == [ALONE + suffix]
-        assert set(tasks.leaves(f"medtasks_it{suffix}")) == {ALONE + suffix, ITALIAN + suffix}
-    holding = {name for name in tasks.groups if ALONE in tasks.leaves(name)}
-    assert all(name.startswith(("own", "medtasks_")) for name in holding)
-
-
-def test_citations_stand_beside_datasets_and_suites(own):
-    tasks = registry()
-    datasets = [*tasks.datasets_of(tasks.suites["wards"]), tasks.datasets[ALONE]]
-    text = references(datasets, [tasks.suites["wards"]])
-    cited = re.findall(r"@misc\{(\w+),", text)
-    assert cited[:2] == ["medtasks", "gao2024harness"]
-    assert cited[2:] == ["rossi2026wardbench", "bianchi2026triage", "verdi2026allergie"]
-    assert f"% the suite wards, {GREEK}, {POLISH}" in text
 
 
 def test_prompts_have_the_suites_line_of_the_language(medtasks, own):
@@ -207,27 +180,9 @@ def test_the_suites_own_figure_is_the_mean_over_its_axis(medtasks, run, jury, se
         "emergency", "outpatient", "average",
     }  # fmt: skip
     assert {row["suite"] for row in table} == {"", "wards", "own"}
-    page = folder.parent / "report" / "report.html"
-    words = ("WardBench", "Each unit counts once.", "Emergency department")
-    assert all(word in page.read_text(encoding="utf-8") for word in words)
-    joined_later = {item.id for item in registry().datasets.values() if item.joined_later}
-    assert {item["id"] for item in data_of(page)["datasets"] if item["added"]} == joined_later
-    assert not joined_later & {ITALIAN, POLISH, GREEK}
-
     medtasks.done("card", "run", "-o", "card", "--parts")
     card = (folder.parent / "card" / "medical-evaluation.md").read_text(encoding="utf-8")
     assert "| WardBench | zero-shot |" in card and f"| `{POLISH}` |" in card
-
-
-def test_a_dataset_of_no_suite_is_no_addition_to_one(medtasks, run):
-    folder = run("own", "wards_el")
-    outcome = medtasks("rescore", folder)
-    assert outcome.code == 0 and "no suite's paper has" not in outcome.text
-    outcome = medtasks("report", "run", "-o", "report")
-    table = list(csv.DictReader((folder.parent / "report" / "groups.csv").open(encoding="utf-8")))
-    suites = {row["title"]: row["partial"] for row in table if row["axis"] == "suite"}
-    assert outcome.code == 0 and "Own datasets" in suites and "true" in suites.values()
-    assert {row["suite"] for row in table if row["value"] == "text_classification"} == {"", "own", "wards"}
 
 
 def test_published_scores_of_built_in_suites_stay_as_they_are(own):
@@ -252,12 +207,24 @@ def test_published_scores_of_built_in_suites_stay_as_they_are(own):
     assert inside_suites(beside) == inside_suites(alone)
 
 
-@pytest.mark.parametrize("suite", ["wards", "own"])
-def test_a_suite_without_leaderboard_or_published_table_is_refused(medtasks, own, suite):
-    outcome = medtasks("card", "run", "--layout", suite, "-o", "out")
-    assert outcome.code == 2 and f"no leaderboard layout '{suite}'" in outcome.err
-    outcome = medtasks("study", "reproduce", suite)
-    assert outcome.code == 2 and "no table or figure is called so" in outcome.err
+def test_lm_eval_finds_the_same_groups(medtasks, own, tmp_path):
+    """lm-eval's own index over the built-in tasks and what `medtasks dev build` prints."""
+    tasks, alone = registry(), Registry(tasks_folder())
+    build(alone, tmp_path / "built_in")
+    folders = [str(tmp_path / "built_in"), medtasks.done("dev", "build").out.strip()]
+    manager = TaskManager(include_defaults=False, include_path=folders, metadata={"data": "sample"})
+    closed = {item.task(LIKELIHOOD) for item in tasks.datasets.values() if item.is_closed}
+    assert set(manager.all_subtasks) == {*tasks.tasks, *closed} and "allergie_farmaci_ll" in closed
+    assert set(manager.all_groups) == {*tasks.listed, *alone.listed}
+
+    def leaves(name: str) -> set[str]:
+        entry = manager.task_index[name]
+        groups = entry.cfg["task"] if entry.kind.name == "GROUP" else ()
+        return {leaf for member in groups for leaf in leaves(member)} or {name}
+
+    assert {name: leaves(name) for name in tasks.listed} == {
+        name: set(members) for name, members in tasks.listed.items()
+    }
 
 
 def test_results_without_the_folder_of_their_tasks_say_what_to_name(medtasks, run, monkeypatch):
@@ -268,69 +235,14 @@ def test_results_without_the_folder_of_their_tasks_say_what_to_name(medtasks, ru
         assert outcome.code != 0 and "MEDTASKS_TASKS=FOLDER" in outcome.err, (command, outcome.text)
 
 
-def test_the_lock_is_of_built_in_tasks(medtasks, own):
-    outcome = medtasks("dev", "lock", "wards_el", "--check")
-    assert outcome.code == 2 and "no task or group named 'wards_el'" in outcome.err
-
-
-@pytest.fixture
-def manager(medtasks, own, tmp_path) -> TaskManager:
-    """lm-eval's own index over the built-in tasks and what `medtasks dev build` prints."""
-    built_in = tmp_path / "built_in"
-    build(Registry(tasks_folder()), built_in)
-    outcome = medtasks.done("dev", "build")
-    return TaskManager(
-        include_defaults=False, include_path=[str(built_in), outcome.out.strip()], metadata={"data": "sample"}
-    )
-
-
-def leaves(manager: TaskManager, name: str) -> set[str]:
-    """The tasks behind a name of lm-eval's index."""
-    entry = manager.task_index[name]
-    if entry.kind.name == "GROUP":
-        return {leaf for member in entry.cfg["task"] for leaf in leaves(manager, member)}
-    return {name}
-
-
-def test_lm_eval_finds_the_same_groups(manager):
-    tasks, alone = registry(), Registry(tasks_folder())
-    closed = {item.task(LIKELIHOOD) for item in tasks.datasets.values() if item.is_closed}
-    assert set(manager.all_subtasks) == {*tasks.tasks, *closed} and "allergie_farmaci_ll" in closed
-    assert set(manager.all_groups) == {*tasks.listed, *alone.listed}
-    found = {name: leaves(manager, name) for name in tasks.listed}
-    assert found == {name: set(members) for name, members in tasks.listed.items()}
-    assert all(found[name] > set(alone.leaves(name)) for name in SHARED if name in alone.listed)
-
-
-def test_a_folder_for_lm_eval_follows_the_files(medtasks, own):
-    folder = Path(medtasks("dev", "build").out.strip())
-    assert (folder / "wards" / "epeigon" / "cot.yaml").is_file()
-    assert (folder / "own" / ALONE / "task.yaml").is_file()
-    assert not (folder / "bridge").exists()
-    [listed] = json.loads(medtasks("ls", f"{GREEK}_cot", "--json").out)
-    assert listed["file"] == str(own / "wards" / "epeigon" / "task.yaml")
-    shutil.rmtree(own / ALONE)
-    forget()
-    assert Path(medtasks("dev", "build").out.strip()) == folder
-    assert not (folder / "own" / ALONE / "task.yaml").exists()
-
-
 def change(path: Path, old: str, new: str) -> None:
     text = path.read_text(encoding="utf-8")
     assert old in text
     path.write_text(text.replace(old, new), encoding="utf-8")
 
 
-def moved(name: str):
-    return lambda own: (own / "wards").rename(own / name)
-
-
 def edited(name: str, old: str, new: str):
     return lambda own: change(own / name, old, new)
-
-
-def values(text: str):
-    return lambda own: (own / "vocabulary.yaml").write_text(text, encoding="utf-8")
 
 
 TRIAGE, SUITE, LONE = "wards/epeigon/task.yaml", "wards/suite.yaml", f"{ALONE}/task.yaml"
@@ -338,14 +250,8 @@ TRIAGE, SUITE, LONE = "wards/epeigon/task.yaml", "wards/suite.yaml", f"{ALONE}/t
 FAULTS = {
     "a built-in name": (edited(LONE, f"task: {ALONE}", "task: bridge_mie"), LONE,
                         "task 'bridge_mie' is also in"),
-    "one name twice": (lambda own: shutil.copytree(own / ALONE, own / "copia"), "copia/task.yaml",
-                       "task 'allergie_farmaci' is also in"),
-    "a built-in suite": (moved("bridge"), "bridge/suite.yaml", "the suite's name 'bridge' is taken by"),
-    "a name that groups have": (moved("bridge_zh"), "bridge_zh/suite.yaml",
-                                "'bridge_zh' could be part of the names of groups"),
-    "no name": (moved("My wards"), "My wards/suite.yaml", "'My wards' is no name of a suite"),
-    "another folder": (edited(TRIAGE, "dataset: wards/epeigon", "dataset: wards/epeigo"), TRIAGE,
-                       "dataset: 'wards/epeigo' is not this folder"),
+    "a built-in suite": (lambda own: (own / "wards").rename(own / "bridge"), "bridge/suite.yaml",
+                         "the suite's name 'bridge' is taken by"),
     "no YAML": (edited(TRIAGE, "rows:", "rows: ["), f"{TRIAGE}:", "not valid YAML"),
     "no value": (edited(TRIAGE, "unit: emergency", "unit: emergancy"), TRIAGE,
                  "'emergancy' is no value of unit (did you mean emergency?)"),
@@ -353,14 +259,8 @@ FAULTS = {
                             LONE, "only datasets of a suite have axes"),
     "a value of no vocabulary": (edited(LONE, "specialties: [general]", "specialties: [geriatrics]"), LONE,
                                  "vocabulary.yaml in your folder, under specialties"),
-    "no vocabulary": (values("specialities: {geriatrics: Geriatrics}"), "mine/vocabulary.yaml",
-                      "vocabulary.specialities.[key]: should be 'task_types'"),
-    "a value that is there": (values("specialties: {general: General}"), "mine/vocabulary.yaml",
-                              "'general' is in vocabulary.yaml already"),
     "no such dataset": (edited(SUITE, "epeigon]", "epeigo]"), SUITE,
                         "no dataset 'epeigo' in the folder (did you mean epeigon?)"),
-    "no suite file": (edited(SUITE, "sections: unit", "sections: ward"), SUITE,
-                      "sections: 'ward' is no axis"),
     "no task": (lambda own: [(own / "readme.txt").touch(), *map(shutil.rmtree, (own / "wards", own / ALONE))],
                 "mine", "no task.yaml in this folder"),
     "no folder": (shutil.rmtree, "mine", "no such folder"),
@@ -379,21 +279,6 @@ def test_a_fault_is_one_message_with_file_and_remedy(medtasks, tasks_of, own, tm
         assert where in first and what in first
         assert len(rest) == 1 and rest[0].startswith("  → ")
         assert not (tmp_path / "run").exists()
-
-
-def test_a_folder_adds_values_for_datasets_of_no_suite(medtasks, own):
-    change(own / ALONE / "task.yaml", "specialties: [general]", "specialties: [geriatrics]")
-    (own / "vocabulary.yaml").write_text("specialties: {geriatrics: Geriatrics}", encoding="utf-8")
-    forget()
-    assert registry().leaves("own_spec_geriatrics") == [ALONE]
-    assert registry().titles["specialties"]["geriatrics"] == "Geriatrics"
-    medtasks.done("dev", "validate", ALONE)
-
-
-def test_a_part_of_a_suite_is_refused(medtasks, own, monkeypatch):
-    monkeypatch.setenv("MEDTASKS_TASKS", str(own / "wards" / "epeigon"))
-    outcome = medtasks("ls")
-    assert outcome.code == 2 and f"name the suite's folder: {own / 'wards'}" in outcome.err
 
 
 def section() -> str:
@@ -452,47 +337,3 @@ def test_new_writes_into_the_folder_of_ones_own(medtasks, own):
     outcome = medtasks("dev", "validate", "own_cadute", "wards_cadute")
     lines = [line for line in outcome.out.splitlines() if line.startswith("  ✗")]
     assert lines == ["  ✗ nothing is left to fill in"] * 2
-
-
-#: of each sort one: a letter, a label, a list, a text
-EVERY_DAY = ("option_letter", "label_word", "entity_list", "free_text")
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [kind if kind in EVERY_DAY else pytest.param(kind, marks=pytest.mark.nightly) for kind in templates()],
-)
-def test_every_kind_of_answers_is_scored_without_a_suites_word(own, kind):
-    """A new dataset of no suite lacks nothing but what a person must write."""
-    tasks = registry()
-    write(tasks, tasks.suites["own"], first_facts(no_suite(), "nuovo"), templates()[kind])
-    forget()
-    tasks = registry()
-    faults = {
-        check.what for check in RunFolder(tasks, tasks.datasets["own_nuovo"]).checks() if check.problems
-    }
-    assert faults == {"nothing is left to fill in"}
-
-
-def test_new_begins_an_empty_folder(medtasks, own, tmp_path, monkeypatch):
-    monkeypatch.setenv("MEDTASKS_TASKS", "")
-    outcome = medtasks("data", "new", "--id", "own_cadute", *FLAGS)
-    assert outcome.code == 2 and "mkdir my_tasks; export MEDTASKS_TASKS=my_tasks" in outcome.err
-    (tmp_path / "my_tasks").mkdir()
-    monkeypatch.setenv("MEDTASKS_TASKS", "my_tasks")
-    outcome = medtasks("data", "new", "--id", "own_cadute", *FLAGS)
-    assert outcome.code == 0 and (tmp_path / "my_tasks" / "cadute" / "task.yaml").is_file()
-    assert registry().datasets["own_cadute"].folder == tmp_path / "my_tasks" / "cadute"
-
-
-def test_new_puts_no_dataset_of_no_suite_into_a_suite(medtasks, own, monkeypatch):
-    monkeypatch.setenv("MEDTASKS_TASKS", str(own / "wards"))
-    outcome = medtasks("data", "new", "--id", "own_cadute", *FLAGS)
-    assert outcome.code == 2 and "only those of suites and single datasets" in outcome.err
-
-
-def test_build_writes_the_schema_of_all_suites(medtasks, own, tmp_path):
-    outcome = medtasks("dev", "build")
-    assert outcome.code == 0 and "14 tasks, 16 groups" in outcome.text
-    (schema,) = (tmp_path / "cache").rglob("schema.json")
-    assert "triage_note" in schema.read_text(encoding="utf-8")

@@ -246,14 +246,6 @@ def test_public_rows_are_quoted_as_before(monkeypatch):
     assert excerpt({"name": "Jane"}) == "<object of 1>"
 
 
-def test_every_kind_of_value_has_words(monkeypatch):
-    kinds = {excerpt(value) for value in (None, True, 3, 2.5, "x", "  ", ["a"], {"a": 1}, b"x")}
-    assert kinds == {
-        "<null>", "<true or false>", "<a number>", "<text of 1 character>", "<blank text>",
-        "<list of 1>", "<object of 1>", "<bytes>",
-    }  # fmt: skip
-
-
 def test_a_json_report_of_a_run_in_which_a_row_fails_is_silent_too(medtasks, data_dir, caplog):
     put(data_dir, changed(label=MARKER))
     outcome = medtasks("data", "status", "hospice", "--json")

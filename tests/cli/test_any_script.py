@@ -1,14 +1,12 @@
 """Datasets of one's own in other scripts: from a folder without Python to a run that an oracle wins."""
 
 import json
-import re
-import shutil
 
 import pytest
 import yaml
 
 from medtasks_ext.registry import forget
-from tests.conftest import ROOT, write_jsonl
+from tests.conftest import write_jsonl
 
 FACTS = {
     "name": "Mine", "summary": "A question of an exam, and its answer.", "task_type": "question_answering",
@@ -20,7 +18,6 @@ ARABIC = [
     ("ما العلاج الأول للتأق؟ حالة {n}", ["الأدرينالين", "الهيبارين", "الأسبرين", "الوارفارين"], "أبجد"),
     ("كلمة السؤال هنا، حالة {n}", ["القلب", "الكبد", "الرئة", "الكلية"], "أبجد"),
 ]
-JAPANESE = [f"{n}歳の男性。発熱と咳嗽を認める。説明文を書いてください。" for n in range(40, 51)]
 
 
 def write(folder, name: str, language: str, columns: list[str], blocks: dict, rows: list[dict]) -> None:
@@ -79,7 +76,6 @@ def test_letters_of_another_script_are_validated_and_read(medtasks, own):
     [
         ({"options": ["القلب", "الكبد", "القلب", "الكلية"]}, "options أ and ج have the same text"),
         ({"answer": "هـ"}, "is none of أ, ب, ج, د, and no option's text"),
-        ({"options": ["1", "2", "3", "4", "5"]}, "5 options, and 4 labels"),
     ],
 )
 def test_a_row_that_cannot_be_answered_is_named_with_its_remedy(medtasks, own, change, said):
@@ -87,29 +83,6 @@ def test_a_row_that_cannot_be_answered_is_named_with_its_remedy(medtasks, own, c
     checked = medtasks("dev", "validate", "own_exam")
     assert checked.code != 0 and said in checked.text.replace("\n", " "), checked.text
     assert "Traceback" not in checked.text
-
-
-def test_a_text_without_blanks_has_rouge_and_an_oracle_wins(medtasks, own):
-    blocks = {
-        "prompt": {
-            "instruction": "次の患者への説明文を書いてください。{{ strategy }}",
-            "input": "{{ text }}",
-            "target": "{{ reference }}",
-        },
-        "answer": {"kind": "free_text"},
-        "judge": {
-            "protocol": "likert_jury",
-            "question": "{{ text }}",
-            "role": "内科医",
-            "axes": {"accuracy": "正確ですか", "completeness": "十分ですか"},
-        },
-    }
-    rows = [
-        {"text": text, "reference": f"水分を多く取り、{n}日間休んでください。"}
-        for n, text in enumerate(JAPANESE)
-    ]
-    write(own, "henji", "ja", ["text", "reference"], blocks, rows)
-    medtasks.done("dev", "validate", "own_henji")
 
 
 def test_a_language_without_words_asks_for_them(medtasks, own):
@@ -129,15 +102,3 @@ def test_a_language_without_words_asks_for_them(medtasks, own):
     task.write_text(said, "utf-8")
     forget()
     medtasks.done("dev", "validate", "own_patai")
-
-
-def test_an_axis_with_the_name_of_a_column_is_named_by_validate(medtasks, tmp_path, monkeypatch):
-    root = tmp_path / "tasks"
-    shutil.copytree(ROOT / "tests/own_tasks/wards", root / "wards")
-    file = root / "wards" / "suite.yaml"
-    file.write_text(re.sub(r"\bunit\b", "dataset", file.read_text("utf-8")), "utf-8")
-    monkeypatch.setenv("MEDTASKS_TASKS", str(root))
-    forget()
-    done = medtasks("dev", "validate", "wards")
-    assert done.code == 1 and "axes.dataset: tables of results have a column of that name" in done.text
-    forget()

@@ -1,18 +1,19 @@
 """The command line: listing, filtering, wrong arguments."""
 
 import json
+import os
+import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from lm_eval.tasks import TaskManager
 
-from medtasks_ext.cli.commands import panels
-from medtasks_ext.registry import Registry, registry
-from medtasks_ext.registry.folders import INSTALLED
+from medtasks_ext.cli.arguments import lm_eval_config
+from medtasks_ext.registry import registry
 from tests.conftest import ROOT, read_json
+from tests.test_docs import check_line
 
 
 def test_ls_filters_by_any_metadata_field_and_says_where_data_is(medtasks, chip_ctc):
@@ -25,12 +26,6 @@ def test_ls_filters_by_any_metadata_field_and_says_where_data_is(medtasks, chip_
     assert not any("bridge_mie" in line for line in lines)
 
 
-def test_ls_prints_json(medtasks):
-    records = json.loads(medtasks("ls", "--json", "mie").out)
-    assert [record["id"] for record in records] == ["bridge_mie"]
-    assert records[0]["specialties"] == ["cardiology"]
-
-
 def test_ls_names_files_that_cannot_be_read(medtasks, tmp_path, monkeypatch):
     root = tmp_path / "tasks"
     shutil.copytree(registry().root, root)
@@ -40,57 +35,24 @@ def test_ls_names_files_that_cannot_be_read(medtasks, tmp_path, monkeypatch):
     assert "not listed: mie" in outcome.err and "not valid YAML" in outcome.err
 
 
-def test_ctrl_c_ends_any_command_with_a_word(medtasks, monkeypatch):
+@pytest.mark.parametrize(
+    ("command", "place", "goes_on"),
+    [
+        (("run", "bridge_mie", "--model", "oracle"), "run.build_request", True),
+        (("data", "fetch", "bridge_mie"), "data.chosen", True),
+        (("report", "run"), "report.gather", False),
+    ],
+)
+def test_ctrl_c_ends_a_command_with_a_word_and_says_how_it_goes_on(
+    medtasks, monkeypatch, command, place, goes_on
+):
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("medtasks_ext.cli.report.gather", interrupted)
-    monkeypatch.setattr("medtasks_ext.cli.data.chosen", interrupted)
-    repeated = "; the same command begins again:\n  medtasks report run"
-    for command, how in ((("report", "run"), repeated), (("data", "status"), "")):
-        outcome = medtasks(*command)
-        assert (outcome.code, outcome.out, outcome.err) == (130, "", f"medtasks: interrupted{how}\n")
-
-
-def test_ctrl_c_says_how_a_resumable_command_goes_on(medtasks, monkeypatch):
-    def interrupted(*arguments, **options):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("medtasks_ext.cli.run.build_request", interrupted)
-    monkeypatch.setattr("medtasks_ext.cli.data.chosen", interrupted)
-    fetching = medtasks("data", "fetch", "bridge_mie")
-    assert "the same command goes on:\n  medtasks data fetch bridge_mie\n" in fetching.err
-    outcome = medtasks("run", "bridge_mie", "--model", "oracle")
-    assert outcome.code == 130
-    assert "the same command goes on:\n  medtasks run bridge_mie --model oracle\n" in outcome.err
-
-
-def test_help_names_every_command_in_a_panel_and_imports_none(tmp_path):
-    script = (
-        "import sys; from medtasks_ext.cli.main import main\n"
-        "sys.argv = ['medtasks', '--help']\n"
-        "try: main()\n"
-        "except SystemExit: pass\n"
-        "print('LOADED', [name for name in sys.modules if name.startswith('medtasks_ext.cli.')])\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT
-    )
-    shown, _, loaded = done.stdout.partition("LOADED ")
-    assert sorted(eval(loaded)) == [f"medtasks_ext.cli.{name}" for name in ("commands", "main", "words")]
-    for panel, names in panels().items():
-        part = shown.partition(f"\n{panel}:\n")[2].partition("\n\n")[0]
-        assert [line.split()[0] for line in part.splitlines()] == list(names)
-        assert all(len(line.split()) > 2 for line in part.splitlines())
-
-
-def test_a_command_is_declared_once(medtasks):
-    """The line of `medtasks --help` is the beginning of the command's own help."""
-    lines = [line.strip() for line in medtasks("--help").out.splitlines()]
-    for name in (name for names in panels().values() for name in names):
-        short = next(line.removeprefix(name).strip() for line in lines if line.split()[:1] == [name])
-        own = " ".join(medtasks(name, "--help").out.split())
-        assert short in own or name == "run", name
+    monkeypatch.setattr(f"medtasks_ext.cli.{place}", interrupted)
+    outcome = medtasks(*command)
+    assert outcome.code == 130 and not outcome.out and "medtasks: interrupted" in outcome.err
+    assert f"the same command goes on:\n  medtasks {' '.join(command)}\n" in outcome.err or not goes_on
 
 
 def test_ls_lists_the_tasks_of_groups_and_joins_names(medtasks):
@@ -104,25 +66,6 @@ def test_ls_lists_the_tasks_of_groups_and_joins_names(medtasks):
 
 
 @pytest.mark.parametrize(
-    ("words", "hint"),
-    [
-        (["language=chinese"], "did you mean language=zh?"),
-        (["language=xx"], "values: en, zh"),
-        (["specialty=cardiolgy"], "did you mean specialties=cardiology "),
-        (["cardiology_"], "did you mean"),
-        (["Cardiology"], "did you mean specialties=cardiology?"),
-        (["acess=open"], "did you mean access?"),
-        (["language=ja", "suite=mlb"], "leave one out: language=ja has"),
-        (["bridge_mei"], "did you mean: bridge_mie"),
-        (["--groups", "nowhere"], "`medtasks ls --groups` lists all"),
-    ],
-)
-def test_ls_never_prints_an_empty_table(medtasks, words, hint):
-    outcome = medtasks("ls", *words)
-    assert outcome.code == 2 and hint in outcome.err and outcome.out == ""
-
-
-@pytest.mark.parametrize(
     "arguments", [["bridge_mie", "medhelm_medqa"], ["bridge_mie", "--tasks", "medhelm_medqa"]]
 )
 def test_run_takes_names_of_tasks_by_themselves(medtasks, tmp_path, arguments):
@@ -130,21 +73,6 @@ def test_run_takes_names_of_tasks_by_themselves(medtasks, tmp_path, arguments):
     medtasks.done("run", *arguments, *asked)
     found = read_json(tmp_path / "r" / "run.json")["tasks"]
     assert set(found) == {"bridge_mie", "medhelm_medqa"}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "hint"),
-    [
-        (["run", "bridge_mie", "-m", "oracle"], "did you mean --model or"),
-        (["run", "bridge_mie", "--modle", "oracle"], "did you mean --model"),
-        (["plan", "Qwen/Qwen3-8B", "-t", "bridge"], "did you mean --tasks"),
-        (["judge", "--jury", "local", "--allow-gated"], "--allow-host HOST"),
-        (["study", "gold", "a", "--jury", "local", "--allow-gated"], "--allow-host HOST"),
-    ],
-)
-def test_an_unknown_option_gets_a_hint(medtasks, arguments, hint):
-    outcome = medtasks(*arguments)
-    assert outcome.code == 2 and hint in outcome.err
 
 
 def test_report_takes_a_folder_of_runs(medtasks, tmp_path):
@@ -160,91 +88,9 @@ def test_report_takes_a_folder_of_runs(medtasks, tmp_path):
     assert outcome.code == 1 and [Path(fault["where"]).name for fault in found["faults"]] == ["broken"]
 
 
-def test_ls_groups_counts_the_tasks_behind_each(medtasks):
-    outcome = medtasks("ls", "--groups", "medhelm_admin")
-    admin = [
-        item for item in registry().datasets.values() if item.metadata.axis("category") == ["administration"]
-    ]
-    assert len(admin) >= 5
-    assert [line.split() for line in outcome.out.splitlines()] == [
-        [f"medhelm_admin{suffix}", str(n)]
-        for suffix, n in (("", len(admin)), ("_5shot", len(admin)), ("_cot", len(admin)), ("_ll", 4))
-    ]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("ls", "colour=red"), "no metadata field 'colour'"),
-        (("run", "--model", "oracle", "--tasks", "bridge_mee"), "did you mean: bridge_mie"),
-        (("run", "--model", "oracle"), "no tasks given"),
-        (("run", "--model", "oracle", "--tasks", "bridge_mie", "--data", "samples"), "unknown data origin"),
-        (("run", "--model", "oracl", "--tasks", "bridge_mie", "--data", "sample"), "unknown model type"),
-        (("run", "--config", "nope", "--tasks", "bridge_mie"), "no such file or bundled configuration"),
-        (("run", "--config", "qwen3-8b-thinkin", "--tasks", "bridge_mie"), "did you mean Qwen3-8B-Thinking"),
-        (
-            ("run", "--model", "oracle", "--tasks", "bridge_brateca_mortality"),
-            "files go to bridge/Brateca-Mortality.SFT.json",
-        ),
-        (("run", "--tasks", "bridge_mie", "--predict_only", "--output_path", "x"), "--predict_only"),
-        (("run", "--tasks", "bridge_mie", "--bogus", "3"), "unknown: --bogus 3"),
-        (("dev", "validate", "bridge_mee"), "did you mean: bridge_mie"),
-        (("rescore", "nowhere"), "no such file"),
-    ],
-)  # fmt: skip
-def test_a_wrong_argument_gets_one_message_and_exit_code_2(medtasks, data_dir, arguments, message):
-    outcome = medtasks(*arguments)
-    assert outcome.code == 2
-    assert message in outcome.err and "→" in outcome.err
-    assert "Traceback" not in outcome.text
-
-
-def test_a_data_folder_that_does_not_exist_is_named(medtasks, monkeypatch):
-    monkeypatch.setenv("MEDTASKS_DATA_DIR", "/no/such/folder")
-    outcome = medtasks("run", "--model", "oracle", "--tasks", "bridge_mie")
-    assert outcome.code == 2 and "MEDTASKS_DATA_DIR=/no/such/folder: no such folder" in outcome.err
-
-
 @pytest.fixture
 def own(tasks_of):
     return tasks_of("bridge/mie", "bridge/mednli")
-
-
-def test_build_prints_a_folder_that_lm_eval_can_include(medtasks, own, tmp_path):
-    folder = Path(medtasks("dev", "build").out.strip())
-    assert folder.is_relative_to(tmp_path / "cache")
-    manager = TaskManager(include_defaults=False, include_path=str(folder), metadata={"data": "sample"})
-    assert set(manager.all_subtasks) == {*Registry(own).tasks, "bridge_mednli_ll"}
-    (task,) = manager.load(["bridge_mie_cot"])["tasks"].values()
-    assert task.strategy == "cot" and task.dataset_given.folder == own / "bridge" / "mie"
-
-
-@pytest.mark.parametrize("task", ["bridge_mie", "bridge_mie_cot"])
-def test_ls_names_the_file_that_a_person_wrote(medtasks, own, task):
-    [listed] = json.loads(medtasks("ls", task, "--json").out)
-    assert listed["file"] == str(own / "bridge" / "mie" / "task.yaml")
-
-
-def test_build_names_what_it_wrote(medtasks, own):
-    outcome = medtasks("dev", "build")
-    assert outcome.code == 0
-    names, schemas = outcome.err.splitlines()
-    assert names.startswith("7 tasks, ")
-    assert (Path(outcome.out.strip()) / "bridge" / "mie" / "cot.yaml").is_file()
-    of_tasks, of_cards = schemas.partition(": ")[0].split(", ")
-    for path in (Path(of_tasks), Path(of_tasks).with_name(of_cards)):
-        assert json.loads(path.read_text())["title"]
-    assert "(0 files changed)" in medtasks("dev", "build").err
-
-
-def test_build_check_writes_nothing(medtasks, own):
-    assert medtasks("dev", "build", "--check").code == 0 and not (own.parent / "cache").exists()
-
-
-def test_an_installed_package_is_not_built_again(medtasks, monkeypatch, tmp_path):
-    monkeypatch.setattr("medtasks_ext.cli.dev.built_folder", lambda: INSTALLED)
-    outcome = medtasks("dev", "build")
-    assert (outcome.code, outcome.out, outcome.err) == (0, f"{INSTALLED}\n", "")
 
 
 def test_run_takes_the_folder_that_lm_eval_takes(medtasks):
@@ -253,22 +99,118 @@ def test_run_takes_the_folder_that_lm_eval_takes(medtasks):
     assert outcome.code == 0 and "1.0000" in outcome.out
 
 
-def test_templates_of_several_datasets_are_written_by_one_command(medtasks, tmp_path):
-    outcome = medtasks("data", "template", "medhelm_clear", "medhelm_ehrshot", "-o", "own")
-    assert outcome.code == 0 and "medtasks run medhelm_clear medhelm_ehrshot" in outcome.text
-    assert {path.name for path in (tmp_path / "own" / "medhelm").iterdir()} == {"clear", "ehrshot"}
+@pytest.mark.parametrize("model", ["vllm", "hf"])
+def test_a_local_model_is_asked_in_full_batches_unless_a_size_is_given(model):
+    words = ["--tasks", "bridge_mie", "--model_args", "pretrained=org/model", "--model", model]
+    assert lm_eval_config(words, "run", "", "", {}).batch_size == "auto"
+    assert lm_eval_config([*words, "--batch_size", "1"], "run", "", "", {}).batch_size == "1"
 
 
-@pytest.mark.parametrize(
-    ("command", "example"),
-    [
-        (("judge", "runs/a"), "For example: medtasks judge runs/MODEL --jury medhelm --dry-run"),
-        (("view",), "For example: medtasks view runs/A runs/B"),
-        (("data", "template"), "For example: medtasks data template medhelm_clear"),
-        (("study", "forms"), "For example: medtasks study forms runs/MODEL runs/GPT4"),
-    ],
-)
-def test_what_is_left_out_is_answered_with_an_example(medtasks, command, example):
-    outcome = medtasks(*command)
-    assert outcome.code == 2 and "Missing " in outcome.err
-    assert example in " ".join(outcome.err.split())
+def test_what_a_configuration_file_says_is_not_printed(tmp_path, capsys):
+    file = tmp_path / "mine.yaml"
+    file.write_text("model: local-chat-completions\nmodel_args: {model: m, auth_token: SECRET}\n")
+    lm_eval_config(["--config", str(file), "--tasks", "bridge_mie"], "run", "", "", {})
+    printed = capsys.readouterr()
+    assert "SECRET" not in printed.out + printed.err
+
+
+def test_a_terminal_and_a_path_that_are_not_utf_8_are_taken(tmp_path):
+    folder = b"out\xff"
+    run = (
+        "run",
+        "--model",
+        "oracle",
+        "--data",
+        "sample",
+        "--tasks",
+        "bridge_chip_ctc",
+        "--output_path",
+        folder,
+    )
+    for command in (
+        run,
+        ("report", folder, "--published", "none"),
+        ("preview", "bridge_chip_ctc", "--data", "sample"),
+    ):
+        environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii"}
+        words = [sys.executable, "-m", "medtasks_ext", *command]
+        done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, check=False)
+        assert done.returncode == 0 and done.stdout.strip(), done.stderr.decode(errors="replace")
+
+
+RUN = ("run", "--data", "sample", "--tasks", "bridge_chip_ctc,medhelm_mediqa", "--output_path", "a")
+FORMS = ("study", "forms", "a", "--kind", "likert", "--tasks", "medhelm_mediqa", "-o", "forms")
+
+
+def test_a_command_ends_with_the_one_that_makes_sense_next(medtasks):
+    """Beside what is printed, never in it, and never after JSON."""
+    medtasks.done(*RUN, "--model", "random-label")
+    for command, then in (
+        (("ls", "bridge_zh"), "medtasks preview"),
+        (("preview", "bridge_chip_ctc", "--data", "sample"), "medtasks run"),
+        (("report", "a", "--published", "none"), "medtasks report a -o report"),
+        (("view", "a", "bridge_chip_ctc"), "medtasks view a bridge_chip_ctc DOCUMENT"),
+        (("judge", "a", "--jury", "local", "--dry-run"), "the same command without --dry-run"),
+        (FORMS, "medtasks study forms"),
+        (("dev", "validate", "bridge_chip_ctc"), "medtasks preview bridge_chip_ctc"),
+        (("data", "status", "bridge_zh"), "medtasks data"),
+        (("data", "template", "bridge_mednli", "-o", "own"), "medtasks data check own"),
+        (("study", "reproduce", "bridge:tables3"), "medtasks study reproduce bridge:tables3 -o figures"),
+    ):
+        outcome = medtasks.done(*command)
+        said = [line.strip() for line in outcome.err.partition("next:")[2].splitlines() if line.strip()]
+        assert any(line.startswith(then) for line in said) and "next:" not in outcome.out, command
+        for words in (shlex.split(line.replace("…", "oracle")) for line in said):
+            if words[0] == "medtasks":
+                check_line(words)
+    assert "next:" not in medtasks.done("ls", "bridge_zh", "--json").text
+
+
+def test_a_download_that_fails_leaves_no_run_and_speaks_of_no_file(medtasks, monkeypatch, tmp_path):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    for name in ("MEDTASKS_CACHE", "XDG_CACHE_HOME", "HF_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "cache"))
+    outcome = medtasks("run", "bridge_mie", "--model", "oracle", "--data", "hub", "--output_path", "out")
+    assert outcome.code == 2 and "tasks that cannot be loaded: 1" in outcome.err
+    assert "run once with internet" in outcome.err
+    assert not (tmp_path / "out").exists()
+
+
+ON_SAMPLES = "--model oracle --tasks bridge_mie --data sample"
+#: command -> what its one message says
+REFUSED = {
+    "ls language=chinese": ["did you mean language=zh?"],
+    "ls specialty=cardiolgy": ["did you mean specialties=cardiology "],
+    "ls acess=open": ["did you mean access?"],
+    "ls language=ja suite=mlb": ["leave one out: language=ja has"],
+    "ls colour=red": ["no metadata field 'colour'"],
+    "ls --groups nowhere": ["`medtasks ls --groups` lists all"],
+    "run --model oracle --tasks bridge_mee": ["did you mean: bridge_mie"],
+    "run --model oracle": ["no tasks given"],
+    f"run {ON_SAMPLES}s": ["unknown data origin"],
+    f"run {ON_SAMPLES} --model oracl": ["unknown model type"],
+    f"run {ON_SAMPLES} -m oracle": ["did you mean --model or"],
+    f"run {ON_SAMPLES} --bogus 3": ["unknown: --bogus 3"],
+    f"run {ON_SAMPLES} --predict_only": ["--predict_only"],
+    f"run {ON_SAMPLES} --wandb_args project=x": ["log the results file", "leave it out"],
+    "run --config nope --tasks bridge_mie": ["no such file or bundled configuration"],
+    "run --config qwen3-8b-thinkin --tasks bridge_mie": ["did you mean Qwen3-8B-Thinking"],
+    "run --model oracle --tasks bridge_brateca_mortality": ["files go to bridge/Brateca-Mortality.SFT.json"],
+    "rescore nowhere": ["no such file"],
+    "plan oracle": ["oracle has no weights and asks no server", "medtasks run --model oracle --data sample"],
+    "plan Qwen/Qwen3-8B --task bridge": ["No such option: --task (Possible options: --tasks)"],
+    "data check": ["no folder to check", "name it, or set MEDTASKS_DATA_DIR"],
+    "judge runs/a": ["For example: medtasks judge runs/MODEL --jury medhelm --dry-run"],
+    "data template": ["For example: medtasks data template medhelm_clear"],
+    "study gold nowhere --jury local": ["nowhere"],
+}
+
+
+@pytest.mark.parametrize("command", REFUSED)
+def test_bad_input_is_refused_by_one_message_with_a_remedy(medtasks, tmp_path, monkeypatch, command):
+    monkeypatch.delenv("MEDTASKS_DATA_DIR", raising=False)
+    outcome = medtasks(*command.split())
+    said = " ".join(outcome.err.split())
+    assert outcome.code == 2 and all(words in said for words in REFUSED[command])
+    assert any(words in said for words in ("→", "did you mean", "Possible options", "For example"))
+    assert "Traceback" not in outcome.text and not outcome.out and not (tmp_path / "gold").exists()

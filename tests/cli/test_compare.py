@@ -10,7 +10,7 @@ from scipy.stats import binomtest
 
 from medtasks_ext.registry import registry
 from medtasks_ext.results.models import published_rows
-from medtasks_ext.results.published import published_entries
+from medtasks_ext.results.published import published_entries, reference_folder
 from tests.conftest import write_jsonl
 from tests.run_files import samples_file
 
@@ -43,9 +43,9 @@ def compared(medtasks, *arguments):
     return json.loads(outcome.out)
 
 
-def test_the_change_of_a_task_is_that_of_its_documents_and_tested_by_mcnemar(medtasks, run, tmp_path):
+def test_a_change_is_that_of_the_documents_and_tested_by_mcnemar(medtasks, run, tmp_path):
     run("guess"), run("oracle", model="oracle")
-    found = compared(medtasks, "guess", "oracle")
+    found = compared(medtasks, "guess", "oracle", "-o", "out")
     for line in found["tasks"]:
         one, other = scores(tmp_path / "guess", line["name"]), scores(tmp_path / "oracle", line["name"])
         gained = sum(other[key] > one[key] for key in one)
@@ -57,39 +57,19 @@ def test_the_change_of_a_task_is_that_of_its_documents_and_tested_by_mcnemar(med
         assert line["p"] == pytest.approx(binomtest(gained, gained).pvalue / 2)  # mid-p
         assert line["interval_low"] <= line["difference"] <= line["interval_high"]
     assert all(line["p_holm"] >= line["p_bh"] >= line["p"] for line in found["tasks"])
-
-
-def test_groups_are_means_over_the_tasks_that_both_have(medtasks, run):
-    run("guess"), run("oracle", model="oracle")
-    found = compared(medtasks, "guess", "oracle")
-    groups = {line["name"]: line for line in found["groups"]}
-    assert {"medhelm", "medhelm_admin"} <= set(groups)
-    assert groups["medhelm"]["before"] == pytest.approx(np.mean([line["before"] for line in found["tasks"]]))
-    assert (groups["medhelm"]["tasks"], groups["medhelm"]["of"]) == (
-        2,
-        sum(map(len, registry().parts("medhelm"))),
-    )
-
-
-def test_what_flipped_is_listed_and_written(medtasks, run, tmp_path):
-    run("guess"), run("oracle", model="oracle")
-    outcome = medtasks("compare", "guess", "oracle", "-o", "out")
-    assert outcome.code == 0 and "better, 0 worse" in outcome.out
+    [whole] = [line for line in found["groups"] if line["name"] == "medhelm"]
+    assert whole["before"] == pytest.approx(np.mean([line["before"] for line in found["tasks"]]))
+    assert (whole["tasks"], whole["of"]) == (2, sum(map(len, registry().parts("medhelm"))))
     with (tmp_path / "out" / "flipped.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    one = scores(tmp_path / "guess", TASK)
-    assert {row["document"] for row in rows if row["task"] == TASK} == {
-        key for key, value in one.items() if not value
-    }
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"groups.csv", "tasks.csv", "flipped.csv"}
+        flipped = {row["document"] for row in csv.DictReader(file) if row["task"] == TASK}
+    assert flipped == {key for key, value in scores(tmp_path / "guess", TASK).items() if not value}
 
 
-def test_the_same_comparison_the_other_way_round_has_the_other_sign(medtasks, run):
-    run("guess"), run("oracle", model="oracle")
-    one, other = compared(medtasks, "guess", "oracle"), compared(medtasks, "oracle", "guess")
-    for there, back in zip(one["tasks"], other["tasks"], strict=True):
-        assert there["difference"] == -back["difference"] and there["p"] == back["p"]
-        assert there["interval_low"] == pytest.approx(-back["interval_high"])
+def test_settings_that_differ_are_named(medtasks, run):
+    run("plain"), run("warm", "--gen_kwargs", "temperature=0.7")
+    outcome = medtasks.done("compare", "plain", "warm")
+    assert "generation settings: the task's own → temperature=0.7" in outcome.out
+    assert "0 of 2 tasks changed" in outcome.out and "0 of 60 documents changed" in outcome.out
 
 
 def test_runs_of_unlike_extent_are_compared_on_the_documents_they_share(medtasks, run, tmp_path):
@@ -109,14 +89,6 @@ def test_where_the_rows_changed_only_equal_documents_are_compared(medtasks, run,
     [line] = compared(medtasks, "before", "after")["tasks"]
     assert (line["documents"], line["documents_of_one_alone"]) == (20, 10 + 15)
     assert "rows" in line["differs"]
-
-
-def test_settings_that_differ_are_named(medtasks, run):
-    run("plain"), run("warm", "--gen_kwargs", "temperature=0.7")
-    outcome = medtasks("compare", "plain", "warm")
-    assert outcome.code == 0 and "generation settings: the task's own → temperature=0.7" in outcome.out
-    assert "0 of 2 tasks changed" in outcome.out and "0 of 60 documents changed" in outcome.out
-    assert outcome.out.count("other in all tasks: ") == 1 and "decoding" in outcome.out.split("other in")[1]
 
 
 def test_synthetic_rows_are_marked_and_never_compared_with_real_ones(medtasks, run):
@@ -186,3 +158,37 @@ def test_a_task_whose_document_scores_are_lost_is_named_and_the_others_compared(
     outcome = medtasks("compare", "guess", "oracle")
     assert outcome.code == 0 and "medtasks rescore RUN" in outcome.err
     assert OTHER in outcome.out and TASK not in outcome.out
+
+
+# Published models without a run of one's own.
+
+
+def test_a_report_of_published_models_alone_has_the_printed_figures(medtasks, tmp_path):
+    outcome = medtasks("report", "--published", "bridge", "-o", "out", "--strategy", "zero_shot")
+    assert outcome.code == 0 and "the best of 98 published models" in outcome.out
+    with (reference_folder() / "bridge_overall.csv").open(encoding="utf-8") as file:
+        printed = {row["model"]: row for row in csv.DictReader(file)}
+    with (tmp_path / "out" / "groups.csv").open(encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["axis"] == "suite" and row["value"] == "bridge"]
+    known = {row["model"]: row for row in rows if row["model"] in printed}
+    assert len(known) == 95
+    for model, row in known.items():
+        low = float(printed[model]["zero_shot_ci_low"]) / 100
+        assert float(row["paper_interval_low"]) == pytest.approx(low) and not row["interval_low"]
+    assert "0.4484 [0.441, 0.456]p" in outcome.out and "]p: the interval that" in outcome.out
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "Published results: BRIDGE" in page
+
+
+@pytest.mark.parametrize(
+    ("models", "message"),
+    [
+        (("gpt-4o", "nonesuch-9000"), "no run and no published model is called 'nonesuch-9000'"),
+        (("gpt-4o", "o1-7"), "similar: HuatuoGPT-o1-"),
+        (("gpt4o", "o1"), "similar: GPT-4o"),
+        (("GPT-4", "gpt-oss-20b"), "have no scored task in common"),
+    ],
+)
+def test_a_name_that_no_paper_has_is_refused_with_similar_ones(medtasks, models, message):
+    outcome = medtasks("compare", *models)
+    assert outcome.code == 2 and message in outcome.err

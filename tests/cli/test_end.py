@@ -3,14 +3,15 @@
 import json
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 
 from medtasks_ext.cli.end import shown_command
 from medtasks_ext.data.fetch import needs_punkt
+from medtasks_ext.models import Oracle
 from medtasks_ext.registry import registry
 from medtasks_ext.results.rollup import mean
-from tests.engines.server import Reply, Server, chat
 from tests.run_files import result_of, results_of, samples_of
 
 SAMPLE = ("run", "--model", "random-label", "--data", "sample", "--limit", 2, "--output_path", "run")
@@ -45,10 +46,6 @@ def test_names_that_were_asked_come_first_and_a_suite_follows_its_own_rule(two_s
     assert len(parts) > 1 and shown["MLB"][1] == f"{expected:.4f}"
 
 
-def test_a_suite_that_says_no_more_than_the_name_that_was_asked_is_no_row(medtasks):
-    assert "MLB" not in rows(medtasks(*SAMPLE, "--tasks", "mlb"))
-
-
 def test_the_screen_of_a_run_fits_a_terminal_and_its_tasks_are_counted(medtasks, two_suites, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     lines = [line.strip() for line in medtasks("rescore", "run").out.splitlines()]
@@ -59,6 +56,39 @@ def test_the_screen_of_a_run_fits_a_terminal_and_its_tasks_are_counted(medtasks,
     done = [line for line in two_suites.err.splitlines() if ": done" in line]
     assert len(done) == n and any("mlb_maexam: done, SAMPLE score" in line for line in done)
     assert all("done, SAMPLE score" in line or "done, to be judged (" in line for line in done)
+
+
+def test_prompts_that_do_not_hold_their_examples_are_said_wherever_the_score_stands(
+    medtasks, chip_ctc, monkeypatch
+):
+    """The context of the model is in characters; its answers take 25."""
+    monkeypatch.setattr(
+        Oracle, "tokenizer", lambda self, texts, **_: {"input_ids": list(map(list, texts))}, raising=False
+    )
+    monkeypatch.setattr(Oracle, "tok_encode", lambda self, text: list(text), raising=False)
+    monkeypatch.setattr(Oracle, "max_length", 620, raising=False)
+    shots = ("--num_fewshot", "3", "--gen_kwargs", "max_gen_toks=25", "--output_path", "fewer")
+    fewer = medtasks("run", "--model", "oracle", "--tasks", "bridge_chip_ctc", *shots)
+    assert "prompts that carry fewer shots than asked for, to fit the context: 8" in fewer.text
+    assert result_of("fewer", "bridge_chip_ctc")["cut"]["shots_dropped"] == 8
+    report = " ".join(medtasks("report", "fewer").text.split())
+    assert "prompts that carry fewer examples, to fit the context: bridge_chip_ctc" in report
+    medtasks.done("card", "fewer", "-o", "card", "--parts")
+    card = "".join(path.read_text() for path in Path("card").rglob("*.md"))
+    assert "8 prompts carry fewer examples than asked for, to fit the context." in card
+
+
+def test_the_highest_possible_score_stands_beside_the_score(medtasks):
+    names = ("medhelm_medcalc_bench", "bridge_ruccon", "medhelm_medec")
+    asked = ("run", "--data", "sample", "--tasks", ",".join(names), "--output_path")
+    medtasks.done(*asked, "perfect", "--model", "oracle")
+    done = medtasks.done(*asked, "run", "--model", "random-label")
+    for name in names:
+        reached = result_of("perfect", name)["metrics"]["score"]
+        line = next(line for line in done.out.splitlines() if line.strip().startswith(name))
+        assert f" {reached:.3f} " in line
+        assert result_of("run", name)["highest"] == (reached if reached < 1 else None)
+    assert result_of("run", names[0])["highest"] < 1
 
 
 def test_groups_that_are_named_best_or_worst_have_several_tasks_and_are_clearly_so(medtasks):
@@ -96,37 +126,17 @@ def test_scores_that_may_not_stand_beside_published_ones_say_why_and_what_to_do(
     assert "rows in part in 1" in said and "→ `medtasks data" in said
 
 
-def test_a_narrow_terminal_breaks_no_figure(two_suites, medtasks, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    outcome = medtasks(*SAMPLE, "--tasks", "medtasks_private")
-    assert all(len(line) <= 80 for line in outcome.out.splitlines())
-    assert rows(outcome)["MLB"][1:4] == rows(two_suites)["MLB"][1:4]
-
-
 def following(outcome) -> list[str]:
     """The commands below `next:`."""
     return [line.strip() for line in outcome.err.partition("next:\n")[2].splitlines()]
 
 
-def test_after_a_run_the_report_is_next_and_of_real_data_the_card(medtasks, chip_ctc, monkeypatch):
+def test_after_a_run_the_report_is_next_and_its_commands_can_be_typed(medtasks, chip_ctc):
     call = ("--tasks", "bridge_chip_ctc", "--output_path", "my runs/run")
-    outcome = medtasks("run", "--model", "oracle", *call)
-    first = ["medtasks report 'my runs/run' -o report", "medtasks view 'my runs/run'"]
-    assert following(outcome) == first  # of a built-in model
-    monkeypatch.setattr("medtasks_ext.cli.end._BUILT_IN", ())
-    outcome = medtasks("rescore", "my runs/run")
-    assert following(outcome) == first  # a card takes no part of a suite's rows
-    monkeypatch.setattr("medtasks_ext.cli.end._all_rows", lambda record: True)
-    outcome = medtasks("rescore", "my runs/run")
-    assert following(outcome) == [*first, "medtasks card 'my runs/run' -o card"]
-    for command in (
-        f"{first[0]} --answers",
-        f"{first[1]} bridge_chip_ctc",
-        f"{following(outcome)[2]} --parts",
-    ):
-        assert medtasks(*shlex.split(command)[1:]).code == 0
-    outcome = medtasks("run", "--model", "oracle", "--data", "sample", *call[:2], "--output_path", "other")
-    assert following(outcome) == ["medtasks report other -o report", "medtasks view other"]
+    found = following(medtasks("run", "--model", "oracle", *call))
+    assert found == ["medtasks report 'my runs/run' -o report", "medtasks view 'my runs/run'"]  # and no card
+    for command in (f"{found[0]} --answers", f"{found[1]} bridge_chip_ctc"):
+        medtasks.done(*shlex.split(command)[1:])
 
 
 def test_judges_are_named_only_where_answers_wait_for_them(medtasks):
@@ -154,67 +164,6 @@ def test_judges_are_named_only_where_answers_wait_for_them(medtasks):
 def test_a_command_with_a_key_is_not_printed(secret):
     shown = shown_command(["run", "--model_args", secret, "--tasks", "bridge"])
     assert shown == "medtasks run … (the same command)"
-
-
-def test_any_other_command_can_be_typed_as_it_is_printed():
-    arguments = ["run", "--gen_kwargs", "max_gen_toks=16,until=</s>", "--model_args", '{"pretrained": "a b"}']
-    assert shlex.split(shown_command(arguments)) == ["medtasks", *arguments]
-
-
-def test_of_many_unfinished_tasks_a_few_are_named(medtasks, monkeypatch):
-    from medtasks_ext.models import RandomLabel
-
-    def fails(self, request, requests):
-        raise RuntimeError("hung up")
-
-    monkeypatch.setattr(RandomLabel, "answer", fails)
-    outcome = medtasks(*SAMPLE, "--tasks", "medhelm_admin,medhelm_notes")
-    assert outcome.code == 1
-    marked = [line for line in outcome.err.splitlines() if line.startswith("✗")]
-    n = sum(len(registry().leaves(name)) for name in ("medhelm_admin", "medhelm_notes"))
-    assert n > 10 and len(marked) == 5 + 1 + 1 and f"✗ {n - 5} more tasks unfinished, too" in marked
-
-
-@pytest.mark.parametrize(("cached", "said"), [(30, "prefix cache: 75% of 320 prompt tokens"), (None, "")])
-def test_the_table_says_what_came_from_the_prefix_cache(medtasks, chip_ctc, cached, said):
-    """Of eight prompts, by the server's own counts; nothing where it does not give them."""
-
-    async def script(asked):
-        counts = {"prompt_tokens": 40, "completion_tokens": 2}
-        if cached is not None:
-            counts["prompt_tokens_details"] = {"cached_tokens": cached}
-        return Reply(chat("Yes.", usage=counts))
-
-    with Server(script) as server:
-        address = f"model=m,base_url={server.url}/chat/completions,num_concurrent=2"
-        done = medtasks("run", "--tasks", "bridge_chip_ctc", "--model", "local-chat-completions",
-                        "--model_args", address, "--apply_chat_template", "--no-preflight",
-                        "--output_path", "run")  # fmt: skip
-    assert done.code == 0, done.text
-    assert ("prefix cache" in done.out) is bool(said) and said in done.out
-    tokens = result_of("run", "bridge_chip_ctc")["tokens"]
-    assert tokens == {"input": 320, "output": 16, **({} if cached is None else {"cached": 240})}
-
-
-def test_the_table_says_how_many_examples_were_asked_for(medtasks):
-    outcome = medtasks(*SAMPLE, "--tasks", "bridge_mednli", "--num_fewshot", 3)
-    assert "3 examples in each prompt (--num_fewshot)" in outcome.out
-
-
-def test_answers_that_processes_of_scoring_failed_over_are_named(medtasks, monkeypatch):
-    from medtasks_ext.metrics.sql import QueryResult, SqlSandbox, _sandbox
-
-    def fail(sandbox, queries):
-        return [QueryResult(None, "its process died", decided=False) for _ in queries]
-
-    _sandbox.cache_clear()  # another test may have had the same queries decided
-    with monkeypatch.context() as failing:
-        failing.setattr(SqlSandbox, "run", fail)
-        command = ("run", "--model", "oracle", "--tasks", "medhelm_ehrsql", "--data", "sample")
-        done = medtasks(*command, "--output_path", "run")
-    assert "answers not decided and counted as wrong" in " ".join(done.err.split())
-    again = medtasks("rescore", "run")
-    assert again.code == 0 and "not decided" not in again.err
 
 
 def test_a_score_that_wants_punkt_data_is_not_called_without_gold(medtasks, no_punkt):

@@ -2,7 +2,6 @@
 
 import json
 import os
-import random
 import shlex
 import sys
 from hashlib import sha256
@@ -11,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import ROOT, sft_row, write_jsonl
 from tests.run_files import samples_file
 
 CHIP_CTC = ("--tasks", "bridge_chip_ctc")
@@ -77,21 +75,6 @@ def test_prompts_are_those_of_the_run(medtasks, plan, tokenizers, chip_ctc, tmp_
     assert record["command"].endswith("--apply_chat_template") is chat
 
 
-def test_of_many_documents_some_are_counted_and_scaled(medtasks, plan, tokenizers, data_dir, tmp_path):
-    numbers = random.Random(3)
-    rows = [
-        sft_row(
-            i, "长" * numbers.randint(10, 900), f"clinical trial criterion: {'年龄' if i % 3 else '疾病'}"
-        )
-        for i in range(300)
-    ]
-    write_jsonl(data_dir / "bridge" / "chip_ctc" / "test.jsonl", rows)
-    prompts = prompts_of_run(medtasks, tmp_path, "bridge_chip_ctc", "--apply_chat_template")
-    (found,) = plan("ORG/Model-8B", *CHIP_CTC)["tasks"]
-    assert (found["documents"], found["counted"]) == (300, 100)
-    assert found["prompt_tokens"] == pytest.approx(sum(map(len, prompts)), rel=0.1)
-
-
 def test_what_is_not_here_is_not_counted_and_how_to_get_it_is_said(medtasks, plan, chip_ctc):
     tasks = ("--tasks", f"bridge_chip_ctc,{UPMC},mlb_cmexam,medhelm_cdi_qa")
     record = plan("openai", *tasks)
@@ -106,22 +89,6 @@ def test_what_is_not_here_is_not_counted_and_how_to_get_it_is_said(medtasks, pla
     printed = " ".join(medtasks("plan", "openai", *tasks).out.split())
     assert "rows of 3 tasks are not on this machine" in printed
     assert f"to have rows: medtasks data fetch {UPMC}" in printed and "files go to medhelm/cdi_qa" in printed
-
-
-def test_without_any_rows_no_cost_is_said_and_one_command_fetches_what_is_open(medtasks, plan):
-    record = plan("openai")
-    assert record["total"]["most_cost"] is None
-    printed = medtasks("plan", "openai").out
-    assert "medtasks data fetch medtasks_scoreable\n" in printed and "cost: at most" not in printed
-    assert printed.rstrip().endswith("to run it: medtasks run --tasks medtasks_scoreable --config openai")
-
-
-def test_by_default_everything_is_planned_that_anyone_can_score(plan):
-    from medtasks_ext.registry import registry
-
-    record = plan("openai")
-    assert {item["task"] for item in record["tasks"]} == set(registry().leaves("medtasks_scoreable"))
-    assert record["total"]["documents"] == sum(item["documents"] for item in record["tasks"])
 
 
 def test_nothing_is_fetched_for_a_plan_and_what_was_fetched_is_used(plan, monkeypatch, tmp_path):
@@ -156,13 +123,6 @@ def test_a_configuration_with_a_price_that_is_none_is_refused(medtasks, tmp_path
     assert run.code == 2 and "metadata.price" in run.err and not run.out
 
 
-def test_without_a_tokenizer_four_bytes_are_a_token(medtasks, plan, tokenizers, chip_ctc, tmp_path):
-    prompts = prompts_of_run(medtasks, tmp_path, "bridge_chip_ctc")
-    record = plan("ORG/Other-8B", *CHIP_CTC)
-    assert record["total"]["prompt_tokens"] == sum(-(-len(text.encode()) // 4) for text in prompts)
-    assert "a token for 4 bytes" in record["rules"][0] and "has no tokenizer" in record["rules"][0]
-
-
 def test_budgets_are_those_of_a_run_that_knows_whether_the_model_reasons(plan):
     """Qwen3 has 16,384 tokens where it thinks; where it does not, ACI-Bench gives an answer 768."""
     for model, tokens in (("Qwen/Qwen3-8B", 16_384), ("Qwen3-8B-Non-Thinking", 768), ("ORG/Nobody", 4000)):
@@ -190,43 +150,9 @@ def test_the_command_runs_what_was_planned(plan, tokenizers, arguments, said):
     _parse(words)
 
 
-ERRORS = {
-    "unknown model": (["Qwen3-8B-Thinkin"], "did you mean Qwen3-8B-Thinking"),
-    "unknown task": (["openai", "--tasks", "bridge_chip_ct"], "bridge_chip_ctc"),
-}
-
-
-@pytest.mark.parametrize(("arguments", "message"), ERRORS.values(), ids=ERRORS)
-def test_bad_input_is_said_in_words(medtasks, arguments, message):
-    outcome = medtasks("plan", *arguments)
-    assert outcome.code == 2 and message in outcome.err and "Traceback" not in outcome.err
-
-
-def test_a_folder_without_a_tokenizer_is_refused(medtasks, tokenizers, tmp_path):
-    (tmp_path / "empty").mkdir()
-    outcome = medtasks("plan", "empty", *CHIP_CTC)
-    assert outcome.code == 2 and "empty: holds no tokenizer that can be loaded" in outcome.err
-
-
 def test_a_malformed_file_of_ones_own_costs_only_its_task(medtasks, tokenizers, data_dir, chip_ctc):
     (chip_ctc / "bridge" / "MIE.SFT.json").write_text("{oops")
     outcome = medtasks("plan", "ORG/Model-8B", "--tasks", "bridge_chip_ctc,bridge_mie")
     assert outcome.code == 1 and "✗ bridge_mie: " in outcome.err and "bridge_chip_ctc" in outcome.out
     outcome = medtasks("plan", "ORG/Model-8B", "--tasks", "bridge_mie")
     assert outcome.code == 2 and "tasks that cannot be loaded: 1" in outcome.err
-
-
-def test_sample_rows_that_are_asked_for_are_marked(medtasks, tokenizers, monkeypatch):
-    monkeypatch.setenv("MEDTASKS_DATA", "sample")
-    outcome = medtasks("plan", "ORG/Model-8B", *CHIP_CTC)
-    assert outcome.out.startswith("SAMPLE DATA") and "~" not in outcome.out
-
-
-def test_every_bundled_configuration_of_a_model_can_be_planned():
-    from medtasks_ext.runner.plan import find_model
-
-    for folder, provider in (("open", False), ("api", True)):
-        for path in (ROOT / "model_configs" / folder).glob("*.yaml"):
-            model = find_model(path.stem)
-            assert (model.config, model.provider) == (path.stem, provider)
-            assert model.name in path.read_text()

@@ -9,7 +9,6 @@ from medtasks_ext.models import Oracle
 from medtasks_ext.registry import STRATEGIES, registry
 from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
 from medtasks_ext.runner.preview import chat_of
-from tests.conftest import write_jsonl
 
 CHATML = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
@@ -55,7 +54,7 @@ def test_prompts_are_to_the_letter_those_of_a_run(previewed, template, name, tex
     file = template(text)
     for strategy in STRATEGIES:
         task = registry().datasets[name].task(strategy)
-        item = previewed(task, "--data", "sample", "--document", 2, "--tokenizer", file)
+        item = previewed(task, "--data", "sample", 2, "--tokenizer", file)
         assert item["strategy"] == strategy
         for settings, shown in (
             (Settings(data="sample"), item["prompt"]),
@@ -97,47 +96,12 @@ def test_a_response_of_ones_own_is_read_and_scored(medtasks, previewed):
     assert f"your answer: 'Result: B'\n{read}" in printed
 
 
-def test_the_example_of_the_help_is_readable(medtasks):
-    arguments = ("medhelm_medqa", "--data", "sample", "--response")
-    printed = medtasks("preview", *arguments, "The answer is B.").out
-    _, mine = printed.split("your answer: 'The answer is B.'\n")
-    official, *_ = mine.split("\n")
-    assert official.startswith("  no answer can be read")  # HELM sees the first token alone
-
-
-def test_text_comes_out_to_the_letter_when_it_is_piped(medtasks, data_dir):
-    note = "[bold]BP\t120/80[/bold] " + "long " * 100 + "end"
-    rows = [{"prompt": f"Q{i}", "context": f"{i} {note}", "label": "A"} for i in range(3)]
-    write_jsonl(data_dir / "medhelm" / "hospice_referral" / "test.jsonl", rows)
-    outcome = medtasks("preview", "medhelm_hospice_referral")
-    assert outcome.code == 0 and f"Context: 0 {note}\n" in outcome.out and "\x1b" not in outcome.out
-    assert "SAMPLE" not in outcome.out and "  score 1\n" in outcome.out
-
-
-def test_colours_are_for_terminals(medtasks, monkeypatch):
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("TERM", "xterm-256color")
-    assert "\x1b[" in medtasks("preview", "bridge_mie_cot", "--data", "sample").out
-
-
-def test_a_judged_task_has_no_score_before_its_judges(medtasks):
-    outcome = medtasks("preview", "mlb_macompliance_cot", "--data", "sample")
-    assert "score: given by judges" in outcome.out and "SAMPLE score" not in outcome.out
-
-
 def test_whose_words_are_shown_is_said(medtasks, helm):
     shown = ("preview", "medhelm_medhallu", "--data", "sample")
     official, own = medtasks(*shown), medtasks(*shown, "--prompts", "own")
     assert f"official prompt of {helm.name}; settings:" in official.out and "own prompt; settings:" in own.out
     assert official.out.partition("──")[2] != own.out.partition("──")[2]
     assert medtasks(*shown, "--prompts", "theirs").code == 2
-
-
-def test_one_asking_of_a_question_has_no_score(medtasks):
-    outcome = medtasks("preview", "mlb_maexam", "--data", "sample")
-    assert "asking 1 of its question" in outcome.out and "mean_trial_accuracy 1" in outcome.out
-    assert "SAMPLE score" not in outcome.out and "accuracy_all3" not in outcome.out
 
 
 def test_a_template_may_lie_in_a_tokenizer_config(previewed, template):
@@ -154,8 +118,7 @@ def test_a_template_may_lie_in_a_tokenizer_config(previewed, template):
         (("bridge_mee",), "did you mean: bridge_mie"),
         (("bridge_zh",), "'bridge_zh' stands for "),
         (("bridge_mie_fewshot",), "did you mean: bridge_mie_5shot"),
-        (("bridge_mie", "--document", "7"), "has documents 0 to 6, not 7"),
-        (("bridge_mie", "--document", "-1"), "has documents 0 to 6, not -1"),
+        (("bridge_mie", "7"), "has documents 0 to 6, not 7"),
         (("bridge_brateca_mortality", "--data", "local"), "--data sample"),
         (("bridge_mie", "--tokenizer", "nowhere.jinja"), "cannot be read"),
         (("bridge_mie", "--tokenizer", "half.jinja"), "no valid Jinja in line 1"),

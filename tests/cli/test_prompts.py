@@ -66,15 +66,6 @@ def listing(**more: object) -> tuple[str, bytes]:
     return "application/vnd.pypi.simple.v1+json", json.dumps({"files": files}).encode()
 
 
-def test_a_wheel_comes_from_the_configured_index(index, cache):
-    index["/simple/words/"] = listing()
-    index["/files/it.whl"] = ("application/zip", CONTENT)
-    path = artefacts.fetched_artefact(WHEEL)
-    assert path.read_bytes() == CONTENT and path.is_relative_to(cache)
-    index.clear()
-    assert artefacts.fetched_artefact(WHEEL) == path  # once
-
-
 @pytest.mark.parametrize(
     ("page", "said"),
     [
@@ -98,14 +89,6 @@ def test_a_file_that_was_exchanged_on_the_way_is_not_kept(index, cache):
     assert artefacts.local_artefact(WHEEL) is None
 
 
-def test_a_file_that_changed_in_the_cache(cache):
-    path = artefacts.place_of(WHEEL)
-    path.parent.mkdir(parents=True)
-    path.write_bytes(b"changed")
-    with pytest.raises(MedtasksError, match="delete it and run `medtasks data fetch official`"):
-        artefacts.local_artefact(WHEEL)
-
-
 @pytest.fixture
 def small(tasks_of) -> Path:
     """MedHELM with one dataset, whose wheel is a small one of ours."""
@@ -122,35 +105,17 @@ def repin(root: Path, content: bytes) -> str:
     return artefact["file"]
 
 
-def test_fetch_from_a_folder_and_status(medtasks, small, tmp_path):
+def test_official_prompts_are_taken_from_a_folder_if_they_are_the_pinned_ones(medtasks, small, tmp_path):
     name = repin(small, CONTENT)
     carried = tmp_path / "carried"
     carried.mkdir()
     missing = medtasks("data", "fetch", "official", carried)
     assert missing.code == 1 and f"holds no {name}" in missing.text
-    assert "not available" in medtasks("data", "status", "official").out
     (carried / name).write_bytes(b"of another version")
     other = medtasks("data", "fetch", "official", carried)
     assert other.code == 1 and "SHA-256" in other.text
     (carried / name).write_bytes(CONTENT)
-    assert medtasks("data", "fetch", "official", carried).code == 0
-    status = medtasks("data", "status", "official")
-    assert status.code == 0 and f"{name} (0.5.16): at " in status.out
-    assert "official prompts: 1 of 1 datasets" in status.out
-
-
-def test_status_says_that_a_file_is_another_one(medtasks, small, tmp_path):
-    name = repin(small, CONTENT)
-    place = next(iter([tmp_path / "cache/official" / sha256(CONTENT).hexdigest()[:16] / name]))
-    place.parent.mkdir(parents=True)
-    place.write_bytes(b"changed")
-    status = medtasks("data", "status", "official")
-    assert status.code == 1 and "WRONG: is not" in status.out
-
-
-def test_fetch_from_no_folder(medtasks, small):
-    found = medtasks("data", "fetch", "official", "nowhere")
-    assert found.code == 2 and "no such folder" in found.err
+    assert f"{name} (0.5.16) at " in medtasks.done("data", "fetch", "official", carried).out
 
 
 def test_a_run_says_what_is_asked_in_our_own_words(medtasks, small, data_dir):
@@ -167,13 +132,6 @@ def test_a_run_says_what_is_asked_in_our_own_words(medtasks, small, data_dir):
     assert f"{said}--prompts own asks with ours; leave it out for official ones" in own.text
     wrong = medtasks("run", "--tasks", "medhelm_medec", "--model", "oracle", "--prompts", "theirs")
     assert wrong.code == 2 and "use one of: auto, official, own" in wrong.text
-
-
-def test_official_words_for_private_rows_that_are_not_here(medtasks, helm, data_dir):
-    """The words are public; the rows are what is missing."""
-    run = medtasks("run", "--tasks", "medhelm_proxy_sender", "--model", "oracle", "--prompts", "official")
-    assert run.code == 2 and "medhelm_proxy_sender (private)" in run.err
-    assert "`medtasks data status TASK` says how it is got" in run.err
 
 
 def test_a_run_goes_on_in_the_words_in_which_it_began(medtasks, helm, data_dir, monkeypatch, tmp_path):

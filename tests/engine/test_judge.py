@@ -137,17 +137,8 @@ def test_the_served_judge_decides_its_training_points_as_the_experts_do(judge, f
     with served(judge, "judge", context=4096) as address:
         one = {"name": "judge", "model": "judge", "base_url": f"{address}/v1", "max_tokens": 40}
         (folder / "jury.yaml").write_text(yaml.safe_dump({"judges": [one]}))
-        command = (
-            "medtasks",
-            "study",
-            "judge",
-            "trained_on.jsonl",
-            "--jury",
-            "jury.yaml",
-            "-o",
-            "evaluation",
-        )
+        command = ("medtasks", "study", "judge", "trained_on.jsonl", "--jury", "jury.yaml")
         called(command, folder, environment)
-    found = json.loads((folder / "evaluation" / "judge_eval.json").read_text())["judge"]
+    found = json.loads((folder / "judge_eval" / "judge_eval.json").read_text())["judge"]
     assert (found["points"], found["missing"]) == (2 * len(trained_on), 0)
     assert found["cohen_kappa"]["interval_low"] > 0 and found["accuracy"]["interval_low"] > 0.5

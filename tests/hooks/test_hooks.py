@@ -69,7 +69,7 @@ BOTH = {"packages": tuple(POINTS)}
 
 def test_a_package_adds_commands_with_a_panel_of_its_own(call):
     shown = call("--help").stdout
-    assert "\nHospital:\n  beds " in shown and "Count the beds of some wards." in shown
+    assert "\nhospital_kit:\n  beds " in shown and "Count the beds of some wards." in shown
     for words in (("beds",), ("study", "beds")):
         done = call(*words, 3)
         assert (done.returncode, done.stdout, done.stderr) == (0, "36 beds\n", "")

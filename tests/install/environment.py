@@ -12,21 +12,10 @@ def run(*command: object, cwd: Path, ok: bool = True) -> str:
     return done.stdout + done.stderr
 
 
-def without_medtasks(packages: Path, folder: Path) -> Path:
-    """The same packages through links, without medtasks and its copy inside lm-eval."""
-    (folder / "lm_eval" / "tasks").mkdir(parents=True)
-    for place in ("", "lm_eval", "lm_eval/tasks"):
-        for item in (packages / place).iterdir():
-            link = folder / place / item.name
-            if "medtasks" not in item.name and not link.exists():
-                link.symlink_to(item)
-    return folder
-
-
 class Environment:
-    """A virtual environment with its own lm-eval (unless layered), and everything else borrowed."""
+    """A virtual environment with its own lm-eval, and everything else borrowed."""
 
-    def __init__(self, folder: Path, *, layered: bool = False) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
         run(sys.executable, "-m", "venv", folder / "venv", cwd=folder)
         self.python = folder / "venv" / "bin" / "python"
@@ -34,11 +23,8 @@ class Environment:
             run(self.python, "-c", "import site; print(site.getsitepackages()[0])", cwd=folder).strip()
         )
         borrowed = [path for path in map(Path, site.getsitepackages()) if path.is_dir()]
-        if layered:
-            borrowed = [without_medtasks(path, folder / "layer") for path in borrowed]
         (self.site / "zz_borrowed.pth").write_text("\n".join(map(str, borrowed)) + "\n")
-        if not layered:
-            self.pip("install", "--quiet", "--no-deps", "--force-reinstall", "lm-eval==0.4.13")
+        self.pip("install", "--quiet", "--no-deps", "--force-reinstall", "lm-eval==0.4.13")
 
     def pip(self, *arguments: object) -> str:
         return run(self.python, "-m", "pip", "--disable-pip-version-check", *arguments, cwd=self.folder)

@@ -10,6 +10,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.install.environment import Environment
+from tests.transcripts.console import PAGES, check, fresh
 
 pytestmark = pytest.mark.install
 
@@ -31,11 +32,12 @@ def test_a_plain_installation_works_survives_an_upgrade_of_lm_eval_and_leaves_no
     environment.pip("install", "--quiet", "--no-deps", checkout)
     assert "bridge_zh" in environment.lm_eval_names()
     assert str(environment.site) in environment.medtasks("dev", "build")
-    assert "1.0000" in environment.medtasks(
-        "run", "--model", "oracle", "--data", "sample", "--tasks", "bridge_mie", "--config", "oracle"
-    )
+    asked = ("run", "--model", "oracle", "--data", "sample", "--tasks", "bridge_mie", "--config", "oracle")
+    assert "1.0000" in environment.medtasks(*asked)
     environment.pip("install", "--quiet", "--no-deps", "--force-reinstall", "lm-eval==0.4.13")
     assert "bridge_zh" in environment.lm_eval_names()
+    shutil.rmtree(environment.site / "lm_eval" / "tasks" / "medtasks")
+    assert "1.0000" in environment.medtasks(*asked)  # without the copy inside lm-eval, too
     environment.pip("uninstall", "--yes", "--quiet", "medtasks")
     assert environment.leftovers() == []
 
@@ -60,18 +62,6 @@ def test_an_editable_installation_works_and_finds_what_was_added(tmp_path, check
     assert environment.leftovers() == []
 
 
-def test_without_the_copy_the_command_works(tmp_path, checkout):
-    environment = Environment(tmp_path)
-    environment.pip("install", "--quiet", "--no-deps", checkout)
-    shutil.rmtree(environment.site / "lm_eval" / "tasks" / "medtasks")
-    assert "1.0000" in environment.medtasks(
-        "run", "--model", "oracle", "--data", "sample", "--tasks", "bridge_mie", "--output_path", "run"
-    )
-
-
-def test_with_a_layered_lm_eval_the_command_works(tmp_path, checkout):
-    environment = Environment(tmp_path, layered=True)
-    environment.pip("install", "--quiet", "--no-deps", checkout)
-    assert "1.0000" in environment.medtasks(
-        "run", "--model", "oracle", "--data", "sample", "--tasks", "bridge_mie", "--output_path", "run"
-    )
+@pytest.mark.parametrize("page", ["hospital", "contributor", "researcher"])
+def test_a_page_of_first_hours_shows_what_its_commands_print(page, tmp_path):
+    check(PAGES / f"{page}.md", fresh(tmp_path))

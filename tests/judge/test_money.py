@@ -154,7 +154,7 @@ def uncounted(asked, seen):
 @pytest.mark.parametrize(
     ("priced", "script", "said"),
     [
-        ((), fair, "cost not known, 6 judgements by judges without a price"),
+        ((), fair, "cost not known, without 6 by judges without a price"),
         (("one",), fair, "for 6 judgements, without 6 by judges without a price"),
         (("one", "two"), uncounted, "tokens of 12 not counted"),
     ],

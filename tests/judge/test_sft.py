@@ -51,8 +51,8 @@ def test_no_question_is_on_both_sides_however_it_is_spaced_and_ordered(medtasks,
     made = []
     for rows in (cases, cases[::-1]):
         write_jsonl(tmp_path / "cases.jsonl", rows)
-        medtasks.done("study", "judge", "cases.jsonl", "-o", f"made{len(made)}")
-        folder = tmp_path / f"made{len(made)}"
+        medtasks.done("study", "judge", "cases.jsonl")
+        folder = tmp_path / "judge_data"
         made.append([{row["case"] for row in lines(folder / f"{side}.jsonl")} for side in ("train", "test")])
     assert made[0] == made[1] and made[0][0] | made[0][1] == {item["id"] for item in cases}
     train, test = ({int(name[1:]) % 5 for name in side - {"alone"}} for side in made[0])
@@ -106,9 +106,9 @@ def test_judges_of_a_jury_are_asked_about_each_point_once(medtasks, tmp_path, se
 
     server.script = decide
     write_jsonl(tmp_path / "cases.jsonl", [case(f"c{n}") for n in range(3)])
-    command = ("study", "judge", "cases.jsonl", "--jury", jury("one", "two"), "-o", "out")
+    command = ("study", "judge", "cases.jsonl", "--jury", jury("one", "two"))
     assert medtasks(*command).code == 0 and len(server.asked) == 12
-    found = {(row["judge"], row["measure"]): row["value"] for row in read(tmp_path / "out")}
+    found = {(row["judge"], row["measure"]): row["value"] for row in read(tmp_path / "judge_eval")}
     assert found["one", "kappa"] == 1 and found["two", "accuracy"] == pytest.approx(2 / 3)
     assert medtasks(*command).code == 0 and len(server.asked) == 12
     server.script = lambda asked, seen: Reply(coded({"decision": {"met": "perhaps"}}))
@@ -152,9 +152,7 @@ def gold(run, jury, medtasks, server):
     def call(*options, names=("checker",), judged=True):
         if judged:
             assert medtasks("judge", "r1", "r2", "--jury", jury("one", "two")).code == 0
-        return medtasks(
-            "study", "gold", "r1", "r2", "--jury", jury(*names, file="gold.yaml"), "-o", "gold", *options
-        )
+        return medtasks("study", "gold", "r1", "r2", "--jury", jury(*names, file="gold.yaml"), *options)
 
     return call
 

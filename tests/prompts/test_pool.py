@@ -167,4 +167,4 @@ def test_a_pool_of_which_no_row_can_be_shown_says_why(overlapping, caplog):
 def test_a_run_says_what_its_examples_share_with_its_test_rows(overlapping, medtasks):
     tasks = ("--tasks", "bridge_chip_ctc_5shot", "--prompts", "own", "--output_path", "r")
     said = " ".join(medtasks.done("run", "--model", "oracle", *tasks).text.split())
-    assert "1 row of the few-shot pool shared text with test rows, and stayed: examples, by" in said
+    assert "1 row of the few-shot pool shared text with test rows" in said

@@ -43,7 +43,7 @@ def test_a_planted_score_is_marked_wherever_it_is_read_and_published_nowhere(med
     assert refused.code == 2 and mark in refused.text
     assert not any((tmp_path / name).exists() for name in ("card", "s", "e"))
     assert mark in medtasks("view", "run", TASK).text
-    assert mark in medtasks("study", "gold", "run", "--jury", "local", "-o", "g", "--dry-run").text
+    assert mark in medtasks("study", "gold", "run", "--jury", "local", "--dry-run").text
     assert mark in medtasks("study", "forms", "run", "other", "--tasks", TASK, "-o", "forms").text
 
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from medtasks_ext.cli.model import known_to_think
+from medtasks_ext.cli.arguments import known_to_think
 from medtasks_ext.models import Oracle
 from medtasks_ext.prompts.fit import PromptFitter
 from medtasks_ext.registry import registry
@@ -47,7 +47,7 @@ def test_shots_are_dropped_from_the_end_and_counted(medtasks, chip_ctc, small, t
     shortened = prompts(tmp_path)[0]
     assert shortened.count("[assistant]") == 4
     assert "示例0" in shortened and "示例3" in shortened and "示例4" not in shortened
-    assert "8 prompts carry fewer shots than asked for" in outcome.out
+    assert "prompts that carry fewer shots than asked for, to fit the context: 8" in outcome.out
 
 
 def test_a_long_input_loses_its_end_and_never_the_instruction(medtasks, chip_ctc, small, tmp_path):

@@ -72,7 +72,7 @@ def test_a_template_is_tried_on_a_dialogue_before_any_run(medtasks, rows, tmp_pa
     monkeypatch.delenv("MEDTASKS_SHOW_TEXT")
     file = tmp_path / "chat.jinja"
     file.write_text(TEMPLATE)
-    seen = medtasks("preview", "healthbench_full", "--document", "1", "--tokenizer", file)
+    seen = medtasks("preview", "healthbench_full", "1", "--tokenizer", file)
     assert seen.code == 2 and seen.text.count("→") == 1
     assert f"the chat template refuses the turns of test row 2: {SAYS}" in seen.text
     assert "potassium" not in seen.text
@@ -87,7 +87,7 @@ def test_a_template_that_quotes_a_turn_is_not_quoted(medtasks, rows, tmp_path, m
         "{% for m in messages %}{% if m.role == 'tool' %}"
         "{{ raise_exception(m.content) }}{% endif %}{% endfor %}"
     )
-    seen = medtasks("preview", "healthbench_full", "--document", "1", "--tokenizer", file)
+    seen = medtasks("preview", "healthbench_full", "1", "--tokenizer", file)
     assert (
         seen.code == 2 and "refuses the turns of test row 2\n" in seen.text and "potassium" not in seen.text
     )

@@ -70,7 +70,7 @@ def test_what_a_server_filters_is_no_answer_and_what_it_says_in_other_places_is_
         assert done.code == 0 and len(server.asked) == 8, done.text
     read = {name: item["resps"][0][0] for name, item in samples().items()}
     assert read == {f"test-{n}": said for n, (_, said) in enumerate(SAID)}
-    assert "5 answers were filtered by the server" in done.text
+    assert "answers that the server filtered, so that the model gave none: 5" in done.text
     assert "chat template" not in done.err
     stored = outcomes("run", TASK)
     assert {item.get("reasoning", "") for item in stored} == {"", "Let me see.", "So."}

@@ -95,9 +95,8 @@ def test_rows_that_name_departments_need_no_file(medtasks, runs, levels):
     assert scores["Internal Medicine, Cardiology"] == (4 / 6, 18)
     assert scores["No Department"] == (2 / 3, 9)
     assert [value for value in scores if value.endswith("Oncology")]
-    assert "by department" not in medtasks("report", "poor", "--published", "none").out
-    printed = medtasks("report", "poor", "--published", "none", "--by", levels).out
-    assert "by department" in printed and "values within these: labels.csv" in printed
+    printed = medtasks("report", "poor", "--published", "none").out
+    assert "by language, specialty, stage and label: groups.csv, labels.csv of -o OUT" in printed
 
 
 def test_rows_that_name_levels_need_no_file_and_a_file_goes_before_them(medtasks, runs, levels, data_dir):

@@ -2,8 +2,6 @@
 
 import typer
 
-PANEL = "Hospital"
-
 
 def beds(wards: int = typer.Argument(help="Number of wards.")) -> int:
     """Count the beds of some wards.
