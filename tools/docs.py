@@ -146,8 +146,8 @@ def leaf_commands(command: Any = None, name: str = "medtasks") -> Iterator[tuple
     """The commands that do something, with their full names."""
     command = command or typer.main.get_command(app)
     if hasattr(command, "commands"):
-        for part, item in command.commands.items():
-            yield from leaf_commands(item, f"{name} {part}")
+        for part in command.commands:
+            yield from leaf_commands(command.get_command(None, part), f"{name} {part}")
     else:
         yield name, command
 

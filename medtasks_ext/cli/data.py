@@ -14,8 +14,8 @@ from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.commands import AsJson
 from medtasks_ext.cli.words import aligned, counted, say, say_next, terminal_width
 from medtasks_ext.data.fetch import CARRIED, fetch_punkt, needs_punkt
-from medtasks_ext.errors import MedtasksError, near
-from medtasks_ext.registry import Dataset, Suite, registry
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry import Dataset, registry
 from medtasks_ext.registry.groups import select
 from medtasks_ext.rows.places import data_dir
 from medtasks_ext.rows.sources import forced_origin
@@ -38,7 +38,7 @@ def data_status(
         list[str] | None,
         Argument(
             metavar="[FILTER...]",
-            help="Tasks, groups; KEY=VALUE; part of a name; or `official`, for prompts.",
+            help="Tasks, groups; KEY=VALUE; part of a name.",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -46,16 +46,12 @@ def data_status(
     """Show where each dataset would be read from now.
 
     Rows are counted and checked where they are on this machine. Nothing is downloaded. Of up to three
-    datasets, how data are got, and where which files go. `official`: which official prompts can be asked.
+    datasets, how data are got, and where which files go.
 
     Example: medtasks data status bridge_zh access=gated
 
     Example: medtasks data status medhelm_ehrshot
-
-    Exit code 1: a file of official prompts is another one than the suite pins.
     """
-    if words == [_OFFICIAL]:
-        return _print_official()
     from medtasks_ext.data.status import status_of
 
     forced = forced_origin()
@@ -81,26 +77,14 @@ def data_status(
 
 def _status_row(item: Status) -> tuple[str, ...]:
     origins = {"local": "local", "sample": "SAMPLE", "release": "inputs only", None: "missing"}
-    look = item.look
+    look, n_paper, counts = item.look, item.dataset.n_part, ("–", "–", "–")
     data = origins.get(item.origin) or ("fetched" if look else "download")
-    checks = "–" if look is None else "failed" if look.faults else "passed"
-    return (
-        item.dataset.id,
-        item.dataset.metadata.access,
-        data,
-        _rows_of_paper(item),
-        "–" if look is None else f"{look.n_fewshot:,}",
-        checks,
-        f"{'' if item.pinned else 'unpinned: '}{item.where or '–'}",
-    )
-
-
-def _rows_of_paper(item: Status) -> str:
-    n_paper, look = item.dataset.n_part, item.look
-    if look is None:
-        return "–"
-    part = item.origin == "local" and look.n_questions != n_paper
-    return f"{look.n_questions:,}/{n_paper:,}" if part else f"{look.n_test:,}"
+    if look is not None:
+        part = item.origin == "local" and look.n_questions != n_paper
+        rows = f"{look.n_questions:,}/{n_paper:,}" if part else f"{look.n_test:,}"
+        counts = (rows, f"{look.n_fewshot:,}", "failed" if look.faults else "passed")
+    where = f"{'' if item.pinned else 'unpinned: '}{item.where or '–'}"
+    return (item.dataset.id, item.dataset.metadata.access, data, *counts, where)
 
 
 def _say_summary(statuses: list[Status]) -> None:
@@ -192,12 +176,7 @@ def _layouts(dataset: Dataset) -> list[str]:
 
 
 def chosen(words: Sequence[str] | None) -> list[Dataset]:
-    try:
-        return list(dict.fromkeys(select(registry(), words or []).values()))
-    except MedtasksError as error:
-        if words and (meant := near(words[0], [_OFFICIAL])):
-            error = MedtasksError(f"no task or group named {words[0]!r}{meant}", remedy=error.remedy)
-        raise error from None
+    return list(dict.fromkeys(select(registry(), words or []).values()))
 
 
 def has_terms(dataset: Dataset) -> bool:
@@ -246,15 +225,13 @@ def data_fetch(
     sources = {dataset: source_of(dataset) for dataset in datasets}
     wanted = [dataset for dataset, source in sources.items() if source.download and is_allowed(source)]
     if not wanted and not refused:
-        first = datasets[0]
-        way = "fetch --accept" if has_terms(first) else "status"
-        raise MedtasksError(
-            f"{first.id} is {first.metadata.access}: it cannot be downloaded"
-            + (" before its terms are accepted" if has_terms(first) else ""),
-            remedy=f"medtasks data {way} {first.id}",
-        )
-    store = Store(Path(to).expanduser() if to else None)
-    failed, n_bytes, n_new = 0, 0, 0
+        first, way = datasets[0], "status"
+        what = f"{first.id} is {first.metadata.access}: it cannot be downloaded"
+        if has_terms(first):
+            what, way = f"{what} before its terms are accepted", "fetch --accept"
+        raise MedtasksError(what, remedy=f"medtasks data {way} {first.id}")
+    folder = Path(to).expanduser() if to else None
+    store, failed, n_bytes, n_new = Store(folder), 0, 0, 0
     for dataset in wanted:
         try:
             done = store.fetch(dataset)
@@ -264,44 +241,36 @@ def data_fetch(
             continue
         n_bytes, n_new = n_bytes + done.n_bytes, n_new + done.n_new
         what = f"{done.n_new} of {done.n_files} files fetched" if done.n_new else "as recorded"
-        rows = f"{done.n_test:,} rows"
-        unpinned = (
-            f"; {counted(done.n_unpinned, 'file')} unpinned: recorded now, other content is refused later"
-            if done.n_unpinned
-            else ""
-        )
-        typer.echo(f"✓ {dataset.id}  {what}, {_size(done.n_bytes)}, {done.exclusions or rows}{unpinned}")
+        what += f", {_size(done.n_bytes)}, {done.exclusions or f'{done.n_test:,} rows'}"
+        if done.n_unpinned:
+            what += (
+                f"; {counted(done.n_unpinned, 'file')} unpinned: recorded now, other content is refused later"
+            )
+        typer.echo(f"✓ {dataset.id}  {what}")
     here = len(wanted) - failed
     typer.echo(
         f"{here} of {len(wanted)} datasets here ({_size(n_bytes)}), {n_new} files fetched"
         + (f"; recorded in {store.manifest_file}" if here else "")
     )
-    failed += not _punkt(wanted, Path(to).expanduser() if to else None)
+    if punkt := any(map(needs_punkt, wanted)):
+        try:
+            typer.echo(f"✓ NLTK's Punkt data, for English BLEU and French ROUGE: {fetch_punkt(folder)}")
+        except MedtasksError as error:
+            failed += 1
+            say(f"✗ {error}")
     waiting = [dataset for dataset in datasets if dataset not in wanted and has_terms(dataset)]
     if waiting:
         typer.echo(f"to download after you accept their terms (--accept NAME): {len(waiting)}")
     if others := len(datasets) - len(wanted) - len(waiting):
         typer.echo(f"not open, to be requested (`medtasks data status TASK`): {others}")
     if to and here:
-        punkt = f" NLTK_DATA={to}/{CARRIED}" if any(map(needs_punkt, wanted)) else ""
-        typer.echo(f"elsewhere: MEDTASKS_DATA_DIR={to}{punkt} HF_HUB_OFFLINE=1 medtasks run …")
+        nltk = f" NLTK_DATA={to}/{CARRIED}" if punkt else ""
+        typer.echo(f"elsewhere: MEDTASKS_DATA_DIR={to}{nltk} HF_HUB_OFFLINE=1 medtasks run …")
     if failed or refused:
         say_next("the same command, which fetches what is missing")
     elif not to:
         say_next("medtasks data status")
     return 1 if failed or refused else 0
-
-
-def _punkt(datasets: list[Dataset], to: Path | None) -> bool:
-    """Fetch NLTK's Punkt data if a metric needs it; returns whether all is there."""
-    if not any(map(needs_punkt, datasets)):
-        return True
-    try:
-        typer.echo(f"✓ NLTK's Punkt data, for English BLEU and French ROUGE: {fetch_punkt(to)}")
-    except MedtasksError as error:
-        say(f"✗ {error}")
-        return False
-    return True
 
 
 def _ask(datasets: list[Dataset]) -> bool:
@@ -346,39 +315,5 @@ def _fetch_official(folders: Sequence[str]) -> int:
                 say(f"✗ {suite.title}: {artefact.file}: {error}")
             else:
                 typer.echo(f"✓ {suite.title}: {artefact.file} ({artefact.revision}) at {path}")
-    say_next("medtasks data status official" if failed else "medtasks preview TASK --prompts official")
+    say_next(f"medtasks {'data fetch official' if failed else 'preview TASK --prompts official'}")
     return 1 if failed else 0
-
-
-def _print_official() -> int:
-    from medtasks_ext.prompts.official import artefacts
-
-    wrong = missing = False
-    for suite in registry().suites.values():
-        typer.echo(suite.title)
-        for artefact in suite.official.artefacts.values() if suite.official else ():
-            try:
-                path = artefacts.local_artefact(artefact)
-                missing |= path is None
-                said = f"at {path}" if path else f"not available; {artefacts.source_of(artefact)}"
-            except MedtasksError as error:
-                wrong, said = True, f"WRONG: {error.what}"
-            typer.echo(f"  {artefact.file} ({artefact.revision}): {said}")
-        typer.echo(f"  {_covered(suite)}")
-    say_next(
-        "medtasks data fetch official" if wrong or missing else "medtasks preview TASK --prompts official"
-    )
-    return 1 if wrong else 0
-
-
-def _covered(suite: Suite) -> str:
-    of_it = [item for item in registry().datasets.values() if item.suite.id == suite.id]
-    known = sum("official" in item.blocks for item in of_it)
-    said = []
-    if known:
-        said.append(f"{known} of {len(of_it)} datasets")
-    if judged := sum(bool(item.blocks.get("judge", {}).get("official")) for item in of_it):
-        said.append(f"the judges of {judged}")
-    if suite.files:
-        said.append("datasets whose rows, or the release's, carry an instruction")
-    return "official prompts: " + ("; ".join(said) or "none published")

@@ -210,13 +210,8 @@ def build(
     if folder == INSTALLED:  # built when the package was made
         return 0
     changed = build_folder(tasks, folder)
-    files = {
-        folder.with_name(SCHEMA): schema_text(task_schema()),
-        folder.with_name(CARD_SCHEMA): schema_text(card_schema()),
-    }
-    for path, text in files.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+    for name, schema in ((SCHEMA, task_schema()), (CARD_SCHEMA, card_schema())):
+        folder.with_name(name).write_text(schema_text(schema), encoding="utf-8")
     n_groups = len(list(folder.glob("groups/*.yaml")))
     names = f"{len(list(folder.rglob('*.yaml'))) - n_groups} tasks, {n_groups} groups"
     say(f"{names} for lm-eval ({len(changed)} files changed)")

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from medtasks_ext.cli.model import check_address, context_of, create_model, is_server
+from rich.console import Console
+
+from medtasks_ext.cli.arguments import check_address, context_of, create_model, is_server
 from medtasks_ext.cli.words import counted, say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.run.charge import OF_MODELS, Charge, budget_of, check_refused, check_under_limit, paid
@@ -214,7 +216,8 @@ def execute(
     if not is_server(config.model):  # before a model is loaded, which takes minutes
         check_budget(context_of(config), waiting)
     check_address(config, wanted.egress, (text_of(task) for task in waiting.values()))
-    loaded = create_model(config, asked=not files)
+    with Console(stderr=True).status("loading the model"):
+        loaded = create_model(config, asked=not files)
     waiting, settings = _fitted(run, loaded.lm, waiting, wanted)
     places = {name: run.places(task) for name, task in waiting.items()}
     egress = wanted.egress.recording(run.answers.sent)

@@ -14,7 +14,7 @@ from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.commands import AllowHost, DryRun, OnlyTasks
 from medtasks_ext.cli.end import say_sent
 from medtasks_ext.cli.judging import DONE, INCOMPLETE, ask_all, end_code, print_estimates, say_spent
-from medtasks_ext.cli.tables import SAMPLE_DATA, console, figure, show, spread, texts
+from medtasks_ext.cli.tables import SAMPLE_DATA, figure, show, spread, texts
 from medtasks_ext.cli.words import PROMPTS, counted, names_in, say, say_changed
 from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError, some
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from medtasks_ext.run.charge import Budget
     from medtasks_ext.runner.run import Run
     from medtasks_ext.studies.clinicians import Ratings
-
-
-_FIGURE = 6  # width of the longest figure
 
 
 def judge(
@@ -250,20 +247,17 @@ def _print_table(
     if protocol.dispute_above is not None:
         judges = [*jury.names[:N_ASSESSORS], jury.adjudicator_name]
         disputes = {"disputed": 2, "assessor_agreement": 2, "assessor_kappa": 2, "pending": 0}
-    figures = [name.removeprefix("assessor_") for name in ("score", *judges, *axes, *disputes, "judged")]
-    width = sum(max(len(name), _FIGURE) + 3 for name in figures) + max(len(task.name) for task, _ in scored)
-    beside = axes if width + 4 <= console().width else []  # else in a table of their own
-    figures = [name for name in figures if name in beside or name not in axes]
+    figures = [name.removeprefix("assessor_") for name in ("score", *judges, *disputes, "judged")]
     rows, apart = [], []
     for task, scores in scored:
         own = metrics[task.name]
         cells = [_number(own.get("score"), 4)]
-        cells += [_number(own.get(f"jury_{name}"), 2) for name in (*judges, *beside)]
+        cells += [_number(own.get(f"jury_{name}"), 2) for name in judges]
         cells += [_number(own.get(name), digits) for name, digits in disputes.items()]
         rows.append((task.name, *cells, f"{sum(item.complete for item in scores):,}/{len(scores):,}"))
         apart.append((task.name, *(_number(own.get(f"jury_{name}"), 2) for name in axes)))
     show(rows, [texts("task"), *map(figure, figures)], "\n".join(titles), title_style="bold")
-    if axes != beside:
+    if axes:
         show(apart, [texts("task"), *map(figure, axes)])
     typer.echo(
         f"score is on 0–1; judges{' and axes' if axes else ''} are means on the scale {low:g}–{high:g}"

@@ -14,7 +14,7 @@ from typer import Argument, Option
 
 from medtasks_ext.atomic import folder_for_files, private_files
 from medtasks_ext.cli.arguments import out_folder, quiet
-from medtasks_ext.cli.commands import DryRun, OnlyTasks, out_option
+from medtasks_ext.cli.commands import DryRun, OnlyTasks
 from medtasks_ext.cli.end import say_sent
 from medtasks_ext.cli.progress import LIMIT_REACHED, Progress
 from medtasks_ext.cli.tables import figure, show, show_tables, texts
@@ -160,20 +160,20 @@ def end_study(end: End | None, missing: int, what: str) -> int:
 
 def gold(
     folders: Annotated[list[str], Argument(metavar="RUN...", help="Folders of runs.")],
-    out: Annotated[str, out_option("Folder for verdicts and figures.")],
     jury: Annotated[str, Option(metavar="JURY", help="Jury file, or a bundled one; one judge is enough.")],
     tasks: OnlyTasks = None,
     dry_run: DryRun = False,
 ) -> int:
     """Let models flag doubtful reference answers.
 
-    And compare the jury's scores of answers with and without a flagged reference. Resumable.
+    And compare the jury's scores of answers with and without a flagged reference, into gold. Resumable.
 
-    Example: medtasks study gold runs/MODEL --jury jury.yaml -o gold --dry-run
+    Example: medtasks study gold runs/MODEL --jury jury.yaml --dry-run
 
     Exit code 1: verdicts are missing.
     """
     quiet()
+    out = Path("gold")
     from medtasks_ext.judge.cases import judged_tasks
     from medtasks_ext.judge.jury import load_jury
     from medtasks_ext.runner.run import Run
@@ -193,12 +193,12 @@ def gold(
         remedy = "`medtasks run` an open-ended task that has references first"
         raise MedtasksError(what, where=", ".join(runs), remedy=remedy)
     asked = ask_jury(
-        judges, cases, Path(out), "medtasks study gold", what := "verdicts on references", dry_run=dry_run
+        judges, cases, out, "medtasks study gold", what := "verdicts on references", dry_run=dry_run
     )
     if asked is None:
         return 0
     tables = gold_tables(cases, asked[0], {name: run.files for name, run in runs.items()})
-    write_tables(Path(out), "gold", tables, judges=[judge.identity() for judge in judges.judges])
+    write_tables(out, "gold", tables, judges=[judge.identity() for judge in judges.judges])
     synthetic = any(case.synthetic for task in cases for case in task.cases)
     show_tables(study("gold")["tables"], tables, sample=synthetic)
     code = end_study(asked[1], sum(row["missing"] for row in tables["tasks"]), what)
@@ -212,22 +212,19 @@ def judge_models(
     files: Annotated[list[Path], Argument(metavar="CASES...", help="JSONL files of cases.")],
     expert: Annotated[list[Path] | None, Option(help="Decisions of experts, if not in CASES.")] = None,
     decided: Annotated[list[Path] | None, Option("--judge", help="Decisions of a judge; repeatable.")] = None,
-    out: Annotated[
-        str | None, out_option("Folder for the data or the figures; by default judge_data or judge_eval.")
-    ] = None,
     jury: Annotated[
         str | None, Option(metavar="JURY", help="Jury file: ask these judges about each point; resumable.")
     ] = None,
-    dry_run: DryRun = False,
 ) -> int:
     """Write training data of a judge, or compare judges with experts.
 
-    Of cases whose scoring points experts decided, as MLB does: a tenth of the questions is held out. With
-    --jury or --judge: accuracy, precision, recall, F1 and kappa of their decisions.
+    Of cases whose scoring points experts decided, as MLB does: a tenth of the questions is held out, into
+    judge_data. With --jury or --judge: accuracy, precision, recall, F1 and kappa of their decisions, into
+    judge_eval.
 
-    Example: medtasks study judge queue.jsonl --expert decisions.jsonl -o judge_data
+    Example: medtasks study judge queue.jsonl --expert decisions.jsonl
 
-    Example: medtasks study judge judge_data/test_cases.jsonl --jury judge.yaml -o judge_eval
+    Example: medtasks study judge judge_data/test_cases.jsonl --jury judge.yaml
 
     Exit code 1: decisions are missing.
     """
@@ -237,24 +234,25 @@ def judge_models(
     cases = read_cases(files)
     truth = expert_decisions(cases, expert or [])
     if not decided and not jury:
-        return _write_data(cases, truth, out or "judge_data")
+        return _write_data(cases, truth, Path("judge_data"))
     by_judge = {str(path): decisions_about(cases, path) for path in decided or []}
-    return _evaluate(cases, truth, by_judge, jury, Path(out or "judge_eval"), dry_run=dry_run)
+    return _evaluate(cases, truth, by_judge, jury, Path("judge_eval"))
 
 
-def _write_data(cases: Mapping[str, Case], truth: Decisions, out: str) -> int:
+def _write_data(cases: Mapping[str, Case], truth: Decisions, out: Path) -> int:
     from medtasks_ext.studies.judge_data import split_by_question, write_split
 
     split = split_by_question(cases, truth)
     with private_files(True):  # rows hold questions and answers
-        sides = write_split(Path(out), split)
+        sides = write_split(out, split)
     line = "{side}: {questions:,} questions, {answers:,} answers, {points:,} points ({share:.1%} met)"
     show_tables([{"frame": "sides", "line": line}], {"sides": sides})
     points = sum(len(case["points"]) for case in cases.values())
     if left := points - len(truth):
         typer.echo(f"left out: {left:,} of {points:,} points, which no expert has decided")
-    evaluate = f"medtasks study judge {out}/test_cases.jsonl --jury JURY -o judge_eval"
-    say_next("train a model on it (docs/judges.md)", evaluate)
+    say_next(
+        "train a model on it (docs/judges.md)", f"medtasks study judge {out}/test_cases.jsonl --jury JURY"
+    )
     return 0
 
 
@@ -264,8 +262,6 @@ def _evaluate(
     by_judge: dict[str, Decisions],
     jury: str | None,
     out: Path,
-    *,
-    dry_run: bool,
 ) -> int:
     from medtasks_ext.judge.jury import load_jury
     from medtasks_ext.studies.judge_data import evaluate, points_to_judge
@@ -275,9 +271,8 @@ def _evaluate(
     if jury:
         judges = load_jury(jury)
         task, keys = points_to_judge(cases, truth, registry())
-        asked = ask_jury(judges, [task], out, "medtasks study judge", "decisions on points", dry_run=dry_run)
-        if asked is None:
-            return 0
+        asked = ask_jury(judges, [task], out, "medtasks study judge", "decisions on points", dry_run=False)
+        assert asked is not None  # which is so after a dry run alone
         said, end = asked
         by_judge |= {name: {} for name in judges.names}
         for (_, document), ratings in said.items():

@@ -9,7 +9,7 @@ import typer
 from typer import Argument, Option
 
 from medtasks_ext.cli.commands import AsJson
-from medtasks_ext.cli.words import aligned, counted, say, say_next, shortened, terminal_width
+from medtasks_ext.cli.words import aligned, counted, say, say_next, terminal_width
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import STRATEGIES, SUFFIX, Dataset, Registry, registry
 from medtasks_ext.registry.groups import select
@@ -22,11 +22,9 @@ _DATA = {
     "sample": "sample rows",
     None: "missing",
 }
-#: columns that the number of tasks behind a group takes
-_SIZE = 6
 _COLUMNS = ("task", "language", "task_type", "stage", "access", "primary_metric", "n_test", "data")
-#: columns that a narrow terminal does without, in this order
-_LEFT_OUT_FIRST = ("stage", "primary_metric", "n_test", "task_type")
+#: a row that is too long would break inside a word
+_WIDE, _NARROW = 140, ("task", "language", "access", "data")
 
 
 def ls(
@@ -79,11 +77,8 @@ def _list_groups(filters: list[str], *, as_json: bool) -> None:
     if not sizes:
         where, remedy = f"--groups {' '.join(filters)}", "`medtasks ls --groups` lists all"
         raise MedtasksError("no name of groups holds this", where=where, remedy=remedy)
-    room = terminal_width() - _SIZE
-    for line in aligned([(shortened(name, room), str(size)) for name, size in sorted(sizes.items())], {1}):
+    for line in aligned([(name, str(size)) for name, size in sorted(sizes.items())], {1}):
         typer.echo(line)
-    if cut := sum(len(name) > room for name in sizes):
-        say(f"a wider terminal shows {counted(cut, 'name')} whole; `medtasks ls --groups --json` has all")
     say_next("medtasks ls NAME", "medtasks plan MODEL --tasks NAME")
 
 
@@ -116,31 +111,19 @@ def _record(dataset: Dataset, origin: str | None) -> dict[str, Any]:
 
 
 def _print(records: list[dict[str, Any]]) -> None:
-    cells = {name: [name, *(_cell(record, name) for record in records)] for name in _COLUMNS}
-    widths = {name: max(map(len, column)) + 2 for name, column in cells.items()}
-    shown, room = list(_COLUMNS), terminal_width()
-    for name in _LEFT_OUT_FIRST:  # a row that is too long would break inside a word
-        if sum(widths[column] for column in shown) - 2 > room:
-            shown.remove(name)
-    for line in aligned(list(zip(*(cells[name] for name in shown), strict=True))):
+    columns = _COLUMNS if terminal_width() >= _WIDE else _NARROW
+    for line in aligned([columns, *([_cell(record, name) for name in columns] for record in records)]):
         typer.echo(line)
-    if hidden := [name for name in _COLUMNS if name not in shown]:
-        say(f"a wider terminal also shows {', '.join(hidden)}; --json has all")
     controls = sum(record["control_of"] is not None for record in records)
     drafts = {record["id"]: record["draft"] for record in records if record["draft"]}
-    if any(record["task"] != record["id"] for record in records):
-        n_datasets = len({record["id"] for record in records})
-        typer.echo(f"{counted(len(records), 'task')} of {counted(n_datasets, 'dataset')}")
-    else:
-        said = counted(len(records) - controls - len(drafts), "dataset")
-        said += f" and {controls} with rows of others, outside all groups" if controls else ""
-        said += f" and {counted(len(drafts), 'draft')}, outside all groups" if drafts else ""
-        ways = [item for item in STRATEGIES if any(item in record["strategies"] for record in records)]
-        *names, last = [f"TASK{SUFFIX[item]}" for item in ways]
-        asked = f"{', '.join(names)} and {last}" if names else last
-        fewer = sum(len(record["strategies"]) < len(ways) for record in records)
-        asked += f" ({fewer} have fewer)" if fewer else ""
-        typer.echo(f"{said}, each as {asked}; `--groups` lists groups")
+    n_datasets = len({record["id"] for record in records}) - controls - len(drafts)
+    said = counted(n_datasets, "dataset")
+    said += f" and {controls} with rows of others, outside all groups" if controls else ""
+    said += f" and {counted(len(drafts), 'draft')}, outside all groups" if drafts else ""
+    ways = [item for item in STRATEGIES if any(item in record["strategies"] for record in records)]
+    typer.echo(
+        f"{said}, each as {', '.join(f'TASK{SUFFIX[item]}' for item in ways)}; `--groups` lists groups"
+    )
     for name, why in drafts.items():
         typer.echo(f"draft: {name}: {why}")
     say_next(f"medtasks preview {records[0]['task']} --data sample", "medtasks data status TASK")

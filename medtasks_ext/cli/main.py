@@ -16,8 +16,8 @@ import typer
 from typer import Option
 
 from medtasks_ext.atomic import cannot_write
-from medtasks_ext.cli.commands import Group, LazyCommands, after_interrupt, panels
-from medtasks_ext.cli.words import near_options, say
+from medtasks_ext.cli.commands import Group, goes_on
+from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.keys import forget, hidden_output
 from medtasks_ext.privacy import shows_text, what_happened
@@ -35,22 +35,10 @@ SWITCHES = {
     "VLLM_NO_USAGE_STATS": "1",  # vLLM
     "RAY_USAGE_STATS_ENABLED": "0",  # Ray, which vLLM uses on several machines
 }
-#: What to write in place of an option that is no more.
-_GONE = {"--allow-gated": "name each host that may receive such text: --allow-host HOST"}
 
 
 class Commands(Group):
     """A command's result is the exit code; an interrupted one ends with a word."""
-
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        self.commands = LazyCommands()
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        assert isinstance(self.commands, LazyCommands)
-        for panel, names in panels().items():
-            with formatter.section(panel):
-                formatter.write_dl([(name, self.commands.short_help(name)) for name in names])
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -59,31 +47,20 @@ class Commands(Group):
             _say_interrupted()
             raise typer.Exit(INTERRUPTED) from None
         except Exception as error:
-            if option := getattr(error, "option_name", None):  # one that the command does not have
-                _say_more(error, option)
-            elif type(error).__name__ == "MissingParameter":
+            if type(error).__name__ == "MissingParameter":
                 _say_example(error)
             raise
         raise typer.Exit(code or 0)
 
 
 def _say_interrupted() -> None:
+    if not goes_on(sys.argv[1:]):
+        say("medtasks: interrupted")
+        return
     from medtasks_ext.cli.end import shown_command
 
-    words = sys.argv[1:]
-    how = after_interrupt(words)
-    kept = "what came is kept, and " if how == "goes on" else ""
-    say(f"medtasks: interrupted{f'; {kept}the same command {how}:' if how else ''}")
-    if how:
-        say(f"  {shown_command(words)}")
-
-
-def _say_more(error: Any, option: str) -> None:
-    """Let a message about an unknown option say what may be meant."""
-    known = [name for item in error.ctx.command.params for name in item.opts] if error.ctx else []
-    if hint := _GONE.get(option) or near_options(option, known):
-        error.message = f"No such option: {option}; {hint}"
-        error.possibilities = None
+    say("medtasks: interrupted; what came is kept, and the same command goes on:")
+    say(f"  {shown_command(sys.argv[1:])}")
 
 
 def _say_example(error: Any) -> None:

@@ -24,7 +24,7 @@ from medtasks_ext.rows.places import DATA_FOLDER, data_dir
 from medtasks_ext.rows.row import Rows
 
 if TYPE_CHECKING:
-    from medtasks_ext.data.bring import Brought, ImportOptions
+    from medtasks_ext.data.bring import Brought
     from medtasks_ext.data.check import Cause, Checked, FolderReport
     from medtasks_ext.rows.row import Row
 
@@ -32,14 +32,7 @@ if TYPE_CHECKING:
 _SHOWN = 5  # causes of faults of a dataset, rows of a cause, and names in a list
 
 
-Sheets = Annotated[
-    list[str] | None, Option("--sheet", help="A sheet of a workbook; by default all that fit.")
-]
-Header = Annotated[str | None, Option(metavar="A,B", help="Names of the columns of a file without a header.")]
 Encoding = Annotated[str | None, Option(help="Of a text file that is not UTF-8, such as cp1252.")]
-SkipRagged = Annotated[
-    bool, Option("--skip-ragged", help="Leave out records with more cells than the header.")
-]
 
 
 def data_template(
@@ -96,10 +89,13 @@ def data_import(
             "--map-value", metavar="COLUMN:THEIRS=OURS", help="A value of the file and the dataset's for it."
         ),
     ] = None,
-    sheets: Sheets = None,
-    header: Header = None,
+    sheets: Annotated[
+        list[str] | None, Option("--sheet", help="A sheet of a workbook; by default all that fit.")
+    ] = None,
     encoding: Encoding = None,
-    skip_ragged: SkipRagged = False,
+    skip_ragged: Annotated[
+        bool, Option("--skip-ragged", help="Leave out records with more cells than the header.")
+    ] = False,
     split: Annotated[str, Option(help="test or fewshot.")] = "test",
     replace: Annotated[bool, Option("--replace", help="Overwrite rows that are there.")] = False,
     out: Annotated[
@@ -126,7 +122,6 @@ def data_import(
         _values(values),
         sheets or (),
         encoding,
-        names_in(header or ""),
         replace,
         skip_ragged,
     )
@@ -298,10 +293,7 @@ def new(
     first: Annotated[
         int | None, Option("--count-from", help="0 or 1: the first option, where answers are numbers.")
     ] = None,
-    sheets: Sheets = None,
-    header: Header = None,
     encoding: Encoding = None,
-    skip_ragged: SkipRagged = False,
 ) -> int:
     """Start a dataset folder.
 
@@ -310,13 +302,8 @@ def new(
     Example: medtasks data new --from exam.csv --id own_exam --kind choice --map question=stem
     --map options=A,B,C,D --prompt "Choose the right option. Reply with its letter." language=en
     """
-    from medtasks_ext.data.bring import ImportOptions
-
     named = {ours: names_in(theirs) for ours, theirs in pairs(columns, "--map", "OURS=THEIRS").items()}
-    options = ImportOptions(
-        sheets=sheets or (), header=names_in(header or ""), encoding=encoding, skip_ragged=skip_ragged
-    )
-    rows = _rows_from(source, named, options) if source else []
+    rows = _rows_from(source, named, encoding) if source else []
     tasks = registry(empty=True)
     check_names(tasks)  # a registry that cannot be read is mended first
     axes = pairs(facts, "medtasks data new", "FACT=VALUE")
@@ -341,13 +328,7 @@ def new(
         typer.echo(f"means of {joined.id} leave it out until `datasets` in {joined.file} lists it")
     if not prompt:
         typer.echo("replace all that is marked TODO in its files")
-    said_of_file = [
-        *(("--sheet", sheet) for sheet in sheets or ()),
-        ("--header", header),
-        ("--encoding", encoding),
-    ]
-    flags = "".join(f" {flag} {shlex.quote(value)}" for flag, value in said_of_file if value)
-    flags += " --skip-ragged" if skip_ragged else ""
+    flags = f" --encoding {shlex.quote(encoding)}" if encoding else ""
     say_next(
         f"medtasks data import {shlex.quote(source)} --task {dataset.id}{flags}" if source else
         f"medtasks preview {dataset.id} --data sample",
@@ -357,12 +338,12 @@ def new(
     return 0
 
 
-def _rows_from(source: str, named: dict[str, list[str]], options: ImportOptions) -> list[Row]:
+def _rows_from(source: str, named: dict[str, list[str]], encoding: str | None) -> list[Row]:
     """The rows of a file that has the named columns."""
-    from medtasks_ext.data.bring import rows_of
+    from medtasks_ext.data.bring import ImportOptions, rows_of
 
     wanted = [name for names in named.values() for name in names]
-    rows = rows_of(Path(source).expanduser(), wanted, options)
+    rows = rows_of(Path(source).expanduser(), wanted, ImportOptions(encoding=encoding, skip_ragged=True))
     if not rows:
         raise MedtasksError("holds no rows", where=source, remedy="name the complete file")
     absent = [name for name in wanted if name not in rows[0] and name.partition(".")[0] not in rows[0]]

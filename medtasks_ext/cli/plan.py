@@ -12,16 +12,14 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from medtasks_ext.cli.arguments import quiet, say_faults
+from medtasks_ext.cli.arguments import known_to_think, quiet, say_faults
 from medtasks_ext.cli.commands import AsJson
-from medtasks_ext.cli.model import known_to_think
-from medtasks_ext.cli.tables import console, figure, show, texts
+from medtasks_ext.cli.tables import SAMPLE_DATA, figure, show, texts, write
 from medtasks_ext.cli.words import counted, names_in
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
 from medtasks_ext.prompts.official.words import own_words_notes
 from medtasks_ext.registry import Registry, registry
-from medtasks_ext.registry.strategies import by_likelihood
 from medtasks_ext.results.prices import Price, price_of
 from medtasks_ext.rows.remote import is_offline
 from medtasks_ext.runner.evaluate import Settings, takes_system_turn
@@ -73,7 +71,7 @@ def plan(
     total = _total(planned, price)
     command = _command(tasks, found, tokenizer)
     lines = [
-        *_rules(planned, found, tokenizer),
+        *_rules(found, tokenizer),
         *_costs(found, price, total),
         *_missing(planned, tasks),
         *_prompts(known, planned),
@@ -84,7 +82,7 @@ def plan(
         typer.echo(json.dumps(record, ensure_ascii=False, indent=1))
     else:
         _print(found.name, planned, lines)
-        console().print(f"\nto run it: {command}", markup=False, soft_wrap=True)
+        write(f"\nto run it: {command}", whole=True)
     return 1 if faults else 0
 
 
@@ -129,16 +127,12 @@ def _command(tasks: str, model: PlannedModel, tokenizer: Tokenizer) -> str:
     return line if tokenizer.template(model) is None else f"{line} --apply_chat_template"
 
 
-def _rules(tasks: Sequence[PlannedTask], model: PlannedModel, tokenizer: Tokenizer) -> Iterator[str]:
+def _rules(model: PlannedModel, tokenizer: Tokenizer) -> Iterator[str]:
     template = "chat template" if tokenizer.template(model) else "no chat template"
     how = f"counted with the model's tokenizer, {template} applied"
     if why := tokenizer.why_not:
         how = f"a token for {BYTES_PER_TOKEN} bytes, since the model's tokenizer is not at hand: {why}"
     yield f"prompt tokens: {how}; on up to {COUNTED} documents of each task, scaled"
-    if any(task.most_output_tokens for task in tasks):
-        yield "output tokens: if every answer filled its budget"
-    if any(by_likelihood(task.strategy) for task in tasks):
-        yield "by likelihood: a prompt counts once, and each of its possible answers behind it"
 
 
 def _costs(model: PlannedModel, price: Price | None, total: Json) -> Iterator[str]:
@@ -163,8 +157,8 @@ def _missing(tasks: Sequence[PlannedTask], given: str) -> Iterator[str]:
     if open_ones and "," not in given:
         remedies = [f"{FETCH} {given}", *(remedy for remedy in remedies if remedy not in open_ones)]
     yield from (f"to have rows: {remedy}" for remedy in remedies[:_NAMED])
-    if len(remedies) > _NAMED:
-        yield f"and {counted(len(remedies) - _NAMED, 'more dataset')} (--json names them)"
+    if more := len(remedies[_NAMED:]):
+        yield f"and {counted(more, 'more dataset')} (--json names them)"
 
 
 def _prompts(known: Registry, tasks: Sequence[PlannedTask]) -> Iterator[str]:
@@ -176,37 +170,29 @@ def _prompts(known: Registry, tasks: Sequence[PlannedTask]) -> Iterator[str]:
 
 def _print(name: str, tasks: Sequence[PlannedTask], lines: Sequence[str]) -> None:
     if any(task.sample for task in tasks):
-        console().print("SAMPLE DATA: synthetic rows, not a benchmark", style="bold")
+        write(SAMPLE_DATA, "bold")
     one_by_one = len(tasks) <= _LISTED
     columns = [
         texts("task" if one_by_one else "suite, strategy", "name"),
         figure("tasks"),
         figure("documents", "{mark}{documents:,}"),
-        figure("prompt tokens", "{prompt}"),
-        figure("output tokens, at most", "{output}"),
+        figure("prompt tokens", "{mark}{prompt:,}"),
+        figure("output tokens, at most", "{output:,}"),
     ]
     key = (lambda task: task.task) if one_by_one else (lambda task: f"{task.suite}, {task.strategy}")
     rows = [_row(label, list(some)) for label, some in groupby(sorted(tasks, key=key), key=key)]
     show(rows, columns, f"{name}: what a run asks", total=_row("all", tasks), pad_edge=False)
     for line in lines:
-        console().print(f"- {line}", markup=False)
+        write(f"- {line}")
 
 
 def _row(name: str, tasks: Sequence[PlannedTask]) -> Json:
     here = [task.prompt_tokens for task in tasks if task.prompt_tokens is not None]
-    mark = "" if len(here) == len(tasks) else "~"
     return {
         "name": name,
         "tasks": len(tasks),
-        "mark": mark,
+        "mark": "" if len(here) == len(tasks) else "~",
         "documents": sum(task.documents for task in tasks),
-        "prompt": f"{mark}{_in_words(sum(here))}" if here else "–",
-        "output": _in_words(sum(task.most_output_tokens for task in tasks)),
+        "prompt": sum(here) if here else None,
+        "output": sum(task.most_output_tokens for task in tasks),
     }
-
-
-def _in_words(n: float) -> str:
-    for unit, size in (("billion", 1e9), ("million", 1e6), ("thousand", 1e3)):
-        if n >= size:
-            return f"{n / size:,.3g} {unit}"
-    return f"{n:,.0f}"

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 from typer import Argument, Option
 
 from medtasks_ext.cli.arguments import quiet
@@ -31,7 +29,7 @@ _say = partial(write, whole=True)
 
 def preview(
     task: Annotated[str, Argument(help="A task: DATASET, DATASET_cot, DATASET_5shot.")],
-    document: Annotated[int, Option(help="Which test document, from 0.")] = 0,
+    document: Annotated[int, Argument(help="Which test document, from 0.")] = 0,
     data: Origin = None,
     prompts: Prompts = None,
     tokenizer: Annotated[
@@ -102,11 +100,11 @@ def _print(seen: Preview, chat: Chat | None) -> None:
     _say(f"{shots}{how}")
     if seen.official_budget:
         _say(f"a model that does not reason has {seen.official_budget}, as in the suite's own runs")
-    _text("prompt without a chat template", seen.prompt, seen.own_text)
+    _text("prompt without a chat template", seen.prompt)
     if chat and seen.chat_prompt is not None:
         size = "" if seen.tokens is None else f", {seen.tokens:,} tokens"
         turn = "" if seen.system_turn else "; it takes no system turn"
-        _text(f"prompt with the chat template of {chat.name}", seen.chat_prompt, seen.own_text, size + turn)
+        _text(f"prompt with the chat template of {chat.name}", seen.chat_prompt, size + turn)
     write_heading("gold answer")
     _say(seen.target or "(none: this row is predicted, not scored)", "green")
     if seen.gold is not None:
@@ -127,14 +125,9 @@ def _print(seen: Preview, chat: Chat | None) -> None:
     typer.echo()
 
 
-def _text(title: str, prompt: str, own_text: str, remark: str = "") -> None:
-    """A prompt to the letter; on a terminal the document's own turn stands out from what surrounds it."""
+def _text(title: str, prompt: str, remark: str = "") -> None:
     write_heading(f"{title} ({len(prompt):,} characters{remark})")
-    if not sys.stdout.isatty():
-        typer.echo(prompt)  # to the letter, also tabs
-        return
-    before, own, after = prompt.rpartition(own_text) if own_text else ("", "", prompt)
-    _say(Text.assemble((before, "cyan"), own, (after, "cyan")))
+    typer.echo(prompt)  # to the letter, also tabs
 
 
 def _print_answer(answer: PreviewAnswer, seen: Preview, *, sample: bool) -> None:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group
+from rich.constrain import Constrain
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from medtasks_ext.cli.words import aligned, counted, duration, say, shortened, unsure_words
+from medtasks_ext.cli.words import counted, duration, say, unsure_words
 from medtasks_ext.runner.tally import NOW_SECONDS, Speed, Tally, TaskTally
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 #: What is said where `--max-cost` ended a call.
 LIMIT_REACHED = "✗ --max-cost is reached; a higher one continues"
 #: Seconds between two lines about tasks that are not done, where there is no terminal.
-QUIET_SECONDS = 600
+QUIET_SECONDS = 600.0
 #: Tasks under way that such a line names.
 _NAMED = 3
 #: Seconds between two drawings of the live display.
@@ -38,7 +39,6 @@ MAX_TASKS, _OTHER_LINES = 8, 12
 _MAX_BAR = 60
 #: Columns left free: a terminal that shows Ctrl-C as ^C would go to another line, and the display astray.
 _ECHO = 3
-_DAY = 24 * 3600
 #: What comes less often in a second is counted by the minute: a figure of 0.0 says nothing.
 _SLOW = 0.1
 
@@ -48,8 +48,8 @@ class Progress:
 
     Threads that build requests and keep outcomes call, and one of its own draws. The figures are made into
     lines before the screen is locked, so that nobody waits for both. A signal may speak within any of them.
-    `every`: seconds between two lines about all that is asked, where there is no terminal; by default they
-    are rare, and name a few tasks that are under way. `alarms`: None where no answers are meant to be read.
+    `every`: seconds between two lines about all that is asked, where there is no terminal. `alarms`: None
+    where no answers are meant to be read.
     """
 
     def __init__(
@@ -57,14 +57,12 @@ class Progress:
         tally: Tally,
         *,
         what: str = "responses",
-        every: float | None = None,
+        every: float = QUIET_SECONDS,
         alarms: Alarms | None = None,
         score: Callable[[str], str] = lambda task: "",
         scores: bool = True,
     ) -> None:
-        self._scores = scores
-        self._what, self._every = what, QUIET_SECONDS if every is None else every
-        self._names_all = every is not None
+        self._what, self._every, self._scores = what, every, scores
         self.tally, self._alarms, self._score = tally, alarms, score
         self._lock = threading.RLock()  # of the figures
         self._screen = threading.RLock()  # Rich leaves lines behind where two threads write at once
@@ -154,24 +152,18 @@ class Progress:
         """All that is asked, in one line."""
         with self._lock:
             tally, under_way = self.tally, self.tally.under_way
-            named = list(tally.tasks.values()) if self._names_all else under_way[:_NAMED]
-            parts = [
-                f"{tally.done:,} of {tally.asked:,} {self._what} ({self._time()})",
-                speed_words(tally.speed()),
-                money_words(tally),
-                fault_words(tally),
-                alarm_words(self._alarms),
-            ]
-            for task in named:
+            parts = [f"{tally.done:,} of {tally.asked:,} {self._what} ({self._time()})"]
+            parts += [words for words, _ in _figures(tally, self._alarms)]
+            for task in under_way[:_NAMED]:
                 shares = (f"{task.name} {task.done:,}/{task.asked:,}", readable_words([task]))
                 parts.append(", ".join(filter(None, shares)))
-            if len(under_way) > len(named):
-                parts.append(f"{counted(len(under_way) - len(named), 'more task')} under way")
+            if (more := len(under_way) - _NAMED) > 0:
+                parts.append(f"{counted(more, 'more task')} under way")
         return "; ".join(filter(None, parts))
 
     def _time(self) -> str:
         """Since the start, and what is left, unless the live display shows that."""
-        left = "" if self._live else left_words(self.tally.seconds_left())
+        left = "" if self._live else _left(self.tally)
         return ", ".join(filter(None, (duration(self.tally.seconds), left)))
 
     # ------------------------------------------------------------------ the live display
@@ -195,55 +187,45 @@ class Progress:
 
 
 def view(tally: Tally, alarms: Alarms | None, size: ConsoleDimensions) -> RenderableType:
-    width, n_lines = size.width - _ECHO, max(1, min(MAX_TASKS, size.height - _OTHER_LINES))
-    # without a speed while scores are computed: it would fall, though nothing is asked any more
-    speed = speed_words(tally.speed()) if tally.done < tally.asked else ""
-    going = (left_words(tally.seconds_left(), clock=True), speed)
-    words = [
-        (_states_words(tally.tasks.values()), ""),
-        ("; ".join(filter(None, going)), ""),
-        (money_words(tally), ""),
-        (fault_words(tally), "red"),
-        (alarm_words(alarms), "yellow"),
-    ]
-    figures = f"{tally.done:,}/{tally.asked:,}  {tally.done / tally.asked if tally.asked else 1:.0%}"
-    figures += f"  {duration(tally.seconds)}"
-    bar = Table.grid(padding=(0, 2, 0, 0))
-    room = max(4, min(_MAX_BAR, width - len(figures) - 2))
-    bar.add_row(
-        ProgressBar(total=tally.asked or 1, completed=tally.done, width=room), Text(figures, no_wrap=True)
-    )
-    return Group(
-        *(_line(line, width) for line in _task_lines(tally.under_way, width, n_lines)),
-        bar,
-        *(_line(line, width, style) for line, style in words if line),
-    )
-
-
-def _line(words: str, width: int, style: str = "") -> Text:
-    line = Text(words, style, no_wrap=True)
-    line.truncate(width, overflow="ellipsis")
-    return line
-
-
-def _task_lines(tasks: Sequence[TaskTally], width: int, n_lines: int) -> list[str]:
-    shown = tasks if len(tasks) <= n_lines else tasks[: n_lines - 1]
-    rows = [(task.name, [task]) for task in shown]
-    if rest := tasks[len(shown) :]:
-        rows.append((f"and {counted(len(rest), 'more task')}", list(rest)))
-    figures = [
-        (
-            f"{sum(task.done for task in group):,}/{sum(task.asked for task in group):,}",
-            readable_words(group),
-        )
-        for _, group in rows
-    ]
-    taken = sum(max(map(len, column)) for column in zip(*figures, strict=True))
-    names = [shortened(name, max(12, width - taken - 4)) for name, _ in rows]
-    return aligned([(name, *cells) for name, cells in zip(names, figures, strict=True)], right=[1])
+    """The live display: a line for each task under way, a bar, and figures."""
+    tasks, bar = Table.grid(padding=(0, 2, 0, 0)), Table.grid(padding=(0, 2, 0, 0))
+    tasks.add_column(overflow="ellipsis")
+    tasks.add_column(justify="right", no_wrap=True)
+    tasks.add_column(no_wrap=True)
+    under_way, most = tally.under_way, max(1, min(MAX_TASKS, size.height - _OTHER_LINES))
+    rows = [(task.name, [task]) for task in under_way[:most]]
+    if rest := under_way[most:]:
+        rows.append((f"and {len(rest)} more", rest))
+    for name, some in rows:
+        of = f"{sum(task.done for task in some):,}/{sum(task.asked for task in some):,}"
+        tasks.add_row(Text(name), of, readable_words(some))
+    bar.add_column(max_width=_MAX_BAR)
+    bar.add_column(no_wrap=True)
+    share = tally.done / tally.asked if tally.asked else 1
+    figures = f"{tally.done:,}/{tally.asked:,}  {share:.0%}  {duration(tally.seconds)}"
+    bar.add_row(ProgressBar(total=tally.asked or 1, completed=tally.done), figures)
+    finished = sum(task.finished for task in tally.tasks.values())
+    states = f"{finished:,} of {counted(len(tally.tasks), 'task')} done, {len(under_way):,} under way"
+    lines = [(states, ""), (_left(tally), ""), *_figures(tally, alarms)]
+    words = [Text(line, style, no_wrap=True, overflow="ellipsis") for line, style in lines if line]
+    return Constrain(Group(tasks, bar, *words), size.width - _ECHO)
 
 
 # ---------------------------------------------------------------------- words
+
+
+def _figures(tally: Tally, alarms: Alarms | None) -> list[tuple[str, str]]:
+    """Speed, cost, faults and alarms in words, each with its style."""
+    # without a speed while scores are computed: it would fall, though nothing is asked any more
+    speed = speed_words(tally.speed()) if tally.done < tally.asked else ""
+    counts = alarms.counts() if alarms else {}
+    said = ", ".join(f"{kind.value} in {counted(n, 'task')}" for kind, n in counts.items())
+    return [
+        (speed, ""),
+        (money_words(tally), ""),
+        (fault_words(tally), "red"),
+        (f"most answers {said}" if said else "", "yellow"),
+    ]
 
 
 def say_unpriced(budget: Budget) -> None:
@@ -261,39 +243,18 @@ def readable_words(tasks: Iterable[TaskTally]) -> str:
     return f"{readable / read:.0%} of {read:,} readable" if read else ""
 
 
-def _states_words(tasks: Iterable[TaskTally]) -> str:
-    known = list(tasks)
-    finished = sum(task.finished for task in known)
-    scoring = sum(task.complete and not task.finished for task in known)
-    under_way = sum(task.under_way for task in known)
-    waiting = len(known) - finished - scoring - under_way
-    parts = [f"{finished:,} of {counted(len(known), 'task')} done"]
-    for n, what in ((under_way, "under way"), (scoring, "to be scored"), (waiting, "not begun")):
-        parts += [f"{n:,} {what}"] if n else []
-    return ", ".join(parts)
-
-
-def left_words(seconds: float | None, *, clock: bool = False) -> str:
-    if not seconds or seconds < 1:
-        return ""
-    words = f"about {duration(seconds)} left"
-    if not clock:
-        return words
-    form = "%H:%M" if seconds < _DAY / 2 else "%a %H:%M" if seconds < 6 * _DAY else "%d %b"
-    return f"{words}, until {time.strftime(form, time.localtime(time.time() + seconds))}"
+def _left(tally: Tally) -> str:
+    seconds = tally.seconds_left()
+    return f"about {duration(seconds)} left" if seconds and seconds >= 1 else ""
 
 
 def speed_words(speed: Speed | None) -> str:
     if speed is None:
         return "no answer yet"
-    unit, factor = ("s", 1) if speed.since_start >= _SLOW else ("min", 60)
-    now, since = (
-        f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
-        for value in (speed.now * factor, speed.since_start * factor)
-    )
     if speed.silent > NOW_SECONDS:
-        return f"no answer for {duration(speed.silent)}; {since} {speed.of}/{unit} since the start"
-    return f"{now} {speed.of}/{unit} ({since} since the start)"
+        return f"no answer for {duration(speed.silent)}"
+    unit, come = ("s", speed.now) if speed.now >= _SLOW else ("min", speed.now * 60)
+    return f"{come:,.{int(come < 10)}f} {speed.of}/{unit}"
 
 
 def money_words(tally: Tally) -> str:
@@ -314,9 +275,3 @@ def fault_words(tally: Tally) -> str:
     why = (reason or kind.value).splitlines()[0]
     share = "" if most == n else f", mostly ({most:,})"
     return f"{counted(n, 'request')} without an answer{share}: {why}"
-
-
-def alarm_words(alarms: Alarms | None) -> str:
-    counts = alarms.counts() if alarms else {}
-    said = ", ".join(f"{kind.value} in {counted(n, 'task')}" for kind, n in counts.items())
-    return f"most answers {said}" if said else ""

@@ -5,25 +5,54 @@ from __future__ import annotations
 import json
 import logging
 import shlex
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections import Counter
+from collections.abc import Sequence
+from itertools import chain, groupby
+from operator import itemgetter
 from pathlib import Path
-from typing import Annotated
+from statistics import fmean, median
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 from typer import Argument, Option
 
 from medtasks_ext.atomic import private_files
 from medtasks_ext.cli.commands import AsJson, ByLabels, out_option
-from medtasks_ext.cli.report_tables import print_report
-from medtasks_ext.cli.words import names_in, say, say_next
+from medtasks_ext.cli.tables import (
+    ESTIMATE_MEANS,
+    ROUGH,
+    ROUGH_MEANS,
+    SAMPLE_DATA,
+    Column,
+    console,
+    figure,
+    show,
+    spread,
+    texts,
+)
+from medtasks_ext.cli.words import counted, names_in, say, say_next, unsure_words
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
+from medtasks_ext.metrics.repeats import AGREEMENT, PASS_AT_1, PASS_AT_N
 from medtasks_ext.process import collector_paused
 from medtasks_ext.registry import STRATEGIES, registry
-from medtasks_ext.registry.strategies import is_strategy, strategy_order
-from medtasks_ext.report.gather import Report, gather
+from medtasks_ext.registry.strategies import is_strategy, strategy_order, strategy_title, suffix_of
+from medtasks_ext.report.gather import Report, gather, parted
+from medtasks_ext.report.groups import best_and_worst, group_frame, group_scores, groups_of, titles_of
 from medtasks_ext.results.frames import records
+from medtasks_ext.results.reading import read_results
+from medtasks_ext.results.result_frame import asked_frame
+from medtasks_ext.results.rollup import Nearness
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from medtasks_ext.jsonfile import Json
+    from medtasks_ext.registry import Registry
+    from medtasks_ext.report.gather import Report
+    from medtasks_ext.results.experiments import Entry
 
 
 def report(
@@ -63,12 +92,13 @@ def report(
     logging.getLogger("medtasks_ext.metrics").setLevel(logging.ERROR)  # the run named what lacks data
     strategies = _strategies(strategy or [])
     runs, labels = [Path(name) for name in folders or []], [Path(name) for name in by or []]
-    with _folder(out) as folder, collector_paused():  # thousands of results are read, and all of them stay
+    with collector_paused():  # thousands of results are read, and all of them stay
         report = gather(runs, registry(), strategies, published, labels)
         written = list[Path]()
-        if folder is not None:
-            from medtasks_ext.report.write import write_report, write_views
+        if out is not None:
+            from medtasks_ext.report.write import check_folder, write_report, write_views
 
+            check_folder(folder := Path(out))
             if answers:
                 say("--answers: the files hold text of gated and private data, as confidential as they are")
             with private_files(answers):
@@ -77,33 +107,13 @@ def report(
         if as_json:
             typer.echo(json.dumps(_summary(report), ensure_ascii=False, indent=1))
         else:
-            print_report(report, files=out is not None, labelled=bool(by))
+            print_report(report, files=out is not None)
     for path in written:
         say(str(path))
     if folders and not as_json:
         named = shlex.join(folders)
         say_next(f"medtasks view {named}" if written else f"medtasks report {named} -o report")
     return 1 if any(fault.skipped for fault in report.faults) else 0
-
-
-@contextmanager
-def _folder(out: str | None) -> Iterator[Path | None]:
-    """The folder to write to; one that was made for a report that fails does not stay."""
-    if out is None:
-        yield None
-        return
-    from medtasks_ext.report.write import check_folder
-
-    folder = Path(out)
-    is_new = not folder.exists()
-    check_folder(folder)
-    try:
-        yield folder
-    except MedtasksError:
-        if is_new:
-            with suppress(OSError):  # it holds something
-                folder.rmdir()
-        raise
 
 
 def _strategies(given: Sequence[str]) -> list[str] | None:
@@ -146,3 +156,395 @@ def _summary(report: Report) -> Json:
         "differences": report.differences,
         "faults": [item.record() for item in report.faults],
     }
+
+
+_ASKED = 8  # names that are rows; of more, the first
+_APART = 2  # groups above their suite that are named, and below it
+_FEW = 3  # entries side by side; pairs that are listed
+_SAID = 12  # lines of differences or faults
+_ALPHA = 0.05
+_BEST = 5  # published models of a suite and strategy, in a report without a run
+_PAPER = "p"  # behind an interval that a paper prints
+_IN_PART = "rows in part"
+#: What keeps scores from standing beside published ones -> what mends it.
+_REMEDIES = {
+    "wording": "`medtasks data fetch official` gets official prompts; run again",
+    "rows": "`medtasks data status TASK` names the suite's rows",
+    _IN_PART: "`medtasks data check` counts rows; without --limit and --samples all are asked",
+}
+
+
+# ---------------------------------------------------------------------- the first screen
+
+
+def print_run(folder: Path) -> None:
+    """The first screen of one run."""
+    tasks = registry()
+    entries = parted(read_results([folder], tasks).entries)
+    ways = {item.strategy for entry in entries for item in entry.experiments.values()}
+    rows = [
+        row
+        for entry in entries
+        for way in sorted(ways, key=strategy_order)
+        for row in group_scores(entry, way, groups_of(tasks))
+    ]
+    titles = titles_of((row.group.axis, row.group.value) for row in rows)
+    _print_screen(tasks, entries, group_frame(rows, titles).to_pylist())
+
+
+def _print_screen(
+    tasks: Registry,
+    entries: Sequence[Entry],
+    groups: Sequence[Json],
+    standings: Sequence[Json] = (),
+    title: str = "",
+) -> None:
+    """Names that were asked, then suites, then groups that are better or worse than their suite."""
+    names, several = list[str](), len(entries) > 1
+    for name in dict.fromkeys(chain.from_iterable(entry.asked for entry in entries)):
+        if tasks.knows(name):  # of tasks that have no mean each is a row
+            names += [name] if tasks.asked(name) or tasks.parts(name) else tasks.leaves(name)
+    asked = asked_frame(entries, tasks, names).to_pylist()
+    known = {_same(row): row for row in asked}
+    suites = [row for row in groups if row["axis"] == "suite"]
+    ways = {row["strategy"] for row in suites}
+    rows = [row for row in asked if row["name"] in names[:_ASKED]]
+    for row in rows:
+        row["label"] = escape(row["name"]) + _asked_otherwise(tasks, entries, row["name"])
+    for row in sorted(suites, key=lambda row: _place(tasks, row)):
+        if same := known.get(_same(row)):  # a name that was asked says it already
+            same |= {**row, **same}
+            continue
+        way = f", {strategy_title(row['strategy'])}" if ways != {"zero_shot"} else ""
+        rows.append({**row, "label": f"{row['title']}{way}"})
+        place = itemgetter("entry", "suite", "strategy")
+        rows += [line for of in standings if place(of) == place(row) for line in _published(of, several)]
+    said = [f"and {counted(len(names) - _ASKED, 'more name')}: asked.csv of `medtasks report -o`"]
+    said = said if len(names) > _ASKED else []
+    if not several:
+        for side, some in zip(("best", "worst"), best_and_worst(tasks, groups, _APART), strict=True):
+            rows += [
+                {**row, "label": f"{side}: {tasks.suites[row['suite']].title}, {row['title']}"}
+                for row in some
+            ]
+    if sample := [entry.sample for entry in entries if entry.sample]:
+        every = len(sample) == len(entries)
+        mark = SAMPLE_DATA if every else "SAMPLE DATA: some rows are synthetic, not a result"
+        title = "\n".join(filter(None, (mark, title)))
+    if several and len(entries) <= _FEW:
+        _print_beside(entries, rows, title)
+    elif rows:
+        said += _print_below(rows, title, several=several)
+    said += _marks_mean(rows)
+    for words_of in (_answers, _repeats, _comparable):
+        of: dict[str, list[str]] = {}
+        for entry in entries[:_FEW]:
+            of.setdefault(words_of(entry), []).append(entry.label)
+        said += [
+            words if len(of) == 1 else f"{', '.join(labels)}: {words}"
+            for words, labels in of.items()
+            if words
+        ]
+    for line in said:
+        console().print(line, markup=False)
+
+
+def _asked_otherwise(tasks: Registry, entries: Sequence[Entry], name: str) -> str:
+    """The strategy of what was asked, where the name says another one: `--num_fewshot` was given."""
+    leaves, items = {*tasks.leaves(name)}, [item for entry in entries for item in entry.experiments.values()]
+    ways = {item.strategy for item in items if item.config.get("task", item.task) in leaves}
+    other = [way for way in ways if not name.endswith(suffix_of(way))]
+    return f", {strategy_title(other[0])}" if len(ways) == len(other) == 1 else ""
+
+
+def _same(row: Json) -> tuple[Any, ...]:
+    """What rows of the same tasks have in common."""
+    return row["entry"], None if row["score"] is None else round(row["score"], 9), row["documents"]
+
+
+def _place(tasks: Registry, row: Json) -> tuple[Any, ...]:
+    order = list(tasks.suites).index(row["value"]), strategy_order(row["strategy"])
+    return (*order, row["sample"], row["score"] is None, -(row["score"] or 0))
+
+
+def _published(standing: Json, several: bool) -> Iterator[Json]:
+    """Best and median of the published models on the same tasks."""
+    if several or not standing["rivals"]:
+        return
+    scores = [rival["score"] for rival in standing["rivals"]]  # the best first
+    n = standing["comparable"] or standing["tasks"]
+    marks = {f"on {counted(n, 'task')}": n < standing["of_suite"]}
+    said = ", ".join([*(mark for mark, holds in marks.items() if holds)])
+    some = f" ({said})" if said else ""
+    for label, score in (
+        (f"best published: {escape(standing['rivals'][0]['entry'])}", scores[0]),
+        (f"median of {len(scores)} published", median(scores)),
+    ):
+        yield {"entry": standing["entry"], "label": f"[dim]  {label}{some}[/dim]", "score": score}
+
+
+def _print_below(rows: Sequence[Json], title: str, *, several: bool) -> Iterator[str]:
+    """A row below each other; yields what is the same in all of them."""
+    lines: list[Json | tuple[str, ...]] = []
+    for label, some in groupby(rows, key=itemgetter("label")) if several else [("", rows)]:
+        lines += [(f"[bold]{label}[/bold]",)] if several else []
+        lines += [{**row, "label": f"  {escape(row['entry'])}"} if several else row for row in some]
+    columns = [
+        Column("", "label", settings={"overflow": "fold", "min_width": 16}),
+        Column("score [95 % interval]", lambda row: _score(row, 4), settings={"no_wrap": True}),
+    ]
+    for heading, name, form in (("chance", "chance", ".3f"), ("highest", "ceiling", ".3f")):
+        values = {row.get(name) for row in rows if row.get("documents") is not None}
+        if len(rows) > 1 and len(values) == 1:
+            if (value := values.pop()) is not None:
+                yield f"{heading}: {value:.3f} in all rows"
+        elif any(value is not None for value in values):
+            columns.append(figure(heading, f"{{{name}:{form}}}"))
+    if any((row.get("rank_of") or 0) > 1 for row in rows):
+        columns.append(figure("rank", ["{rank}/{rank_of}"]))
+        yield "rank: among entries with all of its tasks under the same conditions"
+    columns += [figure("documents", "{documents:,}"), Column("tasks", _tasks)]
+    show(lines, columns, title, collapse_padding=True, pad_edge=False, title_style="bold")
+
+
+def _print_beside(entries: Sequence[Entry], rows: Sequence[Json], title: str) -> None:
+    """Models beside each other, a name in each row."""
+    levels: dict[str, Json] = {}
+    for row in rows:
+        known = levels.setdefault(row["label"], {"chance": None, "ceiling": None})
+        known |= {name: row.get(name) for name, value in known.items() if value is None}
+    down = [
+        texts("", "label"),
+        figure("chance", lambda row: levels[row["label"]]["chance"], ".3f"),
+        figure("highest", lambda row: levels[row["label"]]["ceiling"], ".3f"),
+    ]
+    mixed = len({entry.sample for entry in entries}) > 1
+    labels = {entry.label: escape(entry.label) + " SAMPLE" * (mixed and entry.sample) for entry in entries}
+    lines, (name, *limits_and_scores) = spread(rows, down, "entry", lambda row: _score(row, 3), labels)
+    order = [0, *range(3, len(limits_and_scores) + 1), 1, 2]  # scores stand before chance and the highest
+    columns = [name, *limits_and_scores]
+    show(
+        [tuple(line[place] for place in order) for line in lines],
+        [columns[place] for place in order],
+        title,
+        collapse_padding=True,
+        pad_edge=False,
+        title_style="bold",
+    )
+
+
+def _marks_mean(rows: Sequence[Json]) -> Iterator[str]:
+    if any(row.get("interval_rough") for row in rows):
+        yield ROUGH_MEANS
+    if any(row.get("estimate_half") is not None for row in rows):
+        yield ESTIMATE_MEANS
+    if any(map(_by_paper, rows)):
+        yield f"]{_PAPER}: the interval that the suite's paper prints"
+    own = [row for row in rows if row["score"] is not None and not _by_paper(row)]
+    if any(row.get("interval_low", 0.0) is None for row in own):
+        yield "[–]: no interval, since a task has fewer than two documents or clusters of them"
+
+
+def _answers(entry: Entry) -> str:
+    """Shares of answers that cannot be read, and of those that fill the token limit."""
+    items, said = entry.experiments, []
+    valid = {name: of.metrics["valid"] for name, of in items.items() if "valid" in of.metrics}
+    for what, shares in (
+        ("unreadable", {name: 1 - share for name, share in valid.items()}),
+        ("truncated at the token limit", {name: of.share_cut("answers_cut") for name, of in items.items()}),
+    ):
+        known = {name: share for name, share in shares.items() if share is not None}
+        if n := sum(items[name].n_answers for name in known):
+            share = sum(items[name].n_answers * share for name, share in known.items()) / n
+            worst = max(known, key=known.__getitem__)
+            most = f" (most: {worst}, {known[worst]:.1%})" if known[worst] > share else ""
+            said.append(f"{what} {share:.1%} of {counted(n, 'answer')}{most}")
+    return "; ".join(said)
+
+
+def _repeats(entry: Entry) -> str:
+    """How far the answers to one document agree, and how often one of them is right: means over tasks."""
+    items = [item for item in entry.experiments.values() if item.conditions.repeats > 1]
+    if not items:
+        return ""
+
+    def mean(metric: str) -> tuple[float, int]:
+        values = [item.metrics[metric] for item in items if metric in item.metrics]
+        return (fmean(values) if values else 0.0), len(values)
+
+    (same, _), (first, n), (one, _) = map(mean, (AGREEMENT, PASS_AT_1, PASS_AT_N))
+    times = " or ".join(map(str, sorted({item.conditions.repeats for item in items})))
+    passed = f"; pass@1 {first:.3f}, one of all right {one:.3f}, in {counted(n, 'task')}" if n else ""
+    words = f"{times} answers to each document in {counted(len(items), 'task')}"
+    return f"{words}: {same:.1%} of pairs agree{passed}"
+
+
+def _comparable(entry: Entry) -> str:
+    """Whether its scores may stand beside published ones, and what mends it; nothing of synthetic rows."""
+    items = [
+        item
+        for item in entry.experiments.values()
+        if item.score is not None and item.beside_the_paper is not None and not item.sample
+    ]
+    if not items or entry.kind == "published":
+        return ""
+    fit = sum(item.may_stand_beside for item in items)
+    words = f"comparable with published scores: {fit} of {counted(len(items), 'task')}"
+    why = Counter[str]()
+    for item in items:
+        named = [one.condition for one in item.unlike_the_paper]
+        why.update(list(dict.fromkeys([*named, *[_IN_PART] * bool(item.in_part)])))
+    if not why:
+        return words
+    remedies = [text for name, text in _REMEDIES.items() if name in why]
+    remedy = remedies[0] if remedies else "docs/compare.md says what counts"
+    return f"{words}; others: {', '.join(f'{name} in {n}' for name, n in why.most_common())} → {remedy}"
+
+
+def _tasks(row: Json) -> str:
+    """How many tasks have a score, and what of them is not there."""
+    if row.get("tasks") is None:
+        return ""
+    marks = {"limited": row.get("limited")}
+    if row.get("estimate_half") is not None:  # some documents were asked alone: how near the estimate is
+        marks = {Nearness(row["estimate_half"], row["documents"], row["documents_of"]).words: True}
+    marks |= {_IN_PART: row.get("rows_in_part") and not row["limited"], "judged in part": row.get("pending")}
+    said = ", ".join(mark for mark, holds in marks.items() if holds)
+    tasks = "" if row["tasks_scored"] is None else f"{row['tasks_scored']}/{row['tasks']}"
+    return f"{tasks} {said}".strip()
+
+
+def _score(row: Json, digits: int) -> str:
+    if row["score"] is None:
+        return "–"
+    if "interval_low" not in row:  # of published models
+        return f"[dim]{row['score']:.{digits}f}[/dim]"
+    low, high = row["interval_low"], row["interval_high"]
+    mark = ROUGH if row["interval_rough"] else ""
+    if _by_paper(row):
+        low, high, mark = row["paper_interval_low"], row["paper_interval_high"], _PAPER
+    between = "–" if low is None else f"{low:.3f}, {high:.3f}"
+    return f"{row['score']:.{digits}f} \\[{between}]{mark}"
+
+
+def _by_paper(row: Json) -> bool:
+    """Whether the only interval of a score is the one that the suite's paper prints."""
+    return row.get("interval_low") is None and row.get("paper_interval_low") is not None
+
+
+# ---------------------------------------------------------------------- a report
+
+
+def print_report(report: Report, *, files: bool) -> None:
+    """The first screen, then what to know, each with a heading; `files`: these are written, and say more."""
+    every = report.groups.to_pylist()
+    entries, n_published = report.own, len(report.entries) - len(report.own)
+    groups = [row for row in every if row["kind"] != "published"]
+    standings = [row for row in report.standings.to_pylist() if row["rivals"]]
+    title = escape(entries[0].label) if len(entries) == 1 else f"{len(entries)} entries"
+    title += f", beside {n_published} published models" if n_published else ""
+    if not entries:
+        groups, title = _best(report, every), f"the best of {n_published} published models"
+        entries = [entry for entry in report.entries if entry.label in {row["entry"] for row in groups}]
+    if not groups:
+        typer.echo(
+            "no scores of single tasks are published; `medtasks study reproduce` lists what the papers print"
+        )
+    _print_screen(report.tasks, entries, groups, standings, title)
+    names = {row["suite"] for row in groups if row["axis"] == "suite" and row["tasks"] > 1}
+    for suite in (report.tasks.suites[name] for name in report.tasks.suites if name in names):
+        if not suite.averaged:
+            _dim(f"{suite.title}: {suite.mean_rule or 'its tasks have no mean'}")
+    drafts = {
+        item.dataset.id: item.dataset.metadata.draft for of in report.own for item in of.experiments.values()
+    }
+    for name in filter(drafts.get, drafts):
+        _dim(f"{name} is a draft, in no group: {drafts[name]}")
+    if report.own:
+        where = f"groups.csv{', labels.csv' * bool(report.labels.num_rows)}{'' if files else ' of -o OUT'}"
+        _dim(f"by language, specialty, stage and label: {where}")
+    sections_in_words: dict[str, Iterable[str]] = {
+        "beside published models": _standings(report, standings),
+        "differences between entries on the tasks that they share; p after Holm's correction": _sure(report),
+        "without a score": _lacking(report),
+        "cost": _costs(report),
+        "caveats": report.differences,
+        "faults": map(str, report.faults),
+    }
+    screen = console()
+    for heading, said in sections_in_words.items():
+        if lines := list(said):
+            screen.print(f"\n{heading}:", style="bold", markup=False)
+        for line in lines[:_SAID]:
+            screen.print(f"- {line}", markup=False)
+        if len(lines) > _SAID:
+            screen.print(f"- and {len(lines) - _SAID} more; --json has all", markup=False)
+
+
+def _dim(line: str) -> None:
+    console().print(line, style="dim", markup=False)
+
+
+def _standings(report: Report, standings: Sequence[Json]) -> Iterator[str]:
+    for row in sorted(standings, key=lambda row: (not row["ranked"], -row["comparable"])):
+        name = f"{row['entry']}: " if len(report.own) > 1 else ""
+        yield "; ".join([f"{name}{row['sentence']}", *row["remarks"]])
+
+
+def _best(report: Report, every: Iterable[Json]) -> list[Json]:
+    """The best published models of each suite and strategy, of those with the most tasks, without a run."""
+    papers = {entry.label: entry.paper for entry in report.entries}
+    sections: dict[tuple[str, str], list[Json]] = {}
+    for row in every:
+        if row["axis"] == "suite" and row["value"] == papers[row["entry"]] and row["tasks_scored"]:
+            sections.setdefault((row["value"], row["strategy"]), []).append(row)
+    best: list[Json] = []
+    for rows in sections.values():
+        most = max(row["tasks_scored"] for row in rows)
+        rows = [row for row in rows if row["tasks_scored"] == most]
+        best += sorted(rows, key=lambda row: -(row["score"] or 0))[:_BEST]
+    return best
+
+
+# ---------------------------------------------------------------------- in words
+
+
+def _sure(report: Report) -> Iterator[str]:
+    """What the comparisons found: each pair where they are few, else how many differ."""
+    place, every = itemgetter("suite", "strategy", "sample"), all(entry.sample for entry in report.own)
+    for (suite, strategy, sample), rows in groupby(report.pairs.to_pylist(), key=place):
+        pairs = list(rows)
+        of = f"{report.tasks.suites[suite].title}, {strategy_title(strategy)}"
+        of += f", {counted(pairs[0]['tasks'], 'task')}{', SAMPLE' * (sample and not every)}"
+        if len(pairs) > _FEW:
+            n_sure = sum(pair["p_holm"] < _ALPHA for pair in pairs)
+            yield f"{of}: {n_sure} of {len(pairs)} pairs differ (p < {_ALPHA})"
+            continue
+        for row in pairs:
+            p = f"p = {row['p_holm']:.3f}" if row["p_holm"] >= 0.001 else "p < 0.001"
+            interval = f"{row['difference']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}]"
+            yield f"{of}: {row['entry']} − {row['minus']} = {interval}, {p}"
+
+
+def _lacking(report: Report) -> Iterator[str]:
+    """How many of the tasks that were asked have no score, and why."""
+    counts: dict[tuple[str, str, str], Counter[str]] = {}
+    for row in report.gaps.to_pylist():
+        if row["state"] != "not asked":
+            counts.setdefault((row["entry"], row["suite"], row["strategy"]), Counter())[row["state"]] += 1
+    for (entry, suite, strategy), states in counts.items():
+        parts = ", ".join(f"{n} {state}" for state, n in states.items())
+        yield f"{entry}, {report.tasks.suites[suite].title}, {strategy_title(strategy)}: {parts}"
+
+
+def _costs(report: Report) -> Iterator[str]:
+    for row in report.costs.to_pylist():
+        if row["counted"]:
+            paid = "" if row["usd"] is None else f"{row['usd']:,.2f} USD: "
+            yield f"{row['entry']}: {paid}{row['price']}"
+        if jury := row["jury"]:
+            judged = counted(jury["replies"] - jury["unpriced"], "judgement")
+            words = "cost not known" if jury["usd"] is None else f"{jury['usd']:,.2f} USD for {judged}"
+            words += f", without {jury['unpriced']:,} by judges without a price" if jury["unpriced"] else ""
+            words += f", tokens of {jury['estimated']:,} not counted" if jury["estimated"] else ""
+            yield f"{row['entry']}, jury: {words}{unsure_words(jury['unsure'])}"

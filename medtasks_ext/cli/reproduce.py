@@ -108,22 +108,13 @@ def _print_table(item: Item, cells: Sequence[Cell]) -> None:
         column: decimals([line[column].best for line in rows.values() if column in line])
         for column in columns
     }
+    fitting = columns[: max(1, (console().width - max(map(len, rows))) // (max(map(len, columns)) + 2))]
     lines = [
-        [name, *(text(line[one].best if one in line else None, digits[one]) for one in columns)]
-        for name, line in rows.items()
-    ][:_SHOWN]
-    room, fitting = console().width - max(len(line[0]) for line in lines) - 2, 0
-    for place, column in enumerate(columns, 1):
-        room -= max(len(column), *(len(line[place]) for line in lines)) + 2
-        fitting += room >= 0
-    fitting = max(fitting, 1)
-    show(
-        [tuple(line[: fitting + 1]) for line in lines],
-        [texts(""), *map(figure, columns[:fitting])],
-        pad_edge=False,
-        collapse_padding=True,
-    )
-    more = {"rows": len(rows) - len(lines), "columns": len(columns) - fitting}
+        (name, *(text(line[one].best if one in line else None, digits[one]) for one in fitting))
+        for name, line in list(rows.items())[:_SHOWN]
+    ]
+    show(lines, [texts(""), *map(figure, fitting)], pad_edge=False, collapse_padding=True)
+    more = {"rows": len(rows) - len(lines), "columns": len(columns) - len(fitting)}
     if left := [f"{n} {name}" for name, n in more.items() if n]:
         typer.echo(f"and {' and '.join(left)} more; -o OUT writes all")
     if item.note:

@@ -14,7 +14,12 @@ import typer
 from typer import Argument, Option
 
 from medtasks_ext.cli.arguments import (
+    check_model_type,
+    check_one_process,
+    context_of,
+    known_to_think,
     lm_eval_config,
+    output_folder,
     quiet,
     requested_tasks,
     say_faults,
@@ -22,14 +27,6 @@ from medtasks_ext.cli.arguments import (
 )
 from medtasks_ext.cli.end import print_scores, say_end
 from medtasks_ext.cli.execute import RunRequest, check_fields, execute, open_run
-from medtasks_ext.cli.model import (
-    check_model_type,
-    check_one_process,
-    context_of,
-    known_to_think,
-    output_folder,
-    say_budget,
-)
 from medtasks_ext.cli.words import say, say_next
 from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError, some
@@ -225,7 +222,6 @@ def build_request(own: argparse.Namespace, config: EvaluatorConfig) -> RunReques
     missing = without_data(tasks, leaves, settings, strict=own.strict)
     built, faults = build_tasks(tasks, [name for name in leaves if name not in missing], settings)
     say_faults(faults, stop=own.strict or not built)
-    say_budget(config, tasks, built)
     missing |= {name: str(fault) for name, fault in faults.items()}
     return RunRequest(tasks, list(resolved), leaves, settings, choices, built, missing, egress)
 

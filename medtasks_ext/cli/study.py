@@ -12,8 +12,13 @@ from typer import Argument, Option
 
 from medtasks_ext.atomic import private_files
 from medtasks_ext.cli.arguments import (
+    check_address,
+    check_one_process,
+    create_model,
     lm_eval_config,
+    model_name,
     out_folder,
+    output_folder,
     quiet,
     requested_tasks,
     say_faults,
@@ -74,7 +79,6 @@ def contamination(context: typer.Context) -> int:
     Exit code 1: a task failed, or its data is missing.
     """
     quiet()
-    from medtasks_ext.cli import model
     from medtasks_ext.cli.end import say_sent
     from medtasks_ext.egress import Egress, hold
     from medtasks_ext.run.lm import Remembering
@@ -82,7 +86,7 @@ def contamination(context: typer.Context) -> int:
     from medtasks_ext.runs.manifest import identity_of
     from medtasks_ext.studies.contamination import FILE, ModelTokenizer, probe
 
-    model.check_one_process()
+    check_one_process()
     example = "--tasks bridge_zh --model vllm --model_args pretrained=ORG/MODEL"
     config = lm_eval_config(context.args, "study contamination", _CONTAMINATION, example, _REFUSED)
     address = str(config.model_args.get("base_url") or "")
@@ -94,13 +98,13 @@ def contamination(context: typer.Context) -> int:
     names = [leaf for leaves in resolved.values() for leaf in leaves]
     documents, lacking = _documents(names, config.limit)
     loaded_of = {name: items[0].loaded for name, items in documents.items()}
-    folder, identity = model.output_folder(config), identity_of(config.model, config.model_args, {})
+    folder, identity = output_folder(config), identity_of(config.model, config.model_args, {})
     egress, texts = Egress.of([]), {of.text for of in loaded_of.values()}
-    model.check_address(config, egress, texts)
+    check_address(config, egress, texts)
     path, rows, failed = folder / FILE, list[dict[str, Any]](), list[str]()
     with closing(Answers(folder, command="medtasks study contamination")) as answers:
         egress = egress.recording(answers.sent)
-        content: dict[str, Any] = {"name": model.model_name(config), "identity": identity.model, "tasks": {}}
+        content: dict[str, Any] = {"name": model_name(config), "identity": identity.model, "tasks": {}}
         if path.is_file() and (content := read_json(path))["identity"] != identity.model:
             what = "holds the probe of another model"
             raise MedtasksError(what, where=folder, remedy="another --output_path")
@@ -111,7 +115,7 @@ def contamination(context: typer.Context) -> int:
             config.model_args.setdefault("tokenized_requests", False)
         else:
             fixed["repetition_penalty"] = 1.0
-        loaded = model.create_model(config)
+        loaded = create_model(config)
         engine, tokenizer = loaded.engine(say=say, egress=egress), ModelTokenizer(loaded.lm)
         if tokenizer.is_remote:  # the server is given the texts before they are cut
             hold(place := egress.place(engine.addresses[0]), egress)
@@ -161,7 +165,7 @@ def difficulty(
     sample = any(levels["origin"] == "sample" for levels in graded)
     show_tables(study("difficulty")["tables"], {"rows": rows}, sample=sample)
     typer.echo("\n".join(map(str, files)))
-    say_next(f"medtasks study sample {files[0]} --size 300 -o samples.json")
+    say_next(f"medtasks study sample {files[0]} --size 300")
     return 0
 
 
@@ -211,19 +215,19 @@ def sample(
     by: Annotated[
         str | None, Option(help="Strata: `department`, of the rows, or a file of `study departments`.")
     ] = None,
-    out: Annotated[Path, out_option("List for --samples; keeps other tasks.")] = Path("samples.json"),
 ) -> int:
     """Draw a sample with a mix of difficulty levels.
 
-    Hard, medium and easy 3:5:2, stratified, as MLB does.
+    Hard, medium and easy 3:5:2, stratified, as MLB does, into samples.json for --samples; other tasks stay.
 
-    Example: medtasks study sample difficulty/mlb_maguidance.json --size 300 --by department -o samples.json
+    Example: medtasks study sample difficulty/mlb_maguidance.json --size 300 --by department
 
     Exit code 1: the mix is not met.
     """
     from medtasks_ext.studies.difficulty import draw, strata_of
     from medtasks_ext.studies.labels import read_levels
 
+    out = Path("samples.json")
     lists = read_json(out) if out.is_file() else {}
     graded, drawn = [read_levels(path) for path in files], list[dict[str, Any]]()
     for levels in graded:

@@ -17,7 +17,6 @@ from rich import box
 from rich.cells import cell_len
 from rich.console import Console
 from rich.measure import Measurement
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -57,32 +56,21 @@ class Name:
 
     def __init__(self, text: str | Text) -> None:
         self.text = Text.from_markup(text) if isinstance(text, str) else text
-
-    @property
-    def longest_part(self) -> int:
-        return max((cell_len(part.rstrip()) for part in _PARTS.findall(self.text.plain)), default=0)
+        self.parts = re.findall(r"[^_ ]*[_ ]+|[^_ ]+", self.text.plain)
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        whole = max(map(cell_len, self.text.plain.splitlines()), default=0)
-        return Measurement(self.longest_part, whole).with_maximum(options.max_width)
+        longest = max((cell_len(part.rstrip()) for part in self.parts), default=0)
+        return Measurement(longest, cell_len(self.text.plain)).with_maximum(options.max_width)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        ends, start = [], 0
-        for part in _PARTS.finditer(self.text.plain):
-            if (
-                part.start() > start
-                and cell_len(self.text.plain[start : part.end()].rstrip()) > options.max_width
-            ):
-                ends.append(start := part.start())
+        ends, end, room = list[int](), 0, 0
+        for part in self.parts:
+            if room and room + cell_len(part.rstrip()) > options.max_width:
+                ends, room = [*ends, end], 0
+            end, room = end + len(part), room + cell_len(part)
         for line in self.text.divide(ends):
             line.rstrip()
             yield line
-
-
-_PARTS = re.compile(r"[^_ ]*[_ ]+|[^_ ]+")
-
-
-_NARROW = 100  # columns of a terminal
 
 
 #: What stands where a figure is missing.
@@ -112,7 +100,7 @@ class Column:
             content = _FIELDS.get_value(value, (row,), {})
         else:
             return words_of(value, row)
-        if isinstance(content, str | Text | Padding):
+        if isinstance(content, str | Text):
             return content
         return MISSING if content is None else format(content, self.format)
 
@@ -191,25 +179,18 @@ def show(
     for column in columns:
         table.add_column(column.heading, **column.settings)
     for row in rows if isinstance(rows, Iterable) else rows.to_pylist():
-        _add(table, columns, row)
+        # a named tuple is a record
+        cells = row if type(row) is tuple else [column.cell(row) for column in columns]
+        table.add_row(
+            *(
+                Name(cell) if column.breaks and isinstance(cell, str | Text) else cell
+                for column, cell in zip(columns, cells, strict=False)
+            )
+        )
     if total is not None:
         table.add_section()
-        _add(table, columns, total, style="bold")
+        table.add_row(*[column.cell(total) for column in columns], style="bold")
     console().print(table)
-
-
-def _add(table: Table, columns: Sequence[Column], row: Any, style: str | None = None) -> None:
-    # a named tuple is a record
-    cells = row if type(row) is tuple else [column.cell(row) for column in columns]
-    cells = [
-        Name(cell) if column.breaks and isinstance(cell, str | Text) else cell
-        for column, cell in zip(columns, cells, strict=False)
-    ]
-    if console().width < _NARROW:  # the first column gets what remarks can spare
-        for column, cell in zip(table.columns[1:], cells[1:], strict=False):
-            if isinstance(cell, Name):
-                column.max_width = max(column.max_width or 0, cell.longest_part)
-    table.add_row(*cells, style=style)
 
 
 #: behind an interval that is rough

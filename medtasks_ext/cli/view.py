@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 from typer import Argument
 
 from medtasks_ext.cli.tables import SAMPLE_DATA, figure, short, show, texts, write, write_heading
@@ -145,19 +143,22 @@ def _print_document(target: str, response: Json, column: Column) -> None:
         write(turn["text"])
     write_heading("gold answer")
     write(target or "(none: this row is predicted, not scored)", "green")
-    parts = response["stretches"]
-    if trace := [part for part in parts if part["trace"]]:
+    trace, said = (
+        "".join(part["text"] for part in response["stretches"] if part["trace"] is of) for of in (True, False)
+    )
+    if trace:
         write_heading("reasoning trace")
-        write(_marked(trace, "dim"))
+        write(trace, "dim")
     write_heading(f"response ({response['length']:,} characters)")
-    write(_marked([part for part in parts if not part["trace"]], ""))
+    write(said)
     write_heading("readings")
     for reading in response["readings"]:
         answer, why = reading["answer"], reading["why"]
         write(f"{reading['reader']}: {'unreadable' if answer is None else short(answer, _MOST)}", "bold")
         write(f"  compared with {short(reading['gold'], _MOST)}{f'; {why}' if why else ''}", "dim")
-    if response["items"]:
-        _print_items(response)
+    for kind, style in _STYLES.items() if response["items"] else ():
+        if items := response["items"][kind]:
+            write(f"{kind}: {'; '.join(' · '.join(item) for item in items)}", style)
     write_heading("score")
     write(_score_line(response, "SAMPLE " if column.source.sample else ""))
     for word in response["judges"]:
@@ -166,33 +167,6 @@ def _print_document(target: str, response: Json, column: Column) -> None:
         write(f"{word['judge']}{point}: {ratings}", "bold")
         for axis, said in word["verdict"].items():
             write(f"  {axis}: {short(said, _MOST)}", "dim")
-
-
-def _print_items(response: Json) -> None:
-    if response["pieces"]:
-        write_heading("in the document: found, missed, spurious")
-        text = Text()
-        for piece in response["pieces"]:
-            marks = piece["marks"]
-            text.append(_bracketed(piece["text"], marks), style=_STYLES[marks[-1]] if marks else "")
-        write(text)
-    for kind, style in _STYLES.items():
-        if items := response["items"][kind]:
-            write(f"{kind}: {'; '.join(' · '.join(item) for item in items)}", style)
-
-
-def _bracketed(text: str, marks: Sequence[str]) -> str:
-    """With its marks in words where no colours are seen."""
-    return text if not marks or sys.stdout.isatty() else f"[{'+'.join(marks)}: {text}]"
-
-
-def _marked(parts: Sequence[Json], style: str) -> Text:
-    text = Text()
-    for part in parts:
-        marks = part["marks"]
-        own = "reverse" if "official" in marks else "underline" if marks else style
-        text.append(_bracketed(part["text"], marks), style=own)
-    return text
 
 
 def _score_line(response: Json, mark: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -64,12 +63,6 @@ def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[
     ]
 
 
-def shortened(name: str, width: int) -> str:
-    """A name that keeps its beginning and its end, where names differ."""
-    end = width // 3
-    return name if len(name) <= width else f"{name[: width - end - 1]}…{name[-end:]}"
-
-
 def duration(seconds: float) -> str:
     """A time in two units at most: 45 s, 12 min, 3 h 20 min, 2 d 4 h."""
     minutes, hours = round(seconds / 60), round(seconds / 3600)
@@ -101,14 +94,14 @@ def near_options(given: str, known: Iterable[str]) -> str:
 
 def pairs(given: Iterable[str] | None, flag: str, form: str) -> dict[str, str]:
     """`ONE=OTHER`, as a mapping; `form` is how it is written, for the message."""
-    parts = [item.partition("=") for item in given or ()]
-    found = {one: other for one, _, other in parts}
-    if len(found) < len(parts):
-        twice = Counter(one for one, _, _ in parts).most_common(1)[0][0]
-        raise MedtasksError(f"{twice} is said twice", where=flag, remedy=f"write {form} once for each name")
-    if bad := [one for one, other in found.items() if not one or not other]:
-        what = f"no value after {bad[0]}" if bad[0] else "no name before ="
-        raise MedtasksError(what, where=flag, remedy=f"write {form}")
+    found: dict[str, str] = {}
+    for one, _, other in (item.partition("=") for item in given or ()):
+        if one and other and one not in found:
+            found[one] = other
+            continue
+        what = f"no value after {one}" if one else "no name before ="
+        what = f"{one} is said twice" if one in found else what
+        raise MedtasksError(what, where=flag, remedy=f"write {form} once for each name")
     return found
 
 

@@ -37,7 +37,6 @@ class ImportOptions:
     values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     sheets: Sequence[str] = ()  # that are read; none: all that fit
     encoding: str | None = None  # of a text file that is not UTF-8
-    header: Sequence[str] = ()  # names of the columns, where the file does not say them
     replace: bool = False  # whether rows that are there may be replaced
     skip_ragged: bool = False  # whether records with more cells than the header are left out
 
@@ -287,7 +286,7 @@ def tables_of(file: Path, wanted: Collection[str], options: ImportOptions) -> li
     text = decoded(content, where) if suffix in (".tsv", *_MARKED) else ""
     rows = annotated_rows(text) if text else []
     if suffix in (".csv", ".tsv") and not rows:
-        names = {name.strip().casefold() for name in (*wanted, *options.header)}
+        names = {name.strip().casefold() for name in wanted}
         records, _ = csv_records(text or decoded(content, where), where, names)
         return [_table("", records, wanted, where, options)]
     rows = rows or parse_rows(content, suffix, where)
@@ -309,14 +308,12 @@ def _table(
     ]
     first = next((place for place, record in enumerate(records) if any(record)), 0)
     at = scores.index(max(scores)) if any(scores) else first
-    header, begin = [_mend(cell).strip() for cell in records[at]] if records else [], at + 1
-    if options.header:
-        header, begin, at = [*options.header], 0, 0
+    header = [_mend(cell).strip() for cell in records[at]] if records else []
     table = Table(sheet, header, [])
     for number, record in enumerate(records[:at], start=1):
         table.leave(number, "stands above the header" if any(record) else "is empty")
     taken: list[tuple[int, list[str]]] = []
-    for number, record in enumerate(records[begin:], start=begin + 1):
+    for number, record in enumerate(records[at + 1 :], start=at + 2):
         cells = [str(_mended(cell, table)) for cell in record]
         if not any(cell.strip() for cell in cells):
             table.leave(number, "is empty")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -257,6 +258,38 @@ def group_frame(rows: Sequence[GroupScore], titles: Mapping[tuple[str, str], str
 def is_derived(tasks: Registry, row: Json) -> bool:
     sets = tasks.suites[row["suite"]].sets if row["suite"] else {}
     return row["value"] == AVERAGE or row["value"] in sets.get(row["axis"], {})
+
+
+def beyond(tasks: Registry, rows: Iterable[Json]) -> list[float]:
+    """How far each group of several tasks lies, with its interval, above its suite's score; below: negative.
+
+    0 of what is no such group. Of groups of the same tasks the first counts.
+    """
+    place, known = itemgetter("entry", "suite", "strategy"), list(rows)
+    suites = {place(row): row for row in known if row["axis"] == "suite" and row["score"] is not None}
+    found, seen = list[float](), set[tuple[Any, ...]]()
+    for row in known:
+        suite, same = suites.get(place(row)), (*place(row), row["score"], row["documents"])
+        found.append(0.0)
+        if suite is None or row["axis"] in ("suite", "access") or row["interval_low"] is None:
+            continue
+        if (
+            1 < row["tasks_scored"] < suite["tasks_scored"]
+            and same not in seen
+            and not is_derived(tasks, row)
+        ):
+            seen.add(same)
+            above, below = row["interval_low"] - suite["score"], row["interval_high"] - suite["score"]
+            found[-1] = max(above, 0.0) + min(below, 0.0)
+    return found
+
+
+def best_and_worst(tasks: Registry, rows: Iterable[Json], most: int) -> tuple[list[Json], list[Json]]:
+    """The groups that are clearly better, and clearly worse, than their suite; the furthest first."""
+    known = list(rows)
+    far = sorted(zip(beyond(tasks, known), known, strict=True), key=itemgetter(0))
+    worst = [row for by, row in far if by < 0][:most]
+    return [row for by, row in reversed(far) if by > 0][:most], worst
 
 
 def rank(rows: Sequence[GroupScore]) -> None:

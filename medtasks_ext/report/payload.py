@@ -13,7 +13,7 @@ import numpy as np
 from medtasks_ext.errors import some
 from medtasks_ext.registry.columns import axis_values, dataset_facts
 from medtasks_ext.registry.strategies import reasons, strategy_title, suffix_of
-from medtasks_ext.report.groups import ALL, axis_titles, is_derived, order, title, titles_of
+from medtasks_ext.report.groups import ALL, axis_titles, beyond, is_derived, order, title, titles_of
 from medtasks_ext.report.page import task_page
 from medtasks_ext.report.standing import place_words, quarters_of
 from medtasks_ext.results.frames import records
@@ -329,6 +329,7 @@ def _groups(report: Report, rows: Sequence[Json], axes: Mapping[str, Sequence[st
             "suite": [row["suite"] for row in rows],
             **{name: [_rounded(row[column]) for row in rows] for name, column in figures.items()},
             "rough": [1 if row["interval_rough"] else None for row in rows],
+            "beyond": [_rounded(by) or None for by in beyond(report.tasks, rows)],
             **{
                 f"paper_{end}": [_rounded(row[f"paper_interval_{end}"]) for row in rows]
                 for end in ("low", "high")

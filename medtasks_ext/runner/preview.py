@@ -161,7 +161,6 @@ class Preview:
     loaded: LoadedRecord  # what was loaded (origin, file, counts, prompt hash)
     place: int  # of the document in the test file, from 0
     id: str  # of the document
-    own_text: str  # the document's own turn, with which the prompt ends
     prompt: str  # without a chat template, as a base model gets it
     target: str  # the gold answer as it is written in prompts; empty where there is none
     gold: Any  # the gold answer as it is compared
@@ -222,7 +221,6 @@ def preview(
         loaded=document.loaded.record,
         place=place,
         id=document["id"],
-        own_text=_last_turn(task, document),
         prompt=rendered_prompt(task, document, settings, None),
         target=document["target"],
         gold=document["gold"],
@@ -269,7 +267,6 @@ def _with_chat(seen: Preview, registry: Registry, settings: Settings, chat: Chat
         chat_prompt=prompt,
         system_turn=system_turn,
         tokens=tokens,
-        own_text=own_text if own_text in prompt else seen.own_text,
     )
 
 

@@ -120,7 +120,7 @@ def test_no_command_writes_or_prints_a_secret(
         ("card", "run", "--layout", "bridge", "-o", "export", "--parts"),
         ("study", "forms", "run", "judged", "-o", "human"),
         ("study", "difficulty", "run", "other"),
-        ("study", "sample", f"difficulty/{TASK}.json", "-n", "2", "-o", "sample.json"),
+        ("study", "sample", f"difficulty/{TASK}.json", "-n", "2"),
         ("study", "contamination", "--tasks", TASK, *flags[:2], *flags[3:], "--output_path", "probe"),
     ]
     done_well = set()

@@ -299,7 +299,7 @@ def own_words_notes(asked: Mapping[str, tuple[Dataset, str]], of: int, prompts: 
             mend = "their official prompts are not on this machine, so ours are asked; "
             mend += "`medtasks data fetch official` gets them"
         else:
-            mend = "the files here do not hold their prompts; `medtasks data status official` says more"
+            mend = "the files here do not hold their prompts; `medtasks data fetch official` says more"
         ways.setdefault(mend, []).append(name)
     for mend, names in ways.items():
         which = f"{len(names)} of {of} tasks ({some(names)})"

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from medtasks_ext.registry.metadata import restrictions
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.card import DETAILS, SAMPLES_FILE, command, group_rows, scored
+from medtasks_ext.report.groups import best_and_worst
 from medtasks_ext.report.pictures import Value, picture, svg, themes
 from medtasks_ext.report.standing import (
-    FEWEST_TASKS,
     ends_of,
     measured_words,
     quarters_of,
@@ -80,7 +80,7 @@ SAMPLE_NOTE = (
 _MOST_ROWS = 4
 #: Lines of one kind that stand unfolded.
 _FEW = 3
-#: Groups that are named as the best ones.
+#: Groups that are named as the best ones, and as the worst.
 _BEST = 2
 SAFETY = "The score of a benchmark is no evidence that a model is safe in the care of patients."
 
@@ -100,8 +100,11 @@ def card_section(
     lines = [f"## Medical evaluation ({entry.model})", ""]
     if rows:
         said, first, standing = _headline(rows, standings, tasks)
-        if groups := _best_and_worst(means, first):
-            lines += [groups, ""]
+        own = [row for row in means if _place(row) == _place(first)]
+        best, worst = best_and_worst(tasks, own, _BEST)
+        said_of = (("Best", best), ("Worst", worst))
+        if groups := [f"{side}: {'; '.join(map(_group_words, some))}." for side, some in said_of if some]:
+            lines += [" ".join(groups), ""]
     lines += [f"**{said}.**", "", f"{_settings(entry)} {_asked(scored(entry))}", ""]
     if standing and pictures:
         lines += [_picture(standing), ""]
@@ -167,17 +170,6 @@ def card_details(
         if SAMPLES_FILE in line:
             lines += [f"`{SAMPLES_FILE}` holds, for each task, the places under its `chosen` there.", ""]
     return "\n".join(lines).rstrip() + "\n"
-
-
-def _best_and_worst(means: Sequence[Json], first: Json) -> str:
-    """What the model does best and worst: groups of a suite with enough tasks, by the ends of intervals."""
-    known = [row for row in means if _place(row) == _place(first) and row["axis"] != "suite"]
-    rows = [row for row in known if row["tasks_scored"] >= FEWEST_TASKS and row["interval_low"] is not None]
-    best = sorted(rows, key=lambda row: -row["interval_low"])[: min(_BEST, len(rows) // 2)]
-    if not best:
-        return ""
-    worst = min((row for row in rows if row not in best), key=lambda row: row["interval_high"])
-    return f"Best: {'; '.join(map(_group_words, best))}. Worst: {_group_words(worst)}."
 
 
 def _group_words(row: Json) -> str:

@@ -25,26 +25,21 @@ function firstPart() {
 
 // Of each model the groups of several tasks whose interval lies wholly above, or below, the score of their suite.
 function extremesPart(strategy) {
-  const isAxis = (row, key) => axes[groups.axis[row]].key === key;
-  const rows = [...groups.entry.keys()].filter((row) => groups.suite[row] && groups.strategy[row] === strategy);
-  const ofSuite = (row) => (one) =>
-    isAxis(one, "suite") && groups.entry[one] === groups.entry[row] && groups.suite[one] === groups.suite[row];
+  const rows = [...groups.entry.keys()].filter((row) => groups.beyond[row] && groups.strategy[row] === strategy);
   const said = (row) => {
     const { key, values } = axes[groups.axis[row]];
     const title = valueTitle(key, values[groups.value[row]][0]);
     return `${title} ${fixed(groups.score[row])} ${interval(ofGroup(row, {}, 0))} (${suiteTitle(groups.suite[row])})`;
   };
-  const found = (entry, beyond) =>
+  const found = (entry, sign) =>
     rows
-      .filter((row) => groups.entry[row] === entry && groups.scored[row] > 1 && isNumber(groups.low[row]) && !isAxis(row, "access"))
-      .map((row) => ({ row, by: beyond(row, groups.score[rows.find(ofSuite(row))]) }))
-      .filter(({ by }) => by > 0)
-      .sort((one, other) => other.by - one.by)
+      .filter((row) => groups.entry[row] === entry && sign * groups.beyond[row] > 0)
+      .sort((one, other) => sign * (groups.beyond[other] - groups.beyond[one]))
       .slice(0, 3)
-      .map(({ row }) => said(row));
+      .map(said)
+      .join(", ");
   const line = (entry) => {
-    const best = found(entry, (row, score) => groups.low[row] - score).join(", ");
-    const worst = found(entry, (row, score) => score - groups.high[row]).join(", ");
+    const [best, worst] = [found(entry, 1), found(entry, -1)];
     return best || worst ? [modelLink(entry), best ? ` Best: ${best}.` : "", worst ? ` Worst: ${worst}.` : ""] : null;
   };
   const lines = ownEntries.map(line).filter(Boolean);
