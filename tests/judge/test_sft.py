@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 
 import pytest
 from sklearn.metrics import cohen_kappa_score
@@ -112,7 +113,8 @@ def test_judges_of_a_jury_are_asked_about_each_point_once(medtasks, tmp_path, se
     assert found["one", "kappa"] == 1 and found["two", "accuracy"] == pytest.approx(2 / 3)
     assert medtasks(*command).code == 0 and len(server.asked) == 12
     server.script = lambda asked, seen: Reply(coded({"decision": {"met": "perhaps"}}))
-    outcome = medtasks(*command[:-1], "other")
+    shutil.rmtree(tmp_path / "judge_eval")
+    outcome = medtasks(*command)
     assert outcome.code == 1 and "one did not decide 6 points" in outcome.out
     assert "missing: one: 6 (decision.met is not one of False, True)" in outcome.err
 
