@@ -37,14 +37,9 @@ def suite_figures(scores: Mapping[str, Sequence[float]]) -> dict[str, SuiteFigur
     Win rates count a tie as half a win and their s.d. counts it as none: the paper's Methods say "at least as
     good" for both, but only these two rules give the printed values.
 
-    `scores`: model -> normalised score per benchmark, unrounded, in one order for all models. Raises
-    ValueError: fewer than two models, or rows of different length.
+    `scores`: two models or more -> normalised score per benchmark, unrounded, in one order for all models.
     """
-    if len(scores) < 2:
-        raise ValueError("win rates need at least two models")
     table = np.array(list(scores.values()), dtype=float)
-    if table.ndim != 2:
-        raise ValueError("every model needs a score on every benchmark")
     won, won_alone = win_shares(table), win_shares(table, tie=0.0)
     return {
         model: SuiteFigures(
