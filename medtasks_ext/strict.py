@@ -163,9 +163,10 @@ class Strict(BaseModel):
         """What editors and pages of reference say of a field is its comment `#:`, beside or above it."""
         schema = handler(core)
         properties = handler.resolve_ref_schema(schema).get("properties", {})
-        for name, said in _comments(cls.__module__).get(cls.__name__, {}).items():
-            if field := cls.model_fields.get(name):
-                properties[field.alias or name]["description"] = said
+        for kind in reversed(cls.__mro__):  # a field of a parent has the parent's comment
+            said = _comments(kind.__module__).get(kind.__name__, {}) if issubclass(kind, Strict) else {}
+            for name in said.keys() & cls.model_fields.keys():
+                properties[cls.model_fields[name].alias or name]["description"] = said[name]
         return schema
 
 

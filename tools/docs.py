@@ -31,12 +31,12 @@ from medtasks_ext.metrics import meanings, rules
 from medtasks_ext.registry import Registry, Suite
 from medtasks_ext.registry.datalock import DataLock, LockedDatabase, LockedFile, LockedPart, LockedRows, Seen
 from medtasks_ext.registry.folders import tasks_folder
-from medtasks_ext.registry.metadata import TaskFacts
+from medtasks_ext.registry.functions import function_named
+from medtasks_ext.registry.metadata import Card, TaskFacts
 from medtasks_ext.results.conditions import HARMLESS, NOT_OF_A_PAPER, RULES
 from medtasks_ext.results.frames import FRAMES, ROW_OF, documented
 from medtasks_ext.rows.expressions import FILTERS
-from medtasks_ext.rows.json_schema import card_schema, task_schema
-from medtasks_ext.rows.spec import dataset_spec
+from medtasks_ext.rows.spec import DatasetSpec, dataset_spec
 from medtasks_ext.runs.settings import LISTS, Effect, Setting
 from medtasks_ext.strict import read_yaml
 from medtasks_ext.tables import cell, table
@@ -321,10 +321,16 @@ def internals(folder: Path) -> str:
 
 
 def _keys(tasks: Registry) -> Facts:
-    models = (task := task_schema())["$defs"]
-    top = TaskFacts.model_json_schema()
-    top["properties"] = {key: task["properties"][key] for key in TaskFacts.model_fields}
-    mapping = any_format().json_schema()["discriminator"]["mapping"]
+    # what `official` says besides, where suites have code for their words
+    codes = {suite.official.adapters.code for suite in tasks.suites.values()
+             if suite.official and suite.official.adapters}  # fmt: skip
+    blocks = [function_named(code).Block for code in sorted(codes)]
+    answers = any_format().json_schema()
+    schemas = [answers, *(model.model_json_schema() for model in (DatasetSpec, Card, *blocks))]
+    models = {name: part for made in schemas for name, part in made.get("$defs", {}).items()}
+    models |= {schema["title"]: schema for schema in schemas if "title" in schema}
+    models["Database"]["required"].remove("revision")  # the lock has it
+    mapping = answers["discriminator"]["mapping"]
     kinds = {kind: models[place.rpartition("/")[2]] for kind, place in sorted(mapping.items())}
     own = [suite for suite in tasks.suites.values() if suite.file.is_relative_to(tasks.root)]
     suites = {kind: ", ".join(suite.title for suite in own if kind in suite.answers) for kind in kinds}
@@ -333,8 +339,8 @@ def _keys(tasks: Registry) -> Facts:
     filters = {name: (made.__doc__ or "").partition("Args:")[0] for name, made in FILTERS.items()}
     return {
         **of,
-        "facts": top,
-        "card": card_schema(),
+        "facts": TaskFacts.model_json_schema(),
+        "card": Card.model_json_schema(),
         "models": models,
         "lock": [{**model.model_json_schema(), "title": model.__name__} for model in lock],
         "blocks": _BLOCKS,

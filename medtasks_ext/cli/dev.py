@@ -185,8 +185,6 @@ def _pin(names: list[str]) -> int:
 
 
 _say = partial(write, whole=True)
-#: Beside the folder of the tasks that lm-eval indexes.
-SCHEMA, CARD_SCHEMA = "schema.json", "card_schema.json"
 
 
 def build(
@@ -194,13 +192,11 @@ def build(
 ) -> int:
     """Build the tasks for lm_eval, and print their folder.
 
-    Variants and groups, and in a checkout the schemas for editors. The folder is for --include_path.
+    Variants and groups. The folder is for --include_path.
 
     Example: lm_eval --include_path "$(medtasks dev build)" --tasks bridge_mie --model vllm --model_args
     pretrained=ORG/MODEL --batch_size auto
     """
-    from medtasks_ext.rows.json_schema import card_schema, schema_text, task_schema
-
     tasks = registry()
     check_names(tasks)
     if check:
@@ -210,12 +206,9 @@ def build(
     if folder == INSTALLED:  # built when the package was made
         return 0
     changed = build_folder(tasks, folder)
-    for name, schema in ((SCHEMA, task_schema()), (CARD_SCHEMA, card_schema())):
-        folder.with_name(name).write_text(schema_text(schema), encoding="utf-8")
     n_groups = len(list(folder.glob("groups/*.yaml")))
     names = f"{len(list(folder.rglob('*.yaml'))) - n_groups} tasks, {n_groups} groups"
     say(f"{names} for lm-eval ({len(changed)} files changed)")
-    say(f"{folder.with_name(SCHEMA)}, {CARD_SCHEMA}: for editors")
     return 0
 
 

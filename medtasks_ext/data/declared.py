@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from pydantic import ValidationError
@@ -25,12 +25,13 @@ from medtasks_ext.registry.new import PLACEHOLDER
 from medtasks_ext.registry.suites import LANGUAGE_OF_COUNTRY, NO_SUITE
 from medtasks_ext.registry.tasks import BLOCKS, TASK_FILE, TASK_KEYS
 from medtasks_ext.rows.expressions import syntax_faults
-from medtasks_ext.rows.json_schema import VERSION, known_keys, task_schema
 from medtasks_ext.rows.spec import DatasetSpec, dataset_spec, spec_model
 from medtasks_ext.strict import Config, fault_of, nearest_faults
 
 #: What names another commit whenever the source changes.
 _MOVING = ("main", "master", "HEAD", "head", "latest", "dev", "develop")
+#: Comparability version `N-X`.
+VERSION = "[0-9]+-[A-Z]"
 #: Rows that a sample has at least.
 MIN_TEST, MIN_FEWSHOT = 6, 5
 #: What a dataset folder may hold.
@@ -271,12 +272,21 @@ def _faults(
 def _worded(fault: Any, root: str, meanings: Mapping[str, str] | None) -> str:
     place = fault["loc"]
     meaning = (meanings or {}).get(str(place[0])) if fault["type"] == "missing" and place else None
-    return fault_of(fault, root, known_keys()) + (f" → {meaning}" if meaning else "")
+    return fault_of(fault, root, _known_keys()) + (f" → {meaning}" if meaning else "")
 
 
+@cache
 def _meanings() -> dict[str, str]:
-    record = task_schema()["$defs"]["About"]["properties"]
-    return {key: part["description"] for key, part in record.items() if "description" in part}
+    facts = Metadata.model_json_schema()["properties"]
+    return {key: part["description"] for key, part in facts.items() if "description" in part}
+
+
+@cache
+def _known_keys() -> set[str]:
+    """Every key that a task file or a card may have somewhere."""
+    made = (DatasetSpec.model_json_schema(), Metadata.model_json_schema(), any_format().json_schema())
+    parts = [part for schema in made for part in (schema, *schema["$defs"].values())]
+    return {"version", *TASK_KEYS}.union(*(part.get("properties", ()) for part in parts))
 
 
 def _answer_faults(answer: Config) -> Iterator[str]:

@@ -21,16 +21,14 @@ import yaml
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 from pydantic import (
     Field,
-    GetJsonSchemaHandler,
     PrivateAttr,
     ValidationInfo,
     field_validator,
     model_validator,
 )
-from pydantic_core import CoreSchema, core_schema
+from pydantic_core import core_schema
 
 from medtasks_ext.errors import near, some
-from medtasks_ext.jsonfile import Json
 from medtasks_ext.registry.functions import answer_kinds
 from medtasks_ext.registry.strategies import STRATEGIES, Strategy
 from medtasks_ext.registry.suites import (
@@ -113,10 +111,6 @@ class Licence(Strict):
         if self.use == "any" and use_of(self.spdx) != "any":
             raise ValueError(f"use: {self.spdx} does not allow any use")
         return self
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> Json:
-        return {"anyOf": [{"type": "string"}, handler(core)]}
 
     @property
     def title(self) -> str:
@@ -215,13 +209,9 @@ def _facts(info: ValidationInfo) -> Facts:
     return info.context
 
 
-#: Key of the model's schema, in place of an axis's values: what suites add is known once they are read.
-AXIS = "x-axis"
-
-
 @dataclass(frozen=True)
 class _InVocabulary:
-    """Marks a text that must be a value of a shared axis; editors get the list from the JSON Schema."""
+    """Marks a text that must be a value of a shared axis."""
 
     axis: str
 
@@ -243,9 +233,6 @@ class _InVocabulary:
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         return core_schema.with_info_after_validator_function(self.check, handler(source))
-
-    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Json:
-        return {"type": "string", AXIS: self.axis}
 
 
 Language = Annotated[str, _InVocabulary("language")]
