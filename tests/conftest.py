@@ -126,12 +126,6 @@ def tasks_of(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def made_rows(monkeypatch) -> None:
-    """Local rows are made for a test: that they are none of a public file, as its lock says, is no matter."""
-    monkeypatch.setattr("medtasks_ext.data.check.compare_rows", lambda *_: None)
-
-
-@pytest.fixture
 def few_rows(monkeypatch) -> None:
     """Downloads that nobody has pinned may have any number of rows, not about as many as their suite has."""
     monkeypatch.setattr("medtasks_ext.prompts.load._NEAR", float("inf"))

@@ -126,8 +126,8 @@ def lock(
     written, and the task is named. Of two lines of a dataset, as a merge leaves them, the newest is kept.
 
     With --data, files that are not here are fetched and read, and `data.lock` says what they hold: the commit
-    of a branch, digests, sizes and hosts, and numbers of rows; for open data the hash of each document stands
-    in `documents.lock`. Other content is refused from then on.
+    of a branch, digests, sizes and hosts, numbers of rows, and a hash of open rows. Other content is refused
+    from then on.
 
     Example: medtasks dev lock --check
 

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from medtasks_ext.data.content import ContentCheck, Fault, Oracle, errors_of, oracle_of
-from medtasks_ext.data.fetch import MANIFEST, damaged_files
-from medtasks_ext.data.rowlock import compare_rows
+from medtasks_ext.data.fetch import damaged_files
+from medtasks_ext.data.rowlock import are_locked
 from medtasks_ext.errors import MedtasksError, RowError, some
 from medtasks_ext.prompts.load import check_rows
 from medtasks_ext.registry import Registry
@@ -27,11 +27,11 @@ from medtasks_ext.rows.places import (
     letters,
     row_files,
 )
-from medtasks_ext.rows.remote import has_digest, remote_files, sha256_of
+from medtasks_ext.rows.remote import has_digest, remote_files
 from medtasks_ext.rows.sources import find_origin, local_files, original_folder, source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.prompts.documents import Documents
@@ -114,7 +114,7 @@ class FolderReport:
     absent: list[str] = field(default_factory=list)
     strays: list[Stray] = field(default_factory=list)
     n_fetched: int = 0  # files that `medtasks data fetch --to` recorded here
-    damaged: list[str] = field(default_factory=list)  # those of them that are missing or have other content
+    damaged: list[str] = field(default_factory=list)  # those of them that have other content
 
     @property
     def valid(self) -> bool:
@@ -153,8 +153,8 @@ def check_folder(folder: Path, registry: Registry, watch: Watch | None = None) -
             else:
                 report.absent.append(dataset.id)
     report.strays = list(find_strays(folder, registry, read))
-    if (folder / FETCHED / MANIFEST).is_file():
-        report.n_fetched, report.damaged = damaged_files(folder)
+    if (folder / FETCHED).is_dir():
+        report.n_fetched, report.damaged = damaged_files(folder, registry.datasets.values())
     return report
 
 
@@ -212,13 +212,12 @@ def _checked(dataset: Dataset, folder: Path, files: list[str], watch: Watch | No
     found = check_rows(dataset, "local", partial(watch, dataset.id) if watch else None, content.look)
     n_test, n_fewshot = len(found.test), len(found.fewshot)
     wrong, remarks = content.faults(), list[str]()
-    if found.test and not found.faults:
-        locked, remarks = locked_faults(dataset, found.test)
-        wrong += [error for fault in locked for error in errors_of(fault, content.where)]
-    known, is_pinned = known_content(dataset, paths)
+    if found.test and not found.faults and (equal := are_locked(dataset, found.test)) is not None:
+        remarks = [f"the rows are {'' if equal else 'not '}those of the public file, to the letter"]
+    is_pinned = are_pinned(dataset, paths)
     notes = [f"column {name} holds nothing in {rows(n)}" for name, n in found.blanks.items()]
     notes += [f"{rows(n)} {what}" for what, n in found.notes.items()]
-    notes += known + content.notes + remarks
+    notes += content.notes + remarks
     faults = list(found.faults)
     if is_pinned:  # nobody can mend a public file
         notes += [f"{cause.what}: {rows(len(cause.faults))}" for cause in causes_of(wrong)]
@@ -271,67 +270,16 @@ def rows(n: int) -> str:
     return f"{n:,} row{'' if n == 1 else 's'}"
 
 
-# ---------------------------------------------------------------------- files that the task's file pins
+def are_pinned(dataset: Dataset, files: Iterable[Path]) -> bool:
+    """Whether each of the files, and of those in folders, is one that the task's lock pins."""
+    pins = [(file.digest, file.members) for file in remote_files(source_of(dataset)) if file.digest]
+    if not pins:
+        return False
+    members = [path for place in files for path in (place.rglob("*") if place.is_dir() else [place])]
+    return all(any(has_digest(path, *pin) for pin in pins) for path in members if path.is_file())
 
 
-def known_content(dataset: Dataset, files: Sequence[Path]) -> tuple[list[str], bool]:
-    """What is known of files, and those in folders, and whether the task's file pins each of them.
-
-    A file is compared with every pinned file of the dataset, then with the one that has its name.
-    """
-    pinned = {
-        PurePosixPath(file.name).name: (file.digest, file.members)
-        for file in remote_files(source_of(dataset))
-        if file.digest
-    }
-
-    def short(digest: str) -> str:
-        kind, _, value = digest.partition(":")
-        return f"{kind}:{value[:12]}…"
-
-    notes, n_pinned, members = list[str](), 0, list[Path]()
-    for place in files if pinned else ():
-        members += sorted(filter(Path.is_file, place.rglob("*"))) if place.is_dir() else [place]
-    for path in members:
-        if same := next((name for name, pin in pinned.items() if has_digest(path, *pin)), None):
-            n_pinned += 1
-            notes.append(f"{path.name} is the pinned {same} ({short(pinned[same][0])})")
-        elif path.name in pinned:
-            here, there = short(f"sha256:{sha256_of(path)}"), short(pinned[path.name][0])
-            notes.append(f"{path.name} is not the pinned file of this name: {here} here, {there} pinned")
-    return notes, 0 < n_pinned == len(members)
-
-
-# ---------------------------------------------------------------------- rows of the public file
-
-
-_PUBLIC = "`medtasks data fetch` brings the public file; rows of your own are a dataset of their own"
-
-
-def locked_faults(dataset: Dataset, documents: Documents) -> tuple[list[Fault], list[str]]:
-    """Faults and notes of test rows, compared with the lock of the dataset; none where it knows no rows."""
-    compared = compare_rows(dataset, dataset.lock, documents)
-    if compared is None:
-        return [], []
-    if not compared.is_current:
-        return [], ["rows cannot be compared with data.lock, which is of another version of this task"]
-    if compared.is_equal:
-        return [], ["the rows are those of the public file, to the letter"]
-    if not compared.has_documents:
-        return [], []
-    whole, n = compared.lock.n, compared.n
-    unlike = {
-        "has another gold answer than the public file": compared.other_gold,
-        "has another text or other options than the public file": compared.other_text,
-        "is no row of the public file": compared.unknown,
-    }
-    faults = [Fault(what, _PUBLIC, places) for what, places in unlike.items() if places]
-    if 0 < compared.n_missing < whole:
-        what = f"{compared.n_missing:,} of the {whole:,} rows of the public file are missing"
-        faults.append(Fault(what, _PUBLIC, []))
-    if n > whole and not any(unlike.values()):
-        faults.append(Fault(f"{n:,} rows where the public file has {whole:,}", _PUBLIC, []))
-    return faults, []
+# ---------------------------------------------------------------------- names nobody looks for
 
 
 _ROWS = (*row_files("test"), *row_files("fewshot"))

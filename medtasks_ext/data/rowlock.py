@@ -1,28 +1,24 @@
-"""`data.lock` of a dataset: what it keeps of files and rows, how rows at hand differ, and how it is written.
+"""`data.lock` of a dataset: what it keeps of files and rows, whether rows are these, how it is written.
 
-Each test document has a hash in three parts: its question, its text with options, its gold answer. So a row
-with another gold answer is told from another row. Of other data no hash is kept: the hash of a public
-question with its answer gives the answer away. What a lock says of content depends on the content alone, so
-that it is the same on every machine; when and by whom something was seen stays as long as the content does.
+Of open rows one hash is kept, over all of them; of other data none: the hash of a public question with its
+answer gives the answer away. What a lock says of content depends on the content alone, so that it is the same
+on every machine; when and by whom something was seen stays as long as the content does.
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import os
 import time
-from collections import Counter
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from medtasks_ext.atomic import write_text
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.load import check_rows
 from medtasks_ext.registry import Dataset
 from medtasks_ext.registry.datalock import (
-    DOCUMENTS_FILE,
     LOCK_FILE,
     DataLock,
     LockedDatabase,
@@ -32,7 +28,6 @@ from medtasks_ext.registry.datalock import (
     Seen,
     is_sha256,
     locked_names,
-    read_documents,
 )
 from medtasks_ext.registry.folders import PACKAGE
 from medtasks_ext.rows.remote import (
@@ -53,40 +48,18 @@ if TYPE_CHECKING:
     from medtasks_ext.prompts.documents import Document, Documents
     from medtasks_ext.prompts.load import RowCheck
 
-_CHARACTERS = 6  # of a part of a document's hash: 36 bits
 
-
-@dataclass(frozen=True)
-class DocumentHash:
-    """The hash of one document: three parts of 6 characters each, a line of `documents.lock`."""
-
-    question: str  # of what tells its row from others (`rows.identity`), white space aside
-    text: str  # of its whole input and options, white space aside
-    gold: str  # of its gold answer to this question
-
-    def __str__(self) -> str:
-        return self.question + self.text + self.gold
-
-    @classmethod
-    def read(cls, line: str) -> DocumentHash:
-        return cls(line[:_CHARACTERS], line[_CHARACTERS : 2 * _CHARACTERS], line[2 * _CHARACTERS :])
-
-
-def document_hash(document: Document) -> DocumentHash:
-    """The hash of a document that `check_rows` made.
+def folded(documents: Iterable[Document]) -> str:
+    """The SHA-256 of all documents in their order: input, options and gold, to the letter.
 
     Documents are as own words ask them, whatever words a run uses.
     """
-    question, text, gold = document.question, _text(document), _gold(document)
-    return DocumentHash(_short(question), _short(question, text), _short(question, "", gold))
-
-
-def folded(documents: Iterable[Document]) -> str:
-    """The SHA-256 of all documents in their order: input, options and gold, to the letter."""
     hasher = hashlib.sha256()
     for item in documents:
-        parts = [item.question, item.input, json.dumps(item.get("options"), ensure_ascii=False), _gold(item)]
-        hasher.update(_sha256("\x1f".join(parts)))
+        gold = item["gold"] if item["gold"] is not None else item["target"]
+        gold = json.dumps([gold, item.get("points")], ensure_ascii=False, default=str, sort_keys=True)
+        parts = [item.question, item.input, json.dumps(item.get("options"), ensure_ascii=False), gold]
+        hasher.update(hashlib.sha256("\x1f".join(parts).encode(errors="surrogatepass")).digest())
     return hasher.hexdigest()
 
 
@@ -95,18 +68,11 @@ def once(documents: Iterable[Document]) -> list[Document]:
     return [item for item in documents if not item.get("trial")]
 
 
-def lock_of_rows(dataset: Dataset, row_check: RowCheck, seen: Seen) -> tuple[LockedRows, list[str]]:
-    """What a lock says of rows without faults, and the lines of `documents.lock`, none of closed data."""
+def lock_of_rows(dataset: Dataset, row_check: RowCheck, seen: Seen) -> LockedRows:
     test, pool = once(row_check.test), once(row_check.fewshot)
-    lines = [str(document_hash(item)) for item in test] if dataset.metadata.access == "open" else []
-    digest = hashlib.sha256(documents_text(lines).encode()).hexdigest() if lines else None
-    part = LockedPart(n=len(test), folded=kept_hash(dataset, test), documents=digest)
+    part = LockedPart(n=len(test), folded=kept_hash(dataset, test))
     fewshot = LockedPart(n=len(pool)) if pool else None
-    return LockedRows(sample=sample_hash(dataset), seen=seen, test=part, fewshot=fewshot), lines
-
-
-def documents_text(lines: Sequence[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)
+    return LockedRows(sample=sample_hash(dataset), seen=seen, test=part, fewshot=fewshot)
 
 
 def sample_hash(dataset: Dataset) -> str:
@@ -115,59 +81,23 @@ def sample_hash(dataset: Dataset) -> str:
     return folded([*once(row_check.test), *once(row_check.fewshot)])[:12]
 
 
-# ---------------------------------------------------------------------- comparison
+def kept_hash(dataset: Dataset, documents: Sequence[Document]) -> str | None:
+    """The hash of test rows as a lock keeps it; None of data that is not open."""
+    return folded(once(documents)) if dataset.metadata.access == "open" else None
 
 
-@dataclass(frozen=True)
-class RowsCompared:
-    """How test rows at hand differ from those of the lock. Rows are named, never quoted."""
+def are_locked(dataset: Dataset, documents: Documents) -> bool | None:
+    """Whether every test document is the locked one, in its order; None where the lock says nothing of that.
 
-    lock: LockedPart  # the test part
-    n: int  # documents at hand
-    is_current: bool  # False where the task reads rows in another way than when the lock was written
-    is_equal: bool | None  # every document is the locked one, in its order; None where no hash is kept
-    has_documents: bool = False  # whether the lock knows each document; without, the lists are empty
-    other_gold: list[str] = field(default_factory=list)  # rows whose question and text are locked
-    other_text: list[str] = field(default_factory=list)  # rows whose question is locked
-    unknown: list[str] = field(default_factory=list)  # rows whose question the lock does not have
-    n_missing: int = 0  # locked documents whose question is not at hand
-    n_same: int = 0  # rows that stand in the lock as they are
-
-
-def compare_rows(dataset: Dataset, lock: DataLock | None, documents: Documents) -> RowsCompared | None:
-    """Compare test documents, all or some of them, with a lock; None where it says nothing of rows."""
-    if lock is None or lock.rows is None:
+    So it is where the task reads rows in another way than when the lock was written.
+    """
+    rows = dataset.lock.rows if dataset.lock else None
+    if rows is None or rows.test.folded is None or rows.sample != sample_hash(dataset):
         return None
-    locked, test = lock.rows.test, once(documents)
-    if lock.rows.sample != sample_hash(dataset):
-        return RowsCompared(locked, len(test), is_current=False, is_equal=None)
-    is_equal = None if locked.folded is None else locked.folded == folded(test)
-    if not (lines := read_documents(dataset.folder, lock)):
-        return RowsCompared(locked, len(test), is_current=True, is_equal=is_equal)
-    known = [DocumentHash.read(line) for line in lines]
-    questions, texts = {item.question for item in known}, {(item.question, item.text) for item in known}
-    left, asked, n_same = Counter(lines), set(), 0
-    other_gold: list[str] = []
-    other_text: list[str] = []
-    unknown: list[str] = []
-    hashes = [(item.row, document_hash(item)) for item in test]
-    for row, item in hashes:
-        asked.add(item.question)
-        if left[str(item)]:
-            left[str(item)] -= 1
-            n_same += 1
-        elif (item.question, item.text) in texts:
-            other_gold.append(row)
-        else:
-            (other_text if item.question in questions else unknown).append(row)
-    n_missing = sum(item.question not in asked for item in known)
-    return RowsCompared(
-        locked, len(test), True, is_equal, True, other_gold, other_text, unknown, n_missing, n_same
-    )
+    return rows.test.folded == folded(once(documents))
 
 
-@dataclass(frozen=True)
-class LocalRows:
+class LocalRows(NamedTuple):
     """What is known of local rows before they are asked."""
 
     folded: str | None  # their hash as a lock keeps it; None where none is kept
@@ -187,42 +117,12 @@ def local_rows(dataset: Dataset, asked: Documents | None) -> LocalRows:
     key = dataset, str(dataset.file), *environment
     if key not in _known:
         test = check_rows(dataset, "local").test if asked is None else asked
-        _known[key] = _local_rows(dataset, test)
+        # the lock of a source says nothing of the suite's own file, which is made of it
+        rows = dataset.lock.rows if dataset.lock else None
+        suites = rows is not None and rows.test.n == dataset.n_documents
+        unlike = suites and not test[0].loaded.record["rebuilt"] and are_locked(dataset, test) is False
+        _known[key] = LocalRows(kept_hash(dataset, test), unlike)
     return _known[key]
-
-
-def _local_rows(dataset: Dataset, test: Documents) -> LocalRows:
-    compared = compare_rows(dataset, dataset.lock, test)
-    unlike = compared is not None and compared.is_current and compared.is_equal is False
-    # the lock of a source says nothing of the suite's own file, which is made of it
-    suites = compared is not None and compared.lock.n == dataset.n_documents
-    return LocalRows(kept_hash(dataset, test), unlike and suites and not test[0].loaded.record["rebuilt"])
-
-
-def kept_hash(dataset: Dataset, documents: Sequence[Document]) -> str | None:
-    """The hash of test rows as a lock keeps it; None of data that is not open."""
-    return folded(once(documents)) if dataset.metadata.access == "open" else None
-
-
-# ---------------------------------------------------------------------- parts
-
-
-def _text(document: Document) -> str:
-    options = document.get("options")
-    return " ".join(document.input.split()) + "\x1f" + json.dumps(options, ensure_ascii=False)
-
-
-def _gold(document: Document) -> str:
-    gold = document["gold"] if document["gold"] is not None else document["target"]
-    return json.dumps([gold, document.get("points")], ensure_ascii=False, default=str, sort_keys=True)
-
-
-def _short(*texts: str) -> str:
-    return base64.urlsafe_b64encode(_sha256("\x1e".join(texts))).decode().rstrip("=")[:_CHARACTERS]
-
-
-def _sha256(text: str) -> bytes:
-    return hashlib.sha256(text.encode(errors="surrogatepass")).digest()
 
 
 def pin(dataset: Dataset) -> list[str]:
@@ -261,15 +161,10 @@ def pin(dataset: Dataset) -> list[str]:
     row_check = check_rows(dataset, "hub")
     if row_check.faults:
         raise row_check.faults[0]
-    rows, lines = lock_of_rows(dataset, row_check, seen)
+    rows = lock_of_rows(dataset, row_check, seen)
     if before.rows and rows.model_copy(update={"seen": before.rows.seen}) == before.rows:
         rows = before.rows
     after = after.model_copy(update={"rows": rows})
-    documents = dataset.folder / DOCUMENTS_FILE
-    if lines:
-        write_text(documents, documents_text(lines))
-    else:
-        documents.unlink(missing_ok=True)
     if after != before:
         write_text(dataset.folder / LOCK_FILE, after.text)
     return _new(before, after)

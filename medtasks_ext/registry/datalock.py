@@ -2,13 +2,12 @@
 
 `medtasks dev lock --data` writes it. A task file says where rows come from; the lock says what lies there:
 a commit or release, of each file its hosts, its size and what identifies its content, and of the rows what
-tells them from others. Without a lock a download is unpinned. Of data that is open, `documents.lock` beside
-it has a hash of each document (`data.rowlock`); of other data their number alone.
+tells them from others: of data that is open a hash, of other data their number alone. Without a lock a
+download is unpinned.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -22,8 +21,6 @@ from medtasks_ext.jsonfile import JsonError, parse_json
 from medtasks_ext.strict import Config, Strict, validated
 
 LOCK_FILE = "data.lock"
-#: A line for each test document of an open dataset, in their order (`data.rowlock.document_hash`).
-DOCUMENTS_FILE = "documents.lock"
 #: What identifies content, `KIND:HEX` (`rows.remote`).
 Digest = Annotated[str, StringConstraints(pattern=r"^(sha256|git|members):[0-9a-f]{40,64}$")]
 _REMEDY = "`medtasks dev lock --data TASK` writes the file; nobody edits it"
@@ -60,8 +57,6 @@ class LockedPart(Strict):
     n: int = Field(ge=0)  #: documents; one that is asked in several trials counts once.
     #: SHA-256 of the hashes of all (input, options, gold) in their order, of open data.
     folded: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
-    #: SHA-256 of `documents.lock`, for the test part of open data.
-    documents: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
 
 
 class LockedRows(Strict):
@@ -113,21 +108,6 @@ def read_lock(folder: Path) -> DataLock | None:
     except JsonError as error:
         raise MedtasksError(f"no JSON ({error})", where=file, remedy=_REMEDY) from None
     return validated(lambda: DataLock.model_validate(said), where=file, remedy=_REMEDY, first=True)
-
-
-def read_documents(folder: Path, lock: DataLock) -> list[str]:
-    """The hashes of an open dataset's test documents, in their order; none where the lock names none."""
-    wanted = lock.rows.test.documents if lock.rows else None
-    if wanted is None:
-        return []
-    file = folder / DOCUMENTS_FILE
-    check_regular(file)
-    if not file.exists():
-        raise MedtasksError(f"is missing; {LOCK_FILE} names it", where=file, remedy=_REMEDY)
-    content = file.read_bytes()
-    if hashlib.sha256(content).hexdigest() != wanted:
-        raise MedtasksError(f"is not the one that {LOCK_FILE} names", where=file, remedy=_REMEDY)
-    return content.decode("ascii").split()
 
 
 def locked_names(names: Iterable[str]) -> dict[str, str]:

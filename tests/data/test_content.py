@@ -143,7 +143,6 @@ def named(item: Corruption) -> str:
     return f"{item.dataset}: {item.name}"
 
 
-@pytest.mark.usefixtures("made_rows")
 @pytest.mark.parametrize("item", CORRUPTIONS, ids=named)
 def test_a_corrupted_file_is_a_fault(tmp_path, item):
     found = put(tmp_path, item.dataset, item.damage(deepcopy(sample(item.dataset, "test"))))
@@ -203,7 +202,6 @@ def test_real_rows_have_no_fault_of_content(dataset, source, name, data_dir):
         ("clinicbench/iu_xray", "impression", "empty reference"),
     ],
 )
-@pytest.mark.usefixtures("made_rows")
 def test_gold_answers_that_hold_nothing_in_all_rows_are_a_fault(tmp_path, dataset, column, said, cell):
     found = put(tmp_path, dataset, [{**row, column: cell} for row in sample(dataset, "test")])
     assert found.faults and said in found.causes[0].what

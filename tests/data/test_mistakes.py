@@ -286,7 +286,7 @@ def named(item: Mistake) -> str:
 
 
 @pytest.fixture
-def made(tasks_of, made_rows, tmp_path, monkeypatch):
+def made(tasks_of, tmp_path, monkeypatch):
     """Make a mistake; the command that names it first, with the places of this test."""
     monkeypatch.delenv("MEDTASKS_SHOW_TEXT", raising=False)
 

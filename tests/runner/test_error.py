@@ -27,7 +27,7 @@ NUMBER = re.compile("入组标准第([0-9]+)条")
 
 
 @pytest.fixture
-def rows(chip_ctc, made_rows):
+def rows(chip_ctc):
     """900 rows."""
     test = [sft_row(i, f"入组标准第{i}条", f"clinical trial criterion: {LABELS[i % 4]}") for i in range(N)]
     text = json.dumps(test, ensure_ascii=False)
