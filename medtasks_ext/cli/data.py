@@ -216,7 +216,7 @@ def data_fetch(
     quiet()
     if words and words[0] == _OFFICIAL:
         return _fetch_official(words[1:])
-    from medtasks_ext.data.fetch import Store
+    from medtasks_ext.data.fetch import fetch
     from medtasks_ext.rows.sources import is_allowed, source_of
 
     asked = chosen(accept) if accept else []
@@ -231,10 +231,10 @@ def data_fetch(
             what, way = f"{what} before its terms are accepted", "fetch --accept"
         raise MedtasksError(what, remedy=f"medtasks data {way} {first.id}")
     folder = Path(to).expanduser() if to else None
-    store, failed, n_bytes, n_new = Store(folder), 0, 0, 0
+    failed, n_bytes, n_new = 0, 0, 0
     for dataset in wanted:
         try:
-            done = store.fetch(dataset)
+            done = fetch(dataset, folder)
         except MedtasksError as error:
             failed += 1
             say(f"✗ {dataset.id}: {error}")
@@ -248,10 +248,7 @@ def data_fetch(
             )
         typer.echo(f"✓ {dataset.id}  {what}")
     here = len(wanted) - failed
-    typer.echo(
-        f"{here} of {len(wanted)} datasets here ({_size(n_bytes)}), {n_new} files fetched"
-        + (f"; recorded in {store.manifest_file}" if here else "")
-    )
+    typer.echo(f"{here} of {len(wanted)} datasets here ({_size(n_bytes)}), {n_new} files fetched")
     if punkt := any(map(needs_punkt, wanted)):
         try:
             typer.echo(f"✓ NLTK's Punkt data, for English BLEU and French ROUGE: {fetch_punkt(folder)}")

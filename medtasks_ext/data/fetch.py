@@ -1,7 +1,7 @@
 """Downloading open datasets once, to read them without a network afterwards.
 
 The files go where the loader looks for them anyway: into the caches, or below `DIR/fetched` to be carried
-to another machine, where DIR is the data folder. `fetched.json` records what was fetched.
+to another machine, where DIR is the data folder.
 """
 
 from __future__ import annotations
@@ -9,144 +9,85 @@ from __future__ import annotations
 import shutil
 import tempfile
 import zipfile
+from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, NamedTuple
 
 from medtasks_ext.atomic import atomic_file, cannot_write
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.jsonfile import read_json, write_json
-from medtasks_ext.registry.folders import cache_dir
 from medtasks_ext.rows.places import FETCHED, data_folder
-from medtasks_ext.rows.remote import RemoteFile, drop, remote_files, sha256_of
+from medtasks_ext.rows.remote import RemoteFile, drop, remote_files
 from medtasks_ext.rows.sources import source_of
 
 if TYPE_CHECKING:
-    from typing_extensions import NotRequired
-
     from medtasks_ext.registry import Dataset
 
-MANIFEST = "fetched.json"
 _ELSEWHERE = "name another folder: --to DIR"
-SCHEMA = 1
 
 
-@dataclass(frozen=True)
-class Fetched:
-    dataset: str
+class Fetched(NamedTuple):
     n_files: int
-    n_new: int  # files that were not here, or not as recorded
+    n_new: int  # files that were not here, or not as they are pinned or were at first use
     n_bytes: int  # of all its files
     n_test: int  # rows that can be evaluated
     n_unpinned: int  # files whose content was not known before; their hash holds from now on
-    exclusions: str | None = None  # which rows of the source are left out, and why
+    exclusions: str | None  # which rows of the source are left out, and why
 
 
-class FetchedFile(TypedDict):
-    source: str
-    bytes: int
-    sha256: str
-    path: NotRequired[str]  # below the folder that is carried
+def fetch(dataset: Dataset, to: Path | None) -> Fetched:
+    """Get the files of an open dataset, and see that rows can be read from them.
+
+    `to`: folder to carry; None leaves files in the caches.
+    """
+    from medtasks_ext.prompts.load import check_rows  # what it imports takes long
+
+    files = remote_files(source_of(dataset))
+    new = [file for file in files if not _is_here(file, to)]
+    with ExitStack() as within:
+        if to:
+            try:
+                to.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise cannot_write(to, error, _ELSEWHERE) from None
+            within.enter_context(data_folder(to))
+        row_check = check_rows(dataset, "hub")
+    for fault in row_check.faults:
+        if all(file.is_pinned for file in files):
+            what = f"is here, but cannot be read: {fault.what}"
+            raise MedtasksError(what, where=fault.where, remedy=fault.remedy)
+        raise fault
+    for file in new if to else []:
+        with atomic_file(_place(file, to), remedy=_ELSEWHERE) as out, file.get().open("rb") as source:
+            shutil.copyfileobj(source, out)
+    n_bytes = sum(_place(file, to).stat().st_size for file in files)
+    exclusions = row_check.test[0].loaded.exclusions if row_check.test else None
+    n_unpinned = sum(not file.is_pinned for file in files)
+    return Fetched(len(files), len(new), n_bytes, len(row_check.test), n_unpinned, exclusions)
 
 
-class FetchedDataset(TypedDict):
-    revision: str
-    files: list[FetchedFile]
+def _place(file: RemoteFile, to: Path | None) -> Path:
+    return to / FETCHED / file.carried if to else file.get()
 
 
-class Store:
-    """Fetched files and their manifest; `to`: folder to carry, None leaves files in the caches."""
-
-    def __init__(self, to: Path | None) -> None:
-        self.to = to
-        self.folder = to / FETCHED if to else cache_dir()
-        self.manifest_file = self.folder / MANIFEST
-        self.datasets: dict[str, FetchedDataset] = {}
-        if self.manifest_file.is_file():
-            self.datasets = read_json(self.manifest_file)["datasets"]
-
-    def recorded(self, file: RemoteFile) -> str | None:
-        entries = (entry for item in self.datasets.values() for entry in item["files"])
-        return next((entry["sha256"] for entry in entries if entry["source"] == file.source), None)
-
-    def place(self, file: RemoteFile) -> Path | None:
-        path = self.folder / file.carried if self.to else file.here()
-        return path if path and path.is_file() else None
-
-    def fetch(self, dataset: Dataset) -> Fetched:
-        """Get the files of an open dataset, record them, and see that rows can be read from them."""
-        from medtasks_ext.prompts.load import check_rows  # what it imports takes long
-
-        files = remote_files(source_of(dataset))
-        new = [file for file in files if self._get(file)]
-        with ExitStack() as within:
-            if self.to:
-                try:
-                    self.to.mkdir(parents=True, exist_ok=True)
-                except OSError as error:
-                    raise cannot_write(self.to, error, _ELSEWHERE) from None
-                within.enter_context(data_folder(self.to))
-            row_check = check_rows(dataset, "hub")
-        for fault in row_check.faults:
-            if all(file.is_pinned for file in files):
-                what = f"is here, but cannot be read: {fault.what}"
-                raise MedtasksError(what, where=fault.where, remedy=fault.remedy)
-            raise fault
-        for file in new if self.to else []:
-            target = self.folder / file.carried
-            with atomic_file(target, remedy=_ELSEWHERE) as out, file.get().open("rb") as source:
-                shutil.copyfileobj(source, out)
-        entries = [self._entry(file) for file in files]
-        self.datasets[dataset.id] = {"revision": files[0].revision, "files": entries}
-        write_json(self.manifest_file, {"schema": SCHEMA, "datasets": self.datasets})
-        n_bytes = sum(entry["bytes"] for entry in entries)
-        exclusions = row_check.test[0].loaded.exclusions if row_check.test else None
-        n_unpinned = sum(not file.is_pinned for file in files)
-        return Fetched(dataset.id, len(files), len(new), n_bytes, len(row_check.test), n_unpinned, exclusions)
-
-    def _get(self, file: RemoteFile) -> bool:
-        known, place = self.recorded(file), self.place(file)
-        if place and known and sha256_of(place) == known:
-            return False
-        if place and known:
-            drop(place)
-        _whole(file, known)
+def _is_here(file: RemoteFile, to: Path | None) -> bool:
+    """Whether a file needs no download; what is damaged is removed, and fetched once more."""
+    for path in filter(None, (_place(file, to) if to else None, file.here())):
+        if path.is_file() and not file.is_as_before(path):
+            drop(path)
+    there = _place(file, to) if to else file.here()
+    if there and there.is_file():
         return True
-
-    def _entry(self, file: RemoteFile) -> FetchedFile:
-        path = self.place(file)
-        assert path is not None  # _get has seen to it
-        entry = FetchedFile(source=file.source, bytes=path.stat().st_size, sha256=sha256_of(path))
-        if self.to:
-            entry["path"] = file.carried
-        return entry
+    file.get()
+    return False
 
 
-def damaged_files(folder: Path) -> tuple[int, list[str]]:
-    """Number of files recorded below a data folder, and those that are not as they were fetched."""
-    store = Store(folder)
-    entries = {entry["path"]: entry for item in store.datasets.values() for entry in item["files"]}
-    damaged = [
-        f"{FETCHED}/{path}"
-        for path, entry in entries.items()
-        if not (store.folder / path).is_file() or sha256_of(store.folder / path) != entry["sha256"]
-    ]
-    return len(entries), damaged
-
-
-def _whole(file: RemoteFile, known: str | None) -> Path:
-    """The file in its cache, whole; what is damaged there is fetched once more."""
-    for _ in range(2):
-        path = file.get()
-        if file.is_right(path) and (file.digest or known in (None, sha256_of(path))):
-            return path
-        drop(path)
-    if known:
-        what = "has other content than was recorded for it"
-        remedy = f"remove its entry from {MANIFEST} if the new content is right"
-        raise MedtasksError(what, where=file.source, remedy=remedy)
-    raise MedtasksError("arrives damaged", where=file.source, remedy="try again later")
+def damaged_files(folder: Path, datasets: Iterable[Dataset]) -> tuple[int, list[str]]:
+    """How many fetched files a data folder holds, and those that are not as they were fetched."""
+    files = {file.carried: file for dataset in datasets for file in remote_files(source_of(dataset))}
+    here = {name: file for name, file in files.items() if (folder / FETCHED / name).is_file()}
+    damaged = [name for name, file in here.items() if not file.is_as_before(folder / FETCHED / name)]
+    return len(here), [f"{FETCHED}/{name}" for name in damaged]
 
 
 #: Folder below that of `data fetch --to`: what NLTK_DATA has to name.

@@ -5,25 +5,15 @@ Looks at local files and caches alone; nothing is downloaded.
 
 from __future__ import annotations
 
-import json
-from contextlib import suppress
-from dataclasses import asdict, dataclass
-from hashlib import sha256
-from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from medtasks_ext.atomic import atomic_file
-from medtasks_ext.errors import MedtasksError
-from medtasks_ext.privacy import shows_text
-from medtasks_ext.registry.folders import PACKAGE, cache_dir
 from medtasks_ext.rows.places import authors_of
-from medtasks_ext.rows.remote import remote_files, sha256_of
+from medtasks_ext.rows.remote import remote_files
 from medtasks_ext.rows.row import Origin
 from medtasks_ext.rows.sources import find_origin, local_files, original_folder, source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Dataset
     from medtasks_ext.rows.spec import Source
@@ -68,60 +58,36 @@ class Status:
 def status_of(dataset: Dataset, forced: Origin | None) -> Status:
     source = source_of(dataset)
     origin = find_origin(dataset, source, forced)
-    where, revision, files = _place(dataset, source, origin)
+    where, revision, is_here = _place(dataset, source, origin)
     pinned = origin != "hub" or all(file.is_pinned for file in remote_files(source))
-    # a database is read beside the files
-    look = None if files is None else _look(dataset, str(origin), [] if source.database else files)
-    return Status(dataset, origin, where, revision, pinned, look)
+    return Status(
+        dataset, origin, where, revision, pinned, _look(dataset, origin) if origin and is_here else None
+    )
 
 
-def _place(
-    dataset: Dataset, source: Source, origin: Origin | None
-) -> tuple[str | None, str | None, list[Path] | None]:
-    """File, folder or download; its revision; the files on this machine that rows are read from, if any are.
-
-    No files are named where rows are not read from files alone.
-    """
+def _place(dataset: Dataset, source: Source, origin: Origin | None) -> tuple[str | None, str | None, bool]:
+    """File, folder or download; its revision; whether rows can be read without the network."""
     if origin == "sample":
-        return str(dataset.sample_file), None, [dataset.sample_file]
+        return str(dataset.sample_file), None, True
     if origin == "local":
-        if files := local_files(dataset, source):
-            paths = (files.test, files.fewshot, files.instruction)
-            return str(files.test), None, [file for file in paths if file]
-        folder = original_folder(dataset, source)
-        assert folder is not None  # find_origin said so
-        return str(folder), None, sorted(file for file in folder.rglob("*") if file.is_file())
+        files = local_files(dataset, source)
+        return str(files.test if files else original_folder(dataset, source)), None, True
     if origin == "release" and (authors := authors_of(dataset, source)):
-        return authors.repo, None, []
+        return authors.repo, None, True
     if origin == "hub" and source.download:
         remote = remote_files(source)
-        here = [file.here() for file in remote]
-        return remote[0].source, source.download.revision, [*filter(None, here)] if all(here) else None
-    return None, None, None
+        return remote[0].source, source.download.revision, all(file.here() for file in remote)
+    return None, None, False
 
 
-def _look(dataset: Dataset, origin: str, files: Sequence[Path]) -> RowsLook:
-    """What was found for files of this content, task file and program; else what is found now."""
-    kept = bool(files) and not shows_text()
-    if kept:
-        program = max(file.stat().st_mtime_ns for file in PACKAGE.rglob("*.py"))
-        said = [dataset.id, dataset.blocks, dataset.record, origin, program]
-        contents = [(str(file), sha256_of(file)) for file in files]
-        key = sha256(json.dumps([said, contents], default=str).encode()).hexdigest()[:32]
-        path = cache_dir() / "status" / f"{key}.json"
-        with suppress(OSError, ValueError, TypeError):
-            return RowsLook(**json.loads(path.read_bytes()))
-    from medtasks_ext.prompts.load import check_rows  # what it imports takes longer than a look at the cache
+def _look(dataset: Dataset, origin: Origin) -> RowsLook:
+    from medtasks_ext.prompts.load import check_rows  # what it imports takes long
 
-    rows = check_rows(dataset, cast("Origin", origin))
-    found = RowsLook(
+    rows = check_rows(dataset, origin)
+    return RowsLook(
         n_test=len(rows.test),
         n_fewshot=len(rows.fewshot),
         n_questions=len({item.get("item", item["id"]) for item in rows.test}),
         faults=[str(fault) for fault in rows.faults],
         exclusions=rows.test[0].loaded.exclusions if rows.test else None,
     )
-    if kept:
-        with suppress(MedtasksError), atomic_file(path) as file:  # without the cache it takes time alone
-            file.write(json.dumps(asdict(found)).encode())
-    return found

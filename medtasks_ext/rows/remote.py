@@ -155,6 +155,12 @@ class RemoteFile:
         """Whether a file has its content, as far as that is known."""
         return has_digest(path, self.digest, self.members) if self.digest else is_whole(path)
 
+    def is_as_before(self, path: Path) -> bool:
+        """Whether a file has its content, as far as that is known: by a pin, or since its first use."""
+        if self.is_pinned or not self.record.is_file():
+            return self.is_right(path)
+        return bool(read_json(self.record)["sha256"] == sha256_of(path))
+
     def here(self) -> Path | None:
         """Where it lies on this machine, if it does: carried into the data folder, or in a cache."""
         if (place := self._kept()) or not self.repo:
@@ -216,7 +222,7 @@ class RemoteFile:
         raise MedtasksError(what, where=url or self.source, remedy=f"try again later, or {OTHERWISE}")
 
     def _as_at_first(self, path: Path) -> Path:
-        if self.is_pinned or not self.record.is_file() or read_json(self.record)["sha256"] == sha256_of(path):
+        if self.is_as_before(path):
             return path
         drop(path)
         what = "is not pinned, and has other content than was recorded for it"
