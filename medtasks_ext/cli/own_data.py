@@ -6,14 +6,14 @@ import json
 import os
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Argument, Option
 
 from medtasks_ext.cli.commands import AsJson, out_option
 from medtasks_ext.cli.words import counted, names_in, pairs, say_next
-from medtasks_ext.errors import MedtasksError, near
+from medtasks_ext.errors import MedtasksError, near, some
 from medtasks_ext.privacy import shows_text
 from medtasks_ext.prompts.documents import shown
 from medtasks_ext.prompts.load import check_loaded_rows
@@ -42,27 +42,23 @@ def data_template(
     out: Annotated[
         str | None, out_option("Data folder; by default MEDTASKS_DATA_DIR, else ./medtasks_data.")
     ] = None,
-    form: Annotated[str, Option("--format", help="csv, xlsx or jsonl.")] = "jsonl",
 ) -> int:
     """Write the columns of a dataset and two example rows.
 
     Types and allowed values of columns stand in a README. Nothing is written where rows are looked for.
 
-    Example: medtasks data template medhelm_clear -o /data/medtasks --format xlsx
+    Example: medtasks data template medhelm_clear -o /data/medtasks
     """
-    from medtasks_ext.data.template import Form, write_template
+    from medtasks_ext.data.template import write_template
+    from medtasks_ext.rows.sources import source_of
 
-    if form not in get_args(Form):
-        raise MedtasksError(f"no format {form!r}", where="--format", remedy="use csv, xlsx or jsonl")
     tasks, root = registry(), _root(out)
     leaves = [leaf for members in tasks.resolve(names).values() for leaf in members]
     for dataset in dict.fromkeys(tasks.tasks[leaf][0] for leaf in leaves):
-        template = write_template(dataset, root, cast("Form", form))
-        for path in template.written:
+        for path in write_template(dataset, root):
             typer.echo(f"wrote {path}")
-        rows = template.folder / f"test.{form}"
-        more = ": these rows are downloaded; yours would replace them" if template.downloaded else ""
-        typer.echo(f"rows go to {rows}{more}")
+        more = ": these rows are downloaded; yours would replace them" if source_of(dataset).download else ""
+        typer.echo(f"rows go to {path.with_name('test.jsonl')}{more}")
     say_next(
         f"medtasks data check {root}", f"MEDTASKS_DATA_DIR={root} medtasks run {' '.join(names)} --model …"
     )
@@ -148,18 +144,12 @@ def _values(given: list[str] | None) -> dict[str, dict[str, str]]:
 
 
 def _brought_lines(done: Brought) -> list[str]:
-    from medtasks_ext.data.bring import ranges
-
     lines = [f"column {name} is {theirs}" for name, theirs in done.columns.items() if name != theirs]
     lines += [f"sheet {name}: {counted(n, 'row')}" for name, n in done.sheets.items()]
     lines += [f"sheet {name} is not read: {why}" for name, why in done.not_read.items()]
-    if done.n_mended:
-        lines.append(
-            f"{counted(done.n_mended, 'cell')} had text that was encoded twice: read as it was meant"
-        )
     for why, places in done.left_out.items():
         lines.append(
-            f"left out: {counted(len(places), 'record')}, each of which {why} (record {ranges(places)})"
+            f"left out: {counted(len(places), 'record')}, each of which {why} (record {some(places)})"
         )
     return [*lines, f"wrote {done.path}: {counted(done.n, 'row')}"]
 
@@ -205,7 +195,7 @@ def _print_check(report: FolderReport) -> None:
     for item in report.checked:
         typer.echo("\n".join(_checked_lines(item, report.folder)))
     for path in report.damaged:
-        typer.echo(f"✗ {path}: missing, or not as it was fetched")
+        typer.echo(f"✗ {path}: not as it was fetched")
     for stray in report.strays:
         meant = f"; did you mean {stray.meant}?" if stray.meant else ""
         typer.echo(f"? {stray.path}: not read: {stray.why}{meant}")

@@ -1,21 +1,19 @@
 """`medtasks data import`: a file that a user has becomes the row file of a dataset.
 
-Hospitals export tables with titles above the header, in several sheets, or with text that was encoded twice.
+Hospitals export tables with titles above the header, or in several sheets.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext.atomic import atomic_file, check_regular, private_files
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.rows.files import SUFFIXES, csv_records, decoded, parse_rows, sheets_of, table_rows
 from medtasks_ext.rows.originals.readers import annotated_rows
 from medtasks_ext.rows.places import authors_of, row_file
@@ -51,7 +49,6 @@ class Brought:
     sheets: dict[str, int]  # sheet -> rows that were taken from it, where the file has several
     not_read: dict[str, str]  # sheet -> why it was not read
     left_out: dict[str, list[str]]  # reason -> records that are in no row file
-    n_mended: int  # cells whose text was encoded twice
 
 
 def bring(file: Path, dataset: Dataset, root: Path, options: ImportOptions) -> Brought:
@@ -93,7 +90,6 @@ def bring(file: Path, dataset: Dataset, root: Path, options: ImportOptions) -> B
         {table.sheet: len(table.rows) for table in taken if table.sheet},
         not_read,
         left_out,
-        sum(table.n_mended for table in taken),
     )
 
 
@@ -227,8 +223,6 @@ _MARKED = (".txt", ".conll", ".iob", ".bio", ".pubtator")
 _RAGGED = "has more cells than the header"
 #: Records among which the header is looked for.
 _TITLES = 20
-#: A character of two or more bytes in UTF-8 whose bytes were read one by one: `Ã¤` for `ä`.
-_TWICE = re.compile("[Ã-ô][\x80-\xbf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]")
 
 
 @dataclass(frozen=True)
@@ -252,7 +246,6 @@ class Table:
     header: list[str]  # names of the columns
     rows: list[PlacedRow]  # below the header
     left_out: dict[str, list[str]] = field(default_factory=dict)  # reason -> records that are no rows
-    n_mended: int = 0  # cells whose text was encoded twice, and is read as it was meant
 
     def leave(self, number: int, why: str) -> None:
         self.left_out.setdefault(why, []).append(PlacedRow(number, self.sheet, {}).place)
@@ -290,10 +283,8 @@ def tables_of(file: Path, wanted: Collection[str], options: ImportOptions) -> li
         records, _ = csv_records(text or decoded(content, where), where, names)
         return [_table("", records, wanted, where, options)]
     rows = rows or parse_rows(content, suffix, where)
-    table = Table("", list(rows[0]) if rows else [], [])
-    for number, row in enumerate(rows, start=1):
-        table.rows.append(PlacedRow(number, "", {name: _mended(cell, table) for name, cell in row.items()}))
-    return [table]
+    placed = [PlacedRow(number, "", row) for number, row in enumerate(rows, start=1)]
+    return [Table("", list(rows[0]) if rows else [], placed)]
 
 
 def _table(
@@ -303,18 +294,16 @@ def _table(
     known = {name.strip().casefold() for name in wanted}
     while records and not any(records[-1]):  # sheets end in empty records, which are nobody's rows
         records = records[:-1]
-    scores = [
-        len(known & {_mend(cell).strip().casefold() for cell in record}) for record in records[:_TITLES]
-    ]
+    scores = [len(known & {cell.strip().casefold() for cell in record}) for record in records[:_TITLES]]
     first = next((place for place, record in enumerate(records) if any(record)), 0)
     at = scores.index(max(scores)) if any(scores) else first
-    header = [_mend(cell).strip() for cell in records[at]] if records else []
+    header = [cell.strip() for cell in records[at]] if records else []
     table = Table(sheet, header, [])
     for number, record in enumerate(records[:at], start=1):
         table.leave(number, "stands above the header" if any(record) else "is empty")
     taken: list[tuple[int, list[str]]] = []
     for number, record in enumerate(records[at + 1 :], start=at + 2):
-        cells = [str(_mended(cell, table)) for cell in record]
+        cells = [*record]
         if not any(cell.strip() for cell in cells):
             table.leave(number, "is empty")
         elif [cell.strip() for cell in cells] == header:
@@ -324,51 +313,10 @@ def _table(
         else:
             taken.append((number, cells))
     if (ragged := table.left_out.get(_RAGGED)) and not options.skip_ragged:
-        places = f"record {ranges(ragged)}"
+        places = f"record {some(ragged)}"
         what = f"{len(ragged)} of {len(records)} records have more cells than the header ({places})"
         remedy = "quote cells that hold the separator, or leave these records out: --skip-ragged"
         raise MedtasksError(what, where=where, remedy=remedy)
     rows = table_rows([header, *(cells for _, cells in taken)], where)
     table.rows = [PlacedRow(number, sheet, row) for (number, _), row in zip(taken, rows, strict=True)]
     return table
-
-
-def _mended(cell: object, table: Table) -> object:
-    if not isinstance(cell, str) or (meant := _mend(cell)) == cell:
-        return cell
-    table.n_mended += 1
-    return meant
-
-
-def _mend(text: str) -> str:
-    """The text as it was meant, where all of it is UTF-8 whose bytes were read as characters of cp1252."""
-    if not _TWICE.search(text):
-        return text
-    try:
-        meant = b"".join(_bytes_of(text)).decode("utf-8")
-    except (UnicodeEncodeError, UnicodeDecodeError):
-        return text
-    return _mend(meant)
-
-
-def _bytes_of(text: str) -> Iterator[bytes]:
-    for character in text:
-        try:
-            yield character.encode("cp1252")
-        except UnicodeEncodeError:
-            yield character.encode("latin-1")  # five bytes are no character of cp1252
-
-
-def ranges(places: Sequence[str]) -> str:
-    """Numbers in words: `3, 7-9`; those of a sheet behind its name."""
-    by_sheet: dict[str, list[int]] = {}
-    for place in places:
-        sheet, _, number = place.rpartition(":")
-        by_sheet.setdefault(sheet, []).append(int(number))
-    shown = []
-    for sheet, numbers in by_sheet.items():
-        pairs = groupby(enumerate(sorted(numbers)), lambda pair: pair[1] - pair[0])
-        runs = [[number for _, number in run] for _, run in pairs]
-        named = (str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
-        shown.append((f"{sheet} " if sheet else "") + ", ".join(named))
-    return "; ".join(shown)

@@ -113,7 +113,7 @@ def authors_of(dataset: Dataset, source: Source) -> AuthorsFiles | None:
 
 
 #: Files of `medtasks data template` and the owner's own wording, which stand beside row files.
-BESIDE = ("README.md", "example.jsonl", "example.csv", "example.xlsx", "instruction.txt")
+BESIDE = ("README.md", "example.jsonl", "instruction.txt")
 
 
 @dataclass(frozen=True)

@@ -152,17 +152,6 @@ def test_all_sheets_that_fit_are_joined_and_others_named(medtasks, tmp_path):
     assert "has no sheet März" in medtasks(*call, "--sheet", "März").err
 
 
-@pytest.mark.parametrize("misread", ["latin-1", "cp1252"])
-def test_text_that_was_encoded_twice_is_read_as_it_was_meant(medtasks, tmp_path, misread):
-    rows = [GERMAN[0], *([row[0], f"{row[1]} Größe, Übelkeit – „Öde“", row[2]] for row in GERMAN[1:])]
-    text = csv_of(rows)
-    twice = text.encode("utf-8").decode(misread).encode("utf-8")
-    (tmp_path / "mine.csv").write_bytes(twice)
-    outcome = imported(medtasks, *MAP)
-    assert "12 cells had text that was encoded twice" in outcome.out
-    assert [row["context"] for row in rows_of(tmp_path)] == [row[1] for row in rows[1:]]
-
-
 def test_files_of_patients_are_their_owners_alone(medtasks, tmp_path):
     (tmp_path / "mine.csv").write_text(csv_of(GERMAN), "utf-8")
     for split in ("test", "fewshot"):
@@ -177,21 +166,19 @@ def test_files_of_patients_are_their_owners_alone(medtasks, tmp_path):
 HOSPICE = "medhelm_hospice_referral"
 
 
-def filled(medtasks, tmp_path, name: str, form: str):
+def filled(medtasks, tmp_path, name: str):
     """The folder of a template whose example rows are put where rows belong."""
-    assert medtasks("data", "template", name, "-o", "own", "--format", form).code == 0
+    assert medtasks("data", "template", name, "-o", "own").code == 0
     dataset = registry().datasets[name]
     folder = tmp_path / "own" / dataset.metadata.suite / dataset.folder.name
-    assert sorted(path.name for path in folder.iterdir()) == ["README.md", f"example.{form}"]
-    (folder / f"test.{form}").write_bytes((folder / f"example.{form}").read_bytes())
+    assert sorted(path.name for path in folder.iterdir()) == ["README.md", "example.jsonl"]
+    (folder / "test.jsonl").write_bytes((folder / "example.jsonl").read_bytes())
     return folder
 
 
-@pytest.mark.usefixtures("made_rows")
-@pytest.mark.parametrize("form", ["jsonl", "csv", "xlsx"])
 @pytest.mark.parametrize("name", [HOSPICE, "mlb_maexam", "medhelm_ehrshot", "bridge_mie", "medhelm_n2c2_ct"])
-def test_the_example_rows_put_where_rows_belong_can_be_run(medtasks, tmp_path, monkeypatch, name, form):
-    filled(medtasks, tmp_path, name, form)
+def test_the_example_rows_put_where_rows_belong_can_be_run(medtasks, tmp_path, name):
+    filled(medtasks, tmp_path, name)
     [record] = json.loads(medtasks("data", "check", "own", "--json").out)["datasets"]
     assert record["faults"] == [] and record["n_usable"] == record["n_test"] > 0
 
