@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ _OWN = (
     "work in a clone of the repository, or in a folder of your own: mkdir my_tasks; "
     f"export MEDTASKS_TASKS=my_tasks; and --id {NO_SUITE}_NAME"
 )
+_yaml = partial(yaml.safe_dump, sort_keys=False, allow_unicode=True, width=1_000)
 _TEMPLATES = Path(__file__).with_name("templates")
 #: What a task file begins with, for answers of one kind: `kind`; `about`, what an answer looks like; `block`,
 #: the text of rows, prompt and answer; `rows`, patterns of sample rows; `files` beside it; `oracle_max`.
@@ -73,20 +75,20 @@ def with_words(template: Template, prompt: str | None, labels: Sequence[str]) ->
         what = f"answers of kind {answer['kind']} have no closed labels"
         raise MedtasksError(what, where="--labels", remedy="leave it out")
     ours = dict(zip(holder[key], cycle(labels), strict=False))
+
+    def relabelled(value: Any) -> Any:
+        if isinstance(value, list):
+            return [relabelled(item) for item in value]
+        if isinstance(value, Mapping):
+            return {key: relabelled(item) for key, item in value.items()}
+        return ours.get(value, value)
+
     holder[key] = list(labels) if isinstance(holder[key], list) else {label: label for label in labels}
-    return {**template, "block": f"{head}\n{_yaml(parts)}", "rows": _relabelled(template["rows"], ours)}
-
-
-def _yaml(value: Mapping[str, Any]) -> str:
-    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=1_000)
-
-
-def _relabelled(value: Any, ours: Mapping[Any, str]) -> Any:
-    if isinstance(value, list):
-        return [_relabelled(item, ours) for item in value]
-    if isinstance(value, Mapping):
-        return {key: _relabelled(item, ours) for key, item in value.items()}
-    return ours.get(value, value)
+    return {
+        **template,
+        "block": f"{head}\n{_yaml(parts)}",
+        "rows": relabelled(template["rows"]),
+    }
 
 
 def of_columns(
@@ -94,11 +96,9 @@ def of_columns(
 ) -> Template:
     """For a file whose rows have another form: what each column of the kind is made of.
 
-    Args:
-        named: the template's column -> the file's, several for a list, for a text in parts, or for tokens and
-            tags; `a.b` for what lies in a cell.
-        row: the first of the file.
-        first: the number of the first option, where answers are numbers.
+    `named`: the template's column -> the file's, several for a list, for a text in parts, or for tokens and
+    tags; `a.b` for what lies in a cell. `row`: the first of the file. `first`: the number of the first
+    option, where answers are numbers.
     """
     head, rest = template["block"].split("\nprompt:", 1)
     block = yaml_text(head)["rows"]
@@ -144,7 +144,10 @@ def of_columns(
         return template
     own = {"columns": columns, "types": types}  # the form of the sample rows
     schemas = [{key: value for key, value in schema.items() if value} for schema in (form, own)]
-    return {**template, "block": f"{_yaml({'rows': {'schemas': schemas, **block}})}\nprompt:{rest}"}
+    return {
+        **template,
+        "block": f"{_yaml({'rows': {'schemas': schemas, **block}})}\nprompt:{rest}",
+    }
 
 
 def _type_of(value: Any, stated: Any) -> Any:
@@ -152,10 +155,9 @@ def _type_of(value: Any, stated: Any) -> Any:
     if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
         with suppress(ValueError):
             value = parse_json(value)
-    if isinstance(value, list):
-        return "options" if stated == "options" and all(isinstance(item, str) for item in value) else "list"
-    if isinstance(value, dict):
-        return "options" if stated == "options" else "object"
+    if isinstance(value, list | dict):
+        options = stated == "options" and (isinstance(value, dict) or all(isinstance(x, str) for x in value))
+        return "options" if options else "list" if isinstance(value, list) else "object"
     return stated or ("id" if isinstance(value, int | float) else "text")
 
 
@@ -167,6 +169,7 @@ def suite_of(tasks: Registry, name: str) -> Suite:
     if suite:
         return tasks.suites[suite]
     what = f"{name!r} begins with no suite{near(name.partition('_')[0], tasks.suites)}"
+    what = what if name else "a dataset needs a name"
     raise MedtasksError(what, where="--id", remedy=f"SUITE_NAME, of one of: {', '.join(tasks.suites)}")
 
 
@@ -180,11 +183,13 @@ def write(tasks: Registry, suite: Suite, said: Mapping[str, Any], template: Temp
     files = {**_files(suite, name, template, said), **template.get("files", {})}
     task = yaml_text(files[TASK_FILE])
     top = {key: task[key] for key in TaskFacts.model_fields if key in task}
-    record, remedy = {**top, **yaml_text(files[CARD_FILE])}, "say them: medtasks data new --help"
+    record = {**top, **yaml_text(files[CARD_FILE])}
+    record = {key: value for key, value in record.items() if value not in ("", [""])}  # what was not said
     try:
         Metadata.read(record, facts_of(suite, task))  # as it will be read
     except ValidationError as error:
         what = "".join(f"\n  {fault}" for fault in faults_of(error))
+        remedy = "say them as FACT=VALUE: medtasks data new --help"
         raise MedtasksError(what, where="medtasks data new", remedy=remedy) from None
     with replaced_folder(folder, remedy=_OWN) as made:
         for file, content in files.items():
@@ -194,23 +199,18 @@ def write(tasks: Registry, suite: Suite, said: Mapping[str, Any], template: Temp
 
 def left_to_write(dataset: Dataset, strategy: str) -> list[str]:
     """Keys of prompts and answers of a task file in which a person must write."""
-
-    def below(value: Any, key: str) -> Iterator[str]:
-        if isinstance(value, Mapping):
-            for name, item in value.items():
-                yield from below(item, f"{key}.{name}")
-        elif isinstance(value, list):
-            for item in value:
-                yield from below(item, key)
-        elif PLACEHOLDER in str(value):
-            yield key
-
-    blocks = (
-        (name, dataset.blocks[name]) for name in ("prompt", "answer", "judge") if name in dataset.blocks
-    )
-    found = (key for name, block in blocks for key in below(block, name))
     unused = f"prompt.strategy_lines.{'answer' if strategy == 'cot' else 'reason'}"
-    return list(dict.fromkeys(key for key in found if key != unused))
+    blocks = (_left(dataset.blocks.get(name), name) for name in ("prompt", "answer", "judge"))
+    return list(dict.fromkeys(key for keys in blocks for key in keys if key != unused))
+
+
+def _left(value: Any, key: str) -> Iterator[str]:
+    if isinstance(value, Mapping | list):
+        items = value.items() if isinstance(value, Mapping) else [("", item) for item in value]
+        for name, item in items:
+            yield from _left(item, f"{key}.{name}" if name else key)
+    elif PLACEHOLDER in str(value):
+        yield key
 
 
 def check_written(tasks: Registry, names: Iterable[str]) -> None:
@@ -235,9 +235,8 @@ def _check_name(tasks: Registry, task: str, name: str, folder: Path) -> None:
         remedy = "use lower-case letters, digits and single underscores, not _cot, _5shot or _tasks last"
         raise MedtasksError(f"{name!r} is no name of a dataset", where="--id", remedy=remedy)
     if folder.exists():
-        raise MedtasksError(
-            "there is such a folder", where=folder, remedy="choose another --id, edit it, or remove it"
-        )
+        remedy = "choose another --id, edit it, or remove it"
+        raise MedtasksError("there is such a folder", where=folder, remedy=remedy)
     taken = [whole for suffix in SUFFIX.values() if (whole := task + suffix) in {*tasks.tasks, *tasks.groups}]
     if taken:
         what = f"{taken[0]!r} is the name of a task or group"

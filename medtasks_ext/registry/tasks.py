@@ -17,12 +17,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from medtasks_ext.errors import MedtasksError, near
-from medtasks_ext.jsonfile import Json
 from medtasks_ext.registry.blocks import AnswerBudget
 from medtasks_ext.registry.datalock import DataLock, are_pinned, read_lock, with_lock
 from medtasks_ext.registry.folders import own_folders, tasks_folder
 from medtasks_ext.registry.functions import (
-    TASK_CLASS,
     Family,
     check_kind,
     check_metrics,
@@ -58,80 +56,56 @@ ANSWER_BUDGET = 4000
 
 #: What a task file says of the dataset, besides keys of lm-eval and single facts (`TaskFacts`).
 BLOCKS = ("rows", "prompt", "answer", "judge", "official")
-TEXT, LIST, MAPPING = {"type": "string"}, {"type": "array"}, {"type": "object"}
-#: What a task file may say at its top level: `include`, keys of lm-eval's `TaskConfig` and of the class.
-TASK_KEYS: dict[str, Json] = {
-    "include": {"type": ["string", "array"], "description": "Another task file, whose keys are taken over."},
-    "task": {**TEXT, "pattern": "^[a-z0-9]+(_[a-z0-9]+)+$", "description": "SUITE_DATASET"},
-    "task_alias": TEXT,
-    "class": {
-        **TEXT,
-        "pattern": f"^(!function )?{re.escape(TASK_CLASS)}$",
-        "description": f"The class of all tasks: !function {TASK_CLASS}",
-    },
-    "dataset": {**TEXT, "description": "The folder of the dataset: SUITE/DATASET."},
-    "strategy": {"enum": ["zero_shot"], "description": "`medtasks dev build` writes the others."},
-    "tag": {"type": ["string", "array"], "description": "Derived from the facts; do not write tags."},
-    **dict.fromkeys(("training_split", "validation_split", "test_split", "fewshot_split"), TEXT),
-    **dict.fromkeys(("process_docs", "doc_to_text", "doc_to_target"), TEXT),
-    "doc_to_image": {"enum": [None], "description": "No task has pictures."},
-    "doc_to_audio": {"enum": [None], "description": "No task has sound."},
-    "doc_to_choice": {"type": ["string", "object", "array"]},
-    "unsafe_code": {"enum": [False], "description": "No dataset's answers are run outside the sandbox."},
-    "process_results": {
-        **TEXT,
-        "minLength": 1,
-        "description": "Answer and gold to values; `!function` and its name.",
-    },
-    **dict.fromkeys(("use_prompt", "description", "target_delimiter", "fewshot_delimiter"), TEXT),
-    "fewshot_config": MAPPING,
-    "num_fewshot": {"type": "integer", "minimum": 0},
-    "metric_list": {**LIST, "description": "Metrics and how each is aggregated."},
-    "output_type": {"enum": ["generate_until"], "description": "The strategy says how a task is asked."},
-    "generation_kwargs": {**MAPPING, "description": "Settings of generation, such as max_gen_toks."},
-    "repeats": {
-        "type": "integer",
-        "minimum": 1,
-        "description": "How often a document is asked; more than once needs a temperature above 0.",
-    },
-    "filter_list": LIST,
-    "should_decontaminate": {"type": "boolean"},
-    "doc_to_decontamination_query": TEXT,
-    "gen_prefix": TEXT,
-    **dict.fromkeys(("metadata", *BLOCKS, "about"), MAPPING),
-    **{name: {} for name in TaskFacts.model_fields},
+#: Keys of what lm-eval can and no task here does -> the one value that they may have, and why.
+_FIXED: dict[str, tuple[Any, str]] = {
+    "doc_to_image": (None, "No task has pictures."),
+    "doc_to_audio": (None, "No task has sound."),
+    "unsafe_code": (False, "No dataset's answers are run outside the sandbox."),
+    "output_type": ("generate_until", "The strategy says how a task is asked."),
 }
-
-
-#: Type in JSON Schema -> types of Python, and in words.
-_TYPES: dict[str, tuple[tuple[type, ...], str]] = {
-    "string": ((str,), "a text"),
-    "array": ((list, tuple), "a list"),
-    "object": ((Mapping,), "keys and values"),
-    "integer": ((int,), "a whole number"),
-    "boolean": ((bool,), "true or false"),
+#: Keys with a least value; a document that is asked more than once needs a temperature above 0.
+_LEAST = {"num_fewshot": 0, "repeats": 1}
+_TEXTS = (
+    "task", "task_alias", "class", "dataset", "training_split", "validation_split", "test_split",
+    "fewshot_split", "process_docs", "doc_to_text", "doc_to_target", "process_results", "use_prompt",
+    "description",
+    "target_delimiter", "fewshot_delimiter", "doc_to_decontamination_query", "gen_prefix",
+)  # fmt: skip
+#: What a task file may say at its top level: `include`, and keys of lm-eval's `TaskConfig` and of the class.
+#: Each has the types that it takes, or none where another reader looks at the value.
+TASK_KEYS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(_TEXTS, (str,)),
+    **dict.fromkeys(("include", "tag"), (str, list)),
+    **dict.fromkeys(("metric_list", "filter_list"), (list,)),
+    **dict.fromkeys(("fewshot_config", "generation_kwargs", "metadata", *BLOCKS, "about"), (dict,)),
+    "doc_to_choice": (str, dict, list),
+    **dict.fromkeys(_LEAST, (int,)),
+    "should_decontaminate": (bool,),
+    **dict.fromkeys(("strategy", *_FIXED, *TaskFacts.model_fields), ()),
+}
+_WORDS = {
+    str: "a text",
+    list: "a list",
+    dict: "keys and values",
+    int: "a whole number",
+    bool: "true or false",
 }
 
 
 def check_types(config: Mapping[str, Any], *, where: Path) -> None:
     """Refuse what lm-eval's keys and blocks cannot hold. A function may stand where a text is expected."""
     for key, value in config.items():
-        known = TASK_KEYS.get(key, {}) if key != "strategy" else {}
-        types = known.get("type", [])
-        types = [types] if isinstance(types, str) else types
-        right = not types or ("string" in types and callable(value))
-        right |= value is None and "boolean" not in types
-        for name in types:
-            right |= isinstance(value, _TYPES[name][0]) and (name == "boolean" or not isinstance(value, bool))
-        expected = " or ".join(_TYPES[name][1] for name in types)
-        if isinstance(value, int) and value < known.get("minimum", value):
-            right, expected = False, f"{expected}, at least {known['minimum']}"
-        if isinstance(value, str) and len(value) < known.get("minLength", 0):
-            right, expected = False, "a text that holds something"
-        if isinstance(value, list) and not value:
-            right, expected = False, "a list that holds something"
-        if "enum" in known and value not in known["enum"]:
-            right, expected = False, f"left out: {known['description']}"  # lm-eval can, no task here does
+        types = TASK_KEYS.get(key, ())
+        expected = " or ".join(_WORDS[kind] for kind in types)
+        right = not types or (str in types and callable(value)) or (value is None and bool not in types)
+        for kind in types:
+            right |= isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+        if isinstance(value, int) and value < _LEAST.get(key, value):
+            right, expected = False, f"{expected}, at least {_LEAST[key]}"
+        if value == [] or (key == "process_results" and value == ""):
+            right, expected = False, f"{'a list' if value == [] else 'a text'} that holds something"
+        if key in _FIXED and value != _FIXED[key][0]:
+            right, expected = False, f"left out: {_FIXED[key][1]}"
         if not right:
             raise MedtasksError(f"{key}: should be {expected}", where=where, remedy=_KEYS)
 

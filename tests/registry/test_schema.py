@@ -1,4 +1,4 @@
-"""The schema of task files: editors complete and refuse what `medtasks dev validate` accepts and refuses."""
+"""What `medtasks dev validate` says of keys and values of task files and cards."""
 
 import copy
 import shutil
@@ -6,38 +6,14 @@ from pathlib import Path
 
 import pytest
 import yaml
-from jsonschema import Draft7Validator
 
 from medtasks_ext.registry import Dataset, Registry, registry
 from medtasks_ext.registry.metadata import TaskFacts
-from medtasks_ext.rows.json_schema import card_schema, task_schema
 from medtasks_ext.runner.validate import RunFolder
 from medtasks_ext.strict import read_mapping
 from tests.conftest import declare_suites
 
 TASKS = registry()
-SCHEMA = task_schema()
-CARD = card_schema()
-
-
-def faults(config: object, schema: dict = SCHEMA) -> list[str]:
-    return [error.message for error in Draft7Validator(schema).iter_errors(config)]
-
-
-@pytest.mark.parametrize("dataset", TASKS.datasets)
-def test_every_task_file_and_every_card_satisfies_it(dataset):
-    folder = TASKS.datasets[dataset].folder
-    assert faults(read_mapping(folder / "task.yaml")) == []
-    if (folder / "card.yaml").is_file():  # a task file may hold all facts itself
-        assert faults(read_mapping(folder / "card.yaml"), CARD) == []
-
-
-def test_a_file_that_includes_another_says_only_what_differs():
-    variant = {"include": "../task.yaml", "task": "my_mednli", "prompt": {"instruction": "{{ strategy }}"}}
-    assert faults(variant) == []
-    assert faults({**variant, "promt": {}}) and faults({**variant, "metadata": {"version": 1}})
-    del variant["include"]
-    assert any("'class' is a required property" in fault for fault in faults(variant))
 
 
 @pytest.fixture(scope="module")
@@ -98,9 +74,9 @@ def changed(
     return config
 
 
-def test_the_unchanged_file_is_accepted_by_both(place):
+def test_the_unchanged_file_is_accepted(place):
     config = changed("task", "medhelm_hospice_referral")
-    assert faults(config) == [] and refused(place, config) == ""
+    assert refused(place, config) == ""
 
 
 @pytest.mark.parametrize(
@@ -130,8 +106,7 @@ def test_the_unchanged_file_is_accepted_by_both(place):
         (changed("strategy", "cot"), "`medtasks dev build` writes"),
     ],
 )  # fmt: skip
-def test_what_the_schema_refuses_validate_refuses_in_words(place, config, said):
-    assert faults(config)
+def test_a_wrong_key_or_value_is_refused_in_words(place, config, said):
     assert said in refused(place, config)
 
 
@@ -164,8 +139,6 @@ def card(*arguments: object, **more: object) -> tuple[dict, dict]:
 )
 def test_each_file_is_refused_in_words_with_its_name_and_key(place, files, said):
     config, facts = files
-    wrong = faults(config) + faults(facts, CARD)
-    assert wrong or said.endswith("axes: category: missing key")  # a card does not say its suite
     assert said in refused(place, config, facts)
 
 

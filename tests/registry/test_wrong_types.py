@@ -14,8 +14,8 @@ from lm_eval.tasks import TaskManager
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import forget
+from medtasks_ext.registry.metadata import Card
 from medtasks_ext.registry.tasks import TASK_KEYS
-from medtasks_ext.rows.json_schema import card_schema
 from tests.conftest import ROOT
 
 Config = dict[str, Any]
@@ -70,7 +70,7 @@ def places(dataset: str = ORDINAL) -> Iterator[Place]:
             if isinstance(value, dict):
                 yield from within(value, (*above, key))
 
-    known = {"task.yaml": TASK_KEYS, "card.yaml": card_schema()["properties"]}
+    known = {"task.yaml": TASK_KEYS, "card.yaml": Card.model_fields}
     for name, said in base(dataset).items():
         yield from ((name, place) for place in within(said))
         yield from ((name, (key,)) for key in known[name] if key not in said)
