@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -29,7 +28,7 @@ from medtasks_ext.rows.filters import (
     spans,
     split_options,
 )
-from medtasks_ext.rows.sandbox import CHARACTERS, NO_TEMPLATE, REFUSED, Declared
+from medtasks_ext.rows.sandbox import NO_TEMPLATE, REFUSED, Declared
 
 if TYPE_CHECKING:
     from medtasks_ext.rows.row import ReadRow, Row
@@ -37,10 +36,6 @@ if TYPE_CHECKING:
 
 #: What evaluation raises where a row does not have what the Jinja reads.
 UNFIT = (jinja2.UndefinedError, TypeError, ValueError, KeyError, IndexError)
-#: A column that is printed as it is.
-_PRINTED_NAME = re.compile(r"\{\{ ([a-z_]+) \}\}")
-#: Names of Jinja's own values.
-_NO_COLUMNS = {"self", "true", "false", "none"}
 _REMEDY = "mend the Jinja there"
 
 
@@ -116,21 +111,7 @@ def _compiled(text: str) -> jinja2.Template:
 
 
 @lru_cache(maxsize=2048)
-def _pieces(text: str) -> tuple[str, ...] | None:
-    """Constant text, a column's name, constant text, and so on, where nothing else is Jinja; or None."""
-    pieces = _PRINTED_NAME.split(text.removesuffix("\n"))  # as Jinja leaves out a last line end
-    if "\r" in text or any("{" in constant for constant in pieces[::2]) or _NO_COLUMNS & set(pieces[1::2]):
-        return None
-    return tuple(pieces)
-
-
-@lru_cache(maxsize=2048)
 def _variables(text: str) -> frozenset[str]:
-    if "{" not in _PRINTED_NAME.sub("", text):  # the names stand there, and nothing else is Jinja
-        return frozenset(_PRINTED_NAME.findall(text))
-    if "{%" not in text:  # what binds no name reads all that it names
-        named = {node.name for node in parsed(text).find_all(nodes.Name)}
-        return frozenset(named - _environment.globals.keys())
     # a tree of its own: the search folds constants in place
     return frozenset(meta.find_undeclared_variables(_environment.parse(text)))
 
@@ -161,12 +142,10 @@ class _Compiled:
 
 class Template(_Compiled):
     def _compile(self) -> None:
-        self._template, self._pieces = _compiled(self.text), _pieces(self.text)
+        self._template = _compiled(self.text)
 
     def render(self, values: Mapping[str, Any]) -> str:
         """Raises MedtasksError of what the sandbox forbids; of an unfit value one of `UNFIT`, or its own."""
-        if self._pieces is not None and (joined := _joined(self._pieces, values)) is not None:
-            return joined
         try:
             return self._template.render(values)
         except REFUSED as error:
@@ -174,21 +153,6 @@ class Template(_Compiled):
 
     def variables(self) -> frozenset[str]:
         return _variables(self.text)
-
-
-def _joined(pieces: tuple[str, ...], values: Mapping[str, Any]) -> str | None:
-    """What rendering gives where all values are texts: most templates are a column or two, and rows are many.
-
-    None where Jinja has more to say: of a value that is missing or no text, of a text beyond all bounds.
-    """
-    texts = list(pieces)
-    for place in range(1, len(pieces), 2):
-        value = values.get(pieces[place])
-        if type(value) is not str:
-            return None
-        texts[place] = value
-    joined = "".join(filter(None, texts))  # one text alone stays the object that it is
-    return joined if len(joined) <= CHARACTERS else None
 
 
 class Expression(_Compiled):
