@@ -46,7 +46,7 @@ test: $(STAMP)
 
 # One dataset folder, in less than a minute: make test-task TASK=medhelm_medqa
 BY_DATASET := tests/test_all_tasks.py tests/answers tests/metrics/test_properties.py tests/registry \
-  tests/results/test_statistics.py tests/rows/test_scored_rows.py tests/runner/test_lock.py tests/cli/test_preview.py
+  tests/results/test_statistics.py tests/rows/test_row_schemas.py tests/runner/test_lock.py tests/cli/test_preview.py
 test-task: $(STAMP)
 	$(BIN)/medtasks dev validate $(TASK)
 	$(BIN)/medtasks dev lock --check $(TASK)

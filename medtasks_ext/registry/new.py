@@ -189,7 +189,7 @@ def write(tasks: Registry, suite: Suite, said: Mapping[str, Any], template: Temp
         Metadata.read(record, facts_of(suite, task))  # as it will be read
     except ValidationError as error:
         what = "".join(f"\n  {fault}" for fault in faults_of(error))
-        remedy = "say them as FACT=VALUE: medtasks data new --help"
+        remedy = "say them: medtasks data new --help"
         raise MedtasksError(what, where="medtasks data new", remedy=remedy) from None
     with replaced_folder(folder, remedy=_OWN) as made:
         for file, content in files.items():

@@ -30,7 +30,6 @@ def _ruccon(data_dir, n_lost: int, n: int = 100) -> None:
     write_jsonl(data_dir / "bridge" / "ruccon" / "test.jsonl", rows)
 
 
-@pytest.mark.usefixtures("made_rows")
 def test_gold_that_the_suites_own_reading_loses_is_a_note_where_the_task_declares_it(medtasks, data_dir):
     _ruccon(data_dir, 1)
     outcome = medtasks.done("data", "check", data_dir)
