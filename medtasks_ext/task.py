@@ -36,7 +36,7 @@ from medtasks_ext.registry import Dataset, registry
 from medtasks_ext.registry.functions import MARK, TASK_CLASS, function_named, unsafe_keys
 from medtasks_ext.registry.metadata import TaskFacts
 from medtasks_ext.registry.strategies import LIKELIHOOD, by_likelihood, suffix_of
-from medtasks_ext.registry.tasks import ANSWER_BUDGET, BLOCKS, TASK_FILE
+from medtasks_ext.registry.tasks import ANSWER_BUDGET, BLOCKS, TASK_FILE, check_types
 from medtasks_ext.rows.sources import forced_origin
 from medtasks_ext.stats.statistic import mean
 from medtasks_ext.stats.statistic import over_repeats as aggregation_over_repeats
@@ -162,6 +162,7 @@ class MedicalTask(ConfigurableTask):
         dataset = self.dataset_given
         if by_likelihood(self.strategy):
             return self._by_likelihood(said)
+        check_types({"generation_kwargs": said.get("generation_kwargs")}, where=dataset.file)  # it is merged
         complete = {
             **_SHARED,
             "fewshot_config": {"sampler": FirstShots},

@@ -220,9 +220,12 @@ class _InVocabulary:
         known = suite.terms(TERMS[self.axis])
         if self.axis == "language":
             if language_name(value) is None:
-                raise ValueError(no_language(value))
+                raise ValueError(
+                    no_language(value) if value else "missing key: a code of ISO 639, such as en"
+                )
         elif value not in known:
-            what = f"{value!r} is not in the vocabulary of {TERMS[self.axis]}{near(value, known)}"
+            what = f"{value!r} is not in" if value else "missing key: a value of"
+            what += f" the vocabulary of {TERMS[self.axis]}{near(value, known)}"
             place = f"{suite.where}, under vocabulary.{TERMS[self.axis]},"
             place += f" or for all suites into registry/{VOCABULARY_FILE.name}"
             if suite.id == NO_SUITE:

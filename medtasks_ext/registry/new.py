@@ -184,7 +184,6 @@ def write(tasks: Registry, suite: Suite, said: Mapping[str, Any], template: Temp
     task = yaml_text(files[TASK_FILE])
     top = {key: task[key] for key in TaskFacts.model_fields if key in task}
     record = {**top, **yaml_text(files[CARD_FILE])}
-    record = {key: value for key, value in record.items() if value not in ("", [""])}  # what was not said
     try:
         Metadata.read(record, facts_of(suite, task))  # as it will be read
     except ValidationError as error:

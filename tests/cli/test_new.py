@@ -143,7 +143,10 @@ def test_what_no_paper_has_is_said_and_not_compared_with_published_scores(medtas
         ({"id": "medhelm_hospice_referral"}, "there is such a folder"),
         ({"id": "medhelm_admin"}, "'medhelm_admin' is the name of a task or group"),
         ({"langauge": "en"}, "no fact 'langauge' (did you mean language?)"),
-        ({"stage": ""}, "vocabulary of stages: triage_and_referral, initial_assessment"),
+        (
+            {"stage": ""},
+            "stage: missing key: a value of the vocabulary of stages: triage_and_referral",
+        ),
     ],
 )
 def test_a_wrong_answer_is_refused_with_what_is_right(medtasks, tree, change, message):

@@ -192,7 +192,6 @@ def of_next_row(test: list[Row], pool: list[Row]) -> None:
         row["output"] = other
 
 
-HALLMARK, OTHER = "inducing angiogenesis", "resisting cell death"
 _BUNDLED: list[tuple[str, str, Change]] = [
     # options
     (C + "mmlu_med", "letters one off", say("'ABCD'[answer]", "'ABCD'[answer - 1]")),
@@ -217,8 +216,6 @@ _BUNDLED: list[tuple[str, str, Change]] = [
     # how answers are read
     (C + "mmlu_med", "the target is a number", say('Answer: {{ letter }}"', 'Answer: {{ answer }}"')),
     (B + "cares_area", "a label is missing", say("Musculoskeletal, Body]", "Body]")),
-    (C + "hoc", "an alias for another label",
-     say(f"{HALLMARK}\n    IM:", f"{OTHER}\n    {HALLMARK}: {OTHER}\n    IM:")),
     # files
     (C + "mmlu_med", "a key twice", say("prompt:\n", "prompt:\n  cue: x\n  cue: y\n")),
     (C + "gad", "an unknown kind", say("kind: relation_label", "kind: relation_lable")),

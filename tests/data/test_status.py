@@ -79,26 +79,6 @@ def test_where_tells_access_licence_page_and_pinned_files(medtasks):
         assert record.url in outcome.out and f"text to a third party: {record.third_party_api}" in outcome.out
 
 
-def test_rows_that_did_not_change_are_not_read_again(medtasks, data_dir, monkeypatch):
-    monkeypatch.setenv("MEDTASKS_SHOW_TEXT", "0")  # what quotes rows is not kept
-    file = data_dir / "medhelm" / "hospice_referral" / "test.jsonl"
-    rows = [{"prompt": "Q?", "context": f"note {n}", "label": "AB"[n % 2]} for n in range(6)]
-    write_jsonl(file, rows)
-    first = medtasks("data", "status", "hospice")
-
-    def never(*_):
-        raise AssertionError("rows were read")
-
-    with monkeypatch.context() as patched:
-        patched.setattr("medtasks_ext.prompts.load.check_rows", never)
-        assert medtasks("data", "status", "hospice").out == first.out
-    rows[2]["label"] = "C"
-    write_jsonl(file, rows)
-    again = medtasks("data", "status", "hospice")
-    assert line_of(again, "medhelm_hospice_referral")[-2] == "failed"
-    assert medtasks("data", "status", "hospice").out == again.out
-
-
 AREA, BLOCK = "bridge_cares_area", "bridge_cares_icd10_block"
 
 
