@@ -61,7 +61,7 @@ def test_a_long_input_loses_its_end_and_never_the_instruction(medtasks, chip_ctc
     assert len(cut) == 4000 - 10
     assert cut.startswith("[system] The input is a clinical text") and "[user] 始很长" in cut
     assert "末" not in cut and "[assistant]" not in cut
-    assert "1 prompt was truncated" in outcome.out
+    assert "prompts truncated to fit the context: 1 (most: " in outcome.out
 
 
 def test_tokens_of_prompts_and_answers_are_counted_and_survive_rescoring(
@@ -99,7 +99,7 @@ def record(data_dir, small):
         done = medtasks("run", "--model", "oracle", "--tasks", "medhelm_medalign",
                         "--output_path", "run", "--gen_kwargs", "max_gen_toks=10", "--prompts", prompts,
                         "--no-preflight")  # fmt: skip
-        assert done.code == 0 and "1 prompt was truncated" in done.out, done.text
+        assert done.code == 0 and "prompts truncated to fit the context: 1 (most: " in done.out, done.text
         (line,) = samples_file("run", "medhelm_medalign").read_text().splitlines()
         return json.loads(line)["arguments"]["gen_args_0"]["arg_0"]
 
