@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as arrays
 from scipy import stats
 
 from medtasks_ext.metrics.common import micro_f1
-from medtasks_ext.metrics.labels import f1_macro
+from medtasks_ext.metrics.labels import f1_macro, f1_macro_of_lists
 from medtasks_ext.stats.bootstrap import resample, resampled_sums
 from medtasks_ext.stats.comparison import (
     all_pairs,
@@ -245,3 +245,20 @@ def test_beyond_what_resamples_can_count_the_tail_is_that_of_the_z_test(effect):
     z = documents.mean() / (documents.std() / np.sqrt(2000))
     assert p_value < smallest_p_value(2000)
     assert np.log(p_value) == pytest.approx(np.log(2 * stats.norm.sf(z)), rel=0.1)
+
+
+def test_macro_f1_is_tested_by_swaps_over_the_labels_of_both_models():
+    """Every pattern, each scored by the aggregation itself."""
+    gold = [["a"], ["b"], ["a", "c"], ["c"], ["b"]]
+    told = [[["a", "x"], ["b"], ["a"], [], ["b"]], [["c"], ["b", "y"], ["c"], ["c"], ["a"]]]
+    both = [[*zip(gold, side, strict=True)] for side in told]
+    counts = [counted(f1_macro_of_lists, side) for side in both]
+    assert counts[0].labels != counts[1].labels
+    found = document_test([Part(1.0, *counts)], len(gold))
+    swapped = (
+        [[both[side ^ turned][i] for i, turned in enumerate(pattern)] for side in (0, 1)]
+        for pattern in product([0, 1], repeat=len(gold))
+    )
+    scored = np.array([abs(f1_macro_of_lists(one) - f1_macro_of_lists(two)) for one, two in swapped])
+    assert found.method == EXACT_SWAPS
+    assert found.p_value == pytest.approx(np.mean(scored >= scored[0] - 1e-9))

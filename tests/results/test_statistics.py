@@ -184,3 +184,9 @@ def test_the_official_bootstrap_counts_labels_that_a_resample_lacks_as_0():
     official = records["score"]["t_interval_of_bootstrap_mean"]
     assert official["mean"] == pytest.approx(present.mean(), abs=1e-12)
     assert official["low"] < official["mean"] < official["high"] < 0.65
+
+
+def test_documents_count_in_their_order_in_whatever_order_they_are_given():
+    samples = samples_of("mean", some_items("mean", random.Random(3), 9))
+    [one], [other] = (counts_of(some, {"m": KINDS["mean"][0]}) for some in (samples, samples[::-1]))
+    assert np.array_equal(one.matrix, other.matrix)
