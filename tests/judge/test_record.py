@@ -258,7 +258,7 @@ def test_every_change_to_a_judged_and_rated_run_is_named(judged, tmp_path):
     wanted = {"judgements/answers.jsonl", "judgements/agreement.json"}
     assert wanted <= set(files)
     made = all_named(folder, tmp_path)
-    assert set(files) <= made.keys() and sum(made.values()) >= 137
+    assert set(files) <= made.keys() and min(made.values()) >= 11
 
 
 def test_judging_is_no_change_and_names_what_was_changed_before(run, jury, medtasks, server):
