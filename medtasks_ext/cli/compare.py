@@ -13,7 +13,7 @@ import typer
 from typer import Argument
 
 from medtasks_ext.cli.arguments import out_folder
-from medtasks_ext.cli.commands import AsJson, out_option
+from medtasks_ext.cli.commands import AsJson, ByLabels, out_option
 from medtasks_ext.cli.tables import SAMPLE_DATA, console, figure, show, texts
 from medtasks_ext.cli.words import say, say_next
 from medtasks_ext.registry import registry
@@ -22,13 +22,14 @@ from medtasks_ext.results.compared import (
     read_named,
     suite_groups,
 )
+from medtasks_ext.results.labels import read_labels
 from medtasks_ext.stats.comparison import ALPHA
 from medtasks_ext.tables import write_csv
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
 
-_FILES = ("groups", "tasks", "flipped")
+_FILES = ("groups", "tasks", "labels", "flipped")
 SHOWN = 15  # lines of a table that are printed
 
 
@@ -41,6 +42,7 @@ def compare(
         ),
     ],
     out: Annotated[str | None, out_option("Folder for groups.csv, tasks.csv and flipped.csv.")] = None,
+    by: ByLabels = None,
     as_json: AsJson = False,
 ) -> int:
     """Show what changed between runs, models or strategies.
@@ -52,14 +54,16 @@ def compare(
     tasks = registry()
     if out is not None:
         out_folder(out)
-    compared = compare_results(read_named(paths, tasks), tasks)
+    labels = read_labels([Path(name) for name in by or []], tasks)
+    compared = compare_results(read_named(paths, tasks), tasks, labels)
     for fault in compared.faults:
         say(str(fault))
     content = compared.record()
     for name in _FILES if out else ():
         frame, path = getattr(compared, name), Path(str(out), f"{name}.csv")
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_csv(path, frame.to_pylist(), frame.column_names)
+        if name != "labels" or frame.num_rows:
+            write_csv(path, frame.to_pylist(), frame.column_names)
     if as_json:
         typer.echo(json.dumps(content, ensure_ascii=False, indent=1))
         return 0
@@ -74,6 +78,7 @@ def compare(
     _table("suite", whole, whole, most=len(whole))
     _table("group", [row for row in parts if _is_significant(row)], parts, most=most)
     _table("task", content["tasks"], content["tasks"], most=most)
+    _table("label", content["labels"], content["labels"], most=len(content["labels"]), sort=False)
     if asked := sum(row["documents"] for row in content["tasks"]):
         gained = sum(row["after"] > row["before"] for row in content["flipped"])
         worse = len(content["flipped"]) - gained
@@ -108,7 +113,7 @@ def _head(content: Mapping[str, Any]) -> None:
             pair["pair"]: " → ".join(letters.get(pair[side], pair[side]) for side in ("before", "after"))
             for pair in pairs
         }
-        for row in (row for name in ("asked", "groups", "tasks") for row in content[name]):
+        for row in (row for name in ("asked", "groups", "tasks", "labels") for row in content[name]):
             row["pair"] = short[row["pair"]]
         return
     for name, (one, other) in first["settings"].items():
@@ -174,5 +179,5 @@ def _marks(row: Json) -> str:
     if row.get("documents_of_one_alone"):
         marks.append(f"{row['documents']} shared documents")
     if "of" in row and row["tasks"] < row["of"]:
-        marks.append(f"{row['tasks']}/{row['of']}")
+        marks.append(f"{row['tasks']}/{row['of']} tasks")
     return "; ".join(marks)

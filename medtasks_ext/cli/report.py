@@ -41,17 +41,15 @@ from medtasks_ext.registry.strategies import is_strategy, strategy_order, strate
 from medtasks_ext.report.gather import Report, gather, parted
 from medtasks_ext.report.groups import best_and_worst, group_frame, group_scores, groups_of, titles_of
 from medtasks_ext.results.frames import records
+from medtasks_ext.results.labels import is_within
 from medtasks_ext.results.reading import read_results
 from medtasks_ext.results.result_frame import asked_frame
 from medtasks_ext.results.rollup import Nearness
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator
 
-    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry
-    from medtasks_ext.report.gather import Report
     from medtasks_ext.results.experiments import Entry
 
 
@@ -107,7 +105,7 @@ def report(
         if as_json:
             typer.echo(json.dumps(_summary(report), ensure_ascii=False, indent=1))
         else:
-            print_report(report, files=out is not None)
+            print_report(report, files=out is not None, labelled=bool(by))
     for path in written:
         say(str(path))
     if folders and not as_json:
@@ -161,6 +159,7 @@ def _summary(report: Report) -> Json:
 _ASKED = 8  # names that are rows; of more, the first
 _APART = 2  # groups above their suite that are named, and below it
 _FEW = 3  # entries side by side; pairs that are listed
+_TABLES = 12  # of labels; more are no help on a terminal
 _SAID = 12  # lines of differences or faults
 _ALPHA = 0.05
 _BEST = 5  # published models of a suite and strategy, in a report without a run
@@ -435,8 +434,11 @@ def _by_paper(row: Json) -> bool:
 # ---------------------------------------------------------------------- a report
 
 
-def print_report(report: Report, *, files: bool) -> None:
-    """The first screen, then what to know, each with a heading; `files`: these are written, and say more."""
+def print_report(report: Report, *, files: bool, labelled: bool) -> None:
+    """The first screen, then what to know, each with a heading.
+
+    `files`: these are written, and say more; `labelled`: labels of documents were asked for.
+    """
     every = report.groups.to_pylist()
     entries, n_published = report.own, len(report.entries) - len(report.own)
     groups = [row for row in every if row["kind"] != "published"]
@@ -463,6 +465,8 @@ def print_report(report: Report, *, files: bool) -> None:
     if report.own:
         where = f"groups.csv{', labels.csv' * bool(report.labels.num_rows)}{'' if files else ' of -o OUT'}"
         _dim(f"by language, specialty, stage and label: {where}")
+    if labelled:
+        _print_labels(report, files)
     sections_in_words: dict[str, Iterable[str]] = {
         "beside published models": _standings(report, standings),
         "differences between entries on the tasks that they share; p after Holm's correction": _sure(report),
@@ -504,6 +508,33 @@ def _best(report: Report, every: Iterable[Json]) -> list[Json]:
         rows = [row for row in rows if row["tasks_scored"] == most]
         best += sorted(rows, key=lambda row: -(row["score"] or 0))[:_BEST]
     return best
+
+
+def _print_labels(report: Report, files: bool) -> None:
+    """A table for each axis, suite, strategy and entry, if they are few; no values within others."""
+    places: dict[tuple[str, ...], list[Json]] = {}
+    for row in report.labels.to_pylist():
+        place = (row["axis"], row["suite"], row["strategy"], row["entry"])
+        places.setdefault(place, []).append(row)
+    where = f"labels.csv{'' if files else ' of -o OUT'}"
+    if len(places) > _TABLES:
+        _dim(f"by {' and '.join(dict.fromkeys(axis for axis, *_ in places))}: {where}")
+        return
+    ends = ("{{{0}:.4f}} \\[{{{1}_low:.3f}}, {{{1}_high:.3f}}]", "{{{0}:.4f}}")
+    for (axis, suite, strategy, label), some in places.items():
+        heading = f"by {axis}: {label}, {report.tasks.suites[suite].title}, {strategy_title(strategy)}"
+        heading += " (SAMPLE DATA)" if some[0]["sample"] else ""
+        columns = [
+            texts(axis, "value"),
+            figure("documents", "{documents:,} of {documents_of_all:,}"),
+            figure("tasks"),
+            figure("score", [end.format("score", "interval") for end in ends]),
+            figure("all of these tasks", [end.format("score_of_all", "of_all") for end in ends]),
+        ]
+        shown = [row for row in some if not is_within(row)]
+        show(shown, columns, heading, pad_edge=False)
+        if left := len(some) - len(shown):
+            typer.echo(f"and {left} values within these: {where}")
 
 
 # ---------------------------------------------------------------------- in words

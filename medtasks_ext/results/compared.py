@@ -7,7 +7,7 @@ what differs in the settings of a task is named beside it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain, combinations, product
 from pathlib import Path
@@ -21,6 +21,7 @@ from medtasks_ext.results.condition_words import value_words
 from medtasks_ext.results.conditions import differences, moving
 from medtasks_ext.results.experiments import Entry, Experiment, Fault, differing
 from medtasks_ext.results.frames import table_of
+from medtasks_ext.results.labels import Labels, labelled, restricted
 from medtasks_ext.results.models import published_rows
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.results.reading import Results, read_results
@@ -365,6 +366,7 @@ class Compared:
     asked: pa.Table  # frame `group_changes`: a row for each pair and name that was asked, one family of tests
     groups: pa.Table  # frame `group_changes`: a row for each group
     tasks: pa.Table  # frame `task_changes`: a row for each task
+    labels: pa.Table  # frame `group_changes`: a row for each label of documents
     flipped: pa.Table  # frame `flipped`: the documents whose score changed
     faults: list[Fault]  # what was left out
 
@@ -391,6 +393,7 @@ class Compared:
             "asked": self.asked.to_pylist(),
             "groups": self.groups.to_pylist(),
             "tasks": self.tasks.to_pylist(),
+            "labels": self.labels.to_pylist(),
             "flipped": self.flipped.to_pylist(),
         }
 
@@ -405,12 +408,14 @@ def read_named(names: Sequence[str], tasks: Registry) -> Results:
     return results
 
 
-def compare_results(results: Results, tasks: Registry, names: Iterable[str] | None = None) -> Compared:
+def compare_results(
+    results: Results, tasks: Registry, labels: Sequence[Labels] = (), names: Iterable[str] | None = None
+) -> Compared:
     """Compare all pairs of the entries that were read, published ones among them, or the strategies of one.
 
-    Each of `names` gets a line: tasks and groups, those that the runs were asked by default, and suites where
-    no run says any. Their p-values are adjusted by Holm over all of these lines: over the pairs, where one
-    name is asked.
+    Each label of documents gets a line, and so does each of `names`: tasks and groups, those that the runs
+    were asked by default, and suites where no run says any. Their p-values are adjusted by Holm over all of
+    these lines: over the pairs, where one name is asked.
     """
     pairs = pairs_to_compare(results.entries)
     asked = names if names is not None else chain.from_iterable(entry.asked for entry in results.entries)
@@ -433,6 +438,9 @@ def compare_results(results: Results, tasks: Registry, names: Iterable[str] | No
             f"{' and '.join(labels_of)} have no scored task in common that can be compared{why}",
             remedy=(faults[0].remedy if faults else "") or "run both on the same tasks and rows",
         )
+    of_labels = [
+        {"pair": pair.words, **row} for pair in pairs for row in _label_changes(pair, labels, faults)
+    ]
     flipped = [
         {"pair": pair.words, **row} for pair, found in changes for change in found for row in change.flips
     ]
@@ -442,9 +450,44 @@ def compare_results(results: Results, tasks: Registry, names: Iterable[str] | No
         table_of("group_changes", _adjusted(of_names)),
         table_of("group_changes", _group_rows(changes, tasks)),
         table_of("task_changes", _adjusted(of_tasks)),
+        table_of("group_changes", _adjusted(of_labels)),
         table_of("flipped", flipped),
         faults,
     )
+
+
+def _label_changes(pair: Pair, labels: Sequence[Labels], faults: list[Fault]) -> Iterator[Json]:
+    """The change on the documents of each label, over the tasks that both have with such documents."""
+    by_axis: dict[str, list[Labels]] = {}
+    for one in labels:
+        if one.model in (None, pair.before.model) and one.model in (None, pair.after.model):
+            by_axis.setdefault(one.axis, []).append(one)
+        else:
+            what = f"says what {one.model} knows, and two models are compared"
+            faults.append(Fault(one.where, what, "leave it out", skipped=False))
+    for axis, some in by_axis.items():
+        for value in dict.fromkeys(value for one in some for value in one.values):
+            sides = [_labelled(entry, some, value, faults) for entry in (pair.before, pair.after)]
+            found, _ = task_changes(*sides)  # a task with one such document says nothing
+            if found:
+                yield group_change(f"{axis}: {value}", [found], len(found))
+
+
+def _labelled(entry: Entry, labels: Sequence[Labels], value: str, faults: list[Fault]) -> Entry:
+    kept: dict[str, Experiment] = {}
+    for name, item in entry.experiments.items():
+        for one in labels:
+            if item.task not in one.tasks or item.score is None:
+                continue
+            try:
+                part = restricted(labelled(item, one), value)
+            except MedtasksError as error:
+                fault = Fault(str(error.where), error.what, error.remedy)
+                faults += [] if fault in faults else [fault]
+                continue
+            if part:
+                kept[name] = part
+    return replace(entry, experiments=kept)
 
 
 def _group_rows(changes: Sequence[tuple[Pair, list[Shared]]], tasks: Registry) -> list[Json]:

@@ -1,4 +1,4 @@
-"""Scores by level of difficulty, by department, on clean inputs."""
+"""Scores by level of difficulty, by department, on clean inputs: in `report` and in `compare`."""
 
 from __future__ import annotations
 
@@ -81,6 +81,7 @@ def test_a_score_by_level_is_that_of_its_documents_beside_all(medtasks, levels, 
 def test_tables_have_the_levels_and_the_terminal_names_them(medtasks, levels, runs):
     outcome = medtasks("report", "poor", "--by", levels, "--published", "none", "-o", "out")
     assert outcome.code == 0 and "label: groups.csv, labels.csv" in outcome.out
+    assert "by difficulty: oracle, MLB" in outcome.out.replace("\n", " ") and "medium" in outcome.out
     table = pl.read_csv(runs / "out" / "labels.csv")
     assert table.filter(pl.col("axis") == "difficulty")["value"].to_list() == ["hard", "medium", "easy"]
     assert pl.read_parquet(runs / "out" / "labels.parquet").height == table.height
@@ -135,6 +136,20 @@ def test_labels_of_other_rows_or_tasks_are_named_and_a_file_without_any_is_refus
     assert any(
         "3 of 36 documents are not in it" in item["what"] for item in json.loads(outcome.out)["faults"]
     )
+
+
+def test_two_models_are_compared_on_the_documents_of_each_level(medtasks, levels, runs):
+    file = runs / "poor" / "run.json"
+    file.write_text(file.read_text().replace('"oracle"', '"poor"'))
+    outcome = medtasks("compare", "poor", "good", "--by", "levels", "--json", "-o", "out")
+    assert outcome.code == 0, outcome.err
+    found = {line["name"]: line for line in json.loads(outcome.out)["labels"]}
+    assert {name: (line["before"], line["after"]) for name, line in found.items()} == {
+        "difficulty: hard": (0, 1), "difficulty: medium": (0.5, 1), "difficulty: easy": (1, 1)
+    }  # fmt: skip
+    assert found["difficulty: hard"]["difference"] == 1 and found["difficulty: easy"]["p"] == 1
+    assert pl.read_csv(runs / "out" / "labels.csv")["name"].to_list() == list(found)
+    assert "difficulty: hard" in medtasks("compare", "poor", "good", "--by", "levels").out
 
 
 def test_the_score_on_clean_inputs_is_of_the_model_that_was_probed(medtasks, runs):
