@@ -77,7 +77,7 @@ def test_a_resample_is_clusters_written_out_with_all_their_questions():
 
 def test_judged_answers_on_one_record_are_drawn_together(tmp_path):
     samples = [
-        {"doc_id": place, "doc": dict(document), "filtered_resps": [{"answer": "an answer"}]}
+        {"doc_id": place, "doc": dict(document), "resps": [["x"]], "filtered_resps": [{"answer": "x"}]}
         for place, document in enumerate(load("medhelm_medalign", origin="sample")[:6])
     ]
     (tmp_path / "run.json").write_text('{"started": "2026-01-02T03:04:05"}')
