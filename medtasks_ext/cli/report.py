@@ -373,7 +373,7 @@ def _repeats(entry: Entry) -> str:
 
     (same, _), (first, n), (one, _) = map(mean, (AGREEMENT, PASS_AT_1, PASS_AT_N))
     times = " or ".join(map(str, sorted({item.conditions.repeats for item in items})))
-    passed = f"; pass@1 {first:.3f}, one of all right {one:.3f}, in {counted(n, 'task')}" if n else ""
+    passed = f"; pass@1 {first:.3f}, pass@{times} {one:.3f}, in {counted(n, 'task')}" if n else ""
     words = f"{times} answers to each document in {counted(len(items), 'task')}"
     return f"{words}: {same:.1%} of pairs agree{passed}"
 
