@@ -107,7 +107,7 @@ def test_a_group_is_rolled_up_over_its_tasks_with_what_is_missing_in_sight(medta
     n = len(registry().leaves("bridge_zh"))
     assert f"1/{n}" in line and "rows in part" in line
     assert f"no data for {n - 1} of {n} tasks" in outcome.err and outcome.err.count("files go to") == 5
-    assert f"and {n - 4} more datasets; `medtasks data status TASK`" in outcome.err
+    assert f"and {n - 6} more datasets; `medtasks data status TASK`" in outcome.err
     assert "1 of 1 tasks have a part of their suite's rows: bridge_chip_ctc" in outcome.err
     assert "the suite's own test part" not in outcome.err
 
