@@ -32,7 +32,6 @@ WRITERS = {
     "medtasks_ext/report/write.py": "into a folder that takes its place as a whole",
     "medtasks_ext/report/submissions/__init__.py": _TEMPORARY,
     "medtasks_ext/rows/transfer.py": "a part of a public download",
-    "medtasks_ext/cli/dev.py": _OWN_TEXT,
     "medtasks_ext/registry/build.py": _OWN_TEXT,
     "medtasks_ext/registry/new.py": _OWN_TEXT,
     "medtasks_ext/cli/main.py": "the device that takes what is left of a closed pipe",

@@ -85,10 +85,10 @@ def test_harmless_arguments_are_not_recorded_and_others_are():
 
 
 TASK = "bridge_chip_ctc"
-#: Place -> the names that it takes. Harmless arguments of a model are no part of a run's identity, and two
-#: arguments name the model.
+#: Place -> the names that it takes. Harmless arguments of a model are no part of a run's identity, two
+#: arguments name the model, and `repeats` is how often a document is asked.
 NAMED = {
-    "--gen_kwargs": {name for line in LISTS["generation"] for name in line.names},
+    "--gen_kwargs": {name for line in LISTS["generation"] for name in line.names} - {"repeats"},
     "--model_args": {
         name for line in LISTS["model"] if line.effect is not Effect.HARMLESS for name in line.names
     }
