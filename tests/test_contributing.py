@@ -19,11 +19,6 @@ from tests.run_files import results_of
 
 TASK = "medhelm_falls_clinic"
 BLOCK = re.compile(r"^([^\n]+)\n\n```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-#: the dataset of the page under another name
-SECOND = (
-    ("falls_clinic", "sleep_clinic"), ("falls-clinic", "sleep-clinic"), ("FallsClinic", "SleepClinic"),
-    ("2026falls", "2026sleep"), ("A Dataset that Does Not Exist", "A Second Dataset that Does Not Exist"),
-)  # fmt: skip
 
 
 def steps() -> list[tuple[str, str]]:
@@ -97,25 +92,3 @@ def test_the_new_task_joins_its_groups(copy):
             joined = set(after.leaves(group + suffix)) - set(before.leaves(group + suffix))
             assert joined == {TASK + suffix}
     assert set(after.groups) == set(before.groups)
-
-
-@pytest.mark.nightly
-def test_branches_that_follow_the_page_merge(copy, tmp_path):
-    """Two datasets, each on a branch of its own: no conflict, and all is right after it."""
-    tree = shutil.copytree(copy[0], tmp_path / "medtasks")
-    shell(tree, "git add tasks tasks.lock; git commit -qm 'one dataset'; git switch -q -c sleep main")
-    for file, content in steps():
-        for old, new in SECOND:
-            file, content = file.replace(old, new), content.replace(old, new)
-        if file:
-            (tree / file).parent.mkdir(exist_ok=True)
-            (tree / file).write_text(content, encoding="utf-8")
-    shell(tree, "medtasks dev lock medhelm_sleep_clinic; git add tasks tasks.lock; git commit -qm another")
-    changed = shell(tree, "git diff --name-only main").split()
-    assert [name for name in changed if not name.startswith("tasks/")] == ["tasks.lock"]
-    shell(tree, "git switch -q main; git merge -q falls; git merge -q sleep")
-    new = ("medhelm_falls_clinic", "medhelm_sleep_clinic")
-    assert "2 checked, 0 with problems" in shell(tree, f"medtasks dev validate {' '.join(new)}")
-    assert "2 datasets agree" in shell(tree, f"medtasks dev lock --check {' '.join(new)}")
-    before, lines = ((root / "tasks.lock").read_text().splitlines() for root in (ROOT, tree))
-    assert set(before) < set(lines) and len(lines) == len(before) + 2

@@ -12,7 +12,7 @@ from lm_eval.evaluator import evaluate
 from lm_eval.tasks import TaskManager
 from lm_eval.utils import handle_non_serializable
 
-from medtasks_ext.egress import asks_one_by_one, say_batch_size
+from medtasks_ext.egress import say_batch_size
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.models import Oracle
 from medtasks_ext.registry import Dataset, tasks_folder
@@ -99,25 +99,6 @@ def test_a_changed_prompt_is_asked_wherever_the_file_lies(mine, built_tasks, pla
         assert prompt.startswith("Does the second sentence follow? ")
         assert prompt.count("Sentences: ") == 1 + shots
         assert prompt.endswith(f"Sentences: {document['prompt']}")
-
-
-def test_an_entry_of_a_group_changes_a_prompt(mine, tmp_path):
-    mine()
-    group = {"group": "my_group", "task": [{"task": "my_mednli", "prompt": CHANGED}]}
-    (tmp_path / "mine" / "my_group.yaml").write_text(yaml.safe_dump(group))
-    found = results(loaded("my_group", include_path=tmp_path / "mine"))
-    assert all("Does the second sentence follow?" in prompt for prompt in asked(found, "my_mednli"))
-    group["task"][0]["repeats"] = "3"
-    (tmp_path / "mine" / "my_group.yaml").write_text(yaml.safe_dump(group))
-    with pytest.raises(MedtasksError, match="repeats: should be a whole number"):
-        loaded("my_group", include_path=tmp_path / "mine")
-
-
-def test_a_file_without_tags_joins_no_group_of_the_dataset_that_it_includes(mine):
-    path = mine()
-    (path.parent / "tagged.yaml").write_text(yaml.safe_dump({"include": str(path), "task": "t", "tag": "x"}))
-    manager = TaskManager(include_defaults=False, include_path=str(path.parent))
-    assert set(manager.all_tasks) == {"my_mednli", "t", "x"}
 
 
 def test_a_variant_elsewhere_has_the_card_and_the_lock_of_the_dataset(mine):
@@ -277,28 +258,7 @@ def test_results_hold_the_keys_of_the_file_and_no_row(mine, strategy):
     assert not [row["input"] for row in samples if json.dumps(row["input"], ensure_ascii=False)[1:-1] in text]
 
 
-MODULE = "/venv/lib/python3.11/site-packages/lm_eval/__main__.py"  # also under accelerate launch -m lm_eval
 LOCAL = "--model vllm --model_args pretrained=org/model,dtype=auto --tasks bridge_mie"
-
-
-@pytest.mark.parametrize(
-    ("command", "one_by_one"),
-    [
-        (f"/venv/bin/lm_eval {LOCAL}", True),
-        (f"{MODULE} run {LOCAL}", True),
-        ("lm_eval -t bridge_mie -a pretrained=org/model", True),  # lm-eval's default is hf
-        (f"lm_eval {LOCAL} --batch_size=8", False),
-        (f"lm_eval {LOCAL} --batch_size 1", False),  # as the user wants it
-        (f"lm_eval {LOCAL} -b8", False),
-        (f"lm_eval {LOCAL} --batch 8", False),  # argparse takes a beginning
-        ("lm_eval --tasks bridge_mie --model local-chat-completions --model_args model=m", False),
-        ("lm_eval ls tasks", False),
-        (f"medtasks run {LOCAL}", False),
-        ("lm_eval --tasks bridge_mie --model", False),  # refused by lm-eval
-    ],
-)
-def test_a_command_line_shows_whether_questions_are_asked_one_by_one(command, one_by_one):
-    assert asks_one_by_one(shlex.split(command)) is one_by_one
 
 
 def test_the_tasks_say_it_in_one_line_when_lm_eval_loads_them(monkeypatch, capsys, built_tasks):

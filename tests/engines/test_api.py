@@ -245,12 +245,6 @@ def test_certificates_are_checked_as_the_model_says(certificate, clock):
         assert known["k0"].text == blind["k0"].text == "Yes."
 
 
-def test_certificates_that_cannot_be_read_are_said(server, tmp_path):
-    for path in (tmp_path / "nothing.pem", tmp_path):
-        with pytest.raises(MedtasksError, match="ca_cert_path"):
-            run(model(server, ca_cert_path=str(path)), asking())
-
-
 # ---------------------------------------------------------------------- tries
 
 
@@ -362,14 +356,6 @@ def test_a_wish_to_wait_for_long_is_capped(server, clock, wish):
     assert isinstance(outcomes["k0"], Answer)
     assert 60 <= sum(clock.pauses) <= 62
     assert lines == [f"{server.url}/chat/completions asks to wait (HTTP 503): 60 s"]
-
-
-@pytest.mark.parametrize("wish", ["", "nan", "-5", "Fri, 31 Dec 2999 23:59:59 GMT", "2"])
-def test_a_wish_that_is_short_or_none_is_not_spoken_of(server, clock, wish):
-    lines = []
-    server.script = failing_first(1, Reply({}, 429, {"Retry-After": wish}))
-    outcomes, _ = run(model(server), asking(), clock, say=lines.append)
-    assert isinstance(outcomes["k0"], Answer) and not lines and sum(clock.pauses) <= 4
 
 
 # ---------------------------------------------------------------------- the end of a run

@@ -10,7 +10,6 @@ from lm_eval.api.model import LM
 
 from medtasks_ext.engines import Answer, Fault, Request
 from medtasks_ext.engines.lm import engine_of
-from medtasks_ext.runs.manifest import EngineRecord, described
 from tests.engines.conftest import ListFeed
 
 
@@ -99,25 +98,6 @@ def test_other_errors_and_a_single_request_that_does_not_fit_are_faults(wrong):
 
 
 # What a loaded model says of itself; tests/engine asks vLLM's and transformers' own.
-
-VLLM = type("VLLM", (SimpleNamespace,), {})
-HERE = {
-    "model": SimpleNamespace(
-        llm_engine=SimpleNamespace(model_config=SimpleNamespace(dtype="torch.bfloat16"))
-    ),
-}
-
-
-@pytest.mark.parametrize(("name", "own"), [("ORG/model", True), (".", None), ("", None)])
-def test_a_template_is_known_as_the_repositorys_own_where_it_comes_from_there(name, own):
-    tokenizer = SimpleNamespace(chat_template="{{ messages }}", name_or_path=name)
-    loaded = VLLM(tokenizer=tokenizer, **HERE)
-    found = described(loaded, template=True, layout=None)
-    assert found.repository_template is own
-    found = described(loaded, template=False, layout="{{ x }}")
-    assert found.repository_template is False and found.template
-    server = described(SimpleNamespace(), template=True, layout=None)
-    assert server == EngineRecord(name="SimpleNamespace")
 
 
 class FromTwoThreads(LM):

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from medtasks_ext.egress import UNKNOWN_TEXT, Egress, addresses
+from medtasks_ext.egress import UNKNOWN_TEXT, Egress
 from medtasks_ext.engines import Answer, Fault, FaultKind, http
 from medtasks_ext.engines.api import ApiEngine
 from medtasks_ext.errors import MedtasksError
@@ -133,16 +133,3 @@ def test_no_server_gets_a_text_that_it_may_not_receive(servers):
     [request] = asking()
     fault = engine.prepare(request)
     assert isinstance(fault, Fault) and fault.kind is FaultKind.WITHHELD and "gpu.example.org" in fault.reason
-
-
-@pytest.mark.parametrize(
-    ("given", "found"),
-    [
-        (None, []),
-        ("localhost:8000/v1", ["localhost:8000/v1"]),
-        ("http://a/v1+http://b:8000/v1+https://c/v1", ["http://a/v1", "http://b:8000/v1", "https://c/v1"]),
-        ("http://a/v1+x?q=1+2", ["http://a/v1+x?q=1+2"]),
-    ],
-)
-def test_addresses_stand_with_a_plus_between_them(given, found):
-    assert addresses(given) == found

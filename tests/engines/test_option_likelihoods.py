@@ -17,7 +17,7 @@ from lm_eval.models.openai_completions import LocalCompletionsAPI
 
 from medtasks_ext.engines import Answer, Fault, FaultKind, Likelihood, Request, likeliest
 from medtasks_ext.engines.api import prepared
-from medtasks_ext.engines.vllm import MOST_IDS, option_likelihoods
+from medtasks_ext.engines.vllm import option_likelihoods
 from tests.engines.conftest import run, tokenised
 from tests.engines.server import Reply
 
@@ -127,26 +127,6 @@ def read(prompt, options, *, ids: bool, cached: bool):
 @pytest.fixture(autouse=True)
 def parameters(monkeypatch):
     monkeypatch.setitem(sys.modules, "vllm", SimpleNamespace(SamplingParams=SimpleNamespace))
-
-
-TREE = ((1, 5), (1, 6), (2, 7))
-
-
-@pytest.mark.parametrize(
-    ("options", "ids", "cached", "steps", "tokens"),
-    [
-        (((1,), (2,), (3,)), True, False, [1], 1000),  # labels of one token take one pass
-        (TREE, True, True, [1, 2], 3002),  # and longer ones follow it, the prompt from the cache
-        # without the setting or a cache each option is read behind the prompt
-        (TREE, False, True, [3], 3006),
-        (TREE, True, False, [3], 3006),
-        # more tokens than one pass gives
-        (tuple((token,) for token in range(MOST_IDS + 1)), True, True, [MOST_IDS + 1], 129 * 1001),
-    ],
-)
-def test_a_prompt_is_read_as_seldom_as_can_be(options, ids, cached, steps, tokens):
-    outcome, engine = read(range(1000), options, ids=ids, cached=cached)
-    assert engine.steps == steps and engine.read == tokens and len(outcome.likelihoods) == len(options)
 
 
 options_of_tokens = st.lists(

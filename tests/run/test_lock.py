@@ -114,19 +114,6 @@ def test_a_holder_shows_life_and_a_view_sees_it(tmp_path, monkeypatch):
     assert holder_of(tmp_path) is None
 
 
-def test_a_jump_of_the_clock_takes_nothing_from_a_holder_elsewhere_that_shows_life(tmp_path, monkeypatch):
-    path = tmp_path / NAME
-    path.write_text(json.dumps(ELSEWHERE))
-    os.utime(path, (1, 1))
-
-    def sleep(seconds: float) -> None:
-        os.utime(path, (2, 2))  # the holder lives, by a clock that is years behind
-
-    monkeypatch.setattr(time, "sleep", sleep)
-    with pytest.raises(MedtasksError, match="medtasks run works in this folder"):
-        FolderLock(tmp_path)
-
-
 def test_of_many_processes_one_takes_a_stale_lock(tmp_path):
     (tmp_path / NAME).write_text("{}")
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "env": ENVIRONMENT}

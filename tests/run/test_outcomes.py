@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -21,12 +20,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks_ext.engines import Answer, Fault, FaultKind, Likelihood, Request, Usage, engine
-from medtasks_ext.engines.engine import Engine, Feed
+from medtasks_ext.engines import Answer, Fault, FaultKind, Likelihood, Request, Usage
+from medtasks_ext.engines.engine import Engine
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.run.asker import Asker, Job
 from medtasks_ext.run.charge import Budget
-from medtasks_ext.run.store import Answers, Asked, Follower, Intent, Question
+from medtasks_ext.run.store import Answers, Asked, Intent
 from tests.conftest import ROOT
 
 TASK = "bridge_mie"
@@ -50,15 +49,6 @@ def stored(folder: Path, *lines: Line) -> Answers:
 
 def plain(*lines: tuple[str, Any]) -> list[Line]:
     return [(name, outcome, {}) for name, outcome in lines]
-
-
-def test_a_line_is_one_object_that_a_person_can_read(tmp_path):
-    stored(tmp_path, *plain(("a", ANSWER), ("b", FAULT), ("c", Intent(0.5)), ("d", Question("shots"))))
-    answer, fault, intent, question = Follower(tmp_path).rows()
-    assert (answer["key"], answer["task"], answer["document"]) == ("a" * 32, TASK, "document a")
-    assert (answer["text"], answer["finish"], answer["usage"]["prompt"]) == ("A", "stop", 3)
-    assert (fault["kind"], fault["reason"]) == ("busy", "HTTP 503")
-    assert intent["cost"] == 0.5 and question["cut"] == "shots"
 
 
 def test_a_fault_is_no_answer_and_an_answer_settles_it(tmp_path):
@@ -91,17 +81,6 @@ def test_what_a_request_may_have_cost_stays_until_a_reply_says_it(tmp_path, line
     answers = stored(tmp_path, *made)
     assert answers.unsettled.total() == answers.unsettled.total(TASK) == left
     assert answers.unsettled.total("another task") == 0
-
-
-def test_a_question_of_another_document_has_the_answer_under_its_key(tmp_path):
-    answers = Answers(tmp_path)
-    answers.put("a" * 32, ANSWER, TASK, "one")
-    answers.put("a" * 32, Question(), "another", "two")
-    answers.put("b" * 32, Question("input"), "another", "three")
-    answers.close()
-    again = Answers(tmp_path, write=False)
-    assert again.answered("another") == {"two": Asked("a" * 32, "")}
-    assert again.asked["another"]["three"] == Asked("b" * 32, "input")
 
 
 def test_a_reader_follows_what_another_process_adds_and_needs_no_right_to_write(tmp_path):
@@ -264,19 +243,6 @@ def test_a_disk_that_takes_nothing_ends_what_asks() -> None:
     assert job.over.is_set() and job.unasked == 500
 
 
-def test_a_prompt_that_cannot_be_made_ready_costs_no_other() -> None:
-    class Refuses(Echo):
-        def prepare(self, request):
-            if request.key == "x3":
-                raise ValueError("no such character")
-            return request
-
-    asks = Asks(Refuses(), requests("x", 6), Budget(), 0.0)
-    job = asks.go()
-    assert [fault.kind for fault in job.faults] == [FaultKind.ENGINE] and not job.unasked
-    assert sum(isinstance(outcome, Answer) for outcome, _ in asks.outcomes.values()) == 5
-
-
 def test_what_many_threads_ask_is_asked_once_and_all_get_the_answer(tmp_path: Path) -> None:
     answers, echo, found = Answers(tmp_path), Echo(), list[dict[str, str]]()
     asker, same = Asker(echo, answers), [f"{n:032}" for n in range(200)]
@@ -299,33 +265,6 @@ def test_what_many_threads_ask_is_asked_once_and_all_get_the_answer(tmp_path: Pa
     answers.close()
     assert sorted(echo.seen) == same
     assert found == [{key: f"answer to {key}" for key in same}] * len(threads)
-
-
-@pytest.mark.parametrize(("characters", "ahead", "most"), [(10_000, 6, 7), (100, 1000, 4)])
-def test_who_hands_prompts_over_waits_while_enough_of_them_do(monkeypatch, characters, ahead, most) -> None:
-    monkeypatch.setattr(engine, "WAITING", characters)
-    feed = Feed(lambda request: request, lambda request, outcome: None, 3)
-    asked, put, taken = [Request(f"{n}", "task", f"{n}", 30 * "x", {}) for n in range(40)], [], []
-
-    def hand_over() -> None:
-        for request in asked:
-            feed.put([request], ahead)
-            put.append(request)
-
-    thread = threading.Thread(target=hand_over, daemon=True)
-    thread.start()
-    until = time.monotonic() + 30
-    while len(taken) < len(asked) and time.monotonic() < until:
-        while len(put) < min(len(taken) + most // 2, len(asked)):  # it goes on once half of them are taken
-            assert time.monotonic() < until
-        time.sleep(0.005)
-        assert len(put) <= len(taken) + most
-        feed.wait(0.1)
-        if (request := feed.take()) is not None:
-            taken.append(request)
-    feed.close()
-    thread.join()
-    assert taken == asked
 
 
 # The file of outcomes: what is whole is used, what is torn is asked again, and the disk may fail.

@@ -189,19 +189,6 @@ def test_what_is_missing_is_named_and_written_again(results, written, medtasks, 
     assert "0 of 52 answers are new" in once_more.err
 
 
-def test_a_batch_asks_what_a_smaller_choice_left(results, medtasks, tmp_path):
-    part = (*FLAGS[:-1], "part")
-    for choice, name, n in (("3", "first", 6), ("1000", "rest", 46)):
-        medtasks.done("run", *part, "--limit", choice, "--to-batch", f"{name}.jsonl")
-        asked = {line["custom_id"] for line in request_lines(tmp_path / f"{name}.jsonl")}
-        back = [line for line in results if line["custom_id"] in asked]
-        assert len(back) == len(asked) == n
-        answers = write_jsonl(tmp_path / f"answers-{name}.jsonl", back)
-        medtasks.done("run", *part, "--limit", choice, "--from-batch", answers)
-    medtasks.done("run", *FLAGS, "--from-batch", write_jsonl(tmp_path / "all.jsonl", results))
-    assert scores(tmp_path / "part") == scores(tmp_path / "run")
-
-
 def test_lines_of_any_kind_are_named_and_faults_are_asked_again(results, written, medtasks, tmp_path):
     faults = [expired(written[0]), refused(written[1])]
     foreign = {**results[2], "custom_id": "0" * 32}

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from medtasks_ext.cli.arguments import known_to_think
 from medtasks_ext.models import Oracle
 from medtasks_ext.prompts.fit import PromptFitter
 from medtasks_ext.registry import registry
@@ -131,22 +130,6 @@ def test_a_direct_answer_has_the_suites_budget_and_any_other_the_longer_one():
     # a letter is read from a longer response, and keeps its room
     assert registry().datasets["medhelm_medqa"].metadata.official_budget == 1
     assert budget("medhelm_medqa", official_budget=True) == 4000
-
-
-@pytest.mark.parametrize(
-    ("model_args", "metadata", "expected"),
-    [
-        ({"pretrained": "meta-llama/Llama-3.1-8B-Instruct"}, {}, False),
-        ({"pretrained": "Qwen/Qwen3-8B"}, {}, True),
-        ({"pretrained": "Qwen/Qwen3-8B", "enable_thinking": False}, {}, False),
-        ({"pretrained": "Qwen/Qwen3-8B"}, {"thinking": False}, False),
-        ({"pretrained": "some/model"}, {"thinking": True}, True),
-        ({"pretrained": "some/model"}, {}, None),
-        ({}, {}, None),
-    ],
-)
-def test_whether_a_model_reasons_is_known_from_its_configuration(model_args, metadata, expected):
-    assert known_to_think(model_args, metadata) is expected
 
 
 @pytest.mark.parametrize(("context", "tokens"), [(4096, 512), (24_576, 3072), (131_072, 3072), (None, 3072)])

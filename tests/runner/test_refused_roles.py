@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from medtasks_ext.engines import replies
 from medtasks_ext.registry import registry
 from tests.conftest import ROOT, outcomes, write_jsonl
 from tests.judge.server import Reply, Server
@@ -108,23 +107,6 @@ def test_a_tokenizers_own_template_ends_its_task_alone(medtasks, rows, tmp_path)
     assert f"the chat template refuses the turns of test row 2: {SAYS}" in done.text
     assert done.text.count("choose a template that takes such roles") == 1
     assert result_of(tmp_path / "run", "healthbench_hard")
-
-
-@pytest.mark.parametrize(
-    "says",
-    [
-        "Conversation roles must alternate user/assistant/user/assistant/...",
-        "System role not supported",
-        "Only user, assistant and system roles are supported!",
-        "Unexpected role 'tool' after role 'user'",
-        "Error applying chat template: …",
-    ],
-)
-def test_what_servers_say_of_roles_is_understood(says):
-    fault = replies.status_fault(
-        400, {"error": {"message": says}}, replies.Server("http://127.0.0.1"), quote=False
-    )
-    assert fault.reason == "the model's chat template refuses the roles of the turns (HTTP 400)"
 
 
 # Models without a chat template get the plain text that their suite lays out, from their own file.

@@ -16,7 +16,6 @@ from medtasks_ext.engines import lm as chosen
 from medtasks_ext.engines.engine import Engine
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
-from medtasks_ext.runner.asking import TaskLM
 from tests.conftest import ROOT, outcomes, sft_row
 from tests.engines.server import Server
 from tests.run_files import result_of, results_file, results_of, samples_file
@@ -127,19 +126,6 @@ def test_the_number_of_shots_can_be_set_on_the_zero_shot_task(medtasks, chip_ctc
 
 
 # ---------------------------------------------------------------------- order and record
-
-
-def test_long_budgets_come_first_and_each_task_is_kept_together(medtasks, engine, monkeypatch):
-    budgets = {"bridge_chip_ctc": 8, "bridge_chip_ctc_cot": 900, "bridge_chip_ctc_5shot": 90}
-    monkeypatch.setattr(
-        TaskLM, "budget", property(lambda lm: budgets[lm.name], lambda lm, _: None), raising=False
-    )
-    outcome = medtasks(*CHIP_CTC[:4], ",".join(budgets), *CHIP_CTC[5:])
-    assert outcome.code == 0, outcome.text
-    order = list(dict.fromkeys(item.split()[0] for item in Scripted.seen))
-    assert order == sorted(budgets, key=budgets.get, reverse=True)
-    assert [item.split()[0] for item in Scripted.seen] == [task for task in order for _ in range(8)]
-    assert Scripted.most == Scripted.window
 
 
 def test_outcomes_are_stored_as_they_come_and_scored_in_the_order_of_the_documents(medtasks, engine):

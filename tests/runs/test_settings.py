@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from medtasks_ext.privacy import text_hash
-from medtasks_ext.results.condition_words import task_words
 from medtasks_ext.results.conditions import differences, facts
 from medtasks_ext.runs.conditions import Conditions
 from medtasks_ext.runs.conditions import moving as moving_arguments
-from medtasks_ext.runs.settings import LISTS, Effect, is_harmless, setting_of, with_effect
+from medtasks_ext.runs.settings import LISTS, Effect, setting_of, with_effect
 
 
 def unlike(**asked):
@@ -163,47 +162,3 @@ def test_every_setting_of_plain_lm_eval_is_read(medtasks, chip_ctc, built_tasks,
         cli_evaluate()
     compared = medtasks("compare", "plain", "set")
     assert lacking(place, compared.out) == [] and "the same results" not in compared.out
-
-
-#: In no line, and no default of any engine.
-UNUSUAL = (7, 0.37, "quince", ["quince"], {"quince": 1}, True, False, 0, 1, -1, None, "", "main", "auto")
-#: What a difference is called, where answers are the likeliest ones.
-CALLED = {
-    ("generation", Effect.MOVES): "generation", ("generation", Effect.MODEL): "variant",
-    ("generation", Effect.ROUNDS): "rounding", ("model", Effect.MOVES): "arguments",
-    ("model", Effect.MODEL): "variant", ("model", Effect.ROUNDS): "rounding",
-    ("template", Effect.MOVES): "arguments", ("template", Effect.MODEL): "variant",
-}  # fmt: skip
-
-
-def alike(value, values):
-    return any(isinstance(value, bool) == isinstance(item, bool) and value == item for item in values)
-
-
-@pytest.mark.parametrize("place", ["generation", "model", "template"])
-def test_what_the_list_says_is_the_grade_of_two_results(place):
-    for line in LISTS[place]:
-        for name in line.names:
-            check_grade(place, line, name)
-
-
-def check_grade(place, line, name):
-    value = next(value for value in UNUSUAL if not alike(value, line.values))
-    usual = {"decoding": {"do_sample": False, "until": []}, "arguments": {}}
-    if name in ("chat_template_args", "chat_template_kwargs"):
-        value = {}
-    given = {"chat_template_args": {name: value}} if place == "template" else {name: value}
-    if place == "generation":
-        more = {**usual, "decoding": {**usual["decoding"], **given}}
-    else:
-        more = {**usual, "arguments": moving_arguments(given)}
-    found = differences(*(facts(Conditions(**asked)) for asked in (usual, more)))
-    fields = [item.field for item in found]
-    if line.effect in (Effect.HARMLESS, Effect.SAID, Effect.DRAWS):
-        # of these, two alone say something where nothing is drawn
-        assert fields == {"until": ["stop"], "temperature": ["decoding"]}.get(name, [])
-        assert place != "model" or is_harmless(name) is (line.effect is Effect.HARMLESS)
-    else:
-        assert fields == [CALLED[place, line.effect]]
-        assert found[0].moves is (line.effect is Effect.MOVES)
-        assert name in task_words(Conditions(**more))["asked_with"]
