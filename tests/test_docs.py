@@ -1,8 +1,13 @@
-"""The pages: links lead somewhere, commands exist, versions agree, nothing is hidden."""
+"""The pages: links lead somewhere, commands exist, versions agree, steps and notebooks can be followed."""
 
 import argparse
+import json
+import os
 import re
 import shlex
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterable
 from functools import cache
 from itertools import takewhile
@@ -12,15 +17,17 @@ from urllib.parse import unquote
 import pytest
 import yaml
 
-from medtasks_ext import __version__, hooks
+from medtasks_ext import __version__, compare, datasets, hooks, load
 from medtasks_ext.answers.formats import any_format
+from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics import meanings
-from medtasks_ext.registry import registry
+from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.columns import PACKAGE, citations
 from medtasks_ext.results.conditions import RULES
 from medtasks_ext.rows.expressions import FILTERS
 from medtasks_ext.runs.settings import LISTS
-from tests.conftest import ROOT
+from tests.conftest import ROOT, read_json
+from tests.run_files import results_of
 from tools import docs as reference
 
 FOLDERS = ("docs", "tasks", "tests", "results", "benchmarks", "model_configs", ".github")
@@ -320,3 +327,144 @@ def section(page: Path, anchor: str) -> str:
             end = re.search(rf"^#{{1,{len(heading[1])}}} ", rest, flags=re.MULTILINE)
             return rest[: end.start()] if end else rest
     raise AssertionError(f"{page}: no heading {anchor}")
+
+
+# The steps of CONTRIBUTING.md, and the functions of notebooks.
+
+
+TASK = "medhelm_falls_clinic"
+BLOCK = re.compile(r"^([^\n]+)\n\n```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def steps() -> list[tuple[str, str]]:
+    """What a contributor types, in order: commands, or a file and its content."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    blocks = BLOCK.findall(text)
+    assert len(blocks) == text.count("```") / 2
+    followed = [block for block in blocks if not block[0].startswith("<!-- not run by the test: ")]
+    return [("" if kind == "sh" else re.findall(r"`([^`]+/[^`]+)`", above)[-1], content)
+            for above, kind, content in followed]  # fmt: skip
+
+
+def shell(tree: Path, script: str) -> str:
+    """What a script prints where `medtasks` is that of a copy of the tree; it must succeed."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("MEDTASKS_")}
+    environment |= {"PATH": f"{tree}/.bin:{os.environ['PATH']}", "PYTHONPATH": str(tree)}
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        cwd=tree, env=environment, text=True, capture_output=True, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert done.returncode == 0, f"{script}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """A copy of the tree in which all steps were followed on a branch, and what was printed."""
+    tree = tmp_path_factory.mktemp("contributing") / "medtasks"
+    (tree / ".bin").mkdir(parents=True)
+    for name in ("medtasks_ext", "tasks", "docs"):
+        shutil.copytree(ROOT / name, tree / name)
+    for name in ("tasks.lock", "pyproject.toml", ".gitattributes", ".gitignore"):
+        shutil.copy(ROOT / name, tree)
+    command = tree / ".bin" / "medtasks"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m medtasks_ext "$@"\n')
+    command.chmod(0o755)
+    shell(tree, "git init -q -b main; git config user.name A; git config user.email a@example.org;"
+          "git config commit.gpgsign false; git add .gitattributes .gitignore tasks tasks.lock;"
+          "git commit -qm base; git switch -q -c falls")  # fmt: skip
+    printed = ""
+    for file, content in steps():
+        if file:
+            assert (tree / file).parent.is_dir(), f"{file}: no earlier step made its folder"
+            (tree / file).write_text(content, encoding="utf-8")
+        else:
+            printed += shell(tree, content)
+    return tree, printed
+
+
+def test_the_new_task_is_valid_listed_previewed_run_built_and_locked(copy):
+    tree, printed = copy
+    assert TASK not in registry().tasks
+    assert f"✓ {TASK}\n" in printed and "1 checked, 0 with problems" in printed
+    assert re.search(rf"^{TASK}  +en  +text_classification .*missing$", printed, re.MULTILINE)
+    shown = printed.partition("your answer: 'A. refer'")[2].splitlines()
+    assert shown[1] == '  official reading: "A" (the first token; characters 1 to 1)'
+    assert shown[2].startswith("  SAMPLE score ")
+    metrics = results_of(tree / "runs/try")["results"][f"{TASK}_5shot"]
+    assert metrics["SAMPLE_DATA,answer"] == 1 and 0 <= metrics["score,answer"] <= 1
+    shell(tree, "medtasks dev build --check")
+    assert f"task: {TASK}_cot\n" in (tree / "build/tasks/medhelm/falls_clinic/cot.yaml").read_text()
+    before, after = ((root / "tasks.lock").read_text().splitlines() for root in (ROOT, tree))
+    (added,) = set(after) - set(before)
+    assert added.startswith(f"{TASK} 1-A ") and set(before) < set(after)
+
+
+def test_the_new_task_joins_its_groups(copy):
+    before, after = registry(), Registry(copy[0] / "tasks")
+    for group in ("medhelm", "medhelm_admin", "medtasks_en", "medtasks_spec_primary_care", "medhelm_private"):
+        for suffix in ("", "_cot", "_5shot"):
+            joined = set(after.leaves(group + suffix)) - set(before.leaves(group + suffix))
+            assert joined == {TASK + suffix}
+    assert set(after.groups) == set(before.groups)
+
+
+@pytest.fixture
+def runs(tmp_path, medtasks):
+    for model in ("oracle", "nearest-shot"):
+        medtasks.done(
+            "run", "--data", "sample", "--model", model, "--tasks", "medhelm_admin", "--output_path", model
+        )
+    return tmp_path / "nearest-shot", tmp_path / "oracle"
+
+
+def test_groups_and_scores_are_those_of_the_report(runs, medtasks):
+    found = load(*runs)
+    said = json.loads(medtasks("report", *map(str, runs), "--published", "none", "--json").out)["groups"]
+    assert found.groups.select("entry", "title", "score", "rank").rows() == [
+        (row["entry"], row["title"], row["score"], row["rank"]) for row in said
+    ]
+    oracle = found.scores.filter(entry="oracle", metric="score")
+    assert len(oracle) == 5 and set(oracle["value"]) == {1.0}
+    assert found.conditions.filter(entry="oracle").height == 5
+    assert set(found.conditions["strategy"]) == {"zero_shot"} and set(found.conditions["source"]) == {
+        "synthetic"
+    }
+
+
+def test_changes_are_those_of_compare(runs, medtasks):
+    found = compare(*runs)
+    said = json.loads(medtasks("compare", *map(str, runs), "--json").out)
+    frames = {"asked": found.asked, "groups": found.groups, "tasks": found.tasks, "flipped": found.documents}
+    for name, frame in frames.items():
+        assert frame.to_dicts() == said[name]
+
+
+def test_without_polars_one_message_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(MedtasksError, match=r"pip install .*\[notebook\]"):
+        datasets()
+
+
+@pytest.mark.parametrize("notebook", sorted((ROOT / "docs").glob("*.ipynb")), ids=lambda path: path.name)
+def test_a_notebook_runs_from_top_to_bottom(notebook, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    cells = read_json(notebook)["cells"]
+    names: dict = {"run_line": _shell}
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            source = "".join(cell["source"])
+            assert not cell["outputs"], "no output is kept: figures on sample rows look like results"
+            for line in [part for part in source.splitlines() if part.startswith("!")]:
+                source = source.replace(line, f"run_line({line[1:]!r})")
+            exec(compile(source, notebook.name, "exec"), names)
+
+
+def _shell(line: str) -> None:
+    words = shlex.split(line)
+    assert words[0] == "medtasks"
+    done = subprocess.run(
+        [sys.executable, "-m", "medtasks_ext", *words[1:]],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr

@@ -62,11 +62,6 @@ def run(medtasks, rows, tmp_path):
     return call
 
 
-def sized(text: str) -> dict[str, int]:
-    """What `ls --groups` prints."""
-    return {name: int(n) for name, n in (line.split() for line in text.splitlines())}
-
-
 def test_datasets_are_listed_by_language_axis_and_suite(medtasks, own):
     def listed(*filters: str) -> set[str]:
         return {item["id"] for item in json.loads(medtasks("ls", "--json", *filters).out)}
@@ -81,7 +76,8 @@ def test_datasets_are_listed_by_language_axis_and_suite(medtasks, own):
 
 
 def test_groups_follow_from_the_suites_file_and_the_metadata(medtasks, own):
-    sizes = sized(medtasks("ls", "--groups", "wards").out)
+    lines = map(str.split, medtasks("ls", "--groups", "wards").out.splitlines())
+    sizes = {name: int(n) for name, n in lines}
     tasks, listed = registry(), {"wards": 3, "wards_emergency": 2}
     closed = sum(item.is_closed for item in tasks.datasets_of(tasks.suites["wards"]))
     ways = {name + suffix: n for name, n in listed.items() for suffix in SUFFIX.values()}

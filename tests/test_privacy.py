@@ -5,7 +5,6 @@ import logging
 
 import pytest
 
-from medtasks_ext.privacy import excerpt, public_rows
 from medtasks_ext.prompts import load
 from tests.conftest import sft_row, write_jsonl
 from tests.run_files import samples_file
@@ -237,13 +236,6 @@ def test_values_are_shown_where_that_is_asked_for(medtasks, data_dir, monkeypatc
     monkeypatch.setenv("MEDTASKS_SHOW_TEXT", "1")
     assert MARKER[:20] in medtasks("data", "check").out
     assert MARKER[:20] in medtasks("run", "--model", "oracle", *HOSPICE).err
-
-
-def test_public_rows_are_quoted_as_before(monkeypatch):
-    assert excerpt("Jane Doe") == "<text of 8 characters>"
-    with public_rows(True):
-        assert excerpt("Jane Doe", 4) == "'Jane'"
-    assert excerpt({"name": "Jane"}) == "<object of 1>"
 
 
 def test_a_json_report_of_a_run_in_which_a_row_fails_is_silent_too(medtasks, data_dir, caplog):

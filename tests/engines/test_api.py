@@ -23,7 +23,7 @@ from lm_eval.models.openai_completions import (
 )
 from lm_eval.models.sglang_generate_API import SGLANGGENERATEAPI
 
-from medtasks_ext.engines import Answer, Fault, FaultKind, Request, http, servers
+from medtasks_ext.engines import Answer, Fault, FaultKind, Request, http
 from medtasks_ext.engines.api import ApiEngine, reader_of
 from medtasks_ext.errors import MedtasksError
 from tests.engines.conftest import (
@@ -257,16 +257,6 @@ def test_what_may_pass_is_tried_again_up_to_the_limit(server, clock, failure):
     server.asked.clear()
     got = outcome_of(server, failing_first(3, failure), clock, max_retries=2)
     assert isinstance(got, Fault) and got.tries == len(server.asked) == 3
-
-
-def test_pauses_grow_with_full_jitter(server, clock, monkeypatch):
-    monkeypatch.setattr(servers.random, "uniform", lambda low, high: high)
-    outcome_of(server, Reply({}, 500), clock, max_retries=8)
-    assert clock.pauses == [2, 4, 8, 16, 32, 60, 60, 60]
-    assert servers.pause_after(5000) == 60
-    monkeypatch.undo()
-    drawn = [servers.pause_after(3) for _ in range(500)]
-    assert 0 <= min(drawn) < 1 and 7 < max(drawn) <= 8
 
 
 @pytest.mark.parametrize("status", [400, 401, 402, 404, 422])

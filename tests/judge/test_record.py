@@ -16,8 +16,7 @@ from tests.judge.conftest import judgements, make_rows, process, rows
 from tests.judge.server import Reply, fair, verdict
 from tests.judge.test_agreement import judged  # noqa: F401  a fixture
 from tests.judge.test_command import number
-from tests.runs.changes import all_named, files_of, named
-from tests.runs.faults import at_every_operation, fresh
+from tests.runs.faults import all_named, at_every_operation, files_of, fresh, named
 
 TASK = "medhelm_qa"
 PRICE = {"input": 0, "output": 1000}

@@ -43,7 +43,6 @@ class Scripted(Engine):
     seen: ClassVar[list[str]] = []
     wrong: ClassVar[dict[str, Fault]] = {}
     answer: ClassVar[Answer | None] = None
-    most: ClassVar[int] = 0
     last_first: ClassVar[bool] = False
 
     def run(self, feed, done):
@@ -51,7 +50,6 @@ class Scripted(Engine):
         while not feed.over or under_way:
             while len(under_way) < self.window and (request := feed.take()) is not None:
                 under_way.append(request)
-                type(self).most = max(self.most, len(under_way))
             if not under_way:
                 feed.wait(0.01)
                 continue
@@ -69,7 +67,6 @@ def engine(monkeypatch, chip_ctc):
     """The scripted engine in place of the real one; attributes are set by name."""
     monkeypatch.setattr(Scripted, "seen", [])
     monkeypatch.setattr(Scripted, "wrong", {})
-    monkeypatch.setattr(Scripted, "most", 0)
     monkeypatch.setattr(chosen, "engine_of", lambda model, **_: Scripted())
 
     def like(**attributes: Any) -> type[Scripted]:

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from medtasks_ext.cli.run import run_command
 from medtasks_ext.runs.folder import SUMS, state_of
-from tests.conftest import ROOT
-from tests.run_files import samples_file
-from tests.runs.changes import all_named, files_of, named
+from tests.conftest import ROOT, outcomes
+from tests.run_files import results_of, samples_file
+from tests.runs.faults import all_named, at_every_operation, files_of, fresh, named
 
 TASK = "bridge_chip_ctc"
 RUN_TO = ("run", "--model", "random-label", "--tasks", TASK, "--output_path")
@@ -104,3 +105,41 @@ def test_a_pipe_among_the_files_of_a_run_is_named_and_not_waited_for(medtasks, r
         assert found.code == 2, (name, found.text)
         assert f"{name}: is no plain file" in found.err or (name == "run.json" and "no results" in found.err)
         shutil.rmtree(tmp_path / "copy")
+
+
+# A fault at every operation on files: what a command had finished stays, and the same command finishes.
+
+
+FEW = ("run", "--model", "random-label", "--data", "sample", "--limit", "3", "--tasks", TASK, "--output_path")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    """A run; made here, so that forked processes find all loaded."""
+    folder = tmp_path_factory.mktemp("made")
+    assert run_command([*FEW[1:], str(folder / "run")]) == 0
+    return folder
+
+
+@pytest.mark.nightly
+def test_a_fault_of_a_disk_costs_a_run_nothing(made, tmp_path):
+    place = tmp_path / "run"
+
+    def check(said: str) -> None:
+        keys = [row["key"] for row in outcomes(place, TASK)]
+        assert len(keys) == len(set(keys)) == 3, said
+        assert results_of(place)["results"] == results_of(made / "run")["results"], said
+        assert state_of(place).mark == "", said
+
+    at_every_operation([*FEW, str(place)], place, lambda: fresh(place), check)
+
+
+@pytest.mark.nightly
+def test_a_fault_of_a_disk_costs_a_rescore_nothing(made, tmp_path):
+    place = tmp_path / "run"
+
+    def check(said: str) -> None:
+        assert results_of(place)["results"] == results_of(made / "run")["results"], said
+        assert state_of(place).mark == "", said
+
+    at_every_operation(["rescore", str(place)], place, lambda: fresh(place, made / "run"), check)
