@@ -1,6 +1,5 @@
 """A real Chromium, driven over the DevTools protocol through a pipe: no driver and no network needed."""
 
-import base64
 import fcntl
 import json
 import os
@@ -178,9 +177,6 @@ class Chromium:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         still = {"name": "prefers-reduced-motion", "value": "reduce"}  # else a picture may be of a transition
         self.call("Emulation.setEmulatedMedia", features=[scheme, still])
-
-    def screenshot(self, file: Path) -> None:
-        file.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
 
     def requests(self) -> list[str]:
         """Addresses that the page asked for, files and its own blobs aside."""

@@ -17,10 +17,9 @@ from medtasks_ext.results.experiments import Experiment
 from tests.browser.chromium import Chromium
 from tests.browser.report_payload import made_report
 from tests.conftest import command
-from tests.report.viewed import make_runs
-from tests.submissions.made import write_submission
+from tests.report.viewed import HOSTILE, make_runs
+from tests.submissions.conftest import write_submission
 
-HOSTILE = '</script><img src=x onerror="window.hit=1"><script>window.hit=1</script> &amp; 中文 "\'\\'
 SITE_PAGES = (
     "index.html", "bridge.html", "mlb.html", "datasets.html", "datasets/bridge_mednli.html", "about.html",
 )  # fmt: skip
@@ -54,7 +53,7 @@ def browse(tmp_path):
 @pytest.fixture(scope="session")
 def report():
     """Three own runs, the third of them partial, beside some published models of each suite."""
-    return made_report(3, published=5)
+    return made_report()
 
 
 @pytest.fixture(scope="session")

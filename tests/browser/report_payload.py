@@ -14,11 +14,7 @@ from medtasks_ext.results.reading import Results
 from medtasks_ext.runs.conditions import Conditions
 from medtasks_ext.stats.bootstrap import RESAMPLES, percentile_interval
 
-MODELS = (
-    "meta-llama/Llama-3.3-70B-Instruct", "华佗 HuatuoGPT-o1-72B", "google/gemini-2.5-flash",
-    "medgemma-27b-text-it", "Mistral-Small-24B", "deepseek-ai/DeepSeek-R1", "Baichuan-M2-32B",
-    "our-hospital-7b, step 4,000", "gpt-oss-120b", "gpt-4o-2024-08-06",
-)  # fmt: skip
+MODELS = ("meta-llama/Llama-3.3-70B-Instruct", "华佗 HuatuoGPT-o1-72B", "google/gemini-2.5-flash")
 #: of the invented runs
 SUITES = ("bridge", "medhelm", "clinicbench", "mlb")
 #: Scores by level of two runs of a suite and strategy, and one by a department.
@@ -37,51 +33,37 @@ LABELS = {
 FAULT = Fault("runs/b/samples_bridge_mie.jsonl:17", "the line is cut off", "the same command goes on")
 
 
-def made_report(
-    own: int = 4,
-    *,
-    published: int = 0,
-    sample: bool = False,
-    strategies: tuple[str, ...] = STRATEGIES,
-) -> dict[str, Any]:
-    """The payload of a report on invented runs.
+def made_report() -> dict[str, Any]:
+    """The payload of a report on three invented runs, beside five published models of each suite.
 
-    The first two runs of three have everything. Each third is of plain lm_eval, lacks ClinicBench and every
-    ninth dataset of BRIDGE.
-
-    Args:
-        own: how many runs.
-        published: how many published models of each suite stand beside them.
-        sample: whether they are on synthetic rows.
-        strategies: of the runs.
+    The first two runs have everything. The third is of plain lm_eval, lacks ClinicBench and every ninth
+    dataset of BRIDGE.
     """
-    entries = [made_entry(index, strategies, sample) for index in range(own)]
+    entries = [made_entry(index) for index in range(len(MODELS))]
     with mock.patch.multiple(
         gather,
         read_results=lambda *_: Results(entries, [FAULT]),
-        published_entries=lambda tasks: _some_published(tasks, published),
+        published_entries=_some_published,
     ):
-        report = gather.gather([Path("runs")], registry(), strategies, "all" if published else "none")
+        report = gather.gather([Path("runs")], registry(), STRATEGIES, "all")
     made = payload.payload(report)
     made["labels"] = LABELS
     return made
 
 
-def _some_published(tasks: Registry, n: int) -> list[Entry]:
+def _some_published(tasks: Registry) -> list[Entry]:
     by_suite: dict[str, list[Entry]] = {}
     for entry in published_entries(tasks):
         by_suite.setdefault(entry.paper, []).append(entry)
-    return [entry for found in by_suite.values() for entry in found[:n]]
+    return [entry for found in by_suite.values() for entry in found[:5]]
 
 
-def made_entry(index: int = 0, strategies: tuple[str, ...] = STRATEGIES, sample: bool = False) -> Entry:
-    """An invented run over all tasks of `SUITES`; each third lacks some of them."""
+def made_entry(index: int = 0) -> Entry:
+    """An invented run over all tasks of `SUITES`; the third lacks some of them."""
     levels = np.random.default_rng(7).uniform(0.25, 0.85, len(registry().datasets))
     rng = np.random.default_rng(index)
-    partial = index % 3 == 2
+    partial = index == 2
     skill = rng.normal(0, 0.07)
-    name = MODELS[index % len(MODELS)]
-    label = name if index < len(MODELS) else f"{name} (temperature: {index // len(MODELS)})"
     experiments = {}
     for place, dataset in enumerate(registry().datasets.values()):
         suite = dataset.metadata.suite
@@ -89,7 +71,7 @@ def made_entry(index: int = 0, strategies: tuple[str, ...] = STRATEGIES, sample:
             continue
         if partial and (suite == "clinicbench" or (suite == "bridge" and place % 9 == 0)):
             continue
-        for strategy in strategies:
+        for strategy in STRATEGIES:
             score = float(np.clip(levels[place] + skill + rng.normal(0, 0.06), 0.01, 0.99))
             draws = np.clip(rng.normal(score, rng.uniform(0.004, 0.03), RESAMPLES), 0, 1)
             n = dataset.metadata.n_test or 100
@@ -104,7 +86,7 @@ def made_entry(index: int = 0, strategies: tuple[str, ...] = STRATEGIES, sample:
                 intervals={"score": percentile_interval(draws)},
                 n=n,
                 conditions=Conditions(
-                    strategy=strategy, version="1-A", source="synthetic" if sample else "suite",
+                    strategy=strategy, version="1-A", source="suite",
                     origin="hub", revision="4bc0", rows="77ab", wording="own", prompt="1f3a", n=n, n_here=n,
                     answers_cut=cut, inputs_cut=0,
                 ),
@@ -113,8 +95,8 @@ def made_entry(index: int = 0, strategies: tuple[str, ...] = STRATEGIES, sample:
                 read_resampled=lambda draws=draws: draws,  # type: ignore[misc]
             )  # fmt: skip
     return Entry(
-        model=name, label=label, kind="lm_eval" if partial else "medtasks",
-        conditions=Conditions(decoding={"temperature": index // len(MODELS)}),
+        model=MODELS[index], label=MODELS[index], kind="lm_eval" if partial else "medtasks",
+        conditions=Conditions(decoding={"temperature": 0}),
         experiments=experiments, notes=("the chat template refused a system turn",) if index == 1 else (),
         manifest={"tasks": {"clinicbench_ddi": {"state": "failed", "error": "out of memory"}}},
     )  # fmt: skip

@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.browser.conftest import HOSTILE
 from tests.browser.report_page import PARTS, address_of, leaderboard, on_all, open_tables, same, texts, whole
+from tests.report.viewed import HOSTILE
 
 
 def test_sorting_searching_and_filtering_by_hand_end_up_in_the_address(show):

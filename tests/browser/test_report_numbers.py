@@ -89,7 +89,6 @@ def test_a_suite_s_leaderboard_shows_the_report_s_own_figures(show, report):
 
 FILTERS = {
     "two axes of one suite": {"suite": ["bridge"], "language": ["zh"], "task_type": ["text_classification"]},
-    "two suites": {"suite": ["medhelm", "mlb"]},
     "three languages in all suites": {"language": ["de", "fr", "es"]},
     "overlapping specialties": {"suite": ["bridge"], "specialties": ["radiology", "neurology"]},
 }
@@ -126,7 +125,6 @@ def test_intervals_of_a_selection_follow_the_rule_of_the_groups(show):
 GROUPS = [
     ("suite=mlb", "suite", "mlb", "mlb"),
     ("suite=&language=zh", "language", "zh", None),
-    ("suite=bridge&language=zh", "language", "zh", "bridge"),
     ("suite=clinicbench&scenario=generation", "scenario", "generation", "clinicbench"),
     ("suite=", "all", "all", None),
 ]

@@ -1,7 +1,4 @@
-"""The leaderboard in a real browser: what is ranked, filters, sorting, pictures, print, the keyboard.
-
-And questions that a stranger has, each answered in at most three clicks.
-"""
+"""The leaderboard in a real browser: what is ranked, filters, sorting, pictures, print, the keyboard."""
 
 import json
 from base64 import b64decode
@@ -10,10 +7,7 @@ from statistics import median
 import pytest
 
 from medtasks_ext.registry import registry
-from medtasks_ext.report.groups import group_scores, groups_of
-from medtasks_ext.report.site.boards import BoardLine, gather_site, scores_of
-from medtasks_ext.results.models import facts_of
-from medtasks_ext.results.published import published_entries
+from medtasks_ext.report.site.boards import gather_site, scores_of
 from tests.browser.chromium import THERE
 from tests.browser.report_page import address_of, on_all
 from tests.report.made import data_of
@@ -228,76 +222,3 @@ def test_a_model_page_opens_on_pictures_of_its_strong_and_weak_sides_and_hostile
     browser.wait("document.querySelector('main').innerText.includes('onerror')")
     assert browser.js("window.hit") is None and on_all(browser, "img", "1") == []
     assert browser.complaints() == []
-
-
-class Stranger:
-    """Opens the first page, clicks, and reads."""
-
-    def __init__(self, browser, site):
-        self.browser, self.clicks = browser, 0
-        browser.show((site / "index.html").as_uri(), there=THERE)
-
-    def click(self, words):
-        """Click the link, button or heading of a column with these words."""
-        self.clicks += 1
-        self.browser.js("window.before = true")
-        found = self.browser.js(
-            f"""(() => {{
-                const all = [...document.querySelectorAll("a, button, summary")];
-                const said = (item) => item.textContent.replace(/[▲▼]/g, "").trim();
-                const one = all.find((item) => said(item) === {json.dumps(words)});
-                one?.click();
-                return !!one && (one.tagName !== "A" || one.getAttribute("href").startsWith("#"));
-            }})()"""
-        )
-        if not found:
-            self.browser.wait(f"!window.before && {THERE}")
-
-    def read(self, selector="main"):
-        return self.browser.js(f"document.querySelector({json.dumps(selector)}).innerText")
-
-
-@pytest.fixture
-def stranger(browser, published_site):
-    found = Stranger(browser, published_site)
-    yield found
-    assert found.clicks <= 3 and browser.requests() == [] and browser.complaints() == []
-
-
-@pytest.fixture(scope="module")
-def bridge():
-    """Published models of BRIDGE: (facts, {(axis, value): score})."""
-    tasks, entries = registry(), published_entries(registry())
-    groups = tuple(group for group in groups_of(tasks) if group.suite == "bridge" and not group.derived)
-    found = {}
-    for entry in (entry for entry in entries if entry.paper == "bridge"):
-        rows = group_scores(entry, "zero_shot", groups)
-        known = facts_of(entry, entries)
-        scores = {(row.group.axis, row.group.value): row.score for row in rows}
-        found[BoardLine(entry, known).title] = (known, scores)
-    return found
-
-
-def best(models, key, fits):
-    some = [name for name, (facts, _) in models.items() if fits(facts)]
-    return max(some, key=lambda name: models[name][1][key])
-
-
-def test_which_open_model_up_to_ten_billion_is_best_in_japanese(stranger, bridge):
-    for words in ("by language", "open, up to 10 B", "Japanese"):
-        stranger.click(words)
-
-    def small(facts):
-        return facts["access"] == "open" and 0 < float(facts.get("parameters_b") or 0) <= 10
-
-    first = stranger.browser.js("document.querySelector('.lines tbody:not(.pinned) a.name').textContent")
-    assert first == best(bridge, ("language", "ja"), small)
-
-
-def test_is_the_best_medical_model_better_than_the_best_general_one(stranger, bridge):
-    stranger.click("medical against general")
-    for domain in ("medical", "general"):
-        first = best(
-            bridge, ("suite", "bridge"), lambda facts, domain=domain: facts["domain"].lower() == domain
-        )
-        assert first in stranger.read("#pictures table")

@@ -42,9 +42,7 @@ EDITS = {
     "a smaller suite": (conditions(OPEN_MEAN, n_of_suite=12), "n_of_suite: is 12"),
     "sample rows": (conditions(CLOSED_MEAN, origin="sample"), "synthetic sample"),
     "a long text": (top(called="x" * 300), "holds a text of 300 characters"),
-    "an unknown key": (top(colour="red"), "colour: extra inputs are not permitted"),
     "no JSON": (lambda folder: (folder / "submission.json").write_text("{"), "invalid json"),
-    "a further file": (lambda folder: (folder / "notes.txt").write_text("x"), "notes.txt: is no file of a"),
     "answers to closed data": (
         lambda folder: (folder / "answers" / f"{CLOSED_MEAN}.json").write_text("[]"),
         f"answers/{CLOSED_MEAN}.json: is no file of a",

@@ -18,8 +18,7 @@ from medtasks_ext.results.models import identity_of
 from medtasks_ext.results.published import published_entries
 from tests.conftest import command
 from tests.report.made import data_of
-from tests.submissions.conftest import PLACE
-from tests.submissions.made import write_submission
+from tests.submissions.conftest import PLACE, write_submission
 from tests.submissions.test_check import edited
 
 ROOT = PLACE.partition("/")[0]

@@ -122,6 +122,3 @@ def test_an_answer_without_its_reasoning_is_read_as_the_whole_is(text, form, cot
     document = {"options": ["one", "two"], "gold": "A", "target": "A", "cot": cot}
     one, other = (reader.read(item, document, cot=cot) for item in (text, final))
     assert (one.answer, one.valid) == (other.answer, other.valid)
-
-
-# What a run was asked with is in its submission and on the site, and no text of the user's.
