@@ -88,22 +88,10 @@ def test_report_takes_a_folder_of_runs(medtasks, tmp_path):
     assert outcome.code == 1 and [Path(fault["where"]).name for fault in found["faults"]] == ["broken"]
 
 
-@pytest.fixture
-def own(tasks_of):
-    return tasks_of("bridge/mie", "bridge/mednli")
-
-
 def test_run_takes_the_folder_that_lm_eval_takes(medtasks):
     arguments = "run --model oracle --tasks bridge_mie --data sample --output_path run --include_path"
     outcome = medtasks(*arguments.split(), medtasks("dev", "build").out.strip())
     assert outcome.code == 0 and "1.0000" in outcome.out
-
-
-@pytest.mark.parametrize("model", ["vllm", "hf"])
-def test_a_local_model_is_asked_in_full_batches_unless_a_size_is_given(model):
-    words = ["--tasks", "bridge_mie", "--model_args", "pretrained=org/model", "--model", model]
-    assert lm_eval_config(words, "run", "", "", {}).batch_size == "auto"
-    assert lm_eval_config([*words, "--batch_size", "1"], "run", "", "", {}).batch_size == "1"
 
 
 def test_what_a_configuration_file_says_is_not_printed(tmp_path, capsys):
@@ -180,28 +168,22 @@ ON_SAMPLES = "--model oracle --tasks bridge_mie --data sample"
 #: command -> what its one message says
 REFUSED = {
     "ls language=chinese": ["did you mean language=zh?"],
-    "ls specialty=cardiolgy": ["did you mean specialties=cardiology "],
     "ls acess=open": ["did you mean access?"],
     "ls language=ja suite=mlb": ["leave one out: language=ja has"],
-    "ls colour=red": ["no metadata field 'colour'"],
     "ls --groups nowhere": ["`medtasks ls --groups` lists all"],
     "run --model oracle --tasks bridge_mee": ["did you mean: bridge_mie"],
     "run --model oracle": ["no tasks given"],
     f"run {ON_SAMPLES}s": ["unknown data origin"],
     f"run {ON_SAMPLES} --model oracl": ["unknown model type"],
     f"run {ON_SAMPLES} -m oracle": ["did you mean --model or"],
-    f"run {ON_SAMPLES} --bogus 3": ["unknown: --bogus 3"],
-    f"run {ON_SAMPLES} --predict_only": ["--predict_only"],
     f"run {ON_SAMPLES} --wandb_args project=x": ["log the results file", "leave it out"],
     "run --config nope --tasks bridge_mie": ["no such file or bundled configuration"],
     "run --config qwen3-8b-thinkin --tasks bridge_mie": ["did you mean Qwen3-8B-Thinking"],
     "run --model oracle --tasks bridge_brateca_mortality": ["files go to bridge/Brateca-Mortality.SFT.json"],
-    "rescore nowhere": ["no such file"],
     "plan oracle": ["oracle has no weights and asks no server", "medtasks run --model oracle --data sample"],
     "plan Qwen/Qwen3-8B --task bridge": ["No such option: --task (Possible options: --tasks)"],
     "data check": ["no folder to check", "name it, or set MEDTASKS_DATA_DIR"],
     "judge runs/a": ["For example: medtasks judge runs/MODEL --jury medhelm --dry-run"],
-    "data template": ["For example: medtasks data template medhelm_clear"],
     "study gold nowhere --jury local": ["nowhere"],
 }
 

@@ -1,8 +1,8 @@
-"""`medtasks compare`: what changed between two runs."""
+"""`medtasks compare`: what changed between two runs, and between several ways to ask one model."""
 
 import csv
 import json
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from medtasks_ext.registry import registry
 from medtasks_ext.results.models import published_rows
 from medtasks_ext.results.published import published_entries, reference_folder
 from tests.conftest import write_jsonl
+from tests.report.made import write_run
 from tests.run_files import samples_file
 
 TASK, OTHER = "medhelm_hospice_referral", "medhelm_clinic_referral"
@@ -63,13 +64,6 @@ def test_a_change_is_that_of_the_documents_and_tested_by_mcnemar(medtasks, run, 
     with (tmp_path / "out" / "flipped.csv").open() as file:
         flipped = {row["document"] for row in csv.DictReader(file) if row["task"] == TASK}
     assert flipped == {key for key, value in scores(tmp_path / "guess", TASK).items() if not value}
-
-
-def test_settings_that_differ_are_named(medtasks, run):
-    run("plain"), run("warm", "--gen_kwargs", "temperature=0.7")
-    outcome = medtasks.done("compare", "plain", "warm")
-    assert "generation settings: the task's own → temperature=0.7" in outcome.out
-    assert "0 of 2 tasks changed" in outcome.out and "0 of 60 documents changed" in outcome.out
 
 
 def test_runs_of_unlike_extent_are_compared_on_the_documents_they_share(medtasks, run, tmp_path):
@@ -192,3 +186,55 @@ def test_a_report_of_published_models_alone_has_the_printed_figures(medtasks, tm
 def test_a_name_that_no_paper_has_is_refused_with_similar_ones(medtasks, models, message):
     outcome = medtasks("compare", *models)
     assert outcome.code == 2 and message in outcome.err
+
+
+A, B = "bridge_ade_identification", "bridge_chip_ctc"
+RIGHT = [1.0, 1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 0.0]
+WRONG = [0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0]
+HALF = [0.5, 0.25, 1.0, 0.5, 0.75, 0.5]
+
+
+def reported(medtasks, *folders):
+    return json.loads(medtasks.done("report", *folders, "--published", "none", "--json").out)
+
+
+def exact(differences):
+    sums = [abs(np.dot(signs, differences)) for signs in product((1, -1), repeat=len(differences))]
+    return np.mean(np.array(sums) >= abs(np.sum(differences)) - 1e-12)
+
+
+def test_strategies_of_one_run_are_tested_in_pairs_and_small_groups_exactly(medtasks, tmp_path):
+    scores = {A: WRONG, B: HALF, f"{A}_cot": RIGHT, f"{B}_cot": HALF, f"{A}_5shot": WRONG, f"{B}_5shot": HALF}
+    write_run(tmp_path / "run", "ORG/a", scores)
+    found = compared(medtasks, "run")
+    assert [item["pair"] for item in found["pairs"]] == [
+        "zero-shot → chain of thought", "zero-shot → 5-shot", "chain of thought → 5-shot",
+    ]  # fmt: skip
+    assert {item["question"] for item in found["pairs"]} == {"strategies"}
+    suite = {item["pair"]: item for item in found["groups"] if item["name"] == "bridge"}
+    line = suite["zero-shot → chain of thought"]
+    gain = (np.array(RIGHT) - WRONG) / len(RIGHT)
+    assert line["difference"] == pytest.approx(gain.sum() / 2)
+    assert line["p"] == pytest.approx(exact(gain)) and line["method"] == "sign flips, exact"
+    assert line["p_holm"] == pytest.approx(min(1, 3 * line["p"]))  # three pairs of one suite
+
+
+def test_report_and_compare_say_the_same_of_two_models(medtasks, tmp_path):
+    for name, tasks in (("a", (RIGHT, HALF)), ("b", (WRONG, HALF[::-1]))):
+        write_run(tmp_path / name, f"ORG/{name}", dict(zip((A, B), tasks, strict=True)))
+    [one] = [line for line in compared(medtasks, "b", "a")["groups"] if line["name"] == "bridge"]
+    [other] = reported(medtasks, "a", "b")["pairs"]
+    assert (one["p"], one["p_holm"]) == pytest.approx((other["p_value"], other["p_holm"]))
+    steps = [*(np.array(RIGHT) - WRONG) / 16, *(np.array(HALF) - HALF[::-1]) / 12]
+    assert one["p"] == pytest.approx(exact(steps))
+
+
+def test_wordings_of_one_model_are_a_paired_test_of_prompts(medtasks, tmp_path):
+    for name, scores, prompt in (("plain", WRONG, "p1"), ("other", RIGHT, "p2")):
+        write_run(tmp_path / name, "ORG/a", {A: scores}, loaded={"prompt_hash": prompt})
+    found = compared(medtasks, "plain", "other")
+    assert [item["question"] for item in found["pairs"]] == ["prompts"]
+    assert "other wording: a paired test of prompts" in medtasks("compare", "plain", "other").out
+    assert reported(medtasks, "plain", "other")["pairs"] == []
+    write_run(tmp_path / "third", "ORG/b", {A: RIGHT}, loaded={"prompt_hash": "p3"})
+    assert compared(medtasks, "plain", "third")["pairs"][0]["question"] == "entries"

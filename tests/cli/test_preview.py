@@ -104,31 +104,20 @@ def test_whose_words_are_shown_is_said(medtasks, helm):
     assert medtasks(*shown, "--prompts", "theirs").code == 2
 
 
-def test_a_template_may_lie_in_a_tokenizer_config(previewed, template):
-    config = {"chat_template": "{{ bos_token }}" + CHATML, "bos_token": {"content": "<s>"}}
-    for content in (config, {**config, "chat_template": [{"name": "default", "template": CHATML}]}):
-        file = template(json.dumps(content), "tokenizer_config.json")
-        item = previewed("bridge_mie_cot", "--data", "sample", "--tokenizer", file)
-        assert item["chat_prompt"].removeprefix("<s>").startswith("<|im_start|>system\n")
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("bridge_mee",), "did you mean: bridge_mie"),
         (("bridge_zh",), "'bridge_zh' stands for "),
-        (("bridge_mie_fewshot",), "did you mean: bridge_mie_5shot"),
         (("bridge_mie", "7"), "has documents 0 to 6, not 7"),
         (("bridge_brateca_mortality", "--data", "local"), "--data sample"),
         (("bridge_mie", "--tokenizer", "nowhere.jinja"), "cannot be read"),
         (("bridge_mie", "--tokenizer", "half.jinja"), "no valid Jinja in line 1"),
-        (("bridge_mie", "--tokenizer", "mute.jinja"), "leaves the user's turn out"),
         (("bridge_mie", "--tokenizer", "empty.json"), "holds no `chat_template`"),
     ],
 )
 def test_a_wrong_argument_gets_one_message(medtasks, template, monkeypatch, arguments, message):
     template("{% for m in messages %}", "half.jinja")
-    template("Hello", "mute.jinja")
     template("{}", "empty.json")
     sample = () if "--data" in arguments else ("--data", "sample")
     outcome = medtasks("preview", *arguments, *sample)

@@ -193,11 +193,6 @@ def held(script: str) -> Any:
     return json.loads(gzip.decompress(b64decode(packed)))
 
 
-def answers_of(folder: Path, name: str) -> Any:
-    """What a report's folder holds of the answers to a dataset; with `NAME-0` their texts."""
-    return held((folder / "answers" / f"{name}.js").read_text())
-
-
 def unpacked(table: Mapping[str, Any]) -> dict[str, list[Any]]:
     """The columns of a table of the page's data, as the page unpacks them."""
     return {name: _values(column) for name, column in table.items()}

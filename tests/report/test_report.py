@@ -3,6 +3,8 @@
 import csv
 import json
 import re
+from base64 import b64encode
+from hashlib import sha256
 from statistics import mean
 
 import numpy as np
@@ -11,10 +13,11 @@ import pytest
 from scipy.stats import binomtest
 
 from medtasks_ext.registry import registry
+from medtasks_ext.report.page import render
 from medtasks_ext.results.document_scores import load_resampled
 from medtasks_ext.stats.comparison import compare_resamples
 from tests.conftest import ROOT
-from tests.report.made import answers_of, data_of, unpacked, write_run
+from tests.report.made import data_of, unpacked, write_run
 
 OPEN, GATED, PRIVATE = "bridge_ade_identification", "bridge_c_emrs", "medhelm_hospice_referral"
 LETTERS = "medhelm_medqa"
@@ -149,19 +152,6 @@ def test_the_page_says_what_the_tables_say(medtasks, runs):
     assert scores["ORG/b", GATED, "zero_shot"] == 0.25 and len(scores) > 25_000
 
 
-def test_answers_and_what_a_task_asks_stand_on_the_page(medtasks, tmp_path):
-    write_run(tmp_path / "a", "ORG/a", {OPEN: [1, 1, 0, 1, -1, 0]})
-    medtasks("report", "a", "-o", "out", "--published", "none")
-    head = answers_of(tmp_path / "out", OPEN)
-    [column] = head["columns"]
-    assert head["documents"] == [f"text-id-{number}" for number in range(6)]
-    assert column["scores"] == [1, 1, 0, 1, 0, 0] and head["golds"][0] == "text: gold"
-    assert [place for place, answer in enumerate(column["answers"]) if answer is None] == [4]
-    page = payload(tmp_path / "out")["tasks"][OPEN]
-    assert "drawn from the gold labels" in page["rule"] and page["note"] is None
-    assert "{{ strategy }}" not in page["prompts"]["cot"]["instruction"]
-
-
 def test_a_task_without_a_score_says_why(medtasks, tmp_path):
     states = {
         LETTERS: {"state": "missing", "error": f"{LETTERS} (open): from x; files go to y"},
@@ -198,3 +188,28 @@ def test_tokens_cost_what_the_bundled_configuration_says(medtasks, tmp_path):
     assert (by_model["ORG/uncounted"]["usd"], by_model["ORG/uncounted"]["tokens"]) == (None, None)
     helm = json.loads(medtasks("report", "uncounted", "--published", "medhelm", "--json").out)["entries"]
     assert {item["usd"] for item in helm if item["model"] == "Gemini 2.0 Flash"} == {43.1}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["</script><script>window.hit=1</script>", "<!-- <script>", "$title ${script}", "\u2028 \u0000 \\"],
+)
+def test_the_data_are_inside_as_they_are_and_end_where_they_should(text, tmp_path):
+    page = render({"title": text, "entries": [{"label": text}], "response": "cut off: \ud83d"})
+    (tmp_path / "report.html").write_text(page, encoding="utf-8")  # half a character stops no file
+    found = data_of(tmp_path / "report.html")
+    assert (found["entries"], found["response"]) == ([{"label": text}], "cut off: \ud83d")
+    assert page.lower().count("</script>") == page.lower().count("<script") == 2
+    with pytest.raises(ValueError, match="JSON"):
+        render({"title": "A report", "entries": [], "score": float("nan")})
+
+
+def test_only_the_page_s_own_script_and_style_may_run_and_nothing_is_fetched():
+    page = render({"title": "A report", "entries": []})
+    for tag, rule in (("script", "script-src"), ("style", "style-src")):
+        content = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)[-1]
+        digest = b64encode(sha256(content.encode()).digest()).decode()
+        assert f"{rule} 'sha256-{digest}'" in page
+    assert "default-src 'none'" in page
+    without_scripts = re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
+    assert not re.findall(r'(?:src|href)="(?!#)|@import|url\(', without_scripts)

@@ -94,29 +94,6 @@ def test_judged_answers_on_one_record_are_drawn_together(tmp_path):
     assert low < metrics["score"] < high and high - low > 0.8
 
 
-DEPARTMENTS = registry().suites["mlb"].labels["department"]
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ("心血管内科", ["Cardiology"]),
-        (["Pediatric Urology", "眼科"], ["Pediatric Urology", "Ophthalmology"]),
-        ("Women's Health", ["Women’s Health"]),
-        ("Internal Medicine", "no value of it"),  # a primary one
-        (["Cardiology", "Oncology", "Neurology", "Nephrology"], "4 values; a row has one to 3"),
-        (["Cardiology", "心血管内科"], "named twice"),
-        (["Cardiology", "No Department"], "stands beside others"),
-    ],
-)
-def test_departments_are_named_in_english_or_chinese_and_other_names_are_refused(value, expected):
-    if isinstance(expected, list):
-        assert DEPARTMENTS.read(value) == expected
-    else:
-        with pytest.raises(ValueError, match=expected):
-            DEPARTMENTS.read(value)
-
-
 def write(data_dir, *labels):
     rows = [
         {"id": str(i), "question": f"题{i}", "options": [*"甲乙丙丁戊"], "answer": [0], **label}

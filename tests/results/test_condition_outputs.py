@@ -44,7 +44,6 @@ def generated(**more):
 #: condition, as readers see it -> what differs in the run
 MOVING = {
     "wording": {"loaded": {"instruction": "official"}},
-    "wording, the words": {"loaded": {"prompt_hash": "q"}},
     "rows": {"loaded": {"rows_hash": "others"}},
     "rows, rebuilt": {"loaded": {"rebuilt": True}},
     "version of the task": {"record": {"version": "2-A"}},
@@ -54,7 +53,6 @@ MOVING = {
     "budget": changed(config={"generation_kwargs": {"max_gen_toks": 50}}, cut={"answers_cut": 9}),
     "decoding": generated(temperature=1),
     "generation settings": generated(repetition_penalty=1.8),
-    "generation settings, unknown": generated(mood="good"),
     "stop strings": generated(until=["e"]),
     "system instruction": {"settings": {"system_instruction": "Most answers are yes."}},
     "model arguments": {"arguments": {"eos_string": "e"}},

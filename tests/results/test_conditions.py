@@ -7,8 +7,6 @@ from types import SimpleNamespace
 
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as some
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.models import Oracle
@@ -16,7 +14,6 @@ from medtasks_ext.registry import registry
 from medtasks_ext.registry.datalock import DataLock, LockedPart, LockedRows, Seen
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.registry.tasks import ANSWER_BUDGET
-from medtasks_ext.results.condition_words import task_words
 from medtasks_ext.results.conditions import (
     RULES,
     Facts,
@@ -24,12 +21,10 @@ from medtasks_ext.results.conditions import (
     confirmed,
     differences,
     facts,
-    moving,
     of_the_paper,
 )
 from medtasks_ext.results.reading import read_results
-from medtasks_ext.runs.conditions import Conditions, Judge, Jury, read_conditions
-from medtasks_ext.runs.manifest import EngineRecord
+from medtasks_ext.runs.conditions import Conditions, Judge, read_conditions
 from tests.conftest import hashed_anew, write_jsonl
 from tests.report.made import write_run
 from tests.run_files import edited, result_of, results_of
@@ -65,19 +60,6 @@ HARMLESS = {
     "context", "held_out", "revision", "artefact",
     "local_template", "template_hash",
 }  # fmt: skip
-RECORD = Conditions(
-    dataset=TASK, strategy="five_shot", version="1-A",
-    source="suite", origin="hub", revision="4bc0", rows="77ab", documents="the first 5", n_of_suite=90,
-    n=5, n_here=80, held_out=5, n_dropped=1,
-    wording="official", artefact="a release.json", artefact_revision="1.0",
-    prompt="1f3a", shots=5, examples="e5", shots_dropped=0,
-    template=True, system=True, turns=True,
-    budget=100, context=8_000, inputs_cut=2, answers_cut=0,
-    decoding={"do_sample": True, "temperature": 0.6, "until": ["\n\n"]}, seed=7,
-    jury=Jury((Judge("a", "org/a-70b"), Judge("b")), Judge("c", "org/c"), "likert", "official", "0123abcd"),
-    judged=0.5, engine="vllm", arguments={"dtype": "bfloat16"}, served=("org/model",),
-    versions=({"vllm": "1"}, {"vllm": "2", "torch": "3"}),
-)  # fmt: skip
 
 
 @pytest.mark.parametrize("field", RULES)
@@ -130,41 +112,6 @@ def test_what_draws_answers_counts_where_they_are_drawn_and_nowhere_else(name):
         assert found == (["decoding"] if usual is drawn else [])
 
 
-@given(some.text(min_size=1), some.text(min_size=1))
-def test_added_text_and_templates_are_other_conditions_than_the_papers(text, template):
-    paper = facts(of_the_paper(registry().datasets[TASK], "zero_shot"))
-    for layout in ({"system_instruction": text}, {"own_template": template}):
-        run = Conditions(decoding=USUAL, arguments={}, **layout)
-        assert not comparable(facts(run), paper) and "asked_with" in task_words(run)
-
-
-def laid_out(hash_, *, own=False, known=True):
-    """Conditions by the hash of the chat template: of the tokenizer's repository, written, or of a folder."""
-    seen = EngineRecord(template=hash_, repository_template=None if hash_ is None else known and not own)
-    asked = {"decoding": USUAL, "arguments": {}, "template": True, "own_template": hash_ if own else None}
-    return facts(Conditions(**asked, engines=(seen,)))
-
-
-def test_known_hashes_of_two_templates_are_a_difference_and_an_unknown_one_is_no_bar():
-    one, other = laid_out("text-1"), laid_out("text-2")
-    assert differences(one, laid_out("text-1"), joined=True) == ()
-    for found in (differences(one, other), differences(one, other, joined=True)):
-        assert [(item.condition, item.moves, item.known) for item in found] == [
-            ("chat template", False, True)
-        ]
-    assert [item.condition for item in moving(one, laid_out("text-1", own=True))] == ["chat template"]
-    assert differences(one, laid_out(None)) == ()
-
-
-def test_a_record_is_read_as_it_was_written_and_what_is_unknown_is_not_written():
-    stored = json.loads(json.dumps(RECORD.record()))
-    assert read_conditions(stored) == RECORD
-    assert json.dumps(read_conditions(stored).record()) == json.dumps(RECORD.record())
-    assert Conditions().record() == {"schema": 3, "strategy": "zero_shot"}
-    greedy = Conditions(decoding={})
-    assert read_conditions(greedy.record()).decoding == {}  # known, and nothing of it
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -175,7 +122,7 @@ def test_a_record_is_read_as_it_was_written_and_what_is_unknown_is_not_written()
 )
 def test_what_the_record_does_not_know_is_refused_with_its_place(change, words):
     with pytest.raises(MedtasksError, match=words.replace(".", r"\.")):
-        read_conditions({**RECORD.record(), **change}, "run/tasks/t.json")
+        read_conditions({**Conditions().record(), **change}, "run/tasks/t.json")
 
 
 def plain(folder, arguments, **flags):

@@ -4,21 +4,12 @@ import pytest
 
 from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.registry import registry
-from medtasks_ext.results.error_clusters import (
-    Cluster,
-    Items,
-    error_of,
-    items_of,
-    marked,
-)
+from medtasks_ext.results.error_clusters import Cluster, Items, error_of, items_of
 
-LABEL, EVENTS, CODES, TEXT = (
-    "bridge_mednli", "bridge_ade_extraction", "medhelm_mimic_iv_billing_code", "bridge_mediqa_2023_sum_b",
-)  # fmt: skip
+LABEL, EVENTS, TEXT = "bridge_mednli", "bridge_ade_extraction", "bridge_mediqa_2023_sum_b"
 GOLD = {
     LABEL: ("neutral", "relation: neutral"),
     EVENTS: ([["ibuprofen", "severe nausea"]], "drug: ibuprofen, adverse effect: severe nausea;"),
-    CODES: (["I21.4", "E11.9"], "I21.4,E11.9"),
     TEXT: (["no fever."], "summary: No fever."),
 }
 
@@ -44,9 +35,6 @@ def cluster(task, response, *, score=0.0, cut=False):
         (LABEL, "<unused94>I cannot answer.<unused95>Much can be said about both of them.", Cluster.FORMAT),
         (LABEL, "relation: unrelated", Cluster.OUTSIDE),
         (EVENTS, "drug: ibuprofen, adverse effect: rash;", Cluster.OTHER),
-        (EVENTS, "drug: the ibuprofen, adverse effect: severe nausea;", Cluster.OTHER),
-        (EVENTS, "drug: aspirin, adverse effect: bleeding;", Cluster.OTHER),
-        (CODES, "I21.9, E11.9", Cluster.OTHER),
         (TEXT, "summary: He is well, and there is a slight cough.", None),  # graded, and no error by itself
     ],
 )  # fmt: skip
@@ -69,16 +57,3 @@ def test_items_of_an_answer_are_found_missed_or_spurious():
     )
     assert items_of("event_lines", gold, None).missed == (("ibuprofen", "nausea"), ("aspirin", "bleeding"))
     assert items_of("label", "yes", "no") is None and items_of("entity_list", None, ["x"]) is None
-
-
-def test_marks_ignore_case_and_blanks_and_keep_every_character():
-    text = "The rash, and severe  Chest Pain; no painless rashes."
-    items = Items(found=(("chestpain",),), missed=(("rash",),), spurious=(("severe chest pain",),))
-    pieces = marked(text, items)
-    assert "".join(piece["text"] for piece in pieces) == text
-    shown = {piece["text"]: piece["marks"] for piece in pieces if piece["marks"]}
-    assert shown == {
-        "rash": ("missed",),  # not in `rashes`, which is another word
-        "severe  ": ("spurious",),
-        "Chest Pain": ("found", "spurious"),
-    }

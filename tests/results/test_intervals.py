@@ -7,19 +7,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from medtasks_ext.stats.bootstrap import score_interval
-from medtasks_ext.stats.intervals import (
-    Interval,
-    mean_interval,
-    of_shares,
-    of_tasks,
-    wilson,
-)
+from medtasks_ext.stats.intervals import Interval, mean_interval, of_shares, of_tasks, wilson
 from medtasks_ext.stats.statistic import Counts, by_unit, mean
-from tests.results.simulated import (
-    coverage_of,
-    difference_of,
-    kinds,
-)
+from tests.results.simulated import coverage_of, difference_of, kinds
 
 shares = st.floats(0, 1)
 

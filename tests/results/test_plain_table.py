@@ -16,12 +16,7 @@ from datasets import load_dataset
 from lm_eval.__main__ import cli_evaluate
 from lm_eval.api.model import LM
 from lm_eval.api.registry import register_model
-from lm_eval.utils import (
-    get_file_task_name,
-    get_results_filenames,
-    get_sample_results_filenames,
-    make_table,
-)
+from lm_eval.utils import get_file_task_name, get_results_filenames, get_sample_results_filenames, make_table
 
 from medtasks_ext.registry import registry
 from medtasks_ext.results.reading import read_results

@@ -9,10 +9,9 @@ import yaml
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
-from medtasks_ext.results.conditions import comparable, differences, facts
-from medtasks_ext.results.frames import names, schema
+from medtasks_ext.results.conditions import comparable, differences
+from medtasks_ext.results.frames import schema
 from medtasks_ext.results.reading import read_results
-from medtasks_ext.runs.conditions import Conditions
 from tests.conftest import edited_json, hashed_anew, read_json, write_jsonl
 from tests.report.made import write_run
 from tests.run_files import result_of, results_of, samples_file
@@ -44,21 +43,6 @@ def edit(file, change):
     hashed_anew(file)
 
 
-def test_a_run_is_read_with_scores_intervals_settings_and_documents(run):
-    folder = run("run")
-    results = read(folder)
-    [entry] = results.entries
-    experiment = entry.experiments[TASK]
-    stored = result_of(folder, TASK)
-    assert results.faults == []
-    assert (entry.model, entry.kind, entry.sample) == ("random-label", "medtasks", False)
-    assert experiment.score == stored["metrics"]["score"] and experiment.n == 12
-    assert experiment.intervals["score"].low == stored["intervals"]["score"]["interval_low"]
-    assert experiment.words["prompt"] == f"own {stored['loaded']['prompt_hash']}"
-    assert experiment.read_documents().value == pytest.approx(experiment.score)
-    assert len(experiment.read_resampled()) == 1000 and len(experiment.read_samples()) == 12
-
-
 def test_plain_lm_eval_output_gives_the_same_numbers(run, tmp_path):
     """A run in lm-eval's own layout: results_DATE.json, samples_TASK_DATE.jsonl."""
     folder = run("run", tasks=f"{TASK},{OTHER}")
@@ -86,18 +70,6 @@ def as_lm_eval(folder, target, model_args="pretrained=org/model,dtype=float32"):
     for task in content["configs"]:
         shutil.copy(samples_file(folder, task), target / f"samples_{task}_2026-01-01T00-00-00.jsonl")
     return target
-
-
-def test_without_samples_scores_stay_and_the_loss_is_said(run, tmp_path):
-    plain = as_lm_eval(run("run"), tmp_path / "plain")
-    next(plain.glob("samples_*")).unlink()
-    results = read(plain)
-    [fault] = results.faults
-    assert "no samples file, so their figures are unchecked" in fault.what
-    assert "--log_samples" in fault.remedy
-    assert not fault.skipped
-    experiment = results.entries[0].experiments[TASK]
-    assert experiment.score is not None and experiment.intervals == {} and experiment.read_documents is None
 
 
 def results_beside(plain):
@@ -171,22 +143,6 @@ def test_the_score_of_a_task_that_is_not_done_any_more_is_not_read(tmp_path, sta
     assert result_of(folder, TASK)["metrics"]["score"] == 0.5
     [entry] = read(folder).entries
     assert set(entry.experiments) == {OTHER}
-
-
-def test_document_scores_that_are_missing_or_damaged_say_how_to_get_them(run):
-    folder = run("a")
-    experiment = read(folder).entries[0].experiments[TASK]
-    file = folder / "tasks" / f"{TASK}.parquet"
-    file.write_bytes(file.read_bytes()[:50])
-    with pytest.raises(MedtasksError, match="damaged"):
-        experiment.read_documents()
-    file.unlink()
-    with pytest.raises(MedtasksError, match="medtasks rescore"):
-        experiment.read_documents()
-
-
-def test_each_condition_that_is_compared_has_a_column():
-    assert set(names("conditions")) == {"entry", "task", *facts(Conditions())}
 
 
 def test_an_axis_with_the_name_of_another_column_is_refused(tmp_path, monkeypatch):

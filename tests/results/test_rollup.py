@@ -13,7 +13,6 @@ import pytest
 from medtasks_ext.registry import registry
 from medtasks_ext.results.reading import read_results
 from medtasks_ext.results.result_frame import asked_frame
-from medtasks_ext.results.rollup import Finished, Members, Row, roll_up_one
 from tests.conftest import command, edited_json, read_json
 from tests.run_files import result_of, results_file, results_of, samples_of
 
@@ -90,28 +89,6 @@ def test_of_plain_lm_eval_the_names_that_stand_in_no_group_were_asked(run, tmp_p
     assert theirs["clinicbench"]["score"] == pytest.approx(ours["clinicbench"]["score"])
     [entry] = read_results([plain], registry()).entries
     assert entry.experiments[WORDS].chance == pytest.approx(1 / 3)
-
-
-def roll_up(name, tasks, metrics, sizes, parts=None) -> Row:
-    finished = {
-        task: Finished(metrics=item, intervals={}, n=sizes.get(task, 0)) for task, item in metrics.items()
-    }
-    return roll_up_one(Members(name, tuple(tasks), tuple(map(tuple, parts or [tasks]))), finished)
-
-
-def test_a_group_with_missing_tasks_is_partial_and_one_without_scores_has_none():
-    metrics = {"a": {"score": 0.5, "valid": 1.0}, "b": {"valid": 0.5}}
-    row = roll_up("g", ["a", "b", "c"], metrics, {"a": 4, "b": 6})
-    assert (row.score, row.n_scored, row.n_tasks, row.n_documents, row.partial) == (0.5, 1, 3, 10, True)
-    assert row.valid == 0.75 and not row.sample
-    assert roll_up("g", ["a", "b"], {**metrics, "b": {"SAMPLE_DATA": 1.0}}, {}).sample
-    assert roll_up("g", ["b"], metrics, {}).score is None
-
-
-def test_a_mean_over_parts_counts_each_part_once_whatever_its_size():
-    metrics = {"a": {"score": 1.0}, "b": {"score": 0.5}, "c": {"score": 0.0}, "d": {"valid": 1.0}}
-    row = roll_up("g", list("abcd"), metrics, {}, parts=[["a"], ["b", "c"], ["d"]])
-    assert (row.score, row.n_scored, row.n_tasks, row.partial) == ((1.0 + 0.25) / 2, 3, 4, True)
 
 
 GROUP = ("--tasks", "bridge_de,bridge_mie,mlb_cmexam", "--data", "sample", "--output_path", "run")

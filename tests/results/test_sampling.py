@@ -9,15 +9,7 @@ from medtasks_ext.metrics.common import micro_f1
 from medtasks_ext.metrics.labels import f1_macro
 from medtasks_ext.registry import registry
 from medtasks_ext.results.published import published_entries
-from medtasks_ext.stats.sampling import (
-    LEAST,
-    Estimate,
-    Population,
-    estimated,
-    half_width,
-    linearised,
-    weighted,
-)
+from medtasks_ext.stats.sampling import LEAST, Estimate, Population, estimated, half_width, weighted
 from medtasks_ext.stats.statistic import mean, value_and_one
 
 STRATEGIES = ("", "_cot", "_5shot")
@@ -139,9 +131,3 @@ def test_intervals_hold_the_score_of_all_documents(draw):
     whole = estimated(counts, 900, value)  # all documents have no error
     assert whole.value == pytest.approx(float(value(counts.sum(axis=0))), abs=1e-12)
     assert whole.variance == 0 == half_width(whole) and whole.beyond > 0
-
-
-def test_a_mean_moves_by_its_residuals():
-    values = np.array([0.0, 1.0, 0.5])
-    moved = linearised(value_and_one(list(values)), 10.0, mean.value)
-    assert moved == pytest.approx((values - 0.5) / 30)

@@ -14,12 +14,7 @@ from medtasks_ext.metrics import labels
 from medtasks_ext.models import Baseline
 from medtasks_ext.registry import registry
 from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
-from medtasks_ext.stats.bootstrap import (
-    percentile_interval,
-    resample,
-    resampling_weights,
-    task_intervals,
-)
+from medtasks_ext.stats.bootstrap import percentile_interval, resample, resampling_weights, task_intervals
 from medtasks_ext.stats.statistic import counts_of, statistic_of
 from medtasks_ext.suites.scores import t_interval_of_bootstrap_mean
 from tests.results.aggregations import KINDS, samples_of, some_items
@@ -35,27 +30,6 @@ def test_an_aggregation_is_what_plain_counting_gives(kind):
     for seed in range(20):
         items = some_items(kind, random.Random(seed), 1 + seed)
         assert KINDS[kind][0](items) == pytest.approx(KINDS[kind][1](items), abs=1e-12)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@given(seed=st.integers(0, 10**6), n=st.integers(1, 12))
-def test_weights_say_how_often_a_document_is_there(kind, seed, n):
-    """Counts under weights give what the aggregation gives on the documents written out that often."""
-    rng = random.Random(seed)
-    items = some_items(kind, rng, n)
-    [counts] = counts_of(samples_of(kind, items), {"m": KINDS[kind][0]})
-    per_unit = len(items) // n
-    weights = [rng.randrange(4) for _ in range(n)]
-    weights[0] += 1  # never nothing at all
-    repeated = [
-        (f"{item[0]} {copy}", *item[1:]) if per_unit > 1 else item  # a question drawn twice is two questions
-        for unit, times in enumerate(weights)
-        for copy in range(times)
-        for item in items[unit * per_unit : (unit + 1) * per_unit]
-    ]
-    value = counts.statistics["m"].value(np.asarray(weights) @ counts.matrix)
-    assert counts.n_units == n
-    assert float(value) == pytest.approx(KINDS[kind][1](repeated), abs=1e-12)
 
 
 class Mixed(Baseline):
@@ -97,24 +71,6 @@ def test_every_metric_of_every_task_follows_from_its_counts(dataset):
 
 def counted(kind: str, items: list) -> list:
     return counts_of(samples_of(kind, items), {"m": KINDS[kind][0]})
-
-
-@given(n=st.integers(1, 400), resamples=st.integers(1, 30), seed=st.integers(0, 99))
-def test_each_resample_has_as_many_documents_as_the_task(n, resamples, seed):
-    weights = resampling_weights("task", n, resamples, seed)
-    assert weights.shape == (resamples, n)
-    assert (weights.sum(axis=1) == n).all()
-    again = resampling_weights("task", n, resamples + 3, seed)
-    assert (again[:resamples] == weights).all()
-
-
-def test_weights_depend_on_dataset_size_and_seed_and_on_nothing_else():
-    weights = resampling_weights("bridge_mie", 100)
-    np.random.seed(1)
-    assert (resampling_weights("bridge_mie", 100) == weights).all()
-    for other in (resampling_weights("bridge_mts", 100), resampling_weights("bridge_mie", 100, seed=43)):
-        assert (other != weights).mean() > 0.5
-        assert abs(np.corrcoef(other.ravel(), weights.ravel())[0, 1]) < 0.02
 
 
 def test_weights_are_the_same_in_every_process_and_with_every_numpy():
