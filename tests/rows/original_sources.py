@@ -130,25 +130,31 @@ def event(name: str, tendency: str, *character: str) -> dict:
     return {"core_name": name, "tendency": tendency, "character": [*character], "anatomy_list": []}
 
 
+def painful(i: int) -> str:
+    """An annotated text in brat's form; the line end of its last annotation cuts the line there."""
+    named = "T1\tSymptom 0 4\tБоль\nT2\tBody_location 7 12\tспине\nT3\tReference 0 4\tБоль\n"
+    return f"{named}T4\tSymptom 13 {22 + len(str(i))}\t{i}\nи кашель\n"
+
+
+def chat(i: int, part: str) -> dict:
+    named = [{"mention": "咳嗽", "attr": "阳性"}, {"mention": "嗽", "attr": ""}]
+    asked = {"sender": "患者", "text": f"咳嗽{i}{part}", "ner": named}
+    return {"dialog_id": i, "dialog_info": [asked, {"sender": "医生", "text": "好的", "ner": []}]}
+
+
+TAGGED = "# sent_id = \nBror\tFAMILY\ner\tO\n{}\tAGE\når\tAGE\ni\tTEMPORAL\ndag\tTEMPORAL\nNN\tYEAR\n.\tO \n"
 #: task -> its source in small, the text that the prompt must end in, the gold lines of that row
 SOURCES = {
     "ade_extraction": (
-        {
-            "DRUG-AE.rel": "".join(
-                f"{i}|Rash and itch after A {i}.|{effect}|1|5|A|6|7\n"
-                for i in range(21)
-                for effect in ("itch", "Rash")
-            )
-        },
+        {"DRUG-AE.rel": "".join(f"{i}|Rash and itch after A {i}.|{effect}|1|5|A|6|7\n"
+                                for i in range(21) for effect in ("itch", "Rash"))},
         r"Rash and itch after A \d+\.",
         ["drug: A, adverse effect: itch;", "drug: A, adverse effect: Rash;"],
     ),
     "codiesp_icd10_cm": (codiesp, "Fiebre y placa.", ["diagnosis: fiebre, ICD-10-CM: r50.9;"]),
     "mediqa_2019_rqe": (
-        {
-            "MEDIQA2019-Task2-RQE-TestSet-wLabels.xml": pairs(1),
-            "MEDIQA2019-Task2-RQE-ValidationSet-AMIA2016.xml": pairs(*range(2, 9)),
-        },
+        {"MEDIQA2019-Task2-RQE-TestSet-wLabels.xml": pairs(1),
+         "MEDIQA2019-Task2-RQE-ValidationSet-AMIA2016.xml": pairs(*range(2, 9))},
         r"Question A: Is it flu 1\?\nQuestion B: What is <flu>\?",
         ["answer: false"],
     ),
@@ -160,54 +166,32 @@ SOURCES = {
     "clinpt_ner": (
         clinpt,
         r"Homem de \d+ anos sem febre",
-        [
-            r"entity: \d+ anos, type: value;",
-            "entity: sem, type: negation;",
-            "entity: febre, type: condition;",
-        ],
+        [r"entity: \d+ anos, type: value;", "entity: sem, type: negation;",
+         "entity: febre, type: condition;"],
     ),
     "norsynthclinical_ner": (
-        {
-            "all_sentences.vert.entity": "\n".join(
-                many(
-                    lambda i: (
-                        f"# sent_id = \nBror\tFAMILY\ner\tO\n{i}\tAGE\når\tAGE\n"
-                        "i\tTEMPORAL\ndag\tTEMPORAL\nNN\tYEAR\n.\tO \n"
-                    )
-                )
-            )
-        },
+        {"all_sentences.vert.entity": "\n".join(many(TAGGED.format))},
         r"Bror er \d+ år i dag NN \.",
         ["entity: Bror, type: FAMILY;", r"entity: \d+ år, type: AGE;", "entity: i dag, type: EMPORAL;"],
     ),
     "norsynthclinical_phi": (
-        {
-            "reference_standard_annotated.txt": "\ufeffIngen opplysninger.\n"
-            + "\n".join(many(lambda i: f"<First_Name>Ola</First_Name> er <Age>{i} år</Age>."))
-        },
+        {"reference_standard_annotated.txt": "\ufeffIngen opplysninger.\n"
+         + "\n".join(many("<First_Name>Ola</First_Name> er <Age>{} år</Age>.".format))},
         r"Ola er \d+ år\.",
         ["entity: Ola, type: First_Name;", r"entity: \d+ år, type: Age;"],
     ),
     "clinicalnotes_upmc": (
-        {
-            "Annotations-1-120-random.txt": "".join(
-                many(lambda i: f'{i}\tfever\t"Denies ""FEVER"", case {i}."\tNegated\n')
-            )
-        },
+        {"Annotations-1-120-random.txt": "".join(
+            many('{0}\tfever\t"Denies ""FEVER"", case {0}."\tNegated\n'.format))},
         r'Denies "FEVER", case \d+\.',
         ["affirmed: No"],
     ),
     "mie": (
-        {
-            "data/test.json": json.dumps([[window(1)], [window(2)]]),
-            "data/dev.json": json.dumps([[window(i) for i in range(3, 10)]]),
-        },
+        {"data/test.json": json.dumps([[window(1)], [window(2)]]),
+         "data/dev.json": json.dumps([[window(i) for i in range(3, 10)]])},
         r"患者:心慌1天\n医生:无碍",
-        [
-            "entity: 心慌, type: symptom, status: 病人-阳性;",
-            "entity: 心慌, type: symptom, status: 医生-阴性;",
-            "entity: 睡眠, type: general information, status: 未知;",
-        ],
+        ["entity: 心慌, type: symptom, status: 病人-阳性;", "entity: 心慌, type: symptom, status: 医生-阴性;",
+         "entity: 睡眠, type: general information, status: 未知;"],
     ),
     "jp_sts": (
         lambda: {"dataset_JA_Clinical_STS.xlsx": workbook(many(lambda i: [f"発熱{i}日", "熱", "4.0"]))},
@@ -219,11 +203,8 @@ SOURCES = {
     "imcs_v2_sr": (
         imcs,
         "患者：宝宝咳嗽7天\n医生：发热吗7\n患者：嗯",
-        [
-            "symptom: 发热, status: negative;",
-            "symptom: 咳嗽, status: positive;",
-            "symptom: 皮疹, status: uncertain;",
-        ],
+        ["symptom: 发热, status: negative;", "symptom: 咳嗽, status: positive;",
+         "symptom: 皮疹, status: uncertain;"],
     ),
     "imcs_v2_mrg": (imcs, "患者：宝宝咳嗽7天\n医生：发热吗7\n患者：嗯", ["主诉: 咳嗽", "建议: 复诊7"]),
     "cblue_cdn": (
@@ -232,59 +213,31 @@ SOURCES = {
         ["Normalized terms: 冠心病, 心房颤动"],
     ),
     "chip_ctc": (
-        chip(
-            "CHIP-CTC",
-            [
-                {"text": "哺乳期", "label": "Pregnancy-related Activity"},
-                {"text": "其他", "label": "Multiple"},
-            ],
-        ),
+        chip("CHIP-CTC", [{"text": "哺乳期", "label": "Pregnancy-related Activity"},
+                          {"text": "其他", "label": "Multiple"}]),
         "哺乳期",
         ["clinical trial criterion: 怀孕相关"],
     ),
     "chip_cdee": (
-        chip(
-            "CHIP-CDEE",
-            [{"text": "头痛，无发热", "event": [event("头痛", "", "剧烈", "阵发"), event("发热", "否定 ")]}],
-        ),
+        chip("CHIP-CDEE", [{"text": "头痛，无发热",
+                            "event": [event("头痛", "", "剧烈", "阵发"), event("发热", "否定 ")]}]),
         "头痛，无发热",
-        [
-            r"subject: 头痛, description: \[剧烈, 阵发\], location: \[\], status: 肯定;",
-            r"subject: 发热, description: \[\], location: \[\], status: 否定;",
-        ],
+        [r"subject: 头痛, description: \[剧烈, 阵发\], location: \[\], status: 肯定;",
+         r"subject: 发热, description: \[\], location: \[\], status: 否定;"],
     ),
     "chip_mdcfnpc": (
-        {
-            f"CHIP-MDCFNPC_{part}.jsonl": jsonl(
-                [
-                    {
-                        "dialog_id": i,
-                        "dialog_info": [
-                            {
-                                "sender": "患者",
-                                "text": f"咳嗽{i}{part}",
-                                "ner": [{"mention": "咳嗽", "attr": "阳性"}, {"mention": "嗽", "attr": ""}],
-                            },
-                            {"sender": "医生", "text": "好的", "ner": []},
-                        ],
-                    }
-                    for i in range(n)
-                ]
-            )
-            for part, n in (("dev", 1), ("train", 6))
-        },
+        {f"CHIP-MDCFNPC_{part}.jsonl": jsonl([chat(i, part) for i in range(n)])
+         for part, n in (("dev", 1), ("train", 6))},
         "患者：咳嗽0dev",
         ["findings: 咳嗽, status: 阳性;", "findings: 嗽, status: 不标注;"],
     ),
     "cmedqa": (
-        {
-            "question.csv": "question_id,content\n" + "".join(f"{i},问题{i}\n" for i in range(8)),
-            "answer.csv": "ans_id,question_id,content\n"
-            + "".join(f'{i}{k},{i},"回答{i}{k}，好"\n' for i in range(8) for k in range(2)),
-            "test_candidates.txt": "question_id,ans_id,cnt,label\n7,70,0,1\n7,71,1,1\n7,10,2,0\n",
-            "dev_candidates.txt": "question_id,ans_id,cnt,label\n"
-            + "".join(f"{i},{i}0,0,1\n" for i in range(7)),
-        },
+        {"question.csv": "question_id,content\n" + "".join(f"{i},问题{i}\n" for i in range(8)),
+         "answer.csv": "ans_id,question_id,content\n"
+         + "".join(f'{i}{k},{i},"回答{i}{k}，好"\n' for i in range(8) for k in range(2)),
+         "test_candidates.txt": "question_id,ans_id,cnt,label\n7,70,0,1\n7,71,1,1\n7,10,2,0\n",
+         "dev_candidates.txt": "question_id,ans_id,cnt,label\n"
+         + "".join(f"{i},{i}0,0,1\n" for i in range(7))},
         "问题7",
         ["回答70，好"],
     ),
@@ -294,25 +247,10 @@ SOURCES = {
         [r"entity: Meier\d*, type: NAME_PATIENT;"],
     ),
     "ruccon": (
-        {
-            name: text
-            for i in range(21)
-            for folder in ["RUCCON/main/0" if i else "RUCCON/main3"]
-            for name, text in (
-                (f"{folder}/{i}.txt", f"Боль в спине {i}\nи кашель"),
-                (
-                    f"{folder}/{i}.ann",
-                    "T1\tSymptom 0 4\tБоль\nT2\tBody_location 7 12\tспине\nT3\tReference 0 4\tБоль\n"
-                    # an annotation with a line end: brat cuts its line there
-                    f"T4\tSymptom 13 {22 + len(str(i))}\t{i}\nи кашель\n",
-                ),
-            )
-        },
+        {f"RUCCON/{'main/0' if i else 'main3'}/{i}.{kind}": text for i in range(21)
+         for kind, text in (("txt", f"Боль в спине {i}\nи кашель"), ("ann", painful(i)))},
         r"Боль в спине \d+\nи кашель",
-        [
-            "entity: Боль, type: Symptom;",
-            "entity: спине, type: Body location;",
-            r"entity: \d+ и кашель, type: Symptom;",
-        ],
+        ["entity: Боль, type: Symptom;", "entity: спине, type: Body location;",
+         r"entity: \d+ и кашель, type: Symptom;"],
     ),
-}
+}  # fmt: skip

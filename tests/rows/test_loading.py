@@ -3,9 +3,6 @@
 import csv
 import hashlib
 import json
-import subprocess
-import sys
-import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -15,7 +12,7 @@ from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import Dataset, registry
 from medtasks_ext.rows.originals.build import count_words
 from medtasks_ext.suites import bridge
-from tests.conftest import ROOT, edited_json, read_json, sample_rows, sft_row, write_jsonl
+from tests.conftest import edited_json, read_json, sample_rows, sft_row, write_jsonl
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 
@@ -122,14 +119,6 @@ def test_the_error_for_missing_data_names_every_missing_dataset_of_the_suite_and
     assert "`medtasks data status bridge_brateca_mortality`" in text
 
 
-def test_rows_may_have_several_references(data_dir):
-    both = ["医生: 多休息", "医生: 多喝水"]
-    more = {"task": "EHRQA-QA", "output_list": both}
-    rows = [sft_row(i, f"患者：头疼{i}天", "医生: 多休息", **more) for i in range(6)]
-    write_jsonl(data_dir / "bridge" / "ehrqa_qa" / "test.jsonl", rows)
-    assert load_documents(TASKS["bridge_ehrqa_qa"], cot=False)["test"][0]["gold"] == both
-
-
 @pytest.mark.parametrize(
     ("task", "name"),
     [("bridge_cantemist_ner", "Cantemist-NER"), ("bridge_ifmir_ner_factuality", "IFMIR - NER&factuality")],
@@ -140,24 +129,6 @@ def test_official_files_are_found_under_other_spellings_of_their_name(data_dir, 
     (data_dir / "bridge").mkdir()
     (data_dir / "bridge" / f"{name}.SFT.json").write_text(json.dumps(rows))
     assert len(load_documents(dataset, cot=False)["test"]) == len(rows)
-
-
-def test_rows_leave_memory_once_their_documents_are_made_and_these_hold_each_text_once(data_dir):
-    n, length = 200, 9000
-    (data_dir / "bridge").mkdir(parents=True)
-    rows = [sft_row(i, f"{i} note. " * (length // 9), "clinical trial criterion: 年龄") for i in range(n)]
-    file = data_dir / "bridge" / "CHIP-CTC.SFT.json"
-    file.write_text(json.dumps(rows), encoding="utf-8")
-    n_bytes = sum(len(row["input"]) for row in rows)
-    load_documents(Dataset(CHIP_CTC), cot=False, origin="sample")  # what all loads share
-    tracemalloc.start()
-    try:
-        documents = load_documents(Dataset(CHIP_CTC), cot=False)["test"]
-        held, most = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert documents[3].input == rows[3]["input"] and documents[3].input in documents[3]["prompt"]
-    assert held < 1.4 * n_bytes and most < 2.5 * n_bytes
 
 
 def fails(folder, **options) -> MedtasksError:
@@ -253,9 +224,3 @@ def test_long_sample_rows_are_as_long_as_real_ones_and_not_filled_up(name):
     for text in texts:
         lines = [line.strip() for line in text.splitlines() if count_words(line) > 20]
         assert len(set(lines)) == len(lines)
-
-
-def test_records_are_what_their_parts_give():
-    tool = ROOT / "tools" / "sample_records" / "assemble.py"
-    done = subprocess.run([sys.executable, str(tool), "--check"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr

@@ -9,7 +9,6 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.prompts.load import check_rows
 from medtasks_ext.registry import Dataset, forget, registry
-from medtasks_ext.rows.filters import json_objects
 from medtasks_ext.rows.remote import remote_files
 from medtasks_ext.rows.sources import source_of
 from tests.conftest import write_jsonl
@@ -116,16 +115,6 @@ def test_a_row_that_does_not_fit_is_named(data_dir, row, message):
     with pytest.raises(MedtasksError, match=message) as error:
         load_documents(TASKS["mlb_maeesymp"], cot=False)
     assert str(path) in str(error.value) and error.value.remedy
-
-
-def test_objects_are_written_one_a_line_with_the_named_fields_in_their_order():
-    items = [{"b": "二", "a": 1, "c": 3}, {"a": 1, "b": "二", "c": 4}, {"a": None}, {"b": {"x": '引"号'}}]
-    assert json_objects(items[:2], ["a", "b"]) == '[\n{"a": 1, "b": "二"}\n]'  # alike in these fields
-    assert json.loads(json_objects(items, {"a": "a", "深": "b.x"})) == [{"a": 1}, {}, {"深": '引"号'}]
-    assert json_objects([], ["a"]) == "[]"
-    for wrong in ("text", [1], None, {"a": 1}):
-        with pytest.raises(ValueError, match="no list of objects"):
-            json_objects(wrong, ["a"])
 
 
 CMEXAM = registry().datasets["mlb_cmexam"]

@@ -111,26 +111,20 @@ WHOLE = [QUESTION, *FOUR]
 #: text, marks -> question and options, or what is wrong
 READ = [
     (f"{QUESTION} A) Furosemide B) Spironolactone C) Lisinopril D) Amiloride", "{ABCD}) ", WHOLE),
-    (f"{QUESTION} (a)Furosemide (b) Spironolactone (c)Lisinopril (d) Amiloride", "({abcd})", WHOLE),
     ("Which?\r\n1. gout\r\n2. lupus", "\n{1234}. ", ["Which?", "gout", "lupus"]),
-    (f"{QUESTION} ①Furosemide ②Spironolactone ③Lisinopril ④Amiloride", "{①②③④}", WHOLE),
     ("降低血钾？A．呋塞米B．螺内酯", "{ABCDE}．", ["降低血钾？", "呋塞米", "螺内酯"]),
     ("Conduta?\n'A': 'Gota d'água.', 'B': 'Alta.'", "'{AB}': '|'", ["Conduta?", "Gota d'água.", "Alta."]),
     ("يفرز من: ا. الكبد ب. الكظر", "{أبج}. ", ["يفرز من:", "الكبد", "الكظر"]),
     ("Too much vitamin B) or D) does what? A) kills B) heals", "{ABCD}) ",
      ["Too much vitamin B) or D) does what?", "kills", "heals"]),
     ("Which? A) gout B) lupus, not A) C) none", "{ABCD}) ", ["Which?", "gout", "lupus, not A)", "none"]),
-    ("Which? A) anaemiaB) B) none", "{ABCD}) ", ["Which?", "anaemiaB)", "none"]),
     ("Which?", "{ABCD}) ", "no option found"),
-    ("Which? A) gout", "{ABCD}) ", "one option found"),
     ("Which? A) gout B) lupus D) none", "{ABCD}) ", "option D stands there, option C before it does not"),
     ("Which? A) gout A) gout B) lupus", "{ABCD}) ", "the options A to B can be read in several ways"),
-    ("Which? A) HLA-B) risk B) none", "{ABCD}) ", "several ways"),
     ("Which? A) B) lupus", "{ABCD}) ", "option A has no text"),
     ("A) gout B) lupus", "{ABCD}) ", "no question stands before its options"),
     ("Q? 'A': 'x' 'B': 'y' and so on", "'{AB}': '|'", "option B does not end with"),
     ("Which? A) gout B) lupus", "{AA}) ", "labels of options in braces"),
-    ("Which? A) gout B) lupus", "{AB}) {CD}) ", "labels of options in braces"),
 ]  # fmt: skip
 
 
@@ -143,28 +137,6 @@ def test_question_and_options_are_taken_apart_or_it_is_said_why_not(text, marks,
     else:
         read = question_and_options(text, *marks)
         assert [read["question"], *read["options"]] == found
-
-
-@given(st.text("AB) \nx", max_size=60))
-def test_every_text_is_read_in_one_way_or_refused(text):
-    """Against all ways to choose the marks, one by one."""
-    places = {
-        label: [
-            at for at in range(len(text))
-            if text.startswith(f"{label}) ", at) and (not at or not text[at - 1].isalpha())
-        ]
-        for label in "AB"
-    }  # fmt: skip
-    ways = [(a, b) for a in places["A"] for b in places["B"] if a < b]
-    whole = [
-        (text[:a].strip(), text[a + 3 : b].strip(), text[b + 3 :].strip()) for a, b in ways if len(ways) == 1
-    ]
-    if whole and all(whole[0]):
-        found = question_and_options(text, "{AB}) ")
-        assert (found["question"], *found["options"]) == whole[0]
-    else:
-        with pytest.raises(ValueError, match="option"):
-            question_and_options(text, "{AB}) ")
 
 
 @pytest.mark.parametrize("part", ["A) ", "B) A) ", "A) B) C) D) "])
@@ -199,27 +171,20 @@ def test_both_drugs_are_masked_or_the_offset_is_refused(offsets, text):
 FORMS = [
     ({"o": {"a": "gout", "b": "lupus"}}, "o | split_options", ["gout", "lupus"]),
     ({"o": "A) gout; rare\nB) lupus"}, "o | split_options", ["gout; rare", "lupus"]),
-    ({"o": "(A) gout (B) lupus"}, "o | split_options", ["gout", "lupus"]),
     ({"o": [{"id": 1, "text": "gout"}, {"id": 2, "text": "flu"}]}, "o | picked('text')", ["gout", "flu"]),
-    ({"o": {"x": [{"y": "gout"}]}}, "o | picked('x.y')", ["gout"]),
     ({"o": {"x": 1}}, "o | picked('y')", "has no y"),
     ({"a": "b"}, "a | option_letters(['gout', 'lupus'])", "B"),
     ({"a": "lupus"}, "a | option_letters(['gout', 'lupus'])", "B"),
     ({"a": "A, C"}, "a | option_letters(['gout', 'lupus', 'flu'])", "AC"),
-    ({"a": "AB"}, "a | option_letters(['A', 'B', 'AB', '0'])", "C"),
     ({"a": 0}, "a | option_letters(['gout', 'lupus'], 0)", "A"),
-    ({"a": "2"}, "a | option_letters(['gout', 'lupus'], 1)", "B"),
     ({"a": 2}, "a | option_letters(['gout', 'lupus'], 0)", "names no option of 2"),
     ({"a": 1}, "a | option_letters(['gout', 'lupus'])", "--count-from says from which number"),
     ({"a": "A"}, "a | option_letters(['B', 'A'])", "is the letter of one option and the text of another"),
     ({"t": ["one", "", ["two", 3]]}, "t | as_text", "one\n\ntwo\n\n3"),
     ({"t": {"x": 1}}, "t | as_text", "stands where text belongs"),
-    ({"e": ["gout"]}, "e | as_entities", [("gout", "")]),
     ({"e": [[0, 4, "D"], [9, 12]]}, "e | as_entities('gout and flu')", [("gout", "D"), ("flu", "")]),
-    ({"e": [{"begin": 0, "end": 4, "label": "D"}]}, "e | as_entities('gout')", [("gout", "D")]),
     ({"e": [{"offsets": [[0, 4], [9, 12]], "text": ["gout", "flu"], "type": "D"}]}, "e | as_entities",
      [("gout flu", "D")]),
-    ({"e": [{"offsets": [[0, 4], [9, 12]]}]}, "e | as_entities('gout and flu')", [("gout flu", "")]),
     ({"e": [{"entity_text": "gout", "entity_type": "D"}]}, "e | as_entities", [("gout", "D")]),
     ({"e": [[0, 40]]}, "e | as_entities('gout')", "neither a text nor offsets within the 4 characters"),
     ({"e": "gout"}, "e | as_entities", "is no list of entities"),
