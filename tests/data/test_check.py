@@ -11,27 +11,24 @@ from tests.run_files import result_of
 HOSPICE = "medhelm_hospice_referral"
 
 
-def hospice(root, rows, name="test.jsonl"):
-    return write_jsonl(root / "medhelm" / "hospice_referral" / name, rows)
+def hospice(root, rows, name="test.jsonl", dataset="hospice_referral"):
+    return write_jsonl(root / "medhelm" / dataset / name, rows)
 
 
-def good(n: int, start: int = 0) -> list[dict]:
+def good(n: int, start: int = 0, changes: dict[int, dict] | None = None) -> list[dict]:
     return [
-        {"prompt": "Eligible?", "context": f"note {i}", "label": "AB"[i % 2]} for i in range(start, start + n)
+        {"prompt": "Eligible?", "context": f"note {i}", "label": "AB"[i % 2], **(changes or {}).get(i, {})}
+        for i in range(start, start + n)
     ]
 
 
-def _ruccon(data_dir, n_lost: int, n: int = 100) -> None:
-    """Rows of RuCCoN of which BRIDGE's reading loses a part of some: it splits a line at its semicolons."""
-    names = [f"цефтриаксон {i}; 1 г" if i < n_lost else f"парацетамол {i}" for i in range(n)]
+def test_gold_that_the_suites_own_reading_loses_is_a_note_where_the_task_declares_it(medtasks, data_dir):
+    """BRIDGE's reading of RuCCoN splits a line at its semicolons."""
+    names = ["цефтриаксон; 1 г", *(f"парацетамол {i}" for i in range(1, 100))]
     given, more = {"task": "RuCCoN", "split": "test"}, "Жалобы на боль. " * 20
     texts = [(f"Назначен {name} внутрь. {more}", f"entity: {name}, type: Drug;") for name in names]
     rows = [{**given, "id": str(i), "input": text, "output": out} for i, (text, out) in enumerate(texts)]
     write_jsonl(data_dir / "bridge" / "ruccon" / "test.jsonl", rows)
-
-
-def test_gold_that_the_suites_own_reading_loses_is_a_note_where_the_task_declares_it(medtasks, data_dir):
-    _ruccon(data_dir, 1)
     outcome = medtasks.done("data", "check", data_dir)
     lost = next(text for text in outcome.out.splitlines() if "loses a part of 1 gold answer:" in text)
     assert lost.endswith("and should 1.0000")
@@ -100,7 +97,6 @@ def test_a_check_says_what_the_gold_answers_score_and_no_text_of_rows(medtasks, 
     ("name", "column", "value", "expected"),
     [
         ("medhelm_ehrshot", "boolean_value", "yes", "true or false"),
-        ("medhelm_medec", "Error Flag", "Ja", "one of: 0, 1"),
         ("medhelm_mimic_iv_billing_code", "target", "I21.4;E11.9", "a list of texts"),
     ],
 )
@@ -144,12 +140,9 @@ def test_rows_that_others_may_read_are_a_note_where_they_are_not_open(medtasks, 
 @pytest.mark.parametrize(
     ("path", "meant"),
     [
-        ("medhelm/hospice_referal/test.jsonl", "medhelm/hospice_referral"),
         ("medhelm_hospice_referral/test.jsonl", "medhelm/hospice_referral"),
         ("medhelm/clear/tests.jsonl", "medhelm/clear/test.jsonl"),
         ("bridge/CHIP-CTC.json", "bridge/CHIP-CTC.SFT.json"),
-        ("bridge/CHIP-CTT.SFT.json", "bridge/CHIP-CTC.SFT.json"),
-        ("brigde/CHIP-CTC.SFT.json", "bridge"),
     ],
 )
 def test_a_mistyped_name_is_not_passed_over(medtasks, data_dir, path, meant):
@@ -160,20 +153,6 @@ def test_a_mistyped_name_is_not_passed_over(medtasks, data_dir, path, meant):
     stray = json.loads(medtasks("data", "check", data_dir, "--json").out)["not_read"]
     assert [entry["meant"] for entry in stray] == [meant]
     assert f"did you mean {meant}?" in outcome.out
-
-
-def test_other_files_are_named_and_do_no_harm(medtasks, chip_ctc):
-    (chip_ctc / "protocol.pdf").write_text("x")
-    (chip_ctc / "README.md").write_text("x")
-    (chip_ctc / ".DS_Store").write_text("x")
-    (chip_ctc / "bridge" / "chip-ctc.SFT.json").write_text("[]")  # the same name for the loader
-    write_jsonl(chip_ctc / "bridge" / "chip_ctc" / "test.jsonl", [{"a": 1}])
-    outcome = medtasks.done("data", "check", chip_ctc)
-    assert [line for line in outcome.out.splitlines() if line.startswith("?")] == [
-        "? bridge/chip-ctc.SFT.json: not read: other files come first, or the test rows are missing",
-        "? bridge/chip_ctc/test.jsonl: not read: other files come first, or the test rows are missing",
-        "? protocol.pdf: not read: unknown name",
-    ]
 
 
 def test_a_folder_with_nothing_in_it_is_no_success(medtasks, tmp_path, chip_ctc):
@@ -191,7 +170,6 @@ def test_a_folder_with_nothing_in_it_is_no_success(medtasks, tmp_path, chip_ctc)
         ("bridge_chip_ctc", "expected a folder, got the name of a dataset", "which holds bridge/chip_ctc/"),
         ("{data}/bridge/CHIP-CTC.SFT.json", "expected a folder, got a file", "medtasks data check {data}"),
         ("{data}/bridge/chip_ctc", "no such folder", "medtasks data check {data}"),
-        ("{data}/elsewhere", "no such folder", "name your data folder"),
     ],
 )
 def test_what_is_given_in_place_of_the_data_folder_is_told(medtasks, chip_ctc, argument, what, remedy):
@@ -200,66 +178,50 @@ def test_what_is_given_in_place_of_the_data_folder_is_told(medtasks, chip_ctc, a
     assert outcome.err.rstrip().endswith(remedy.format(data=chip_ctc))
 
 
-TASK = "medhelm_hospice_referral"
-CONTRADICTORY = ("adhd_behavior", "hospice_referral", "proxy_sender")
-
-
-def rows(n, **changes):
-    found = [{"prompt": "Refer?", "context": f"Invented note {i}.", "label": "AB"[i % 2]} for i in range(n)]
-    for place, change in changes.items():
-        found[int(place[1:])].update(change)
-    return found
-
-
-def put(folder, name, content):
-    return write_jsonl(folder / "medhelm" / name / "test.jsonl", content)
-
-
-def run(medtasks, out, *flags, task=TASK):
+def run(medtasks, out, *flags, task=HOSPICE):
     return medtasks(
         "run", "--tasks", task, "--model", "oracle", "--output_path", out, "--data", "local", *flags
     )
 
 
 def test_the_right_rows_of_a_half_right_file_run_and_are_counted(medtasks, data_dir, tmp_path):
-    faulty = {"r1": {"label": "maybe"}, "r4": {"context": " "}, "r6": {"context": "Invented note 7."}}
-    put(data_dir, "hospice_referral", rows(12, **faulty))
+    faulty = {1: {"label": "maybe"}, 4: {"context": " "}, 6: {"context": "note 7"}}
+    hospice(data_dir, good(12, changes=faulty))
     checked = medtasks("data", "check")
     assert checked.code == 1
-    assert f"8 test rows are without a fault: `medtasks run {TASK} --drop-faulty`" in checked.out
+    assert f"8 test rows are without a fault: `medtasks run {HOSPICE} --drop-faulty`" in checked.out
     refused = run(medtasks, tmp_path / "strict")
     assert refused.code != 0 and "label" in refused.err
     done = run(medtasks, tmp_path / "run", "--drop-faulty")
     assert done.code == 0, done.err
-    assert f"{TASK}: 4 of 12 rows left out as faulty (--drop-faulty)" in done.out + done.err
-    record = result_of(tmp_path / "run", TASK)
+    assert f"{HOSPICE}: 4 of 12 rows left out as faulty (--drop-faulty)" in done.out + done.err
+    record = result_of(tmp_path / "run", HOSPICE)
     assert record["loaded"]["n_test"] == 8 and record["loaded"]["n_faulty"] == 4
     assert record["conditions"]["n_faulty"] == 4
     assert record["metrics"]["score"] == 1
     asked = [
-        json.loads(line) for line in next((tmp_path / "run").rglob(f"samples*{TASK}*")).open(encoding="utf-8")
+        json.loads(line)
+        for line in next((tmp_path / "run").rglob(f"samples*{HOSPICE}*")).open(encoding="utf-8")
     ]
     assert len(asked) == 8
 
 
 def test_a_fault_of_the_whole_file_is_not_dropped(medtasks, data_dir, tmp_path):
-    put(data_dir, "hospice_referral", [{**row, "label": "A"} for row in rows(12, r1={"context": " "})])
+    hospice(data_dir, [{**row, "label": "A"} for row in good(12, changes={1: {"context": " "}})])
     refused = run(medtasks, tmp_path / "run", "--drop-faulty")
     assert refused.code != 0 and "all gold answers are the same" in refused.err
 
 
-@pytest.mark.parametrize("name", CONTRADICTORY)
+@pytest.mark.parametrize("name", ["adhd_behavior", "hospice_referral", "proxy_sender"])
 def test_rows_that_the_suite_leaves_out_are_said(medtasks, data_dir, tmp_path, name):
-    again = {"r7": {"context": "Invented note 1."}}
-    put(data_dir, name, rows(8, **again))
+    hospice(data_dir, good(8, changes={7: {"context": "note 1"}}), dataset=name)
     done = run(medtasks, tmp_path / "run", task=f"medhelm_{name}")
     assert done.code == 0, done.err
     said = f"medhelm_{name}: 1 row left out, since a later one asks the same, as the suite does"
     assert said in done.out + done.err
     note = "1 row left out, since a later one has the same prompt, context"
     assert note in medtasks("data", "check").out
-    contradictory = rows(8, r6={"context": "Invented note 1."})
-    put(data_dir, name, contradictory)
+    hospice(data_dir, good(8, changes={6: {"context": "note 1"}}), dataset=name)
     checked = medtasks("data", "check", "--json")
     (record,) = json.loads(checked.out)["datasets"]
     assert checked.code == 1 and record["n_usable"] == 6

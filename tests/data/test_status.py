@@ -136,16 +136,3 @@ def test_status_where_and_run_name_the_way(medtasks, hub, data_dir):
     assert "medtasks data fetch --accept mlb_cmeee" in where
     outcome = medtasks("run", "--tasks", AREA, "--model", "oracle", "--output_path", "run")
     assert outcome.code != 0 and f"medtasks data fetch --accept {AREA}" in outcome.err
-
-
-def test_the_papers_datasets_that_anyone_can_have(medtasks, hub):
-    """As counted by `medtasks data status`: by themselves, or after terms are accepted."""
-    found = {item["id"]: item for item in json.loads(medtasks("data", "status", "--json").out)}
-    suites = ("bridge", "medhelm", "clinicbench", "mlb")
-    papers = [item for item in registry().datasets.values() if item.of_paper and item.suite.id in suites]
-    sources = {dataset.id: source_of(dataset).download for dataset in papers}
-    by_themselves = [name for name, item in sources.items() if item and not item.terms]
-    after_terms = [name for name, item in sources.items() if item and item.terms]
-    assert len(papers) == 163 and len(by_themselves) + len(after_terms) >= 76
-    assert all(found[name]["origin"] == "hub" for name in by_themselves)
-    assert all(found[name]["origin"] is None for name in after_terms)
