@@ -134,10 +134,3 @@ def test_a_task_that_is_named_as_something_else_is_one_error(own, folder, name, 
     with pytest.raises(MedtasksError, match=f"'{name}' is (both a|also)") as error:
         build(Registry(own), folder)
     assert kind in str(error.value) and "→" in str(error.value)
-
-
-def test_a_place_that_is_no_folder_is_named(own, folder):
-    folder.parent.write_text("a file")
-    with pytest.raises(MedtasksError, match="cannot be written") as error:
-        build(Registry(own), folder)
-    assert error.value.where == folder and error.value.remedy

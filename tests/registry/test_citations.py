@@ -15,7 +15,7 @@ from medtasks_ext.registry.columns import (
     entries_of,
     read_bibtex,
 )
-from medtasks_ext.registry.metadata import Licence, use_of
+from medtasks_ext.registry.metadata import use_of
 from tests.conftest import declare_suites
 
 TASKS = registry()
@@ -36,11 +36,8 @@ def test_every_key_of_the_metadata_has_an_entry_and_no_entry_is_unused():
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("@misc{a,\n  year {2020},\n}", "line 2: '=' expected"),
-        ("@misc{a,\n  title = {open {brace},\n}", "line 3: premature end of file"),
         ("@misc{a,\n}\n\n@misc{a,\n}", "repeated bibliography entry: a"),
         ("@misc{a,\n  year = {1},\n  year = {2},\n}", "key a has a duplicate year field"),
-        ("@misc{a,\n  year = {1},", "line 2: premature end of file"),
     ],
 )
 def test_a_damaged_file_is_named_with_its_fault(tmp_path, text, fault):
@@ -98,11 +95,6 @@ def test_what_anyone_may_use_has_an_address_and_no_restricting_licence():
             assert record.use == "unclear" and record.third_party_api == "unclear", name
 
 
-def test_restricted_text_is_never_open():
-    restricted = [item.metadata for item in TASKS.datasets.values() if item.metadata.third_party_api == "no"]
-    assert {record.access for record in restricted} == {"gated", "private"}
-
-
 def test_the_group_holds_what_the_filter_finds(medtasks):
     chosen = {name for name in TASKS.datasets if TASKS.datasets[name].metadata.use == "any"}
     shown = json.loads(medtasks("ls", "use=any", "--json").out)
@@ -110,24 +102,6 @@ def test_the_group_holds_what_the_filter_finds(medtasks):
     grouped = {name for name in chosen if TASKS.datasets[name].metadata.grouped}
     apart = {name for name in grouped if not TASKS.datasets[name].suite.in_totals}
     assert {*TASKS.leaves("medtasks_use_any")} == grouped - apart
-
-
-@pytest.mark.parametrize(
-    ("given", "spdx", "use", "api"),
-    [
-        ("mit", "MIT", "any", "yes"),
-        ("CC-BY-NC-ND-4.0", "CC-BY-NC-ND-4.0", "research", "yes"),
-        ("CC-BY-SA-4.0", "CC-BY-SA-4.0", "share-alike", "yes"),
-        ("CC-BY-ND-4.0", "CC-BY-ND-4.0", "unclear", "unclear"),
-        ("held by the ward", "NOASSERTION", "unclear", "unclear"),
-        ("medqa", "MIT", "any", "yes"),
-        ({"spdx": "LicenseRef-ward", "use": "research", "third_party_api": False}, "LicenseRef-ward",
-         "research", "no"),
-    ],
-)  # fmt: skip
-def test_a_text_stands_for_a_record(given, spdx, use, api):
-    found = Licence.model_validate(given)
-    assert (found.spdx, found.use, found.third_party_api) == (spdx, use, api)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Names and groups derived from metadata."""
 
 import re
-from collections import Counter
 
 import pytest
 from lm_eval.tasks import TaskManager
@@ -141,24 +140,3 @@ def test_a_section_has_every_fact_of_the_metadata(dataset):
     page = PAGES[record.suite]
     assert f"](#{dataset.id})" in page
     assert all(f'<a id="ref-{key}"></a>`{key}`: ' in page for key in record.axis("citation"))
-
-
-def test_the_index_counts_the_datasets_that_are_in_groups():
-    records = [item.metadata for item in TASKS.datasets.values() if item.metadata.grouped]
-    for suite in TASKS.suites:
-        access = Counter(record.access for record in records if record.suite == suite)
-        line = next(line for line in PAGES["README"].splitlines() if f"({suite}.md)" in line)
-        total, n_open, _, gated, private = (int(cell) for cell in line.strip("| ").split(" | ")[1:])
-        assert (total, n_open, gated, private) == (
-            sum(access.values()), access["open"], access["gated"], access["private"]
-        )  # fmt: skip
-    languages = Counter(vocabulary()["languages"][record.language] for record in records)
-    part = PAGES["README"].split("## Languages")[1].split("## ")[0]
-    counted = {
-        cells[0]: sum(int(cell or 0) for cell in cells[1:])
-        for cells in (
-            [cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines() if line
-        )
-        if cells[0] in languages
-    }
-    assert counted == languages

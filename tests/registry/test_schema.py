@@ -1,4 +1,4 @@
-"""What `medtasks dev validate` says of keys and values of task files and cards."""
+"""Files that people write: what `dev validate` says of keys and values, and YAML as lm-eval reads it."""
 
 import copy
 import shutil
@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 import yaml
+from lm_eval.tasks._yaml_loader import load_yaml
 
+from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Dataset, Registry, registry
 from medtasks_ext.registry.metadata import TaskFacts
+from medtasks_ext.registry.suites import read_suite
 from medtasks_ext.runner.validate import RunFolder
-from medtasks_ext.strict import read_mapping
+from medtasks_ext.strict import read_mapping, read_yaml
 from tests.conftest import declare_suites
 
 TASKS = registry()
@@ -83,19 +86,10 @@ def test_the_unchanged_file_is_accepted(place):
     ("config", "said"),
     [
         (changed("answer", rename="answr"), "did you mean answer?"),
-        (changed("metadata.version", rename="versoin"), "did you mean version?"),
-        (changed("about.language", "english"), "'english' is no code of ISO 639"),
-        (changed("about.stage", "triage_referral"), "did you mean triage_and_referral?"),
         (changed("about.specialties", []), "at least 1 item"),
         (changed("about.document_types", "general_ehr_note"), "should be a list"),
-        (changed("about.n_test", "many"), "whole number"),
-        (changed("about.url"), "url: missing key → where the data is"),
-        (changed("about.axes.category", "administation"), "did you mean administration?"),
-        (changed("about.axes.subcategory"), "subcategory: missing key (an axis of medhelm/suite.yaml)"),
         (changed("about.source_terms", {"access": "publik"}), "did you mean public?"),
-        (changed("rows.max_test", "a few"), "whole number"),
         (changed("prompt.instruction"), "prompt.instruction: missing key"),
-        (changed("prompt.instruction_role", "sytem"), "should be 'system' or 'user'"),
         (changed("answer.kind", "exact_leter"), "did you mean exact_letter?"),
         (changed("judge", {"protocol": "likert_jury"}), "judge.role: missing key"),
         *((changed(key), f"task.yaml: {key}: missing key → ") for key in ("class", "dataset", "rows",
@@ -125,15 +119,11 @@ def card(*arguments: object, **more: object) -> tuple[dict, dict]:
 @pytest.mark.parametrize(
     ("files", "said"),
     [
-        (task("language", "english"), "task.yaml: language: 'english' is no code of ISO 639"),
         (task("language"), "task.yaml: language: missing key → of the documents, a code of ISO 639"),
-        (task("stage", "triage_and_referral"), "task.yaml: stage: unknown key"),
         (task("official_budget", 0), "task.yaml: official_budget: "),
         (task("gold_loss", 1), "task.yaml: gold_loss: "),
         (card("stage", "triage_referral"), "card.yaml: stage: 'triage_referral' is not in"),
         (card("access", "open"), "access: unknown key: it belongs in task.yaml"),
-        (card("url"), "card.yaml: url: missing key → where the data is"),
-        (card("axes.category", "administation"), "did you mean administration?"),
         (card("axes"), "card.yaml: axes: category: missing key"),
     ],
 )
@@ -146,3 +136,80 @@ def test_who_does_not_say_that_data_is_open_keeps_it_private(place):
     folder = place / "medhelm" / "hospice_referral"
     assert refused(place, task("access")[0], FACTS) == ""
     assert Dataset(folder).metadata.access == "private" and not Dataset(folder).metadata.scoreable
+
+
+#: What is wrong, its line, and what is said. PyYAML's pure parser reads the first, and libyaml,
+#: with which lm-eval reads, refuses it.
+UNREADABLE = {
+    "a colon before a comma": ("title: {x: [a:, b]}\n", "", "not valid YAML"),
+    "a bracket without end": ("title: a\nabout: [\n", ":3", "not valid YAML"),
+    "a tab before a key": ("title: a\n\tabout: b\n", ":2", "not valid YAML"),
+    "an unknown tag": ("title: !here a\n", ":1", "not valid YAML"),
+    "a date that there is not": ("title: 2024-13-45\n", "", "not valid YAML (month must be in 1..12)"),
+    "a key twice": ("title: a\nabout: b\ntitle: c\n", ":3", "key 'title' is given twice"),
+    "an inner key twice": ("axes:\n  a: {x: 1, x: 2}\n", ":2", "key 'x' is given twice"),
+    "no mapping": ("- title\n", "", "expected a mapping of keys"),
+    "nothing": ("", "", "expected a mapping of keys"),
+}
+
+
+DOUBLED = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 40))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (DOUBLED, "aliases repeat"),
+        ("a: " + "[" * 5000 + "]" * 5000, "too deep|nesting depth"),
+        ("a: " + "9" * 5000, "not valid"),
+        ("a: 1" + ":59" * 200_000, "a number of more than 300 characters"),
+        ("a: 1" + ":59" * 200_000 + ".5", "a number of more than 300 characters"),
+        ("#" * (9 << 20), "more than 8 MB"),
+    ],
+)
+def test_a_file_that_is_made_to_keep_the_machine_busy_is_refused(tmp_path, text, message):
+    (tmp_path / "task.yaml").write_text(text)
+    with pytest.raises(MedtasksError, match=message):
+        read_yaml(tmp_path / "task.yaml")
+    (tmp_path / "other.yaml").write_text("include: /dev/zero\n")
+    with pytest.raises(MedtasksError, match="no file"):
+        read_yaml(tmp_path / "other.yaml")
+
+
+@pytest.mark.parametrize("fault", UNREADABLE)
+def test_a_fault_is_one_message_with_the_line(tmp_path, fault):
+    text, line, message = UNREADABLE[fault]
+    suite = tmp_path / "ward" / "suite.yaml"
+    suite.parent.mkdir()
+    suite.write_text(text, encoding="utf-8")
+    for read in (read_mapping, read_yaml, lambda file: read_suite(file.parent)):
+        with pytest.raises(MedtasksError, match="→") as error:
+            read(suite)
+        assert str(error.value).startswith(f"{suite}{line}: ") or not line
+        assert str(suite) in str(error.value) and message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["title:\tWard\n", "base: &one {a: 1}\nother: {<<: *one, b: 2}\n", "a: 012\n"]
+)
+def test_what_lm_eval_reads_is_read_alike(tmp_path, text):
+    file = tmp_path / "task.yaml"
+    file.write_text(text, encoding="utf-8")
+    assert read_yaml(file) == read_mapping(file) == load_yaml(file)
+
+
+@pytest.mark.parametrize(
+    ("include", "message"),
+    [
+        ("task.yaml", "include: the file includes itself"),
+        ("5", "include: 5 is no path"),
+        ("[x.yaml]", "no such file"),
+        ("x" * 5000, "cannot be read: File name too long"),
+    ],
+)
+def test_an_include_that_leads_nowhere_is_named(tmp_path, include, message):
+    file = tmp_path / "task.yaml"
+    file.write_text(f"include: {include}\ntask: x\n", encoding="utf-8")
+    with pytest.raises(MedtasksError, match="→") as error:
+        read_yaml(file)
+    assert message in str(error.value)

@@ -79,7 +79,6 @@ TASKS = registry()
 PACKAGE = Path(medtasks_ext.__file__).parent
 #: Text that people read or models get; titles of papers in `.bib` are no sentences of ours.
 SUFFIXES = {".py", ".yaml", ".md", ".j2", ".html", ".js", ".txt", ".csv"}
-INVENTED = "Tell whether the kettle in the kitchen has boiled, and name the tea that is in it."
 RUNS = (HERE / "official_runs.txt").read_text(encoding="ascii").replace("\n", "")
 OFFICIAL = {RUNS[start : start + HASH_CHARACTERS] for start in range(0, len(RUNS), HASH_CHARACTERS)}
 with (HERE / "official_lengths.csv").open(encoding="utf-8") as file:
@@ -108,17 +107,3 @@ def test_no_sentence_is_an_official_one(folder):
         if path.suffix in SUFFIXES and (hits := copied(path.read_text(encoding="utf-8"), OFFICIAL))
     }
     assert found == {}, "say it in other words"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"prompt:\n  instruction: |-\n    {INVENTED}\n",
-        INVENTED.replace("in the kitchen", "in the\n    Kitchen"),
-        'LINE = (\n    "Tell whether the kettle in the "\n    "kitchen has boiled, and"\n)',
-        "# Tell whether the kettle in the\n# kitchen has boiled.",
-    ],
-    ids=["task file", "broken line", "two constants", "comment"],
-)
-def test_a_copied_sentence_is_found_in_any_file(text):
-    assert copied(text, {hashed(run) for run in runs(INVENTED)})

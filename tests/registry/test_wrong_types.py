@@ -152,28 +152,6 @@ def test_a_wrong_value_is_one_message(write, medtasks, command, cases):
     assert not found and len(cases) > 10
 
 
-@pytest.mark.parametrize(
-    ("at", "jinja", "named"),
-    [
-        (("prompt", "input"), "{{ question | no_filter }}", "prompt.input"),
-        (("prompt", "cue"), "{% if x %}", "prompt.cue"),
-        (("rows", "schemas"), "[optionA, optionB", "fields.options"),
-        (("rows", "cluster"), "question +", "rows.cluster"),
-    ],
-)
-@pytest.mark.parametrize("command", ["preview", "run --model oracle --output_path out --tasks"])
-def test_jinja_that_cannot_be_read_is_named_by_file_and_key(write, medtasks, command, at, jinja, named):
-    value = jinja
-    if named == "fields.options":
-        (schema,) = base()["task.yaml"]["rows"]["schemas"]
-        value = [schema | {"fields": {"options": jinja}}]
-    write(("task.yaml", at), value)
-    outcome = medtasks(*command.split(), NAME, "--data", "sample")
-    said = outcome.out + outcome.err
-    assert outcome.code == 2 and "task.yaml" in said and f"{named}: no valid Jinja (" in said
-    assert "its rows cannot be used" not in said and "→ mend the Jinja there" in said
-
-
 def test_plain_lm_eval_gets_one_message_and_no_error_of_another_kind(write):
     """As `lm_eval --tasks own_mine --include_path FOLDER` loads it."""
     found = {}
