@@ -1,12 +1,19 @@
-"""The package reads random responses as the plain rules do, for every task whose suite has a reader."""
+"""Responses are read as the plain rules read them, where a suite has a reader, and as worked examples say.
+
+Examples stand in `cases/*.yaml`: what a text is read as, and what gold is refused. A file holds blocks of one
+`answer:` block and its examples. `mode` is `direct` or `cot`; without it the example holds in both.
+`{20000 x}` stands for `x` repeated to 20,000 characters.
+"""
 
 from __future__ import annotations
 
 import json
 import random
+import re
 import resource
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +22,14 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks_ext.answers import answer_format
+from medtasks_ext.answers import GoldError, answer_format
 from medtasks_ext.answers.normalise import fold
 from medtasks_ext.registry import registry
 from tests.answers import responses
 from tests.answers.plain_rules import RULES, folded, plainly
 from tests.conftest import ROOT
+
+Block = dict[str, Any]
 
 #: random responses per task, each read in both modes: the same every day, others each night
 SERIES = [
@@ -30,13 +39,13 @@ SERIES = [
 #: seconds of a processor, however busy it is, for lines that a reader takes in milliseconds
 CPU_SECONDS = 60
 
-TASKS: dict[str, dict[str, Any]] = {
+TASKS: dict[str, Block] = {
     name: block
     for name, dataset in registry().datasets.items()
     if (block := dataset.blocks["answer"])["kind"] in RULES
 }
 BRIDGE = yaml.safe_load((Path(__file__).parent / "bridge_shapes.yaml").read_text(encoding="utf-8"))
-BLOCKS: dict[str, dict[str, Any]] = {**TASKS, **BRIDGE}
+BLOCKS: dict[str, Block] = {**TASKS, **BRIDGE}
 
 
 @pytest.mark.parametrize(("n", "seed"), SERIES)
@@ -66,7 +75,7 @@ WORDS = ["result", "结果", "answer:", "答案：", "<think>", "A ", "Similarit
 BLANKS = ["\n", " ", "\t", ": ", ", ", ": ,"]
 
 
-def shape(block: dict[str, Any]) -> str:
+def shape(block: Block) -> str:
     size = len(block.get("fields", [])) or None
     parts = (block["kind"], block.get("pattern_set"), *block.get("patterns", []), size)
     return " ".join(str(part) for part in parts if part)
@@ -113,3 +122,61 @@ def test_folding_is_the_rule_character_by_character(text, beside):
 def test_every_character_is_folded_by_the_rule(without):
     everything = "".join(map(chr, range(0x110000))).replace(without, "")
     assert fold(everything) == folded(everything)
+
+
+FILES = sorted((Path(__file__).parent / "cases").glob("*.yaml"))
+MODES = {"direct": False, "cot": True}
+
+
+def examples(part: str) -> Iterator[Any]:
+    for file in FILES:
+        for block in yaml.safe_load(file.read_text(encoding="utf-8")):
+            for example in block.get(part, []):
+                yield pytest.param(block, example, id=f"{file.stem}: {example['says']}")
+
+
+def long(text: str) -> str:
+    return re.sub(r"\{20000 (.+?)\}", lambda match: (match[1] * 20_000)[:20_000], text, flags=re.DOTALL)
+
+
+def modes(example: Block) -> list[bool]:
+    return [MODES[example["mode"]]] if "mode" in example else list(MODES.values())
+
+
+def expected(example: Block) -> tuple[Any, bool]:
+    """Answer and validity. `invalid` names what the format still hands on, if anything."""
+    if "read" in example:
+        return example["read"], True
+    rest = example["invalid"]
+    return (long(rest) if isinstance(rest, str) else rest), False
+
+
+@pytest.mark.parametrize(("block", "example"), examples("responses"))
+def test_a_response_is_read_as(block: Block, example: Block):
+    for cot in modes(example):
+        reading = answer_format(block["answer"]).read(long(example["text"]), block.get("row", {}), cot=cot)
+        assert (reading.answer, reading.valid) == expected(example)
+
+
+@pytest.mark.parametrize(
+    ("block", "example"),
+    [item for item in examples("responses") if item.values[0]["answer"]["kind"] in RULES],
+)
+def test_the_plain_rules_read_it_the_same_way(block: Block, example: Block):
+    answer, form = block["answer"], answer_format(block["answer"])
+    for cot in filter(lambda cot: form.has_released_reader(cot=cot), modes(example)):
+        read = RULES[answer["kind"]](answer, long(example["text"]), block.get("row", {}), cot)
+        assert plainly(read[0]) == plainly(expected(example)[0])
+        assert read[1] == expected(example)[1]
+
+
+@pytest.mark.parametrize(("block", "example"), examples("gold"))
+def test_a_gold_answer_is_read_as(block: Block, example: Block):
+    row = {**block.get("row", {}), **example.get("row", {})}
+    assert answer_format(block["answer"]).read_gold(long(example["text"]), row) == example["read"]
+
+
+@pytest.mark.parametrize(("block", "example"), examples("refused"))
+def test_a_gold_answer_is_refused_with_a_reason(block: Block, example: Block):
+    with pytest.raises(GoldError, match=re.escape(example["because"])):
+        answer_format(block["answer"]).read_gold(long(example["text"]), block.get("row", {}))

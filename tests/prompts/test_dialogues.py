@@ -3,7 +3,6 @@
 from itertools import count
 from types import SimpleNamespace
 
-import jinja2
 import pytest
 import yaml
 
@@ -147,22 +146,6 @@ def test_what_is_no_dialogue_is_named(line, talk, what):
         line(TALK, talk)
     assert what in str(caught.value) and "sample.jsonl" in str(caught.value)
     assert TALK[0]["content"] not in str(caught.value)
-
-
-def test_a_template_that_refuses_the_turns_is_named(line):
-    def refuse(turns, add_generation_prompt=True):
-        raise jinja2.TemplateError("Conversation roles must alternate user/assistant")
-
-    task = line(TALK)
-    with pytest.raises(MedtasksError, match=r"refuses the turns of test row 1: Conversation roles"):
-        task.fewshot_context(task.eval_docs[0], 0, chat_template=refuse, **ASKED)
-
-
-def test_other_turns_are_other_documents(line):
-    def rows(*talk):
-        return line(list(talk)).eval_docs[0].loaded.record["rows_hash"]
-
-    assert rows(*TALK) == rows(*TALK) != rows({**TALK[0], "content": "Hello."}, *TALK[1:])
 
 
 def test_a_dialogue_ends_with_what_an_answer_by_likelihood_begins_with(line):
