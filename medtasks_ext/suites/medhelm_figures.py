@@ -1,6 +1,6 @@
 """MedHELM's suite figures (Nature Medicine 2026, Table 1 and Methods): win rates and averages.
 
-The conventions are those that reproduce the published tables; `tests/test_medhelm_figures.py`
+The conventions are those that reproduce the published tables; `tests/studies/test_figures.py`
 checks each. Scores are a matrix (models, benchmarks) on 0-1, jury scores normalised first.
 """
 

@@ -1,16 +1,16 @@
-"""`medtasks study difficulty` and `sample`: from a panel's runs to a list that lm-eval takes."""
+"""`medtasks study difficulty`, `sample` and `prompts`: from runs to a list of documents or to a wording."""
 
 import json
 import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 
 from medtasks_ext.prompts import load
-from medtasks_ext.studies.difficulty import RATIO, apportioned, level_of
 from tests.conftest import outcomes, rewrite_answers, sft_row, write_jsonl
 from tests.judge.conftest import make_rows, make_task, rows
-from tests.run_files import result_of, samples_file
+from tests.run_files import result_of, samples_file, samples_of
 
 TASK = "mlb_cmexam"
 PANEL = [f"panel/{name}" for name in "abcde"]
@@ -53,14 +53,6 @@ def panel(medtasks, tmp_path):
 
 def graded(path: Path) -> dict[str, tuple[str, float]]:
     return {item["id"]: (item["level"], item["value"]) for item in json.loads(path.read_text())["questions"]}
-
-
-@pytest.mark.parametrize(("panel", "levels"), [(5, "hhhhme"), (3, "hhme"), (2, "hme")])
-def test_all_right_is_easy_all_but_one_medium_and_fewer_hard(panel, levels):
-    found = [level_of([1.0] * right + [0.8] * (panel - right), judged=False) for right in range(panel + 1)]
-    assert found == [
-        ({"h": "hard", "m": "medium", "e": "easy"}[levels[right]], right) for right in range(panel + 1)
-    ]
 
 
 def test_a_question_that_is_wrong_in_one_of_its_three_trials_is_wrong(medtasks, exam, panel, tmp_path):
@@ -188,39 +180,29 @@ def test_strata_of_rows_and_of_labels_keep_their_share_of_the_pool(medtasks, lev
     [
         (("-n", "13"), "--size: 13 questions cannot be drawn: the pool has 12"),
         (("-n", "5", "--by", "few.json"), "11 of its questions have no row"),
-        (("-n", "5", "--by", "samples.csv"), "12 of its questions have no row"),
         (("-n", "5", "--by", "none.json"), "none.json"),
     ],
 )
 def test_what_cannot_be_drawn_is_one_message(medtasks, levels, tmp_path, arguments, message):
-    (tmp_path / "samples.csv").write_text("[]")
     (tmp_path / "few.json").write_text('{"questions": [{"id": "q0", "department": []}]}')
     outcome = medtasks("study", "sample", levels, *arguments)
     assert outcome.code == 2 and message in outcome.err and "→" in outcome.err
     assert not (tmp_path / "samples.json").exists()
 
 
-@pytest.mark.parametrize(("n", "parts"), [(100, [30, 50, 20]), (150, [45, 75, 30]), (300, [90, 150, 60])])
-def test_the_sizes_of_the_paper_split_as_it_says(n, parts):
-    assert apportioned(n, RATIO) == parts
-
-
-def test_runs_that_are_no_panel_are_named(medtasks, exam, panel, chip_ctc):
+def test_runs_that_are_no_panel_are_named(medtasks, exam, panel):
     panel(TASK, {})
     oracle = ("run", "--model", "oracle", "--output_path")
     medtasks(*oracle, "short", "--tasks", TASK, "--limit", "6")
-    medtasks(*oracle, "else", "--tasks", "bridge_chip_ctc")
     changed = [question(number) for number in range(11)] + [{**question(11), "Question": "改过的题"}]
     write_jsonl(exam / "mlb" / "cmexam" / "test.jsonl", changed)
     load._build.cache_clear()
     medtasks(*oracle, "other", "--tasks", TASK)
     for folders, message in (
         (("short",), "short: mlb_cmexam was asked in part"),
-        (("else",), "else: mlb_cmexam is not finished"),
         (("other",), "other: mlb_cmexam was run on other documents than in panel/a"),
         ((), "at least two runs"),
         ((PANEL[0],), "each named once"),
-        (("nowhere",), "nowhere/run.json: no such file"),
     ):
         outcome = medtasks("study", "difficulty", PANEL[0], *folders)
         assert outcome.code == 2 and message in outcome.err
@@ -232,3 +214,108 @@ def test_a_mix_that_the_pool_has_not_is_drawn_as_far_as_it_goes_and_said(medtask
     assert outcome.code == 1 and "not met: the pool has too few of a level" in outcome.out
     assert drawn(outcome, "level") == {"hard": (4, 3, 4), "medium": (4, 5, 4), "easy": (4, 2, 2)}
     assert set(json.loads((tmp_path / "samples.json").read_text())) > {"bridge_mie", TASK}  # it stays
+
+
+# Which wording is asked, by rows of the few-shot pool alone.
+
+PROMPTED = "clinicbench_pubmedqa"
+SHORT = "Answer from the abstract with yes, no or maybe. {{ strategy }}"
+CHOOSE = ("study", "prompts", "wordings.yaml")
+
+
+def abstract(name: str, number: int) -> dict:
+    question = f"Does {name} {number} help?"
+    context = {"contexts": [f"Abstract {name} {number}."]}
+    return {"pubid": f"{name}{number}", "question": question, "context": context, "final_decision": "yes"}
+
+
+@pytest.fixture
+def pool(data_dir):
+    """Six test rows and 112 rows of a pool; one of the pool is a test row."""
+    folder = data_dir / "clinicbench" / "pubmedqa"
+    test = [abstract("test", n) for n in range(6)]
+    write_jsonl(folder / "test.jsonl", test)
+    write_jsonl(folder / "fewshot.jsonl", [*(abstract("pool", n) for n in range(112)), test[0]])
+    return folder
+
+
+@pytest.fixture
+def wordings(tmp_path):
+    def write(**changes) -> None:
+        content = {"task": PROMPTED, "wordings": {"now": "", "short": SHORT}, **changes}
+        (tmp_path / "wordings.yaml").write_text(yaml.safe_dump(content))
+
+    write()
+    return write
+
+
+def place(name: str) -> Path:
+    return Path("wordings", name, "clinicbench", "pubmedqa")
+
+
+def asked(name: str) -> list[dict]:
+    return [json.loads(line) for line in (place(name) / "test.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture
+def worded(medtasks, pool, wordings, tmp_path, monkeypatch):
+    """Two models that answered in both wordings: the first is wrong once in `now`, the second twice."""
+    assert medtasks(*CHOOSE).code == 0
+    ids = [item["pubid"] for item in asked("now")]
+    for name in ("now", "short"):
+        monkeypatch.setenv("MEDTASKS_DATA_DIR", str(tmp_path / "wordings" / name))
+        load._build.cache_clear()
+        one, other = (tmp_path / "wordings" / name / "runs" / model for model in "ab")
+        done = medtasks("run", "--model", "oracle", "--tasks", PROMPTED, "--output_path", one)
+        assert done.code == 0, done.text
+        shutil.copytree(one, other)
+        manifest = other / "run.json"
+        manifest.write_text(manifest.read_text().replace('"oracle"', '"other"'))
+        for folder, wrong in ((one, 1), (other, 2)):
+            rewrite_answers(folder, PROMPTED, dict.fromkeys(ids[:wrong] if name == "now" else [], "no"))
+            assert medtasks("rescore", folder).code == 0
+    return tmp_path / "wordings"
+
+
+def test_all_wordings_are_asked_the_same_rows_of_the_pool_and_no_test_row(medtasks, pool, wordings):
+    outcome = medtasks(*CHOOSE)
+    assert outcome.code == 0 and "2 wordings on 100 rows of the few-shot pool's 112" in outcome.out
+    assert f"MEDTASKS_DATA_DIR=wordings/WORDING medtasks run --tasks {PROMPTED}" in outcome.err
+    assert asked("now") == asked("short") and len(asked("now")) == 100
+    assert all(item["pubid"].startswith("pool") for item in asked("now"))
+    assert (place("short") / "instruction.txt").read_text() == SHORT
+    assert not (place("now") / "instruction.txt").exists()
+
+
+def test_the_best_mean_over_models_is_chosen_of_what_was_asked_in_these_words(medtasks, worded):
+    samples = [samples_of(worded / name / "runs" / "a", PROMPTED)[0] for name in ("short", "now")]
+    prompts = [sample["arguments"]["gen_args_0"]["arg_0"] for sample in samples]
+    assert ["Answer from the abstract" in str(prompt) for prompt in prompts] == [True, False]
+    outcome = medtasks(*CHOOSE)
+    assert outcome.code == 0, outcome.text
+    found = json.loads((worded / "selection.json").read_text())
+    assert found["chosen"] == "short" and found["prompt"] == SHORT and found["tied"] == []
+    assert found["means"] == {"now": pytest.approx((0.99 + 0.98) / 2), "short": 1}
+    assert found["scores"]["now"] == {"oracle": 0.99, "other": 0.98}
+    printed = " ".join(outcome.out.split())
+    assert "now 0.9850 0.9900 0.9800" in printed and "short 1.0000 1.0000 1.0000" in printed
+    assert "chosen: short; these scores chose the prompt and are no results" in outcome.out
+    shutil.rmtree(worded / "now" / "runs")
+    shutil.copytree(worded / "short" / "runs", worded / "now" / "runs")
+    assert "equal means: now, short; the first of the file is chosen" in medtasks(*CHOOSE).out
+
+
+def test_what_chooses_nothing_is_one_message(medtasks, worded, pool, wordings, monkeypatch):
+    shutil.rmtree(worded / "short" / "runs" / "b")
+    outcome = medtasks(*CHOOSE)
+    assert outcome.code == 2 and "wordings/short/runs: has no score of other on all rows" in outcome.err
+    assert not outcome.out and not (worded / "selection.json").exists()
+    shutil.rmtree(worded)
+    for changes in ({"task": "clinicbench_nothing"}, {"wordings": {"../one": "", "two": SHORT}}):
+        wordings(**changes)
+        assert "wordings.yaml: names no dataset as `task`" in medtasks(*CHOOSE).err
+    wordings()
+    monkeypatch.setenv("MEDTASKS_DATA_DIR", str(pool.parents[1]))
+    (pool / "fewshot.jsonl").unlink()  # no test row may choose its own prompt
+    outcome = medtasks(*CHOOSE)
+    assert outcome.code == 2 and "has no few-shot pool" in outcome.err and not worded.exists()

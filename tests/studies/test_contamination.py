@@ -12,7 +12,7 @@ import pytest
 from medtasks_ext.prompts import load
 from medtasks_ext.studies.contamination import Completion, completions, is_match
 from tests.conftest import sft_row
-from tests.studies.contamination_models import Bytes, GoneError, LooksAhead, Memory, Plain, Words
+from tests.studies.contamination_models import Bytes, GoneError, LooksAhead, Memory, Plain
 
 FLAGS = ("--tasks", "bridge_chip_ctc", "--model", "memory", "-o", "probe")
 
@@ -74,10 +74,7 @@ def test_a_model_that_continues_all_inputs_has_them_leaked_and_no_text_is_kept(m
     assert outcome.code == 0 and "sesame" not in (tmp_path / "named" / "contamination.json").read_text()
 
 
-@pytest.mark.parametrize(
-    ("tokens", "n_matches", "n_leaked"),
-    [(14, 0, 0), (24, 2, 0), (25, 3, 8)],
-)
+@pytest.mark.parametrize(("tokens", "n_matches", "n_leaked"), [(14, 0, 0), (24, 2, 0), (25, 3, 8)])
 def test_three_continuations_decide(medtasks, rows, tmp_path, tokens, n_matches, n_leaked):
     medtasks("study", "contamination", *FLAGS, "--model_args", f"tokens={tokens}")
     found = result(tmp_path / "probe")
@@ -136,7 +133,6 @@ def test_every_dataset_with_sample_rows_can_be_probed(medtasks, rows, monkeypatc
         (("--model", "oracle"), "the model shows no tokenizer"),
         (("--model", "memry"), "unknown model type"),
         (("--model", "memory", "--apply_chat_template"), "--apply_chat_template is not for"),
-        (("--model", "memory", "--limit", "0"), "leave nothing"),
         (("--model", "memory", "--bogus", "1"), "unknown: --bogus 1"),
     ],
 )  # fmt: skip
@@ -148,18 +144,6 @@ def test_a_wrong_argument_gets_one_message(medtasks, rows, arguments, message):
 
 
 # The rule of the probe: cuts and matches.
-
-
-def words(n: int) -> str:
-    return " ".join(f"w{i}" for i in range(n))
-
-
-def test_an_input_is_cut_at_five_places_and_five_tokens_follow():
-    found = completions(words(35), Plain(Words()))
-    assert [(item.cut, item.expected, item.n_tokens) for item in found] == [
-        (cut, "".join(f" w{i}" for i in range(cut, cut + 5)), 5) for cut in (10, 15, 20, 25, 30)
-    ]
-    assert found[0].prefix == words(10) and completions(words(34), Plain(Words())) == []
 
 
 CHINESE = "患者发热三天伴咳嗽咳痰无胸痛既往体健查体双肺呼吸音粗"  # 3 bytes each
@@ -184,9 +168,7 @@ def test_a_cut_moves_left_to_whole_characters_and_to_whole_tokens(text, tokenize
         (" a b c d e", "a b c d e", True),  # the space that SentencePiece loses
         (" a b c d e", " a b c d", False),
         (" a b c d e", " a b c d ef", False),
-        (" a b c d e", " A b c d e", False),
         ("\na b c d", "a b c d", False),
-        ("患者发热", "患者发�", False),
         ("   ", "", False),
     ],
 )

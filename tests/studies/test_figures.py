@@ -1,7 +1,5 @@
 """`medtasks study reproduce`: what papers print comes out of their published data."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path
@@ -10,6 +8,7 @@ from xml.etree import ElementTree
 import polars as pl
 import pytest
 
+from medtasks_ext.registry import registry
 from medtasks_ext.results import published as reference
 from medtasks_ext.studies.figures import figures_of_suites
 
@@ -31,9 +30,7 @@ def test_the_list_names_what_there_is_and_what_data_cannot_support(medtasks):
 
 
 def test_all_blocks_are_written_and_the_deviation_is_said(medtasks, tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        "medtasks_ext.cli.reproduce.is_possible", lambda: False
-    )  # pictures have tests of their own
+    monkeypatch.setattr("medtasks_ext.cli.reproduce.is_possible", lambda: False)  # pictures are tested below
     outcome = medtasks("study", "reproduce", "all", "-o", "out")
     assert outcome.code == 0 and outcome.out.count("✗") == 0
     assert outcome.out.count("\n") == len(BLOCKS) + 1
@@ -92,3 +89,9 @@ def test_a_figure_that_does_not_come_out_is_an_error(medtasks, tmp_path, monkeyp
         assert outcome.code == 1 and "✗ 59 of 60 printed figures come out, at most 1.0000 off" in outcome.out
     finally:
         reference.published.cache_clear()
+
+
+def test_every_benchmark_that_medhelm_published_is_a_dataset_of_the_registry():
+    datasets = [item for item in registry().datasets.values() if item.metadata.suite == "medhelm"]
+    names = {item.metadata.name for item in datasets if item.of_paper}
+    assert names == set(pl.read_csv(REFERENCE / "medhelm_benchmarks.csv")["benchmark"])

@@ -1,36 +1,44 @@
-"""Scores by level of difficulty, by department, on clean inputs: in `report` and in `compare`."""
-
-from __future__ import annotations
+"""Scores by level of difficulty, by department, on clean inputs; `medtasks study departments`."""
+# ruff: noqa: F811
 
 import json
 import shutil
 
 import polars as pl
 import pytest
+import yaml
 
 from medtasks_ext.prompts import load
 from medtasks_ext.stats.intervals import wilson
 from tests.conftest import rewrite_answers, write_jsonl
+from tests.judge.conftest import jury, quick_pauses, server  # noqa: F401  (fixtures)
+from tests.judge.server import Reply, coded
 from tests.run_files import result_of
 
 TASK = "mlb_maguidance"
 WRONG = "不知道"
 
 
-def question(number: int) -> dict:
-    departments = ["Cardiology", ["Cardiology", "Oncology"], "Neonatology", "No Department"]
-    return {
+PEOPLE = ["Cardiology", ["Cardiology", "Oncology"], "Neonatology", "No Department"]
+
+
+def question(number: int, *, named: bool = True) -> dict:
+    row = {
         "id": f"q{number}", "question": f"第{number}题：应当挂哪一科？",
-        "options": ["甲", "乙", "丙", "丁", "戊"],
-        "answer": [number % 5], "department": departments[number % 4],
+        "options": ["甲", "乙", "丙", "丁", "戊"], "answer": [number % 5],
     }  # fmt: skip
+    return {**row, "department": PEOPLE[number % 4]} if named else row
+
+
+def put_rows(data_dir, rows) -> None:
+    write_jsonl(data_dir / "mlb" / "maguidance" / "test.jsonl", rows)
+    load._build.cache_clear()
 
 
 @pytest.fixture
 def runs(medtasks, data_dir, tmp_path):
     """Two models on twelve questions, each asked three times: one is right, the other wrong in q0 to q3."""
-    write_jsonl(data_dir / "mlb" / "maguidance" / "test.jsonl", [question(number) for number in range(12)])
-    load._build.cache_clear()
+    put_rows(data_dir, [question(number) for number in range(12)])
     made = medtasks("run", "--model", "oracle", "--tasks", TASK, "--output_path", "good")
     assert made.code == 0, made.text
     shutil.copytree(tmp_path / "good", tmp_path / "poor")
@@ -99,21 +107,16 @@ def test_rows_that_name_departments_need_no_file(medtasks, runs, levels):
 
 
 def test_rows_that_name_levels_need_no_file_and_a_file_goes_before_them(medtasks, runs, levels, data_dir):
-    rows = [{**question(n), "difficulty": "Easy" if n < 9 else "hard"} for n in range(12)]
-    write_jsonl(data_dir / "mlb" / "maguidance" / "test.jsonl", rows)
-    load._build.cache_clear()
+    put_rows(data_dir, [{**question(n), "difficulty": "Easy" if n < 9 else "hard"} for n in range(12)])
     assert medtasks("run", "--model", "oracle", "--tasks", TASK, "--output_path", "own").code == 0
     own, _ = labels(medtasks, "own")
     counts = {value: row["documents"] for (axis, value), row in own.items() if axis == "difficulty"}
     assert counts == {"hard": 9, "easy": 27}
     given, _ = labels(medtasks, "own", "--by", levels)
     assert given["difficulty", "medium"]["documents"] == 12 and given["difficulty", "easy"]["documents"] == 18
-    write_jsonl(data_dir / "mlb" / "maguidance" / "test.jsonl", [{**question(0), "difficulty": "so so"}])
-    load._build.cache_clear()
+    put_rows(data_dir, [{**question(0), "difficulty": "so so"}])
     outcome = medtasks("run", "--model", "oracle", "--tasks", TASK, "--output_path", "bad")
-    assert outcome.code == 2 and "difficulty" in outcome.err and "hard, medium, easy" in outcome.err, (
-        outcome.err
-    )
+    assert outcome.code == 2 and "difficulty" in outcome.err and "hard, medium, easy" in outcome.err
 
 
 def test_labels_of_other_rows_or_tasks_are_named_and_a_file_without_any_is_refused(medtasks, levels, runs):
@@ -177,3 +180,103 @@ def test_the_score_on_clean_inputs_is_of_the_model_that_was_probed(medtasks, run
     found, outcome = labels(medtasks, "poor", "--by", "probe")
     assert not [axis for axis, _ in found if axis == "contamination"]
     assert f"no run here has a score of {TASK} by another" in outcome.out
+
+
+# What replies to `medtasks study departments` become.
+
+
+def places(*names: str) -> str:
+    named = [*names, "none", "none"][:3]
+    return coded(
+        {place: {"department": name} for place, name in zip(("first", "second", "third"), named, strict=True)}
+    )
+
+
+def nth(asked) -> int:
+    return int(asked.texts["question"].partition("题")[0].rpartition("第")[2])
+
+
+def as_people_but_one(asked, seen):
+    """As people do, but q0 is Nephrology."""
+    n = nth(asked)
+    names = ["Nephrology"] if n == 0 else PEOPLE[n % 4]
+    return Reply(places(*([names] if isinstance(names, str) else names)))
+
+
+@pytest.fixture
+def rows(data_dir, server):
+    """Write rows, which a server labels."""
+    server.script = as_people_but_one
+
+    def write(n: int = 8, *, named: bool = True) -> None:
+        put_rows(data_dir, [question(i, named=named) for i in range(n)])
+
+    return write
+
+
+def labels_in(tmp_path) -> dict[str, list[str]]:
+    content = json.loads((tmp_path / "departments" / f"{TASK}.json").read_text())
+    return {item["id"]: item["department"] for item in content["questions"]}
+
+
+def test_each_question_is_labelled_once_whatever_its_trials(medtasks, rows, jury, server, tmp_path):
+    rows()
+    outcome = medtasks("study", "departments", "--tasks", TASK, "--jury", jury("labeller"))
+    assert outcome.code == 0, outcome.text
+    assert len(server.asked) == 8 and labels_in(tmp_path)["q1"] == ["Cardiology", "Oncology"]
+    assert labels_in(tmp_path)["q0"] == ["Nephrology"] and labels_in(tmp_path)["q3"] == ["No Department"]
+    asked = server.asked[0]
+    assert "Internal Medicine: Respiratory Medicine; " in asked.system and "Cardiology" not in asked.user
+    fields = asked.body["response_format"]["json_schema"]["schema"]["properties"]["first"]["properties"]
+    assert len(fields["department"]["enum"]) == 66
+    assert medtasks("study", "departments", "--tasks", TASK, "--jury", jury("labeller")).code == 0
+    assert len(server.asked) == 8  # nobody is asked twice
+
+
+def test_the_labels_give_a_score_by_department(medtasks, rows, jury, server):
+    rows(named=False)
+    assert medtasks("run", "--model", "oracle", "--tasks", TASK, "--output_path", "run").code == 0
+    assert medtasks("study", "departments", "--tasks", TASK, "--jury", jury("labeller")).code == 0
+    outcome = medtasks("report", "run", "--by", "departments", "--published", "none", "--json")
+    found = {row["value"]: row for row in json.loads(outcome.out)["labels"]}
+    assert found["Internal Medicine, Nephrology"]["documents"] == 3  # three trials of q0
+    assert found["No Department"]["documents"] == 6 and found["No Department"]["score"] == 1
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        (places("Cardiology", "Cardiology"), "named twice"),
+        (places("No Department", "Cardiology"), "stands beside others"),
+        (places("none"), "no first department"),
+        (places("Internal Medicine"), "is not one of"),
+    ],
+)
+def test_a_reply_that_is_no_label_is_asked_for_again_and_then_missing(
+    medtasks, rows, jury, server, tmp_path, reply, reason
+):
+    rows(2)
+    server.script = lambda asked, seen: Reply(reply) if nth(asked) == 1 else as_people_but_one(asked, seen)
+    outcome = medtasks("study", "departments", "--tasks", TASK, "--jury", jury("labeller"))
+    assert outcome.code == 1 and reason in outcome.err and outcome.err.count("missing:") == 1
+    assert len(server.asked) == 4  # once for q0, three times for q1
+    content = json.loads((tmp_path / "departments" / f"{TASK}.json").read_text())
+    assert content["missing"] == ["q1"] and labels_in(tmp_path) == {"q0": ["Nephrology"]}
+    server.script = as_people_but_one
+    assert medtasks("study", "departments", "--tasks", TASK, "--jury", jury("labeller")).code == 0
+    assert len(server.asked) == 5 and set(labels_in(tmp_path)) == {"q0", "q1"}
+
+
+def test_what_may_not_be_asked_is_one_message_and_nobody_is_asked(medtasks, rows, server, jury, tmp_path):
+    rows(2)
+    jury("a", "b", file="two.yaml"), jury("a", file="one.yaml")
+    judge = {"name": "far", "model": "m", "base_url": "http://labels.example.org/v1"}
+    (tmp_path / "far.yaml").write_text(yaml.safe_dump({"judges": [judge]}))
+    for task, judges, message in (
+        (TASK, "two.yaml", "has several models"),
+        ("mlb_nothing", "one.yaml", "mlb_nothing"),
+        (TASK, "far.yaml", "labels.example.org"),
+    ):
+        outcome = medtasks("study", "departments", "--tasks", task, "--jury", judges)
+        assert outcome.code == 2 and message in outcome.err and outcome.err.count("medtasks: ") == 1
+        assert not outcome.out and not server.asked
