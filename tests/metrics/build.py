@@ -1,7 +1,6 @@
 """Documents and parsed answers for metrics, without files."""
 
 from collections.abc import Callable, Iterable, Sequence
-from importlib import import_module
 from typing import Any
 
 from medtasks_ext.prompts.documents import Document, Loaded
@@ -39,9 +38,3 @@ def columns(process: Callable[..., dict[str, Any]], docs: list, answers: Iterabl
 
 def mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
-
-
-def named(reference: str) -> Callable[..., Any]:
-    """What `!function package.module.name` stands for."""
-    module, _, name = reference.removeprefix("!function ").rpartition(".")
-    return getattr(import_module(module), name)

@@ -146,12 +146,6 @@ def test_a_missing_database_is_said_before_anything_is_asked(data_dir, tmp_path,
         load_documents(DATASET, cot=True)
 
 
-def metrics(strategy: str, data: str) -> dict[str, float]:
-    settings = Settings(data=data)
-    outcome = evaluate_task(Oracle(), build_task(TASKS, DATASET.task(strategy), settings), settings)
-    return outcome.metrics
-
-
 REAL_ROWS = os.environ.get("MEDTASKS_REAL_ROWS", "")
 
 
@@ -168,7 +162,8 @@ def test_real_rows_on_the_sample_database(data_dir):
     expected = [
         plain_helm(document["target"], document["gold"], str(folder / "eicu.sqlite")) for document in loaded
     ]
-    got = metrics("zero_shot", "local")
+    settings = Settings(data="local")
+    got = evaluate_task(Oracle(), build_task(TASKS, DATASET.task("zero_shot"), settings), settings).metrics
     for place, name in enumerate(HELM):
         assert got[f"ehr_sql_{name}"] == pytest.approx(sum(row[place] for row in expected) / len(rows)), name
     assert got["valid"] == 1

@@ -1,13 +1,24 @@
 """Accuracy and F1 of labels and label lists are scikit-learn's, over the gold labels alone."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support
+from sklearn.metrics import (
+    accuracy_score,
+    cohen_kappa_score,
+    f1_score,
+    hamming_loss,
+    jaccard_score,
+    mean_absolute_error,
+    precision_recall_fscore_support,
+)
 from sklearn.preprocessing import MultiLabelBinarizer
 
-from medtasks_ext.metrics import common, labels, sets
+from medtasks_ext.metrics import common, labels, neutral, sets
+from medtasks_ext.stats.statistic import mean_of_some
 from tests.metrics.build import INVALID, columns, documents, mean
 
 LABELS = st.sampled_from(["疾病", "年龄", "药物", "a", "b"])
@@ -30,11 +41,8 @@ def test_single_label_metrics_are_those_of_scikit_learn(pairs):
 
 
 def test_in_clinicbench_an_answer_that_cannot_be_read_is_wrong():
-    got = columns(
-        labels.process_label_invalid_is_wrong,
-        documents(["yes", "no"], labels=["yes"]),
-        [INVALID, "no"],
-    )
+    docs = documents(["yes", "no"], labels=["yes"])
+    got = columns(labels.process_label_invalid_is_wrong, docs, [INVALID, "no"])
     assert got["score"] == [0, 1]
     assert got["valid"] == [0, 1]
 
@@ -66,19 +74,6 @@ def test_label_list_metrics_are_those_of_multi_hot_matrices_over_the_gold_labels
     assert mean(got["acc"]) == mean(got["score"]) == pytest.approx(accuracy_score(gold, predicted))
 
 
-@pytest.mark.parametrize(
-    ("answer", "score"),
-    [
-        (["a", "b"], 1), (["b", "a"], 1),
-        (["a", "b", "unknown"], 1),  # not in the label space: it vanishes
-        (["a", "b", "c"], 0), (["a"], 0), ([""], 0),
-    ],
-)  # fmt: skip
-def test_a_label_list_is_right_when_its_gold_labels_are_exactly_the_gold(answer, score):
-    docs = documents([["a", "b"]], labels=["a", "b", "c"])
-    assert columns(labels.process_labels, docs, [answer])["score"] == [score]
-
-
 # Entity F1, relation F1 and label-set F1 (ClinicBench) by scikit-learn, plain counting and by hand.
 
 
@@ -86,10 +81,6 @@ MENTIONS = st.frozensets(st.sampled_from(["fever", "rash", "hepatitis", "hit", "
 POSITIVE = ["mechanism", "effect", "advice", "int"]
 RELATIONS = st.sampled_from([*POSITIVE, "none"])
 HALLMARKS = ["angiogenesis", "death", "energetics", "growth", "immune"]
-
-
-def given_or_invalid(answers):
-    return [INVALID if answer is None else answer for answer in answers]
 
 
 @given(st.lists(st.tuples(MENTIONS, st.none() | MENTIONS), min_size=1, max_size=25))
@@ -115,7 +106,8 @@ def test_entity_f1_counts_sentence_and_text_pairs(sentences):
 def test_relation_f1_is_that_of_scikit_learn_without_the_negative_class(pairs):
     gold, answers = map(list, zip(*pairs, strict=True))
     predicted = ["" if answer is None else answer for answer in answers]
-    got = columns(sets.process_relation_label, documents(gold), given_or_invalid(answers))
+    read = [INVALID if answer is None else answer for answer in answers]
+    got = columns(sets.process_relation_label, documents(gold), read)
     _, _, micro, _ = precision_recall_fscore_support(
         gold, predicted, labels=POSITIVE, average="micro", zero_division=0
     )
@@ -158,3 +150,69 @@ def test_an_unreadable_answer_is_not_right_where_there_is_no_label_to_find():
     # one right, energetics invented, growth and immune missed
     assert common.micro_f1(got["score"]) == pytest.approx(2 / 5)
     assert got["example_f1"] == [pytest.approx(1 / 2), 1, 0, 0] and got["acc"] == [0, 1, 0, 0]
+
+
+# Scores of the kinds that belong to no paper.
+
+
+RNG = np.random.default_rng(42)
+
+
+def random_sets(n: int, size: int) -> list[list[str]]:
+    letters = "ABCDE"[:size]
+    return [sorted(RNG.choice(list(letters), RNG.integers(1, size + 1), replace=False)) for _ in range(n)]
+
+
+@pytest.mark.parametrize("size", [3, 5])
+def test_neutral_choices(size):
+    golds, answers = random_sets(200, size), random_sets(200, size)
+    docs = documents(golds, options=["x"] * size)
+    table = columns(neutral.process_choices, docs, answers)
+    binarise = MultiLabelBinarizer(classes=list("ABCDE"[:size]))
+    true, found = binarise.fit_transform(golds), binarise.transform(answers)
+    assert np.mean(table["hamming_loss"]) == pytest.approx(hamming_loss(true, found))
+    assert np.mean(table["jaccard"]) == pytest.approx(jaccard_score(true, found, average="samples"))
+    assert np.mean(table["example_f1"]) == pytest.approx(f1_score(true, found, average="samples"))
+    assert neutral.micro_f1(table["micro_f1"]) == pytest.approx(f1_score(true, found, average="micro"))
+    assert np.mean(table["exact_match"]) == np.mean((true == found).all(axis=1))
+
+
+@pytest.mark.parametrize("size", [2, 4, 7])
+def test_neutral_levels(size):
+    golds, answers = RNG.integers(0, size, 300), RNG.integers(0, size, 300)
+    docs = documents([{"level": int(level), "of": size} for level in golds])
+    table = columns(neutral.process_ordinal, docs, [int(answer) for answer in answers])
+    labels = list(range(size))
+    for weights in ("linear", "quadratic"):
+        wanted = cohen_kappa_score(golds, answers, labels=labels, weights=weights)
+        assert getattr(neutral, f"kappa_{weights}")(table[f"kappa_{weights}"]) == pytest.approx(wanted)
+    assert np.mean(table["mae"]) == pytest.approx(mean_absolute_error(golds, answers))
+
+
+def test_an_unreadable_level_is_the_farthest_one():
+    docs = documents([{"level": level, "of": 4} for level in range(4)])
+    table = columns(neutral.process_ordinal, docs, [INVALID] * 4)
+    assert table["mae"] == [3, 2, 2, 3] and table["acc"] == [0] * 4
+
+
+def test_all_of_one_level_agree_wholly_or_not_at_all():
+    for n, (answer, kappa) in product((1, 5), ((1, 1.0), (2, 0.0))):
+        docs = documents([{"level": 1, "of": 3}] * n)
+        table = columns(neutral.process_ordinal, docs, [answer] * n)
+        assert neutral.kappa_quadratic(table["score"]) == kappa
+
+
+def test_neutral_numbers():
+    golds = RNG.uniform(-50, 50, 100)
+    answers = golds + RNG.normal(0, 1, 100)
+    docs = documents([{"value": float(value), "within": 1.0} for value in golds])
+    table = columns(neutral.process_number, docs, [float(answer) for answer in answers])
+    assert mean_of_some(table["mae"]) == pytest.approx(mean_absolute_error(golds, answers))
+    assert np.mean(table["acc"]) == np.mean(np.abs(golds - answers) <= 1)
+    [unreadable] = columns(neutral.process_number, docs[:1], [INVALID])["mae"]
+    assert unreadable == (0.0, 0.0)
+
+
+def test_arithmetic_in_binary_fractions_costs_nothing():
+    docs = documents([{"value": 0.3, "within": 0.0}])
+    assert columns(neutral.process_number, docs, [0.1 + 0.2])["exact_match"] == [1.0]

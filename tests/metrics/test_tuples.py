@@ -1,7 +1,8 @@
-"""Micro-F1 of extracted tuples against a plain count, through the answers of MLB's extraction tasks."""
+"""Micro-F1 of extracted tuples, events, codes and recommended drugs against a plain count."""
 
 import json
 import unicodedata
+from itertools import permutations
 
 import pytest
 from hypothesis import given
@@ -14,7 +15,7 @@ from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.metrics import common, sets
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import registry
-from tests.metrics.build import columns, documents
+from tests.metrics.build import INVALID, columns, documents
 
 TASKS = registry().datasets
 NAMES = [name for name, dataset in TASKS.items() if dataset.blocks["answer"]["kind"] == "tuples"]
@@ -43,10 +44,6 @@ def scores(block: dict, pairs: list[tuple[str, str]]) -> dict[str, float]:
 
 def entities(*pairs: tuple[str, str]) -> str:
     return json.dumps([{"entity": name, "type": kind} for name, kind in pairs], ensure_ascii=False)
-
-
-def rounded(values: dict[str, float]) -> dict[str, float]:
-    return {name: round(value, 6) for name, value in values.items()}
 
 
 def test_an_invented_type_is_a_false_positive_and_no_class():
@@ -139,7 +136,7 @@ def test_the_order_of_entities_and_keys_and_the_width_of_letters_do_not_matter(f
     ]
     rng.shuffle(records)
     answer = f"```json\n{json.dumps(records, ensure_ascii=rng.random() < 0.5, indent=1)}\n```"
-    assert rounded(scores(CMEEE, [(gold, answer)]))["score"] == 1
+    assert scores(CMEEE, [(gold, answer)])["score"] == pytest.approx(1)
 
 
 HOSTILE = [
@@ -208,16 +205,12 @@ def test_relations_are_scored_as_published(line, event, subject):
         "fields": ["entity_1", "entity_2", "relation"],
         "patterns": ["strict", "loose"],
     }
-    got = relation_scores(sets.process_relations, block, "entity_1: a, entity_2: b, relation: holder;", line)
-    assert got == {"score": event, "f1_event": event, "f1_subject": subject}
-
-
-def relation_scores(process, block, gold, line):
-    """F1 of one answer to one document, from text to metric."""
+    gold = "entity_1: a, entity_2: b, relation: holder;"
     [document] = documents([answer_format(block).read_gold(gold, {})])
     document["target"] = gold
-    result = process(document, ParseAnswer(answer=block).apply([[line]], [document]))
-    return {name: common.micro_f1([value]) for name, value in result.items() if isinstance(value, tuple)}
+    result = sets.process_relations(document, ParseAnswer(answer=block).apply([[line]], [document]))
+    got = {name: common.micro_f1([value]) for name, value in result.items() if isinstance(value, tuple)}
+    assert got == {"score": event, "f1_event": event, "f1_subject": subject}
 
 
 CODES = st.frozensets(st.sampled_from(["I10", "J44.9", "E11.65", "S72", "Z99"]))
@@ -240,3 +233,110 @@ def test_billing_code_metrics_are_those_that_helm_takes_from_scikit_learn(rows):
             expected = score(*matrices, average="micro", zero_division=0)
             assert got[f"mimiciv_billing_code_{name}"][i] == pytest.approx(expected)
     assert common.micro_f1(got["billing_code_f1_pooled"]) == pytest.approx(f1_by_counting(rows), abs=1e-12)
+
+
+# Recommended drugs under generic and brand names, compared with a search over all assignments.
+
+
+DRUG_LIST = answer_format({"kind": "drug_list"})
+
+
+def counts(reply: str, gold: list[str], metric: str = "micro_f1") -> tuple[int, int, int]:
+    reading = DRUG_LIST.read(reply, {}, cot=False)
+    answer = reading.answer if reading.valid else INVALID
+    got = columns(sets.process_drugs, documents([gold]), [answer])
+    assert got["score"] == got["micro_f1"] == got["micro_precision"] == got["micro_recall"]
+    return got[metric][0]
+
+
+GOLD = ["Sildenafil (Viagra)", "Testosterone", "Malathion Topical"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("Sildenafil", (1, 0, 2)), ("Viagra", (1, 0, 2)), ("SILDENAFIL (VIAGRA)", (1, 0, 2)),
+        ("Sildenafil 50 mg tablets", (1, 0, 2)),
+        ("Sildenafil, Viagra", (1, 0, 2)),  # two names of one drug: the second is dropped
+        ("Sildenafil\nSildenafil", (1, 0, 2)),
+        ("Sildenafil (Revatio)", (0, 1, 3)),  # the brand is another
+        ("Tadalafil, Tadalafil 5 mg, tadalafil.", (0, 1, 3)),  # one wrong drug, said three times
+        ("Malathion", (1, 0, 2)), ("Malathion lotion 0.5%, testosterone gel, and Viagra.", (3, 0, 0)),
+        ("1. Viagra 2. Testosterone 3. Malathion", (3, 0, 0)), ("Sildenafil - relaxes vessels", (0, 1, 3)),
+        ("no drug", (0, 1, 3)), ("", (0, 0, 3)),
+    ],
+)  # fmt: skip
+def test_names_count_once_for_each_gold_drug(reply, expected):
+    assert counts(reply, GOLD) == expected
+
+
+@pytest.mark.parametrize(
+    ("reply", "gold", "exact", "substring"),
+    [
+        ("Sildenafil (Revatio)", GOLD, (0, 1, 3), (1, 0, 2)),
+        ("Hydrocortisone", ["Hydrocortisone-Pramoxine Topical"], (0, 1, 1), (1, 0, 0)),
+        ("Fairy dust", ["Air"], (0, 1, 1), (0, 1, 1)),  # whole words
+    ],
+)
+def test_the_substring_variant_takes_names_that_hold_each_other(reply, gold, exact, substring):
+    assert counts(reply, gold) == exact
+    assert counts(reply, gold, "micro_f1_substring") == substring
+
+
+def test_two_entries_that_differ_in_form_need_two_names():
+    gold = ["Erythromycin", "Erythromycin Ophthalmic", "Timolol"]
+    assert counts("Erythromycin", gold) == (1, 0, 2)
+    assert counts("Erythromycin Ophthalmic; Erythromycin", gold) == (2, 0, 1)
+    assert counts("Erythromycin, Erythromycin Ophthalmic, Erythromycin Topical", gold) == (2, 0, 1)
+
+
+def test_f1_pools_documents_and_an_unreadable_answer_recommends_nothing():
+    golds = [["Aspirin", "Heparin"], ["Codeine"]]
+    got = columns(sets.process_drugs, documents(golds), [[["Aspirin", "Warfarin"]], INVALID])
+    # 1 right, 1 wrong, 2 missed
+    assert common.micro_precision(got["score"]) == pytest.approx(1 / 2)
+    assert common.micro_recall(got["score"]) == pytest.approx(1 / 3)
+    assert common.micro_f1(got["score"]) == pytest.approx(2 / 5)
+    assert got["list_length"] == [2.0, 0.0]
+    assert got["valid"] == [1.0, 0.0]
+
+
+LETTERS = st.sampled_from("abcdef")
+DRUGS = st.lists(
+    st.one_of(LETTERS, st.tuples(LETTERS, LETTERS).map(lambda names: f"{names[0]} ({names[1]})")),
+    min_size=1,
+    max_size=5,
+)
+
+
+def by_search(named: list[str], gold: list[str]) -> tuple[int, int, int]:
+    """All ways to give names to gold drugs; letters are names, so nothing is normalised."""
+    names = [{drug[0], drug[3]} if "(" in drug else {drug} for drug in gold]
+    distinct = sorted(set(named))
+    slots = [*distinct, *[""] * len(gold)]
+    best = max(
+        sum(name in allowed for name, allowed in zip(order, names, strict=True))
+        for order in set(permutations(slots, len(gold)))
+    )
+    wrong = sum(not any(name in allowed for allowed in names) for name in distinct)
+    return best, wrong, len(gold) - best
+
+
+@given(st.lists(LETTERS, max_size=4), DRUGS)
+def test_as_many_gold_drugs_are_matched_as_any_assignment_can(named, gold):
+    assert counts(", ".join(named), gold) == by_search(named, gold)
+
+
+DRUG_NAMES = [
+    "Aspirin", "Insulin, Aspart, Human (Novolog)", "Vitamin B 12", "Zosyn", "Sennosides, Usp (Perdiem)",
+    "Air", "Neomycin, Polymyxin",
+]  # fmt: skip
+
+
+@given(
+    st.lists(st.sampled_from(DRUG_NAMES), min_size=1, unique=True),
+    st.sampled_from(["\n", "; ", ", ", "\n- ", "\n* ", " • "]),
+)
+def test_the_gold_list_itself_is_right_in_every_spelling_of_a_list(gold, separator):
+    reply = "Final Answer:" + separator.strip(" ;,") + " " + separator.join(gold) + "."
+    assert counts(reply, gold) == (len(gold), 0, 0)
