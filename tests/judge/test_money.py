@@ -13,40 +13,29 @@ from tests.judge.server import Reply, fair, verdict
 from tests.run_files import result_of
 
 PRICE = {"input": 10, "output": 100}
-USD = {name: rate / 1e6 for name, rate in PRICE.items()}
 #: What a server says of its tokens; each of them is none.
 COUNTS = [
     None, {"prompt_tokens": 0, "completion_tokens": 0}, {"prompt_tokens": -9, "completion_tokens": -9},
     {"prompt_tokens": "many", "completion_tokens": 1}, {"prompt_tokens": 1, "completion_tokens": 1},
 ]  # fmt: skip
-#: of what a server does: one every day
-SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in (1, 2, 3))]
 
 
-class Bill:
-    """What a server charges: as many tokens as it may, and each time that its model works."""
-
-    def __init__(self, seed: int) -> None:
-        self.chance, self.usd = random.Random(seed), 0.0
-
-    def charge(self, n_bytes: int, limit: int) -> None:
-        self.usd += n_bytes * USD["input"] + limit * USD["output"]
-
-
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.nightly) for n in (1, 2, 3))])
 def test_judges_charge_at_most_the_limit(run, jury, medtasks, server, monkeypatch, data_dir, tasks, seed):
+    """A server charges as many tokens as it may, and each time that its model works."""
     monkeypatch.setattr(asking, "MAX_TRIES", 2)
     make_rows(data_dir, "qa", rows(12))
-    bill = Bill(seed)
+    chance, charges = random.Random(seed), []
 
     def script(asked, seen):
-        end = bill.chance.choice(["answer", "answer", "error", "hang up", "busy"])
+        end = chance.choice(["answer", "answer", "error", "hang up", "busy"])
         if end == "busy":
             return Reply(status=503)
-        bill.charge(len(asked.user.encode()) + len(asked.system.encode()), asked.body["max_tokens"])
+        n_bytes = len(asked.user.encode()) + len(asked.system.encode())
+        charges.append((n_bytes * PRICE["input"] + asked.body["max_tokens"] * PRICE["output"]) / 1e6)
         if end != "answer":
             return Reply(status=500) if end == "error" else Reply(hang_up=True)
-        usage = bill.chance.choice(COUNTS)
+        usage = chance.choice(COUNTS)
         body = {"choices": [{"message": {"content": verdict(asked.axes, 4)}, "finish_reason": "stop"}]}
         return Reply(body=json.dumps({**body, **({"usage": usage} if usage else {})}))
 
@@ -55,8 +44,8 @@ def test_judges_charge_at_most_the_limit(run, jury, medtasks, server, monkeypatc
     path = jury("one", "two", price=PRICE, max_tokens=300)
     for limit in (0.1, 0.2, 0.4):  # over all calls on the folder
         assert medtasks("judge", "--jury", path, "--max-cost", limit).code == 1
-        assert 0 < bill.usd <= limit
-    assert medtasks("judge", "--jury", path, "--max-cost", 0.4).code == 1 and bill.usd <= 0.4
+        assert 0 < sum(charges) <= limit
+    assert medtasks("judge", "--jury", path, "--max-cost", 0.4).code == 1 and sum(charges) <= 0.4
 
 
 @pytest.mark.parametrize("field", ["n", "model", "max_tokens"])

@@ -1,9 +1,9 @@
 """The record of `medtasks judge`: one file of outcomes, and money over calls and kills."""
-# ruff: noqa: F811
 
 import json
 import shutil
 import signal
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,9 +14,8 @@ from medtasks_ext.runs.folder import state_of
 from tests.conftest import outcomes, read_json, wait_for
 from tests.judge.conftest import judgements, make_rows, process, rows
 from tests.judge.server import Reply, fair, verdict
-from tests.judge.test_agreement import judged  # noqa: F401  a fixture
 from tests.judge.test_command import number
-from tests.runs.faults import all_named, at_every_operation, files_of, fresh, named
+from tests.runs.faults import at_every_operation, fresh, named
 
 TASK = "medhelm_qa"
 PRICE = {"input": 0, "output": 1000}
@@ -34,20 +33,10 @@ def file_of(folder):
     return folder / "judgements" / "answers.jsonl"
 
 
-def held_back(server, n):
-    """A script that answers `n` requests and holds the others."""
-
-    def script(asked, seen):
-        return fair(asked, seen) if len(server.asked) <= n else Reply(delay=1000)
-
-    return script
-
-
 @pytest.mark.parametrize(
     ("settings", "shown"),
     [
         ({"temperature": 1.0}, '"temperature": 1.0'),
-        ({"extra_body": {"reasoning_effort": "low"}}, '"reasoning_effort": "low"'),
         ({"model": "two"}, "one (two)"),
         ({}, "one served as snapshot"),
     ],
@@ -71,7 +60,7 @@ def test_judges_asked_otherwise_are_not_tested(run, jury, medtasks, server, tmp_
 def test_intents_of_a_killed_judge_count(run, priced, medtasks, metrics, server, data_dir, tasks, tmp_path):
     make_rows(data_dir, "qa", rows(20))
     folder, path = run("qa"), priced("one", max_concurrent=4)
-    server.script = held_back(server, 3)
+    server.script = lambda asked, seen: fair(asked, seen) if len(server.asked) <= 3 else Reply(delay=1000)
     limit = 6.5
     child = process("run", "--jury", path, "--max-cost", limit, cwd=tmp_path)
     wait_for(lambda: len(server.asked) == 7 and len(judgements(folder)) == 3, child)
@@ -121,9 +110,6 @@ def test_an_interrupted_judge_leaves_no_open_intent(run, priced, medtasks, serve
     assert "USD, and up to" not in again
 
 
-# ---------------------------------------------------------------------- the file
-
-
 @pytest.mark.parametrize("what", ["edited", "gone", "cut short"])
 def test_a_line_that_was_changed_is_named_and_asked_again(run, jury, medtasks, metrics, server, what):
     folder = run("qa")
@@ -140,9 +126,6 @@ def test_a_line_that_was_changed_is_named_and_asked_again(run, jury, medtasks, m
     assert ("answers.jsonl, line 4 is damaged" in outcome.err) == (what == "edited")
     assert len(server.asked) == 1 and metrics(folder)["judged"] == 1
     assert metrics(folder)["jury_1_to_5"] == 4
-
-
-# ---------------------------------------------------------------------- one process writes
 
 
 def test_a_folder_that_a_run_works_in_is_not_judged_and_can_be_read(run, jury, medtasks, server, tmp_path):
@@ -177,9 +160,6 @@ def test_another_model_than_was_asked_for_is_named(run, jury, medtasks, server):
     assert "answered as small-one" in medtasks("judge", "--jury", jury("one", "two", "three")).text
 
 
-# What judges said of an answer, as page and terminal give it.
-
-
 N, KILLS = 30, 10
 
 
@@ -201,7 +181,11 @@ def test_judges_killed_ten_times_stay_in_limits(
         server.script = script
         children = [process(*command, limit, cwd=tmp_path) for _ in range(n)]
         try:
-            wait_for(lambda wanted=answered: len(server.asked) > wanted, _Any(children))
+            one_lives = SimpleNamespace(
+                returncode=None,
+                poll=lambda some=children: None if any(child.poll() is None for child in some) else 1,
+            )
+            wait_for(lambda wanted=answered: len(server.asked) > wanted, one_lives)
         finally:
             for child in children:
                 child.send_signal(signal.SIGKILL)
@@ -222,17 +206,6 @@ def test_judges_killed_ten_times_stay_in_limits(
     assert len(keys) == len(set(keys)) == N
 
 
-class _Any:
-    """Several processes, of which one at least must live."""
-
-    def __init__(self, children) -> None:
-        self.children = children
-        self.returncode = None
-
-    def poll(self):
-        return None if any(child.poll() is None for child in self.children) else 1
-
-
 # A fault at every operation of a jury on files and sockets: nothing is judged twice or missing.
 
 
@@ -249,15 +222,6 @@ def test_judge(run, jury, medtasks, server, tmp_path):
         assert state_of(place).mark == "", said
 
     at_every_operation(["judge", str(place), "--jury", str(path)], place, lambda: fresh(place, made), check)
-
-
-def test_every_change_to_a_judged_and_rated_run_is_named(judged, tmp_path):
-    folder, _ = judged()
-    files = files_of(folder)
-    wanted = {"judgements/answers.jsonl", "judgements/agreement.json"}
-    assert wanted <= set(files)
-    made = all_named(folder, tmp_path)
-    assert set(files) <= made.keys() and min(made.values()) >= 11
 
 
 def test_judging_is_no_change_and_names_what_was_changed_before(run, jury, medtasks, server):

@@ -1,12 +1,8 @@
 """Weighted criteria of a row, each judged by itself: points, penalties, tags, and what a reply must be."""
 
-from fractions import Fraction
-
 import pytest
 
-from medtasks_ext.judge.protocol import weighted_mean
 from medtasks_ext.prompts.load import _build
-from medtasks_ext.rows.spec import LengthAdjustment
 from tests.conftest import rewrite_answers, sample_rows, write_jsonl
 from tests.judge.server import Reply, coded
 from tests.run_files import result_of
@@ -60,11 +56,6 @@ def test_points_are_added_up_as_the_authors_do(judged):
         values = [by_hand(points, met) for points in parts if any(point > 0 for point in points)]
         expected = min(1, max(0, sum(values) / len(values)))
         assert metrics[f"jury_{axis.replace(':', '_')}"] == pytest.approx(expected)
-
-
-def test_a_mean_is_exact_in_the_decimal_digits_of_ratings_and_weights():
-    mean = weighted_mean({"a": 4.5, "b": 3, "c": 1}, {"a": 0.1, "b": 0.2, "c": 1})
-    assert mean == Fraction(41, 26)  # (0.45 + 0.6 + 1) / 1.3
 
 
 # Rubrics and dialogues that cannot be used: one message each, no text of a patient, nothing lost.
@@ -162,19 +153,6 @@ def test_rows_that_cannot_be_judged_are_one_message_without_their_text(medtasks,
 # What the length of an answer takes off its score or adds to it, as a task file says.
 
 
-@pytest.mark.parametrize(
-    ("score", "characters", "adjusted"),
-    [
-        (0.6, 12_000, 0.306),  # 20 steps of 0.0147
-        (1.0, 913, 1.0319578),  # a document may have more than 1; this one is printed by others' code
-        (-0.6, 3000, -0.6294),
-    ],
-)
-def test_length_adjustments_that_are_worked_by_hand(score, characters, adjusted):
-    rule = LengthAdjustment(center=2000, points=0.0147, per=500)
-    assert rule.adjusted(score, "ä" * characters) == pytest.approx(adjusted, abs=1e-12)
-
-
 def test_the_adjusted_score_stands_beside_the_score_and_is_cut_at_nothing(medtasks, tmp_path, server, jury):
     task = "healthbench_professional_chats"
     rows = sample_rows(task)
@@ -185,7 +163,7 @@ def test_the_adjusted_score_stands_beside_the_score_and_is_cut_at_nothing(medtas
         by_hand([item["points"] for item in row["rubric_items"]], lambda points: points > 6) for row in rows
     ]
     for lengths in ([100 + 900 * place for place in range(len(rows))], [60_000] * len(rows)):
-        texts = {row["id"]: "x" * n for row, n in zip(rows, lengths, strict=True)}
+        texts = {row["id"]: "ä" * n for row, n in zip(rows, lengths, strict=True)}
         rewrite_answers(tmp_path / "run", task, texts)
         assert medtasks("rescore", "run").code == 0
         medtasks.done("judge", "--jury", jury("one"), "--prompts", "own")
