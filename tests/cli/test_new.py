@@ -140,6 +140,7 @@ def test_what_no_paper_has_is_said_and_not_compared_with_published_scores(medtas
         ({"kind": "exact_leter"}, "no kind 'exact_leter' (did you mean exact_letter?)"),
         ({"id": "medhlm_falls"}, "did you mean medhelm?"),
         ({"id": "medhelm_hospice_referral"}, "there is such a folder"),
+        ({"id": "medhelm_admin"}, "'medhelm_admin' is the name of a task or group"),
         ({"stage": ""}, "stage: missing key: a value of the vocabulary of stages: triage_and_referral"),
     ],
 )
