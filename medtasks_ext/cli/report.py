@@ -209,7 +209,9 @@ def _print_screen(
     ways = {row["strategy"] for row in suites}
     rows = [row for row in asked if row["name"] in names[:_ASKED]]
     for row in rows:
-        row["label"] = escape(row["name"]) + _asked_otherwise(tasks, entries, row["name"])
+        row["label"], way = escape(row["name"]), row["strategy"]
+        if way and not row["name"].endswith(suffix_of(way)):  # `--num_fewshot` was given
+            row["label"] += f", {strategy_title(way)}"
     for row in sorted(suites, key=lambda row: _place(tasks, row)):
         if same := known.get(_same(row)):  # a name that was asked says it already
             same |= {**row, **same}
@@ -246,14 +248,6 @@ def _print_screen(
         ]
     for line in said:
         console().print(line, markup=False)
-
-
-def _asked_otherwise(tasks: Registry, entries: Sequence[Entry], name: str) -> str:
-    """The strategy of what was asked, where the name says another one: `--num_fewshot` was given."""
-    leaves, items = {*tasks.leaves(name)}, [item for entry in entries for item in entry.experiments.values()]
-    ways = {item.strategy for item in items if item.config.get("task", item.task) in leaves}
-    other = [way for way in ways if not name.endswith(suffix_of(way))]
-    return f", {strategy_title(other[0])}" if len(ways) == len(other) == 1 else ""
 
 
 def _same(row: Json) -> tuple[Any, ...]:

@@ -360,6 +360,7 @@ def _first(report: Report) -> Iterator[Json]:
             scores = [one["score"] for one in asked if one["name"] == name and one["kind"] == "published"]
         scores = [number(score) or 0.0 for score in scores if score is not None]
         suffix = max((end for end in ends if name.endswith(end)), key=len, default="")
+        suffix = suffix_of(row["strategy"]) if row["strategy"] else suffix
         figures = ("score", "chance", "ceiling", "documents", "valid", "cut")
         yield {
             **{"entry": own[label], "strategy": ends.get(suffix, 0), "title": row.get("title", name)},

@@ -212,9 +212,12 @@ def asked_frame(entries: Sequence[Entry], tasks: Registry, names: Iterable[str] 
             if not row.n_documents and printed is None and row.name not in entry.asked:
                 continue
             low, high = _ends(row.interval)
+            ways = {done[leaf].strategy for leaf in tasks.leaves(row.name) if leaf in done}
             found[row.name].append(
                 {
-                    **{**of_entry, "name": row.name, "score": row.score if printed is None else printed},
+                    **of_entry,
+                    **{"name": row.name, "strategy": ways.pop() if len(ways) == 1 else ""},
+                    "score": row.score if printed is None else printed,
                     **{"interval_low": low, "interval_high": high},
                     "interval_rough": bool(row.interval and row.interval.rough),
                     **{"chance": row.chance, "ceiling": row.ceiling},
