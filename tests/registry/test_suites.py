@@ -114,6 +114,7 @@ def test_a_fifth_suite_needs_no_code(root, medtasks):
     ("old", "new", "message"),
     [
         ("title: WardBench", "titel: WardBench", "titel: unknown key (did you mean title?)"),
+        ("partition: [ward]", "partition: [wards]", "partition: 'wards' is no axis (did you mean ward?)"),
         ("inside: [icu, er]", "inside: [icu, erx]", "sets.ward: 'erx' is no value of it (did you mean er?)"),
         ("within: ward", "within: wart", "bed.within: 'wart' is no axis before it"),
         ("  ward: {values", "  stage: {values", "stage is no name for an axis"),
