@@ -86,6 +86,7 @@ def test_the_unchanged_file_is_accepted(place):
     ("config", "said"),
     [
         (changed("answer", rename="answr"), "did you mean answer?"),
+        (changed("metadata.version", rename="versoin"), "did you mean version?"),
         (changed("about.specialties", []), "at least 1 item"),
         (changed("about.document_types", "general_ehr_note"), "should be a list"),
         (changed("about.source_terms", {"access": "publik"}), "did you mean public?"),
@@ -120,6 +121,7 @@ def card(*arguments: object, **more: object) -> tuple[dict, dict]:
     ("files", "said"),
     [
         (task("language"), "task.yaml: language: missing key → of the documents, a code of ISO 639"),
+        (task("stage", "triage_and_referral"), "task.yaml: stage: unknown key"),
         (task("official_budget", 0), "task.yaml: official_budget: "),
         (task("gold_loss", 1), "task.yaml: gold_loss: "),
         (card("stage", "triage_referral"), "card.yaml: stage: 'triage_referral' is not in"),
