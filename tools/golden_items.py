@@ -426,9 +426,9 @@ def make_judged(recorder: Recorder) -> None:
     recorder.call(
         "made.cases",
         "study judge",
-        "cases.jsonl -o judge-data",
+        "cases.jsonl",
         made=True,
-        keep=("judge-data",),
+        keep=("judge_data",),
     )
     file = jury(recorder, "points", *JUDGES)
     recorder.call(
@@ -436,9 +436,8 @@ def make_judged(recorder: Recorder) -> None:
         "study judge",
         "cases.jsonl --jury",
         file,
-        "-o judge-eval",
         made=True,
-        keep=("judge-eval",),
+        keep=("judge_eval",),
     )
     recorder.asked("points", made=True)
 
@@ -524,9 +523,9 @@ def make_labels(recorder: Recorder) -> None:
     recorder.call(
         "made.drawn",
         "sample",
-        "difficulty/mlb_cmexam.json --size 2 -o drawn.json",
+        "difficulty/mlb_cmexam.json --size 2",
         made=True,
-        keep=("drawn.json",),
+        keep=("samples.json",),
     )
     file = jury(recorder, "labeller", "labeller")
     recorder.call(
