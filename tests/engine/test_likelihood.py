@@ -87,7 +87,7 @@ def test_likelihoods_are_those_of_plain_tasks_with_the_same_text(asked, tiny, en
 def test_a_report_ranks_them_beside_nothing_that_was_generated(asked, environment, tmp_path):
     folder = next(path.parent for path in asked[0].rglob("results_*.json"))
     said = called((*MEDTASKS, "report", folder, "-o", "report"), tmp_path, environment)
-    assert "by likelihood, 0-shot" in said and "zero-shot" not in said.split("caveats:")[0]
+    assert "bridge_mednli_ll" in said and "zero-shot" not in said.split("caveats:")[0]
     assert "above" not in said
 
 
