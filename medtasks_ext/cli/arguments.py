@@ -220,7 +220,7 @@ def without_data(
     tasks: Registry, names: Sequence[str], settings: Settings, *, strict: bool
 ) -> dict[str, str]:
     """Task whose data is not here -> how it is got; the rows of the others are not read."""
-    from medtasks_ext.registry.new import check_written
+    from medtasks_ext.registry.groups import check_written
     from medtasks_ext.rows.sources import forced_origin, origin_of, where_it_goes
 
     check_written(tasks, names)

@@ -16,7 +16,7 @@ from medtasks_ext.cli.tables import SAMPLE_DATA, short, write, write_heading
 from medtasks_ext.cli.words import say_next
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.registry import registry
-from medtasks_ext.registry.new import left_to_write
+from medtasks_ext.registry.groups import left_to_write
 from medtasks_ext.rows.sources import forced_origin, origin_of, where_it_goes
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from medtasks_ext.jsonfile import numbered_lines
 from medtasks_ext.registry import Dataset, Metadata, Registry, Suite
 from medtasks_ext.registry.columns import BESIDE, entries_of
 from medtasks_ext.registry.functions import TASK_CLASS, check_function, functions_of, unsafe_keys
+from medtasks_ext.registry.groups import PLACEHOLDER
 from medtasks_ext.registry.metadata import COMMON, is_no_name
-from medtasks_ext.registry.new import PLACEHOLDER
 from medtasks_ext.registry.suites import LANGUAGE_OF_COUNTRY, NO_SUITE
 from medtasks_ext.registry.tasks import BLOCKS, TASK_FILE, TASK_KEYS
 from medtasks_ext.rows.expressions import syntax_faults

@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import Any
 
-from medtasks_ext.errors import MedtasksError, near
+from medtasks_ext.errors import MedtasksError, near, some
 from medtasks_ext.registry.folders import own_folders, tasks_folder
 from medtasks_ext.registry.metadata import Metadata
 from medtasks_ext.registry.strategies import LIKELIHOOD, LIKELIHOOD_SUFFIX, SUFFIX
 from medtasks_ext.registry.suites import Suite, read_suite
 from medtasks_ext.registry.tasks import Dataset, Datasets
+
+#: What stands where a person must write something. `medtasks dev validate` asks for it to be replaced.
+PLACEHOLDER = "TODO:"
 
 
 def check_suite(known: Datasets, file: Path) -> None:
@@ -397,3 +401,28 @@ def _filter(tasks: Registry, word: str) -> tuple[str, str]:
     known = [item for item in titles if item in used] or list(used)
     shown = f"values: {', '.join(known[:_LISTED])}" + (" …" if len(known) > _LISTED else "")
     raise MedtasksError(f"no dataset has {key}={value}", where=word, remedy=meant + shown)
+
+
+def left_to_write(dataset: Dataset, strategy: str) -> list[str]:
+    """Keys of prompts and answers of a task file in which a person must write."""
+    unused = f"prompt.strategy_lines.{'answer' if strategy == 'cot' else 'reason'}"
+    blocks = (_left(dataset.blocks.get(name), name) for name in ("prompt", "answer", "judge"))
+    return list(dict.fromkeys(key for keys in blocks for key in keys if key != unused))
+
+
+def _left(value: Any, key: str) -> Iterator[str]:
+    if isinstance(value, Mapping | list):
+        items = value.items() if isinstance(value, Mapping) else [("", item) for item in value]
+        for name, item in items:
+            yield from _left(item, f"{key}.{name}" if name else key)
+    elif PLACEHOLDER in str(value):
+        yield key
+
+
+def check_written(tasks: Registry, names: Iterable[str]) -> None:
+    """Refuse tasks that would ask what a person has not written yet."""
+    for name in names:
+        if left := left_to_write(*tasks.known(name)):
+            what = f"{name} would ask what is not written yet: {PLACEHOLDER[:-1]} stands in {some(left)}"
+            remedy = "write it there; `medtasks data new --prompt TEXT --labels A,B` writes it at once"
+            raise MedtasksError(what, where=tasks.known(name)[0].file, remedy=remedy)

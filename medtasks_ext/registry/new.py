@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import cycle
@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader
 from pydantic import ValidationError
 
 from medtasks_ext.atomic import replaced_folder
-from medtasks_ext.errors import MedtasksError, near, some
+from medtasks_ext.errors import MedtasksError, near
 from medtasks_ext.jsonfile import parse_json
 from medtasks_ext.registry.folders import PACKAGE, writable
 from medtasks_ext.registry.functions import TASK_CLASS
@@ -24,11 +24,9 @@ from medtasks_ext.registry.groups import Registry
 from medtasks_ext.registry.metadata import Metadata, TaskFacts
 from medtasks_ext.registry.strategies import OPEN_KINDS, SUFFIX
 from medtasks_ext.registry.suites import NO_SUITE, SUITE_FILE, UNSPECIFIED, Suite
-from medtasks_ext.registry.tasks import CARD_FILE, TASK_FILE, Dataset, facts_of
+from medtasks_ext.registry.tasks import CARD_FILE, TASK_FILE, facts_of
 from medtasks_ext.strict import faults_of, read_mapping, yaml_text
 
-#: What stands where a person must write something. `medtasks dev validate` asks for it to be replaced.
-PLACEHOLDER = "TODO:"
 _ID = re.compile(r"[a-z0-9]+(_[a-z0-9]+)*")
 _OWN = (
     "work in a clone of the repository, or in a folder of your own: mkdir my_tasks; "
@@ -194,31 +192,6 @@ def write(tasks: Registry, suite: Suite, said: Mapping[str, Any], template: Temp
         for file, content in files.items():
             (made / file).write_text(content, encoding="utf-8")
     return folder
-
-
-def left_to_write(dataset: Dataset, strategy: str) -> list[str]:
-    """Keys of prompts and answers of a task file in which a person must write."""
-    unused = f"prompt.strategy_lines.{'answer' if strategy == 'cot' else 'reason'}"
-    blocks = (_left(dataset.blocks.get(name), name) for name in ("prompt", "answer", "judge"))
-    return list(dict.fromkeys(key for keys in blocks for key in keys if key != unused))
-
-
-def _left(value: Any, key: str) -> Iterator[str]:
-    if isinstance(value, Mapping | list):
-        items = value.items() if isinstance(value, Mapping) else [("", item) for item in value]
-        for name, item in items:
-            yield from _left(item, f"{key}.{name}" if name else key)
-    elif PLACEHOLDER in str(value):
-        yield key
-
-
-def check_written(tasks: Registry, names: Iterable[str]) -> None:
-    """Refuse tasks that would ask what a person has not written yet."""
-    for name in names:
-        if left := left_to_write(*tasks.known(name)):
-            what = f"{name} would ask what is not written yet: {PLACEHOLDER[:-1]} stands in {some(left)}"
-            remedy = "write it there; `medtasks data new --prompt TEXT --labels A,B` writes it at once"
-            raise MedtasksError(what, where=tasks.known(name)[0].file, remedy=remedy)
 
 
 def _home(tasks: Registry) -> Path:

@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from medtasks_ext.registry import Registry, forget, registry
-from medtasks_ext.registry.new import PLACEHOLDER, template_of, templates, write
+from medtasks_ext.registry.groups import PLACEHOLDER
+from medtasks_ext.registry.new import template_of, templates, write
 from medtasks_ext.registry.suites import TERMS
 from medtasks_ext.runner.validate import RunFolder
 from tests.conftest import declare_suites, write_jsonl
