@@ -9,8 +9,7 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from medtasks_ext.atomic import write_text
-from medtasks_ext.errors import MedtasksError
-from medtasks_ext.jsonfile import read_json, write_json
+from medtasks_ext.jsonfile import write_json
 from medtasks_ext.judge.protocol import N_ASSESSORS
 from medtasks_ext.results.frames import records, table_of
 from medtasks_ext.runs.folder import RunFolder
@@ -146,15 +145,3 @@ def write_figures(folder: Path, figures: Sequence[Figure]) -> None:
     frame, path = agreement_frame(figures), RunFolder(folder).agreement_file
     write_json(path, records(frame))
     write_text(path.with_suffix(".csv"), "".join(csv_lines(frame)))
-
-
-def read_figures(folder: Path) -> list[Figure]:
-    """Nothing where the run was not judged."""
-    path = RunFolder(folder).agreement_file
-    if not path.is_file():
-        return []
-    try:
-        return [Figure(**row) for row in read_json(path)]
-    except TypeError as error:
-        remedy = "`medtasks judge` writes it again, and asks nobody twice"
-        raise MedtasksError(f"damaged ({error})", where=path, remedy=remedy) from None

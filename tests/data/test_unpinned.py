@@ -175,7 +175,6 @@ def served(tmp_path, monkeypatch, tasks_of):
     root = tasks_of("medhelm_live/sct_bench")
     server = Hub()
     folder = root / "medhelm_live/sct_bench"
-    (folder / "documents.lock").unlink(missing_ok=True)
     card = (folder / "card.yaml").read_text(encoding="utf-8")
     n = registry().datasets[URL].metadata.n_test
     (folder / "card.yaml").write_text(card.replace(f"n_test: {n}", f"n_test: {N}"), encoding="utf-8")
