@@ -108,43 +108,21 @@ def _page(suite: Suite, datasets: list[Dataset]) -> str:
         _LEGEND,
     ]
     for value, title in suite.titles(suite.sections).items():
-        if items := [item for item in datasets if value in item.values(suite, suite.sections)]:
+        if items := [item for item in datasets if value in item.metadata.axis(suite.sections)]:
             lines += ["", f"## {title}", "", *_overview(suite, items)]
     lines += ["", "## Datasets"]
-    own = [item for item in datasets if item.suite.id == suite.id]
-    for item in own:
+    for item in datasets:
         lines += ["", *_section(item)]
-    lines += _of_others(suite, datasets)
-    keys = {suite.citation, *(key for item in own for key in item.metadata.axis("citation"))} - {""}
-    entries = entries_of(own, [suite])
+    keys = {suite.citation, *(key for item in datasets for key in item.metadata.axis("citation"))} - {""}
+    entries = entries_of(datasets, [suite])
     lines += ["", "## References", "", *(_reference(key, entries) for key in sorted(keys))]
     return "\n".join(lines) + "\n"
-
-
-def _of_others(suite: Suite, datasets: list[Dataset]) -> list[str]:
-    others = [item for item in datasets if item.suite.id != suite.id]
-    rows = [
-        [
-            f"[{item.metadata.name}]({_link(suite, item)})",
-            item.suite.title,
-            *(", ".join(axis.titles[value] for value in item.values(suite, name))
-              for name, axis in suite.axes.items()),
-        ]
-        for item in others
-    ]  # fmt: skip
-    header = ["dataset", "suite", *map(suite.title_of, suite.axes)]
-    return ["", "### Datasets of other suites", "", *table(header, rows)] if rows else []
-
-
-def _link(suite: Suite, dataset: Dataset) -> str:
-    page = "" if dataset.suite.id == suite.id else f"{dataset.suite.id}.md"
-    return f"{page}#{dataset.id}"
 
 
 def _overview(suite: Suite, datasets: list[Dataset]) -> list[str]:
     rows = [
         [
-            f"[{item.metadata.name}]({_link(suite, item)})",
+            f"[{item.metadata.name}](#{item.id})",
             item.metadata.language,
             f"`{item.metadata.primary_metric}`",
             f"{item.metadata.n_test:,}",

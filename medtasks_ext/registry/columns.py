@@ -11,7 +11,7 @@ from pathlib import Path
 from medtasks_ext.atomic import check_regular
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
-from medtasks_ext.registry.groups import SHARED, SHARED_AXES, Registry, in_totals
+from medtasks_ext.registry.groups import SHARED, SHARED_AXES, Registry
 from medtasks_ext.registry.suites import Suite
 from medtasks_ext.registry.tasks import Dataset
 
@@ -20,7 +20,7 @@ from medtasks_ext.registry.tasks import Dataset
 def axis_values(tasks: Registry, axes: tuple[str, ...]) -> dict[str, dict[str, Sequence[str]]]:
     """Axis -> id of a dataset -> its values there, over all of its suites."""
     return {
-        axis: {dataset.id: tasks.values(dataset, axis) for dataset in tasks.datasets.values()}
+        axis: {dataset.id: dataset.metadata.axis(axis) for dataset in tasks.datasets.values()}
         for axis in axes
     }
 
@@ -71,18 +71,19 @@ def named_groups(tasks: Registry, places: Iterable[Place]) -> dict[Place, NamedG
 @lru_cache(maxsize=8)
 def dataset_facts(tasks: Registry) -> tuple[Json, ...]:
     axes = dict.fromkeys(axis for suite in tasks.suites.values() for axis in suite.axes)
-    return tuple(_facts(tasks, dataset, [*axes]) for dataset in tasks.datasets.values())
+    return tuple(_facts(dataset, [*axes]) for dataset in tasks.datasets.values())
 
 
-def _facts(tasks: Registry, dataset: Dataset, axes: Sequence[str]) -> Json:
-    record, suites = dataset.metadata, tasks.suites_of(dataset)
+def _facts(dataset: Dataset, axes: Sequence[str]) -> Json:
+    record, suite = dataset.metadata, dataset.suite
+    left_out = [axis for axis in suite.left_out if suite.leaves_out(axis, dataset.key)]
     assigned = [name for name in ("specialties", "stage", "access") if record.assigned_by(name) == "medtasks"]
     return {
-        **{axis: _one_or_more(tasks.values(dataset, axis)) for axis in axes},
+        **{axis: next(iter(record.axis(axis)), None) for axis in axes},
         "id": dataset.id,
         "name": f"{record.name} (draft)" if record.draft else record.name,
         "draft": record.draft,
-        "suite": _one_or_more([suite.id for suite in suites]),
+        "suite": suite.id,
         "summary": record.summary,
         "language": record.language,
         "task_type": record.task_type,
@@ -102,20 +103,11 @@ def _facts(tasks: Registry, dataset: Dataset, axes: Sequence[str]) -> Json:
         "oracle_max": record.oracle_max,
         "assigned": assigned,
         "control_of": record.control_of,
-        "left_out": {
-            suite.id: axes
-            for suite in suites
-            if (axes := [axis for axis in suite.left_out if suite.leaves_out(axis, dataset.key)])
-        },
-        "added": [dataset.suite.id] if dataset.joined_later else [],
-        "in_totals": in_totals(tasks, dataset),
-        "averaged": all(suite.averaged for suite in suites),
+        "left_out": {suite.id: left_out} if left_out else {},
+        "added": [suite.id] if dataset.joined_later else [],
+        "in_totals": suite.in_totals,
+        "averaged": suite.averaged,
     }
-
-
-def _one_or_more(values: list[str]) -> str | list[str] | None:
-    """Almost all datasets have one suite, and one value on its axes."""
-    return values if len(values) > 1 else next(iter(values), None)
 
 
 CITATIONS_FILE = Path(__file__).parent / "citations.bib"

@@ -27,35 +27,19 @@ PLACEHOLDER = "TODO:"
 def check_suite(known: Datasets, file: Path) -> None:
     """What the file of a suite lists is there, in its folder or of other suites, and is one thing."""
     suite = read_suite(file.parent)
-    by_key = {item.key: item for item in known.datasets.values()}
+    by_name = {item.folder.name: item for item in known.datasets_of(suite)}
 
     def refused(what: str, remedy: str) -> MedtasksError:
         return MedtasksError(what, where=file, remedy=remedy)
 
-    if not known.datasets_of(suite) and not suite.of_others:
-        raise refused(
-            "the suite has no dataset",
-            "add one (`medtasks data new`), list some of other suites (`datasets`), or delete the folder",
-        )
-    left_out = {f"left_out.{axis}": names for axis, names in suite.left_out.items()}
-    for key, names in {"datasets": suite.datasets, **left_out}.items():
-        if absent := [name for name in names if suite.key_of(name) not in by_key]:
-            name, more = absent[0], f", and {len(absent) - 1} more are not there" if absent[1:] else ""
-            if "/" in name:
-                raise refused(
-                    f"{key}: no dataset {name!r}{near(name, by_key)}{more}",
-                    "correct the name; MEDTASKS_TASKS names folders of datasets of your own",
-                )
-            here = [item.partition("/")[2] for item in by_key if item.startswith(f"{suite.id}/")]
-            elsewhere = [item for item in by_key if item.endswith(f"/{name}")]
-            hint = f" (did you mean {elsewhere[0]}?)" if elsewhere else near(name, here)
-            raise refused(
-                f"{key}: no dataset {name!r} in the folder{hint}{more}",
-                "correct the name, or bring the folder back; a dataset of another suite is written "
-                "SUITE/NAME",
-            )
+    if not by_name:
+        raise refused("the suite has no dataset", "add one (`medtasks data new`), or delete the folder")
+    for key, names in suite.listings.items():
+        if absent := [name for name in names if name not in by_name]:
+            what = f"{key}: no dataset {absent[0]!r} in the folder{near(absent[0], by_name)}"
+            raise refused(what, "correct the name, or bring the folder back")
         for name in names:
-            metadata = by_key[suite.key_of(name)].metadata
+            metadata = by_name[name].metadata
             if metadata.draft:
                 raise refused(
                     f"{key}: {name!r} is a draft, and counts in no suite",
@@ -64,18 +48,6 @@ def check_suite(known: Datasets, file: Path) -> None:
             if control := metadata.control_of:
                 what = f"asks the rows of {control} in another form, and counts in no suite"
                 raise refused(f"{key}: {name!r} {what}", "leave it out")
-    # no group is of two axes: datasets of others may have values that the suite's file does not know
-    owner: dict[str, str] = {}
-    for axis, prefix in suite.groups.items():
-        owner |= dict.fromkeys((suite.named(prefix, value) for value in suite.titles(axis)), axis)
-    for dataset in known.datasets_of(suite):
-        for axis, prefix in suite.groups.items():
-            for name in (suite.named(prefix, value) for value in dataset.values(suite, axis)):
-                if (other := owner.setdefault(name, axis)) != axis:
-                    raise refused(
-                        f"groups: {name!r} is of {other} and of {axis} ({dataset.key})",
-                        f"give groups.{axis} a prefix, or a value of {other} another name (`short`)",
-                    )
 
 
 #: Whose groups join the suites.
@@ -90,28 +62,25 @@ def suite_of_group(known: Datasets, name: str) -> Suite | None:
     return max(named, key=lambda suite: len(suite.id), default=None)
 
 
-def _own_names(dataset: Dataset, suite: Suite, axes: dict[str, str]) -> list[str]:
-    return [
-        suite.named(prefix, value) for axis, prefix in axes.items() for value in dataset.values(suite, axis)
-    ]
+def _own_names(dataset: Dataset, axes: Iterable[str]) -> list[str]:
+    suite, values = dataset.suite, dataset.metadata.axis
+    return [suite.named(suite.groups[axis], value) for axis in axes for value in values(axis)]
 
 
-def _memberships(known: Datasets, dataset: Dataset) -> list[str]:
+def _memberships(dataset: Dataset) -> list[str]:
     """The groups of a dataset, coarse axes first; none of a control or a draft, which count in no suite."""
-    metadata, suites = dataset.metadata, known.suites_of(dataset)
+    metadata, suite = dataset.metadata, dataset.suite
     if not metadata.grouped:
         return []
-    names = []
-    for suite in suites:
-        names += [suite.id, *_own_names(dataset, suite, suite.groups)]
-        for axis, sets in suite.sets.items():
-            values = set(dataset.values(suite, axis))
-            names += [f"{suite.id}_{name}" for name, some in sets.items() if values & set(some)]
-    across = [SHARED] if in_totals(known, dataset) else []
+    names = [suite.id, *_own_names(dataset, suite.groups)]
+    for axis, sets in suite.sets.items():
+        values = set(metadata.axis(axis))
+        names += [f"{suite.id}_{name}" for name, some in sets.items() if values & set(some)]
+    across = [SHARED] if suite.in_totals else []
     for owner in across:
         for axis, prefix in SHARED_AXES.items():
             names += [f"{owner}_{prefix}{value}" for value in metadata.axis(axis)]
-    owners = [*(suite.id for suite in suites), *across]
+    owners = [suite.id, *across]
     if metadata.scoreable:
         names += [f"{owner}_scoreable" for owner in owners]
         names += [f"{owner}_pinned" for owner in owners if dataset.is_pinned]
@@ -121,19 +90,13 @@ def _memberships(known: Datasets, dataset: Dataset) -> list[str]:
     return names
 
 
-def in_totals(known: Datasets, dataset: Dataset) -> bool:
-    """Whether a dataset is in groups across suites: one of the suites that have it is, or it has none."""
-    suites = known.suites_of(dataset)
-    return not suites or any(suite.in_totals for suite in suites)
-
-
 class Registry(Datasets):
     @cached_property
     def groups(self) -> dict[str, list[str]]:
         """Group -> its tasks; of a suite's own group, the groups of its partition."""
         groups: dict[str, list[str]] = {}
         for name, (dataset, strategy) in self.tasks.items():
-            for group in dict.fromkeys(_memberships(self, dataset)):
+            for group in dict.fromkeys(_memberships(dataset)):
                 groups.setdefault(group + SUFFIX[strategy], []).append(name)
         for suite in self.suites.values():
             for suffix in SUFFIX.values():
@@ -142,7 +105,7 @@ class Registry(Datasets):
                     name + suffix
                     for axis in suite.partition
                     for dataset in datasets
-                    for name in _own_names(dataset, suite, {axis: suite.groups[axis]})
+                    for name in _own_names(dataset, [axis])
                 ]:
                     groups[suite.id + suffix] = list(dict.fromkeys(parts))
         return dict(sorted(groups.items()))
@@ -157,10 +120,8 @@ class Registry(Datasets):
         asked = dict.fromkeys(self.suites)
         others: list[str] = []
         for dataset in self.datasets.values():
-            if names := _memberships(self, dataset):
-                for suite in self.suites_of(dataset):
-                    divides = {axis: suite.groups[axis] for axis in suite.partition}
-                    asked |= dict.fromkeys(_own_names(dataset, suite, divides))
+            if names := _memberships(dataset):
+                asked |= dict.fromkeys(_own_names(dataset, dataset.suite.partition))
                 asked[f"{SHARED}_{dataset.metadata.language}"] = None
                 others += names
         asked[f"{SHARED}_scoreable"] = None
@@ -248,13 +209,13 @@ class Registry(Datasets):
             for axis in suite.left_out
             for leaf in of_paper
             if suite.leaves_out(axis, datasets[leaf].key)
-            and bare in {suite.group_name(axis, value) for value in datasets[leaf].values(suite, axis)}
+            and bare in {suite.group_name(axis, value) for value in datasets[leaf].metadata.axis(axis)}
         }
         counted = [leaf for leaf in of_paper if leaf not in left_out] or of_paper
         if bare == suite.id and suite.averaged_over:
             parts: dict[str, list[str]] = {}
             for leaf in counted:
-                parts.setdefault(datasets[leaf].values(suite, suite.averaged_over)[0], []).append(leaf)
+                parts.setdefault(datasets[leaf].metadata.axis(suite.averaged_over)[0], []).append(leaf)
             return list(parts.values())
         return [counted] if len(counted) < len(leaves) else None
 
@@ -343,11 +304,11 @@ def select(tasks: Registry, words: Sequence[str]) -> dict[str, Dataset]:
     left = {
         task: item
         for task, item in selected.items()
-        if all(value in tasks.values(item, key) for key, value in filters)
+        if all(value in item.metadata.axis(key) for key, value in filters)
     }
     if not left:
         every = tasks.datasets.values()
-        found = ((f"{k}={v}", sum(v in tasks.values(item, k) for item in every)) for k, v in filters)
+        found = ((f"{k}={v}", sum(v in item.metadata.axis(k) for item in every)) for k, v in filters)
         counts = [f"{word} has {n}" for word, n in found]
         what = "no dataset matches all of this"
         remedy = f"leave one out: {', '.join(counts)}" if counts else "`medtasks ls` lists all"
@@ -389,7 +350,7 @@ def _filter(tasks: Registry, word: str) -> tuple[str, str]:
         what = f"no metadata field {key!r}"
         remedy = (f"did you mean {' or '.join(close)}? " if close else "") + f"fields: {', '.join(fields)}"
         raise MedtasksError(what, where=word, remedy=remedy)
-    used = {item: None for dataset in tasks.datasets.values() for item in tasks.values(dataset, key)}
+    used = {item: None for dataset in tasks.datasets.values() for item in dataset.metadata.axis(key)}
     if value in used:
         return key, value
     titles = tasks.titles.get(key, {})

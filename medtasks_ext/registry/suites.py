@@ -24,7 +24,7 @@ from pydantic import (
     model_validator,
 )
 
-from medtasks_ext.errors import MedtasksError, near, some
+from medtasks_ext.errors import MedtasksError, near
 from medtasks_ext.registry.blocks import OF_ALL, AnswerBudget, Reference, RowLabel, SuiteOfficial
 from medtasks_ext.registry.folders import own_folders, tasks_folder
 from medtasks_ext.registry.functions import answer_kinds, function_named
@@ -223,11 +223,8 @@ class Suite(Strict):
     #: dotted name of a function of (run, out, registry, suite, *, own_words) that writes the layout of a
     #: leaderboard, and gives the written files (`path`, `n` rows, `notes`) and why tasks were left out.
     leaderboard: Reference | None = None
-    #: the paper's datasets: folders beside the file, and `SUITE/NAME` of other suites. The suite's own groups
-    #: are the means over these.
+    #: the paper's datasets: folders beside the file. The suite's own groups are the means over these.
     datasets: list[str] = []
-    #: `SUITE/NAME` of another suite -> axis of this suite -> value.
-    axis_values: dict[str, dict[str, str]] = {}
 
     _folder: Path = PrivateAttr(default=Path())
 
@@ -317,36 +314,16 @@ class Suite(Strict):
         every = {value for axis in self.axes.values() for value in axis.titles}
         if wrong := sorted(self.short.keys() - every):
             raise ValueError(f"short: {wrong[0]!r} is no value of an axis{near(wrong[0], every)}")
-        if faults := [*self._faults_of_listing(), *self._faults_of_placing()]:
-            raise ValueError("; ".join(faults))
+        for key, names in self.listings.items():
+            if twice := [name for name, n in Counter(names).items() if n > 1]:
+                raise ValueError(f"{key}: {twice[0]!r} is listed more than once: leave one")
         return self
 
-    def _faults_of_listing(self) -> Iterator[str]:
+    @property
+    def listings(self) -> dict[str, list[str]]:
+        """Key of the file -> the datasets that it lists."""
         left_out = {f"left_out.{axis}": names for axis, names in self.left_out.items()}
-        for key, names in {"datasets": self.datasets, **left_out}.items():
-            for name, n in Counter(names).items():
-                suite, slash, rest = name.partition("/")
-                if n > 1:
-                    yield f"{key}: {name!r} is listed {n} times: leave one"
-                if slash and suite == self.id:
-                    yield f"{key}: {name!r} is of this folder: write {rest!r}"
-                elif slash and (not suite or not rest or "/" in rest):
-                    yield f"{key}: {name!r} names no dataset: write NAME, or SUITE/NAME of another suite"
-
-    def _faults_of_placing(self) -> Iterator[str]:
-        """What is wrong with the values that its own axes have for datasets of other suites."""
-        for key in (key for key in self.axis_values if key not in self.of_others):
-            if key.rpartition("/")[0] in ("", self.id):
-                yield f"axis_values: {key!r} is of this folder: write its values under axes of its card.yaml"
-            else:
-                yield f"axis_values: {key!r} is not among datasets{near(key, self.of_others)}"
-        without = [key for key in self.of_others if key not in self.axis_values] if self.axes else []
-        if without:
-            values = ", ".join(f"{axis}: VALUE" for axis in self.axes)
-            yield f"axis_values: no values for {some(without, 3)}: write {without[0]}: {{{values}}} there"
-        for key in self.of_others:
-            for fault in self.axis_faults(self.axis_values[key]) if key in self.axis_values else ():
-                yield f"axis_values.{key}.{fault}"
+        return {"datasets": self.datasets, **left_out}
 
     def axis_faults(self, given: Mapping[str, str]) -> Iterator[str]:
         for name in (name for name in given if name not in self.axes):
@@ -378,15 +355,8 @@ class Suite(Strict):
         return {**self.row_labels, **OF_ALL, **self.row_labels}
 
     @cached_property
-    def of_others(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for name in self.datasets if "/" in name))
-
-    @cached_property
     def _listed(self) -> frozenset[str]:
-        return frozenset(map(self.key_of, self.datasets))
-
-    def key_of(self, name: str) -> str:
-        return name if "/" in name else f"{self.id}/{name}"
+        return frozenset(f"{self.id}/{name}" for name in self.datasets)
 
     def lists(self, key: str) -> bool:
         """Whether a dataset, as `SUITE/NAME`, is among those that its own groups are the means over."""
@@ -394,7 +364,7 @@ class Suite(Strict):
 
     def leaves_out(self, axis: str, key: str) -> bool:
         """Whether the means of an axis' groups leave out a dataset, as `SUITE/NAME`."""
-        return key in map(self.key_of, self.left_out.get(axis, ()))
+        return key in (f"{self.id}/{name}" for name in self.left_out.get(axis, ()))
 
     def terms(self, kind: str) -> Terms:
         return {**vocabulary()[kind], **self.vocabulary.get(kind, {})}  # type: ignore[call-overload]

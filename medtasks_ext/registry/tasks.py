@@ -243,17 +243,6 @@ class Dataset:
         """Whether its suite has a paper's datasets and this is none of them. No control or draft joins."""
         return bool(self.suite.datasets) and not self.of_paper and self.metadata.grouped
 
-    def values(self, suite: Suite, axis: str) -> list[str]:
-        """Its values on an axis of a suite that it belongs to, or on a shared one.
-
-        Its own file says its values on the axes of its own suite; the file of another suite that lists it,
-        those on the axes of that one.
-        """
-        if suite.id == self.suite.id or axis not in suite.axes:
-            return self.metadata.axis(axis)
-        value = suite.axis_values.get(self.key, {}).get(axis)
-        return [] if value is None else [value]
-
     @property
     def is_closed(self) -> bool:
         """Whether the answers to a question can be listed: a model's likelihoods choose among them."""
@@ -485,39 +474,8 @@ class Datasets:
             return {**declared, **({NO_SUITE: no_suite()} if self.own else {})}
         return declared
 
-    @cached_property
-    def _listing(self) -> dict[str, list[Suite]]:
-        """`SUITE/NAME` -> the other suites that list the dataset."""
-        listing: dict[str, list[Suite]] = {}
-        for suite in self.suites.values():
-            for key in suite.of_others:
-                listing.setdefault(key, []).append(suite)
-        return listing
-
-    def suites_of(self, dataset: Dataset) -> tuple[Suite, ...]:
-        """The suites that a dataset belongs to: that of its folder first, then those that list it."""
-        return (dataset.suite, *self._listing.get(dataset.key, ()))
-
-    @cached_property
-    def _members(self) -> dict[str, list[Dataset]]:
-        members: dict[str, list[Dataset]] = {}
-        for dataset in self.datasets.values():
-            for suite in self.suites_of(dataset):
-                members.setdefault(suite.id, []).append(dataset)
-        return members
-
     def datasets_of(self, suite: Suite) -> list[Dataset]:
-        """The datasets that belong to a suite: those of its folder, and those of others that it lists."""
-        return self._members.get(suite.id, [])
-
-    def values(self, dataset: Dataset, axis: str) -> list[str]:
-        """A dataset's values on an axis or fact in all of its suites, each once; `suite` is an axis, too."""
-        suites = self.suites_of(dataset)
-        if axis == "suite":
-            return [suite.id for suite in suites]
-        own = [suite for suite in suites if axis in suite.axes]
-        every = [dataset.values(suite, axis) for suite in own or [dataset.suite]]
-        return list(dict.fromkeys(value for values in every for value in values))
+        return [dataset for dataset in self.datasets.values() if dataset.suite.id == suite.id]
 
     @cached_property
     def titles(self) -> dict[str, dict[str, str]]:

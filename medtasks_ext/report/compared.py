@@ -123,9 +123,8 @@ def _scored(entries: Sequence[Entry], tasks: Registry) -> _Scored:
         for item in entry.experiments.values():
             if item.score is None or not item.dataset.metadata.grouped:
                 continue
-            for suite in tasks.suites_of(item.dataset):
-                key = (suite.id, item.strategy, item.sample)
-                scored.setdefault(key, {}).setdefault(place, {})[item.dataset.id] = item
+            key = (item.dataset.suite.id, item.strategy, item.sample)
+            scored.setdefault(key, {}).setdefault(place, {})[item.dataset.id] = item
     return scored
 
 

@@ -161,12 +161,11 @@ def _of_strategies(entries: Sequence[Entry], strategies: Sequence[str]) -> list[
 
 def _published(own: Sequence[Entry], tasks: Registry, wanted: str | None) -> list[Entry]:
     suites: set[str] = {
-        suite.id
+        item.dataset.suite.id
         for entry in own
         if not entry.sample
         for item in entry.experiments.values()
         if item.score is not None
-        for suite in tasks.suites_of(item.dataset)
     }
     known = [name for name, suite in tasks.suites.items() if suite.published]
     if wanted not in (None, "all", "none", *known):

@@ -11,7 +11,6 @@ import numpy as np
 
 from medtasks_ext.registry import registry, suites
 from medtasks_ext.registry.columns import NamedGroup, Place, listed, named_groups
-from medtasks_ext.registry.groups import in_totals
 from medtasks_ext.registry.strategies import suffix_of
 from medtasks_ext.results.conditions import Facts, comparable
 from medtasks_ext.results.frames import table_of
@@ -106,14 +105,13 @@ def groups_of(tasks: Registry) -> tuple[Group, ...]:
     for dataset in tasks.datasets.values():
         if not dataset.metadata.grouped:
             continue
-        alone = not in_totals(tasks, dataset)
-        places: list[tuple[str, str, str | None]] = [] if alone else [(ALL, ALL, None)]
-        for suite in tasks.suites_of(dataset):
-            places.append(("suite", suite.id, suite.id))
-            for axis in (*ACROSS, *suite.axes):
-                for value in dataset.values(suite, axis):
-                    across = axis in ACROSS and not alone
-                    places += [(axis, value, suite.id), *([(axis, value, None)] if across else [])]
+        suite = dataset.suite
+        places: list[tuple[str, str, str | None]] = [(ALL, ALL, None)] if suite.in_totals else []
+        places.append(("suite", suite.id, suite.id))
+        for axis in (*ACROSS, *suite.axes):
+            for value in dataset.metadata.axis(axis):
+                across = axis in ACROSS and suite.in_totals
+                places += [(axis, value, suite.id), *([(axis, value, None)] if across else [])]
         for place in dict.fromkeys(places):
             members.setdefault(place, []).append(dataset.id)
     named, of_paper = named_groups(tasks, members), listed(tasks)

@@ -166,8 +166,8 @@ def label_scores(
                 continue
             try:
                 for one in _of_item(entry, item, labels, used, faults, known):
-                    for suite in tasks.suites_of(item.dataset):
-                        places.setdefault((suite.id, item.strategy, one.labels.axis), []).append(one)
+                    place = (item.dataset.suite.id, item.strategy, one.labels.axis)
+                    places.setdefault(place, []).append(one)
             except MedtasksError as error:
                 faults.append(Fault(str(error.where or item.task), error.what, error.remedy))
         tables += ((entry, *place, some) for place, some in places.items())

@@ -14,7 +14,7 @@ const TASK_COLUMN = wordColumn("task", "Task", {
   value: (row) => datasets[row.task].name,
   cell: (row) => taskLink(row.task),
 });
-const SUITE_COLUMN = wordColumn("suite", "Suite", { value: (row) => suiteTitle(homeOf(datasets[row.task])) });
+const SUITE_COLUMN = wordColumn("suite", "Suite", { value: (row) => suiteTitle(datasets[row.task].suite) });
 const COVERAGE_COLUMN = numberColumn("tasks", "Tasks", {
   hint: "Selected tasks with a score, of all selected",
   value: (row) => row.scored,

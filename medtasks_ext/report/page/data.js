@@ -61,10 +61,6 @@ function resultAt(entry, strategy, dataset) {
 // The values of a dataset on an axis, whatever their shape.
 const valuesOf = (dataset, key) => [dataset[key] ?? []].flat();
 
-// The suite in whose folder a dataset lies; others may list it, too.
-const isOfSuite = (dataset, suite) => valuesOf(dataset, "suite").includes(suite);
-const homeOf = (dataset) => valuesOf(dataset, "suite")[0];
-
 const axisWords = (key) => axes[axisAt.get(key)]?.title ?? key;
 
 function axisTitle(key) {

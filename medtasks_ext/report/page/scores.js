@@ -15,7 +15,7 @@ axes.forEach((axis, axisIndex) =>
     const members =
       axis.key === "all" ? counted : counted.filter((task) => valuesOf(datasets[task], axis.key).includes(value));
     for (const suite of [null, ...suites]) {
-      const inside = (task) => (suite ? isOfSuite(datasets[task], suite) : datasets[task].in_totals);
+      const inside = (task) => (suite ? datasets[task].suite === suite : datasets[task].in_totals);
       const key = members.filter(inside).join();
       if (!key) continue;
       if (!groupSets.has(key)) groupSets.set(key, []);
@@ -93,7 +93,7 @@ function aggregate(entry, strategy, all, asGroups = groupsOf(all)) {
   return { ...rest, ...meanOf(scored, total), group: false, printed: false, scored: scored.length, total };
 }
 
-const tasksOfSuite = (suite) => counted.filter((task) => isOfSuite(datasets[task], suite));
+const tasksOfSuite = (suite) => counted.filter((task) => datasets[task].suite === suite);
 
 // What the report worked out of a group.
 function ofGroup(row, { valid, cut }, n) {

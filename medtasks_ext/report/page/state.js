@@ -9,7 +9,7 @@ const KINDS = [
 function firstSuite() {
   const weight = new Map();
   results.entry.forEach((entry, row) => {
-    const suite = homeOf(datasets[results.dataset[row]]);
+    const suite = datasets[results.dataset[row]].suite;
     weight.set(suite, (weight.get(suite) ?? 0) + (isOwn(entry) ? 1e6 : 1));
   });
   return [...weight].sort((one, other) => other[1] - one[1])[0]?.[0];

@@ -86,7 +86,7 @@ def _page(
         "own_axes": [
             [axis_title(suite.title_of(axis)), ", ".join(title(axis, value) for value in values)]
             for axis in suite.axes
-            if (values := dataset.values(suite, axis))
+            if (values := record.axis(axis))
         ],
         "access": record.access,
         "n": record.n_test,
