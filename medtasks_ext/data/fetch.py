@@ -101,7 +101,7 @@ PUNKT = RemoteFile(
     f"https://raw.githubusercontent.com/nltk/nltk_data/{_REVISION}/packages/tokenizers/{_NAME}.zip",
     _REVISION,
     digest="sha256:e57f64187974277726a3417ca6f181ec5403676c717672eef6a748a7b20e0106",
-    size=4_319_076,
+    mirrors=(f"https://cdn.jsdelivr.net/gh/nltk/nltk_data@{_REVISION}/packages/tokenizers/{_NAME}.zip",),
 )
 
 

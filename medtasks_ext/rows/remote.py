@@ -1,9 +1,8 @@
 """Public files: on the Hugging Face hub or at a URL, each at a pinned revision, downloaded once.
 
 A file is pinned if a SHA-256 of ours says what it holds: what a server says of its own answer (a hub's ETag,
-the git hash in an address) is none. One that is not pinned is on trial until its rows were read
-(`first_use`): then its hash is recorded, and other content is refused from then on. Some have terms that a
-user accepts once.
+the git hash in an address) is none. One that is not pinned is on trial until its rows were read: then its
+hash is recorded, and other content is refused from then on. Some have terms that a user accepts once.
 """
 
 from __future__ import annotations
@@ -12,9 +11,10 @@ import hashlib
 import os
 import re
 import zipfile
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
@@ -74,15 +74,8 @@ def has_digest(path: Path, digest: str, patterns: Sequence[str]) -> bool:
         return False
 
 
-_FIRST_USE = "first_use"  # folder of the cache: what files that are not pinned held at first
 _HUB_URL = "https://huggingface.co/datasets/"
-_HUB = "the hub"  # the first place of a file of the hub; the others are URLs
-_TERMS = "accept the terms on the dataset's page and run `hf auth login`"
-_SHA256, _GIT_SHA1 = 64, 40  # hexadecimal digits
-_HEX = frozenset("0123456789abcdef")
 COMMIT = re.compile(r"[0-9a-f]{40}")
-_RAW = re.compile(r"https://raw\.githubusercontent\.com/([^/]+/[^/]+)/([0-9a-f]{40})/(.+)")
-_ARCHIVE = re.compile(r"https://github\.com/([^/]+/[^/]+)/archive/([0-9a-f]{40})\.zip")
 
 
 def is_offline() -> bool:
@@ -97,7 +90,6 @@ class RemoteFile:
     digest: str | None = None  # of its content (`rows.remote`); None where it is not known
     members: tuple[str, ...] = ()  # patterns of an archive's members that are read
     mirrors: tuple[str, ...] = ()  # URLs of the same content, asked in this order after its own place
-    size: int | None = None  # bytes, where they are pinned
 
     @property
     def source(self) -> str:
@@ -116,7 +108,7 @@ class RemoteFile:
 
     @property
     def record(self) -> Path:
-        return cache_dir() / _FIRST_USE / f"{hashlib.sha256(self.source.encode()).hexdigest()[:16]}.json"
+        return cache_dir() / "first_use" / f"{hashlib.sha256(self.source.encode()).hexdigest()[:16]}.json"
 
     @property
     def is_on_trial(self) -> bool:
@@ -127,38 +119,18 @@ class RemoteFile:
 
     @property
     def urls(self) -> list[str]:
-        """The URLs at which it is asked for, in order: its own, other servers of GitHub's files, mirrors.
-
-        Software Heritage has files by their content, so by a digest that is known.
-        """
-        others: list[str] = []
-        if match := _RAW.fullmatch(self.name):
-            others.append("https://cdn.jsdelivr.net/gh/{}@{}/{}".format(*match.groups()))
-            kind, _, value = (self.digest or "").partition(":")
-            if key := {"git": "sha1_git", "sha256": "sha256"}.get(kind):
-                others.append(f"https://archive.softwareheritage.org/api/1/content/{key}:{value}/raw/")
-        elif match := _ARCHIVE.fullmatch(self.name):
-            others.append("https://codeload.github.com/{}/zip/{}".format(*match.groups()))
-        return [*dict.fromkeys([*([] if self.repo else [self.name]), *others, *self.mirrors])]
+        """The URLs at which it is asked for, in order: its own, mirrors."""
+        return [*dict.fromkeys([*([] if self.repo else [self.name]), *self.mirrors])]
 
     @property
     def hosts(self) -> list[str]:
         hub = f"{_HUB_URL}{self.repo}/resolve/{self.revision}/{self.name}"
-        return [*dict.fromkeys([*([hub] if self.repo else []), *self.urls])]
-
-    @property
-    def is_packed_on_demand(self) -> bool:
-        """Whether its server packs it anew for each request: then its size says nothing."""
-        return _ARCHIVE.fullmatch(self.name) is not None
-
-    def is_right(self, path: Path) -> bool:
-        """Whether a file has its content, as far as that is known."""
-        return has_digest(path, self.digest, self.members) if self.digest else is_whole(path)
+        return [*([hub] if self.repo else []), *self.urls]
 
     def is_as_before(self, path: Path) -> bool:
         """Whether a file has its content, as far as that is known: by a pin, or since its first use."""
         if self.is_pinned or not self.record.is_file():
-            return self.is_right(path)
+            return self.digest is None or has_digest(path, self.digest, self.members)
         return bool(read_json(self.record)["sha256"] == sha256_of(path))
 
     def here(self) -> Path | None:
@@ -181,53 +153,36 @@ class RemoteFile:
 
     def get(self) -> Path:
         """Where it lies, after a download if need be; MedtasksError where no place has the right content."""
-        return self.got()[0]
-
-    def got(self, without: Collection[str | None] = ()) -> tuple[Path, str | None]:
-        """Where it lies, and the place that sent it now; `without`: places that are not asked."""
         if kept := self._kept():
-            return kept, None
+            return kept
         if not self.repo and is_offline():
             what = "is not in the local cache and HF_HUB_OFFLINE is set"
             raise MedtasksError(what, where=self.source, remedy=f"run once with internet, or {OTHERWISE}")
         failed: list[MedtasksError] = []
-        for place in self.places:
-            if place not in without:
-                try:
-                    return self._as_at_first(self._from(place)), place
-                except MedtasksError as error:
-                    failed.append(error)
+        for url in [*([None] if self.repo else []), *([] if is_offline() else self.urls)]:
+            try:
+                if url is None:
+                    return self._checked(self._from_hub())
+                # the part of an earlier call is taken up where the content is known
+                expected = transfer.Expected(known=bool(self.digest))
+                return transfer.fetch(url, self._cached, partial(self._checked, url=url), expected)
+            except MedtasksError as error:
+                failed.append(error)
         if len(failed) == 1:
             raise failed[0]
         why = "; ".join(f"{urlsplit(str(error.where)).hostname or 'hub'}: {error.what}" for error in failed)
         raise MedtasksError(f"{len(failed)} places: {why}", where=self.source, remedy=failed[0].remedy)
 
-    @property
-    def places(self) -> list[str]:
-        return [*([_HUB] if self.repo else []), *([] if is_offline() else self.urls)]
-
-    def _from(self, place: str) -> Path:
-        """The file from one place; the part of an earlier call is taken up where the content is known."""
-        if place == _HUB:
-            return self._checked(self._from_hub())
-        largest = None if self.is_packed_on_demand else self.size
-        expected = transfer.Expected(largest=largest, size=self.size, known=bool(self.digest))
-        return transfer.fetch(place, self._cached, lambda part: self._checked(part, place), expected)
-
     def _checked(self, path: Path, url: str | None = None) -> Path:
-        if self.is_right(path):
-            return path
-        drop(path)
-        what = "sends other content than is pinned" if self.digest else "arrives damaged"
-        raise MedtasksError(what, where=url or self.source, remedy=f"try again later, or {OTHERWISE}")
-
-    def _as_at_first(self, path: Path) -> Path:
+        """The file, if its content is right; else it is removed."""
         if self.is_as_before(path):
             return path
         drop(path)
-        what = "is not pinned, and has other content than was recorded for it"
-        remedy = f"if the new content is right, remove {self.record}: scores on it are others than before"
-        raise MedtasksError(what, where=self.source, remedy=remedy)
+        what, remedy = "sends other content than is pinned", f"try again later, or {OTHERWISE}"
+        if not self.is_pinned and self.record.is_file():
+            what = "is not pinned, and has other content than was recorded for it"
+            remedy = f"if the new content is right, remove {self.record}: scores on it are others than before"
+        raise MedtasksError(what, where=url or self.source, remedy=remedy)
 
     def _from_hub(self) -> Path:
         from huggingface_hub import constants, hf_hub_download
@@ -238,24 +193,22 @@ class RemoteFile:
         try:
             asked: Json = {"repo_type": "dataset", "revision": self.revision, "local_files_only": alone}
             return Path(hf_hub_download(self.repo, self.name, **asked))
-        except LocalEntryNotFoundError as error:
-            if isinstance(error.__cause__, HfHubHTTPError):
-                raise self._refused(error.__cause__) from None
-            what = "is not in the local cache and the hub cannot be reached"
-            remedy = f"run once with internet, HF_HUB_OFFLINE unset, or {OTHERWISE}"
-            raise MedtasksError(what, where=self.source, remedy=remedy) from None
-        except EntryNotFoundError:
-            raise MedtasksError("is no longer on the hub", where=self.source, remedy=OTHERWISE) from None
-        except HfHubHTTPError as error:
-            raise self._refused(error) from None
         except Exception as error:  # the client has had several HTTP libraries, each with its own errors
-            raise transfer.failed(error, self.source) from None
-
-    def _refused(self, error: Exception) -> MedtasksError:
-        response = getattr(error, "response", None)
-        code = getattr(response, "status_code", "no answer")
-        remedy = _TERMS if code in (401, 403) else f"try again later, or {OTHERWISE}"
-        return MedtasksError(f"the hub refused the download ({code})", where=self.source, remedy=remedy)
+            cause = error.__cause__ if isinstance(error, LocalEntryNotFoundError) else error
+            remedy = f"try again later, or {OTHERWISE}"
+            if isinstance(cause, EntryNotFoundError):
+                what, remedy = "is no longer on the hub", OTHERWISE
+            elif isinstance(cause, HfHubHTTPError):
+                code = getattr(getattr(cause, "response", None), "status_code", "no answer")
+                what = f"the hub refused the download ({code})"
+                if code in (401, 403):
+                    remedy = "accept the terms on the dataset's page and run `hf auth login`"
+            elif isinstance(error, LocalEntryNotFoundError):
+                what = "is not in the local cache and the hub cannot be reached"
+                remedy = f"run once with internet, HF_HUB_OFFLINE unset, or {OTHERWISE}"
+            else:
+                raise transfer.failed(error, self.source) from None
+            raise MedtasksError(what, where=self.source, remedy=remedy) from None
 
 
 def remote_files(source: Source) -> list[RemoteFile]:
@@ -271,9 +224,7 @@ def remote_files(source: Source) -> list[RemoteFile]:
 
 def database_file(database: Database) -> RemoteFile:
     url = database.url.format(revision=database.revision)
-    return RemoteFile(
-        url, database.revision, digest=database.digest, mirrors=tuple(database.hosts), size=database.size
-    )
+    return RemoteFile(url, database.revision, digest=database.digest, mirrors=tuple(database.hosts))
 
 
 def remote_file(source: Source, name: str) -> RemoteFile:
@@ -293,19 +244,7 @@ def remote_file(source: Source, name: str) -> RemoteFile:
         members=tuple(dict.fromkeys(filter(None, [*members, *patterns]))),
         # the hub is asked itself
         mirrors=tuple(url for url in pin.hosts if not url.startswith(_HUB_URL)) if pin else (),
-        size=pin.size if pin else None,
     )
-
-
-def is_whole(path: Path) -> bool:
-    """Whether a file of the hub's cache is what the hub said that it is.
-
-    The cache names a file's content by its hash: SHA-256 for large files, git's SHA-1 for others
-    (huggingface_hub, "Understand caching"). Other files say nothing of themselves and count as whole.
-    """
-    name = path.resolve().name
-    hashed = {_SHA256: sha256_of, _GIT_SHA1: git_blob}.get(len(name)) if set(name) <= _HEX else None
-    return hashed is None or hashed(path) == name
 
 
 def drop(path: Path) -> None:
@@ -360,41 +299,28 @@ def first_use(
     read: Callable[[], _Read],
     fault_of: Callable[[_Read], MedtasksError | None],
 ) -> _Read:
-    """What is read of public files; NoUseError where no place sends files that can be used.
+    """What is read of public files; of files on trial NoUseError where they cannot be used.
 
-    Files on trial are recorded once their rows were read without a fault. Otherwise they are removed, and the
-    next place is asked; the next call begins anew.
+    Files on trial are recorded once their rows were read without a fault; otherwise they are removed.
     """
-    refused: dict[RemoteFile, set[str | None]] = {file: set() for file in files if file.is_on_trial}
-    if not refused:
+    on_trial = [file for file in files if file.is_on_trial]
+    if not on_trial:
         return read()
-    faults: list[MedtasksError] = []
-    again = True
-    while again:
-        sent = {file: file.got(refused.get(file, ()))[1] for file in files}
-        try:
-            content = read()
-            fault = fault_of(content)
-        except MedtasksError as error:
-            fault = error
-        if fault is None:
-            for file in refused:
-                if path := file.here():
-                    write_json(file.record, {"source": file.source, "sha256": sha256_of(path)})
-            return content
-        faults.append(fault)
-        again = False
-        for file, places in refused.items():
-            if path := file.here():
+    try:
+        content = read()
+        fault = fault_of(content)
+    except MedtasksError as error:
+        fault = error
+    for file in on_trial:
+        if path := file.here():
+            if fault:
                 drop(path)
-            # what an earlier process left is asked for anew
-            if not is_offline() and (sent[file] is None or {*file.places} - places - {sent[file]}):
-                places.add(sent[file])
-                again = True
-    why = "; ".join(dict.fromkeys(fault.what for fault in faults))
-    others = f" ({len(faults)} places were asked)" if len(faults) > 1 else ""
+            else:
+                write_json(file.record, {"source": file.source, "sha256": sha256_of(path)})
+    if fault is None:
+        return content
     raise NoUseError(
-        f"sends what cannot be used, and nothing of it was kept: {why}{others}",
-        where=", ".join(file.source for file in refused),
+        f"sends what cannot be used, and nothing of it was kept: {fault.what}",
+        where=", ".join(file.source for file in on_trial),
         remedy=f"the same command asks again, later perhaps with success; or {OTHERWISE}",
     )

@@ -189,8 +189,8 @@ class Download(Strict):
 
     `digests` has, by the name of a file, what its content is, whoever sends it: `sha256:` of its bytes,
     `git:` the id of its blob, `members:` of an archive's members that are read (`rows.remote`); or that as
-    `digest` beside `hosts`, URLs of the same content, which are asked in order after the pinned place. Files
-    at GitHub are found at other servers without being told. `terms` have to be accepted first.
+    `digest` beside `hosts`, URLs of the same content, which are asked in order after the pinned place.
+    `terms` have to be accepted first.
     """
 
     repo: str | None = None

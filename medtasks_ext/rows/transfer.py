@@ -6,7 +6,6 @@ All downloads but the hub's (huggingface_hub) and NLTK's own go through here.
 from __future__ import annotations
 
 import http.client
-import logging
 import socket
 import time
 import urllib.error
@@ -14,6 +13,7 @@ import urllib.request
 import zipfile
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
@@ -28,8 +28,6 @@ from medtasks_ext.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-log = logging.getLogger(__name__)
-
 #: Seconds without a byte after which a connection counts as broken.
 TIMEOUT = 60.0
 #: What helps where a source cannot be had.
@@ -37,8 +35,6 @@ OTHERWISE = "put the files below MEDTASKS_DATA_DIR"
 #: How often a place is asked in all.
 ATTEMPTS = 5
 _LONGEST_PAUSE = 60.0
-#: From how many seconds on a user is told that a server asks to wait.
-_TOLD_FROM = 5.0
 _PIECE = 1 << 20
 _ANY = "*/*"  # a file, of which no page is taken; who asks for another type looks at it
 _SNIFFED = 256  # bytes from which a web page is told
@@ -63,29 +59,23 @@ def public(url: str) -> str:
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])) if parts.netloc else url
 
 
-#: Host -> when its name was last found to be unknown.
-_UNKNOWN: dict[str, float] = {}
-#: Seconds for which an unknown name is not looked up again.
-_UNKNOWN_FOR = 60.0
-
-
 def has_known_host(url: str) -> bool:
     """Whether the name of an address can be looked up: without a network none can, and asking takes long.
 
-    Where a proxy is set, it does the look-ups.
+    A name is looked up once a minute; where a proxy is set, it does the look-ups.
     """
     parts = urlsplit(url)
-    host = parts.hostname or ""
     if parts.scheme in urllib.request.getproxies():
         return True
-    if time.monotonic() - _UNKNOWN.get(host, -_UNKNOWN_FOR) < _UNKNOWN_FOR:
-        return False
+    return _is_known(parts.hostname or "", parts.port or parts.scheme, int(time.monotonic() // 60))
+
+
+@lru_cache(maxsize=64)
+def _is_known(host: str, port: int | str, _minute: int) -> bool:
     try:
-        socket.getaddrinfo(host, parts.port or parts.scheme)
+        return bool(socket.getaddrinfo(host, port))
     except (OSError, UnicodeError):
-        _UNKNOWN[host] = time.monotonic()
         return False
-    return True
 
 
 def failed(error: Exception, where: str, otherwise: str = OTHERWISE) -> NotHereError:
@@ -104,11 +94,9 @@ class Expected:
     otherwise: str = OTHERWISE  # what helps where it cannot be had, for the message
     accept: str = _ANY  # the type of content that is asked for
     largest: int | None = None  # bytes beyond which it is refused; by default more than any source has
-    # bytes that it has, where they are known; a server that announces others is not read
-    size: int | None = None
-    # whether its content is: then the part of an earlier call is taken up, and a server need not say how long
-    # it is. Where nobody knows the content, an answer that ended early could not be told from a whole one;
-    # archives have a mark at their end.
+    # whether its content is known: then the part of an earlier call is taken up, and a server need not say
+    # how long it is. Otherwise an answer that ended early could not be told from a whole one; archives have
+    # a mark at their end.
     known: bool = True
     attempts: int = ATTEMPTS  # how often it is asked for in all
 
@@ -155,25 +143,27 @@ def download(url: str, part: Path, expected: Expected = Expected()) -> None:
     for attempt in range(1, expected.attempts + 1):
         try:
             return _attempt(url, part, expected)
-        except (OSError, ValueError, http.client.HTTPException, _RefusedError) as error:
-            pause = _pause_after(error, url, part, attempt)
-            if pause is None or attempt == expected.attempts:
+        except _RefusedError as error:
+            part.unlink(missing_ok=True)
+            raise failed(error, url, expected.otherwise) from None
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            pause, is_final = 2.0 ** (attempt - 1), attempt == expected.attempts
+            if isinstance(error, urllib.error.HTTPError):
+                is_final = is_final or error.code not in _AGAIN
+                if error.code == 416:
+                    part.unlink(missing_ok=True)
+                asked = error.headers.get("Retry-After") or ""
+                pause = float(asked) if asked.isdigit() and int(asked) else pause
+            if is_final:
                 raise failed(error, url, expected.otherwise) from None
-        time.sleep(pause)
+        time.sleep(min(pause, _LONGEST_PAUSE))
     return None
 
 
 def _attempt(url: str, part: Path, expected: Expected) -> None:
-    largest = expected.largest or _LARGEST
-
-    def check_size(n_bytes: int) -> None:
-        if n_bytes > largest:
-            size = f"{largest >> 30} GB" if largest >> 30 else f"{largest >> 20} MB"
-            raise _RefusedError(f"sends more than {size}")
-
     if urlsplit(url).scheme not in ("http", "https"):
         raise _RefusedError("is no web address")
-    start = part.stat().st_size if part.is_file() else 0
+    start, largest = part.stat().st_size if part.is_file() else 0, expected.largest or _LARGEST
     headers = {"User-Agent": _AGENT, "Accept": expected.accept, "Accept-Encoding": "identity"}
     if start:
         headers["Range"] = f"bytes={start}-"
@@ -182,15 +172,13 @@ def _attempt(url: str, part: Path, expected: Expected) -> None:
         resumed = answer.status == http.client.PARTIAL_CONTENT
         said = answer.headers.get("Content-Length") or ""
         length = start * resumed + int(said) if said.isdigit() else 0  # not resumed: all of it is sent
-        check_size(length)
-        if expected.size and length and length != expected.size:
-            raise _RefusedError(f"sends {length:,} bytes, not {expected.size:,}")
         with _writing(part):
             part.parent.mkdir(parents=True, exist_ok=True)
             file = part.open("ab" if resumed else "wb")
         with file:
             while piece := answer.read1(_PIECE):  # as it comes: what a killed process had is kept
-                check_size(file.tell() + len(piece))
+                if file.tell() + len(piece) > largest:
+                    raise _RefusedError(f"sends more than {largest >> 20:,} MB")
                 with _writing(part):
                     file.write(piece)
     if length > part.stat().st_size:
@@ -204,25 +192,3 @@ def _attempt(url: str, part: Path, expected: Expected) -> None:
             head = content.read(_SNIFFED).lstrip(b"\xef\xbb\xbf \t\r\n").lower()
         if head.startswith((b"<!doctype html", b"<html")):
             raise _RefusedError("sends a web page (HTML) in place of the file")
-
-
-def _pause_after(error: Exception, url: str, part: Path, attempt: int) -> float | None:
-    """Seconds until the next attempt; None where none would help."""
-    if isinstance(error, _RefusedError):
-        part.unlink(missing_ok=True)
-        return None
-    pause = 2.0 ** (attempt - 1)
-    if isinstance(error, urllib.error.HTTPError):
-        if error.code not in _AGAIN:
-            return None
-        if error.code == 416:
-            part.unlink(missing_ok=True)
-        asked = error.headers.get("Retry-After") or ""
-        if asked.isdigit() and int(asked):
-            pause = float(asked)
-            if pause >= _TOLD_FROM:
-                log.warning(
-                    "%s asks to wait %s s (HTTP %d); it is asked again in %.0f s",
-                    urlsplit(url).hostname, f"{pause:,.0f}", error.code, min(pause, _LONGEST_PAUSE),
-                )  # fmt: skip
-    return min(pause, _LONGEST_PAUSE)

@@ -115,8 +115,8 @@ def test_a_call_goes_on_where_the_last_one_stopped(medtasks, hub):
 @pytest.mark.parametrize(
     ("end", "fault", "message"),
     [
-        ("test.json", "corrupt", "arrives damaged"),
-        ("test-00000-of-00001.parquet", "corrupt", "arrives damaged"),
+        ("test.json", "corrupt", "sends what cannot be used"),
+        ("test-00000-of-00001.parquet", "corrupt", "sends what cannot be used"),
         ("test.json", 404, "is no longer on the hub"),
         ("test.json", 403, "the hub refused the download (403)\n  → accept the terms"),
         ("test.json", "cut for good", "download failed"),
@@ -195,7 +195,7 @@ def punkt(monkeypatch, tmp_path):
     content = packed.getvalue()
     server.files["/punkt_tab.zip"] = content
     digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
-    file = replace(fetch.PUNKT, name=f"{server.url}/punkt_tab.zip", digest=digest, size=len(content))
+    file = replace(fetch.PUNKT, name=f"{server.url}/punkt_tab.zip", digest=digest, mirrors=())
     monkeypatch.setattr(fetch, "PUNKT", file)
     monkeypatch.setattr("nltk.data.path", [str(tmp_path / "home")])
     monkeypatch.setattr(

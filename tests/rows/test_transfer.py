@@ -71,7 +71,7 @@ def test_a_server_that_falls_silent_is_asked_again(server, monkeypatch):
     assert file_at(server).get().read_bytes() == CONTENT and server.asked[OWN] == 2
 
 
-def test_pauses_grow_and_a_server_may_name_its_own(server, pauses, caplog):
+def test_pauses_grow_and_a_server_may_name_its_own(server, pauses):
     server.faults[OWN] = 503
     fails(file_at(server))
     assert pauses == [1, 2, 4, 8] and server.asked[OWN] == transfer.ATTEMPTS
@@ -79,7 +79,7 @@ def test_pauses_grow_and_a_server_may_name_its_own(server, pauses, caplog):
     server.asked.clear()
     server.faults[OWN] = [429, None]
     file_at(server).get()
-    assert pauses == [7] and "asks to wait 7 s (HTTP 429); it is asked again in 7 s" in caplog.text
+    assert pauses == [7]
 
 
 @pytest.mark.parametrize("left", [None, CONTENT + b"and more", b"something else " * 200])
@@ -160,7 +160,8 @@ def no_names(monkeypatch) -> list[str]:
         asked.append(host)
         raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
 
-    monkeypatch.setattr(transfer, "_UNKNOWN", {})
+    transfer._is_known.cache_clear()
+    monkeypatch.setattr(transfer.time, "monotonic", lambda: 0.0)
     monkeypatch.setattr(transfer.socket, "getaddrinfo", look_up)
     monkeypatch.setenv("HF_HUB_OFFLINE", "0")
     for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
@@ -175,7 +176,7 @@ def test_a_host_without_an_address_is_looked_up_once_without_waits(no_names, pau
         assert "no address is known for rows.example" in message and "MEDTASKS_DATA_DIR" in message
     assert no_names == ["rows.example"] and not pauses
 
-    # the network is back
-    transfer._UNKNOWN["rows.example"] -= transfer._UNKNOWN_FOR
+    # a minute later
+    monkeypatch.setattr(transfer.time, "monotonic", lambda: 60.0)
     fails(RemoteFile("https://rows.example/a.csv", "1"))
     assert no_names == ["rows.example"] * 2
