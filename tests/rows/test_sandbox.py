@@ -120,14 +120,10 @@ def test_an_include_stays_below_the_folders_of_tasks(tmp_path, name):
 #: A text of a quarter of a million characters, and what would make an object of each.
 LONG = "{% set n = namespace(x='字,') %}{% for i in range(17) %}{% set n.x = n.x ~ n.x %}{% endfor %}"
 MAKES_OBJECTS = (
-    "{{ n.x|list|length }}",
-    "{{ n.x.split(',')|length }}",
-    "{{ n.x.replace(',', '\n').splitlines()|length }}",
-    "{{ n.x|sort|length }}",
-    "{{ n.x|map('lower')|list|length }}",
-    "{{ n.x|groupby(0)|length }}",
-    "{{ ','.join(n.x) }}",
-)
+    "{{ n.x|list|length }}", "{{ n.x.split(',')|length }}", "{{ n.x|map('lower')|list|length }}",
+    "{{ n.x.replace(',', '\n').splitlines()|length }}", "{{ n.x|sort|length }}",
+    "{{ n.x|groupby(0)|length }}", "{{ ','.join(n.x) }}",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("template", MAKES_OBJECTS)
