@@ -192,8 +192,8 @@ def test_published_scores_of_built_in_suites_stay_as_they_are(own):
     def inside_suites(tasks: Registry) -> dict:
         groups = tuple(group for group in groups_of(tasks) if group.suite)
         return {
-            (entry.label, row.strategy, row.group.suite, row.group.axis, row.group.value): (
-                row.score, row.scored, row.partial,
+            tuple(row[name] for name in ("entry", "strategy", "suite", "axis", "value")): (
+                row["score"], row["tasks_scored"], row["partial"],
             )
             for entry in published_entries(tasks)[::20]
             for strategy in SUFFIX

@@ -39,7 +39,7 @@ from medtasks_ext.process import collector_paused
 from medtasks_ext.registry import STRATEGIES, registry
 from medtasks_ext.registry.strategies import is_strategy, strategy_order, strategy_title, suffix_of
 from medtasks_ext.report.gather import Report, gather, parted
-from medtasks_ext.report.groups import best_and_worst, group_frame, group_scores, groups_of, titles_of
+from medtasks_ext.report.groups import best_and_worst, group_scores, groups_of
 from medtasks_ext.results.frames import records
 from medtasks_ext.results.labels import is_within
 from medtasks_ext.results.reading import read_results
@@ -148,7 +148,6 @@ def _summary(report: Report) -> Json:
         "without_score": [
             {name: gap[name] for name in ("entry", "task", "state", "reason")}
             for gap in report.gaps.to_pylist()
-            if gap["state"] != "not asked"
         ],
         "labels": records(report.labels),
         "differences": report.differences,
@@ -187,8 +186,7 @@ def print_run(folder: Path) -> None:
         for way in sorted(ways, key=strategy_order)
         for row in group_scores(entry, way, groups_of(tasks))
     ]
-    titles = titles_of((row.group.axis, row.group.value) for row in rows)
-    _print_screen(tasks, entries, group_frame(rows, titles).to_pylist())
+    _print_screen(tasks, entries, rows)
 
 
 def _print_screen(
@@ -223,7 +221,7 @@ def _print_screen(
     said = [f"and {counted(len(names) - _ASKED, 'more name')}: asked.csv of `medtasks report -o`"]
     said = said if len(names) > _ASKED else []
     if not several:
-        for side, some in zip(("best", "worst"), best_and_worst(tasks, groups, _APART), strict=True):
+        for side, some in zip(("best", "worst"), best_and_worst(groups, _APART), strict=True):
             rows += [
                 {**row, "label": f"{side}: {tasks.suites[row['suite']].title}, {row['title']}"}
                 for row in some
@@ -433,7 +431,7 @@ def print_report(report: Report, *, files: bool, labelled: bool) -> None:
 
     `files`: these are written, and say more; `labelled`: labels of documents were asked for.
     """
-    every = report.groups.to_pylist()
+    every = report.group_rows
     entries, n_published = report.own, len(report.entries) - len(report.own)
     groups = [row for row in every if row["kind"] != "published"]
     standings = [row for row in report.standings.to_pylist() if row["rivals"]]
@@ -555,8 +553,7 @@ def _lacking(report: Report) -> Iterator[str]:
     """How many of the tasks that were asked have no score, and why."""
     counts: dict[tuple[str, str, str], Counter[str]] = {}
     for row in report.gaps.to_pylist():
-        if row["state"] != "not asked":
-            counts.setdefault((row["entry"], row["suite"], row["strategy"]), Counter())[row["state"]] += 1
+        counts.setdefault((row["entry"], row["suite"], row["strategy"]), Counter())[row["state"]] += 1
     for (entry, suite, strategy), states in counts.items():
         parts = ", ".join(f"{n} {state}" for state, n in states.items())
         yield f"{entry}, {report.tasks.suites[suite].title}, {strategy_title(strategy)}: {parts}"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,8 +18,6 @@ from medtasks_ext.results.experiments import Entry, Experiment
 from medtasks_ext.results.frames import table, table_of
 from medtasks_ext.runs.manifest import DRAWN
 from medtasks_ext.stats.comparison import (
-    Pairs,
-    Ranking,
     agreed,
     all_pairs,
     benjamini_hochberg,
@@ -33,110 +30,77 @@ from medtasks_ext.stats.comparison import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry
     from medtasks_ext.stats.statistic import Array
 
 
-@dataclass
-class Compared:
-    suite: str
-    strategy: str
-    sample: bool
-    entries: list[int]  # places in the report; first the `tested` ones, published ones last
-    tested: int  # how many of them have a score on each resample, and are compared by it
-    datasets: list[str]  # ids behind the figures, which all of these entries have
-    wins: Array  # (entries, entries) share of the tasks that the row wins against the column, ties half
-    left_out: list[int]  # places of entries without which more can be compared: they share too few tasks
-    unlike: list[str]  # datasets that were left out since entries were asked them otherwise
-    pairs: Pairs | None = None  # differences, intervals and p-values of the tested ones, of two or more
-    ranking: Ranking | None = None  # ranks of the tested ones
-    p_holm: Array | None = None  # (tested, tested) adjusted by Holm, over all suites and strategies
-    p_bh: Array | None = None  # (tested, tested) adjusted by Benjamini and Hochberg
-
-
 def compared(
     entries: Sequence[Entry], draws: Mapping[int, Array], tasks: Registry, strategies: Sequence[str]
-) -> list[Compared]:
-    """In each, two entries have scores of tasks asked alike; `draws` is by `id` of an experiment."""
-    scored = _scored(entries, tasks)
-    comparisons = [
-        item
-        for sample in (False, True)
-        for suite in groups_of(tasks)
-        if suite.axis == "suite" and suite.parts
-        for strategy in strategies
-        for item in _compared(entries, draws, suite, strategy, sample, scored)
-    ]
+) -> list[Json]:
+    """Of each suite and strategy the entries with scores of tasks that were asked alike.
+
+    `entries` of one: their places in the report, first those that are tested, published ones last; `tasks`:
+    how many all of them share; `left_out`: places of entries without which more can be compared; `unlike`:
+    datasets that entries were asked otherwise; `wins`: the share of the tasks that the row wins against the
+    column, ties half. Of two or more with scores on each resample (`draws`, by `id` of an experiment) also
+    matrices of `difference`, its ends and p-values, and ranks with their ends.
+    """
+    scored: dict[tuple[str, str, bool], dict[int, dict[str, Experiment]]] = {}
+    for place, entry in enumerate(entries):
+        for item in entry.experiments.values():
+            if item.score is not None and item.dataset.metadata.grouped:
+                key = (item.dataset.suite.id, item.strategy, item.sample)
+                scored.setdefault(key, {}).setdefault(place, {})[item.dataset.id] = item
+    suites = [group for group in groups_of(tasks) if group.axis == "suite" and group.parts]
+    comparisons = []
     for sample in (False, True):
-        _adjust([item for item in comparisons if item.sample is sample])
+        found = [
+            {"suite": suite.value, "strategy": strategy, "sample": sample, **of}
+            for suite in suites
+            for strategy in strategies
+            if (of := _compared(entries, draws, suite, scored.get((suite.value, strategy, sample), {})))
+        ]
+        _adjust([item for item in found if len(item["p"])])
+        comparisons += found
     return comparisons
 
 
-def _adjust(comparisons: Sequence[Compared]) -> None:
+def _adjust(comparisons: Sequence[Json]) -> None:
     """Set p-values adjusted for all pairs of all suites and strategies: one family, as `compare` has it."""
-    tested = [(item, item.pairs.p_value) for item in comparisons if item.pairs is not None]
-    raw = [matrix[np.triu_indices(len(matrix), 1)] for _, matrix in tested]
-    if not raw:
-        return
+    pairs = [np.triu_indices(len(item["p"]), 1) for item in comparisons]
+    raw = [item["p"][place] for item, place in zip(comparisons, pairs, strict=True)]
     ends = np.cumsum([len(part) for part in raw])[:-1]
-    adjusted = [np.split(adjust(np.concatenate(raw)), ends) for adjust in (holm, benjamini_hochberg)]
-    for (item, matrix), by_holm, by_bh in zip(tested, *adjusted, strict=True):
-        item.p_holm, item.p_bh = _with_upper(matrix, by_holm), _with_upper(matrix, by_bh)
+    for name, adjust in (("p_holm", holm), ("p_bh", benjamini_hochberg)) if raw else ():
+        parts = np.split(adjust(np.concatenate(raw)), ends)
+        for item, place, values in zip(comparisons, pairs, parts, strict=True):
+            item[name] = item["p"].copy()
+            item[name][place] = item[name].T[place] = values
 
 
-def pair_frame(comparisons: Sequence[Compared], entries: Sequence[Entry]) -> pa.Table:
+def pair_frame(comparisons: Sequence[Json], entries: Sequence[Entry]) -> pa.Table:
     """The frame `pairs`: a row per suite, strategy and two entries with scores of documents."""
     import pyarrow as pa
 
     parts = [table_of("pairs", ())]
     for item in comparisons:
-        if item.pairs is None or item.p_holm is None or item.p_bh is None:
-            continue
-        first, second = np.triu_indices(item.tested, 1)
-        labels = [entries[place].label for place in item.entries]
-        matrices = {**vars(item.pairs), "p_holm": item.p_holm, "p_bh": item.p_bh, "wins": item.wins}
-        shared = {"suite": item.suite, "strategy": item.strategy, "sample": item.sample}
-        columns = {name: matrix[first, second] for name, matrix in matrices.items()}
-        columns |= {name: [value] * len(first) for name, value in shared.items()}
-        columns["entry"] = [labels[place] for place in first.tolist()]
-        columns["minus"] = [labels[place] for place in second.tolist()]
-        columns["tasks"] = [len(item.datasets)] * len(first)
-        parts.append(table("pairs", columns))
+        first, second = np.triu_indices(len(item["p"]), 1)
+        labels = np.array([entries[place].label for place in item["entries"]])
+        if len(first):
+            matrices = ("difference", "low", "high", "p_holm", "p_bh", "wins")
+            columns = {name: item[name][first, second] for name in matrices}
+            columns |= {"entry": labels[first], "minus": labels[second], "p_value": item["p"][first, second]}
+            same = ("suite", "strategy", "sample", "tasks")
+            parts.append(table("pairs", columns | {name: [item[name]] * len(first) for name in same}))
     return pa.concat_tables(parts)
-
-
-def _with_upper(matrix: Array, values: Array) -> Array:
-    filled: Array = matrix.copy()
-    place = np.triu_indices(len(matrix), 1)
-    filled[place] = values
-    filled.T[place] = values
-    return filled
-
-
-#: (suite, strategy, synthetic) -> entry -> dataset -> experiment, for those with a score
-_Scored = dict[tuple[str, str, bool], dict[int, dict[str, "Experiment"]]]
-
-
-def _scored(entries: Sequence[Entry], tasks: Registry) -> _Scored:
-    scored: _Scored = {}
-    for place, entry in enumerate(entries):
-        for item in entry.experiments.values():
-            if item.score is None or not item.dataset.metadata.grouped:
-                continue
-            key = (item.dataset.suite.id, item.strategy, item.sample)
-            scored.setdefault(key, {}).setdefault(place, {})[item.dataset.id] = item
-    return scored
 
 
 def _compared(
     entries: Sequence[Entry],
     draws: Mapping[int, Array],
     suite: Group,
-    strategy: str,
-    sample: bool,
-    known: _Scored,
-) -> Iterator[Compared]:
-    scored = known.get((suite.value, strategy, sample), {})
+    scored: Mapping[int, Mapping[str, Experiment]],
+) -> Json | None:
     ways: dict[str, list[Facts]] = {}
     own = {
         place: {name: _asked(entries[place], item, ways.setdefault(name, [])) for name, item in found.items()}
@@ -144,57 +108,49 @@ def _compared(
         if entries[place].kind != "published"
     }
     if not own or len(scored) < 2:
-        return
+        return None
     chosen = _comparable(own)
-    alike = set.intersection(*(set(own[place].items()) for place in chosen))
+    alike = {name for name, _ in set.intersection(*(set(own[place].items()) for place in chosen))}
     of_suite = [name for name in suite.datasets if name in suite.counted]
-    datasets = [name for name in of_suite if any(name == known for known, _ in alike)]
-    unlike = [
-        name for name in of_suite if name not in datasets and all(name in own[place] for place in chosen)
-    ]
-    if not datasets:
-        return
-    published = [
-        place
-        for place, found in scored.items()
-        if place not in own and all(name in found for name in datasets)
-    ]
+    datasets = [name for name in of_suite if name in alike]
+    published = [place for place, found in scored.items() if place not in own and found.keys() >= {*datasets}]
     tested = [place for place in chosen if all(id(scored[place][name]) in draws for name in datasets)]
     order = [*tested, *(place for place in chosen if place not in tested), *published]
-    if len(order) < 2:
-        return
+    if not datasets or len(order) < 2:
+        return None
     by_task = np.array([[scored[place][name].score for name in datasets] for place in order], dtype=float)
-    weights = suite.weights(frozenset(datasets))
-    weight = np.array([weights.get(name, 0.0) for name in datasets])
-    found = Compared(
-        suite=suite.value,
-        strategy=strategy,
-        sample=sample,
-        entries=order,
-        tested=len(tested),
-        datasets=datasets,
-        wins=win_shares(by_task),
-        left_out=[place for place in own if place not in chosen],
-        unlike=unlike,
-    )
+    found = {
+        "entries": order,
+        "tasks": len(datasets),
+        "wins": win_shares(by_task),
+        "left_out": [place for place in own if place not in chosen],
+        "unlike": [
+            name for name in of_suite if name not in alike and all(name in own[place] for place in chosen)
+        ],
+        "p": np.empty((0, 0)),
+    }
     if len(tested) > 1:
+        weights = suite.weights(frozenset(datasets))
+        weight = np.array([weights.get(name, 0.0) for name in datasets])
         means = by_task[: len(tested)] @ weight
-        resampled = np.stack(
-            [weight @ [draws[id(scored[place][name])] for name in datasets] for place in tested]
+        resampled = [weight @ [draws[id(scored[place][name])] for name in datasets] for place in tested]
+        n = [scored[tested[0]][name].n for name in datasets]
+        ranks = ranking(means, np.stack(resampled))
+        found |= {"rank": ranks.rank, "rank_low": ranks.low, "rank_high": ranks.high}
+        pairs = all_pairs(
+            means, np.stack(resampled), least_half(zip(weight.tolist(), n, strict=True)), sum(n)
         )
-        first = [scored[tested[0]][name].n for name in datasets]
-        least = least_half(zip(weight.tolist(), first, strict=True))
-        found.ranking = ranking(means, resampled)
-        found.pairs = _tested_by_documents(
-            all_pairs(means, resampled, least, sum(first)),
-            [[(weights[name], scored[place][name]) for name in weights] for place in tested],
-        )
-    yield found
+        found["difference"] = pairs.difference
+        items = [[(weights[name], scored[place][name]) for name in weights] for place in tested]
+        ends = _tested_by_documents(pairs.low.copy(), pairs.high.copy(), pairs.p_value.copy(), items)
+        found |= zip(("low", "high", "p"), ends, strict=True)
+    return found
 
 
-def _tested_by_documents(pairs: Pairs, items: Sequence[Sequence[tuple[float, Experiment]]]) -> Pairs:
+def _tested_by_documents(
+    low: Array, high: Array, p_values: Array, items: Sequence[Sequence[tuple[float, Experiment]]]
+) -> tuple[Array, Array, Array]:
     """With the documents' own tests and intervals in place of the bootstrap's, where these claim too much."""
-    low, high, p_values = pairs.low.copy(), pairs.high.copy(), pairs.p_value.copy()
     for row, column in combinations(range(len(items)), 2):
         both = [
             (weight, one, other) for (weight, one), (_, other) in zip(items[row], items[column], strict=True)
@@ -204,8 +160,7 @@ def _tested_by_documents(pairs: Pairs, items: Sequence[Sequence[tuple[float, Exp
             if found := test.interval:
                 low[row, column], high[row, column] = found.low, found.high
                 low[column, row], high[column, row] = -found.high, -found.low
-    low, high, p_values = agreed(low, high, p_values)
-    return replace(pairs, low=low, high=high, p_value=p_values)
+    return agreed(low, high, p_values)
 
 
 def _comparable(own: Mapping[int, Mapping[str, Hashable]]) -> list[int]:
@@ -242,20 +197,15 @@ def _asked(entry: Entry, item: Experiment, ways: list[Facts]) -> Hashable:
 _NAMED = 3  # tasks that a sentence names
 
 
-#: Of whom something is to be known, and what: entries and suites of which the same is said share a sentence.
-_Said: TypeAlias = "tuple[str, str]"
+def differences(entries: Sequence[Entry], comparisons: Sequence[Json]) -> list[str]:
+    """Sentences: within entries, between entries task by task, of published ones.
 
-
-def differences(entries: Sequence[Entry], comparisons: Sequence[Compared]) -> list[str]:
-    """Sentences: within entries, between entries task by task, of published ones."""
+    Entries and suites of which the same is said share a sentence.
+    """
     own = [entry for entry in entries if entry.kind != "published"]
     of: dict[str, dict[str, None]] = {}
     for whom, what in (
-        *_limited(own),
-        *_short(own),
-        *_pending(own),
-        *_named(own, "rows rebuilt from the source, not the suite's own", lambda item: item.rebuilt),
-        *_named(own, "prompts that carry fewer examples, to fit the context", _has_fewer_examples),
+        *((entry.label, what) for entry in own for what in _of_tasks(entry)),
         *_between(own),
         *_of_comparisons(entries, comparisons),
         *_published(entries),
@@ -265,66 +215,41 @@ def differences(entries: Sequence[Entry], comparisons: Sequence[Compared]) -> li
     return [f"{'; '.join(names)}: {what}" for what, names in of.items()]
 
 
-def _title(suite: str, strategy: str) -> str:
-    return f"{title_of('suite', suite)}, {strategy_title(strategy)}"
-
-
-def _limited(entries: Sequence[Entry]) -> Iterator[_Said]:
-    for entry in entries:
-        by_words: dict[str, list[str]] = {}
-        for item in entry.experiments.values() if entry.limited else ():
-            by_words.setdefault(item.words["documents"], []).append(item.task)
-        for words, names in by_words.items():
-            if words != "all" and words.startswith(DRAWN):
-                yield (entry.label, f"an estimate, {words}: compared only by its interval, and in no rank")
-            elif words != "all":
-                where = "each task" if len(by_words) == 1 else _some(names)
-                yield (entry.label, f"only {words} of {where} were asked: no scores of whole test sets")
-
-
-def _short(entries: Sequence[Entry]) -> Iterator[_Said]:
-    """Tasks whose rows here are fewer than the suite's."""
-    for entry in entries:
-        less = {
-            item.task: item.in_part
-            for item in entry.experiments.values()
-            if item.score is not None and item.rows < (item.rows_of_suite or 0) and not item.limited
-        }
-        if less:
-            first = next(iter(less))
-            yield (
-                entry.label,
-                f"rows are missing here of {_some([*less])} ({first}: {less[first]}): no "
-                "scores of whole test sets, so there is no rank, and they are not on a card",
+def _of_tasks(entry: Entry) -> Iterator[str]:
+    """What keeps scores of an entry from being final, or from standing beside others."""
+    of: dict[str, dict[str, Experiment]] = {}
+    for item in entry.experiments.values():
+        documents = item.words.get("documents", "all")
+        if documents.startswith(DRAWN):
+            of.setdefault(f"an estimate, {documents}: compared only by its interval, and in no rank", {})
+        elif item.limited:
+            asked = f"only {documents} of {{tasks}} were asked: no scores of whole test sets"
+            of.setdefault(asked, {})[item.task] = item
+        elif item.score is not None and item.rows < (item.rows_of_suite or 0):
+            of.setdefault(
+                "rows are missing here of {tasks} ({first}): no scores of whole test sets, so there is no "
+                "rank, and they are not on a card",
+                {},
+            )[item.task] = item
+        if item.covered < 1 and item.score is not None:
+            low, high = item.bounds or (item.score, item.score)
+            waiting = (
+                f"{1 - item.covered:.0%} of the answers to {{tasks}} wait for a judge, so the score is not "
             )
+            waiting += f"final: between {low:.3f} and {high:.3f} when all are judged"
+            of.setdefault(waiting, {})[item.task] = item
+        if item.rebuilt:
+            of.setdefault("rows rebuilt from the source, not the suite's own: {tasks}", {})[item.task] = item
+        if item.cut.get("shots_dropped", 0) > 0:
+            fewer = "prompts that carry fewer examples, to fit the context: {tasks}"
+            of.setdefault(fewer, {})[item.task] = item
+    for words, items in of.items():
+        first = next((f"{name}: {item.in_part}" for name, item in items.items()), "")
+        every = len(items) == len(entry.experiments) > 1
+        yield words.format(tasks="each task" if every else _some([*items]), first=first)
 
 
-def _pending(entries: Sequence[Entry]) -> Iterator[_Said]:
-    for entry in entries:
-        for item in entry.experiments.values():
-            if item.covered < 1 and item.score is not None:
-                low, high = item.bounds or (item.score, item.score)
-                yield (
-                    f"{entry.label}, {item.task}",
-                    f"{1 - item.covered:.0%} of the answers wait for a judge, so "
-                    f"the score is not final: between {low:.3f} and {high:.3f} when all are judged",
-                )
-
-
-def _named(entries: Sequence[Entry], what: str, holds: Callable[[Experiment], bool]) -> Iterator[_Said]:
-    for entry in entries:
-        names: dict[str, list[str]] = {}
-        for item in filter(holds, entry.experiments.values()):
-            title = _title(item.dataset.metadata.suite, item.strategy)
-            names.setdefault(title, []).append(item.dataset.id)
-        yield from ((f"{entry.label}, {title}", f"{what}: {_some(some)}") for title, some in names.items())
-
-
-def _has_fewer_examples(item: Experiment) -> bool:
-    return item.cut.get("shots_dropped", 0) > 0
-
-
-def _between(entries: Sequence[Entry]) -> Iterator[_Said]:
+def _between(entries: Sequence[Entry]) -> Iterator[tuple[str, str]]:
     by_task: dict[str, list[Experiment]] = {}
     for entry in entries:
         for name, item in entry.experiments.items():
@@ -345,27 +270,26 @@ def _between(entries: Sequence[Entry]) -> Iterator[_Said]:
         )
 
 
-def _of_comparisons(entries: Sequence[Entry], comparisons: Sequence[Compared]) -> Iterator[_Said]:
+def _of_comparisons(entries: Sequence[Entry], comparisons: Sequence[Json]) -> Iterator[tuple[str, str]]:
     for item in comparisons:
-        title = _title(item.suite, item.strategy)
-        if item.left_out:
-            names = ", ".join(entries[place].label for place in item.left_out)
+        title = _title(item["suite"], item["strategy"])
+        if item["left_out"]:
+            names = ", ".join(entries[place].label for place in item["left_out"])
             yield (title, f"not compared, since they share too few tasks asked alike with others: {names}")
-        if item.unlike:
-            yield (title, f"{_some(item.unlike)} left out of comparisons: other conditions")
+        if item["unlike"]:
+            yield (title, f"{_some(item['unlike'])} left out of comparisons: other conditions")
 
 
-def _published(entries: Sequence[Entry]) -> Iterator[_Said]:
-    notes: dict[str, str] = {}
-    for entry in entries:
-        if entry.kind == "published" and entry.notes:
-            notes.setdefault(entry.paper, entry.notes[0])
-    for suite, note in notes.items():
-        yield (f"published scores of {title_of('suite', suite)}", f"from {note}")
+def _published(entries: Sequence[Entry]) -> Iterator[tuple[str, str]]:
+    notes = {entry.paper: entry.notes[0] for entry in reversed(entries) if entry.paper and entry.notes}
+    for suite in dict.fromkeys(entry.paper for entry in entries if entry.paper in notes):
+        yield (f"published scores of {title_of('suite', suite)}", f"from {notes[suite]}")
+
+
+def _title(suite: str, strategy: str) -> str:
+    return f"{title_of('suite', suite)}, {strategy_title(strategy)}"
 
 
 def _some(names: Sequence[str]) -> str:
-    if len(names) == 1:
-        return names[0]
     shown = ", ".join(names[:_NAMED])
-    return f"{len(names)} tasks ({shown}{', …' if len(names) > _NAMED else ''})"
+    return shown if len(names) == 1 else f"{len(names)} tasks ({shown}{', …' if len(names) > _NAMED else ''})"

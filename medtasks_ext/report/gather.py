@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,8 +17,8 @@ from medtasks_ext.registry import Registry, suites
 from medtasks_ext.registry.columns import grouped_tasks
 from medtasks_ext.registry.strategies import STRATEGIES, strategy_order
 from medtasks_ext.registry.suites import function
-from medtasks_ext.report.compared import Compared, compared, differences, pair_frame
-from medtasks_ext.report.groups import GroupScore, group_frame, group_scores, groups_of, rank, titles_of
+from medtasks_ext.report.compared import compared, differences, pair_frame
+from medtasks_ext.report.groups import group_scores, groups_of, rank
 from medtasks_ext.report.standing import ranks_of, standings
 from medtasks_ext.results.experiments import Entry, Experiment, Fault, is_open
 from medtasks_ext.results.frames import table_of
@@ -45,11 +45,11 @@ class Report:
     strategies: tuple[str, ...]  # that were asked for
     entries: list[Entry]  # those that were read, then published ones
     draws: dict[int, Array]  # `id` of an experiment -> its score on each resample, (resamples,)
-    comparisons: list[Compared]  # of entries on a suite with one strategy
+    comparisons: list[Json]  # of entries on a suite with one strategy (`compared`)
     differences: list[str]  # what to know before two figures are compared, a sentence each
     faults: list[Fault]  # what was left out, or must be known
+    group_rows: list[Json]  # a row per entry, strategy and group (`group_scores`)
     # the frames, whose columns `medtasks_ext.results.frames` has
-    groups: pa.Table  # a row per entry, strategy and group
     asked: pa.Table  # a row per name that a run was asked, and entry
     standings: pa.Table  # a row per entry, suite and strategy: where it stands among published models
     pairs: pa.Table  # a row per suite, strategy and two entries with scores of documents
@@ -60,6 +60,10 @@ class Report:
     @cached_property
     def results(self) -> ResultParts:
         return result_parts(self.entries, self.tasks)
+
+    @cached_property
+    def groups(self) -> pa.Table:
+        return table_of("groups", self.group_rows)
 
     @property
     def sample(self) -> bool:
@@ -117,6 +121,7 @@ def gather(
     with single_threaded():  # small products: threads would only wait for each other
         comparisons = compared(entries, draws, tasks, strategies)
         groups, places = _groups(entries, tasks, strategies), standings(entries, tasks, strategies)
+        rank(groups)
         ranks_of(groups, places)
         by_label, more = label_scores(own, labels, tasks)
     faults += more
@@ -125,7 +130,7 @@ def gather(
         strategies=tuple(strategies),
         entries=entries,
         draws=draws,
-        groups=group_frame(groups, titles_of((row.group.axis, row.group.value) for row in groups)),
+        group_rows=groups,
         asked=asked_frame(entries, tasks),
         standings=places,
         comparisons=comparisons,
@@ -202,20 +207,22 @@ def _draws(entries: Sequence[Entry], faults: list[Fault]) -> dict[int, Array]:
     return found
 
 
-def _groups(entries: Sequence[Entry], tasks: Registry, strategies: Sequence[str]) -> list[GroupScore]:
-    groups, rows = groups_of(tasks), list[GroupScore]()
+def _groups(entries: Sequence[Entry], tasks: Registry, strategies: Sequence[str]) -> list[Json]:
+    groups = groups_of(tasks)
     of_paper = {
         name: tuple(
             one for one in groups if one.axis == "suite" or (one.suite == name and one.axis in suite.groups)
         )
         for name, suite in tasks.suites.items()
     }
-    for entry in entries:
-        some = of_paper[entry.paper] if entry.kind == "published" else groups
-        for strategy in strategies:
-            rows += group_scores(entry, strategy, some)
-    rank(rows)
-    return rows
+    return [
+        row
+        for entry in entries
+        for strategy in strategies
+        for row in group_scores(
+            entry, strategy, of_paper[entry.paper] if entry.kind == "published" else groups
+        )
+    ]
 
 
 # Frames beside the scores: what answers cost, and which tasks have no score.
@@ -224,46 +231,42 @@ def _groups(entries: Sequence[Entry], tasks: Registry, strategies: Sequence[str]
 def cost_frame(entries: Sequence[Entry]) -> pa.Table:
     """Counted tokens times a price of model_configs, or a published total."""
     known = prices()
-    rows = [
-        {
-            **{"entry": entry.label, "model": entry.model, "kind": entry.kind},
-            **{"tasks": len(entry.experiments), "counted": 0, **_NOTHING},
-            **_cost(entry, known.get(entry.model)),
-        }
-        for entry in entries
-    ]
+    rows = []
+    for entry in entries:
+        row: Json = {"entry": entry.label, "model": entry.model, "kind": entry.kind}
+        row |= {"tasks": len(entry.experiments), "counted": 0, "price": "tokens were not counted"}
+        row |= dict.fromkeys(("input_tokens", "output_tokens", "usd", "jury"))
+        more = _published_cost(entry) if entry.kind == "published" else _cost(entry, known.get(entry.model))
+        rows.append(row | more)
     return table_of("costs", rows)
 
 
-_NOTHING = dict.fromkeys(("input_tokens", "output_tokens", "usd", "jury"))
-
-
 def _cost(entry: Entry, price: Price | None) -> Json:
-    if entry.kind == "published":
-        return _published_cost(entry)
     jury = {"jury": jury_cost(entry.folders, entry.experiments.values())}
-    counted = [item for item in entry.experiments.values() if item.tokens]
+    counted = [item.tokens for item in entry.experiments.values() if item.tokens]
     if not counted:
-        return {"price": "tokens were not counted", **jury}
-    tokens = [sum(item.tokens[side] for item in counted if item.tokens) for side in ("input", "output")]
-    costs = {"counted": len(counted), "input_tokens": tokens[0], "output_tokens": tokens[1], **jury}
-    some = f"tokens counted in {len(counted)} of {len(entry.experiments)} tasks"
-    if price is None:
-        return {**costs, "price": f"{some}; no price in model_configs"}
-    rule = (
-        f"{some} × {price.input:g} USD per million input and {price.output:g} per million output tokens "
+        return jury
+    given, made = (sum(tokens[side] for tokens in counted) for side in ("input", "output"))
+    rule = f"tokens counted in {len(counted)} of {len(entry.experiments)} tasks"
+    rule += (
+        f" × {price.input:g} USD per million input and {price.output:g} per million output tokens "
         "(model_configs); judges not included"
+        if price
+        else "; no price in model_configs"
     )
-    return {**costs, "price": rule, "usd": price.of(tokens[0], tokens[1])}
+    tokens = {"counted": len(counted), "input_tokens": given, "output_tokens": made}
+    return {**tokens, **jury, "price": rule, "usd": price and price.of(given, made)}
 
 
 def _published_cost(entry: Entry) -> Json:
     suite = suites().get(entry.paper)
-    if suite and suite.published and suite.published.costs:
-        usd, rule = function(suite, suite.published.costs)(suite).get(entry.model, (None, ""))
-        if usd is not None:
-            return {"usd": usd, "price": rule}
-    return {"price": "no cost is published"}
+    costs = (
+        function(suite, suite.published.costs)(suite)
+        if suite and suite.published and suite.published.costs
+        else {}
+    )
+    usd, rule = costs.get(entry.model, (None, "no cost is published"))
+    return {"usd": usd, "price": rule}
 
 
 #: Figures of what judging cost that are added up.
@@ -285,34 +288,28 @@ def jury_cost(folders: Iterable[Path], experiments: Iterable[Experiment]) -> Jso
     return {"usd": sum(usd) if usd else None, **{key: sum(cost[key] for cost in costs) for key in _COUNTS}}
 
 
-State = Literal["missing", "failed", "waiting", "not asked", "without gold", "not judged", "not computed"]
-
 _LENGTH = 200
-_NOT_ASKED: tuple[State, str] = ("not asked", "was not among the tasks of the run")
 
 
 def gap_frame(entries: Sequence[Entry], tasks: Registry, strategies: Sequence[str]) -> pa.Table:
     """The frame `gaps`, each entry's in the registry's order; controls and drafts belong to no suite."""
     found = []
     for entry in entries:
+        # with another number of examples, which is another strategy, a task has another name
         asked = {str(item.config.get("task", item.task)) for item in entry.experiments.values()}
         for dataset, suite, strategy, name in grouped_tasks(tasks, strategies):
             item = entry.experiments.get(name)
-            if item is None or item.score is None:
-                if item:
-                    state, reason = _without_score(item)
-                elif name in asked:  # with another number of examples, which is another strategy
-                    state, reason = _NOT_ASKED
-                else:
-                    state, reason = _without_result(entry, dataset, name)
-                of = {"suite": suite, "dataset": dataset.id, "task": name}
-                found.append(
-                    {"entry": entry.label, **of, "strategy": strategy, "state": state, "reason": reason}
-                )
+            if item is None:
+                why = None if name in asked else _without_result(entry, dataset, name)
+            else:
+                why = _without_score(item) if item.score is None else None
+            if why:
+                of = {"suite": suite, "dataset": dataset.id, "task": name, "strategy": strategy}
+                found.append({"entry": entry.label, **of, "state": why[0], "reason": why[1]})
     return table_of("gaps", found)
 
 
-def _without_score(item: Experiment) -> tuple[State, str]:
+def _without_score(item: Experiment) -> tuple[str, str]:
     if item.dataset.blocks.get("judge"):
         return "not judged", "its answers wait for `medtasks judge`"
     if item.loaded.get("n_without_gold") == item.loaded.get("n_test", item.n):
@@ -323,7 +320,8 @@ def _without_score(item: Experiment) -> tuple[State, str]:
     )
 
 
-def _without_result(entry: Entry, dataset: Dataset, name: str) -> tuple[State, str]:
+def _without_result(entry: Entry, dataset: Dataset, name: str) -> tuple[str, str] | None:
+    """State and reason; None of a task that was not asked."""
     task = (entry.manifest.get("tasks") or {}).get(name) or {}
     state, error = task.get("state"), str(task.get("error") or "")
     if state in (TaskState.MISSING, TaskState.FAILED):
@@ -333,6 +331,4 @@ def _without_result(entry: Entry, dataset: Dataset, name: str) -> tuple[State, s
         return state, first if shown else f"{state}; run.json of the run has the message"
     if state in (TaskState.WAITING, TaskState.INCOMPLETE, TaskState.ANSWERED):
         return "waiting", "the run was interrupted before; the same command goes on"
-    if state == TaskState.DONE:
-        return "failed", "its results are damaged, see the faults"
-    return _NOT_ASKED
+    return ("failed", "its results are damaged, see the faults") if state == TaskState.DONE else None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import chain, product
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -13,20 +14,16 @@ from medtasks_ext.registry import registry, suites
 from medtasks_ext.registry.columns import NamedGroup, Place, listed, named_groups
 from medtasks_ext.registry.strategies import suffix_of
 from medtasks_ext.results.conditions import Facts, comparable
-from medtasks_ext.results.frames import table_of
+from medtasks_ext.results.frames import names
 from medtasks_ext.results.models import model_id, version_of
 from medtasks_ext.results.rollup import Members, as_parts, matrix, roll_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    import pyarrow as pa
-
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry, Suite
     from medtasks_ext.results.experiments import Entry, Experiment
-    from medtasks_ext.results.rollup import Nearness
-    from medtasks_ext.stats.intervals import Interval
     from medtasks_ext.stats.statistic import Array
 
 ALL = "all"
@@ -54,48 +51,11 @@ class Group(Members):
     suite: str | None
     derived: bool = False
 
-
-@dataclass
-class GroupScore:
-    """What one entry has in one group with one strategy."""
-
-    entry: Entry
-    strategy: str
-    group: Group
-    sample: bool
-    score: float | None  # 0-1; None where no task has one
-    low: float | None = None  # lower end of the 95 % interval; None where a task has none
-    high: float | None = None
-    rough: bool = False  # whether the interval of one of its tasks is
-    paper: Interval | None = None  # the interval that the suite's paper prints
-    chance: float | None = None  # what guessing scores; None where a task does not list its answers
-    ceiling: float | None = None  # what perfect answers score
-    valid: float | None = None  # mean over finished tasks of the share of readable answers
-    # the same of the share of answers that fill the token budget; None where it was not counted
-    cut: float | None = None
-    scored: int | None = None  # tasks with a score; None where a paper prints the group's score alone
-    documents: int | None = None
-    # place among entries that have all of its tasks, on those tasks; equal scores share the best
-    rank: int | None = None
-    of: int | None = None
-    pending: int = 0  # tasks with answers that wait for a judge
-    limited: bool = False  # whether a task was asked some of its documents alone
-    estimate: Nearness | None = None  # how near the score is to that of all documents, where some were drawn
-    short: int = 0  # tasks with fewer rows than the suite states, or fewer answers than rows
-    unlike: int = 0  # tasks that were asked under other conditions than the suite's paper states
-
-    @property
-    def whole(self) -> bool:
-        return not (self.pending or self.limited or self.short)
-
-    @property
-    def as_printed(self) -> bool:
-        """Whether it can stand among scores that the paper prints of the whole group."""
-        return self.scored == self.group.n_tasks and not self.unlike
-
-    @property
-    def partial(self) -> bool:
-        return self.scored is not None and 0 < self.scored < self.group.n_tasks
+    @cached_property
+    def columns(self) -> Json:
+        """Of the frame `groups`, and the group itself."""
+        place = {"suite": self.suite, "axis": self.axis, "value": self.value}
+        return {**place, "title": title(self.axis, self.value), "tasks": self.n_tasks, "group": self}
 
 
 @lru_cache(maxsize=8)
@@ -159,21 +119,34 @@ def _group(
     return Group(named.name, ids, named.parts, *place)
 
 
-def group_scores(entry: Entry, strategy: str, groups: tuple[Group, ...]) -> list[GroupScore]:
-    """An entry's scores in the groups in which it has finished tasks, or in which a paper prints one."""
+def group_scores(entry: Entry, strategy: str, groups: tuple[Group, ...]) -> list[Json]:
+    """Rows of the frame `groups`: where an entry has finished tasks, or a paper prints its score.
+
+    Beside its columns a row has its `group` and `source`, the entry, and `whole`: whether its score stands on
+    all documents and judgements of its tasks.
+    """
     done = {item.dataset.id: item for item in entry.experiments.values() if item.strategy == strategy}
-    printed = {group: entry.groups.get(group.name + suffix_of(strategy)) for group in groups if group.name}
-    rows = [
-        GroupScore(entry, strategy, group, sample=False, score=score)
-        for group, score in printed.items()
-        if score is not None
-    ]
-    return [*_computed(entry, strategy, groups, done), *rows] if done else rows
+    row = {
+        **dict.fromkeys(names("groups")),
+        **{"entry": entry.label, "model": entry.model, "kind": entry.kind, "strategy": strategy},
+        **{"model_id": model_id(entry), "model_version": version_of(entry), "limited": entry.limited},
+        **dict.fromkeys(("sample", "interval_rough", "partial"), False),
+        **dict.fromkeys(("pending", "rows_in_part", "other_conditions"), 0),
+        **{"source": entry, "whole": True},
+    }
+    rows = [row | group.columns | figures for group, figures in _computed(entry, strategy, groups, done)]
+    for group in groups:
+        printed = entry.groups.get(group.name + suffix_of(strategy)) if group.name else None
+        if printed is not None:
+            rows.append(row | group.columns | {"score": printed})
+    return rows
 
 
 def _computed(
     entry: Entry, strategy: str, groups: tuple[Group, ...], finished: Mapping[str, Experiment]
-) -> Iterator[GroupScore]:
+) -> Iterator[tuple[Group, Json]]:
+    if not finished:
+        return
     items = list(finished.values())
     layout, rows = roll_up(groups, finished)
     inside, has = layout.counted > 0, np.array([item.score is not None for item in items])
@@ -186,79 +159,37 @@ def _computed(
     pending, limited = of(*(item.covered < 1 for item in items)), of(*(item.limited for item in items))
     short = of(*(bool(item.missing) for item in items))
     unlike = of(*(bool(item.unlike_the_paper) for item in items))
-    scores = _rounded([row.score for row in rows])
-    lows = _rounded([row.interval.low if row.interval else None for row in rows])
-    highs = _rounded([row.interval.high if row.interval else None for row in rows])
-    sample, suffix = items[0].sample, suffix_of(strategy)
     for place in np.flatnonzero(layout.members.any(axis=1)).tolist():
         group, row = groups[place], rows[place]
-        beside = entry.printed.get(group.name + suffix) if group.name else None
-        yield GroupScore(
-            entry,
-            strategy,
+        beside = entry.printed.get(group.name + suffix_of(strategy)) if group.name else None
+        paper = beside.interval if beside and row.n_scored == group.n_tasks else None
+        yield (
             group,
-            sample=sample,
-            score=scores[place],
-            low=lows[place],
-            high=highs[place],
-            rough=bool(row.interval and row.interval.rough),
-            paper=beside.interval if beside and row.n_scored == group.n_tasks else None,
-            chance=row.chance,
-            ceiling=row.ceiling,
-            valid=beside.valid if beside else row.valid,
-            cut=cut[place],
-            scored=row.n_scored,
-            documents=row.n_documents,
-            pending=pending[place],
-            limited=bool(limited[place]),
-            estimate=row.estimate,
-            short=short[place],
-            unlike=unlike[place],
+            {
+                "sample": items[0].sample,
+                "score": _rounded(row.score),
+                "interval_low": _rounded(row.interval and row.interval.low),
+                "interval_high": _rounded(row.interval and row.interval.high),
+                "interval_rough": bool(row.interval and row.interval.rough),
+                "paper_interval_low": paper and paper.low,
+                "paper_interval_high": paper and paper.high,
+                **{"chance": row.chance, "ceiling": row.ceiling, "cut": cut[place]},
+                "valid": beside.valid if beside else row.valid,
+                **{"tasks_scored": row.n_scored, "partial": row.partial, "documents": row.n_documents},
+                "estimate_half": row.estimate and row.estimate.half,
+                "documents_of": row.estimate and row.estimate.of,
+                **{"pending": pending[place], "rows_in_part": short[place]},
+                "other_conditions": unlike[place],
+                "whole": not (pending[place] or limited[place] or short[place]),
+            },
         )
 
 
-def _rounded(values: Sequence[float | None]) -> list[float | None]:
-    rounded = np.round([0.0 if value is None else value for value in values], _DIGITS).tolist()
-    return [None if value is None else there for value, there in zip(values, rounded, strict=True)]
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, _DIGITS)
 
 
-def group_frame(rows: Sequence[GroupScore], titles: Mapping[tuple[str, str], str]) -> pa.Table:
-    of_entry = {
-        number: {
-            "model": entry.model,
-            "model_id": model_id(entry),
-            "model_version": version_of(entry),
-            "limited": entry.limited,
-        }
-        for number, entry in {id(row.entry): row.entry for row in rows}.items()
-    }
-    return table_of(
-        "groups",
-        [
-            {
-                **vars(row),
-                **{"entry": row.entry.label, "kind": row.entry.kind, **of_entry[id(row.entry)]},
-                **{"suite": row.group.suite, "axis": row.group.axis, "value": row.group.value},
-                "title": titles[row.group.axis, row.group.value],
-                **{"interval_low": row.low, "interval_high": row.high, "interval_rough": row.rough},
-                "paper_interval_low": row.paper.low if row.paper else None,
-                "paper_interval_high": row.paper.high if row.paper else None,
-                **{"tasks_scored": row.scored, "tasks": row.group.n_tasks, "partial": row.partial},
-                "estimate_half": row.estimate.half if row.estimate else None,
-                "documents_of": row.estimate.of if row.estimate else None,
-                **{"rows_in_part": row.short, "other_conditions": row.unlike, "rank_of": row.of},
-            }
-            for row in rows
-        ],
-    )
-
-
-def is_derived(tasks: Registry, row: Json) -> bool:
-    sets = tasks.suites[row["suite"]].sets if row["suite"] else {}
-    return row["value"] == AVERAGE or row["value"] in sets.get(row["axis"], {})
-
-
-def beyond(tasks: Registry, rows: Iterable[Json]) -> list[float]:
+def beyond(rows: Iterable[Json]) -> list[float]:
     """How far each group of several tasks lies, with its interval, above its suite's score; below: negative.
 
     0 of what is no such group. Of groups of the same tasks the first counts.
@@ -271,100 +202,93 @@ def beyond(tasks: Registry, rows: Iterable[Json]) -> list[float]:
         found.append(0.0)
         if suite is None or row["axis"] in ("suite", "access") or row["interval_low"] is None:
             continue
-        if (
-            1 < row["tasks_scored"] < suite["tasks_scored"]
-            and same not in seen
-            and not is_derived(tasks, row)
-        ):
+        several = 1 < row["tasks_scored"] < suite["tasks_scored"]
+        if several and same not in seen and not row["group"].derived:
             seen.add(same)
             above, below = row["interval_low"] - suite["score"], row["interval_high"] - suite["score"]
             found[-1] = max(above, 0.0) + min(below, 0.0)
     return found
 
 
-def best_and_worst(tasks: Registry, rows: Iterable[Json], most: int) -> tuple[list[Json], list[Json]]:
+def best_and_worst(rows: Sequence[Json], most: int) -> tuple[list[Json], list[Json]]:
     """The groups that are clearly better, and clearly worse, than their suite; the furthest first."""
-    known = list(rows)
-    far = sorted(zip(beyond(tasks, known), known, strict=True), key=itemgetter(0))
+    far = sorted(zip(beyond(rows), rows, strict=True), key=itemgetter(0))
     worst = [row for by, row in far if by < 0][:most]
     return [row for by, row in reversed(far) if by > 0][:most], worst
 
 
-def rank(rows: Sequence[GroupScore]) -> None:
-    """Set `rank` and `of`: synthetic rows among themselves, strategies each for itself.
+def rank(rows: Sequence[Json]) -> None:
+    """Set `rank` and `rank_of`: synthetic rows among themselves, strategies each for itself.
 
     A row is ranked among the entries that have all of its tasks and were asked them alike or nearly so
     (`comparable`). Rows with pending judgements or a part of the documents have no rank.
     """
-    families: dict[tuple[str, bool], list[GroupScore]] = {}
+    families: dict[tuple[str, bool], dict[int, list[Json]]] = {}
     for row in rows:
-        if row.score is not None:
-            families.setdefault((row.strategy, row.sample), []).append(row)
-    for (strategy, _), family in families.items():
-        _rank(strategy, family)
+        if row["score"] is not None:
+            by_entry = families.setdefault((row["strategy"], row["sample"]), {})
+            by_entry.setdefault(id(row["source"]), []).append(row)
+    for (strategy, _), by_entry in families.items():
+        _rank(strategy, [*by_entry.values()])
 
 
-def _rank(strategy: str, rows: Sequence[GroupScore]) -> None:
-    by_entry: dict[int, list[GroupScore]] = {}
-    for row in rows:
-        by_entry.setdefault(id(row.entry), []).append(row)
-    entries = [own[0].entry for own in by_entry.values()]
+def _rank(strategy: str, by_entry: Sequence[Sequence[Json]]) -> None:
     scored = [
         {
             item.dataset.id: item
-            for item in entry.experiments.values()
+            for item in own[0]["source"].experiments.values()
             if item.strategy == strategy and item.score is not None
         }
-        for entry in entries
+        for own in by_entry
     ]
     # over all of their documents and judgements
     known = [{name: item for name, item in items.items() if item.whole} for items in scored]
     names = list(dict.fromkeys(name for items in known for name in items))
     cells = [[items[name].score if name in items else None for name in names] for items in known]
-    values = np.array(cells, dtype=float)
-    values = values.reshape(len(entries), len(names))
-    alike = _alike(entries, known, names)
+    values = np.array(cells, dtype=float).reshape(len(by_entry), len(names))
+    alike = _alike(known, names)
     weigh = lru_cache(maxsize=None)(Group.weights)
-    printed = _by_group(row for row in rows if row.scored is None)
-    as_printed = _by_group(row for row in rows if row.as_printed and row.whole)
-    for number, own in enumerate(by_entry.values()):
-        weights = matrix([weigh(row.group, frozenset(scored[number])) for row in own], names)
+    printed: dict[Group, list[float]] = {}
+    as_printed: dict[Group, list[float]] = {}
+    for row in chain.from_iterable(by_entry):
+        if row["tasks_scored"] is None:  # a score that the paper prints without those of its tasks
+            printed.setdefault(row["group"], []).append(row["score"])
+        elif row["whole"] and _is_as_printed(row):
+            as_printed.setdefault(row["group"], []).append(row["score"])
+    for number, own in enumerate(by_entry):
+        weights = matrix([weigh(row["group"], frozenset(scored[number])) for row in own], names)
         # a task counts against a rival that has its score, and was asked alike
         lacking = (np.isnan(values) | ~alike[number]).astype(float) @ (weights > 0).T
         means = np.where(lacking > 0, np.nan, np.nan_to_num(values) @ weights.T)  # (entries, rows)
-        limit = np.array([row.score for row in own]) + 10**-_DIGITS
+        limit = np.array([row["score"] for row in own]) + 10**-_DIGITS
         better, of = (means > limit).sum(axis=0).tolist(), (~np.isnan(means)).sum(axis=0).tolist()
         for place, row in enumerate(own):
-            if not row.whole:
+            if not row["whole"]:
                 continue
-            rivals = printed.get(row.group, []) if row.scored is None or row.as_printed else []
-            if row.scored is None:  # a score that the paper prints without those of its tasks
-                rivals, better[place], of[place] = [*rivals, *as_printed.get(row.group, [])], 0, 0
-            row.rank = 1 + better[place] + sum(score > float(limit[place]) for score in rivals)
-            row.of = of[place] + len(rivals)
+            group, alone = row["group"], row["tasks_scored"] is None
+            rivals = printed.get(group, []) if alone or _is_as_printed(row) else []
+            if alone:
+                rivals, better[place], of[place] = [*rivals, *as_printed.get(group, [])], 0, 0
+            row["rank"] = 1 + better[place] + sum(score > float(limit[place]) for score in rivals)
+            row["rank_of"] = of[place] + len(rivals)
 
 
-def _by_group(rows: Iterable[GroupScore]) -> dict[Group, list[float]]:
-    found: dict[Group, list[float]] = {}
-    for row in rows:
-        found.setdefault(row.group, []).append(row.score or 0.0)
-    return found
+def _is_as_printed(row: Json) -> bool:
+    """Whether it can stand among scores that the paper prints of the whole group."""
+    return row["tasks_scored"] == row["tasks"] and not row["other_conditions"]
 
 
-def _alike(
-    entries: Sequence[Entry], known: Sequence[Mapping[str, Experiment]], names: Sequence[str]
-) -> Array:
+def _alike(known: Sequence[Mapping[str, Experiment]], names: Sequence[str]) -> Array:
     """(entries, entries, names)."""
-    found = np.zeros((len(entries), len(entries), len(names)), dtype=bool)
+    found = np.zeros((len(known), len(known), len(names)), dtype=bool)
     for column, name in enumerate(names):
         ways: dict[Facts, list[int]] = {}
         for number, items in enumerate(known):
             if name in items:
                 ways.setdefault(items[name].facts, []).append(number)
-        for one, mine in ways.items():
-            for other, theirs in ways.items():
-                if comparable(one, other):
-                    found[np.ix_(mine, theirs, [column])] = True
+        for one, other in product(ways, repeat=2):
+            if comparable(one, other):
+                found[np.ix_(ways[one], ways[other], [column])] = True
     return found
 
 
@@ -400,10 +324,6 @@ def title(axis: str, value: str) -> str:
     if value == AVERAGE:
         return "Average of these"
     return registry().titles.get(axis, {}).get(value) or value.replace("_", " ").capitalize()
-
-
-def titles_of(pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    return {pair: title(*pair) for pair in {*pairs}}
 
 
 def order(axis: str, value: str) -> tuple[int, str]:

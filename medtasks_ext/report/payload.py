@@ -13,7 +13,7 @@ import numpy as np
 from medtasks_ext.errors import some
 from medtasks_ext.registry.columns import axis_values, dataset_facts
 from medtasks_ext.registry.strategies import reasons, strategy_title, suffix_of
-from medtasks_ext.report.groups import ALL, axis_titles, beyond, is_derived, order, title, titles_of
+from medtasks_ext.report.groups import axis_titles, beyond, order, title
 from medtasks_ext.report.page import task_page
 from medtasks_ext.report.standing import place_words, quarters_of
 from medtasks_ext.results.frames import records
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from medtasks_ext.jsonfile import Json
-    from medtasks_ext.registry import Registry
-    from medtasks_ext.report.compared import Compared
     from medtasks_ext.report.gather import Report
     from medtasks_ext.results.experiments import Entry, Experiment, Fault
 
@@ -56,53 +54,62 @@ def _runs(values: Iterable[Any]) -> list[Any]:
     return [item for value, same in groupby(values) for item in (value, sum(1 for _ in same))]
 
 
-_DIGITS = 5
+def _packed(columns: Mapping[str, Iterable[Any]]) -> Json:
+    """The columns without what is missing at their ends, and with numbers as pages have them."""
+    found = {name: _rounded([*values]) for name, values in columns.items()}
+    for values in found.values():
+        while values and values[-1] is None:
+            values.pop()
+    return {name: packed(values) for name, values in found.items()}
+
+
+_DIGITS = 5  # of a number
 _HALF = 100  # parts of the last digit that is shown
 #: faults of one place with one remedy that are told one by one
 _MOST_FAULTS = 20
 
 
 def payload(report: Report) -> Json:
-    datasets = list(report.tasks.datasets.values())
-    place = {dataset.id: number for number, dataset in enumerate(datasets)}
-    groups = _shown_groups(report)
-    costs = report.costs.to_pylist()
-    axes, titles = _axes(report), axis_titles()
-    others = _other_values(report.tasks, axes)
-    named = titles_of(
-        (key, value) for part in (axes, others) for key, values in part.items() for value in values
-    )
+    place = {name: number for number, name in enumerate(report.tasks.datasets)}
+    axes = _axes(report)
+    answered: dict[str, list[Experiment]] = {}
+    for item in (item for entry in report.own for item in entry.experiments.values()):
+        answered.setdefault(item.dataset.id, []).append(item)
+    strategies = {strategy: reasons(strategy) for strategy in report.strategies}
+    gaps = report.gaps.to_pylist()
+    missing = {**_whose(report, gaps), "dataset": [place[row["dataset"]] for row in gaps]}
+    missing |= {name: [row[name] for row in gaps] for name in ("state", "reason")}
     return {
         "title": _title(report),
         "made": time.strftime("%-d %B %Y, %H:%M"),
         "version": __version__,
         "sample": report.sample,
         "entries": [
-            _entry(entry, cost, _estimates(report, entry), facts_of(entry, report.entries))
-            for entry, cost in zip(report.entries, costs, strict=True)
+            _entry(report, *pair) for pair in zip(report.entries, report.costs.to_pylist(), strict=True)
         ],
         "datasets": [*dataset_facts(report.tasks)],
-        "axes": [
-            {
-                "key": key,
-                "title": titles[key],
-                "values": [[value, named[key, value]] for value in values],
-                "others": [[value, named[key, value]] for value in others[key]],
-            }
-            for key, values in axes.items()
-        ],
+        "axes": axes,
         "mean_rules": [
             f"{suite.title}: {suite.mean_rule}" for suite in report.tasks.suites.values() if suite.mean_rule
         ],
         "strategies": [[strategy, strategy_title(strategy)] for strategy in report.strategies],
         **_results(report, place),
-        "groups": _groups(report, groups, axes),
+        "groups": _groups(report, axes),
         "first": [*_first(report)],
-        "comparisons": [_comparison(item) for item in report.comparisons],
+        "comparisons": [
+            {
+                name: _rounded(value.tolist() if isinstance(value, np.ndarray) else value)
+                for name, value in of.items()
+            }
+            for of in report.comparisons
+        ],
         "labels": _labels(report),
-        "missing": _missing(report, place),
+        "missing": [dict(zip(missing, row, strict=True)) for row in zip(*missing.values(), strict=True)],
         "differences": report.differences,
-        "tasks": _tasks(report),
+        "tasks": {
+            name: task_page(dataset, strategies, answered.get(name, ()))
+            for name, dataset in report.tasks.datasets.items()
+        },
         "faults": [*_faults(report.faults)],
     }
 
@@ -119,30 +126,6 @@ def _faults(faults: Sequence[Fault]) -> Iterator[dict[str, str]]:
             yield {"where": where, "what": f"{more} more like these", "remedy": remedy}
 
 
-def number(value: float | None) -> float | None:
-    """Rounded for display; None for what is missing or not a number.
-
-    Pages show three digits. A number that would be half-way between two of these, since it is rounded, stays
-    as it is.
-    """
-    if value is None or math.isnan(value):
-        return None
-    found = round(float(value), _DIGITS)
-    return float(value) if round(found * 10**_DIGITS) % _HALF == _HALF // 2 else found
-
-
-def _matrix(values: np.ndarray | None) -> list[list[float | None]]:
-    return [] if values is None else [[number(value) for value in row] for row in values.tolist()]
-
-
-def _packed(columns: Mapping[str, Sequence[Any]]) -> Json:
-    found = {name: [*values] for name, values in columns.items()}
-    for values in found.values():
-        while values and values[-1] is None:
-            values.pop()
-    return {name: packed(values) for name, values in found.items()}
-
-
 def _title(report: Report) -> str:
     models = list(dict.fromkeys(entry.model for entry in report.own))
     if not report.entries:
@@ -153,25 +136,20 @@ def _title(report: Report) -> str:
     return f"Medical evaluation of {some(models, 3)}"
 
 
-def _estimates(report: Report, entry: Entry) -> list[str]:
-    if not entry.limited:
-        return []
-    return [
+def _entry(report: Report, entry: Entry, cost: Json) -> Json:
+    counted, facts = cost["counted"], facts_of(entry, report.entries)
+    estimates = [
         f"{row['title']}: {Nearness(row['estimate_half'], row['documents'], row['documents_of']).words}"
-        for row in report.groups.to_pylist()
-        if row["entry"] == entry.label and row["axis"] == "suite" and row["estimate_half"] is not None
+        for row in report.group_rows
+        if row["source"] is entry and row["axis"] == "suite" and row["estimate_half"] is not None
     ]
-
-
-def _entry(entry: Entry, cost: Json, estimates: list[str], facts: Mapping[str, str]) -> Json:
-    counted, usd = cost["counted"], cost["usd"]
     return {
         "label": entry.label,
         "model": entry.model,
         "kind": entry.kind,
         "sample": entry.sample,
         "limited": entry.limited,
-        "estimates": estimates,
+        "estimates": estimates if entry.limited else [],
         "suite": entry.paper or None,
         "settings": entry.words,
         "notes": list(entry.notes),
@@ -185,82 +163,52 @@ def _entry(entry: Entry, cost: Json, estimates: list[str], facts: Mapping[str, s
             "maker": facts.get("maker"),
         },
         "tokens": {side: cost[f"{side}_tokens"] for side in ("input", "output")} if counted else None,
-        "usd": None if usd is None else round(usd, 4),
+        "usd": None if cost["usd"] is None else round(cost["usd"], 4),
         "usd_tasks": [counted, cost["tasks"]],
         "price": cost["price"],
     }
 
 
-def _shown_groups(report: Report) -> list[Json]:
-    """The groups that the page cannot work out of the tasks: own ones, with intervals, and printed ones."""
-    return [
-        row
-        for row in report.groups.to_pylist()
-        if not is_derived(report.tasks, row)
-        and (row["kind"] != "published" or row["axis"] == "suite" or row["tasks_scored"] is None)
-    ]
-
-
-def _axes(report: Report) -> dict[str, list[str]]:
-    groups = report.groups.select(["axis", "value", "suite"]).to_pylist()
-    pairs = {(row["axis"], row["value"]) for row in groups if not is_derived(report.tasks, row)}
+def _axes(report: Report) -> list[Json]:
+    """The axes with their values, and those that only datasets without a result have."""
+    pairs = {(row["axis"], row["value"]) for row in report.group_rows if not row["group"].derived}
     found: dict[str, list[str]] = {}
     for axis, value in sorted(pairs, key=lambda pair: order(*pair)):
         found.setdefault(axis, []).append(value)
-    return {axis: found[axis] for axis in axis_titles() if axis in found}
-
-
-def _other_values(tasks: Registry, axes: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    known = axis_values(tasks, tuple(axis for axis in axes if axis not in (ALL, "suite")))
-    found = {
-        axis: dict.fromkeys(value for values in by_dataset.values() for value in values)
-        for axis, by_dataset in known.items()
-    }
-    return {
-        axis: [value for value in found.get(axis, ()) if value not in values] for axis, values in axes.items()
-    }
+    known = axis_values(report.tasks, tuple(axis for axis in found if axis not in ("all", "suite")))
+    every = {axis: dict.fromkeys(one for some in of.values() for one in some) for axis, of in known.items()}
+    return [
+        {
+            "key": axis,
+            "title": words,
+            "values": [[value, title(axis, value)] for value in found[axis]],
+            "others": [[one, title(axis, one)] for one in every.get(axis, ()) if one not in found[axis]],
+        }
+        for axis, words in axis_titles().items()
+        if axis in found
+    ]
 
 
 def _results(report: Report, place: Mapping[str, int]) -> Json:
     of_all, scores = report.results.experiments.to_pydict(), report.results.scores()
-    pairs = [
-        (index, entry, item)
-        for index, entry in enumerate(report.entries)
-        for item in entry.experiments.values()
-    ]
+    pairs = [(entry, item) for entry in report.entries for item in entry.experiments.values()]
     settings: dict[tuple[tuple[str, str], ...], int] = {}
-    reasons: dict[str, int] = {}
-    own = [entry.kind != "published" for _, entry, _ in pairs]
     low, high, rough = (scores[f"interval_{name}"] for name in ("low", "high", "rough"))
-
-    def of_own(values: Iterable[Any]) -> list[Any]:
-        return [_rounded(value) if mine else None for mine, value in zip(own, values, strict=True)]
-
-    columns: dict[str, list[Any]] = {
-        "entry": [index for index, *_ in pairs],
-        "dataset": [place[item.dataset.id] for *_, item in pairs],
-        "strategy": [*map(report.strategies.index, of_all["strategy"])],
-        "score": [*map(number, scores["value"])],
-        "low": of_own(low),
-        "high": of_own(high),
-        "rough": of_own(1 if one else None for one in rough),
-        "size": of_own(_sizes(scores["value"], low, high, of_all["n"])),
-        "n": of_all["n"],
-        **{name: of_own(of_all[name]) for name in ("valid", "cut", "unclosed")},
-        "sd_of_gain": of_own(_sd_of_gain(report, entry, item) for _, entry, item in pairs),
-        **{name: of_own(of_all[name]) for name in ("inputs_cut", "usd")},
-        "judged": of_own(None if value == 1 else value for value in of_all["judged"]),
-        "otherwise": [
-            reasons.setdefault(reason, len(reasons)) if reason else None
-            for reason in of_own(of_all["otherwise"])
-        ],
-        "settings": [settings.setdefault(tuple(item.words.items()), len(settings)) for *_, item in pairs],
+    columns: dict[str, Iterable[Any]] = {
+        "entry": [index for index, entry in enumerate(report.entries) for _ in entry.experiments],
+        "dataset": [place[item.dataset.id] for _, item in pairs],
+        "strategy": map(report.strategies.index, of_all["strategy"]),
+        **{"score": scores["value"], "low": low, "high": high},
+        "rough": (1 if one else None for one in rough),
+        "size": _sizes(scores["value"], low, high, of_all["n"]),
+        "sd_of_gain": (_sd_of_gain(report, *pair) for pair in pairs),
+        **{
+            name: of_all[name] for name in ("n", "valid", "cut", "unclosed", "inputs_cut", "usd", "otherwise")
+        },
+        "judged": (None if value == 1 else value for value in of_all["judged"]),
+        "settings": [settings.setdefault(tuple(item.words.items()), len(settings)) for _, item in pairs],
     }
-    return {
-        "results": _packed(columns),
-        "reasons": [*reasons],
-        "task_settings": [dict(key) for key in settings],
-    }
+    return {"results": _packed(columns), "task_settings": [dict(key) for key in settings]}
 
 
 def _sizes(*columns: Sequence[float | None]) -> list[float]:
@@ -293,16 +241,18 @@ def _labels(report: Report) -> Json | None:
         values.setdefault(row["value"], len(values))
     sources = list(dict.fromkeys(tuple(row["sources"]) for row in shown))
     figures = {
-        **{"score": "score", "low": "interval_low", "high": "interval_high", "tasks": "tasks"},
-        **{"documents": "documents", "of_all": "score_of_all", "of_all_low": "of_all_low"},
-        **{"of_all_high": "of_all_high", "documents_of_all": "documents_of_all"},
+        **dict.fromkeys(("suite", "axis", "score", "tasks", "documents", "of_all_low", "of_all_high")),
+        **{
+            "low": "interval_low",
+            "high": "interval_high",
+            "of_all": "score_of_all",
+            "documents_of_all": None,
+        },
     }
     columns = {
         **_whose(report, shown),
-        "suite": [row["suite"] for row in shown],
-        "axis": [row["axis"] for row in shown],
+        **{name: [row[column or name] for row in shown] for name, column in figures.items()},
         "value": [axes[row["axis"]][row["value"]] for row in shown],
-        **{name: [_rounded(row[column]) for row in shown] for name, column in figures.items()},
         "sources": [sources.index(tuple(row["sources"])) for row in shown],
     }
     listed = {axis: [*values] for axis, values in axes.items()}
@@ -317,25 +267,31 @@ def _whose(report: Report, rows: Sequence[Json]) -> dict[str, list[int]]:
     }
 
 
-def _groups(report: Report, rows: Sequence[Json], axes: Mapping[str, Sequence[str]]) -> Json:
-    axis = {key: number for number, key in enumerate(axes)}
-    value = {(key, one): number for key, values in axes.items() for number, one in enumerate(values)}
+def _groups(report: Report, axes: Sequence[Json]) -> Json:
+    """The groups that the page cannot work out of the tasks: own ones, with intervals, and printed ones."""
+    rows = [
+        row
+        for row in report.group_rows
+        if not row["group"].derived
+        and (row["kind"] != "published" or row["axis"] == "suite" or row["tasks_scored"] is None)
+    ]
+    place = {
+        (axis["key"], value): (number, at)
+        for number, axis in enumerate(axes)
+        for at, (value, _) in enumerate(axis["values"])
+    }
     figures = {"score": "score", "low": "interval_low", "high": "interval_high", "scored": "tasks_scored"}
+    figures |= {"paper_low": "paper_interval_low", "paper_high": "paper_interval_high"}
     return _packed(
         {
             **_whose(report, rows),
-            "axis": [axis[row["axis"]] for row in rows],
-            "value": [value[row["axis"], row["value"]] for row in rows],
-            "suite": [row["suite"] for row in rows],
-            **{name: [_rounded(row[column]) for row in rows] for name, column in figures.items()},
+            **{name: [row[column] for row in rows] for name, column in figures.items()},
+            **{name: [row[name] for row in rows] for name in ("suite", "valid", "cut")},
+            "axis": [place[row["axis"], row["value"]][0] for row in rows],
+            "value": [place[row["axis"], row["value"]][1] for row in rows],
             "rough": [1 if row["interval_rough"] else None for row in rows],
-            "beyond": [_rounded(by) or None for by in beyond(report.tasks, rows)],
-            **{
-                f"paper_{end}": [_rounded(row[f"paper_interval_{end}"]) for row in rows]
-                for end in ("low", "high")
-            },
+            "beyond": [by or None for by in beyond(rows)],
             "tasks": [None if row["tasks_scored"] is None else row["tasks"] for row in rows],
-            **{name: [_rounded(row[name]) for row in rows] for name in ("valid", "cut")},
         }
     )
 
@@ -344,21 +300,19 @@ def _first(report: Report) -> Iterator[Json]:
     """What the overview shows of own entries: the names that they were asked, then the other suites."""
     own = {entry.label: number for number, entry in enumerate(report.entries) if entry.kind != "published"}
     asked = report.asked.to_pylist()
-    suites = [row for row in report.groups.to_pylist() if row["axis"] == "suite"]
-    for row in suites:
-        row["name"] = row["suite"] + suffix_of(row["strategy"])
+    suites = [row for row in report.group_rows if row["axis"] == "suite"]
     suites.sort(key=lambda row: order("suite", row["suite"]))
-    rows = {(row["entry"], row["name"]): row for row in [*asked, *suites]}
+    named = [row | {"name": row["suite"] + suffix_of(row["strategy"])} for row in suites]
+    rows = {(row["entry"], row["name"]): row for row in [*asked, *named]}
     places = {(row["entry"], row["suite"], row["strategy"]): row for row in records(report.standings)}
     ends = {suffix_of(strategy): number for number, strategy in enumerate(report.strategies)}
     for (label, name), row in rows.items():
         if label not in own:
             continue
         place = places.get((label, row.get("suite"), row.get("strategy")))
-        scores = [score for _, score in place["rivals"]] if place else []
-        if place is None:
-            scores = [one["score"] for one in asked if one["name"] == name and one["kind"] == "published"]
-        scores = [number(score) or 0.0 for score in scores if score is not None]
+        beside = [one["score"] for one in asked if one["name"] == name and one["kind"] == "published"]
+        scores = [score for _, score in place["rivals"]] if place else beside
+        scores = [_rounded(score) for score in scores if score is not None]
         suffix = max((end for end in ends if name.endswith(end)), key=len, default="")
         suffix = suffix_of(row["strategy"]) if row["strategy"] else suffix
         figures = ("score", "chance", "ceiling", "documents", "valid", "cut")
@@ -373,46 +327,15 @@ def _first(report: Report) -> Iterator[Json]:
 
 
 def _rounded(content: Any) -> Any:
+    """With numbers as pages show them, to three digits; None for what is no number.
+
+    One that would be half-way between two of these, since it is rounded, stays as it is.
+    """
     if isinstance(content, (list, tuple)):
         return [_rounded(value) for value in content]
-    return number(content) if isinstance(content, float) else content
-
-
-def _comparison(item: Compared) -> Json:
-    ranks = {"rank": "rank", "rank_low": "low", "rank_high": "high"}
-    pairs = {"difference": "difference", "low": "low", "high": "high", "p": "p_value"}
-    return {
-        "suite": item.suite,
-        "strategy": item.strategy,
-        "sample": item.sample,
-        "entries": item.entries,
-        "tasks": len(item.datasets),
-        "left_out": item.left_out,
-        **{name: _matrix(getattr(item.pairs, column, None)) for name, column in pairs.items()},
-        "p_holm": _matrix(item.p_holm),
-        "p_bh": _matrix(item.p_bh),
-        "wins": _matrix(item.wins),
-        **{name: np.asarray(getattr(item.ranking, end, ())).tolist() for name, end in ranks.items()},
-    }
-
-
-def _missing(report: Report, place: Mapping[str, int]) -> list[Json]:
-    rows = [row for row in report.gaps.to_pylist() if row["state"] != "not asked"]
-    of = _whose(report, rows)
-    return [
-        {"entry": entry, "dataset": place[row["dataset"]], "strategy": strategy}
-        | {name: row[name] for name in ("state", "reason")}
-        for row, entry, strategy in zip(rows, of["entry"], of["strategy"], strict=True)
-    ]
-
-
-def _tasks(report: Report) -> Json:
-    answered: dict[str, list[Experiment]] = {}
-    for entry in report.own:
-        for item in entry.experiments.values():
-            answered.setdefault(item.dataset.id, []).append(item)
-    strategies = {strategy: reasons(strategy) for strategy in report.strategies}
-    return {
-        name: task_page(dataset, strategies, answered.get(name, ()))
-        for name, dataset in report.tasks.datasets.items()
-    }
+    if not isinstance(content, float):
+        return content
+    if math.isnan(content):
+        return None
+    found = round(content, _DIGITS)
+    return content if round(found * 10**_DIGITS) % _HALF == _HALF // 2 else found

@@ -10,13 +10,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, get_args
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
 from medtasks_ext.registry.strategies import strategy_title
-from medtasks_ext.report.groups import Group, GroupScore, groups_of
+from medtasks_ext.report.groups import Group, groups_of
 from medtasks_ext.results.conditions import State, confirmed_words, counted
 from medtasks_ext.results.frames import table_of
 from medtasks_ext.results.models import model_id, version_of
@@ -36,76 +35,54 @@ FEWEST_TASKS, FEWEST_DOCUMENTS = 3, 100
 _WIDEST = 1 / 3
 
 
-# ---------------------------------------------------------------------- figures
-
-
-class _Field(NamedTuple):
-    """The published models that have scores of a suite with one strategy."""
-
-    suite: Suite
-    strategy: str
-    group: Group  # of the whole suite
-    entries: list[Entry]
-    columns: dict[str, int]  # dataset -> its column in `scores`
-    scores: Array  # (models, datasets), NaN where one has none
-
-    def on(self, names: Sequence[str]) -> tuple[list[Entry], Array]:
-        """The models that have a score on all of these datasets, and these scores, (n, names)."""
-        scores = self.scores.take([self.columns[name] for name in names], axis=1)
-        there = np.flatnonzero(~np.isnan(scores).any(axis=1))
-        return [self.entries[place] for place in there.tolist()], scores[there]
-
-
 def standings(entries: Sequence[Entry], tasks: Registry, strategies: Sequence[str]) -> pa.Table:
     """The frame `standings`: each own entry, suite and strategy in which it has scores."""
+    of_suite = {group.suite: group for group in groups_of(tasks) if group.axis == "suite"}
     own = [entry for entry in entries if entry.kind != "published" and not entry.sample]
-    fields = [
-        _field(entries, suite, strategy, _group(tasks, suite.id))
+    printed = [
+        (suite, strategy, _scores(entries, suite, strategy))
         for suite in tasks.suites.values()
         for strategy in strategies
         if own and suite.published
     ]
-    rows = (_standing(entry, field) for entry in own for field in fields)
-    return table_of("standings", (row for row in rows if row))
+    found = [_standing(entry, of_suite[place[0].id], *place) for entry in own for place in printed]
+    return table_of("standings", filter(None, found))
 
 
-def ranks_of(rows: Sequence[GroupScore], table: pa.Table) -> None:
-    """Give own entries the rank of their standing among published models, and none where that has none."""
+def ranks_of(rows: Iterable[Json], table: pa.Table) -> None:
+    """Give own rows of groups the rank of their standing among published models, or none."""
     known = {(row["entry"], row["suite"], row["strategy"]): row for row in table.to_pylist() if row["rivals"]}
     for row in rows:
-        found = known.get((row.entry.label, row.group.suite, row.strategy))
+        found = known.get((row["entry"], row["suite"], row["strategy"]))
         if found and not found["ranked"]:
-            row.rank = row.of = None
-        elif found and row.group.axis == "suite":
-            row.rank, row.of = found["rank"], found["rank_of"]
+            row["rank"] = row["rank_of"] = None
+        elif found and row["axis"] == "suite":
+            row |= {name: found[name] for name in ("rank", "rank_of")}
 
 
-@lru_cache(maxsize=32)
-def _group(tasks: Registry, suite: str) -> Group:
-    [own] = [group for group in groups_of(tasks) if group.suite == suite and group.axis == "suite"]
-    return own
+def _scores(
+    entries: Sequence[Entry], suite: Suite, strategy: str
+) -> list[tuple[Entry, dict[str, float | None]]]:
+    """The published models of a suite, and their scores by dataset."""
+    return [
+        (entry, {of.dataset.id: of.score for of in entry.experiments.values() if of.strategy == strategy})
+        for entry in entries
+        if entry.paper == suite.id
+    ]
 
 
-def _field(entries: Sequence[Entry], suite: Suite, strategy: str, group: Group) -> _Field:
-    found, scores = [], []
-    for entry in entries:
-        items = entry.experiments.values() if entry.paper == suite.id else ()
-        own = {item.dataset.id: item.score for item in items if item.strategy == strategy}
-        if any(score is not None for score in own.values()):
-            found.append(entry)
-            scores.append([own.get(name) for name in group.datasets])
-    columns = {name: column for column, name in enumerate(group.datasets)}
-    table = np.array(scores, dtype=float).reshape(len(found), len(columns))
-    return _Field(suite, strategy, group, found, columns, table)
-
-
-def _standing(entry: Entry, field: _Field) -> Json | None:
+def _standing(
+    entry: Entry,
+    group: Group,
+    suite: Suite,
+    strategy: str,
+    printed: Sequence[tuple[Entry, dict[str, float | None]]],
+) -> Json | None:
     """The row of one entry in a suite with one strategy; None where it has no score there."""
-    group = field.group
     own = {
         item.dataset.id: item
         for item in entry.experiments.values()
-        if item.strategy == field.strategy and item.score is not None and item.dataset.id in group.counted
+        if item.strategy == strategy and item.score is not None and item.dataset.id in group.counted
     }
     if not own:
         return None
@@ -115,14 +92,15 @@ def _standing(entry: Entry, field: _Field) -> Json | None:
     scores = np.array([item.score for item in items], dtype=float)
     intervals = [item.intervals.get("score") for item in items]
     interval = of_tasks(weight, scores, intervals, [item.n for item in items])
-    models, table = field.on(names)
-    pairs = zip(models, (table @ weight).tolist(), strict=True)
-    rivals = sorted(pairs, key=lambda pair: -pair[1])
+    beside = [(rival, [of.get(name) for name in names]) for rival, of in printed]
+    beside = [(rival, values) for rival, values in beside if None not in values]
+    means = np.array([values for _, values in beside], dtype=float).reshape(len(beside), len(names)) @ weight
+    rivals = sorted(zip((rival for rival, _ in beside), means.tolist(), strict=True), key=lambda one: -one[1])
     states = counted(item.confirmed.state for item in own.values())
     row: Json = {
         "entry": entry.label,
-        "suite": field.suite.id,
-        "strategy": field.strategy,
+        "suite": suite.id,
+        "strategy": strategy,
         "score": float(_weights(group, [*own]) @ [item.score or 0.0 for item in own.values()]),
         "tasks": len(own),
         "of_suite": group.n_tasks,
@@ -135,20 +113,20 @@ def _standing(entry: Entry, field: _Field) -> Json | None:
         "high": interval.high if interval else None,
         "rivals": [(rival.label, score) for rival, score in rivals],
         "rank_of": len(rivals) + 1,
+        **{"rank": None, "rank_range": None},
         "reasons": _reasons(own.values()),
     }
-    row["rank_range"] = _rank_range(row)
-    row["ranked"] = row["rank_range"] is not None
-    row["rank"] = 1 + sum(score > row["score_comparable"] for _, score in rivals) if row["ranked"] else None
+    if interval and _enough(row):
+        ends = (interval.high, interval.low, row["score_comparable"])
+        first, last, rank = (1 + sum(score > end for _, score in rivals) for end in ends)
+        if last - first + 1 <= _WIDEST * row["rank_of"]:
+            row |= {"rank": rank, "rank_range": (first, last)}
+    row["ranked"] = row["rank"] is not None
     claimed = sum(own[name].confirmed.state == "claimed" for name in alike)
-    row["sentence"] = _sentence(row, field.suite.title, claimed)
+    row["sentence"] = _sentence(row, suite.title, claimed)
     mine = model_id(entry)
-    same = [
-        f"{score:.2f} ({_called(rival)})"
-        for rival, score in rivals
-        if mine is not None and model_id(rival) == mine
-    ]
-    row["remarks"] = [*_remarks(row, field.suite.title, same)]
+    same = [(rival, score) for rival, score in rivals if mine is not None and model_id(rival) == mine]
+    row["remarks"] = [*_remarks(row, suite.title, [f"{score:.2f} ({_called(one)})" for one, score in same])]
     return row
 
 
@@ -167,29 +145,11 @@ def _reasons(own: Iterable[Experiment]) -> list[tuple[str, int]]:
 
 
 def _enough(row: Json) -> bool:
-    return bool(
-        row["rivals"]
-        and row["comparable"] >= FEWEST_TASKS
-        and row["documents_comparable"] >= FEWEST_DOCUMENTS
-    )
-
-
-def _rank_range(row: Json) -> tuple[int, int] | None:
-    """Best and worst rank within the interval; None where nothing is claimed."""
-    ends = ends_of(row)
-    if not ends or not _enough(row):
-        return None
-    low, high = ends
-    first, last = (1 + sum(score > end for _, score in row["rivals"]) for end in (high, low))
-    return (first, last) if last - first + 1 <= _WIDEST * row["rank_of"] else None
+    documents = row["documents_comparable"] >= FEWEST_DOCUMENTS
+    return bool(row["rivals"] and row["comparable"] >= FEWEST_TASKS and documents)
 
 
 # ---------------------------------------------------------------------- a row in words
-
-
-def ends_of(row: Json) -> tuple[float, float] | None:
-    """The ends of the 95 % interval of `score_comparable`; None where it has none."""
-    return None if row["low"] is None else (row["low"], row["high"])
 
 
 def quarters_of(scores: Iterable[float]) -> list[float]:
@@ -259,7 +219,7 @@ def _sentence(row: Json, suite: str, claimed: int) -> str:
 
 def _remarks(row: Json, suite: str, same: Sequence[str]) -> Iterator[str]:
     """What else is to know; `same` is what the paper prints of the same model, by the registry of models."""
-    if _enough(row) and not row["ranked"] and ends_of(row):
+    if _enough(row) and not row["ranked"] and row["low"] is not None:
         yield "the error reaches over more than a third of the published models"
     if same:
         yield f"{suite} prints this model itself with {', '.join(same)}"

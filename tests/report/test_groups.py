@@ -54,17 +54,16 @@ def test_a_group_among_all_is_scored_as_it_is_alone_a_mean_over_parts(strategy, 
     rows = group_scores(one, strategy, GROUPS)
     compared = 0
     for row in rows:
-        if not row.group.name:
+        group = row["group"]
+        if not group.name:
             continue
-        [alone] = group_scores(one, strategy, (row.group,))
-        mine = scored(one, row.group, strategy)
-        mean = on(row.group, mine, mine) if mine and row.group.parts else None
-        assert row.score == (None if mean is None else pytest.approx(mean, abs=1e-12))
-        assert (row.scored, row.documents, row.partial) == (alone.scored, alone.documents, alone.partial)
-        assert alone.score == (None if row.score is None else pytest.approx(row.score, abs=1e-10))
-        assert row.valid == pytest.approx(alone.valid)
-        ends = (None, None) if alone.low is None else pytest.approx((alone.low, alone.high), abs=1e-10)
-        assert (row.low, row.high) == ends
+        [alone] = group_scores(one, strategy, (group,))
+        mine = scored(one, group, strategy)
+        mean = on(group, mine, mine) if mine and group.parts else None
+        assert row["score"] == (None if mean is None else pytest.approx(mean, abs=1e-12))
+        assert all(row[name] == alone[name] for name in ("tasks_scored", "documents", "partial"))
+        for name in ("score", "valid", "interval_low", "interval_high"):
+            assert alone[name] == (None if row[name] is None else pytest.approx(row[name], abs=1e-10))
         compared += 1
     assert compared > 80
 
@@ -77,10 +76,10 @@ def test_a_rank_counts_entries_that_are_better_on_all_of_the_entrys_tasks(given_
     rows = [row for one in entries for row in group_scores(one, "zero_shot", suites)]
     rank(rows)
     for row in rows:
-        mine = scored(row.entry, row.group)
-        rivals = [one for one in entries if mine and mine.keys() <= scored(one, row.group).keys()]
-        better = [one for one in rivals if on(row.group, mine, scored(one, row.group)) > row.score + 1e-9]
-        assert (row.rank, row.of) == ((1 + len(better), len(rivals)) if mine else (None, None))
+        group, mine = row["group"], scored(row["source"], row["group"])
+        rivals = [one for one in entries if mine and mine.keys() <= scored(one, group).keys()]
+        better = [one for one in rivals if on(group, mine, scored(one, group)) > row["score"] + 1e-9]
+        assert (row["rank"], row["rank_of"]) == ((1 + len(better), len(rivals)) if mine else (None, None))
 
 
 def scored(one, group, strategy="zero_shot"):

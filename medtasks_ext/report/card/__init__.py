@@ -24,7 +24,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.process import SEED
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.registry.strategies import reasons, shots_of, strategy_order, strategy_title
-from medtasks_ext.report.groups import group_frame, group_scores, groups_of, order, titles_of
+from medtasks_ext.report.groups import group_scores, groups_of, order
 from medtasks_ext.report.submissions import final_answer, why_unchecked
 from medtasks_ext.results.condition_words import shown
 from medtasks_ext.results.reading import choice_of
@@ -59,9 +59,8 @@ def group_rows(entry: Entry, tasks: Registry) -> list[Json]:
         for group in groups_of(tasks)
         if group.suite == suite.id and not group.derived and group.axis in ("suite", *suite.main_axes)
     )
-    titles = titles_of((group.axis, group.value) for group in groups)
-    scores = [score for strategy in asked for score in group_scores(entry, strategy, groups)]
-    rows = [row for row in group_frame(scores, titles).to_pylist() if row["score"] is not None]
+    scores = [row for strategy in asked for row in group_scores(entry, strategy, groups)]
+    rows = [row for row in scores if row["score"] is not None]
     place = {suite: number for number, suite in enumerate(tasks.suites)}
 
     def position(row: Json) -> tuple[Any, ...]:

@@ -11,7 +11,6 @@ from medtasks_ext.report.card import DETAILS, SAMPLES_FILE, command, group_rows,
 from medtasks_ext.report.groups import best_and_worst
 from medtasks_ext.report.pictures import Value, picture, svg, themes
 from medtasks_ext.report.standing import (
-    ends_of,
     measured_words,
     quarters_of,
     range_words,
@@ -57,8 +56,9 @@ def drawn(row: Json, model: str, models: Mapping[str, str]) -> str:
     for rival in row["rivals"]:
         tip = f"{models[rival['entry']]}\n{rival['score']:.3f}"
         rows.append({"role": "rival", "value": rival["score"], "tip": tip})
-    name, (low, high) = f"{model} {mine:.2f}", ends_of(row) or (None, None)
-    rows.append({"role": "own", "value": mine, "low": low, "high": high, "name": name, "tip": name})
+    name = f"{model} {mine:.2f}"
+    own: dict[str, Value] = {"role": "own", "value": mine, "low": row["low"], "high": row["high"]}
+    rows.append({**own, "name": name, "tip": name})
     spec = picture(
         "places",
         rows,
@@ -101,7 +101,7 @@ def card_section(
     if rows:
         said, first, standing = _headline(rows, standings, tasks)
         own = [row for row in means if _place(row) == _place(first)]
-        best, worst = best_and_worst(tasks, own, _BEST)
+        best, worst = best_and_worst(own, _BEST)
         said_of = (("Best", best), ("Worst", worst))
         if groups := [f"{side}: {'; '.join(map(_group_words, some))}." for side, some in said_of if some]:
             lines += [" ".join(groups), ""]

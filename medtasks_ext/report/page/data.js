@@ -7,8 +7,6 @@ const { entries, datasets, axes, strategies } = report;
 for (const table of [report.results, report.groups, report.labels?.rows ?? {}])
   for (const [name, column] of Object.entries(table)) table[name] = unpacked(column);
 const results = filled(report.results, report.results.entry.length);
-if (results.otherwise)
-  results.otherwise = results.otherwise.map((place) => (place === null ? null : report.reasons[place]));
 const groups = filled(report.groups, report.groups.entry.length);
 
 // A column whose repeated or evenly growing values are written once (medtasks_ext/report/payload.py).

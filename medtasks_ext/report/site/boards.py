@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.strategies import STRATEGIES, strategy_title
-from medtasks_ext.report.groups import Group, GroupScore, axis_titles, group_scores, groups_of, order, title
+from medtasks_ext.report.groups import Group, axis_titles, group_scores, groups_of, order, title
 from medtasks_ext.report.submissions import (
     CHECKED,
     RECORD,
@@ -184,8 +184,7 @@ def whole_of(score: float) -> int:
 Key: TypeAlias = Group | str
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """A line's number, in ten-thousandths."""
 
     value: int
@@ -193,12 +192,7 @@ class Cell:
     proven: bool = True  # somebody else than the submitter has seen that it follows
     apart: str = ""  # what keeps it from the paper's ranks
     interval: tuple[int, int, int] | None = None  # its ends, and whether the paper gives them
-    row: GroupScore | None = None  # whose score a mean is
-
-    @property
-    def tasks(self) -> int | None:
-        """That have a score; None where the paper prints the group's alone."""
-        return self.row.scored if self.row else None
+    tasks: int | None = None  # that have a score; None where the paper prints the group's alone
 
     @property
     def shown(self) -> int | list[int]:
@@ -236,11 +230,11 @@ def scores_of(site: Site) -> Scores:
     used = {item.strategy for line in site.lines for item in line.entry.experiments.values()}
     strategies: tuple[str, ...] = tuple(name for name in STRATEGIES if name in used or name == STRATEGIES[0])
     cells: dict[tuple[int, str, Key], Cell] = {
-        (place, strategy, row.group): _mean(line, strategy, row, row.score)
+        (place, strategy, row["group"]): _mean(line, row)
         for place, line in enumerate(site.lines)
         for strategy in strategies
         for row in group_scores(line.entry, strategy, of_suite[line.entry.paper] if line.published else every)
-        if row.score is not None
+        if row["score"] is not None
     }
     held = {group for _, _, group in cells}
     groups = tuple(group for group in every if group in held)
@@ -257,19 +251,21 @@ def scores_of(site: Site) -> Scores:
     return Scores(site, strategies, groups, whole, cells, {key: _ranks(of) for key, of in firm.items()})
 
 
-def _mean(line: BoardLine, strategy: str, row: GroupScore, score: float) -> Cell:
-    ends = (row.paper.low, row.paper.high) if row.paper else (row.low, row.high)
+def _mean(line: BoardLine, row: Json) -> Cell:
+    of_paper = row["paper_interval_low"] is not None
+    ends = (row[f"{'paper_' * of_paper}interval_{end}"] for end in ("low", "high"))
     low, high = (None if end is None else whole_of(end) for end in ends)
-    interval = None if low is None or high is None else (low, high, int(bool(row.paper)))
+    interval = None if low is None or high is None else (low, high, int(of_paper))
     items = [
         item
         for item in (() if line.published else line.entry.experiments.values())
-        if item.strategy == strategy and item.score is not None and item.dataset.id in row.group.counted
+        if item.strategy == row["strategy"] and item.score is not None
+        if item.dataset.id in row["group"].counted
     ]
     reasons = Counter(words for item in items if (words := line.apart(item)))
     said = ", ".join(f"{words} in {n} of {len(items)} tasks" for words, n in reasons.most_common())
-    proven, whole = all(map(line.is_proven, items)), row.whole and not row.partial
-    return Cell(whole_of(score), whole, proven, said, interval, row)
+    proven, whole = all(map(line.is_proven, items)), row["whole"] and not row["partial"]
+    return Cell(whole_of(row["score"]), whole, proven, said, interval, row["tasks_scored"])
 
 
 def _ranks(values: Mapping[int, int]) -> Ranks:
@@ -316,10 +312,8 @@ def front_board(scores: Scores) -> Json:
 
     def best(strategy: str, column: Column) -> list[int | None]:
         """The line of a model with its best mean on a whole suite; a part only where it has nothing else."""
-        worth: dict[int, tuple[bool, float]] = {}
-        for at in of:
-            if (cell := scores.cells.get((at, strategy, column.group))) and cell.row:
-                worth[at] = (cell.row.whole, cell.row.score or 0.0)
+        cells = {at: scores.cells.get((at, strategy, column.group)) for at in of}
+        worth = {at: (cell.whole, cell.value) for at, cell in cells.items() if cell}
         return [
             max((at for at in places if at in worth), key=worth.__getitem__, default=None)
             for places in models
@@ -348,10 +342,10 @@ def _board(scores: Scores, columns: Sequence[Column], places: _Places, lines: Se
     strategies = [strategy for strategy in scores.strategies if strategy in used]
     axes = list(dict.fromkeys(column.group.axis for column in columns))
 
-    def of(say: Callable[[Cell], Any]) -> list[list[list[Any]]]:
+    def of(say: Callable[[Cell, Column], Any]) -> list[list[list[Any]]]:
         def said(strategy: str, column: Column, place: int) -> Any:
             cell = scores.cells.get((place, strategy, column.key))
-            return None if cell is None else say(cell)
+            return None if cell is None else say(cell, column)
 
         return _table(strategies, columns, places, said)
 
@@ -366,9 +360,9 @@ def _board(scores: Scores, columns: Sequence[Column], places: _Places, lines: Se
             "trust": [levels_words(line.checked.verdicts.values()) for line in lines],
             **{name: [line.facts.get(name) for line in lines] for name in FACTS},
         },
-        "scores": of(lambda cell: cell.shown),
-        "intervals": of(lambda cell: cell.interval if cell.row and cell.row.group.axis == "suite" else None),
-        "apart": of(lambda cell: words.setdefault(cell.apart, len(words))),
+        "scores": of(lambda cell, _: cell.shown),
+        "intervals": of(lambda cell, column: cell.interval if column.group.axis == "suite" else None),
+        "apart": of(lambda cell, _: words.setdefault(cell.apart, len(words))),
         "apart_words": list(words),
         "ranks": _table(
             strategies, columns, places, lambda name, one, at: (scores.rank(name, one.key, at) or [None])[0]
