@@ -88,7 +88,7 @@ def measure(n: int) -> dict[str, float]:
             ]
             times[name] = time.perf_counter() - started
         wrong = sum(result["score"] != (place not in attacked) for place, result in enumerate(results))
-        sql._database(str(database)).sandbox.close()
+        sql._sandbox(database).close()
         return {
             **times,
             "hostile": len(attacked),

@@ -299,19 +299,6 @@ _LANGUAGE_LINE = re.compile(r"^sql\n", re.MULTILINE)
 _SELECT = re.compile(r"\bselect\b", re.IGNORECASE)
 
 
-class GoldQuery(TypedDict):
-    """What scoring needs of a row."""
-
-    query: str
-    answerable: bool  # whether the database holds an answer
-    slots: bool  # whether the question has values to fill in
-
-
-class Statement(TypedDict):
-    empty: bool  # whether the reply says that there is no answer
-    sql: str
-
-
 class Sql(AnswerFormat):
     """One SQL statement, or an empty reply where the question cannot be answered.
 
@@ -323,13 +310,14 @@ class Sql(AnswerFormat):
     kind: Literal["sql"]
     released: ClassVar[Literal["always", "direct", "never"]] = "direct"
 
-    def read_gold(self, text: str, row: Mapping[str, Any]) -> GoldQuery:
+    def read_gold(self, text: str, row: Mapping[str, Any]) -> dict[str, Any]:
         query, impossible = row["query"], row["is_impossible"]
         if not isinstance(query, str) or not query.strip():
             raise GoldError("query is empty")
         if not isinstance(impossible, bool):
             raise GoldError(f"is_impossible is {excerpt(impossible)}, not true or false")
-        return GoldQuery(query=query.strip(), answerable=not impossible, slots=bool(row.get("value")))
+        # whether the database holds an answer, and whether the question has values to fill in
+        return {"query": query.strip(), "answerable": not impossible, "slots": bool(row.get("value"))}
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The content of the first `<sql>` element, else the whole reply; back-ticks and a line `sql` go."""
@@ -338,7 +326,7 @@ class Sql(AnswerFormat):
         reply = without_reasoning(text).strip()
         tagged = _TAGGED.search(reply)
         sql = _LANGUAGE_LINE.sub("", (tagged[1] if tagged else reply).replace("`", "").strip())
-        return Reading(Statement(empty=not reply, sql=sql), not reply or bool(_SELECT.search(sql)))
+        return Reading({"empty": not reply, "sql": sql}, not reply or bool(_SELECT.search(sql)))
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
         """The statement alone, without sentences around it; an announcement of nothing is an abstention."""
@@ -346,10 +334,10 @@ class Sql(AnswerFormat):
         begin, end = part_announced(reply, words_of("en"))
         if span := _statement(reply._replace(begin=begin, end=end)):
             sql = text[slice(*span)].strip()
-            return reading(Statement(empty=False, sql=sql), span, "the statement")
+            return reading({"empty": False, "sql": sql}, span, "the statement")
         said = reply.text[begin:end].strip(" \t\n*_`#>\"'.;")
         if not reply.unclosed and (said.casefold() in _NOTHING or said.endswith(":")):
-            return reading(Statement(empty=True, sql=""), None, "the reply says that there is no answer")
+            return reading({"empty": True, "sql": ""}, None, "the reply says that there is no answer")
         return reading(None, None, "no statement was found")
 
 

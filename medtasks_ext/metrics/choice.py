@@ -32,13 +32,9 @@ def exact_matches(reply: str, gold: str) -> dict[str, float]:
 
 @scorer
 def process_choice(document: Document, gold: Any, answer: Any) -> Metrics:
-    """`exact_match` is the score: the answer is one option letter, and the right one.
+    """HELM's `evaluate_reference_metrics`: the letter is mapped to its option's text, and texts are compared.
 
-    With its relaxed kin it is HELM's (`evaluate_reference_metrics`).
-
-    As in HELM the letter is mapped to its option text and texts are compared; an answer that is no
-    letter maps to nothing and is wrong on all four HELM metrics. Where there are no options the
-    answer itself is compared.
+    Where there are no options the answer itself is compared.
     """
     chosen = answer or ""
     if "options" in document:
@@ -50,17 +46,10 @@ def process_choice(document: Document, gold: Any, answer: Any) -> Metrics:
 
 @scorer
 def process_panel(document: Document, gold: dict[str, float], answer: Any) -> Metrics:
-    """A choice against a distribution of experts (script concordance; SCT-Bench, `modeling.py`).
-
-    `panel_credit` is the score: the votes of the chosen value over the most votes that a value has.
-
-    `in_panel`: at least one expert chose that value. `modal`: no value has more votes. An unreadable answer
-    gets nothing.
-    """
+    """A choice against a distribution of experts (script concordance; SCT-Bench, `modeling.py`)."""
     credit = gold.get(answer, 0.0)
     return {
-        "score": credit,
-        "panel_credit": credit,
+        **dict.fromkeys(("score", "panel_credit"), credit),
         "in_panel": float(credit > 0),
         "modal": float(credit == 1),
     }
@@ -74,10 +63,8 @@ _BY_CATEGORY = tuple(f"accuracy_{name}" for name in dict.fromkeys(CATEGORIES.val
 def process_medcalc(document: Document, gold: Mapping[str, Any], answer: str | None) -> Metrics:
     """MedCalc-Bench: accuracy by category and limits (HELM, `medcalc_bench_metrics`).
 
-    `medcalc_bench_accuracy` (the score): risk, severity and diagnosis must be the gold's text; physical,
-    dosage conversion and date must lie between the limits, read by Python's `float`, as month/day/year, or as
-    `('14 weeks', '2 days')`; no other category scores. `accuracy_CATEGORY` compares with the limits in every
-    category and reads gestational ages as the questions write them, `(4 weeks, 3 days)`.
+    `accuracy_CATEGORY` compares with the limits in every category and reads gestational ages as the questions
+    write them, too, `(4 weeks, 3 days)`.
     """
     reply, same, category = answer or "", (answer or "") == gold["answer"], gold["category"]
     strict, loose = (

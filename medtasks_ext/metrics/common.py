@@ -19,39 +19,26 @@ Metrics: TypeAlias = "dict[str, float | tuple[Any, ...] | list[Any]]"
 Score: TypeAlias = Callable[[Document, Any, Any], Metrics]
 
 
-def metrics_of(
-    document: Document,
-    parsed: Parsed,
-    statistics: Score,
-    *,
-    counted: Callable[[Document, Parsed], Any] | None = None,
-) -> Metrics:
-    """The metrics of one document, with what every task reports.
-
-    `valid` says whether an answer could be read. `scored` is 1 where the document has a gold answer; without
-    one, no metric of quality is reported, so that a score is absent rather than 0. `SAMPLE_DATA` marks
-    synthetic rows in every table. `counted`: the answer that the suite counts where it is another than what
-    was read.
-    """
-    metrics: Metrics = {}
-    if document["gold"] is not None:
-        answer = counted(document, parsed) if counted else parsed["answer"]
-        metrics = statistics(document, document["gold"], answer)
-    return {
-        **metrics,
-        "valid": float(parsed["valid"]),
-        "unclosed_reasoning": float(parsed["unclosed_reasoning"]),
-        "scored": float(document["gold"] is not None),
-        **({"SAMPLE_DATA": 1.0} if document["data"] == "sample" else {}),
-    }
-
-
 def scorer(score: Score) -> Callable[[Document, list[Parsed]], Metrics]:
-    """`process_results` of a task, by what it gives to a gold and an answer."""
+    """`process_results` of a task, by what it gives to a gold and an answer, with what every task reports.
+
+    `valid` says whether an answer could be read. `scored` is 1 where the document has a gold answer and its
+    score needs no judge; without gold, no metric of quality is reported, so that a score is absent rather
+    than 0. `SAMPLE_DATA` marks synthetic rows in every table.
+    """
 
     @wraps(score)
     def process_results(document: Document, results: list[Parsed]) -> Metrics:
-        return metrics_of(document, results[0], score)
+        gold, parsed = document["gold"], results[0]
+        metrics = {} if gold is None else score(document, gold, parsed["answer"])
+        scored = metrics.pop("scored", float(gold is not None))
+        return {
+            **metrics,
+            "valid": float(parsed["valid"]),
+            "unclosed_reasoning": float(parsed["unclosed_reasoning"]),
+            "scored": scored,
+            **({"SAMPLE_DATA": 1.0} if document["data"] == "sample" else {}),
+        }
 
     return process_results
 

@@ -1,10 +1,6 @@
-"""ROUGE, BLEU and BERTScore of generated text (BRIDGE Methods, `metric/generation.py`).
+"""ROUGE, BLEU and BERTScore of generated text, as BRIDGE, HELM and ClinicBench take them.
 
-`rouge_avg` (the score) is the mean of the F-measures of ROUGE-1, ROUGE-2 and ROUGE-L per document
-(`rouge_score`, no stemming). `bleu_4` is NLTK's sentence BLEU with smoothing method 7, which is not capped.
-`bertscore_f1` needs `MEDTASKS_BERTSCORE=1`. Chinese and Japanese are split into characters; English uses
-ROUGE's tokeniser, and NLTK's for BLEU; other languages use Punkt for both. With several references ROUGE
-takes the best per type. An empty answer scores 0.
+An empty answer scores 0. BERTScore loads a model: `MEDTASKS_BERTSCORE=1` asks for it.
 """
 
 from __future__ import annotations
@@ -12,16 +8,15 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Sequence
-from functools import lru_cache, wraps
+from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 import regex
 
-from medtasks_ext.answers.formats import Parsed
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.metrics.common import Document, Metrics, Score, language_of, metrics_of, scorer
+from medtasks_ext.metrics.common import Document, Metrics, language_of, scorer
 from medtasks_ext.stats.statistic import Array, Matrix, Statistic, in_run, mean_of_runs, share, value_and_one
 from medtasks_ext.version import install_words
 
@@ -40,16 +35,9 @@ _BERTSCORE_LANGUAGE = {"en": "en", "zh": "zh"}
 
 @scorer
 def process_text(document: Document, references: Any, answer: Any) -> Metrics:
-    """Scores of one text on 0-1; a metric whose tokeniser is not at hand is left out.
-
-    The official smoothing of BLEU gives an identical text of five tokens or more 1.1167.
-    """
+    """`rouge_avg`, the score, is the mean of ROUGE-1, -2 and -L; BLEU of an equal text may be 1.1167."""
     language, text = language_of(document), answer or ""
-    metrics: Metrics = {}
-    if (rouge := rouge_scores(text, references, language)) is not None:
-        metrics.update(rouge, score=rouge["rouge_avg"])
-    if (bleu := bleu_4(text, references, language)) is not None:
-        metrics["bleu_4"] = bleu
+    metrics: Metrics = {**_of_text(text, references, language)}
     if os.environ.get("MEDTASKS_BERTSCORE"):
         metrics["bertscore_f1"] = (text, references, language)
     return metrics
@@ -57,20 +45,19 @@ def process_text(document: Document, references: Any, answer: Any) -> Metrics:
 
 @scorer
 def process_passages(document: Document, gold: Any, answer: Any) -> Metrics:
-    """The same scores for answers with a passage per question (CAS-evidence): the mean over questions.
+    """The same for answers with a passage per question (CAS-evidence): the mean over questions."""
+    pairs = zip(answer or [""] * len(gold), gold, strict=True)
+    each = [_of_text(text, [reference], language_of(document)) for text, reference in pairs]
+    return {name: sum(item[name] for item in each) / len(each) for name in each[0]}
 
-    A missing passage scores 0.
-    """
-    language = language_of(document)
-    pairs = list(zip(answer or [""] * len(gold), gold, strict=True))
-    metrics: Metrics = {}
-    rouge = [rouge_scores(text, [reference], language) for text, reference in pairs]
-    if scores := [item for item in rouge if item is not None]:
-        metrics = {name: sum(item[name] for item in scores) / len(scores) for name in scores[0]}
+
+def _of_text(text: str, references: Sequence[str], language: str) -> dict[str, float]:
+    """A metric whose tokeniser is not at hand is left out."""
+    metrics = rouge_scores(text, references, language) or {}
+    if metrics:
         metrics["score"] = metrics["rouge_avg"]
-    found = (bleu_4(text, [reference], language) for text, reference in pairs)
-    if bleu := [value for value in found if value is not None]:
-        metrics["bleu_4"] = sum(bleu) / len(bleu)
+    if (bleu := bleu_4(text, references, language)) is not None:
+        metrics["bleu_4"] = bleu
     return metrics
 
 
@@ -105,7 +92,7 @@ def bleu_4(text: str, references: Sequence[str], language: str, *, plain: bool =
 
 @lru_cache(maxsize=2)
 def rouge_scorer(*, stemming: bool = False) -> Any:
-    """A ROUGE scorer with its default tokeniser: `rouge_score_rs`, if installed, gives the same faster."""
+    """`rouge_score_rs`, if installed, gives the same faster."""
     package = "rouge_score_rs" if find_spec("rouge_score_rs") else "rouge_score"
     made: Any = import_module(f"{package}.rouge_scorer")
     return made.RougeScorer(_ROUGE_TYPES, use_stemmer=stemming)
@@ -181,8 +168,7 @@ def bert_scores(
 ) -> list[tuple[float, float, float]]:
     """BERTScore precision, recall and F1 of (text, references), no rescaling, no idf; an empty text scores 0.
 
-    `model`: `lang` or `model_type`, as bert_score takes it. Raises MedtasksError without the extra
-    `bertscore`: it is loaded only where BERTScore is switched on.
+    `model`: `lang` or `model_type`, as bert_score takes it.
     """
     try:
         import bert_score
@@ -198,8 +184,6 @@ def bert_scores(
     return list(scores.values())
 
 
-#: mean BERTScore F1, empty texts counting 0. Switched on by `MEDTASKS_BERTSCORE=1`, since it loads a
-#: model; needs the extra `bertscore`.
 bertscore_f1 = Statistic("bertscore_f1", _bertscore_counts, share)
 
 
@@ -211,10 +195,8 @@ _BETA = 1.2
 def process_report(document: Document, reference: Any, answer: Any) -> Metrics:
     """ROUGE-L of generated reports (ClinicBench, Table 1), in two definitions, with what stands beside it.
 
-    The paper names ROUGE-L and no more. The score takes `rouge_score` without stemming. The authors' early
-    scoring script used pycocoevalcap, whose ROUGE-L is another: `rougeL_coco`. An empty answer gets 0;
-    `output_words` is its length. Texts are tokenised plainly (`tokeniser`). `bleu_4` (that of BRIDGE, not
-    capped at 1) is left out of English where NLTK's Punkt data is not installed.
+    The paper names ROUGE-L and no more. The score takes `rouge_score` without stemming; `rougeL_coco` is that
+    of pycocoevalcap, which the authors' early scoring script used.
     """
     text, reference, language = _well_formed(answer or ""), _well_formed(reference), language_of(document)
     metrics: Metrics = {
@@ -251,20 +233,15 @@ def _well_formed(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-#: what a reply that says nothing else counts as: the report of an error somewhere
-_UNREADABLE = {"flag": 1, "sentence": None, "correction": ""}
-
-
 @scorer
 def process_medec(document: Document, gold: Any, answer: Any) -> Metrics:
     """MEDEC: is there an error, in which sentence, and how well is it corrected (HELM, `medec_metrics`).
 
-    `medec_error_flag_accuracy` is the score: whether the reply is right that there is an error, or none.
-    `medec_error_sentence_accuracy` is HELM's. It reads the sentence's number from the whole gold
-    text, where there is none, so notes with an error never score. `correction_…` compares the corrected
-    sentences over the notes with an error; a reply without correction scores 0.
+    `medec_error_sentence_accuracy` is HELM's. It reads the sentence's number from the whole gold text, where
+    there is none, so notes with an error never score. `correction_…` is over the notes with an error.
     """
-    answer = answer or _UNREADABLE
+    # what says nothing else counts as the report of an error somewhere
+    answer = answer or {"flag": 1, "sentence": None, "correction": ""}
     flag = answer["flag"] == gold["flag"]
     official = answer["sentence"] is not None and answer["sentence"] == gold["official_sentence"]
     metrics: Metrics = {
@@ -287,43 +264,26 @@ _BERTSCORE = ("BERTScore-P", "BERTScore-R", "BERTScore-F")
 _BERTSCORE_MODEL = "distilbert-base-uncased"
 
 
-def _unscored(metrics: Score) -> Callable[[Document, list[Parsed]], Metrics]:
-    """Of answers that have no score before somebody has judged them."""
-
-    @wraps(metrics)
-    def process_results(document: Document, results: list[Parsed]) -> Metrics:
-        return metrics_of(document, results[0], metrics) | {"scored": 0.0}
-
-    return process_results
-
-
-@_unscored
+@scorer
 def process_open_ended(document: Document, reference: str, answer: str | None) -> Metrics:
-    """ROUGE and BERTScore of open-ended answers (HELM, `summarization_metrics`).
+    """ROUGE and BERTScore of open-ended answers (HELM, `summarization_metrics`), whose score a jury gives.
 
-    MedHELM's 13 open-ended benchmarks have no `score` before a jury has read the answers. `rouge_1`,
-    `rouge_2` and `rouge_l` (English as HELM has it, with Porter stemming; other languages by their plain
-    tokens) and, where `MEDTASKS_BERTSCORE=1`, `BERTScore-P`, `-R` and `-F` (distilbert-base-uncased, no
-    rescaling, no idf) are reported at once, and never replace the score. NoteExtract has no gold; as in HELM,
-    answers are compared with the note. Figures of CLEAR, EHRSHOT, MedDialog and N2C2-CT are means over their
-    runs (conditions, outcomes, subsets, criteria).
+    English is stemmed, as HELM has it. Figures of benchmarks with runs (conditions, subsets) are means over
+    these.
     """
     text, language = answer or "", language_of(document)
     scores = rouge_scores(text, [reference], language, plain=True, stemming=language == "en")
     metrics: Metrics = {name: scores[kind] for name, kind in ROUGE_NAMES.items()} if scores else {}
     if os.environ.get("MEDTASKS_BERTSCORE"):
         metrics |= dict.fromkeys(_BERTSCORE, (text, reference))
-    return in_run(document, metrics)
+    return {**in_run(document, metrics), "scored": 0.0}
 
 
-@_unscored
+@scorer
 def process_with_points(document: Document, reference: str, answer: str | None) -> Metrics:
-    """ROUGE-L on 0-1 of an answer that assessors score by points (MLB), where its row has a reference.
-
-    Texts are tokenised as elsewhere in their language: Chinese by characters.
-    """
+    """ROUGE-L on 0-1 of an answer that assessors score by points (MLB), where its row has a reference."""
     scores = rouge_scores(answer or "", [reference], language_of(document), plain=True)
-    return {"rouge_l": scores["rougeL"]} if scores else {}
+    return {**({"rouge_l": scores["rougeL"]} if scores else {}), "scored": 0.0}
 
 
 def bertscore_values(pairs: Sequence[tuple[str, str]], place: int = 2) -> list[float]:

@@ -1,13 +1,8 @@
 """What likelihoods of the possible answers say: which is likeliest, and how sure the model is of it.
 
-lm-eval's log-likelihood of an answer is the sum over its tokens. A probability here is normalised over the
-possible answers of the question (their softmax): it says nothing of other texts.
-
-`acc` (the score) takes the possible answer of the highest log-likelihood, `acc_norm` that of the highest per
-character. `calibration_error` is the expected calibration error of the likeliest answer in 15 equal bins
-(Guo et al., ICML 2017), `brier_score` the sum of squares over the answers (0 to 2), `risk_coverage` the area
-under the risk-coverage curve (Geifman and El-Yaniv, NeurIPS 2017). Left out are tasks whose answers cannot
-be listed, or where any number of a list may be right at once.
+Probabilities are the softmax over the possible answers of the question. `calibration_error` is the expected
+one in 15 equal bins (Guo et al., ICML 2017), `brier_score` the sum of squares over the answers (0 to 2),
+`risk_coverage` the area under the risk-coverage curve (Geifman and El-Yaniv, NeurIPS 2017).
 """
 
 from __future__ import annotations
@@ -45,12 +40,10 @@ def process_results(
     probabilities = softmax(likelihoods)
     said = (probabilities.tolist(), gold)
     return {
-        "score": right,
-        "acc": right,
+        **dict.fromkeys(("score", "acc"), right),
         "acc_norm": float(np.argmax(per_character) == gold),
         "brier_score": float(np.square(probabilities - np.eye(len(options))[gold]).sum()),
-        "calibration_error": said,
-        "risk_coverage": said,
+        **dict.fromkeys(("calibration_error", "risk_coverage"), said),
         "scored": 1.0,
         **sample,
     }
@@ -105,14 +98,10 @@ def risk_coverage(items: Sequence[Prediction]) -> float:
     return float(np.mean(risks(*confidences(items)))) if items else 0.0
 
 
+_OWN = {"calibration_error": calibration_error, "risk_coverage": risk_coverage}
+_UPWARDS = ("score", "acc", "acc_norm", "scored")
 #: As lm-eval takes them.
-METRICS: tuple[dict[str, Any], ...] = (
-    {"metric": "score", "aggregation": "mean", "higher_is_better": True},
-    {"metric": "acc", "aggregation": "mean", "higher_is_better": True},
-    {"metric": "acc_norm", "aggregation": "mean", "higher_is_better": True},
-    {"metric": "brier_score", "aggregation": "mean", "higher_is_better": False},
-    {"metric": "calibration_error", "aggregation": calibration_error, "higher_is_better": False},
-    {"metric": "risk_coverage", "aggregation": risk_coverage, "higher_is_better": False},
-    {"metric": "scored", "aggregation": "mean", "higher_is_better": True},
-    {"metric": "SAMPLE_DATA", "aggregation": "mean", "higher_is_better": False},
+METRICS: tuple[dict[str, Any], ...] = tuple(
+    {"metric": name, "aggregation": _OWN.get(name, "mean"), "higher_is_better": name in _UPWARDS}
+    for name in ("score", "acc", "acc_norm", "brier_score", *_OWN, "scored", "SAMPLE_DATA")
 )

@@ -1,8 +1,4 @@
-"""Scores of the kinds of answers that belong to no paper: one option, several, a number, a level, a text.
-
-An answer that cannot be read is wrong: no option, no number within a tolerance, the level farthest from the
-right one.
-"""
+"""Scores of the kinds of answers that belong to no paper: one option, several, a number, a level, a text."""
 
 from __future__ import annotations
 
@@ -22,26 +18,18 @@ if TYPE_CHECKING:
 
 @scorer
 def process_one(document: Document, gold: Any, answer: Any) -> Metrics:
-    """`acc`, the score: whether the answer is the right option."""
-    right = float(answer == gold)
-    return {"score": right, "acc": right}
+    return dict.fromkeys(("score", "acc"), float(answer == gold))
 
 
 @scorer
 def process_choices(document: Document, gold: list[str], answer: list[str] | None) -> Metrics:
-    """`exact_match`, the score: whether the set of options is exactly right.
-
-    `micro_f1` is over (document, option) pairs, `example_f1` the F1 of each document's two sets,
-    `jaccard` the options in common over those in either set (FrenchMedMCQA's Hamming score), and
-    `hamming_loss` the share of a question's options that are wrongly taken or left.
-    """
+    """`jaccard` is FrenchMedMCQA's Hamming score; `hamming_loss` is over the options of a question."""
     right, chosen = set(gold), set(answer or [])
     tp, fp, fn = counts = set_counts(right, chosen)
     exact = float(answer is not None and right == chosen)
     size = len(document.get("options") or right | chosen)
     return {
-        "score": exact,
-        "exact_match": exact,
+        **dict.fromkeys(("score", "exact_match"), exact),
         "micro_f1": counts,
         "example_f1": micro_f1([counts]),
         "jaccard": tp / (tp + fp + fn),
@@ -55,16 +43,12 @@ _ROUNDED = 1e-9
 
 @scorer
 def process_number(document: Document, gold: Mapping[str, float], answer: float | None) -> Metrics:
-    """`acc`, the score: whether the number is within the tolerance. `exact_match` allows none.
-
-    `mae` is the mean absolute error of the answers that can be read, in the gold answers' unit.
-    """
+    """`exact_match` allows no tolerance; `mae` is over the answers that can be read."""
     error = None if answer is None else abs(answer - gold["value"])
     slack = _ROUNDED * max(1.0, abs(gold["value"]))
     within = float(error is not None and error <= gold["within"] + slack)
     return {
-        "score": within,
-        "acc": within,
+        **dict.fromkeys(("score", "acc"), within),
         "exact_match": float(error is not None and error <= slack),
         "mae": (0.0, 0.0) if error is None else (error, 1.0),
     }
@@ -72,19 +56,11 @@ def process_number(document: Document, gold: Mapping[str, float], answer: float 
 
 @scorer
 def process_ordinal(document: Document, gold: Mapping[str, int], answer: int | None) -> Metrics:
-    """`kappa_quadratic`: agreement with the gold levels beyond chance, a miss by its square.
-
-    The score is that, and 0 where it is below 0.
-
-    `acc` counts the right levels, `mae` the levels between answer and gold.
-    """
+    """An answer that cannot be read counts as the level farthest from the right one."""
     level, size = gold["level"], gold["of"]
     given = answer if answer is not None else (0 if level >= size - 1 - level else size - 1)
-    triple = (level, given, size)
     return {
-        "score": triple,
-        "kappa_quadratic": triple,
-        "kappa_linear": triple,
+        **dict.fromkeys(("score", "kappa_quadratic", "kappa_linear"), (level, given, size)),
         "acc": float(answer == level),
         "mae": float(abs(given - level)),
     }

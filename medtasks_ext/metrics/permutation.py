@@ -1,8 +1,4 @@
-"""Accuracy over permuted options (MLB, Section 3, protocol `dynamic_mc`), and what position does to answers.
-
-`accuracy_all3` (the score) counts a question if the right content is chosen in all three orders; several
-right options must be chosen together. What a place does is counted over readable trials.
-"""
+"""Accuracy over permuted options (MLB, Section 3, protocol `dynamic_mc`), and what position does."""
 
 from __future__ import annotations
 

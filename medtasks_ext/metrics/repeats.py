@@ -1,9 +1,5 @@
 """Documents that are asked several times: their metrics over all repeats, and how far these agree.
 
-A metric that is a mean over documents takes the mean over a document's repeats. Of any other one a document
-keeps an item for each repeat: the metric is taken over the first repeats of all documents, over the second
-ones and so on, and the mean of these is what counts (`stats.statistic.over_repeats`).
-
 Intervals draw documents with all their repeats. The spread of the documents' means holds that of their
 repeats; to draw these as well would count it twice (Davison and Hinkley, Bootstrap Methods, 1997, 3.8).
 """
@@ -32,7 +28,8 @@ def over_repeats(
 ) -> dict[str, Any]:
     """The metrics of a document from those of its repeats, how far its answers agree, and last `EACH`.
 
-    What only some repeats have is left out, unless it is a mean.
+    Means over documents take the mean over a document's repeats; of other metrics it keeps an item for each
+    (`stats.statistic.over_repeats`). What only some repeats have is left out, unless it is a mean.
     """
     metrics, kept = dict[str, Any](), dict[str, list[float]]()
     for name in dict.fromkeys(name for item in each for name in item):

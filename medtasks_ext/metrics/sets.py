@@ -1,7 +1,4 @@
-"""F1 of answers that are sets: entities, labels, relations, codes, events, tuples, drugs.
-
-An answer that cannot be read predicts nothing.
-"""
+"""F1 of answers that are sets: entities, labels, relations, codes, events, tuples, drugs."""
 
 from __future__ import annotations
 
@@ -23,34 +20,24 @@ from medtasks_ext.metrics.common import (
     scorer,
     set_counts,
 )
-from medtasks_ext.stats.statistic import Array, Statistic, by_label, f1_scores, macro_f1
+from medtasks_ext.stats.statistic import Array, Statistic, as_they_are, by_label, f1_scores, macro_f1
 
 
 @scorer
 def process_entities(document: Document, gold: Any, answer: Any) -> Metrics:
-    """Counts of entities whose whole text matches, summed over all sentences (ClinicBench, Section 4).
-
-    Answers carry no offsets, so a text that occurs twice in a sentence counts once. A sentence without
-    entities can only cost false positives. Case and white space do not count.
-    """
+    """Answers have no offsets: what occurs twice in a sentence counts once (ClinicBench, Section 4)."""
     counts = set_counts(set(gold), set(answer or ()))
     return dict.fromkeys(("score", "entity_f1", "entity_precision", "entity_recall"), counts)
 
 
 @scorer
 def process_labels(document: Document, gold: Any, answer: Any) -> Metrics:
-    """Counts of (document, label) pairs, pooled over documents and labels of a closed list (ClinicBench).
-
-    `example_f1` is the F1 of each document's two sets, 1 where both are empty, averaged over documents;
-    `acc` the share of documents whose set is exactly right. An answer that cannot be read predicts no
-    label, and is not right even where there is none.
-    """
+    """An answer that cannot be read predicts no label, and is not right even where there is none."""
     predicted = answer or []
     counts = set_counts(set(gold), set(predicted))
     right = float(answer is not None and counts[1] == counts[2] == 0)
     return {
-        "score": counts,
-        "micro_f1": counts,
+        **dict.fromkeys(("score", "micro_f1"), counts),
         "macro_f1": (gold, predicted),
         "example_f1": right or micro_f1([counts]),
         "acc": right,
@@ -59,16 +46,11 @@ def process_labels(document: Document, gold: Any, answer: Any) -> Metrics:
 
 @scorer
 def process_relation_label(document: Document, gold: Any, answer: Any) -> Metrics:
-    """Counts over the classes that are a relation; a wrong one costs a false positive and a false negative.
-
-    The class for no relation is left out (ClinicBench, Section 4). `acc` is micro-F1 over all classes, that
-    one included; `macro_f1` is the mean F1 over all of them; an answer that cannot be read is wrong for both.
-    """
+    """The class for no relation is left out of the score alone (ClinicBench, Section 4)."""
     predicted = answer or ""
     counts = set_counts({gold} - NEGATIVE, {predicted} - NEGATIVE - {""})
     return {
-        "score": counts,
-        "micro_f1": counts,
+        **dict.fromkeys(("score", "micro_f1"), counts),
         "acc": float(predicted == gold),
         "macro_f1": (gold, predicted),
     }
@@ -76,11 +58,10 @@ def process_relation_label(document: Document, gold: Any, answer: Any) -> Metric
 
 @scorer
 def process_codes(document: Document, gold: Any, answer: Any) -> Metrics:
-    """F1 of the predicted and gold code sets, averaged over documents (`mimiciv_billing_code_metrics`).
+    """F1 of the predicted and gold code sets (`mimiciv_billing_code_metrics`).
 
-    Billing codes are read by HELM's pattern. The paper calls it micro-F1; HELM computes it per document and
-    takes the mean. The F1 of the pooled counts stands beside it as `billing_code_f1_pooled`. Where neither
-    side has a readable code the score is 0 (HELM's call fails there).
+    The paper calls it micro-F1; HELM computes it per document and takes the mean. Where neither side has a
+    readable code the score is 0 (HELM's call fails there).
     """
     counts = set_counts(set(gold), set(answer or ()))
     return {
@@ -93,22 +74,13 @@ def process_codes(document: Document, gold: Any, answer: Any) -> Metrics:
 
 @scorer
 def process_relations(document: Document, gold: Any, answer: Any) -> Metrics:
-    """For relations, whose subject is the pair of their entities.
-
-    The official parser stores the second entity where the relation's label belongs, so `f1_event`
-    compares the pair and its second entity, never the label.
-    """
+    """The subject is the pair; as officially, `f1_event` compares the second entity in place of the label."""
     return _counted(*([(tuple(pair), other) for pair, other, *_ in side or ()] for side in (gold, answer)))
 
 
 @scorer
 def process_events(document: Document, gold: Any, answer: Any) -> Metrics:
-    """Event and subject F1 of extraction tasks (BRIDGE Methods, `metric/extraction.py`).
-
-    A document's events are the set of its lines, each the tuple of its field values; subjects are the first
-    fields. `f1_event` (the score) and `f1_subject` sum true positives, false positives and false negatives
-    over documents. Values must match exactly.
-    """
+    """F1 of whole events and of their first fields (BRIDGE Methods, `metric/extraction.py`)."""
     return _counted(gold, answer or ())
 
 
@@ -124,18 +96,11 @@ def _counted(gold: Iterable[Sequence[Any]], answer: Iterable[Sequence[Any]]) -> 
     }
 
 
-#: true positives, false positives, false negatives
-Counts = tuple[int, int, int]
-
-
 @scorer
 def process_tuples(document: Document, gold: Any, answer: Any) -> Metrics:
-    """Counts of exactly equal tuples, pooled over documents and classes (MLB, Section 4.1).
+    """Counts of exactly equal tuples (MLB, Section 4.1), and what else the answer format has.
 
-    `micro_f1` (the score) takes sets per document, compared after NFKC, in lower case, without outer blanks.
-    Beside the score, where the answer format has them: tuples with their types, attributes as
-    (entity, value) statements, and tuples class by class. A class that the format does not know is a
-    false positive of the score and belongs to no class.
+    A class that the format does not know is a false positive of the score and belongs to no class.
     """
     answer = answer or {}
     counts = _counts(gold, answer, "tuples")
@@ -154,7 +119,7 @@ def process_tuples(document: Document, gold: Any, answer: Any) -> Metrics:
     return metrics
 
 
-def _counts(gold: dict[str, Any], answer: dict[str, Any], name: str) -> Counts:
+def _counts(gold: dict[str, Any], answer: dict[str, Any], name: str) -> tuple[int, int, int]:
     return set_counts(_set(gold.get(name, ())), _set(answer.get(name, ())))
 
 
@@ -163,7 +128,7 @@ def _set(items: Iterable[Sequence[Any]]) -> set[Hashable]:
 
 
 def _pooled_over_given(sums: Array) -> Array:
-    """F1 of the counts pooled over the attributes that the gold answers give at all."""
+    """F1 of the counts pooled over the attributes that gold answers give: owners may leave some out."""
     counts = sums.reshape(*sums.shape[:-1], -1, 3)
     given = counts[..., 0] + counts[..., 2] > 0
     tp, fp, fn = np.moveaxis((counts * given[..., None]).sum(axis=-2), -1, 0)
@@ -184,13 +149,7 @@ def _classes(items: Sequence[Sequence[tuple[str, int, int, int]]]) -> list[str]:
     return sorted({item[0] for of_document in items for item in of_document})
 
 
-#: items: per attribute (tp, fp, fn). The owner of the data may leave attributes out: one that no gold
-#: answer gives has no part.
-attribute_micro_f1 = Statistic(
-    "attribute_micro_f1",
-    lambda items: np.asarray(items, dtype=float).reshape(len(items), -1),
-    _pooled_over_given,
-)
+attribute_micro_f1 = Statistic("attribute_micro_f1", as_they_are, _pooled_over_given)
 
 #: items: (class, tp, fp, fn) of the classes of a document; mean F1 over the classes that the gold shows
 f1_macro_of_classes = Statistic(
@@ -216,14 +175,11 @@ _NO_WORD = re.compile(r"[\W_]+")
 
 @scorer
 def process_drugs(document: Document, gold: Any, answer: Any) -> Metrics:
-    """Recommended drugs under their generic and brand names (ClinicBench, Table 1: micro F1).
+    """Recommended drugs (ClinicBench, Table 1: micro F1), whose names the paper does not say how to compare.
 
-    The paper does not say how names are compared. Here a gold entry `generic (Brand)` has three names: the
-    generic one, the brand, and the whole entry. Case, dose, form, route and punctuation are removed.
-
-    `micro_f1` (the score) takes equal names, `micro_f1_substring` names of which one is in the other.
+    Here a gold entry `generic (Brand)` has three names: the generic one, the brand, and the whole entry.
     """
-    drugs = [aliases(drug) for drug in gold]
+    drugs = [frozenset(filter(None, map(_bare_name, _names(drug)))) for drug in gold]
     named = recommended(answer or [], gold)
     counts = matched(named, drugs, lambda name, names: name in names)
     return {
@@ -233,11 +189,7 @@ def process_drugs(document: Document, gold: Any, answer: Any) -> Metrics:
     }
 
 
-def normalise_drug(name: str) -> str:
-    """Lower case without doses, forms, routes, punctuation and a leading `and`; single blanks.
-
-    A name of such words alone keeps them.
-    """
+def _bare_name(name: str) -> str:
     return _bare(_words(name))
 
 
@@ -248,12 +200,8 @@ def _words(name: str) -> tuple[str, ...]:
 
 
 def _bare(words: Sequence[str]) -> str:
+    """Without forms and routes, unless the name is of such words alone."""
     return " ".join([word for word in words if word not in _LEFT_OUT] or words)
-
-
-def aliases(drug: str) -> frozenset[str]:
-    """The normalised names of a gold drug: of `generic (Brand)` both, and the whole."""
-    return frozenset(filter(None, map(normalise_drug, _names(drug))))
 
 
 def recommended(items: Sequence[Sequence[str]], gold: Sequence[str]) -> list[str]:
@@ -264,7 +212,7 @@ def recommended(items: Sequence[Sequence[str]], gold: Sequence[str]) -> list[str
     stay two, since the gold lists them as two (`Erythromycin`, `Erythromycin Ophthalmic`).
     """
     with_commas = [
-        list(map(normalise_drug, parts))
+        list(map(_bare_name, parts))
         for drug in gold
         for name in _names(drug)
         if len(parts := pieces_of(name)) > 1
@@ -274,7 +222,7 @@ def recommended(items: Sequence[Sequence[str]], gold: Sequence[str]) -> list[str
     for pieces in items:
         place = 0
         while place < len(pieces):
-            ahead = [normalise_drug(piece) for piece in pieces[place : place + longest]]
+            ahead = [_bare_name(piece) for piece in pieces[place : place + longest]]
             size = max((len(name) for name in with_commas if ahead[: len(name)] == name), default=1)
             words = _words(" ".join(pieces[place : place + size]))
             if words:

@@ -1,47 +1,33 @@
-"""Runs SQL that a model wrote, read-only, in processes of their own with limits on everything.
+"""Runs SQL that a model wrote, read-only, in a process with limits on everything (`sql_worker.py`).
 
-A worker (`sql_worker.py`) is a fresh interpreter with an empty environment that imports nothing but
-the standard library, opens one database read-only and immutable, and accepts SELECT statements alone:
-SQLite's authorizer refuses ATTACH, PRAGMA, writes, transactions and functions that reach outside.
-Statement length, depth, cells, rows, memory and steps of SQLite's virtual machine are limited inside;
-on Linux and macOS the system also refuses further files, file writes, children, memory and processor
-time (Windows knows no such limits). None of these depends on how busy the machine is. The clock on the
-wall is a back stop: a worker that is silent for too long is killed from here and replaced, and so is
-one that died. Neither says anything about the query, which is run once more in a new worker; where
-that one fails, too, the query is not decided.
+A worker that dies, or is silent for too long, says nothing about its query, which is run once more in a new
+one; where that fails, too, the query is not decided.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import os
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
-from medtasks_ext.answers.helm import GoldQuery, Statement
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics.common import Document, Metrics, scorer
 from medtasks_ext.privacy import excerpt, shows_text
 
-if TYPE_CHECKING:
-    from medtasks_ext.metrics.sql_worker import WorkerReply
-
 _WORKER = Path(__file__).with_name("sql_worker.py")
-_LENGTH = struct.Struct(">Q")
 _MIB = 1 << 20
-_OUT_OF_CPU: int | None = getattr(signal, "SIGXCPU", None)  # Windows has no such signal
 #: The reasons of a query that took longer than it may: a worker counted its steps, or the system ended it.
 TOO_LONG, TOO_MUCH_TIME = "too many steps", "too much processor time"
 
@@ -60,8 +46,7 @@ class Limits:
     memory_bytes: int = 1024 * _MIB  # address space of the process
 
 
-@dataclass(frozen=True)
-class QueryResult:
+class QueryResult(NamedTuple):
     """The distinct rows of a query, or None and the reason; not `decided` where workers failed."""
 
     rows: frozenset[tuple[Any, ...]] | None
@@ -74,70 +59,43 @@ class QueryResult:
         return self.error in (TOO_LONG, TOO_MUCH_TIME)
 
 
-class _WorkerError(Exception):
-    """The worker ended before it answered."""
-
-
-class _TooMuchTimeError(Exception):
-    """The system ended the worker, since the query had used up its processor time."""
-
-
 class _Worker:
     def __init__(self, database: Path, limits: Limits) -> None:
-        self.limits = limits
-        # an empty environment; Windows cannot start a process without this one variable
-        env = {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}
         self.process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-B", str(_WORKER)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=env,
+            env={},
             cwd=tempfile.gettempdir(),
         )
         said = {**asdict(limits), "too_long": TOO_LONG}
-        request = {"database": database.resolve().as_uri(), "limits": said}
-        try:
-            answer = self._ask(request, 30.0)
-        except _WorkerError as error:
-            answer = {"fault": f"its process did not start: {error}"}
-        if fault := answer.get("fault"):
+        answer = self.ask({"database": database.resolve().as_uri(), "limits": said}, 30.0)
+        if fault := answer.get("error"):
             self.kill()
             what = f"cannot be opened as an SQLite database ({fault})"
             raise MedtasksError(what, where=database, remedy="put the complete file there")
 
-    def run(self, sql: str) -> WorkerReply:
-        return self._ask({"sql": sql}, self.limits.seconds)
-
-    def _ask(self, request: Mapping[str, object], seconds: float) -> WorkerReply:
+    def ask(self, request: Mapping[str, object], seconds: float) -> dict[str, Any]:
+        """The worker's answer: `rows` or `error`; `lost` where its process failed before it answered."""
         assert self.process.stdin is not None and self.process.stdout is not None
-        late = threading.Event()
-
-        def stop() -> None:
-            late.set()
-            self.process.kill()
-
-        timer = threading.Timer(seconds, stop)
+        timer, end = threading.Timer(seconds, self.process.kill), time.monotonic() + seconds
         timer.daemon = True
         timer.start()
         try:
-            content = json.dumps(request).encode()
-            self.process.stdin.write(_LENGTH.pack(len(content)) + content)
+            self.process.stdin.write(json.dumps(request).encode() + b"\n")
             self.process.stdin.flush()
-            head = self.process.stdout.read(_LENGTH.size)
-            if len(head) == _LENGTH.size:
-                body = self.process.stdout.read(*_LENGTH.unpack(head))
-                answer: WorkerReply = json.loads(body)
-                return answer
+            answer: dict[str, Any] = json.loads(self.process.stdout.readline())
+            return answer
         except (OSError, ValueError):
             pass  # a pipe that broke, or half an answer: told apart below
         finally:
             timer.cancel()
-        if late.is_set():
-            raise _WorkerError(f"its process did not answer within {seconds:g} s")
-        if _OUT_OF_CPU is not None and self.process.wait() == -_OUT_OF_CPU:
-            raise _TooMuchTimeError
-        raise _WorkerError("its process died")
+        if self.process.wait() == -signal.SIGXCPU:
+            return {"error": TOO_MUCH_TIME}
+        late = time.monotonic() >= end
+        why = f"did not answer within {seconds:g} s" if late else "died"
+        return {"error": f"its process {why}", "lost": True}
 
     def kill(self) -> None:
         self.process.kill()
@@ -156,7 +114,7 @@ class SqlSandbox:
         self._gold: dict[str, QueryResult] = {}
         self._turn = threading.Lock()
         self._live: list[_Worker] = []  # one at most
-        self._close = weakref.finalize(self, _end, self._live)
+        self.close = weakref.finalize(self, _end, self._live)
 
     def run(self, queries: Sequence[str]) -> list[QueryResult]:
         """The outcome of each query, in order. Never raises on what a query says."""
@@ -177,33 +135,27 @@ class SqlSandbox:
                 log.warning("a gold query %s: %s", why, shown)
         return {query: found[query] for query in (gold, predicted) if query}
 
-    def close(self) -> None:
-        self._close()
-
     def _run(self, sql: str) -> QueryResult:
-        n_bytes = len(sql.encode(errors="surrogatepass"))
-        if n_bytes > self.limits.sql_bytes:  # before it is sent, and for Pythons without setlimit
+        if len(sql.encode(errors="surrogatepass")) > self.limits.sql_bytes:
+            # before it is sent, and for Pythons without setlimit
             return QueryResult(None, f"a statement of more than {self.limits.sql_bytes} bytes")
-        outcome = self._run_once(sql)
-        return outcome if outcome.decided else self._run_once(sql)
-
-    def _run_once(self, sql: str) -> QueryResult:
-        if self._live and self._live[0].process.poll() is not None:  # it died between two queries
-            self._live.clear()
-        if not self._live:
-            self._live.append(_Worker(self.database, self.limits))
-        try:
-            answer = self._live[0].run(sql)
-        except (_WorkerError, _TooMuchTimeError) as error:
-            _end(self._live)
-            own = isinstance(error, _TooMuchTimeError)
-            return QueryResult(None, TOO_MUCH_TIME if own else str(error), decided=own)
+        answer: dict[str, Any] = {"lost": True}
+        for _ in range(2):
+            if answer.get("lost"):
+                answer = self._worker().ask({"sql": sql}, self.limits.seconds)
         if "rows" not in answer:
-            return QueryResult(None, answer["error"])
+            return QueryResult(None, answer["error"], decided="lost" not in answer)
         rows = (
             [bytes.fromhex(x["hex"]) if isinstance(x, dict) else x for x in row] for row in answer["rows"]
         )
         return QueryResult(frozenset(map(tuple, rows)))
+
+    def _worker(self) -> _Worker:
+        if self._live and self._live[0].process.poll() is not None:
+            _end(self._live)
+        if not self._live:
+            self._live.append(_Worker(self.database, self.limits))
+        return self._live[0]
 
 
 def _end(workers: list[_Worker]) -> None:
@@ -213,26 +165,21 @@ def _end(workers: list[_Worker]) -> None:
 
 log = logging.getLogger(__name__)
 
-#: What stands for the reply when reasoning never ended: text that is no SQL, and no abstention.
-_UNREADABLE = Statement(empty=False, sql="unreadable")
-#: The outcome where there is no statement to run.
-_NOTHING = QueryResult(None, "no statement")
-
 
 @scorer
-def process_ehrsql(document: Document, gold: GoldQuery, answer: Statement | None) -> Metrics:
+def process_ehrsql(document: Document, gold: dict[str, Any], answer: dict[str, Any] | None) -> Metrics:
     """EHRSQL: SQL is run and its result compared (HELM, `ehr_sql_annotator` and `ehr_sql_metrics`).
 
-    Gold and reply are run on the dataset's SQLite database. `ehr_sql_execution_accuracy` (the score) is 1 if
-    both results have rows and the sets of rows are equal, or if the reply is empty and the gold has neither
-    rows nor slot values. A query whose process fails twice counts in `ehr_sql_not_decided`, and as wrong.
-    Precision and recall of answerable questions are indicators, averaged over all documents.
+    `ehr_sql_execution_accuracy` (the score) is 1 if both results have rows and the sets of rows are equal, or
+    if the reply is empty and the gold has neither rows nor slot values. A query that is not decided counts as
+    wrong. Precision and recall of answerable questions are indicators, averaged over all documents.
     """
-    answer = answer or _UNREADABLE
+    # where reasoning never ended: text that is no SQL, and no abstention
+    answer = answer or {"empty": False, "sql": "unreadable"}
     gold_sql, sql = gold["query"], answer["sql"]
     database = _sandbox(Path(document.loaded.database_file))  # type: ignore[attr-defined]
     outcomes = database.outcomes(gold_sql, sql)
-    result = outcomes.get(sql, _NOTHING)
+    result = outcomes.get(sql, QueryResult(None, "no statement"))
     rows, wanted = result.rows, outcomes[gold_sql].rows
     # HELM puts slot values in the place of an empty gold result; they never equal a row
     right = rows == wanted if rows and wanted else answer["empty"] and not wanted and not gold["slots"]

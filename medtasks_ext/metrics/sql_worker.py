@@ -1,8 +1,7 @@
-"""The process in which a model's SQL runs. Started by `sql_sandbox` as a script; standard library only.
+"""The process in which a model's SQL runs, started by `sql` as a script; standard library only.
 
-Requests and answers are JSON behind a length of 8 bytes, on standard input and output. The first
-request names the database (a file URI) and the limits, each further one is a query. An answer follows
-each of them. The process ends when its standard input does.
+Requests and answers are lines of JSON: the first request names the database (a file URI) and the limits, each
+further one is a query.
 """
 
 from __future__ import annotations
@@ -10,12 +9,12 @@ from __future__ import annotations
 import json
 import math
 import os
+import resource
 import sqlite3
-import struct
+from contextlib import suppress
 from random import Random
-from typing import Any, TypedDict
+from typing import Any
 
-_LENGTH = struct.Struct(">Q")
 #: Instructions of SQLite's virtual machine between two looks at their number.
 _STEPS = 5_000
 #: What a statement may do. Everything else (ATTACH, PRAGMA, writes, transactions, …) is refused.
@@ -25,8 +24,7 @@ _ALLOWED = frozenset(
 #: Functions that reach beyond the database, in whatever build of SQLite they may be compiled in.
 _REFUSED_FUNCTIONS = frozenset(("load_extension", "readfile", "writefile", "edit", "fts3_tokenizer"))
 
-
-#: What a query may use (`sql_sandbox.Limits`), and `too_long`: what is said of one that had its steps.
+#: What a query may use (`sql.Limits`), and `too_long`: what is said of one that had its steps.
 Limits = dict[str, Any]
 #: SQLite's own limits, by the names of its constants; the name of one of ours, or a number.
 _OF_SQLITE: dict[str, str | int] = {
@@ -45,32 +43,25 @@ _OF_SQLITE: dict[str, str | int] = {
 }
 
 
-class WorkerReply(TypedDict, total=False):
-    """An answer: to the first request `ready` or `fault`, to a query `rows` or `error`."""
-
-    ready: bool
-    fault: str
-    rows: list[list[Any]]
-    error: str
-
-
 def main() -> None:
     # the pipes get numbers of their own: nothing that prints can disturb the answers
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    setup = _read(requests)
-    if setup is None:
-        return
-    limits = setup["limits"]
+
+    def say(answer: dict[str, Any]) -> None:
+        answers.write(json.dumps(answer).encode() + b"\n")
+        answers.flush()
+
+    setup = json.loads(requests.readline())
     try:
-        session = _Session(setup["database"], limits)
+        session = _Session(setup["database"], setup["limits"])
     except sqlite3.Error as error:
-        _write(answers, {"fault": str(error)})
+        say({"error": str(error)})
         return
-    _confine(limits)
-    _write(answers, {"ready": True})
-    while (request := _read(requests)) is not None:
-        _allow_cpu(limits)
-        _write(answers, session.run(request["sql"]))
+    _confine(setup["limits"])
+    say({})
+    for request in requests:
+        _allow_cpu(setup["limits"]["cpu_seconds"])
+        say(session.run(json.loads(request)["sql"]))
 
 
 class _Session:
@@ -121,7 +112,7 @@ class _Session:
             return sqlite3.SQLITE_DENY
         return sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
 
-    def run(self, sql: str) -> WorkerReply:
+    def run(self, sql: str) -> dict[str, Any]:
         self.looks = 0
         self.chance.seed(0)
         try:
@@ -136,7 +127,7 @@ class _Session:
         self.looks += more
         return bool(self.looks * _STEPS > self.limits["steps"])
 
-    def _rows(self, sql: str) -> WorkerReply:
+    def _rows(self, sql: str) -> dict[str, Any]:
         # Results are compared as sets of rows, so repeated rows need not be kept.
         rows: set[tuple[Any, ...]] = set()
         size = 0
@@ -158,11 +149,7 @@ class _Session:
 
 
 def _confine(limits: Limits) -> None:
-    """What the system can refuse this process besides: files, children, memory. Not on Windows."""
-    try:
-        import resource
-    except ImportError:
-        return
+    """What the system can refuse this process besides: files, children, memory."""
     ceilings = {
         "RLIMIT_AS": limits["memory_bytes"],
         "RLIMIT_NOFILE": 0,  # no further file; those that are open stay
@@ -177,29 +164,12 @@ def _confine(limits: Limits) -> None:
             continue  # this system does not know or not grant it; the other limits stand
 
 
-def _allow_cpu(limits: Limits) -> None:
+def _allow_cpu(seconds: int) -> None:
     """Processor time of one query: what ends a single step that takes for ever, and an orphan."""
-    try:
-        import resource
-
-        used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
-        _, hard = resource.getrlimit(resource.RLIMIT_CPU)
-        resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(used + limits["cpu_seconds"]), hard))
-    except (ImportError, ValueError, OSError):
-        return
-
-
-def _read(stream: Any) -> Any:
-    head = stream.read(_LENGTH.size)
-    if len(head) < _LENGTH.size:
-        return None
-    return json.loads(stream.read(*_LENGTH.unpack(head)))
-
-
-def _write(stream: Any, answer: WorkerReply) -> None:
-    content = json.dumps(answer).encode()
-    stream.write(_LENGTH.pack(len(content)) + content)
-    stream.flush()
+    used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(used + seconds), hard))
 
 
 if __name__ == "__main__":

@@ -293,13 +293,14 @@ LONG = NUMBERS.format(3_000_000) + "SELECT count(*) FROM r"
 def test_a_worker_that_is_killed_in_a_query_is_replaced_once(folder, kills, rows, decided, monkeypatch):
     sandbox = SqlSandbox(folder / "db #1.sqlite")
     begun: queue.Queue[int] = queue.Queue()
-    run = sql._Worker.run
+    ask = sql._Worker.ask
 
-    def noted(worker, sql):
-        begun.put(worker.process.pid)
-        return run(worker, sql)
+    def noted(worker, request, seconds):
+        if "sql" in request:
+            begun.put(worker.process.pid)
+        return ask(worker, request, seconds)
 
-    monkeypatch.setattr(sql._Worker, "run", noted)
+    monkeypatch.setattr(sql._Worker, "ask", noted)
     with ThreadPoolExecutor(1) as threads:
         answer = threads.submit(sandbox.run, [LONG])
         for _ in range(kills):

@@ -102,10 +102,10 @@ def test_a_changed_rule_of_reading_is_named_for_every_task_that_it_reads(locked,
 
 
 def test_a_changed_score_is_named_and_an_added_metric_is_no_change(locked, medtasks, monkeypatch):
-    statistics = labels._with_micro
-    monkeypatch.setattr(labels, "_with_micro", lambda *given: {**statistics(*given), "another": 1.0})
+    process = labels.process_label
+    monkeypatch.setattr(labels, "process_label", lambda *given: {**process(*given), "another": 1.0})
     assert medtasks("dev", "lock", "--check").code == 0
-    monkeypatch.setattr(labels, "_with_micro", lambda *given: {**statistics(*given), "score": 0.0})
+    monkeypatch.setattr(labels, "process_label", lambda *given: {**process(*given), "score": 0.0})
     outcome = medtasks("dev", "lock", "--check")
     assert outcome.code == 1
     (said,) = outcome.err.splitlines()

@@ -4,7 +4,7 @@ import re
 from typing import Literal
 
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
-from medtasks_ext.metrics.common import metrics_of
+from medtasks_ext.metrics.common import scorer
 
 _NUMBER = re.compile(r"\b(10|\d)\b")
 
@@ -25,11 +25,8 @@ class PainScale(AnswerFormat):
         return Reading(int(found[-1]) if found else None, bool(found))
 
 
-def process_results(document, results):
+@scorer
+def process_results(document, gold, answer):
     """1 less a tenth of the distance; 0 for no number."""
-    return metrics_of(document, results[0], _statistics)
-
-
-def _statistics(document, gold, answer):
     near = 0.0 if answer is None else 1 - abs(answer - gold) / 10
     return {"score": near, "nearness": near}
