@@ -305,7 +305,7 @@ def outcomes(run: Path | str, task: str = "", *kinds: str) -> list[dict[str, Any
 
 def rewrite_answers(run: Path, task: str, answers: dict[str, str]) -> None:
     """Replace stored answers by document, as if the model had given them."""
-    from medtasks_ext.keys import Secrets
+    from medtasks_ext.jsonfile import json_bytes
     from medtasks_ext.run.store import _line
 
     path = run / "answers.jsonl"
@@ -314,7 +314,7 @@ def rewrite_answers(run: Path, task: str, answers: dict[str, str]) -> None:
         row.pop("hash")
         if row["outcome"] == "answer" and row["task"] == task and row["document"] in answers:
             row["text"] = answers[row["document"]]
-    path.write_bytes(b"".join(_line(row, Secrets.known()) for row in rows))
+    path.write_bytes(b"".join(_line(json_bytes(row)) for row in rows))
     hashed_anew(run)
 
 

@@ -149,6 +149,7 @@ class Job:
         self.keys: set[str] = set()
         self.left = self.unasked = 0
         self.faults: list[Fault] = []
+        self.answers: dict[str, Answer] = {}  # that came meanwhile
         self.over = threading.Event()
         self.over.set()
 
@@ -217,7 +218,10 @@ class Asker:
             about["cut"] = request.cut
         if self.charge is not None and isinstance(outcome, Answer):
             outcome = replace(outcome, cost=self.charge.of(request, outcome))
-        self.answers.put(request.key, outcome, request.task, request.document, about)
+        kept = self.answers.put(request.key, outcome, request.task, request.document, about)
+        if isinstance(kept, Answer):
+            for job in self._under_way.get(request.key, ()):
+                job.answers[request.key] = kept
         return (outcome.cost if isinstance(outcome, Answer) else None) or 0.0
 
     def check(self, texts: set[Text]) -> None:
@@ -290,7 +294,7 @@ class Asker:
             raise KeyboardInterrupt
         self.answers.flush()
         if not (job.faults or job.unasked):
-            return self.answers.known(job.keys)
+            return job.answers | self.answers.known(job.keys - job.answers.keys())
         ended = self.ended
         if job.unasked and isinstance(ended, MedtasksError):
             raise ended

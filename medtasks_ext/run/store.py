@@ -35,7 +35,7 @@ from medtasks_ext.atomic import (
 from medtasks_ext.egress import AskedServer, Permission, Text
 from medtasks_ext.engines import Answer, Fault, FaultKind, Likelihood, Outcome, Usage
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.jsonfile import json_bytes
+from medtasks_ext.jsonfile import json_bytes, parse_json
 from medtasks_ext.keys import Secrets
 from medtasks_ext.run.lock import DEAD, FolderLock
 from medtasks_ext.runs.folder import hashed
@@ -192,7 +192,7 @@ class Answers:
                 with path.open("rb") as file:
                     for start, length, key in sorted(lines):
                         file.seek(start)
-                        answer = outcome_of(json.loads(file.read(length)))
+                        answer = outcome_of(parse_json(file.read(length)))
                         assert isinstance(answer, Answer)
                         found[key] = answer
             except OSError as error:
@@ -203,25 +203,31 @@ class Answers:
 
     def __contains__(self, key: str) -> bool:
         """Whether `known` has it, without a look at the disk."""
-        with self._lock:
-            return key in self._index or key in self._new
+        return key in self._new or key in self._index
 
     def put(
         self, key: str, outcome: Kept, task: str, document: str, about: Mapping[str, Any] | None = None
-    ) -> None:
+    ) -> Kept:
         """Keep an outcome; of one key the first answer counts.
 
         `task`, `document`: whose request it was. `about`: what else the line says.
+
+        Returns:
+            The outcome as it stands in the file, where no secret is shown.
         """
         kind = outcome.__class__.__name__.lower()
         record: Row = {"key": key, "outcome": kind, "task": task, "document": document, **_said(outcome)}
         record |= {**(about or {}), "at": round(time.time(), 3)}
         self._secrets = self._secrets or Secrets.known()
-        line = _line(record, self._secrets)
+        body = json_bytes(record)
+        if (hidden := self._secrets.hidden(body)) is not body:
+            record = parse_json(hidden)
+            outcome = outcome_of(record) if isinstance(outcome, Answer | Fault) else outcome
+        line = _line(hidden)
         with self._lock:
-            if (key in self._index or key in self._new) and not isinstance(outcome, Question | Sent):
-                return
-            self._lines.append((key, line))
+            if key in self and not isinstance(outcome, Question | Sent):
+                return outcome
+            self._lines.append((key if isinstance(outcome, Answer) else "", line))
             if isinstance(outcome, Answer):
                 self._new[key] = outcome
         # who is killed loses nothing: while another thread writes, it writes this, too, before it goes on
@@ -231,10 +237,13 @@ class Answers:
             finally:
                 self._writing.release()
         self._take_note(record)
+        return outcome
 
     def sent(self, place: AskedServer, text: Text) -> None:
         """Note on the disk that a host gets text of a dataset; an error means that nothing may be sent."""
         note = (place.host, text.dataset, place.way.value)
+        if note in self._noted:
+            return
         with self._noting:
             if text.dataset and note not in self._noted:
                 sent = Sent(place.host, text.dataset, text.is_open, place.way.value)
@@ -328,8 +337,9 @@ class Answers:
         self._error = None
         with self._lock:
             for key, line in new:
-                if self._new.pop(key, None):
+                if key in self._new:
                     self._index[key] = (self._path, self._size, len(line))
+                    del self._new[key]
                 self._size += len(line)
             del self._lines[: len(new)]
 
@@ -443,8 +453,7 @@ class Unsettled(dict[tuple[str, str], list[float]]):
         return sum(sum(costs) for (name, _), costs in self.items() if task in ("", name))
 
 
-def _line(record: Mapping[str, Any], secrets: Secrets) -> bytes:
-    body = secrets.hidden(json_bytes(record))
+def _line(body: bytes) -> bytes:
     return b'%s,"hash":"%s"}\n' % (body[:-1], _hash(body[:-1]))
 
 
