@@ -22,9 +22,8 @@ from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.prompts.documents import Document
 from medtasks_ext.registry.functions import function_named
-from medtasks_ext.rows.columns import CODE_SYSTEMS
 from medtasks_ext.rows.expressions import Expression, parsed
-from medtasks_ext.rows.spec import dataset_spec
+from medtasks_ext.rows.spec import CODE_SYSTEMS, dataset_spec
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset

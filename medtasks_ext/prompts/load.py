@@ -216,10 +216,8 @@ def _rendered(
     theirs = authors.are_examples(rows) if authors and rows.fewshot else False
     renderer = Renderer(dataset, spec, rows, use)
     reader = FieldReader(dataset, spec, rows, faults)
-    read = reader.read(rows.test, "test", without=use.without)
-    read_pool = reader.read(
-        pool_rows(rows.fewshot, draw=source.draw_fewshot), "few-shot", keep_split=False, without=use.without
-    )
+    read = reader.read(rows.test, "test", use.without)
+    read_pool = reader.read(pool_rows(rows.fewshot, draw=source.draw_fewshot), "few-shot", use.without)
     for split in (read.rows, read_pool.rows):
         for number, row in enumerate(split, start=1):  # before any is drawn: some official prompts print it
             row.fields.setdefault("row_number", number)

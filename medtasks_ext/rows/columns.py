@@ -1,7 +1,6 @@
 """The columns of source rows: what type each has, which values it may hold, and whether it may be empty.
 
-`CellReader` checks a row once, whatever file it comes from, and gives values of the declared types: what is
-missing in one way only, numbers as numbers, lists as lists.
+A checked value is of the declared type, whatever file it comes from: numbers are numbers, lists are lists.
 """
 
 from __future__ import annotations
@@ -10,38 +9,14 @@ import ast
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal
 
 from pydantic import model_validator
 
-from medtasks_ext.jsonfile import Json, JsonError, parse_json
+from medtasks_ext.jsonfile import JsonError, parse_json
 from medtasks_ext.privacy import excerpt
 from medtasks_ext.strict import Strict
-
-if TYPE_CHECKING:
-    from medtasks_ext.rows.row import Row
-
-#: System -> the form of its codes, in either case.
-CODE_SYSTEMS: dict[str, re.Pattern[str]] = {
-    name: re.compile(form, re.IGNORECASE)
-    for name, form in {
-        # WHO, ICD-10 volume 2; clinical modifications have up to four characters behind the dot
-        "ICD-10": r"[A-Z]\d[0-9A-Z](?:\.[0-9A-Z]{1,4})?\.?",
-        "ICD-10 category": r"[A-Z]\d[0-9A-Z]",
-        # CMS, ICD-10-PCS reference manual: seven characters, no I and O; annotators may stop at the fourth
-        "ICD-10-PCS": r"[0-9A-HJ-NP-Z]{4}(?:[0-9A-HJ-NP-Z]{3})?",
-        "ICD-10-CM or PCS": r"[A-Z]\d[0-9A-Z](?:\.[0-9A-Z]{1,4})?\.?|[0-9A-HJ-NP-Z]{7}",
-        # WHO, ICD-O-3: morphology, behaviour; a grade or /H where the annotators of Cantemist add it
-        "ICD-O": r"\d{4}/\d{1,2}(?:/H)?",
-        # SNOMED International: 6 to 18 digits
-        "SNOMED CT": r"[1-9]\d{5,17}",
-        # NLM: unique identifiers of descriptors, and of supplementary concepts
-        "MeSH": r"[CD]\d{6}(?:\d{3})?",
-    }.items()
-}
-
 
 ColumnType = Literal[
     "text",
@@ -58,7 +33,6 @@ ColumnType = Literal[
     "lines",
 ]
 Value = str | int
-_Nested = TypeVar("_Nested", list[Any], Json)
 #: What each type is called in messages and templates.
 TYPES: dict[ColumnType, str] = {
     "text": "text",
@@ -66,10 +40,10 @@ TYPES: dict[ColumnType, str] = {
     "integer": "an integer",
     "number": "a number",
     "boolean": "true or false",
-    "texts": "a list of texts",
-    "integers": "a list of integers",
-    "objects": "a list of objects",
-    "object": "an object",
+    "texts": 'a list of texts, such as ["one", "two"]',
+    "integers": "a list of integers, such as [0, 2]",
+    "objects": 'a list of objects, such as [{"key": "value"}]',
+    "object": 'an object, such as {"key": "value"}',
     "list": "a list",
     "options": "a list of texts, an object of letter and text, or a line per option with its letter first",
     "lines": "text or a list of texts",
@@ -80,7 +54,6 @@ _INTEGER, _NUMBER = (
     re.compile(r"[+-]?\d{1,18}(\.0+)?"),
     re.compile(r"[+-]?\d{1,30}(\.\d{1,30})?([eE][+-]?\d{1,3})?"),
 )
-_LISTS = ("texts", "integers")
 _LISTED = 20  # allowed values that a message names
 _SHORT = 3  # characters of a label that a message names: no text of a patient is as short
 _TRUTH = {"true": True, "false": False, "1": True, "0": False, "1.0": True, "0.0": False}
@@ -111,110 +84,31 @@ class Column(Strict):
         listed = ", ".join(map(str, self.values[:_LISTED]))
         if len(self.values) > _LISTED:
             listed += f", … ({len(self.values)} values)"
-        return f"{TYPES[self.type]} from: {listed}" if self.type in _LISTS else f"one of: {listed}"
+        return f"{'a list, each ' if self.type in ('texts', 'integers') else ''}one of: {listed}"
+
+    def fault(self, value: object, why: str) -> tuple[str, str]:
+        """What is wrong with a value, without its text, and what to write instead."""
+        shown, remedy = excerpt(value), "write that, or take the row out"
+        if self.values:
+            remedy = "write one of these values, in the same case, or take the row out"
+            if len(label := str(value).strip()) <= _SHORT:
+                shown = repr(label)
+        return f"holds {shown}{f' ({why})' if why else ''}, expected {self.expected}", remedy
 
 
-class CellFault(NamedTuple):
-    column: str  # its name
-    found: str  # what is there, without its text
-    cause: str  # the same for all cells with this fault
-    remedy: str  # what to write instead
-
-
-class _CellError(ValueError):
+class CellError(ValueError):
     """A value that does not fit; the argument says in what way."""
 
 
-@dataclass(frozen=True)
-class Cells:
-    row: Row  # the row; columns that it lacks are empty text, None, or, if optional, not there
-    faults: list[CellFault]  # cells that cannot be used
-    blanks: list[str]  # columns in which it holds nothing, where that is allowed
-
-
-class CellReader:
-    """Reads the cells of rows in one schema. Compiled once: rows are many.
-
-    `keeps_blanks`: a blank text is left as it is, as in pinned files that their suite reads so.
-    """
-
-    def __init__(
-        self, columns: Mapping[str, Column], optional: Mapping[str, Column], *, keeps_blanks: bool = False
-    ) -> None:
-        self._columns = [
-            (name, column, _checker(column), name in optional)
-            for name, column in {**optional, **columns}.items()
-        ]
-        self._keeps_blanks = keeps_blanks
-
-    def read(self, row: Row) -> Cells:
-        read, faults, blanks = dict(row), list[CellFault](), list[str]()
-        for name, column, check, is_optional in self._columns:
-            if name not in row:
-                continue
-            value = row[name]
-            if _is_missing(value, column.missing):
-                if is_optional and name != "id":  # rows without ids are numbered, but not some of them
-                    del read[name]
-                    blanks.append(name)
-                    continue
-                text = column.type in ("text", "lines")
-                read[name] = "" if text else None
-                if column.nullable or (text and self._keeps_blanks):
-                    blanks.append(name)
-                else:
-                    what = f"holds nothing, expected {column.expected}"
-                    remedy = "fill the cell, or take the row out"
-                    faults.append(CellFault(name, "holds nothing", what, remedy))
-                continue
-            try:
-                read[name] = check(value)
-            except _CellError as error:
-                faults.append(_fault(name, column, value, str(error)))
-        return Cells(read, faults, blanks)
-
-
-def is_blank(value: object) -> bool:
-    """Whether a cell holds nothing: null, not a number, or no character but blanks."""
-    return _is_missing(value, ())
-
-
-def _is_missing(value: object, texts: list[str] | tuple[()]) -> bool:
+def is_missing(value: object, texts: list[str] | tuple[()] = ()) -> bool:
+    """Whether a cell holds nothing: null, not a number, no character but blanks, or one of the texts."""
     if isinstance(value, str):
         return not value or value in _NOT_A_NUMBER or value in texts or not value.strip()
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
-_EXAMPLES = {
-    "boolean": "true or false",
-    "texts": '["one", "two"], a list, also where it has one item',
-    "integers": "[0, 2], a list, also where it has one item",
-    "objects": '[{"key": "value"}], a list of objects',
-    "object": '{"key": "value"}, an object',
-}
-_KINDS = {
-    str: "text",
-    bool: "true or false",
-    int: "a number",
-    float: "a number",
-    list: "a list",
-    dict: "an object",
-}
-
-
-def _fault(name: str, column: Column, value: object, why: str) -> CellFault:
-    what, shown = why or _KINDS.get(type(value), f"a value of type {type(value).__name__}"), excerpt(value)
-    if column.values and len(label := str(value).strip()) <= _SHORT:
-        what = shown = repr(label)
-    example = "one of these values, in the same case, or take the row out"
-    if not column.values:
-        example = _EXAMPLES.get(column.type, TYPES[column.type])
-    found = f"holds {shown}" + (f" ({why})" if why else "")
-    return CellFault(name, found, f"holds {what}, expected {column.expected}", f"write {example}")
-
-
-def _checker(column: Column) -> Callable[[Any], Any]:
-    """What turns a value into one of the column's type, or raises."""
+def checker(column: Column) -> Callable[[Any], Any]:
+    """What turns a value into one of the column's type, or raises CellError."""
     if column.type == "text":
         if column.values is not None:
             return partial(_one_of, {str(value): str(value) for value in column.values})
@@ -223,14 +117,14 @@ def _checker(column: Column) -> Callable[[Any], Any]:
     if column.values is None:
         return simple
     allowed = frozenset(column.values)
-    if column.type in _LISTS:
+    if column.type in ("texts", "integers"):
         return lambda value: [_among(allowed, item) for item in simple(value)]
     return lambda value: _among(allowed, simple(value))
 
 
 def _among(allowed: frozenset[Value], value: Value) -> Value:
     if value not in allowed:
-        raise _CellError("another value")
+        raise CellError("another value")
     return value
 
 
@@ -238,42 +132,34 @@ def _one_of(allowed: Mapping[str, str], value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise _CellError
+        raise CellError
     text = str(value).strip()
     if (meant := allowed.get(text)) is not None:
         return meant
-    folded = text.casefold()
-    raise _CellError(
-        "another case" if any(folded == item.casefold() for item in allowed) else "another value"
-    )
+    folded = {item.casefold() for item in allowed}
+    raise CellError("another case" if text.casefold() in folded else "another value")
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise _CellError
+        raise CellError
     return value
 
 
 def _matching(pattern: re.Pattern[str], value: Any) -> str:
     if not pattern.fullmatch(_text(value).strip()):
-        raise _CellError("text of another form")
+        raise CellError("text of another form")
     return str(value)
 
 
-def _id(value: Any) -> Value:
-    return value if isinstance(value, str) else _integer(value)
-
-
 def _integer(value: Any) -> int:
-    if isinstance(value, bool):
-        raise _CellError
-    if isinstance(value, int):
-        return value
     if isinstance(value, float) and value.is_integer():
-        return int(value)
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
     if isinstance(value, str) and _INTEGER.fullmatch(value.strip()):
         return int(value.strip().partition(".")[0])
-    raise _CellError
+    raise CellError
 
 
 def _number(value: Any) -> int | float:
@@ -281,67 +167,51 @@ def _number(value: Any) -> int | float:
         return value
     if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
         return _integer(value) if _INTEGER.fullmatch(value.strip()) else float(value)
-    raise _CellError
+    raise CellError
 
 
 def _boolean(value: Any) -> bool:
     truth = _TRUTH.get(str(value).strip().lower()) if isinstance(value, str | int | float) else None
     if truth is None:
-        raise _CellError
+        raise CellError
     return truth
 
 
 def _from_json(value: Any, kind: type) -> Any:
     """A list or object, also where a cell holds it as JSON, or as Python prints it, which pandas does."""
-    if isinstance(value, kind):
-        return value
     if isinstance(value, str) and value.lstrip()[:1] == ("[" if kind is list else "{"):
         try:
             try:
-                parsed = parse_json(value)
+                value = parse_json(value)
             except JsonError:
-                parsed = ast.literal_eval(value)
+                value = ast.literal_eval(value)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
-            raise _CellError("text that is not valid JSON") from None
-        if isinstance(parsed, kind):
-            return parsed
-    raise _CellError
+            raise CellError("text that is not valid JSON") from None
+    if not isinstance(value, kind):
+        raise CellError
+    return value
 
 
-def _list_of(kind: type, items: str) -> Callable[[Any], list[Any]]:
-    def check(value: Any) -> list[Any]:
-        listed: list[Any] = _from_json(value, list)
-        if not all(isinstance(item, kind) for item in listed):
-            raise _CellError(f"a list with other items than {items}")
-        return _whole(listed)
-
-    return check
-
-
-_texts, _objects = _list_of(str, "texts"), _list_of(dict, "objects")
-
-
-def _integers(value: Any) -> list[int]:
-    items = _from_json(value, list)
-    if any(isinstance(item, str) for item in items):
-        raise _CellError("a list with other items than integers")
-    return [_integer(item) for item in items]
-
-
-def _object(value: Any) -> Json:
-    return _whole(_from_json(value, dict))
-
-
-def _whole(value: _Nested) -> _Nested:
-    """The value, if there is no NaN anywhere in it."""
+def _nested(value: Any, kind: type, items: type = object) -> Any:
+    """A list or object with no NaN anywhere in it; of a list, all items of a type."""
+    value = _from_json(value, kind)
+    if kind is list and not all(isinstance(item, items) for item in value):
+        raise CellError(f"a list with other items than {'texts' if items is str else 'objects'}")
     stack: list[Any] = [value]
     while stack:
         item = stack.pop()
         if isinstance(item, dict | list):
             stack += item.values() if isinstance(item, dict) else item
         elif isinstance(item, float) and math.isnan(item):
-            raise _CellError("NaN within")
+            raise CellError("NaN within")
     return value
+
+
+def _integers(value: Any) -> list[int]:
+    items = _from_json(value, list)
+    if any(isinstance(item, str) for item in items):
+        raise CellError("a list with other items than integers")
+    return [_integer(item) for item in items]
 
 
 def _options(value: Any) -> Any:
@@ -354,27 +224,26 @@ def _options(value: Any) -> Any:
     elif isinstance(value, list):
         texts = [item.get("value") if isinstance(item, dict) else item for item in value]
     else:
-        raise _CellError
-    if not texts or any(not isinstance(text, str) or is_blank(text) for text in texts):
-        raise _CellError("options without text")
+        raise CellError
+    if not texts or any(not isinstance(text, str) or is_missing(text) for text in texts):
+        raise CellError("options without text")
     return value
 
 
-def _lines(value: Any) -> str | list[str]:
-    if isinstance(value, str) and not value.lstrip().startswith("["):
-        return value
-    return _texts(value)
+def _lines(value: Any) -> Any:
+    is_text = isinstance(value, str) and not value.lstrip().startswith("[")
+    return value if is_text else _nested(value, list, str)
 
 
 _SIMPLE: dict[ColumnType, Callable[[Any], Any]] = {
-    "id": _id,
+    "id": lambda value: value if isinstance(value, str) else _integer(value),
     "integer": _integer,
     "number": _number,
     "boolean": _boolean,
-    "texts": _texts,
+    "texts": partial(_nested, kind=list, items=str),
     "integers": _integers,
-    "objects": _objects,
-    "object": _object,
+    "objects": partial(_nested, kind=list, items=dict),
+    "object": partial(_nested, kind=dict),
     "list": partial(_from_json, kind=list),
     "options": _options,
     "lines": _lines,

@@ -16,14 +16,13 @@ from jinja2 import meta, nodes
 from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.privacy import RowValueError, describe_columns, excerpt, what_happened
 from medtasks_ext.registry.suites import vocabulary
-from medtasks_ext.rows.columns import CellReader, Column, is_blank
+from medtasks_ext.rows.columns import CellError, Column, checker, is_missing
 from medtasks_ext.rows.expressions import UNFIT, Expression, Template, parsed
 from medtasks_ext.rows.places import authors_of
 from medtasks_ext.rows.row import REMEDY, Point, ReadRow
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
-    from medtasks_ext.rows.columns import Cells
     from medtasks_ext.rows.row import Faults, Row, Rows
     from medtasks_ext.rows.spec import DatasetSpec, Judging, RowSchema
 
@@ -49,20 +48,18 @@ class FieldReader:
         self.source, self.authors = spec.rows, authors_of(dataset, spec.rows)
         self.schemas = [*([self.authors.schema] if self.authors else []), *self.source.schemas]
 
-    def read(
-        self, rows: list[Row], split: str, *, keep_split: bool = True, without: Collection[str] = ()
-    ) -> ReadRows:
+    def read(self, rows: list[Row], split: str, without: Collection[str] = ()) -> ReadRows:
         """The rows of a split; they leave the list, so that large files are not in memory twice.
 
-        `keep_split`: leave out official rows of another split. `without`: places of rows that are left out.
-        Raises RowError of a row unless faults are kept, MedtasksError where rows fit no accepted schema.
+        `without`: places of rows that are left out. Raises RowError of a row unless faults are kept,
+        MedtasksError where rows fit no accepted schema.
         """
         if not rows:
             return ReadRows([])
         rows, n_source = self._named(rows), len(rows)
         where = (self.rows.fewshot_where if split == "few-shot" else None) or self.rows.where
         schema = self._schema(rows[0])
-        reader = _SchemaReader(self, schema, where, keep_split=keep_split)
+        reader = _SchemaReader(self, schema, where)
         rows_read: list[ReadRow] = []
         exclusions = [
             (item, Expression(item.when, where, f"rows.exclude.{number}.when"))
@@ -89,29 +86,21 @@ class FieldReader:
             rows_read = self._distinct(rows_read, schema.distinct)
         n_alike -= len(rows_read)
         blank = reader.authors.gold if reader.authors else self.source.skip_blank
-        # as the official loaders do, unless none has a gold at all
-        scored = [row for row in rows_read if blank is None or str(row.fields[blank] or "").strip()]
-        kept = scored or rows_read
-        if reader.authors and self.rows.origin == "local":
-            self._refuse_partial_gold(rows_read, kept)
-        n_blank = reader.n_blank + len(rows_read) - len(kept)
-        if n_blank:
+        lacking = [row for row in rows_read if blank and not str(row.fields[blank] or "").strip()]
+        if len(lacking) == len(rows_read):  # the rows that the authors publish have no gold at all
+            lacking = []
+        left = {id(row) for row in lacking}
+        kept = [row for row in rows_read if id(row) not in left]
+        remedy = "fill it in, or take the row out: a run leaves it out, as the suite does"
+        if reader.authors and self.rows.origin == "local" and self.faults.check:
+            for unscored in lacking:
+                self.faults.add(unscored.fault("has no gold answer, and other rows have one", remedy))
+        if n_blank := reader.n_blank + len(lacking):
             self.faults.notes["left out, since the gold is blank"] += n_blank
         self._note_indices(schema, kept)
         rebuilt = schema.rebuilt and self.rows.origin != "sample"
         reasons = {item.reason: excluded[item.when] for item, _ in exclusions if excluded[item.when]}
         return ReadRows(kept, n_blank, rebuilt, reasons, n_source, n_alike)
-
-    def _refuse_partial_gold(self, rows: list[ReadRow], kept: list[ReadRow]) -> None:
-        """Note in a check that some rows have no gold answer and others have: a run leaves them out, unseen.
-
-        Where none has one, the rows are those that the authors publish.
-        """
-        scored, cause = {id(row) for row in kept}, "has no gold answer, and other rows have one"
-        remedy = "fill it in, or take the row out: a run leaves it out, as the suite does"
-        for row in rows if self.faults.check and len(kept) < len(rows) else ():
-            if id(row) not in scored:
-                self.faults.add(row.fault(cause, remedy))
 
     def _distinct(self, rows: list[ReadRow], names: list[str]) -> list[ReadRow]:
         """The rows, of those alike in some fields the last, as the suite does.
@@ -119,17 +108,17 @@ class FieldReader:
         In a check of local rows a different gold answer is a fault of both.
         """
         gold = meta.find_undeclared_variables(parsed(self.spec.prompt.target))
-        what = f"the {', '.join(names)} of another row, and another gold answer"
+        same, remedy = ", ".join(names), "decide which one is right: runs take the last of them"
         alike: dict[tuple[str, ...], ReadRow] = {}
         for row in rows:
             key = tuple(str(row.fields[name]) for name in names)
             if earlier := alike.get(key):
-                self.faults.notes[f"left out, since a later one has the same {', '.join(names)}"] += 1
+                self.faults.notes[f"left out, since a later one has the same {same}"] += 1
                 contradict = any(str(earlier.fields.get(x)) != str(row.fields.get(x)) for x in gold)
                 if contradict and self.faults.check and self.rows.origin == "local":
                     for one, other in ((earlier, row), (row, earlier)):
-                        remedy = "decide which one is right: runs take the last of them"
-                        self.faults.add(one.fault(f"has {what}", remedy, f" ({other.place})"))
+                        cause = f"has the {same} of another row, and another gold answer"
+                        self.faults.add(one.fault(cause, remedy, f" ({other.place})"))
             alike[key] = row
         return list(alike.values())
 
@@ -170,10 +159,9 @@ class _SchemaReader:
     `n_blank`: unusable ones with blank gold, so nothing is lost.
     """
 
-    def __init__(self, of: FieldReader, schema: RowSchema, where: str, *, keep_split: bool) -> None:
+    def __init__(self, of: FieldReader, schema: RowSchema, where: str) -> None:
         self.schema, self.dataset, self.where, self.faults = schema, of.dataset, where, of.faults
         self.authors = of.authors if of.authors and schema is of.authors.schema else None
-        self.keep_split = keep_split
         self.other_languages = vocabulary()["languages"].keys() - {of.dataset.metadata.language}
         self.blank, self.n_blank = of.source.skip_blank, 0
         file, at = of.dataset.file, of.source.place_of(schema)
@@ -184,66 +172,90 @@ class _SchemaReader:
         self.wanted = Expression(schema.where, file, f"{at}.where") if schema.where else None
         for key in ("instruction", "input", "target"):  # what columns follow from must be valid
             Template(getattr(of.spec.prompt, key), file, f"prompt.{key}")
-        public = of.rows.origin in ("hub", "release")
-        self.cells = CellReader(*columns_of(of.spec, schema), keeps_blanks=public)
+        needed, self.optional = columns_of(of.spec, schema)
+        both = {**self.optional, **needed}
+        self.columns = [(name, column, checker(column)) for name, column in both.items()]
+        #: a blank text is left as it is, as in pinned files that their suite reads so
+        self.keeps_blanks = of.rows.origin in ("hub", "release")
 
     def read(self, row: Row, place: str) -> list[ReadRow]:
         """The row, or the rows that it holds; none where it does not satisfy the schema's condition."""
-        rows_read = []
-        for at, item in self._items(row, place):
-            if self.authors:
-                given = str(item.get("language") or "").lower()
-                if self.authors.languages.get(given, given) in self.other_languages:
-                    what = f" is in language {given!r}, the task in {self.dataset.metadata.language!r}"
-                    raise self._fault(at, what, "language", "put the task's own file there")
-                if self.keep_split and item.get("split", "test") != "test":
-                    continue
-            fields = dict(item)
-            for name, derive in self.derived.items():
-                fields[name] = self._value(derive, item, at, f"field {name}")
-            own = item.get("instruction") if self.authors else None
-            instruction = own if isinstance(own, str) and own.strip() else None
-            rows_read.append(ReadRow(fields, at, self.where, instruction))
-        return rows_read
-
-    def _items(self, row: Row, place: str) -> Iterator[tuple[str, Row]]:
-        """The row with its place for messages; the items of a row that holds several."""
         columns = self.schema.columns
         if missing := [column for column in columns if column not in row]:
             cause = f"no column {', '.join(missing)}"
             remedy = f"every row needs: {', '.join(columns)}"
             raise self._fault(place, f" has {cause}", missing[0], remedy, cause)
-        cells = self.cells.read(row)
-        row = cells.row
-        if cells.faults:
-            self._refuse(cells, place)
-            return
-        if cells.blanks:
-            self.faults.blanks.update(cells.blanks)
-        number = place.rpartition(" ")[2]
-        whole = {"id": number, **row}
-        items = [(place, whole)]
+        cells = self._cells(row, place)
+        if cells is None:
+            return []
+        items = [(place, {"id": place.rpartition(" ")[2], **cells})]
         if self.each:
-            objects = self._value(self.each, row, place, "each")
+            objects, whole = self._value(self.each, cells, place, "each"), items[0][1]
             if not isinstance(objects, list) or not all(isinstance(item, dict) for item in objects):
                 raise self._fault(place, ": `each` gives no list of objects", None)
             items = [
                 (f"{place}, item {count}", {**whole, **item, "id": f"{whole['id']}-{count}"})
                 for count, item in enumerate(objects, start=1)
             ]
-        for at, item in items:
-            if self.wanted is None or self._value(self.wanted, item, at, "where"):
-                yield at, item
-            else:
-                self.faults.notes["left out, since they do not satisfy the schema's condition"] += 1
+        return [made for at, item in items if (made := self._made(at, item))]
 
-    def _refuse(self, cells: Cells, place: str) -> None:
-        if self.blank in cells.row and is_blank(cells.row[self.blank]):
+    def _cells(self, row: Row, place: str) -> Row | None:
+        """The row with values of their types; None of one with faults.
+
+        A cell that holds nothing is empty text, or None, or, if it is optional, not there.
+        """
+        read, blanks, faults = dict(row), list[str](), list[RowError]()
+        for name, column, check in self.columns:
+            if name not in row:
+                continue
+            value = row[name]
+            if not is_missing(value, column.missing):
+                try:
+                    read[name] = check(value)
+                except CellError as error:
+                    what, remedy = column.fault(value, str(error))
+                    faults.append(self._fault(place, f", column {name} {what}", name, remedy))
+            elif (
+                name in self.optional and name != "id"
+            ):  # rows without ids are numbered, but not some of them
+                del read[name]
+                blanks.append(name)
+            else:
+                is_text = column.type in ("text", "lines")
+                read[name] = "" if is_text else None
+                if column.nullable or (is_text and self.keeps_blanks):
+                    blanks.append(name)
+                else:
+                    what = f", column {name} holds nothing, expected {column.expected}"
+                    faults.append(self._fault(place, what, name, "fill the cell, or take the row out"))
+        if not faults:
+            self.faults.blanks.update(blanks)
+            return read
+        if self.blank in read and is_missing(read[self.blank]):
             self.n_blank += 1
-            return
-        for name, found, cause, remedy in cells.faults:
-            what = f", column {name} {found}, {cause.partition(', ')[2]}"
-            self.faults.add(self._fault(place, what, name, remedy, f"column {name} {cause}"))
+            return None
+        for fault in faults:
+            self.faults.add(fault)
+        return None
+
+    def _made(self, place: str, item: Row) -> ReadRow | None:
+        if self.wanted and not self._value(self.wanted, item, place, "where"):
+            self.faults.notes["left out, since they do not satisfy the schema's condition"] += 1
+            return None
+        instruction = None
+        if self.authors:
+            given = str(item.get("language") or "").lower()
+            if self.authors.languages.get(given, given) in self.other_languages:
+                what = f" is in language {given!r}, the task in {self.dataset.metadata.language!r}"
+                raise self._fault(place, what, "language", "put the task's own file there")
+            if place.startswith("test") and item.get("split", "test") != "test":
+                return None
+            own = item.get("instruction")
+            instruction = own if isinstance(own, str) and own.strip() else None
+        fields = dict(item)
+        for name, derive in self.derived.items():
+            fields[name] = self._value(derive, item, place, f"field {name}")
+        return ReadRow(fields, place, self.where, instruction)
 
     def _value(self, wanted: Expression, row: Row, place: str, name: str) -> Any:
         try:
@@ -357,7 +369,6 @@ def _last(text: str) -> str | None:
 #: An id stands in prompts and is a key of a verdict.
 _ID = re.compile(r"[\w.-]{1,64}")
 _HEAVIEST = 1e9  # a weight beyond it is a slip
-_SHOWN = 3  # faults that a message spells out
 _POINTS = (
     "mend the scoring points of these rows: each has a text and a weight above 0; where a row has a total, "
     "its weights add up to it (docs/judges.md)"
@@ -368,31 +379,25 @@ _POINTS_WITH_PENALTIES = (
 )
 
 
-class PointsError(RowValueError):
-    """Points that cannot be scored; the message says why."""
-
-
 def read_points(value: Any, total: Any = None, *, penalties: bool = False) -> list[Point]:
-    """The scoring points of a row: {id, text, weight}, `tags` if there are some; else PointsError.
+    """The scoring points of a row: {id, text, weight}, `tags` if there are some; else RowValueError.
 
     `value`: list of {text, weight} with positive weights, negative ones with `penalties`; `id` and `tags` are
     optional (ids are then p1, p2, ... by place), other keys are left out. `total`: what the weights must add
     up to; None: whatever they add up to is the whole.
     """
     if not isinstance(value, list) or not value:
-        raise PointsError("no scoring points")
+        raise RowValueError("no scoring points")
     points = [_point(item, place, penalties=penalties) for place, item in enumerate(value, start=1)]
+    ids, whole = [point["id"] for point in points], math.fsum(point["weight"] for point in points)
     if all(point["weight"] < 0 for point in points):
-        raise PointsError("no point has a positive weight")
-    ids = [point["id"] for point in points]
+        raise RowValueError("no point has a positive weight")
     if repeated := [name for name in ids if ids.count(name) > 1]:
-        raise PointsError(f"two points have the id {repeated[0]}")
-    if total is None:
-        return points
-    if not _is_positive(total):
-        raise PointsError(f"the total of the weights is {excerpt(total)}")
-    if not math.isclose(whole := math.fsum(point["weight"] for point in points), total, rel_tol=1e-9):
-        raise PointsError(f"the weights add up to {whole:g}, not to {total:g}")
+        raise RowValueError(f"two points have the id {repeated[0]}")
+    if total is not None and not _is_positive(total):
+        raise RowValueError(f"the total of the weights is {excerpt(total)}")
+    if total is not None and not math.isclose(whole, total, rel_tol=1e-9):
+        raise RowValueError(f"the weights add up to {whole:g}, not to {total:g}")
     return points
 
 
@@ -402,38 +407,32 @@ def with_points(rows: list[ReadRow], judging: Judging | None, faults: Faults, fi
     points = Expression(judging.points, file, "judge.points")
     total = Expression(judging.total or "none", file, "judge.total")
     remedy = _POINTS_WITH_PENALTIES if judging.penalties else _POINTS
-    faulty: dict[str, RowError] = {}
+    sound: list[ReadRow] = []
     for row in rows:
         try:
             given, whole = points.of_row_or_none(row.fields), total.of_row_or_none(row.fields)
             row.points = read_points(given, whole, penalties=judging.penalties)
-        except PointsError as error:
+            sound.append(row)
+        except RowValueError as error:
             what = f"{row.named}: {error}"
-            fault = RowError(what, row=row.place, column="points", where=row.where, remedy=remedy)
-            faulty[row.place] = fault
-    if faulty and not faults.check:
-        shown = [fault.what for fault in faulty.values()]
-        more = f"; and {len(shown) - _SHOWN} more rows" if len(shown) > _SHOWN else ""
-        raise MedtasksError("; ".join(shown[:_SHOWN]) + more, where=rows[0].where, remedy=remedy)
-    for fault in faulty.values():
-        faults.add(fault)
-    return [row for row in rows if row.place not in faulty]
+            faults.add(RowError(what, row=row.place, column="points", where=row.where, remedy=remedy))
+    return sound
 
 
 def _point(item: Any, place: int, *, penalties: bool) -> Point:
     if not isinstance(item, dict):
-        raise PointsError(f"point {place} is no object")
+        raise RowValueError(f"point {place} is no object")
     name, text, weight = str(item.get("id", f"p{place}")), item.get("text"), item.get("weight")
     if not _ID.fullmatch(name):
-        raise PointsError(f"the id of point {place} is {excerpt(name, 80)} (letters, digits, _ . -)")
+        raise RowValueError(f"the id of point {place} is {excerpt(name, 80)} (letters, digits, _ . -)")
     if not isinstance(text, str) or not text.strip():
-        raise PointsError(f"point {place} has no text")
+        raise RowValueError(f"point {place} has no text")
     if not (_is_positive(weight) or (penalties and _is_positive(weight, -1))):
-        raise PointsError(f"the weight of point {place} is {excerpt(weight)}")
+        raise RowValueError(f"the weight of point {place} is {excerpt(weight)}")
     point: Point = {"id": name, "text": text.strip(), "weight": weight}
     if tags := item.get("tags"):
         if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
-            raise PointsError(f"the tags of point {place} are no list of texts")
+            raise RowValueError(f"the tags of point {place} are no list of texts")
         point["tags"] = list(dict.fromkeys(tags))
     return point
 

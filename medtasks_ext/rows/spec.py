@@ -13,7 +13,7 @@ from typing_extensions import Self
 from medtasks_ext.registry.blocks import InsidePath, Official, OfficialJury, OfficialPassage
 from medtasks_ext.registry.datalock import Digest, LockedFile
 from medtasks_ext.registry.functions import function_named
-from medtasks_ext.rows.columns import CODE_SYSTEMS, Column, ColumnType, Value
+from medtasks_ext.rows.columns import Column, ColumnType, Value
 from medtasks_ext.strict import Config, Strict, validated
 
 if TYPE_CHECKING:
@@ -275,6 +275,26 @@ class Exclusion(Strict):
     most: int = Field(ge=1)
 
 
+#: System -> the form of its codes, in either case.
+CODE_SYSTEMS: dict[str, re.Pattern[str]] = {
+    name: re.compile(form, re.IGNORECASE)
+    for name, form in {
+        # WHO, ICD-10 volume 2; clinical modifications have up to four characters behind the dot
+        "ICD-10": r"[A-Z]\d[0-9A-Z](?:\.[0-9A-Z]{1,4})?\.?",
+        "ICD-10 category": r"[A-Z]\d[0-9A-Z]",
+        # CMS, ICD-10-PCS reference manual: seven characters, no I and O; annotators may stop at the fourth
+        "ICD-10-PCS": r"[0-9A-HJ-NP-Z]{4}(?:[0-9A-HJ-NP-Z]{3})?",
+        "ICD-10-CM or PCS": r"[A-Z]\d[0-9A-Z](?:\.[0-9A-Z]{1,4})?\.?|[0-9A-HJ-NP-Z]{7}",
+        # WHO, ICD-O-3: morphology, behaviour; a grade or /H where the annotators of Cantemist add it
+        "ICD-O": r"\d{4}/\d{1,2}(?:/H)?",
+        # SNOMED International: 6 to 18 digits
+        "SNOMED CT": r"[1-9]\d{5,17}",
+        # NLM: unique identifiers of descriptors, and of supplementary concepts
+        "MeSH": r"[CD]\d{6}(?:\d{3})?",
+    }.items()
+}
+
+
 def _known_system(name: str) -> str:
     if name not in CODE_SYSTEMS:
         raise ValueError(f"unknown classification; one of: {', '.join(CODE_SYSTEMS)}")
@@ -326,7 +346,7 @@ class Source(RowSchema):
     #: `medtasks data check` finds fewer a fault.
     mentions: float | None = Field(default=None, ge=0, le=1)
     #: the classification whose codes the gold answers are, or field of the answer -> classification
-    #: (`rows/columns.py`).
+    #: (`rows/spec.py`).
     codes: CodeSystem | dict[str, CodeSystem] | None = None
     #: options that each question has, where all have as many.
     n_options: int | None = Field(default=None, ge=2)

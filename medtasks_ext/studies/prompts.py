@@ -57,7 +57,7 @@ def _pool(dataset: Dataset) -> list[Row]:
     rows = load_rows(dataset, spec.rows, origin)
 
     def said(row: Row, split: str) -> set[str]:
-        read = FieldReader(dataset, spec, rows, Faults()).read([dict(row)], split, keep_split=False)
+        read = FieldReader(dataset, spec, rows, Faults()).read([dict(row)], split)
         return {str(item.fields[spec.rows.identity]) for item in read.rows}
 
     asked = {key for row in list(rows.test) for key in said(row, "test")}

@@ -32,7 +32,7 @@ def test_rows_with_faults_are_said(medtasks, tmp_path):
     (tmp_path / "mine.csv").write_text(CSV.replace(";A;", ";yes;"))
     outcome = imported(medtasks, "--map", "prompt=Frage")
     assert outcome.code == 1
-    assert "column label holds 'yes', expected one of: A, B: 3 rows" in outcome.out  # no text of a patient
+    assert "column label holds 'yes' (another value), expected one of: A, B: 3 rows" in outcome.out  # no text of a patient
 
 
 @pytest.mark.parametrize(
