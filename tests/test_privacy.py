@@ -101,7 +101,7 @@ TOO_MANY = f"prompt,context,label\n{MARKER},a,A,{MARKER}\n".encode()
         (f"{OWN}/test.jsonl", without("label"), "test row 3 has no column label"),
         (f"{OWN}/test.jsonl", [{MARKER: MARKER, "labl": MARKER}], "other columns found: 2, labl among them"),
         (f"{OWN}/test.csv", f"{MARKER},{MARKER} two,A\nx,y,B\n".encode(), "other columns found: 3"),
-        (f"{OWN}/test.csv", TOO_MANY, "row 1 has more cells"),
+        (f"{OWN}/test.csv", TOO_MANY, "records have more cells"),
         (f"{OWN}/test.jsonl", f'{{"prompt": "{MARKER}"'.encode(), "line 1 is not valid JSON"),
         (f"{OWN}/test.jsonl", f'["{MARKER}"]'.encode(), "line 1 is not an object"),
         (f"{OWN}/test.json", f'{{"{MARKER}": "x}}'.encode(), "not valid JSON"),

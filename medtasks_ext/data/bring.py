@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext.atomic import atomic_file, check_regular, private_files
-from medtasks_ext.errors import MedtasksError, some
-from medtasks_ext.rows.files import SUFFIXES, csv_records, decoded, parse_rows, sheets_of, table_rows
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.rows.files import SUFFIXES, Table, csv_records, decoded, parse_rows, sheets_of, table_of
 from medtasks_ext.rows.originals.readers import annotated_rows
 from medtasks_ext.rows.places import authors_of, row_file
 from medtasks_ext.rows.row import Row
@@ -22,6 +22,7 @@ from medtasks_ext.rows.sources import source_of
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
+    from medtasks_ext.rows.spec import RowSchema
 
 
 @dataclass(frozen=True)
@@ -57,25 +58,37 @@ def bring(file: Path, dataset: Dataset, root: Path, options: ImportOptions) -> B
     there = row_file(folder, options.split)
     if there and there.stat().st_size and not options.replace:
         raise MedtasksError("exists already", where=there, remedy="use --replace to overwrite it")
-    names = _Names(dataset, file, options.columns)
-    tables = tables_of(file, names.known, options)
-    taken, columns, not_read = _fitting(tables, names, options.sheets, file)
-    rows = [row for table in taken for row in table.rows]
-    if not rows:
-        raise MedtasksError("holds no rows", where=file, remedy="name the complete file")
-    left_out: dict[str, list[str]] = {}
-    for why, places in (item for table in taken for item in table.left_out.items()):
-        left_out.setdefault(why, []).extend(places)
-    rows = _without_remarks(rows, names.needed(columns), left_out)
+    source = source_of(dataset)
+    authors = authors_of(dataset, source)
+    schemas = [*source.schemas, *([authors.schema] if authors else [])]
+    known = {name for schema in schemas for name in (*schema.columns, *schema.optional)}
+    if unknown := [name for name in options.columns if name not in known]:
+        what = f"--map names {', '.join(unknown)}, which is no column of {dataset.id}"
+        remedy = "accepted: " + " | ".join(", ".join(schema.columns) for schema in schemas)
+        raise MedtasksError(what, where=file, remedy=remedy)
+    tables = _tables(file, {*known, *options.columns.values()}, options)
+    columns, not_read = _columns_of_tables(tables, schemas, options, file)
+    schema = next(item for item in schemas if set(item.columns) <= columns.keys())
+    needed = [columns[name] for name in schema.columns]
     ours = {theirs: name for name, theirs in columns.items()}
-    made = [
-        {
-            ours.get(name, name): cell
-            for name, cell in row.cells.items()
-            if name in ours or name not in columns
-        }
-        for row in rows
-    ]
+    made, left_out, sheets = list[Row](), dict[str, list[str]](), dict[str, int]()
+    for sheet, table in tables.items():
+        if sheet in not_read:
+            continue
+        # sums and remarks below a table
+        bare = {at for at, row in table.rows if all(row.get(name) in (None, "") for name in needed)}
+        lacking = {"holds nothing in the columns that are needed": sorted(bare)} if bare else {}
+        for why, numbers in {**table.left_out, **lacking}.items():
+            places = [f"{sheet}:{number}" if sheet else str(number) for number in numbers]
+            left_out.setdefault(why, []).extend(places)
+        made += [
+            {ours.get(name, name): cell for name, cell in row.items() if name in ours or name not in columns}
+            for at, row in table.rows
+            if at not in bare
+        ]
+        sheets |= {sheet: len(table.rows)} if sheet else {}
+    if not made:
+        raise MedtasksError("holds no rows", where=file, remedy="name the complete file")
     _map_values(made, options.values, file)
     path = folder / f"{options.split}.jsonl"
     with private_files(dataset.metadata.access != "open"), atomic_file(path) as out:
@@ -83,122 +96,53 @@ def bring(file: Path, dataset: Dataset, root: Path, options: ImportOptions) -> B
             out.write(json.dumps(row, ensure_ascii=False, default=str).encode() + b"\n")
     if there and there != path:  # a file of another form would come first
         there.unlink()
-    return Brought(
-        path,
-        len(made),
-        columns,
-        {table.sheet: len(table.rows) for table in taken if table.sheet},
-        not_read,
-        left_out,
-    )
+    return Brought(path, len(made), columns, sheets, not_read, left_out)
 
 
-def _content(file: Path, encoding: str | None) -> bytes:
-    check_regular(file)
-    try:
-        content = file.read_bytes()
-        if encoding is None:
-            return content
-        return content.decode(encoding).encode()
-    except OSError as error:
-        why, remedy = error.strerror or str(error), "check path and permissions"
-    except LookupError:
-        why, remedy = f"no encoding has the name {encoding}", "name one such as cp1252 or latin-1"
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        why, remedy = f"line {line} is not {encoding}", "name another encoding, or save the file as UTF-8"
-    raise MedtasksError(f"cannot be read ({why})", where=file, remedy=remedy)
-
-
-# ---------------------------------------------------------------------- columns
-
-
-class _Names:
-    """The names of columns that a dataset reads; `given`: its column -> that of the file, by the user."""
-
-    def __init__(self, dataset: Dataset, file: Path, given: Mapping[str, str]) -> None:
-        source = source_of(dataset)
-        authors = authors_of(dataset, source)
-        self.file, self.given = file, given
-        self.schemas = [*source.schemas, *([authors.schema] if authors else [])]
-        self.ours = {name for schema in self.schemas for name in (*schema.columns, *schema.optional)}
-        if unknown := [name for name in given if name not in self.ours]:
-            what = f"--map names {', '.join(unknown)}, which is no column of {dataset.id}"
-            remedy = "accepted: " + " | ".join(", ".join(schema.columns) for schema in self.schemas)
-            raise MedtasksError(what, where=file, remedy=remedy)
-
-    @property
-    def known(self) -> set[str]:
-        return {*self.ours, *self.given.values()}
-
-    def needed(self, columns: Mapping[str, str]) -> list[str]:
-        schema = next(item for item in self.schemas if set(item.columns) <= columns.keys())
-        return [columns[name] for name in schema.columns]
-
-    def columns(self, header: Sequence[str]) -> dict[str, str]:
-        folded = {name.strip().casefold(): name for name in header}
-        if absent := [theirs for theirs in self.given.values() if theirs not in header]:
-            what = f"--map names {', '.join(absent)}, which is no column of the file"
-            raise MedtasksError(what, where=self.file, remedy="see its header")
-        best: list[str] | None = None
-        for schema in self.schemas:
-            names = {
-                name: self.given.get(name) or folded.get(name.casefold())
-                for name in (*schema.columns, *schema.optional)
-            }
-            missing = [name for name in schema.columns if not names[name]]
-            if not missing:
-                return {name: theirs for name, theirs in names.items() if theirs}
-            if best is None or len(missing) < len(best):
-                best = missing
-        assert best is not None  # a source has a schema
-        near = [
-            f"{name}={close[0]}"
-            for name in best
-            if (close := get_close_matches(name, header, n=1, cutoff=0.5))
-        ]
-        example = " ".join(f"--map {item}" for item in near) or f"--map {best[0]}=NAME"
-        what = f"the file has no column {', '.join(best)}"
-        remedy = f"say which of its {len(header)} columns it is: {example}"
-        raise MedtasksError(what, where=self.file, remedy=remedy)
-
-
-def _fitting(
-    tables: Sequence[Table], names: _Names, sheets: Sequence[str], file: Path
-) -> tuple[list[Table], dict[str, str], dict[str, str]]:
-    """The tables that are taken, their columns, and why others are not."""
-    found: list[tuple[Table, dict[str, str]]] = []
-    not_read: dict[str, str] = {}
-    failed: MedtasksError | None = None
-    for table in tables:
-        if sheets and table.sheet not in sheets:
-            not_read[table.sheet] = "not named"
-            continue
+def _columns_of_tables(
+    tables: Mapping[str, Table], schemas: Sequence[RowSchema], options: ImportOptions, file: Path
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Column of the dataset -> column of the file, and sheet -> why it is not read."""
+    found: dict[str, dict[str, str]] = {}
+    failed: dict[str, MedtasksError] = {}
+    for sheet, table in tables.items():
         try:
-            found.append((table, names.columns(table.header)))
+            found[sheet] = _columns(table.header, schemas, options.columns, file)
         except MedtasksError as error:
-            not_read[table.sheet], failed = error.what, failed or error
-    if not found or (sheets and failed):
-        raise failed or MedtasksError("holds no rows", where=file, remedy="name the complete file")
-    columns = found[0][1]
-    if other := [table.sheet for table, these in found if these != columns]:
-        what = f"sheets {found[0][0].sheet} and {other[0]} have other names of columns"
+            failed[sheet] = error
+    if failed and (options.sheets or not found):
+        raise next(iter(failed.values()))
+    if not found:
+        raise MedtasksError("holds no rows", where=file, remedy="name the complete file")
+    first, columns = next(iter(found.items()))
+    if other := [sheet for sheet, these in found.items() if these != columns]:
+        what = f"sheets {first} and {other[0]} have other names of columns"
         raise MedtasksError(what, where=file, remedy="import one of them: --sheet NAME")
-    return [table for table, _ in found], columns, not_read
+    return columns, {sheet: error.what for sheet, error in failed.items()}
 
 
-# ---------------------------------------------------------------------- rows
-
-
-def _without_remarks(
-    rows: list[PlacedRow], needed: Sequence[str], left_out: dict[str, list[str]]
-) -> list[PlacedRow]:
-    """The rows that hold something in a column that is needed: others are sums and remarks."""
-    bare = [all(row.cells.get(name) in (None, "") for name in needed) for row in rows]
-    if any(bare):
-        places = [row.place for row, is_bare in zip(rows, bare, strict=True) if is_bare]
-        left_out["holds nothing in the columns that are needed"] = places
-    return [row for row, is_bare in zip(rows, bare, strict=True) if not is_bare]
+def _columns(
+    header: Sequence[str], schemas: Sequence[RowSchema], given: Mapping[str, str], file: Path
+) -> dict[str, str]:
+    if absent := [theirs for theirs in given.values() if theirs not in header]:
+        what = f"--map names {', '.join(absent)}, which is no column of the file"
+        raise MedtasksError(what, where=file, remedy="see its header")
+    folded = {name.strip().casefold(): name for name in header}
+    lacking: list[list[str]] = []
+    for schema in schemas:
+        every = (*schema.columns, *schema.optional)
+        names = {name: given.get(name) or folded.get(name.casefold(), "") for name in every}
+        missing = [name for name in schema.columns if not names[name]]
+        if not missing:
+            return {name: theirs for name, theirs in names.items() if theirs}
+        lacking.append(missing)
+    best = min(lacking, key=len)
+    close = {name: get_close_matches(name, header, n=1, cutoff=0.5) for name in best}
+    near = [f"--map {name}={names[0]}" for name, names in close.items() if names]
+    what = f"the file has no column {', '.join(best)}"
+    example = " ".join(near) or f"--map {best[0]}=NAME"
+    remedy = f"say which of its {len(header)} columns it is: {example}"
+    raise MedtasksError(what, where=file, remedy=remedy)
 
 
 def _map_values(rows: Sequence[Row], values: Mapping[str, Mapping[str, str]], file: Path) -> None:
@@ -218,50 +162,21 @@ def _map_values(rows: Sequence[Row], values: Mapping[str, Mapping[str, str]], fi
             raise MedtasksError(what, where=file, remedy=remedy)
 
 
-#: Files of texts with their annotations.
-_MARKED = (".txt", ".conll", ".iob", ".bio", ".pubtator")
-_RAGGED = "has more cells than the header"
-#: Records among which the header is looked for.
-_TITLES = 20
-
-
-@dataclass(frozen=True)
-class PlacedRow:
-    """A row of the file, and the record that it is, for messages."""
-
-    number: int  # record of the file or sheet, the first one is 1
-    sheet: str  # empty where there is one table
-    cells: Row
-
-    @property
-    def place(self) -> str:
-        return f"{self.sheet}:{self.number}" if self.sheet else str(self.number)
-
-
-@dataclass
-class Table:
-    """One table of a file."""
-
-    sheet: str  # its name; empty where the file has no sheets
-    header: list[str]  # names of the columns
-    rows: list[PlacedRow]  # below the header
-    left_out: dict[str, list[str]] = field(default_factory=dict)  # reason -> records that are no rows
-
-    def leave(self, number: int, why: str) -> None:
-        self.left_out.setdefault(why, []).append(PlacedRow(number, self.sheet, {}).place)
-
-
 def rows_of(file: Path, wanted: Collection[str], options: ImportOptions) -> list[Row]:
     """The rows of the table of a file that has most of the wanted columns."""
-    tables = tables_of(file, wanted, options)
     known = {name.casefold() for name in wanted}
+    tables = _tables(file, wanted, options).values()
     best = max(tables, key=lambda table: len(known & {name.casefold() for name in table.header}))
-    return [row.cells for row in best.rows]
+    return [row for _, row in best.rows]
 
 
-def tables_of(file: Path, wanted: Collection[str], options: ImportOptions) -> list[Table]:
-    """The tables of a file; `wanted` names of columns tell the header from titles above it."""
-    suffix, where = file.suffix.lower(), str(file)
+#: Files of texts with their annotations.
+_MARKED = (".txt", ".conll", ".iob", ".bio", ".pubtator")
+
+
+def _tables(file: Path, wanted: Collection[str], options: ImportOptions) -> dict[str, Table]:
+    """The tables of a file by sheet, or the one table; `wanted` columns tell the header from titles."""
+    suffix, where, names = file.suffix.lower(), str(file), {name.strip().casefold() for name in wanted}
     if suffix not in (*SUFFIXES, *_MARKED):
         what = f"a file {file.suffix or 'without suffix'} cannot be read"
         remedy = f"export it as one of: {', '.join((*SUFFIXES, *_MARKED))}"
@@ -272,51 +187,32 @@ def tables_of(file: Path, wanted: Collection[str], options: ImportOptions) -> li
         if absent := [name for name in options.sheets if name not in sheets]:
             what, remedy = f"has no sheet {absent[0]}", f"its sheets: {', '.join(sheets)}"
             raise MedtasksError(what, where=file, remedy=remedy)
-        named = {"" if len(sheets) == 1 else name: records for name, records in sheets.items()}
-        return [_table(name, records, wanted, where, options) for name, records in named.items()]
+        return {
+            "" if len(sheets) == 1 else name: table_of(records, where, names, skip_ragged=options.skip_ragged)
+            for name, records in sheets.items()
+            if name in (options.sheets or sheets)
+        }
     if options.sheets:
         raise MedtasksError("has no sheets", where=file, remedy="it has one table: leave --sheet out")
-    text = decoded(content, where) if suffix in (".tsv", *_MARKED) else ""
-    rows = annotated_rows(text) if text else []
+    text = decoded(content, where) if suffix in (".csv", ".tsv", *_MARKED) else ""
+    rows = annotated_rows(text) if text and suffix != ".csv" else []
     if suffix in (".csv", ".tsv") and not rows:
-        names = {name.strip().casefold() for name in wanted}
-        records, _ = csv_records(text or decoded(content, where), where, names)
-        return [_table("", records, wanted, where, options)]
+        records, separator = csv_records(text, where, names)
+        return {"": table_of(records, where, names, separator, skip_ragged=options.skip_ragged)}
     rows = rows or parse_rows(content, suffix, where)
-    placed = [PlacedRow(number, "", row) for number, row in enumerate(rows, start=1)]
-    return [Table("", list(rows[0]) if rows else [], placed)]
+    return {"": Table([*rows[0]] if rows else [], [*enumerate(rows, start=1)], {})}
 
 
-def _table(
-    sheet: str, records: Sequence[Sequence[str]], wanted: Collection[str], where: str, options: ImportOptions
-) -> Table:
-    """The rows of records whose header is the one of the first that has most of the wanted names."""
-    known = {name.strip().casefold() for name in wanted}
-    while records and not any(records[-1]):  # sheets end in empty records, which are nobody's rows
-        records = records[:-1]
-    scores = [len(known & {cell.strip().casefold() for cell in record}) for record in records[:_TITLES]]
-    first = next((place for place, record in enumerate(records) if any(record)), 0)
-    at = scores.index(max(scores)) if any(scores) else first
-    header = [cell.strip() for cell in records[at]] if records else []
-    table = Table(sheet, header, [])
-    for number, record in enumerate(records[:at], start=1):
-        table.leave(number, "stands above the header" if any(record) else "is empty")
-    taken: list[tuple[int, list[str]]] = []
-    for number, record in enumerate(records[at + 1 :], start=at + 2):
-        cells = [*record]
-        if not any(cell.strip() for cell in cells):
-            table.leave(number, "is empty")
-        elif [cell.strip() for cell in cells] == header:
-            table.leave(number, "is the header again")
-        elif any(cell and not (header + [""] * len(cells))[place] for place, cell in enumerate(cells)):
-            table.leave(number, _RAGGED)
-        else:
-            taken.append((number, cells))
-    if (ragged := table.left_out.get(_RAGGED)) and not options.skip_ragged:
-        places = f"record {some(ragged)}"
-        what = f"{len(ragged)} of {len(records)} records have more cells than the header ({places})"
-        remedy = "quote cells that hold the separator, or leave these records out: --skip-ragged"
-        raise MedtasksError(what, where=where, remedy=remedy)
-    rows = table_rows([header, *(cells for _, cells in taken)], where)
-    table.rows = [PlacedRow(number, sheet, row) for (number, _), row in zip(taken, rows, strict=True)]
-    return table
+def _content(file: Path, encoding: str | None) -> bytes:
+    check_regular(file)
+    try:
+        content = file.read_bytes()
+        return content if encoding is None else content.decode(encoding).encode()
+    except OSError as error:
+        why, remedy = error.strerror or str(error), "check path and permissions"
+    except LookupError:
+        why, remedy = f"no encoding has the name {encoding}", "name one such as cp1252 or latin-1"
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        why, remedy = f"line {line} is not {encoding}", "name another encoding, or save the file as UTF-8"
+    raise MedtasksError(f"cannot be read ({why})", where=file, remedy=remedy)

@@ -5,21 +5,19 @@ Cells of CSV texts, with any separator, and of Excel workbooks are texts.
 
 from __future__ import annotations
 
-import codecs
 import csv
 import io
-import json
 import re
 import xml.etree.ElementTree as ElementTree
 import zipfile
 from collections.abc import Collection, Iterable
-from contextlib import suppress
+from itertools import zip_longest
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from medtasks_ext.atomic import check_regular
-from medtasks_ext.errors import MedtasksError
-from medtasks_ext.jsonfile import Json, JsonError, is_deep, parse_json
+from medtasks_ext.errors import MedtasksError, some
+from medtasks_ext.jsonfile import JsonError, parse_json
 from medtasks_ext.rows.row import Row
 
 if TYPE_CHECKING:
@@ -41,10 +39,7 @@ _ENCODINGS = {
     "euc_kr": "Korean",
 }
 _TITLES = 20  # lines above a header, at most
-#: Bytes from which on a JSON list is read piece by piece, and characters of a piece.
-LARGE, PIECE = 1 << 20, 1 << 18
-#: What stands before an object of a list, or ends it.
-_MARK = re.compile(r"[ \t\r\n]*([\[,\]])[ \t\r\n]*")
+_RAGGED = "has more cells than the header"
 _GUESSED = 1 << 16  # bytes around a place that is not UTF-8 by which its encoding is guessed
 
 
@@ -72,33 +67,16 @@ def _seems(content: bytes) -> str:
     return best.encoding if best and best.encoding in _ENCODINGS else ""
 
 
-def csv_rows(text: str, where: str, separator: str | None = None) -> list[Json]:
-    """The rows of a CSV text; MedtasksError: more cells than the header, or two columns of one name.
-
-    Cells are separated by commas, semicolons, tabs or bars: by what the first line says (`sep=;`) or by what
-    cuts the header into most columns. Line ends within cells are line feeds. Empty records and empty columns
-    without a name are left out, as some files end in them.
-    """
-    records, separator = csv_records(text, where, separator=separator)
-    others = [cells for cells in records[1:] if any(cells)]
-    n = len(records[0]) if records else 0
-    if n > 1 and others and not any(any(cells[1:]) for cells in others):  # the header alone is cut by it
-        for mark, name in _SEPARATORS.items():
-            if mark != separator and all(cells[0].count(mark) >= n - 1 for cells in others):
-                what = f"{_SEPARATORS.get(separator, 'other marks')} part the header, and {name} the records"
-                raise MedtasksError(what, where=where, remedy="write one separator in all lines")
-    return table_rows(records, where, f"quote cells that hold {_SEPARATORS.get(separator, 'the separator')}")
-
-
 def csv_records(
     text: str, where: str, names: Collection[str] = (), separator: str | None = None
 ) -> tuple[list[list[str]], str]:
     """All records of a CSV text, titles above the header among them, and what separates their cells.
 
     `names` that the header may have, in small letters: what cuts one of the first lines into most of them, or
-    else the first one into most columns, separates the cells.
+    else the first one into most columns, separates the cells, unless the first line says it (`sep=;`). Line
+    ends within cells are line feeds.
     """
-    text = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     first, _, rest = text.partition("\n")
     if separator is None and first.lower().startswith("sep=") and len(first) == len("sep=;"):
         separator, text = first[-1], rest
@@ -117,31 +95,62 @@ def csv_records(
         raise MedtasksError(what, where=where, remedy="export it again, as UTF-8") from None
 
 
-def table_rows(records: Iterable[list[str]], where: str, remedy: str = "name every column") -> list[Json]:
-    """Rows by the names in the first record. Raises as `csv_rows`."""
-    records = iter(records)
-    header = [name.strip() for name in next(records, [])]
+class Table(NamedTuple):
+    """One table of a file, its records by their number, from 1."""
+
+    header: list[str]  # names of the columns
+    rows: list[tuple[int, Row]]  # below the header
+    left_out: dict[str, list[int]]  # reason -> records that are no rows
+
+
+def table_of(
+    records: list[list[str]],
+    where: str,
+    names: Collection[str] = (),
+    separator: str = "",
+    *,
+    skip_ragged: bool = False,
+) -> Table:
+    """The rows below the first record that has most of the names, in small letters, or else any cell.
+
+    MedtasksError: two columns have one name; records have more cells than the header, unless these are left
+    out. Columns without a name are, if nothing stands in them.
+    """
+    scores = [sum(cell.strip().casefold() in names for cell in record) for record in records[:_TITLES]]
+    first = next((place for place, record in enumerate(records) if any(record)), 0)
+    at = scores.index(max(scores)) if any(scores) else first
+    header = [cell.strip() for cell in records[at]] if records else []
     named = [name for name in header if name]
     if repeated := [name for name in named if named.count(name) > 1]:
         places = " and ".join(str(at) for at, name in enumerate(header, start=1) if name == repeated[0])
         what = f"two columns have one name (columns {places})"
         raise MedtasksError(what, where=where, remedy="name each column once")
-    rows: list[Json] = []
+    left_out: dict[str, list[int]] = {}
+    rows: list[tuple[int, Row]] = []
     for number, cells in enumerate(records, start=1):
-        if not any(cells):
-            continue
-        if len(named) > 1 and [cell.strip() for cell in cells] == header:
-            what = f"row {number} is the header again"
-            again = "take it out; where two tables were joined, see that each row is there once"
-            raise MedtasksError(what, where=where, remedy=again)
-        for place, cell in enumerate(cells):
-            if cell and (place >= len(header) or not header[place]):
-                what = f"row {number} has more cells than the header ({place + 1} instead of {len(named)})"
-                raise MedtasksError(what, where=where, remedy=remedy)
-        row: Json = dict.fromkeys(named)
-        row.update((name, cell) for name, cell in zip(header, cells, strict=False) if name)
-        rows.append(row)
-    return rows
+        why = ""
+        if not any(cell.strip() for cell in cells):
+            why = "is empty"
+        elif number <= at:
+            why = "stands above the header"
+        elif len(named) > 1 and number > at + 1 and [cell.strip() for cell in cells] == header:
+            why = "is the header again"
+        elif any(cell and not name for name, cell in zip_longest(header, cells, fillvalue="")):
+            why = _RAGGED
+        if why:
+            left_out.setdefault(why, []).append(number)
+        elif number > at + 1:
+            cut = zip(header, cells, strict=False)
+            row = dict.fromkeys(named) | {name: cell for name, cell in cut if name}
+            rows.append((number, row))
+    if (ragged := left_out.get(_RAGGED)) and not skip_ragged:
+        what = (
+            f"{len(ragged)} of {len(records)} records have more cells than the header (record {some(ragged)})"
+        )
+        quoted = f"quote cells that hold {_SEPARATORS.get(separator, 'the separator')}"
+        remedy = f"{quoted}, or leave these records out: `medtasks data import --skip-ragged`"
+        raise MedtasksError(what, where=where, remedy=remedy)
+    return Table(header, rows, left_out)
 
 
 def workbook(content: bytes, where: str, remedy: str = "save it as .xlsx or .csv, unencrypted") -> Workbook:
@@ -194,10 +203,6 @@ def read_rows(path: Path, member: str | None = None) -> list[Row]:
         if member:
             with open_archive(path) as archive:
                 rows = _of_archive(archive, path, member)
-        elif path.suffix.lower() == ".jsonl":
-            rows = _streamed(path)
-        elif path.suffix.lower() == ".json" and path.stat().st_size > LARGE and (found := _objects(path)):
-            rows = found
         else:
             rows = parse_rows(path.read_bytes(), path.suffix, where)
     except OSError as error:
@@ -229,7 +234,7 @@ def parse_rows(content: bytes, suffix: str, where: str) -> list[Row]:
         if len(sheets) > 1:
             what, remedy = f"{len(sheets)} sheets hold cells", "keep only the sheet with the rows"
             raise MedtasksError(what, where=where, remedy=remedy)
-        return table_rows(next(iter(sheets.values()), []), where)
+        return [row for _, row in table_of(next(iter(sheets.values()), []), where).rows]
     if suffix in (".parquet", ".feather"):
         return _columnar(content, suffix, where)
     if suffix == ".docx":
@@ -238,7 +243,8 @@ def parse_rows(content: bytes, suffix: str, where: str) -> list[Row]:
         return element_rows(content, where)
     text = decoded(content, where)
     if suffix in (".csv", ".tsv"):
-        return csv_rows(text, where, "\t" if suffix == ".tsv" else None)
+        records, separator = csv_records(text, where, separator="\t" if suffix == ".tsv" else None)
+        return [row for _, row in table_of(records, where, separator=separator).rows]
     return _json(text, where) if suffix == ".json" else _jsonl(text.split("\n"), where)
 
 
@@ -275,45 +281,8 @@ def _json(text: str, where: str) -> list[Row]:
     return data
 
 
-def _objects(path: Path) -> list[Row] | None:
-    """The objects of a list that is read piece by piece; None where it is none: `_json` says what it is."""
-    rows, names = list[Row](), dict[str, str]()
-    decode, text, at = json.JSONDecoder().raw_decode, "", 0
-    with suppress(UnicodeDecodeError), path.open(encoding="utf-8-sig", newline="") as file:
-        while piece := file.read(max(PIECE, len(text) - at)):
-            text, at = text[at:] + piece, 0
-            while mark := _MARK.match(text, at):
-                if mark[1] == "]":
-                    return None if (text[mark.end() :] + file.read()).strip() else rows
-                try:
-                    row, end = decode(text, mark.end())
-                except (ValueError, RecursionError):  # it goes on in the next piece, or is no JSON
-                    break
-                if mark[1] != ("," if rows else "[") or not isinstance(row, dict) or is_deep(row):
-                    return None
-                rows.append({names.setdefault(name, name): value for name, value in row.items()})
-                at = end
-            else:
-                if text[at:].strip():
-                    return None
-    return None
-
-
 def _is_list_of_objects(data: Any) -> TypeGuard[list[Row]]:
     return isinstance(data, list) and all(isinstance(item, dict) for item in data)
-
-
-def _streamed(path: Path) -> list[Row]:
-    with path.open("rb") as file:
-        is_utf16 = file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-        file.seek(0)
-        try:
-            if not is_utf16:
-                lines = (line.decode("utf-8-sig" if at == 0 else "utf-8") for at, line in enumerate(file))
-                return _jsonl(lines, str(path))
-        except UnicodeDecodeError:
-            pass  # the whole text says where
-    return _jsonl(decoded(path.read_bytes(), str(path)).split("\n"), str(path))
 
 
 def _jsonl(lines: Iterable[str], where: str) -> list[Row]:

@@ -105,7 +105,7 @@ CP1252 = as_csv(",", rows=[["Eligible?", "a cold", "A"]] * 20) + f"Q,Größe {MA
 FAULTS = [
     ("test.csv", f"{MARKER}\n".encode() * 3, "column prompt, context, label is missing", "accepted schemas"),
     ("test.csv", f"prompt;context;label\nQ;{MARKER}; and more;A\n".encode(),
-     "row 1 has more cells than the header (4 instead of 3)", "quote cells that hold semicolons"),
+     "1 of 2 records have more cells than the header (record 2)", "quote cells that hold semicolons"),
     ("test.csv", CP1252.encode("cp1252"), "not UTF-8 text (line 22, byte ", "`new`: --encoding"),
     ("test.csv", as_csv(",", header=["a", "a", "label"]).encode(), "two columns have one name", "once"),
     ("test.jsonl", b'{"a": 1},\n{"a": 2},\n{"a": 3}\n', "2 lines (1, 2) end in a comma", "without commas"),
@@ -218,27 +218,3 @@ def test_too_many_members_and_too_many_bytes_are_refused(tmp_path, monkeypatch, 
     monkeypatch.setattr(files, limit, value)
     with pytest.raises(MedtasksError, match=why):
         files_below([path])
-
-
-LISTS = [
-    '[{"a": 1}, {"a": "x]y, [é"}]', '\ufeff [ {"a": {"b": [1, {}]}} ,\r\n{"a": null, "c": "d"} ]\n',
-    '[{"a": 1} {"a": 2}]', '[{"a": 1}, {"a": 2}] x', '[{"a": 1}, {"a": 2}', '[[{"a": 1}], [{"a": 2}]]',
-    '[{"a": 1}, 2]', "[]", f"[{'[' * 5000}", ',{"a": 1}]',
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("piece", [1, 7])
-@pytest.mark.parametrize("text", LISTS)
-def test_a_large_list_gives_what_it_gives_as_a_whole(tmp_path, monkeypatch, text, piece):
-    (tmp_path / "rows.json").write_bytes(text.encode())
-
-    def read():
-        try:
-            return read_rows(tmp_path / "rows.json")
-        except MedtasksError as error:
-            return str(error)
-
-    whole = read()
-    monkeypatch.setattr(files, "LARGE", 0)
-    monkeypatch.setattr(files, "PIECE", piece)
-    assert read() == whole
