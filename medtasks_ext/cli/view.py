@@ -170,10 +170,10 @@ def _print_document(target: str, response: Json, column: Column) -> None:
 
 
 def _score_line(response: Json, mark: str) -> str:
-    score, cluster, why, tokens = (response[name] for name in ("score", "cluster", "why", "tokens"))
+    score, cluster, tokens = (response[name] for name in ("score", "cluster", "tokens"))
     parts = [
         "no score of its own" if score is None else f"{mark}score {score:.4g}",
-        f"{cluster}{f' ({why})' if why else ''}" if cluster else "",
+        cluster,
         "" if tokens is None else f"{tokens[1]:,} tokens",
         f"ended: {response['finish']}" if response["finish"] else "",
         *(f"{mark}{name} {value:.4g}" for name, value in response["metrics"].items()),

@@ -16,12 +16,11 @@ GOLD = {
 
 def cluster(task, response, *, score=0.0, cut=False):
     """The cluster of a response to a document of a task, read by the task's own reader."""
-    dataset = registry().tasks[task][0]
+    answer = registry().tasks[task][0].config["answer"]
     gold, target = GOLD[task]
     document = {"id": "d", "gold": gold, "target": target, "prompt": "", "cot": False, "data": "local"}
-    [parsed] = ParseAnswer(dict(dataset.config["answer"])).apply([[response]], [document])
-    error = error_of(dataset, document, parsed, response, score, cut=cut)
-    return error and error[0]
+    [parsed] = ParseAnswer(dict(answer)).apply([[response]], [document])
+    return error_of(answer["kind"], response, score, readable=parsed["valid"], cut=cut)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +32,7 @@ def cluster(task, response, *, score=0.0, cut=False):
         (LABEL, "I'm sorry, but I cannot help with this.", Cluster.REFUSAL),
         (LABEL, "抱歉，我无法回答这个问题。", Cluster.REFUSAL),
         (LABEL, "<unused94>I cannot answer.<unused95>Much can be said about both of them.", Cluster.FORMAT),
-        (LABEL, "relation: unrelated", Cluster.OUTSIDE),
+        (LABEL, "relation: unrelated", Cluster.FORMAT),
         (EVENTS, "drug: ibuprofen, adverse effect: rash;", Cluster.OTHER),
         (TEXT, "summary: He is well, and there is a slight cough.", None),  # graded, and no error by itself
     ],

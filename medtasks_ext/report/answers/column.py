@@ -81,7 +81,6 @@ class Row(NamedTuple):
     flags: Flag
     score: float = math.nan  # of it alone; NaN where it has none
     cluster: Cluster | None = None  # of errors
-    why: str = ""  # it is in that cluster
     prompt: str = ""  # in one line, from where those of the task differ
     reply: str = ""
     gold: Any = None
@@ -209,13 +208,12 @@ class Column:
                 flags |= Flag.WRONG
         key = document_key(document)
         alone, cut = None if math.isnan(score) else score, bool(flags & Flag.TRUNCATED)
-        cluster, why = error_of(self.source.dataset, document, parsed, response, alone, cut=cut) or (None, "")
+        cluster = error_of(self._kind, response, alone, readable=bool(parsed.get("valid", True)), cut=cut)
         return Row(
             key,
             flags,
             score,
             cluster,
-            why,
             prompt,
             _in_one_line(without_reasoning(response)),
             document.get("gold"),

@@ -19,7 +19,7 @@ from medtasks_ext.metrics.repeats import EACH
 from medtasks_ext.offline_page import data_in_page
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.answers.column import Column, Flag, Row, Source, response_of
-from medtasks_ext.results.error_clusters import IN_TEXT, TEXTS, Cluster, items_of, marked
+from medtasks_ext.results.error_clusters import TEXTS, Cluster, items_of
 from medtasks_ext.runs.records import names_of, parsed_of, request_of, turns_of
 
 if TYPE_CHECKING:
@@ -79,7 +79,6 @@ def _response(column: Column, row: Row, sample: Sample, whole: bool) -> Json:
     judged = [score for score in of_judges if score is not None]
     items = items_of(kind, readings[0]["gold"], readings[0]["answer"]) if readings else None
     prompt, settings = request_of(sample)
-    pieces = marked(str(document["prompt"])[:MOST], items) if items and kind in IN_TEXT else []
     usage = answer.usage if answer else None
     return {
         "fault": "",
@@ -93,13 +92,11 @@ def _response(column: Column, row: Row, sample: Sample, whole: bool) -> Json:
         "readings": readings,
         "score": None if math.isnan(row.score) else row.score,
         "cluster": row.cluster.value if row.cluster else "",
-        "why": row.why,  # it is in that cluster
         "metrics": _metrics(sample),
         "finish": answer.finish if answer else "",
         "tokens": [usage.prompt, usage.completion] if usage else None,  # of prompt and response
         "seconds": answer.seconds if answer else None,
-        "items": items and vars(items),
-        "pieces": pieces,  # the document's text with the items marked
+        "items": items and items._asdict(),
         "judges": [*_judges(column, names_of(sample))],
         "judged": fmean(judged) if judged else None,
     }

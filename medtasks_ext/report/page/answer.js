@@ -53,7 +53,7 @@ function answerOf(head, column, response, place) {
   return make("section", { className: "answer", "aria-label": column.label }, heading, ...(missing ? [missing] : parts()));
 }
 
-function outcomeLine(head, column, { score, finish, tokens, seconds, cluster, why }, place) {
+function outcomeLine(head, column, { score, finish, tokens, seconds, cluster }, place) {
   const [kind, word] = outcomeOf(head, column, place);
   const facts = [
     isNumber(score) ? `score ${fixed(score)}` : "no score of its own",
@@ -67,7 +67,7 @@ function outcomeLine(head, column, { score, finish, tokens, seconds, cluster, wh
     text("span", `outcome-mark ${kind}`, word),
     has(column, place, FLAGS.truncated) ? text("span", "outcome-mark bad", "truncated") : null,
     text("span", "soft", facts.filter(Boolean).join(" · ")),
-    cluster ? text("span", "cluster", `${cluster}${why ? `: ${why}` : ""}`) : null,
+    cluster ? text("span", "cluster", cluster) : null,
   );
 }
 
@@ -137,29 +137,14 @@ function oneLine(value, between) {
   return named.map(([name, said]) => `${name} ${oneLine(said, " · ")}`).join(between);
 }
 
-// Items of an extraction: which were found, missed and spurious, and where they stand in the document.
+// Items of an extraction: which were found, missed and spurious.
 function itemsOf(response) {
   const group = (kind) => {
     const items = response.items[kind].map((item) => item.join(" · "));
     const heading = make("h5", {}, text("mark", `item ${kind}`, kind), ` ${count(items.length)}`);
     return make("div", { className: "items" }, heading, items.length ? bullets(items) : text("p", "soft", "none"));
   };
-  const marked = response.pieces.map(({ text: content, marks }) =>
-    marks.length
-      ? make("mark", { className: `item ${marks.join(" ")}`, textContent: content, title: marks.join(" and ") })
-      : content,
-  );
-  const inDocument = () => [
-    text("h5", "", "In the document"),
-    textBox(marked, "The document with found, missed and spurious items"),
-    note("Answers carry no places: an item is marked wherever its words stand."),
-  ];
-  return make(
-    "div",
-    { className: "extraction" },
-    marked.length ? make("div", {}, ...inDocument()) : null,
-    make("div", { className: "item-groups" }, ...["found", "missed", "spurious"].map(group)),
-  );
+  return make("div", { className: "item-groups" }, ...["found", "missed", "spurious"].map(group));
 }
 
 // ------------------------------------------------------------------ judges, and the rest
