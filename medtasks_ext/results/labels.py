@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.document_scores import DocumentScores
-    from medtasks_ext.stats.statistic import Array
 
 
 @dataclass(frozen=True)
@@ -54,24 +53,8 @@ def is_within(row: Json) -> bool:
     return ", " in row["value"]
 
 
-@dataclass(frozen=True)
-class Labelled:
-    item: Experiment
-    scores: DocumentScores  # of its documents
-    labels: Labels
-
-    @cached_property
-    def places(self) -> Mapping[str, Array]:
-        """Label -> the places of its documents, for the labels that some of them have."""
-        by_value: dict[str, list[int]] = {}
-        for place, document in enumerate(self.scores.documents):
-            for value in dict.fromkeys(self.labels.of(document) or ()):
-                by_value.setdefault(value, []).append(place)
-        return {value: np.array(some) for value, some in by_value.items()}
-
-
-def labelled(item: Experiment, labels: Labels) -> Labelled:
-    """MedtasksError where its documents have no scores, or the labels are of other documents."""
+def labelled(item: Experiment, labels: Labels) -> DocumentScores:
+    """Its documents; MedtasksError where these have no scores, or the labels are of other documents."""
     if item.read_documents is None:
         raise MedtasksError(
             "has no scores of its documents", where=item.task, remedy="run lm_eval with --log_samples"
@@ -84,15 +67,19 @@ def labelled(item: Experiment, labels: Labels) -> Labelled:
         missing = f"; {n:,} of {len(scores.documents):,} documents are not in it" if n else ""
         what = f"says {labels.axis} of other rows than {item.task} was asked here{missing}"
         raise MedtasksError(what, where=labels.where, remedy="label the rows that this run was asked")
-    return Labelled(item, scores, labels)
+    return scores
 
 
-def restricted(found: Labelled, value: str) -> Experiment | None:
-    item, labels, scores = found.item, found.labels, found.scores
-    places = found.places.get(value)
-    if places is None or not scores.scored[places].any():
+def _with_label(scores: DocumentScores, labels: Labels, value: str) -> DocumentScores | None:
+    places = [place for place, name in enumerate(scores.documents) if value in (labels.of(name) or ())]
+    return scores.at(places) if scores.scored[places].any() else None
+
+
+def restricted(item: Experiment, labels: Labels, value: str) -> Experiment | None:
+    """An experiment on its documents with a label; None where none of them has a score."""
+    some = _with_label(labelled(item, labels), labels, value)
+    if some is None:
         return None
-    some = scores.at(places)
     interval = some.interval(item.dataset.id)
     return replace(
         item,
@@ -113,16 +100,17 @@ def own_labels(item: Experiment) -> list[Labels]:
     """
     rows = item.dataset.blocks.get("rows", {})
     schemas = [rows, *rows.get("schemas", ())]
-    named = {name for schema in schemas for key in ("columns", "optional") for name in schema.get(key, ())}
+    named = {name for one in schemas for key in ("columns", "optional") for name in one.get(key, ())}
     # labels that the rows may have: samples of others need not be read
     columns = {name: label for name, label in item.dataset.suite.labels.items() if name in named}
     if item.read_samples is None or item.score is None or not columns:
         return []
     try:
-        documents: list[Mapping[str, Any]] = [{**sample["doc"]} for sample in item.read_samples()]
+        documents: list[Any] = [sample["doc"] for sample in item.read_samples()]
     except MedtasksError:
         return []
-    labels_of_rows = []
+    origin, rows_hash = str(item.loaded.get("origin")), str(item.loaded.get("rows_hash"))
+    of_rows = []
     for column, label in columns.items():
         by_question = {}
         for document in documents:
@@ -130,19 +118,15 @@ def own_labels(item: Experiment) -> list[Labels]:
             question = str(document.get("item") or document["id"])
             by_question[question] = label.shown([said] if isinstance(said, str) else said)
         if any(by_question.values()):
-            labels_of_rows.append(
-                Labels(
-                    axis=column,
-                    task=item.task,
-                    tasks=frozenset({item.task}),
-                    origin=str(item.loaded.get("origin")),
-                    rows_hash=str(item.loaded.get("rows_hash")),
-                    by_question=by_question,
-                    values=label.order,
-                    where=item.task,
-                )
-            )
-    return labels_of_rows
+            of_whom = column, item.task, frozenset({item.task}), origin, rows_hash
+            of_rows.append(Labels(*of_whom, by_question, values=label.order, where=item.task))
+    return of_rows
+
+
+#: A score, its interval, and the documents behind it.
+_Figures: TypeAlias = "tuple[float, Interval | None, int]"
+_OF_PART = ("score", "interval_low", "interval_high", "documents")
+_OF_ALL = ("score_of_all", "of_all_low", "of_all_high", "documents_of_all")
 
 
 def label_scores(
@@ -156,110 +140,77 @@ def label_scores(
     What rows say themselves needs no file; a file goes before them.
     """
     faults: list[Fault] = []
-    used: set[int] = set()
-    known: dict[tuple[str, str], list[Labels]] = {}
-    tables: list[tuple[Entry, str, str, str, list[Labelled]]] = []
+    asked: set[tuple[str, str]] = set()
+    known: dict[tuple[str, Any], list[Labels]] = {}
+    rows: list[Json] = []
     for entry in entries:
-        places: dict[tuple[str, str, str], list[Labelled]] = {}
+        #: (suite, strategy, axis) -> label -> of each task with such documents: part, all, who says it
+        found: dict[tuple[str, ...], dict[str, list[tuple[_Figures, _Figures, list[str]]]]] = {}
         for item in entry.experiments.values():
             if item.score is None or not item.dataset.metadata.grouped:
                 continue
-            try:
-                for one in _of_item(entry, item, labels, used, faults, known):
-                    place = (item.dataset.suite.id, item.strategy, one.labels.axis)
-                    places.setdefault(place, []).append(one)
-            except MedtasksError as error:
-                faults.append(Fault(str(error.where or item.task), error.what, error.remedy))
-        tables += ((entry, *place, some) for place, some in places.items())
-    parts = _parts([one for *_, some in tables for one in some])
-    rows = [row for table in tables for row in _scores(*table, parts)]
-    for number, given in enumerate(labels):
-        if number not in used:
+            asked.add((item.task, entry.model))
+            whole = item.score, item.intervals.get("score"), item.n
+            for one in _labels_of(entry, item, labels, known):
+                try:
+                    scores = labelled(item, one)
+                except MedtasksError as error:
+                    faults.append(Fault(str(error.where or item.task), error.what, error.remedy))
+                    continue
+                of_labels = found.setdefault((item.dataset.suite.id, item.strategy, one.axis), {})
+                for value in one.values:
+                    of_value = of_labels.setdefault(value, [])
+                    if some := _with_label(scores, one, value):
+                        part = some.value, some.interval(item.dataset.id), len(some.documents)
+                        of_value.append((part, whole, one.sources))
+        rows += (
+            _row(entry, place, value, some)
+            for place, values in found.items()
+            for value, some in values.items()
+            if some
+        )
+    for given in labels:
+        if not any(task in given.tasks and given.model in (None, model) for task, model in asked):
             of = f" by {given.model}" if given.model else ""
             what = f"no run here has a score of {given.task}{of}, whose {given.axis} it says"
             faults.append(Fault(given.where, what, "name a run of this task", skipped=False))
     return table_of("labels", rows), faults
 
 
-def _of_item(
+def _labels_of(
     entry: Entry,
     item: Experiment,
     labels: Sequence[Labels],
-    used: set[int],
-    faults: list[Fault],
-    known: dict[tuple[str, str], list[Labels]],
-) -> Iterator[Labelled]:
-    axes = set()
-    for number, one in enumerate(labels):
-        if item.task in one.tasks and one.model in (None, entry.model):
-            used.add(number)
-            axes.add(one.axis)
-            try:
-                yield labelled(item, one)
-            except MedtasksError as error:
-                faults.append(Fault(str(error.where), error.what, error.remedy))
+    known: dict[tuple[str, Any], list[Labels]],
+) -> list[Labels]:
+    """Of files, and what the rows say of other axes: models that were asked the same rows share it."""
+    given = [one for one in labels if item.task in one.tasks and one.model in (None, entry.model)]
+    axes, key = {one.axis for one in given}, (item.task, item.loaded.get("rows_hash"))
     if item.dataset.suite.labels.keys() <= axes:
-        return
-    # models that were asked the same rows have in common what these name, and it is read once
-    rows = item.loaded.get("rows_hash")
-    own = known.get((item.task, str(rows))) if rows else None
-    if own is None:
-        own = own_labels(item)
-        if rows and item.read_samples is not None:
-            known[item.task, str(rows)] = own
-    for one in own:
-        if one.axis not in axes:
-            yield labelled(item, one)
+        return given
+    own = known.get(key) or own_labels(item)
+    if key[1]:
+        known[key] = own
+    return [*given, *(one for one in own if one.axis not in axes)]
 
 
-#: A score, its interval, and the documents behind it.
-_Figures: TypeAlias = "tuple[float, Interval | None, int]"
-#: (`id` of an experiment with labels, label) -> figures of its part
-_Parts: TypeAlias = "dict[tuple[int, str], _Figures]"
-
-
-def _figures(item: Experiment) -> _Figures:
-    return item.score or 0.0, item.intervals.get("score"), item.n
-
-
-def _parts(found: Iterable[Labelled]) -> _Parts:
-    """Every part, dataset by dataset: models that were asked the same documents share their resamples."""
-    by_dataset: dict[str, dict[int, Labelled]] = {}
-    for one in found:
-        by_dataset.setdefault(one.item.dataset.id, {})[id(one)] = one
-    return {
-        (key, value): _figures(part)
-        for same in by_dataset.values()
-        for value in dict.fromkeys(value for one in same.values() for value in one.places)
-        for key, one in same.items()
-        if (part := restricted(one, value)) is not None
+def _row(
+    entry: Entry, place: Sequence[str], value: str, found: Sequence[tuple[_Figures, _Figures, list[str]]]
+) -> Json:
+    *sides, sources = zip(*found, strict=True)
+    row: Json = {
+        **{"entry": entry.label, "model": entry.model, "sample": entry.sample},
+        **dict(zip(("suite", "strategy", "axis"), place, strict=True)),
+        **{"value": value, "tasks": len(found), "sources": sorted({*chain.from_iterable(sources)})},
     }
+    for figures, names in zip(sides, (_OF_PART, _OF_ALL), strict=True):
+        scores, intervals, sizes = zip(*figures, strict=True)
+        interval = of_tasks([1 / len(found)] * len(found), scores, intervals, sizes)
+        low, high = (interval.low, interval.high) if interval else (None, None)
+        row.update(zip(names, (float(np.mean(scores)), low, high, sum(sizes)), strict=True))
+    return row
 
 
-def _scores(
-    entry: Entry, suite: str, strategy: str, axis: str, found: Sequence[Labelled], parts: _Parts
-) -> Iterator[Json]:
-    for value in dict.fromkeys(value for one in found for value in one.labels.values):
-        some = [(part, _figures(one.item)) for one in found if (part := parts.get((id(one), value)))]
-        if not some:
-            continue
-        row: Json = {
-            **{"entry": entry.label, "model": entry.model, "sample": entry.sample},
-            **{"suite": suite, "strategy": strategy, "axis": axis, "value": value, "tasks": len(some)},
-            "sources": sorted(
-                {source for one in found if value in one.places for source in one.labels.sources}
-            ),
-        }
-        for figures, names in zip(zip(*some, strict=True), (_OF_PART, _OF_ALL), strict=True):
-            scores, intervals, sizes = zip(*figures, strict=True)
-            interval = of_tasks([1 / len(some)] * len(some), scores, intervals, sizes)
-            low, high = (interval.low, interval.high) if interval else (None, None)
-            row.update(zip(names, (float(np.mean(scores)), low, high, sum(sizes)), strict=True))
-        yield row
-
-
-_OF_PART = ("score", "interval_low", "interval_high", "documents")
-_OF_ALL = ("score_of_all", "of_all_low", "of_all_high", "documents_of_all")
 _REMEDY = "name files of `medtasks study difficulty` or `departments`, or the folder of a contamination probe"
 
 
