@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import ValidationError, field_validator
 
@@ -38,12 +38,6 @@ _CLOSED = {"proprietary": "closed"}
 _BILLIONS = re.compile(r"(?<![\d.A-Za-z])(\d+(?:\.\d+)?)[bB](?![A-Za-z])")
 #: What pages call weights that nobody may have.
 WEIGHTS = {"closed": "proprietary"}
-
-
-class Row(NamedTuple):
-    suite: str  # its id
-    name: str  # of the model, in the table
-    version: str | None  # date, number or way to think that it stands for; None where nobody says
 
 
 class Model(Strict):
@@ -82,15 +76,11 @@ class Identity:
     def hub_id(self) -> str | None:
         return self.id if self.model.hub else None
 
-    @cached_property
-    def rows(self) -> tuple[Row, ...]:
-        named = ((suite, {of: None} if isinstance(of, str) else of) for suite, of in self.model.rows.items())
-        return tuple(Row(suite, name, version) for suite, names in named for name, version in names.items())
-
     @property
-    def names(self) -> frozenset[str]:
-        """What the model as a whole is called, folded."""
-        return frozenset({_folded(self.id), _folded(self.id.rpartition("/")[2]), _folded(self.title)})
+    def rows(self) -> dict[tuple[str, str], str | None]:
+        """Suite and name in its table -> the version that it stands for; None where nobody says."""
+        named = ((suite, {of: None} if isinstance(of, str) else of) for suite, of in self.model.rows.items())
+        return {(suite, name): version for suite, names in named for name, version in names.items()}
 
 
 def _folded(name: str) -> str:
@@ -109,31 +99,29 @@ def known_models() -> Mapping[str, Identity]:
             by_name[name] = Identity(name, Model.model_validate(entry))
         except ValidationError as error:
             raise MedtasksError("; ".join(faults_of(error, name, Model.model_fields)), where=file) from None
-    by_row: dict[tuple[str, str], Identity] = {}
-    for model in by_name.values():
-        for suite, row, _ in model.rows:
-            if (other := by_row.setdefault((suite, row), model)) is not model:
-                what = f"{other.id} and {model.id} both claim the row {row!r} of {suite}"
-                raise MedtasksError(what, where=file, remedy="leave it with the one that the table means")
     return by_name
 
 
 @lru_cache(maxsize=1)
 def _rows() -> Mapping[tuple[str, str], tuple[Identity, str | None]]:
     """Suite and name in its table -> the model and its version."""
-    return {
-        (suite, name): (model, version)
-        for model in known_models().values()
-        for suite, name, version in model.rows
-    }
+    rows: dict[tuple[str, str], tuple[Identity, str | None]] = {}
+    for model in known_models().values():
+        for row, version in model.rows.items():
+            if (other := rows.setdefault(row, (model, version))[0]) is not model:
+                what = f"{other.id} and {model.id} both claim the row {row[1]!r} of {row[0]}"
+                remedy = "leave it with the one that the table means"
+                raise MedtasksError(what, where=reference_folder() / "models.yaml", remedy=remedy)
+    return rows
 
 
 @lru_cache(maxsize=1)
-def _by_name() -> Mapping[str, tuple[Identity, ...]]:
-    by_name: dict[str, tuple[Identity, ...]] = {}
+def _by_name() -> Mapping[str, list[Identity]]:
+    """What a model as a whole is called, folded -> the models."""
+    by_name: dict[str, list[Identity]] = {}
     for model in known_models().values():
-        for name in model.names:
-            by_name[name] = (*by_name.get(name, ()), model)
+        for name in {_folded(model.id), _folded(model.id.rpartition("/")[2]), _folded(model.title)}:
+            by_name.setdefault(name, []).append(model)
     return by_name
 
 
@@ -151,11 +139,8 @@ def identity_of(entry: Entry) -> Identity | None:
 
 def maker_of(owner: str) -> str:
     """What the registry calls the maker behind an owner on the hub; the owner, where it does not say."""
-    makers = {
-        known.model.maker
-        for name, known in known_models().items()
-        if known.model.hub and name.partition("/")[0] == owner
-    }
+    known = known_models().values()
+    makers = {item.model.maker for item in known if item.hub_id and item.id.partition("/")[0] == owner}
     return next(iter(makers)) or owner if len(makers) == 1 else owner
 
 
@@ -168,7 +153,7 @@ def version_of(entry: Entry) -> str | None:
 
 
 def model_id(entry: Entry) -> str | None:
-    """The id of its model in the registry: what rows of one model have in common; None of one not known."""
+    """What rows of one model have in common; None of one that the registry does not know."""
     known = identity_of(entry)
     return known.id if known else None
 
@@ -210,8 +195,7 @@ def published_rows(name: str, entries: Iterable[Entry]) -> list[Entry]:
     """
     folded, rows = _folded(name), list(entries)
     named = _by_name().get(folded, ())
-    if len(named) > 1:
-        raise _ambiguous(name, [model.id for model in named])
+    several = [model.id for model in named] if len(named) > 1 else []
     if named:
         matching = [entry for entry in rows if identity_of(entry) is named[0]]
     else:
@@ -221,31 +205,22 @@ def published_rows(name: str, entries: Iterable[Entry]) -> list[Entry]:
             matching = [
                 entry for entry in rows if identity_of(entry) is model and version_of(entry) == version
             ]
-    if not matching:
-        raise _unknown(name, rows)
     papers: dict[str, list[str]] = {}
     for entry in matching:
         papers.setdefault(entry.paper, []).append(entry.model)
-    if several := next((names for names in papers.values() if len(names) > 1), None):
-        raise _ambiguous(name, several)
+    if several := several or next((names for names in papers.values() if len(names) > 1), []):
+        raise MedtasksError(f"{name!r} means more than one: {', '.join(several)}", remedy="name one of them")
+    if not matching:
+        models = {_folded(entry.model): entry.model for entry in rows}
+        models |= {_folded(model.title): model.title for model in known_models().values()}
+        close = [model for key, model in models.items() if folded in key][:4]
+        close = close or [models[key] for key in get_close_matches(folded, models, n=4)]
+        similar = f"; similar: {', '.join(close)}" if close else ""
+        raise MedtasksError(
+            f"no run and no published model is called {name!r}{similar}",
+            remedy="name folders of runs; or models as `medtasks report --published all` lists them",
+        )
     return matching
-
-
-def _ambiguous(name: str, several: Iterable[str]) -> MedtasksError:
-    return MedtasksError(f"{name!r} means more than one: {', '.join(several)}", remedy="name one of them")
-
-
-def _unknown(name: str, entries: Iterable[Entry]) -> MedtasksError:
-    models = {_folded(entry.model): entry.model for entry in entries}
-    models |= {_folded(model.title): model.title for model in known_models().values()}
-    folded = _folded(name)
-    close = [model for key, model in models.items() if folded in key][:4]
-    close = close or [models[key] for key in get_close_matches(folded, models, n=4)]
-    return MedtasksError(
-        f"no run and no published model is called {name!r}"
-        + (f"; similar: {', '.join(close)}" if close else ""),
-        remedy="name folders of runs; or models as `medtasks report --published all` lists them",
-    )
 
 
 def size_of(entry: Entry, known: Mapping[str, str]) -> float | None:
