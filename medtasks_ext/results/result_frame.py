@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, groupby
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,116 +18,80 @@ from medtasks_ext.results.rollup import asked_rows
 from medtasks_ext.tables import csv_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
     from medtasks_ext.jsonfile import Json
-    from medtasks_ext.registry import Dataset, Registry
+    from medtasks_ext.registry import Registry
     from medtasks_ext.results.experiments import Entry, Experiment
     from medtasks_ext.stats.intervals import Interval
     from medtasks_ext.stats.statistic import Array
 
-#: column -> its value, of what has the column
-_Values = dict[str, "Callable[[Any], Any]"]
-
-
-def _condition(name: str) -> Callable[[Experiment], Any]:
-    return lambda item: item.shown[name.removesuffix("_asked")]
-
-
-def _table(items: Iterable[Any], values: _Values) -> pa.Table:
-    import pyarrow as pa
-
-    found, known = list(items), schema("results")
-    return pa.table(
-        {name: pa.array([*map(of, found)], known.field(name).type) for name, of in values.items()}
-    )
-
 
 @lru_cache(maxsize=8)
-def _of_datasets(tasks: Registry) -> pa.Table:
-    def listed(of: Mapping[str, Sequence[str]]) -> Callable[[Dataset], str | None]:
-        return lambda dataset: ";".join(of[dataset.id]) or None
-
-    values: _Values = {
-        "suite": lambda dataset: dataset.metadata.suite,
-        "dataset": lambda dataset: dataset.id,
-        "name": lambda dataset: dataset.metadata.name,
-        **{axis: listed(of) for axis, of in axis_values(tasks, tuple(axes())).items()},
-        "control_of": lambda dataset: dataset.metadata.control_of,
-        "draft": lambda dataset: dataset.metadata.draft,
+def _of_datasets(tasks: Registry) -> dict[str, Json]:
+    values = axis_values(tasks, tuple(axes()))
+    return {
+        name: {
+            **{"suite": dataset.metadata.suite, "dataset": name, "name": dataset.metadata.name},
+            **{axis: ";".join(of[name]) or None for axis, of in values.items()},
+            **{"control_of": dataset.metadata.control_of, "draft": dataset.metadata.draft},
+        }
+        for name, dataset in tasks.datasets.items()
     }
-    return _table(tasks.datasets.values(), values)
 
 
-_OF_ENTRY: _Values = {
-    "entry": lambda entry: entry.label,
-    "model": lambda entry: entry.model,
-    "model_id": model_id,
-    "model_version": version_of,
-    "kind": lambda entry: entry.kind,
-    "settings": lambda entry: "; ".join(f"{key}: {value}" for key, value in entry.words.items()),
-    "started": lambda entry: entry.manifest.get("started"),
-    "medtasks_version": lambda entry: _version(entry, "medtasks"),
-    "lm_eval_version": lambda entry: _version(entry, "lm_eval"),
-}
-_OF_EXPERIMENT: _Values = {
-    "task": lambda item: item.task,
-    "strategy": lambda item: item.strategy,
-    "n": lambda item: item.n,
-    "chance": lambda item: item.chance,
-    "ceiling": lambda item: item.ceiling,
-    "valid": lambda item: item.metrics.get("valid"),
-    "cut": lambda item: item.share_cut("answers_cut"),
-    "inputs_cut": lambda item: item.share_cut("inputs_cut"),
-    "unclosed": lambda item: item.metrics.get("unclosed_reasoning"),
-    "input_tokens": lambda item: (item.tokens or {}).get("input"),
-    "output_tokens": lambda item: (item.tokens or {}).get("output"),
-    "task_version": lambda item: item.version or item.words.get("version"),
-    "prompt": lambda item: item.words.get("prompt"),
-    "data": lambda item: item.words.get("data"),
-    "rows": lambda item: item.rows_hash or None,
-    "rebuilt": lambda item: item.rebuilt,
-    "jury": lambda item: item.words.get("jury"),
-    "judged": lambda item: item.covered,
-    "rows_here": lambda item: item.rows,
-    "rows_of_suite": lambda item: item.rows_of_suite,
-    **{name: _condition(name) for name in (said.partition(":")[0] for said in CONDITIONS.split())},
-    "rows_are": lambda item: item.confirmed.rows,
-    "words_are": lambda item: item.confirmed.words,
-    "shots_are": lambda item: item.confirmed.shots,
-    "comparable": lambda item: None if item.beside_the_paper is None else not item.unlike_the_paper,
-    "otherwise": lambda item: "; ".join(map(difference_words, item.unlike_the_paper)) or None,
-    "unknown": lambda item: unknown_words(item.beside_the_paper or ()) or None,
-    "sample": lambda item: item.sample,
-}
+def _of_entry(entry: Entry) -> Json:
+    versions = entry.manifest.get("versions") or {}
+    return {
+        **{"entry": entry.label, "model": entry.model, "kind": entry.kind},
+        **{"model_id": model_id(entry), "model_version": version_of(entry)},
+        "settings": "; ".join(f"{key}: {value}" for key, value in entry.words.items()),
+        "started": entry.manifest.get("started"),
+        **{f"{package}_version": versions.get(package) for package in ("medtasks", "lm_eval")},
+    }
+
+
+def _of_experiment(item: Experiment) -> Json:
+    tokens, words, shown = item.tokens or {}, item.words, item.shown
+    conditions = [said.partition(":")[0] for said in CONDITIONS.split()]
+    return {
+        **{"task": item.task, "strategy": item.strategy, "sample": item.sample, "n": item.n},
+        **{"chance": item.chance, "ceiling": item.ceiling, "valid": item.metrics.get("valid")},
+        **{"cut": item.share_cut("answers_cut"), "inputs_cut": item.share_cut("inputs_cut")},
+        "unclosed": item.metrics.get("unclosed_reasoning"),
+        **{f"{side}_tokens": tokens.get(side) for side in ("input", "output")},
+        "task_version": item.version or words.get("version"),
+        **{name: words.get(name) for name in ("prompt", "data", "jury")},
+        **{"rows": item.rows_hash or None, "rebuilt": item.rebuilt, "judged": item.covered},
+        **{"rows_here": item.rows, "rows_of_suite": item.rows_of_suite},
+        **{name: shown[name.removesuffix("_asked")] for name in conditions},
+        **{f"{name}_are": state for name, state in item.confirmed._asdict().items()},
+        "comparable": None if item.beside_the_paper is None else not item.unlike_the_paper,
+        "otherwise": "; ".join(map(difference_words, item.unlike_the_paper)) or None,
+        "unknown": unknown_words(item.beside_the_paper or ()) or None,
+    }
+
+
 _OF_METRIC = (
     *("metric", "value", "interval_low", "interval_high", "interval_rough"),
     *("paper_interval_low", "paper_interval_high"),
 )
 
 
-def _version(entry: Entry, package: str) -> str | None:
-    return (entry.manifest.get("versions") or {}).get(package)
-
-
 @dataclass(frozen=True)
 class ResultParts:
-    """The frame `results`; what is said of datasets, entries and experiments stands once."""
+    """The frame `results`; what does not depend on the metric stands once."""
 
-    tables: tuple[pa.Table, ...]  # of datasets, entries, experiments and metrics: columns of the frame
-    places: tuple[Array, ...]  # for each of them, which of its rows each row of the frame has
-
-    @property
-    def experiments(self) -> pa.Table:
-        """Without the columns that depend on the metric."""
-        return self.tables[2]
+    experiments: pa.Table  # a row per experiment
+    metrics: pa.Table  # a row per experiment and metric: the columns `_OF_METRIC`
+    places: Array  # for each of the latter its row of the former
 
     def scores(self) -> Mapping[str, Sequence[Any]]:
         """The columns of the metric `score`, a value per experiment; None where it has no score."""
-        columns = self.tables[3].to_pydict()
-        metrics = zip(self.places[2].tolist(), columns["metric"], strict=True)
+        columns = self.metrics.to_pydict()
+        metrics = zip(self.places.tolist(), columns["metric"], strict=True)
         of_score = {place: row for row, (place, metric) in enumerate(metrics) if metric == "score"}
         rows = [of_score.get(place) for place in range(self.experiments.num_rows)]
         return {
@@ -138,20 +101,20 @@ class ResultParts:
     def table(self) -> pa.Table:
         import pyarrow as pa
 
-        parts = [*zip(self.tables, map(pa.array, self.places), strict=True)]
+        rows = self.experiments.take(pa.array(self.places))
         return table(
-            "results", {name: part[name].take(row) for part, row in parts for name in part.column_names}
+            "results",
+            {name: (self.metrics if name in _OF_METRIC else rows)[name] for name in names("results")},
         )
 
     def lines(self) -> Iterator[str]:
         """The same as lines of CSV, the header first."""
-        columns = names("results")
+        columns, cells = names("results"), []
         yield ",".join(columns) + "\n"
-        of_part = {name: number for number, part in enumerate(self.tables) for name in part.column_names}
-        cells = []
-        for number, some in groupby(columns, key=of_part.__getitem__):
-            texts = [line[:-1] for line in csv_lines(self.tables[number].select([*some]))[1:]]
-            cells.append(map(texts.__getitem__, self.places[number].tolist()))
+        for of_metric, some in groupby(columns, key=_OF_METRIC.__contains__):
+            part = self.metrics if of_metric else self.experiments
+            texts = [line[:-1] for line in csv_lines(part.select([*some]))[1:]]
+            cells.append(texts if of_metric else map(texts.__getitem__, self.places.tolist()))
         for row in zip(*cells, strict=True):
             yield ",".join(row) + "\n"
 
@@ -160,36 +123,31 @@ def result_parts(entries: Sequence[Entry], tasks: Registry) -> ResultParts:
     """One without any metric has a row without one."""
     import pyarrow as pa
 
-    known, number = prices(), {name: index for index, name in enumerate(tasks.datasets)}
-    pairs = [(index, item) for index, entry in enumerate(entries) for item in entry.experiments.values()]
-    experiments = [item for _, item in pairs]
-
-    def usd(pair: tuple[int, Experiment]) -> float | None:
-        entry, tokens = entries[pair[0]], pair[1].tokens
-        price = None if entry.kind == "published" else known.get(entry.model)
-        return price.of(tokens["input"], tokens["output"]) if price and tokens else None
-
-    rows = [
-        (
-            place,
-            metric or None,
-            item.metrics.get(metric),
-            *_ends(item.intervals.get(metric)),
-            getattr(item.intervals.get(metric), "rough", None),
-            *_ends(item.paper_intervals.get(metric)),
-        )
-        for place, item in enumerate(experiments)
-        for metric in dict.fromkeys([*item.metrics, *item.intervals]) or [""]
-    ]
-    of_experiments = _table(experiments, _OF_EXPERIMENT)
-    of_experiments = of_experiments.append_column("usd", pa.array([*map(usd, pairs)], pa.float64()))
-    row = np.array([place for place, *_ in rows], dtype=np.int64)
-    of_entry = np.array([index for index, _ in pairs], dtype=np.int64)
-    of_dataset = np.array([number[item.dataset.id] for item in experiments], dtype=np.int64)
-    metrics = _table(rows, {name: itemgetter(place) for place, name in enumerate(_OF_METRIC, 1)})
+    of_datasets, known, types = _of_datasets(tasks), prices(), schema("results")
+    experiments: list[Json] = []
+    metrics: list[tuple[Any, ...]] = []
+    for entry in entries:
+        price, of_entry = None if entry.kind == "published" else known.get(entry.model), _of_entry(entry)
+        for item in entry.experiments.values():
+            usd = price.of(item.tokens["input"], item.tokens["output"]) if price and item.tokens else None
+            row = {**of_datasets[item.dataset.id], **of_entry, **_of_experiment(item), "usd": usd}
+            for metric in dict.fromkeys([*item.metrics, *item.intervals]) or [""]:
+                around, paper = item.intervals.get(metric), item.paper_intervals.get(metric)
+                figures = item.metrics.get(metric), *_ends(around), around.rough if around else None
+                metrics.append((len(experiments), metric or None, *figures, *_ends(paper)))
+            experiments.append(row)
+    places, *columns = list(zip(*metrics, strict=True)) or [()] * (1 + len(_OF_METRIC))
+    of_metric = dict(zip(_OF_METRIC, columns, strict=True))
     return ResultParts(
-        (_of_datasets(tasks), _table(entries, _OF_ENTRY), of_experiments, metrics),
-        (of_dataset[row], of_entry[row], row, np.arange(len(row))),
+        pa.table(
+            {
+                name: pa.array([row[name] for row in experiments], types.field(name).type)
+                for name in types.names
+                if name not in of_metric
+            }
+        ),
+        pa.table({name: pa.array(values, types.field(name).type) for name, values in of_metric.items()}),
+        np.array(places, dtype=np.int64),
     )
 
 
