@@ -90,13 +90,6 @@ def compare(
     return 0
 
 
-_QUESTIONS = {
-    "entries": "",
-    "strategies": "one model, other strategies: paired tests on the same documents",
-    "prompts": "one model, other wording: a paired test of prompts on the same documents",
-}
-
-
 def _head(content: Mapping[str, Any]) -> None:
     if content["sample"]:
         typer.echo(SAMPLE_DATA)
@@ -118,8 +111,8 @@ def _head(content: Mapping[str, Any]) -> None:
         return
     for name, (one, other) in first["settings"].items():
         typer.echo(f"  {name}: {one} → {other}")
-    if question := _QUESTIONS[first["question"]]:
-        typer.echo(question)
+    if first["question"] == "strategies":
+        typer.echo("one model, other strategies: paired tests on the same documents")
 
 
 def _is_significant(row: Json) -> bool:

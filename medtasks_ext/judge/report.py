@@ -89,8 +89,9 @@ def _pair(name: str, pair: tuple[str, str], members: Scored) -> list[Figure]:
     between = " + ".join(pair)
     shared = _shared(pair, members)
     values = [list(shared.get(judge, {}).values()) for judge in pair]
+    rho = agreement.rank_correlation(*values, least=2).value
     figures = [
-        Figure("judges", name, between, COMPOSITE, "Spearman", agreement.spearman(*values), n=len(values[0])),
+        Figure("judges", name, between, COMPOSITE, "Spearman", rho, n=len(values[0])),
         Figure("judges", name, between, COMPOSITE, "ICC(3,k)", *agreement.icc_of_raters(shared)),
     ]
     scale = sorted({number for task, _ in members for number in task.rubric.protocol.numbers})

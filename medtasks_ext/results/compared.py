@@ -1,7 +1,7 @@
 """What changed from one entry to another: by task, by group, and which documents flipped.
 
-Entries are compared on the documents that both were asked, so runs of unlike extent can be compared;
-what differs in the settings of a task is named beside it.
+Entries are compared on the documents that both were asked; what differs in the settings of a task is named
+beside it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain, combinations, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -21,19 +22,12 @@ from medtasks_ext.results.condition_words import value_words
 from medtasks_ext.results.conditions import differences, moving
 from medtasks_ext.results.experiments import Entry, Experiment, Fault, differing
 from medtasks_ext.results.frames import table_of
-from medtasks_ext.results.labels import Labels, labelled, restricted
+from medtasks_ext.results.labels import Labels, restricted
 from medtasks_ext.results.models import published_rows
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.results.reading import Results, read_results
 from medtasks_ext.stats.bootstrap import resample
-from medtasks_ext.stats.comparison import (
-    Comparison,
-    benjamini_hochberg,
-    compare,
-    compare_resamples,
-    holm,
-    least_half,
-)
+from medtasks_ext.stats.comparison import Comparison, benjamini_hochberg, compare, holm, least_half
 from medtasks_ext.stats.permutation import EQUAL, MOST_DOCUMENTS, PairedTest, Part, document_test
 from medtasks_ext.stats.statistic import Counts, by_unit
 
@@ -44,10 +38,6 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.document_scores import DocumentScores
     from medtasks_ext.stats.statistic import Array
-
-_Item = TypeVar("_Item")
-#: with fewer tasks in common a group says no more than its task
-SMALLEST_GROUP = 2
 
 
 @dataclass(frozen=True)
@@ -82,29 +72,29 @@ def document_test_of(items: Sequence[tuple[float, Experiment, Experiment]]) -> P
     if n > MOST_DOCUMENTS and len(items) > 1:
         return None
     try:
-        pairs = [_paired(one, other, _documents(one), _documents(other))[1] for _, one, other in items]
+        return document_test(
+            [Part(weight, *_counts(*_shared_documents(one, other))) for weight, one, other in items], n
+        )
     except MedtasksError:
         return None
-    parts = [Part(weight, *pair) for (weight, _, _), pair in zip(items, pairs, strict=True)]
-    return document_test(parts, n)
 
 
 def _task_change(one: Experiment, other: Experiment) -> Shared:
-    before, after = _documents(one), _documents(other)
-    places, counts = _paired(one, other, before, after)
-    draws = [resample([item], one.dataset.id)["score"].values for item in counts]
-    scores, n = tuple(item.values()["score"] for item in counts), len(places[0])
+    before, after = _shared_documents(one, other)
+    counts, n = _counts(before, after), len(before.documents)
+    before_draws, after_draws = (resample([item], one.dataset.id)["score"] for item in counts)
+    scores = counts[0].values()["score"], counts[1].values()["score"]
     strategies = one.strategy != other.strategy
     # what follows from another strategy; other words of the same kind do, the suite's own and others do not
     implied = {"strategy", "rows", "examples in the prompt"} if strategies else set()
     implied |= {"wording"} if strategies and one.conditions.wording == other.conditions.wording else set()
     unlike = dict.fromkeys(item.condition for item in differences(one.facts, other.facts) if item.known)
-    flips = _flips(one.task, before, after, places)
-    shared = Shared({}, (scores[0], scores[1]), n, (draws[0], draws[1]), counts, flips)
+    flips = _flips(one.task, before, after)
+    shared = Shared({}, scores, n, (before_draws, after_draws), counts, flips)
     shared.row.update(
         _change_row(one.dataset.id if strategies else one.task, scores, mean_change([[shared]])),
         documents=n,
-        documents_of_one_alone=len(before.documents) + len(after.documents) - 2 * n,
+        documents_of_one_alone=sum(len(_documents(item).documents) for item in (one, other)) - 2 * n,
         gained=sum(flip["after"] > flip["before"] for flip in flips),
         lost=sum(flip["after"] < flip["before"] for flip in flips),
         differs=", ".join(name for name in unlike if name not in implied),
@@ -125,13 +115,12 @@ def mean_change(parts: Sequence[Sequence[Shared]]) -> Comparison:
     """Second minus first in a mean over parts, each the mean of its tasks; a task alone is a group of one."""
     weighted = [(1 / len(parts) / len(part), item) for part in parts for item in part]
     n = sum(item.n for _, item in weighted)
-    draws = [sum(weight * item.resampled[side] for weight, item in weighted) for side in (1, 0)]
-    if n > MOST_DOCUMENTS and len(weighted) > 1:
-        after, before = (sum(weight * item.scores[side] for weight, item in weighted) for side in (1, 0))
-        least = least_half((weight, item.n) for weight, item in weighted)
-        return compare_resamples((after, before), (draws[0], draws[1]), least, n)
-    counts = [(weight, item.counts) for weight, item in weighted]
-    return compare([Part(weight, *pair[::-1]) for weight, pair in counts], n, (draws[0], draws[1]))
+    scores = [sum(weight * item.scores[side] for weight, item in weighted) for side in (1, 0)]
+    draws = [np.sum([weight * item.resampled[side] for weight, item in weighted], axis=0) for side in (1, 0)]
+    tested = n <= MOST_DOCUMENTS or len(weighted) == 1
+    sizes = [(weight, item.counts[0].n_units if tested else item.n) for weight, item in weighted]
+    test = document_test([Part(of, *item.counts[::-1]) for of, item in weighted], n) if tested else None
+    return compare(scores, draws, least_half(sizes), sum(size for _, size in sizes), test)
 
 
 def _documents(experiment: Experiment) -> DocumentScores:
@@ -146,19 +135,26 @@ def _documents(experiment: Experiment) -> DocumentScores:
     return experiment.read_documents()
 
 
-def _paired(
-    one: Experiment, other: Experiment, before: DocumentScores, after: DocumentScores
-) -> tuple[tuple[Array, Array], tuple[Counts, Counts]]:
+def _shared_documents(one: Experiment, other: Experiment) -> tuple[DocumentScores, DocumentScores]:
+    """Both sides of the documents that both scored; where files differ, of those with the same content."""
     _check_alike(one, other)
+    before, after = _documents(one), _documents(other)
     # the prompt of a strategy may be part of the rows
     of = "data" if one.strategy != other.strategy else "rows"
-    places = _shared(before, after, same_rows=one.words.get(of) == other.words.get(of))
-    counts = _counts(before, places[0]), _counts(after, places[1], like=before.units[places[0]])
-    if counts[0].n_units < 2:
+    same_rows = one.words.get(of) == other.words.get(of)
+
+    def places(scores: DocumentScores) -> dict[tuple[str, str], int]:
+        keys = zip(scores.documents, scores.documents if same_rows else scores.contents, strict=True)
+        return {key: place for place, key in enumerate(keys) if scores.scored[place]}
+
+    mine, theirs = places(before), places(after)
+    pairs = [(place, theirs[key]) for key, place in mine.items() if key in theirs]
+    first, second = np.array(pairs, dtype=int).reshape(-1, 2).T
+    if len(set(before.units[first].tolist())) < 2:
         raise MedtasksError(
             "the two were not asked the same documents", where=one.task, remedy="run both on the same rows"
         )
-    return places, counts
+    return before.at(first), after.at(second)
 
 
 _OF_JURIES = (
@@ -181,63 +177,35 @@ def _check_alike(one: Experiment, other: Experiment) -> None:
             raise MedtasksError(f"{words} ({shown}), so it is not compared", where=one.task, remedy=remedy)
 
 
-def _shared(one: DocumentScores, other: DocumentScores, *, same_rows: bool) -> tuple[Array, Array]:
-    """Places of the documents that both scored; where files differ, of those with the same content."""
-
-    def keys(scores: DocumentScores) -> list[tuple[str, str]]:
-        return [
-            (key, "" if same_rows else content)
-            for key, content in zip(scores.documents, scores.contents, strict=True)
-        ]
-
-    theirs = {key: place for place, key in enumerate(keys(other)) if other.scored[place]}
-    pairs = [
-        (place, theirs[key]) for place, key in enumerate(keys(one)) if one.scored[place] and key in theirs
-    ]
-    first, second = np.array(pairs, dtype=int).reshape(-1, 2).T
+def _counts(before: DocumentScores, after: DocumentScores) -> tuple[Counts, Counts]:
+    """Of both sides by the units of the first."""
+    units = before.units.tolist()
+    first, second = (
+        Counts(by_unit(side.counts, units), {"score": side.statistic}, side.labels)
+        for side in (before, after)
+    )
     return first, second
 
 
-def _counts(scores: DocumentScores, places: Array, like: Array | None = None) -> Counts:
-    """Counts of some documents by unit; `like` gives the units where they shall be another entry's."""
-    units = scores.units[places] if like is None else like
-    matrix = by_unit(scores.counts[places], units.tolist())
-    return Counts(matrix, {"score": scores.statistic}, scores.labels)
-
-
-def _flips(
-    task: str, before: DocumentScores, after: DocumentScores, places: tuple[Array, Array]
-) -> list[Json]:
-    one, other = before.scores[places[0]], after.scores[places[1]]
+def _flips(task: str, before: DocumentScores, after: DocumentScores) -> list[Json]:
+    one, other = before.scores, after.scores
     # nothing to find and nothing found has no score, and is no change for the better or worse
     moved = np.flatnonzero(np.abs(np.nan_to_num(other - one)) > EQUAL)
     order = moved[np.argsort(-np.abs(other[moved] - one[moved]), kind="stable")]
     return [
         {
-            **{"task": task, "document": before.documents[places[0][place]]},
+            **{"task": task, "document": before.documents[place]},
             **{"before": float(one[place]), "after": float(other[place])},
         }
         for place in order
     ]
 
 
-def group_changes(changes: Sequence[Shared], tasks: Registry) -> list[Json]:
-    """Every suite, and every other group in which the changes have two tasks; each strategy by itself."""
-    suites, by_name = suite_groups(tasks), {change.row["name"]: change for change in changes}
-    found = []
-    for group in tasks.listed:
-        shared = _parts_in(tasks.parts(group), by_name)
-        if sum(map(len, shared)) >= (1 if group in suites else SMALLEST_GROUP):
-            found.append(group_change(group, shared, sum(map(len, tasks.parts(group)))))
-    return found
+def _mean(parts: Iterable[Iterable[float]]) -> float:
+    return fmean(fmean(part) for part in parts)
 
 
-def _mean(values: Iterable[float]) -> float:
-    known = list(values)
-    return sum(known) / len(known)
-
-
-def _parts_in(parts: Iterable[Sequence[str]], known: Mapping[str, _Item]) -> list[list[_Item]]:
+def _parts_in(parts: Iterable[Sequence[str]], known: Mapping[str, Any]) -> list[list[Any]]:
     """Of each part what is known of its tasks; parts without any are left out."""
     return [some for part in parts if (some := [known[name] for name in part if name in known])]
 
@@ -248,7 +216,7 @@ def suite_groups(tasks: Registry) -> set[str]:
 
 def group_change(name: str, parts: Sequence[Sequence[Shared]], n_tasks: int) -> Json:
     """The change in a mean over parts, each the mean of its tasks, of which the group has so many."""
-    scores = [_mean(_mean(item.scores[side] for item in part) for part in parts) for side in (0, 1)]
+    scores = [_mean((item.scores[side] for item in part) for part in parts) for side in (0, 1)]
     row = _change_row(name, scores, mean_change(parts))
     return {**row, "tasks": sum(map(len, parts)), "of": n_tasks}
 
@@ -262,46 +230,37 @@ def asked_changes(
     `method` says why.
     """
     by_name = {change.row["name"]: change for change in changes}
+    unknown = [
+        entry.label
+        for entry in (pair.before, pair.after)
+        if not any(item.read_documents for item in entry.experiments.values())
+    ]
+    both = {
+        task: (item.score, other.score)
+        for task, item in (pair.before.experiments.items() if unknown else ())
+        if (other := pair.after.experiments.get(task)) and None not in (item.score, other.score)
+        if not any(unlike.field in _NEVER_TESTED for unlike in moving(item.facts, other.facts))
+    }
     for name in filter(tasks.knows, names):
         parts = tasks.parts(name)
         of = sum(map(len, parts))
         if shared := _parts_in(parts, by_name):
             yield group_change(name, shared, of)
-            continue
-        unknown = [
-            entry.label
-            for entry in (pair.before, pair.after)
-            if not any(item.read_documents for item in entry.experiments.values())
-        ]
-        both = {
-            task: (item.score, other.score)
-            for task, item in pair.before.experiments.items()
-            if (other := pair.after.experiments.get(task)) and None not in (item.score, other.score)
-            if not any(unlike.field in _NEVER_TESTED for unlike in moving(item.facts, other.facts))
-        }
-        scored: list[list[Any]] = _parts_in(parts, both) if unknown else []
-        if not scored:
-            continue
-        before, after = (_mean(_mean(scores[side] for scores in part) for part in scored) for side in (0, 1))
-        yield {
-            **{"name": name, "before": before, "after": after, "difference": after - before},
-            **dict.fromkeys(("interval_low", "interval_high", "p", "detectable")),
-            "method": f"interval of the difference unknown: no document of {' or '.join(unknown)} is known",
-            **{"tasks": sum(map(len, scored)), "of": of},
-        }
+        elif scored := _parts_in(parts, both):
+            before, after = (_mean((scores[side] for scores in part) for part in scored) for side in (0, 1))
+            yield {
+                **{"name": name, "before": before, "after": after, "difference": after - before},
+                **dict.fromkeys(("interval_low", "interval_high", "p", "detectable")),
+                "method": "interval of the difference unknown: no document of "
+                f"{' or '.join(unknown)} is known",
+                **{"tasks": sum(map(len, scored)), "of": of},
+            }
 
 
-#: entries: two that somebody set side by side. strategies, prompts: one model asked in two ways.
-Question = Literal["entries", "strategies", "prompts"]
-#: Conditions that are the wording of a prompt.
-_OF_PROMPTS = frozenset({"wording", "examples in the prompt", "examples as turns"})
-
-
-@dataclass(frozen=True)
-class Pair:
+class Pair(NamedTuple):
     before: Entry  # the first; of strategies under the names of zero-shot tasks
     after: Entry  # the second
-    question: Question  # what the comparison answers
+    question: Literal["entries", "strategies"]  # set side by side, or one model asked in two ways
     words: str  # the two in short
 
 
@@ -319,26 +278,14 @@ def pairs_to_compare(entries: Sequence[Entry]) -> list[Pair]:
         remedy = "name one run of each of the two, or one run with several strategies"
         raise MedtasksError(what, remedy=remedy)
     if len({entry.sample for entry in entries}) > 1:
-        of = "one of the two was" if len(entries) == 2 else "some were"
-        what = f"{of} run on synthetic sample rows, which are never set beside real ones"
+        what = "some were run on synthetic sample rows, which are never set beside real ones"
         raise MedtasksError(what, remedy="compare runs on the same rows")
-    if len(entries) > 2:
-        return [_pair(first, second, "entries") for first, second in combinations(entries, 2)]
-    first, second = entries
-    both = first.experiments.keys() & second.experiments.keys()
-    if first.model == second.model and not both:
+    first, second, *more = entries
+    if not more and first.model == second.model and not first.experiments.keys() & second.experiments.keys():
         return _of_ways(product(_by_strategy(first).items(), _by_strategy(second).items()))
-    unlike = {
-        item.condition
-        for name in both
-        for item in moving(first.experiments[name].facts, second.experiments[name].facts)
-    }
-    in_other_words = first.model == second.model and bool(unlike) and unlike <= _OF_PROMPTS
-    return [_pair(first, second, "prompts" if in_other_words else "entries")]
-
-
-def _pair(first: Entry, second: Entry, question: Question) -> Pair:
-    return Pair(first, second, question, f"{first.label} → {second.label}")
+    return [
+        Pair(one, other, "entries", f"{one.label} → {other.label}") for one, other in combinations(entries, 2)
+    ]
 
 
 def _of_ways(ways: Iterable[tuple[tuple[str, Entry], tuple[str, Entry]]]) -> list[Pair]:
@@ -370,10 +317,6 @@ class Compared:
     flipped: pa.Table  # frame `flipped`: the documents whose score changed
     faults: list[Fault]  # what was left out
 
-    @property
-    def sample(self) -> bool:
-        return self.pairs[0].before.sample
-
     def record(self) -> Json:
         return {
             "pairs": [
@@ -389,12 +332,11 @@ class Compared:
                 }
                 for pair in self.pairs
             ],
-            "sample": self.sample,
-            "asked": self.asked.to_pylist(),
-            "groups": self.groups.to_pylist(),
-            "tasks": self.tasks.to_pylist(),
-            "labels": self.labels.to_pylist(),
-            "flipped": self.flipped.to_pylist(),
+            "sample": self.pairs[0].before.sample,
+            **{
+                name: getattr(self, name).to_pylist()
+                for name in ("asked", "groups", "tasks", "labels", "flipped")
+            },
         }
 
 
@@ -408,18 +350,15 @@ def read_named(names: Sequence[str], tasks: Registry) -> Results:
     return results
 
 
-def compare_results(
-    results: Results, tasks: Registry, labels: Sequence[Labels] = (), names: Iterable[str] | None = None
-) -> Compared:
+def compare_results(results: Results, tasks: Registry, labels: Sequence[Labels] = ()) -> Compared:
     """Compare all pairs of the entries that were read, published ones among them, or the strategies of one.
 
-    Each label of documents gets a line, and so does each of `names`: tasks and groups, those that the runs
-    were asked by default, and suites where no run says any. Their p-values are adjusted by Holm over all of
-    these lines: over the pairs, where one name is asked.
+    Each label of documents gets a line, and so does each name of a task or group that the runs were asked,
+    suites where no run says any. Their p-values are adjusted by Holm over all of these lines.
     """
     pairs = pairs_to_compare(results.entries)
-    asked = names if names is not None else chain.from_iterable(entry.asked for entry in results.entries)
-    asked = list(dict.fromkeys(asked)) or sorted(suite_groups(tasks))
+    asked = list(dict.fromkeys(chain.from_iterable(entry.asked for entry in results.entries)))
+    asked = asked or sorted(suite_groups(tasks))
     changes: list[tuple[Pair, list[Shared]]] = []
     faults, of_names = list(results.faults), []
     for item in chain.from_iterable(entry.experiments.values() for entry in results.entries):
@@ -480,7 +419,7 @@ def _labelled(entry: Entry, labels: Sequence[Labels], value: str, faults: list[F
             if item.task not in one.tasks or item.score is None:
                 continue
             try:
-                part = restricted(labelled(item, one), value)
+                part = restricted(item, one, value)
             except MedtasksError as error:
                 fault = Fault(str(error.where), error.what, error.remedy)
                 faults += [] if fault in faults else [fault]
@@ -491,18 +430,25 @@ def _labelled(entry: Entry, labels: Sequence[Labels], value: str, faults: list[F
 
 
 def _group_rows(changes: Sequence[tuple[Pair, list[Shared]]], tasks: Registry) -> list[Json]:
-    """Suites and strategies are one family of tests; other groups, each set of tasks once, a second."""
-    suites, others = [], []
+    """Every suite, and every other group in which the changes have two tasks, each set of tasks once.
+
+    Suites and strategies are one family of tests, other groups a second.
+    """
+    suites: list[Json] = []
+    others: list[Json] = []
     names = suite_groups(tasks)
     for pair, found in changes:
-        rows = [{"pair": pair.words, **row} for row in group_changes(found, tasks)]
-        first = [row for row in rows if row["name"] in names]
-        suites += first
-        known = {frozenset(tasks.leaves(row["name"])) for row in first}
-        for row in rows:
-            if row["name"] not in names and (members := frozenset(tasks.leaves(row["name"]))) not in known:
-                known.add(members)
-                others.append(row)
+        by_name = {change.row["name"]: change for change in found}
+        seen = set[frozenset[str]]()
+        for group in sorted(tasks.listed, key=lambda name: name not in names):
+            shared, members = _parts_in(tasks.parts(group), by_name), frozenset(tasks.leaves(group))
+            if sum(map(len, shared)) < (1 if group in names else 2) or (
+                group not in names and members in seen
+            ):
+                continue
+            seen.add(members)
+            row = group_change(group, shared, sum(map(len, tasks.parts(group))))
+            (suites if group in names else others).append({"pair": pair.words, **row})
     return [*_adjusted(suites), *_adjusted(others)]
 
 

@@ -90,8 +90,7 @@ class DocumentScores:
 
     def draws(self, dataset: str) -> Array | None:
         """(resamples,); None for fewer than two units."""
-        resampled = resample([self.by_unit()], dataset)
-        return resampled["score"].values if resampled else None
+        return resample([self.by_unit()], dataset).get("score")
 
 
 def score_statistic(dataset: Dataset, strategy: str = "zero_shot", repeats: int = 1) -> Statistic:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -57,7 +57,7 @@ from medtasks_ext.runs.records import (
 )
 from medtasks_ext.runs.records import read_results as read_results_file
 from medtasks_ext.runs.settings import Effect, dropped_secrets, read_value, with_effect, without_login
-from medtasks_ext.stats.bootstrap import intervals_of_record, missed_by, task_intervals
+from medtasks_ext.stats.bootstrap import intervals_of_record, task_intervals
 from medtasks_ext.stats.intervals import Interval
 from medtasks_ext.stats.statistic import Statistic, over_repeats
 
@@ -211,8 +211,6 @@ def experiment_of(opened: Opened, name: str, tasks: Registry, faults: list[Fault
     read_again: Callable[..., list[Sample]] | None = partial(judged_samples, run, name) if run else again
     resampled = None
     if "conditions" in record:
-        if impossible := list(at_odds(record, (opened.manifest.get("tasks") or {}).get(name, {}).get("n"))):
-            raise MedtasksError("; ".join(impossible), where=where, remedy=RESCORE_RUN)
         conditions = conditions_of(record, choice.words, where)
     else:
         conditions = _conditions_of_plain(opened, record, choice, dataset, strategy)
@@ -282,12 +280,6 @@ def add_judgement(sample: Sample, judged: Mapping[str, Json]) -> None:
     sample.pop("score", None)
     if scores:
         sample["score"] = (found[0].get("run", ""), fmean(scores))
-
-
-def at_odds(stored: TaskRecord, noted: int | None) -> Iterator[str]:
-    if noted is not None and stored["n"] != noted:
-        yield f"says {stored['n']:,} documents, and run.json {noted:,}"
-    yield from missed_by(stored.get("intervals", {}), stored["metrics"])
 
 
 def unknown_tasks(names: Sequence[str], where: str) -> Fault:

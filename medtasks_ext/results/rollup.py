@@ -1,4 +1,4 @@
-"""Results over drawn documents, which stand for those that were not drawn."""
+"""Results of groups from those of their tasks, also of drawn documents, which stand for the others."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import numpy as np
 
 from medtasks_ext.runs.records import EstimateRecord
 from medtasks_ext.stats.bootstrap import IntervalRecord, interval_record, intervals_of_record
-from medtasks_ext.stats.intervals import Interval, mean_interval, sample_sizes
+from medtasks_ext.stats.intervals import WILSON_OF_UNITS, Interval, mean_interval, sample_sizes
 from medtasks_ext.stats.sampling import Estimate, estimated, half_width, interval_of, weighted
-from medtasks_ext.stats.statistic import statistic_of, unit_of
+from medtasks_ext.stats.statistic import Counts, statistic_of, unit_of
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.runs.manifest import Drawn
     from medtasks_ext.runs.records import TaskRecord
-    from medtasks_ext.stats.statistic import Array, Statistic
+    from medtasks_ext.stats.statistic import Array
 
 
 @dataclass(frozen=True)
@@ -44,30 +44,14 @@ def nearness(
     """
     if not any(records):
         return None
+    whole = EstimateRecord(variance=0.0, degrees=1.0, asked=0, of=0)
+    known = [record or whole for record in records]
     parts = [
         Estimate(score, record["variance"], record["variance"], record["degrees"])
-        if record
-        else Estimate(score, 0.0, 0.0, 1.0)
-        for score, record in zip(scores, records, strict=True)
+        for score, record in zip(scores, known, strict=True)
     ]
-    estimate = weighted(weights, parts)
-    of = [record["of"] if record else size for record, size in zip(records, sizes, strict=True)]
-    return Nearness(half_width(estimate), sum(sizes), sum(of))
-
-
-def _estimate_of(
-    samples: Sequence[Mapping[str, Any]], metric: str, statistic: Statistic, units: int
-) -> Estimate | None:
-    """None where no document has the metric; one that lacks it counts nothing in its unit."""
-    there = [sample for sample in samples if metric in sample]
-    if not there:
-        return None
-    rows = {unit: row for row, unit in enumerate(dict.fromkeys(map(unit_of, samples)))}
-    counts = statistic.counts([sample[metric] for sample in there])
-    dense = counts if isinstance(counts, np.ndarray) else counts.toarray()
-    sums = np.zeros((len(rows), dense.shape[1]))
-    np.add.at(sums, [rows[unit_of(sample)] for sample in there], dense)
-    return estimated(sums, units, statistic.value)
+    of = sum(record["of"] or size for record, size in zip(known, sizes, strict=True))
+    return Nearness(half_width(weighted(weights, parts)), sum(sizes), of)
 
 
 def drawn_results(
@@ -84,11 +68,16 @@ def drawn_results(
     values: dict[str, float] = {}
     intervals: dict[str, IntervalRecord] = {}
     record: EstimateRecord | None = None
+    rows = {unit: row for row, unit in enumerate(dict.fromkeys(map(unit_of, samples)))}
     for metric in metrics:
         statistic = statistic_of(aggregations[metric]) if metric in aggregations else None
-        found = _estimate_of(samples, metric, statistic, drawn.units) if statistic else None
-        if found is None:
+        there = [sample for sample in samples if metric in sample]
+        if statistic is None or not there:
             continue
+        counts = Counts(statistic.counts([sample[metric] for sample in there]), {}).dense
+        sums = np.zeros((len(rows), counts.shape[1]))  # a document that lacks the metric counts nothing
+        np.add.at(sums, [rows[unit_of(sample)] for sample in there], counts)
+        found = estimated(sums, drawn.units, statistic.value)
         values[metric] = found.value
         intervals[metric] = interval_record(interval_of(found))
         if metric == "score":
@@ -153,16 +142,11 @@ class Members:
     def weights(self, scored: Collection[str]) -> dict[str, float]:
         """Dataset -> its weight in the group's score, where these datasets have one."""
         weights: dict[str, float] = {}
-        parts = self.scored_parts(scored)
+        parts = [some for part in self.parts if (some := [name for name in part if name in scored])]
         for part in parts:
             for name in part:  # a task may be in several
                 weights[name] = weights.get(name, 0.0) + 1 / len(parts) / len(part)
         return weights
-
-    def scored_parts(self, scored: Collection[str]) -> tuple[tuple[str, ...], ...]:
-        """Of each part the datasets that have a score; parts without any are left out."""
-        parts = (tuple(name for name in part if name in scored) for part in self.parts)
-        return tuple(part for part in parts if part)
 
 
 def as_parts(groups: Iterable[Members]) -> tuple[tuple[str, ...], ...]:
@@ -172,20 +156,17 @@ def as_parts(groups: Iterable[Members]) -> tuple[tuple[str, ...], ...]:
 @dataclass(frozen=True)
 class Row:
     name: str  # task or group
+    n_tasks: int  # tasks that the group's score is taken over
     score: float | None  # mean score of its scored tasks, 0-1; None when there is none
     valid: float | None  # mean share of readable answers of its finished tasks
     n_scored: int  # finished tasks with a score
-    n_tasks: int  # tasks that the group's score is taken over
     n_documents: int  # documents of its finished tasks
     sample: bool  # whether any of it comes from synthetic rows
-    #: 95 % interval of the score; None where a scored task has none
-    interval: Interval | None = None
-    #: how near the score is to that of all documents; None where all were asked
-    estimate: Nearness | None = None
-    #: what guessing scores, and what perfect answers do, each weighted as the score is; None where a scored
-    #: task has none
-    chance: float | None = None
-    ceiling: float | None = None
+    interval: Interval | None  # 95 % interval of the score; None where a scored task has none
+    estimate: Nearness | None  # how near the score is to that of all documents; None where all were asked
+    #: what guessing scores, and what perfect answers do, weighted as the score; None where a task has none
+    chance: float | None
+    ceiling: float | None
 
     @property
     def partial(self) -> bool:
@@ -194,38 +175,34 @@ class Row:
 
 @dataclass(frozen=True)
 class Layout:
-    """Which finished tasks are in which groups, and how much they count there."""
+    """Which finished tasks are in which groups, and how much they count there; (groups, tasks) each."""
 
-    members: Array  # (groups, tasks) 1 where the task is in the group
-    counted: Array  # (groups, tasks) 1 where the group's score is taken over it
-    weights: Array  # (ways, tasks) in the score; groups that are scored alike share a row
-    parts: tuple[tuple[tuple[int, ...], ...], ...]  # for each way the tasks of each part, by their places
-    way: tuple[int, ...]  # for each group its row of `weights`
+    members: Array  # 1 where the task is in the group
+    counted: Array  # 1 where the group's score is taken over it
+    weights: Array  # in the score
 
     def means(self, values: Sequence[float | None]) -> list[float | None]:
         """For each group the mean of a figure over the tasks that have it; None where there is none."""
         known = self.members * [value is not None for value in values]
-        sums, sizes = known @ [value or 0.0 for value in values], known.sum(axis=1)
-        pairs = zip(sums.tolist(), sizes.tolist(), strict=True)
-        return [total / size if size else None for total, size in pairs]
+        sizes = known.sum(axis=1)
+        means = known @ [value or 0.0 for value in values] / np.maximum(sizes, 1)
+        return [mean if size else None for mean, size in zip(means.tolist(), sizes.tolist(), strict=True)]
 
-    def scores(self, values: Sequence[float]) -> list[float | None]:
-        """For each way the mean over its parts of the means of their tasks; None where no task scores."""
-        return [mean(mean(values[place] for place in part) for part in parts) for parts in self.parts]
+    def weighted(self, values: Sequence[float | None]) -> list[float | None]:
+        """For each group the weighted mean; None where a task that counts has no value, or none counts."""
+        known = np.array([np.nan if value is None else value for value in values])
+        means = np.where(self.weights > 0, self.weights * known, 0.0).sum(axis=1)
+        means[~self.weights.any(axis=1)] = np.nan
+        return [None if np.isnan(value) else value for value in means.tolist()]
 
 
 @lru_cache(maxsize=64)
 def layout_of(groups: tuple[Members, ...], names: tuple[str, ...], scored: frozenset[str]) -> Layout:
     """Kept, since many entries have the same finished tasks."""
-    place = {name: column for column, name in enumerate(names)}
-    ways: dict[tuple[tuple[str, ...], ...], int] = {}
-    way = tuple(ways.setdefault(group.scored_parts(scored), len(ways)) for group in groups)
     return Layout(
         matrix([dict.fromkeys(group.datasets, 1.0) for group in groups], names),
         matrix([dict.fromkeys(group.counted, 1.0) for group in groups], names),
-        matrix([Members("", (), parts).weights(scored) for parts in ways], names),
-        tuple(tuple(tuple(place[name] for name in part) for part in parts) for parts in ways),
-        way,
+        matrix([group.weights(scored) for group in groups], names),
     )
 
 
@@ -239,44 +216,29 @@ def matrix(rows: Sequence[Mapping[str, float]], names: Sequence[str]) -> Array:
 
 def roll_up(groups: tuple[Members, ...], finished: Mapping[str, Finished]) -> tuple[Layout, list[Row]]:
     names, items = tuple(finished), list(finished.values())
-    has = np.array(["score" in item.metrics for item in items], dtype=bool)
-    layout = layout_of(
-        groups, names, frozenset(name for name, there in zip(names, has, strict=True) if there)
-    )
+    scored = [name for name, item in finished.items() if "score" in item.metrics]
+    layout = layout_of(groups, names, frozenset(scored))
     values = [item.metrics.get("score", 0.0) for item in items]
-    scores, intervals = layout.scores(values), _intervals(layout.weights, values, items)
-    valid = layout.means([item.metrics.get("valid") for item in items])
-    documents = layout.members @ np.array([item.n for item in items], dtype=float)
-    scored = layout.counted @ has.astype(float)
-    sample = layout.members @ np.array(["SAMPLE_DATA" in item.metrics for item in items], dtype=float)
-    chances, ceilings = (
-        _wholly_known(layout.weights, [getattr(item, name) for item in items])
-        for name in ("chance", "ceiling")
-    )
+    has = np.array(["score" in item.metrics for item in items], dtype=int)
+    documents = np.array([item.n for item in items], dtype=int)
+    synthetic = np.array(["SAMPLE_DATA" in item.metrics for item in items], dtype=bool)
     drawn = any(item.estimate for item in items)
-    estimates = [_nearness(weights, values, items) if drawn else None for weights in layout.weights]
+    columns: dict[str, list[Any]] = {
+        "score": layout.weighted(values),
+        "valid": layout.means([item.metrics.get("valid") for item in items]),
+        "n_scored": (layout.counted @ has).astype(int).tolist(),
+        "n_documents": (layout.members @ documents).astype(int).tolist(),
+        "sample": (layout.members @ synthetic > 0).tolist(),
+        "interval": _intervals(layout.weights, values, items),
+        "estimate": [_nearness(own, values, items) if drawn else None for own in layout.weights],
+        "chance": layout.weighted([item.chance for item in items]),
+        "ceiling": layout.weighted([item.ceiling for item in items]),
+    }
+    figures = zip(*columns.values(), strict=True)
     return layout, [
-        Row(
-            name=group.name,
-            score=scores[way],
-            valid=valid[place],
-            n_scored=int(scored[place]),
-            n_tasks=group.n_tasks,
-            n_documents=int(documents[place]),
-            sample=bool(sample[place]),
-            interval=intervals[way],
-            estimate=estimates[way],
-            chance=chances[way],
-            ceiling=ceilings[way],
-        )
-        for place, (group, way) in enumerate(zip(groups, layout.way, strict=True))
+        Row(group.name, group.n_tasks, **dict(zip(columns, some, strict=True)))
+        for group, some in zip(groups, figures, strict=True)
     ]
-
-
-def roll_up_one(group: Members, finished: Mapping[str, Finished]) -> Row:
-    names = (*(name for part in group.parts for name in part), *group.datasets)
-    _, [row] = roll_up((group,), {name: finished[name] for name in names if name in finished})
-    return row
 
 
 def asked_rows(registry: Registry, names: Iterable[str], finished: Mapping[str, Finished]) -> list[Row]:
@@ -285,24 +247,16 @@ def asked_rows(registry: Registry, names: Iterable[str], finished: Mapping[str, 
     `names`: as `--tasks` said them; those that the registry does not know are left out. `finished`: name of
     a task, as it was asked, -> its result.
     """
-    leaves, parts = registry.leaves, registry.parts
-    return [
-        roll_up_one(Members(name, tuple(leaves(name)), tuple(map(tuple, parts(name)))), finished)
-        for name in dict.fromkeys(names)
-        if registry.knows(name)
-    ]
-
-
-def _wholly_known(weights: Array, values: Sequence[float | None]) -> list[float | None]:
-    """Weighted means, (ways,); None where a task that counts has no value, or none counts."""
-    known = np.array([np.nan if value is None else value for value in values])
-    means = np.where(weights > 0, weights * known, 0.0).sum(axis=1)
-    means[~weights.any(axis=1)] = np.nan
-    return [None if np.isnan(value) else value for value in means.tolist()]
+    rows = []
+    for name in filter(registry.knows, dict.fromkeys(names)):
+        group = Members(name, tuple(registry.leaves(name)), tuple(map(tuple, registry.parts(name))))
+        of_group = dict.fromkeys([*(task for part in group.parts for task in part), *group.datasets])
+        rows += roll_up((group,), {task: finished[task] for task in of_group if task in finished})[1]
+    return rows
 
 
 def _intervals(weights: Array, scores: Sequence[float], items: Sequence[Finished]) -> list[Interval | None]:
-    """Intervals of weighted means, (ways,); None where a task has none."""
+    """Intervals of weighted means, (groups,); None where a task has none."""
     intervals: list[Interval | None] = [None] * len(weights)
     known = [item.intervals.get("score") for item in items]
     has = np.array([interval is not None for interval in known], dtype=bool)
@@ -317,7 +271,7 @@ def _intervals(weights: Array, scores: Sequence[float], items: Sequence[Finished
         ends = np.stack(mean_interval(chosen, values, sizes), axis=1)
         roughs = (chosen > 0) @ np.array([one.rough for one in own], dtype=float) > 0
         for row, (low, high), rough in zip(whole.tolist(), ends.tolist(), roughs.tolist(), strict=True):
-            intervals[row] = Interval(low, high, rough)
+            intervals[row] = Interval(low, high, rough, WILSON_OF_UNITS)
     return intervals
 
 
@@ -329,8 +283,3 @@ def _nearness(weights: Array, scores: Sequence[float], items: Sequence[Finished]
         [items[place].estimate for place in there],
         [items[place].n for place in there],
     )
-
-
-def mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None

@@ -69,7 +69,6 @@ from medtasks_ext.runs.records import (
 )
 from medtasks_ext.runs.settings import dropped_secrets, without_login
 from medtasks_ext.stats.bootstrap import interval_record, task_intervals
-from medtasks_ext.stats.intervals import WILSON_OF_UNITS, Estimated
 from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
@@ -423,7 +422,7 @@ class Run:
                         "score": row.score,
                         "n_scored": row.n_scored,
                         "n_tasks": row.n_tasks,
-                        **interval_record(Estimated(row.interval, WILSON_OF_UNITS) if row.interval else None),
+                        **interval_record(row.interval),
                         **({"estimate": asdict(row.estimate)} if row.estimate else {}),
                     }
                     for row in rows

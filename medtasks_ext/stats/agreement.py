@@ -9,14 +9,17 @@ import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from medtasks_ext.stats.bootstrap import percentile_interval, resampling_weights
-from medtasks_ext.stats.intervals import LEVEL, Interval
+from medtasks_ext.stats.intervals import LEVEL
 from medtasks_ext.stats.statistic import Array
+
+if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
 
 
 class Coefficient(NamedTuple):
@@ -66,36 +69,25 @@ def icc_3k_interval(icc: float, n: int, k: int) -> tuple[float, float]:
     return 1 - float(low) / ratio, 1 - 1 / (ratio * float(high))
 
 
-class Correlation(NamedTuple):
-    value: float
-    interval: Interval | None  # None for fewer than four points
+def rank_correlation(one: ArrayLike, other: ArrayLike, *, least: int = 3) -> Coefficient:
+    """Spearman's correlation, ties with their mean rank; undefined where one of the two does not vary.
 
-
-def rank_correlation(one: ArrayLike, other: ArrayLike, *, least: int = 3) -> Correlation | None:
-    """Spearman's correlation, ties with their mean rank; None where one of the two does not vary.
-
-    The interval is Fisher's z with the variance (1 + r² / 2) / (n - 3) of Bonett and Wright (Psychometrika
-    2000). Below `least` points there is none: two always give 1 or -1.
+    The interval, from four points on, is Fisher's z with the variance (1 + r² / 2) / (n - 3) of Bonett and
+    Wright (Psychometrika 2000). Below `least` points there is no value: two always give 1 or -1.
     """
     from scipy.special import ndtri
     from scipy.stats import spearmanr
 
     x, y = np.asarray(one, dtype=float), np.asarray(other, dtype=float)
     n = len(x)
-    if n < max(2, least) or np.ptp(x) == 0 or np.ptp(y) == 0:
-        return None
+    if n < least or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return Coefficient(None, n=n)
     value = float(spearmanr(x, y).statistic)
     if n < 4 or abs(value) >= 1:
-        return Correlation(value, None if n < 4 else Interval(value, value))
+        return Coefficient(value, None, None, n) if n < 4 else Coefficient(value, value, value, n)
     half = float(ndtri((1 + LEVEL) / 2)) * np.sqrt((1 + value**2 / 2) / (n - 3))
     low, high = np.tanh(np.arctanh(value) + np.array([-half, half]))
-    return Correlation(value, Interval(float(low), float(high)))
-
-
-def spearman(one: ArrayLike, other: ArrayLike) -> float | None:
-    """The value of `rank_correlation`, of two points, too."""
-    correlation = rank_correlation(one, other, least=2)
-    return correlation.value if correlation else None
+    return Coefficient(value, float(low), float(high), n)
 
 
 def kappa(
@@ -114,14 +106,6 @@ def kappa(
     return None if math.isnan(value) else value
 
 
-class Kappa(NamedTuple):
-    measure: str  # `fleiss_kappa` or `cohen_kappa`
-    between: tuple[str, ...]  # the experts
-    value: float | None  # None where it is undefined: all votes are the same, or there are none
-    observed: float | None  # share of the pairs of votes on a subject that are equal
-    n: int  # subjects on which all of them voted
-
-
 def fleiss_kappa(counts: Array) -> tuple[float | None, float | None]:
     """Fleiss' kappa and the mean share of agreeing pairs (Fleiss 1971, equations 3, 5 and 7).
 
@@ -137,24 +121,30 @@ def fleiss_kappa(counts: Array) -> tuple[float | None, float | None]:
     return (observed - expected) / (1 - expected), observed
 
 
-def kappas(votes: Mapping[str, Mapping[str, int]], scale: Sequence[int]) -> list[Kappa]:
-    """Fleiss' kappa of all experts, and Cohen's of each pair. `votes`: expert -> subject -> category."""
+def kappas(votes: Mapping[str, Mapping[str, int]], scale: Sequence[int]) -> list[Json]:
+    """Fleiss' kappa of all experts, and Cohen's of each pair. `votes`: expert -> subject -> category.
+
+    In each `value`, None where it is undefined, `observed`, the share of the pairs of votes on a subject that
+    are equal, and `n`, the subjects on which all of these experts voted.
+    """
     experts = sorted(votes)
     if len(experts) < 2:
         return []
     shared = sorted(set.intersection(*(set(votes[expert]) for expert in experts)))
-    place = {category: column for column, category in enumerate(scale)}
     counts = np.zeros((len(shared), len(scale)), dtype=int)
     for row, subject in enumerate(shared):
         for expert in experts:
-            counts[row, place[votes[expert][subject]]] += 1
+            counts[row, scale.index(votes[expert][subject])] += 1
     value, observed = fleiss_kappa(counts)
-    figures = [Kappa("fleiss_kappa", tuple(experts), value, observed, len(shared))]
+    found = {"measure": "fleiss_kappa", "between": ", ".join(experts), "value": value, "observed": observed}
+    figures = [{**found, "n": len(shared)}]
     for one, other in combinations(experts, 2):
         both = sorted(set(votes[one]) & set(votes[other]))
         first, second = ([votes[expert][subject] for subject in both] for expert in (one, other))
         equal = sum(a == b for a, b in zip(first, second, strict=True)) / len(both) if both else None
-        figures.append(Kappa("cohen_kappa", (one, other), kappa(first, second, scale), equal, len(both)))
+        value = kappa(first, second, scale)
+        found = {"measure": "cohen_kappa", "between": f"{one}, {other}", "value": value, "observed": equal}
+        figures.append({**found, "n": len(both)})
     return figures
 
 

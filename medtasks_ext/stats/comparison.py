@@ -1,27 +1,13 @@
 """Two models on the same documents, or all pairs of many: difference, interval and p-value; ranks.
 
-Models are compared on the resamples that they share (`stats.bootstrap`), so what they have in common
-cancels out. Scores and differences are on 0-1; differences are the first minus the second. p-values are
-adjusted for the number of comparisons in a family: all those from which one would have picked the striking
-ones, be it all tasks of a table or all pairs of a leaderboard.
-
-The interval of a difference is Agresti and Min's where one task has right and wrong answers, else that of
-the resamples, as much wider as Student's distribution asks of so few documents, and no narrower than
-`least_half`. Interval and p-value never contradict each other: the one that claims less decides. Where p is
-0.05 or more, the interval reaches to 0; where the interval holds 0, p is at least 0.05.
-
-Paired bootstrap: of B resamples, r lie on the rarer side of 0 (those at 0 on both sides); p = 2 (r + 1) / (B
-+ 1), at most 1, so that p < 0.05 only if the interval excludes 0. If r = 0, p comes from the normal
-distribution with the resamples' mean and standard deviation, if that is smaller: 0.002 is too coarse to
-adjust. Ranks: the 2.5th to 97.5th percentile of the ranks on every resample, rounded outwards; tied models
-share their mean rank. The detectable difference is (1.96 + 0.84) times the standard error of the difference
-(MedHELM's minimum detectable effect).
+Models are compared on the resamples that they share (`stats.bootstrap`). Differences are the first minus the
+second, of scores on 0-1. docs/compare.md says how intervals and p-values follow.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from math import sqrt
 
@@ -29,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from medtasks_ext.stats.intervals import LEVEL, Interval, Z
-from medtasks_ext.stats.permutation import EQUAL, Part, document_test, paired
+from medtasks_ext.stats.permutation import EQUAL, PairedTest
 from medtasks_ext.stats.statistic import Array
 
 BOOTSTRAP = "paired bootstrap"
@@ -67,30 +53,19 @@ class Pairs:
     p_value: Array  # two-sided; 1 on the diagonal
 
 
-# ---------------------------------------------------------------------- on shared resamples
-
-
-def smallest_p_value(resamples: int) -> float:
-    """The least p-value that the count of so many resamples can give."""
-    return 2 / (resamples + 1)
-
-
 def bootstrap_p_value(differences: ArrayLike) -> Array:
     """Two-sided p-values, (...), of differences, (..., resamples): how far their interval is from holding 0.
 
     Twice the share of resamples on the rarer side of 0, where those at 0 count for both sides, and the
-    observed data count as one more resample, so that p is never 0 (Efron and Tibshirani, An Introduction
-    to the Bootstrap, 1993, section 15.4; Davison and Hinkley, Bootstrap Methods, 1997, section 4.2). Below
-    0.05 the 95 % interval of the same resamples leaves 0 out, but for one resample.
-
-    Where all resamples lie on one side, their count says no more than p < `smallest_p_value`, too coarse to
-    be adjusted for many comparisons. The normal distribution with the resamples' mean and standard
-    deviation then says how far 0 is out in the tail (the book's section 12.4).
+    observed data count as one more resample (Efron and Tibshirani, An Introduction to the Bootstrap, 1993,
+    section 15.4). Where all lie on one side, their count is too coarse to be adjusted for many comparisons:
+    the normal distribution with the resamples' mean and standard deviation says how far 0 is out in the tail
+    (section 12.4).
     """
     differences = np.asarray(differences, dtype=float)
     resamples = differences.shape[-1]
     rarer = np.minimum((differences <= EQUAL).sum(axis=-1), (differences >= -EQUAL).sum(axis=-1))
-    p_values: Array = np.minimum(1.0, smallest_p_value(resamples) * (1 + rarer))
+    p_values: Array = np.minimum(1.0, 2 / (resamples + 1) * (1 + rarer))
     if resamples < FEWEST_FOR_TAIL or rarer.all():
         return p_values
     from scipy.special import erfc
@@ -142,52 +117,50 @@ def agreed(low: ArrayLike, high: ArrayLike, p_value: ArrayLike) -> tuple[Array, 
     )
 
 
-def _agreed(interval: Interval, p_value: float) -> tuple[Interval, float]:
-    low, high, p = agreed(interval.low, interval.high, p_value)
-    return Interval(float(low), float(high)), float(p)
-
-
-def compare_resamples(
-    scores: tuple[float, float],
-    resampled: tuple[ArrayLike, ArrayLike],
+def compare(
+    scores: Sequence[float],
+    resampled: Sequence[Array],
     least: float = 0.0,
     units: int | None = None,
+    test: PairedTest | None = None,
 ) -> Comparison:
     """Compare two models by a score of any kind: of a task, or of a group.
 
-    `scores`: of both models, 0-1, on all documents. `resampled`: the same on each resample, drawn alike for
-    both; ValueError if not of one length, or not finite. `least`: `least_half` of its tasks; no end goes
-    beyond 1 for that. `units`: documents, or clusters of them; of few, the interval is wider.
+    Args:
+        scores: of both models, on all documents.
+        resampled: the same on each resample, drawn alike for both, (resamples,) each.
+        least: `least_half` of its tasks; no end goes beyond 1 for that.
+        units: documents, or clusters of them; of few, the interval is wider.
+        test: of the documents themselves, whose p-value and interval go before those of the resamples.
     """
-    first, second = paired(*resampled)
-    differences, difference = first - second, float(scores[0] - scores[1])
-    low, high = _ends(np.asarray(difference), differences, least, units)
-    interval, p_value = _agreed(Interval(float(low), float(high)), float(bootstrap_p_value(differences)))
-    detectable = detectable_difference(float(np.std(differences, ddof=1)))
-    return Comparison(difference, interval, p_value, BOOTSTRAP, detectable)
+    pairs = all_pairs(scores, resampled, least, units)
+    low, high, p_value = (matrix[0, 1] for matrix in (pairs.low, pairs.high, pairs.p_value))
+    if test is not None:
+        if found := test.interval:
+            low, high = found.low, found.high
+        low, high, p_value = agreed(low, high, test.p_value)
+    error = float(np.std(resampled[0] - resampled[1], ddof=1))
+    return Comparison(
+        difference=float(pairs.difference[0, 1]),
+        interval=Interval(float(low), float(high)),
+        p_value=float(p_value),
+        method=test.method if test else BOOTSTRAP,
+        detectable=(Z_ALPHA + Z_BETA) * error,  # MedHELM's definition (Nature Medicine 2026, Methods)
+    )
 
 
-def detectable_difference(standard_error: float) -> float:
-    """The smallest true difference that a two-sided test at 5 % finds with 80 % power.
+def all_pairs(
+    scores: Sequence[float] | Array,
+    resampled: Sequence[Array] | Array,
+    least: float = 0.0,
+    units: int | None = None,
+) -> Pairs:
+    """Compare all pairs of models: scores (models,), on all documents; resampled (models, resamples).
 
-    MedHELM's definition (Nature Medicine 2026, Methods). `standard_error`: of the difference, such as its
-    standard deviation over resamples.
-    """
-    return (Z_ALPHA + Z_BETA) * standard_error
-
-
-def all_pairs(scores: ArrayLike, resampled: ArrayLike, least: float = 0.0, units: int | None = None) -> Pairs:
-    """Compare all pairs of models as `compare_resamples` does, a row of pairs at a time.
-
-    `scores`: (models,), on all documents. `resampled`: (models, resamples), drawn alike for all. `least`:
-    `least_half` of the tasks. `units`: documents of all of them. ValueError: shapes do not fit, or a value is
-    not finite.
+    `least` and `units` as in `compare`. Its interval of a difference is that of the resamples, as much wider
+    as Student's distribution asks of so few documents.
     """
     scores, resampled = np.asarray(scores, dtype=float), np.asarray(resampled, dtype=float)
-    if resampled.ndim != 2 or scores.shape != resampled.shape[:1]:
-        raise ValueError("each model needs a score and a row of resamples")
-    if not (np.isfinite(scores).all() and np.isfinite(resampled).all()):
-        raise ValueError("a score is missing; compare models on what all of them have")
     n = len(scores)
     low, high, p_value = np.zeros((n, n)), np.zeros((n, n)), np.ones((n, n))
     for row in range(n - 1):
@@ -201,113 +174,53 @@ def all_pairs(scores: ArrayLike, resampled: ArrayLike, least: float = 0.0, units
     return Pairs(scores[:, None] - scores[None, :], low, high, p_value)
 
 
-# ---------------------------------------------------------------------- documents decide
-
-
-def compare(
-    parts: Sequence[Part], documents: int, resampled: tuple[ArrayLike, ArrayLike], metric: str = "score"
-) -> Comparison:
-    """Compare two models on a task or group.
-
-    Interval and p-value are those of `permutation.document_test`, or of the resamples where it has none.
-    `parts`: the tasks with both models' counts on the documents that both were asked. `documents`: of all
-    tasks. `resampled`: the score of both on each resample, (resamples,) each. ValueError: a task's counts
-    have different or fewer than two units, or the resamples do not fit.
-    """
-    if any(part.first.n_units != part.second.n_units or part.first.n_units < 2 for part in parts):
-        raise ValueError("both models need the same documents, at least two")
-    first, second = (
-        sum(part.weight * counts.values()[metric] for part, counts in zip(parts, side, strict=True))
-        for side in ([part.first for part in parts], [part.second for part in parts])
-    )
-    least = least_half((part.weight, part.first.n_units) for part in parts)
-    compared = compare_resamples((first, second), resampled, least, sum(part.first.n_units for part in parts))
-    test = document_test(parts, documents, metric)
-    if test is None:
-        return compared
-    interval, p_value = _agreed(test.interval or compared.interval, test.p_value)
-    return replace(compared, interval=interval, p_value=p_value, method=test.method)
-
-
-# ---------------------------------------------------------------------- many comparisons
-
-
 def holm(p_values: ArrayLike) -> Array:
     """Holm's step-down adjustment (Scand. J. Statist. 1979): below alpha, no finding is false but with alpha.
 
-    It holds for tests that depend on each other, too, as those on shared documents do. The adjusted p-values
-    of one family stand in the same order; ValueError: it is no list of p-values.
+    It holds for tests that depend on each other, too, as those on shared documents do.
     """
-    p_values = _checked(p_values)
-    order, left = np.argsort(p_values, kind="stable"), len(p_values) - np.arange(len(p_values))
-    adjusted = np.empty(len(p_values))
-    adjusted[order] = np.minimum(np.maximum.accumulate(p_values[order] * left), 1)
+    p = np.asarray(p_values, dtype=float)
+    order, adjusted = np.argsort(p, kind="stable"), np.empty(len(p))
+    raised = np.maximum.accumulate(p[order] * (len(p) - np.arange(len(p))))
+    adjusted[order] = np.minimum(raised, 1)
     return adjusted
 
 
 def benjamini_hochberg(p_values: ArrayLike) -> Array:
     """Benjamini and Hochberg's step-up adjustment (J. R. Statist. Soc. B 1995).
 
-    Of the findings below alpha, a share of alpha is false on average; else as `holm`. As
-    `false_discovery_control` of `scipy.stats` has it, whose import takes longer than all tests of a report.
+    As `scipy.stats.false_discovery_control`, whose import takes longer than all tests of a report.
     """
-    p = _checked(p_values)
-    order = np.argsort(p)
+    p = np.asarray(p_values, dtype=float)
+    order, adjusted = np.argsort(p), np.empty(len(p))
     raised = p[order] * (len(p) / np.arange(1, len(p) + 1))
-    adjusted = np.empty(len(p))
     adjusted[order] = np.minimum.accumulate(raised[::-1])[::-1]
     return np.clip(adjusted, 0, 1)
 
 
-def _checked(p_values: ArrayLike) -> Array:
-    p = np.asarray(p_values, dtype=float)
-    if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
-        raise ValueError("p-values are a list of numbers from 0 to 1")
-    return p
-
-
-# ---------------------------------------------------------------------- ranks
-
-
 @dataclass(frozen=True)
 class Ranking:
-    """Ranks of models, 1 the best."""
+    """Ranks of models, 1 the best; (models,) each."""
 
-    rank: Array  # (models,) by the scores on all documents; models with equal scores share their mean rank
-    low: Array  # (models,) the best rank of the 95 % percentile interval
-    high: Array  # (models,) the worst
-    #: (models,) share of the resamples in which the model is first; models that share the first place share
-    #: it equally. They add up to 1
-    best: Array
+    rank: Array  # by the scores on all documents; models with equal scores share their mean rank
+    low: Array  # the best rank of the 95 % percentile interval
+    high: Array  # the worst
+    best: Array  # share of the resamples in which the model is first; models share a first place equally
 
 
 def ranks(scores: ArrayLike) -> Array:
-    """Ranks in each column, 1 for the highest score, ties with their mean rank.
-
-    As `scipy.stats.rankdata` gives them; the import of `scipy.stats` takes longer than all ranks of a report.
-    `scores`: (models,) or (models, resamples). ValueError: a score is not finite.
-    """
-    scores = np.asarray(scores, dtype=float)
-    if not np.isfinite(scores).all():
-        raise ValueError("a score is missing; rank models on what all of them have")
-    losses = -np.round(scores, _DIGITS)
-    order = np.argsort(losses, axis=0)
-    ordered = np.take_along_axis(losses, order, axis=0)
-    place = np.arange(len(losses)).reshape(-1, *[1] * (losses.ndim - 1))
-    begins = np.ones(losses.shape, dtype=bool)  # whether a place is the first of its score
-    begins[1:] = ordered[1:] != ordered[:-1]
-    ends = np.roll(begins, -1, axis=0)  # the place before the first of the next score; the last place
-    first = np.maximum.accumulate(np.where(begins, place, 0), axis=0)
-    last = np.minimum.accumulate(np.where(ends, place, len(losses))[::-1], axis=0)[::-1]
-    ranks = np.empty(losses.shape)
-    np.put_along_axis(ranks, order, (first + last) / 2 + 1, axis=0)
-    return ranks
+    """Ranks in each column of (models, ...), 1 for the highest score, ties with their mean rank."""
+    rounded = np.round(np.asarray(scores, dtype=float), _DIGITS)
+    better = np.stack([(rounded > own).sum(axis=0) for own in rounded])
+    equal = np.stack([(rounded == own).sum(axis=0) for own in rounded])
+    found: Array = better + (equal + 1) / 2
+    return found
 
 
 def ranking(scores: ArrayLike, resampled: ArrayLike) -> Ranking:
     """Rank models by their score, and again on every resample, (models, resamples), drawn alike for all.
 
-    Interval ends are ranks that occurred: quantiles are rounded outwards. ValueError: a score is not finite.
+    Interval ends are ranks that occurred: quantiles are rounded outwards.
     """
     again = ranks(resampled)
     low = np.quantile(again, (1 - LEVEL) / 2, axis=1, method="lower")

@@ -1,25 +1,15 @@
 """95 % intervals of scores: Wilson's, on the number of documents that a score is worth.
 
-Wilson's interval of a share (J. Am. Stat. Assoc. 22, 1927) holds its level for few documents and for shares
-near 0 and 1, has a width where all documents came out alike, and always holds the score. Any score on 0-1
-has a variance of p (1 - p) / n for some n, so it is the interval of all of them:
-
-- documents that are right or wrong: n is their number;
-- documents in clusters (Korn and Graubard, Survey Methodology 24, 1998; Dean and Pagano, J. Surv. Stat.
-  Methodol. 3, 2015) and other means (ROUGE, judges): n follows from the variance between the units, with
-  Student's t for their number. One unit more is counted whose value is as uncertain as can be, all or
-  nothing: without it, units that all came out alike would say that nothing varies;
-- F1 and other scores that are no means: the same, with the variance over bootstrap resamples.
-
-tests/results/test_intervals.py holds the coverage in simulations. A studentised
-bootstrap was tried for means without a heap at an end: it is as wide and covers as much from 20 documents on,
-and with a heap it covers as little as 0.11, so there is no second rule.
+Any score on 0-1 has a variance of p (1 - p) / n for some n: of right and wrong answers n is their number; of
+clusters and other means it follows from the variance between the units (Korn and Graubard 1998; Dean and
+Pagano 2015), of F1 and the like from that over bootstrap resamples. One unit more is counted whose value is
+as uncertain as can be. tests/results/test_intervals.py holds the coverage in simulations.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from math import inf, sqrt
 
@@ -36,8 +26,6 @@ WILSON_OF_DRAWN = "Wilson on the effective number of drawn documents, 95 %"
 #: All of them, for records of many scores.
 METHODS = "Wilson on the effective number of documents, 95 % (medtasks: docs/compare.md)"
 STUDENT = "Student's t, 95 %"
-#: Each of these holds its score, whatever the documents are.
-HOLDING = (WILSON, WILSON_OF_UNITS, WILSON_OF_CLUSTERS, WILSON_OF_DRAWN, STUDENT)
 #: Distance from 0 or 1 within which intervals of documents in clusters are rough: a few clusters decide.
 _NEAR = 0.05
 #: 97.5 % quantile of the normal distribution.
@@ -52,12 +40,7 @@ class Interval:
     low: float
     high: float
     rough: bool = False
-
-
-@dataclass(frozen=True)
-class Estimated:
-    interval: Interval
-    method: str
+    method: str = field(default="", compare=False)  # how it was taken, in words
 
 
 def wilson(score: ArrayLike, size: ArrayLike, quantile: ArrayLike = Z) -> tuple[Array, Array]:
@@ -126,18 +109,16 @@ def of_shares(parts: ArrayLike, wholes: ArrayLike | None = None) -> Interval | N
     """
     above = np.asarray(parts, dtype=float)
     below = np.ones(len(above)) if wholes is None else np.asarray(wholes, dtype=float)
-    estimated = _of_units(
-        above, below, above - ratios(above.sum(), below.sum()) * below, single=wholes is None
-    )
-    return estimated.interval if estimated else None
+    residuals = above - ratios(above.sum(), below.sum()) * below
+    return _of_units(above, below, residuals, single=wholes is None)
 
 
-def intervals_of(counts: Counts, resampled: dict[str, Array]) -> dict[str, Estimated]:
+def intervals_of(counts: Counts, resampled: dict[str, Array]) -> dict[str, Interval]:
     """Metric -> interval; none for fewer than two units, or where nothing varies on a scale without ends.
 
     `resampled`: metric -> values on bootstrap resamples, (resamples,), of those that are no means.
     """
-    estimates: dict[str, Estimated | None] = {}
+    estimates: dict[str, Interval | None] = {}
     for metric, statistic in counts.statistics.items():
         if is_mean(statistic.value):
             estimates[metric] = _of_mean(counts)
@@ -153,10 +134,9 @@ def is_mean(value: object) -> bool:
     return value in (share, mean_of_runs.value)
 
 
-def _of_mean(counts: Counts) -> Estimated | None:
+def _of_mean(counts: Counts) -> Interval | None:
     """Columns: a sum for each run, then the number of documents behind it; without runs one of each."""
-    matrix = counts.matrix if isinstance(counts.matrix, np.ndarray) else np.asarray(counts.matrix.todense())
-    sums, sizes = np.split(matrix, 2, axis=1)
+    sums, sizes = np.split(counts.dense, 2, axis=1)
     totals = sizes.sum(axis=0)
     # what a document of each run counts
     scale = ratios(np.ones(len(totals)), totals * (totals > 0).sum())
@@ -166,7 +146,7 @@ def _of_mean(counts: Counts) -> Estimated | None:
     return _of_units((sums @ scale)[there], (sizes @ scale)[there], (residuals @ scale)[there], single=single)
 
 
-def _of_units(parts: Array, wholes: Array, residuals: Array, *, single: bool = True) -> Estimated | None:
+def _of_units(parts: Array, wholes: Array, residuals: Array, *, single: bool = True) -> Interval | None:
     """The interval of sum(parts) / sum(wholes).
 
     `parts`: (units,) what each adds to the score. `wholes`: (units,) what each counts. `residuals`: (units,)
@@ -179,14 +159,14 @@ def _of_units(parts: Array, wholes: Array, residuals: Array, *, single: bool = T
     score, variance = float(parts.sum() / total), float((residuals**2).sum() / total**2)
     if (parts < -_NOTHING).any() or (parts > wholes + _NOTHING).any():
         return _of_score(score, variance, n, bounded=False)
-    size = effective_size(score, variance, n, float((wholes**2).sum() / total**2))
+    size = _effective_size(score, variance, n, float((wholes**2).sum() / total**2))
     if single and ((np.abs(parts) <= _NOTHING) | (np.abs(parts - wholes) <= _NOTHING)).all():
         return _wilson(score, size, inf, WILSON)
     rough = not single and min(score, 1 - score) < _NEAR
     return _wilson(score, size, n - 1, WILSON_OF_UNITS if single else WILSON_OF_CLUSTERS, rough)
 
 
-def effective_size(score: float, variance: float, units: int, concentration: float) -> float:
+def _effective_size(score: float, variance: float, units: int, concentration: float) -> float:
     """How many documents, right or wrong, have a share of this variance.
 
     `score`: on 0-1. `variance`: of the score, as its bootstrap resamples have it. `units`: independent ones.
@@ -198,7 +178,7 @@ def effective_size(score: float, variance: float, units: int, concentration: flo
     return spread / ((units * variance + spread * concentration) / (units + 1))
 
 
-def _of_score(score: float, variance: float, units: int, *, bounded: bool) -> Estimated | None:
+def _of_score(score: float, variance: float, units: int, *, bounded: bool) -> Interval | None:
     """The interval of a score of which no more than its variance over resamples is known.
 
     `bounded`: whether it is on 0-1.
@@ -206,17 +186,17 @@ def _of_score(score: float, variance: float, units: int, *, bounded: bool) -> Es
     if units < 2:
         return None
     if bounded:
-        size = effective_size(score, variance, units, 1 / units)
+        size = _effective_size(score, variance, units, 1 / units)
         return _wilson(score, size, units - 1, WILSON_OF_UNITS)
     if variance <= _NOTHING:
         return None
     half = t_quantile(units - 1) * np.sqrt(variance * units / (units - 1))
-    return Estimated(Interval(float(score - half), float(score + half)), STUDENT)
+    return Interval(float(score - half), float(score + half), method=STUDENT)
 
 
-def _wilson(score: float, size: float, df: float, method: str, rough: bool = False) -> Estimated:
+def _wilson(score: float, size: float, df: float, method: str, rough: bool = False) -> Interval:
     low, high = wilson(score, size, t_quantile(df))
-    return Estimated(Interval(float(low), float(high), rough), method)
+    return Interval(float(low), float(high), rough, method)
 
 
 @lru_cache(maxsize=4096)

@@ -1,14 +1,8 @@
 """Scores of all documents from some of them, which are drawn at random and without replacement.
 
-Of each task some units (documents, or clusters of them) are drawn, each as likely as the others, and stand
-for all. Variances have the finite population's correction (Cochran, Sampling Techniques, chapter 2): of all
-documents there is no error. Scores that are no means are linearised: a unit counts as much as the score moves
-with its weight (Deville, Survey Methodology 25, 1999).
-
-A score is asked in rounds, each task in proportion to its weight and by a few at least. A round asks at most
-twice as many as the one before, and as many as the interval so far says are needed: their number goes with
-its square. Simulated with the published scores of 98 models on 87 tasks as the truth, the interval holds the
-score of all documents in 94 to 96 % (`pytest -m nightly tests/results/test_sampling.py`).
+Variances have the finite population's correction (Cochran, Sampling Techniques, chapter 2); scores that are
+no means are linearised (Deville, Survey Methodology 25, 1999). Simulated with the published scores of 98
+models, the interval holds the score of all documents in 94 to 96 % (tests/results/test_sampling.py, nightly).
 """
 
 from __future__ import annotations
@@ -19,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from medtasks_ext.stats.intervals import STUDENT, WILSON_OF_DRAWN, Estimated, Interval, t_quantile, wilson
+from medtasks_ext.stats.intervals import STUDENT, WILSON_OF_DRAWN, Interval, t_quantile, wilson
 from medtasks_ext.stats.statistic import Array
 
 #: Units that are drawn of a task at least.
@@ -111,28 +105,24 @@ def weighted(weights: ArrayLike, tasks: Sequence[Estimate]) -> Estimate:
     return Estimate(float(w @ values), float(parts.sum()), float((w**2 * beyond).sum()), free)
 
 
-def _interval(estimate: Estimate, variance: float) -> Interval:
-    """Wilson's of a score on 0-1, on as many documents as have this variance; else Student's.
+def interval_of(estimate: Estimate, variance: float | None = None) -> Interval:
+    """The 95 % interval of the expected score; with another variance that of the score of all units.
 
-    A score of 0 or 1 has the variance of half a unit that is otherwise.
+    Wilson's of a score on 0-1, on as many documents as have this variance; else Student's. A score of 0 or 1
+    has the variance of half a unit that is otherwise.
     """
+    variance = estimate.beyond if variance is None else variance
     score, quantile = estimate.value, t_quantile(round(max(estimate.degrees, 1.0), 1))
     if not 0 <= score <= 1 or variance <= 0:
         half = quantile * float(np.sqrt(max(variance, 0.0)))
-        return Interval(score - half, score + half)
+        return Interval(score - half, score + half, method=STUDENT)
     least = 0.5 / (estimate.degrees + 2)
     middle = min(max(score, least), 1 - least)
     low, high = wilson(score, middle * (1 - middle) / variance, quantile)
-    return Interval(float(low), float(high))
-
-
-def interval_of(estimate: Estimate) -> Estimated:
-    """The 95 % interval beside those of scores over all documents: of the expected score."""
-    of_share = 0 <= estimate.value <= 1 and estimate.beyond > 0
-    return Estimated(_interval(estimate, estimate.beyond), WILSON_OF_DRAWN if of_share else STUDENT)
+    return Interval(float(low), float(high), method=WILSON_OF_DRAWN)
 
 
 def half_width(estimate: Estimate) -> float:
     """Half of the 95 % interval of the score of all units: its wider side."""
-    interval = _interval(estimate, estimate.variance)
+    interval = interval_of(estimate, estimate.variance)
     return max(interval.high - estimate.value, estimate.value - interval.low)

@@ -186,6 +186,10 @@ class Counts:
         rows: int = self.matrix.shape[0]
         return rows
 
+    @property
+    def dense(self) -> Array:
+        return self.matrix if isinstance(self.matrix, np.ndarray) else np.asarray(self.matrix.todense())
+
     def values(self) -> dict[str, float]:
         sums = np.asarray(self.matrix.sum(axis=0))
         return {name: float(statistic.value(sums)) for name, statistic in self.statistics.items()}

@@ -24,7 +24,7 @@ from medtasks_ext.judge.report import ALL, COMPOSITE, Figure
 from medtasks_ext.metrics.generation import bertscore_values, rouge_scores
 from medtasks_ext.stats import agreement
 from medtasks_ext.stats.bootstrap import percentile_interval, resampling_weights
-from medtasks_ext.stats.intervals import Interval, of_shares
+from medtasks_ext.stats.intervals import of_shares
 from medtasks_ext.studies.said import Said, rubric_of
 from medtasks_ext.tables import read_sheet
 
@@ -134,19 +134,16 @@ def _by_quality(
         far = {source: np.abs(other - mine)[here] for source, other in z.items() if other is not None}
         for source in far:
             rho = agreement.rank_correlation(z[source][here], mine[here])  # type: ignore[index]
-            ends, value = _ends(rho.interval if rho else None), rho.value if rho else None
-            figures.append(Figure("quality", name, source, level, SPEARMAN, value, *ends, int(here.sum())))
+            figures.append(Figure("quality", name, source, level, SPEARMAN, *rho))
         for metric in (source for source in far if source != JURY and JURY in far):
             for near, away in ((JURY, metric), (metric, JURY)):
                 for measure, margin in ((NEARER, 0.0), (MUCH_NEARER, MUCH)):
                     hits = far[away] - far[near] > margin
-                    place, ends = ("quality", name, f"{near} rather than {away}"), _ends(of_shares(hits))
-                    figures.append(Figure(*place, level, measure, float(hits.mean()), *ends, len(hits)))
+                    place, around = ("quality", name, f"{near} rather than {away}"), of_shares(hits)
+                    low_end, high_end = (around.low, around.high) if around else (None, None)
+                    share = float(hits.mean())
+                    figures.append(Figure(*place, level, measure, share, low_end, high_end, len(hits)))
     return figures
-
-
-def _ends(around: Interval | None) -> tuple[float | None, float | None]:
-    return (around.low, around.high) if around else (None, None)
 
 
 def read_ratings(path: Path, runs: Mapping[str, Sequence[JudgedTask]]) -> Ratings:

@@ -208,12 +208,12 @@ def evaluate(
     if not rows:
         return [points]
     counts = Counts(by_unit(as_they_are(rows), units), OF_COUNTS)
-    limits = intervals_of(counts, {key: item.values for key, item in resample([counts], TASK).items()})
+    limits = intervals_of(counts, resample([counts], TASK))
     tp, fp, fn, tn = np.sum(rows, axis=0)
     defined = {"precision": tp + fp, "recall": tp + fn, "F1": tp + fp + fn, "kappa": max(tp, tn) < len(rows)}
     figures = []
     for measure, value in counts.values().items():
-        around = limits[measure].interval if measure in limits else None
+        around = limits.get(measure)
         ends = {"low": around and around.low, "high": around and around.high}
         known = value if defined.get(measure, True) else None
         figures.append({**n, "measure": measure, "value": known, **ends})

@@ -229,12 +229,8 @@ def test_report_and_compare_say_the_same_of_two_models(medtasks, tmp_path):
     assert one["p"] == pytest.approx(exact(steps))
 
 
-def test_wordings_of_one_model_are_a_paired_test_of_prompts(medtasks, tmp_path):
+def test_two_wordings_of_one_model_are_compared_and_not_ranked(medtasks, tmp_path):
     for name, scores, prompt in (("plain", WRONG, "p1"), ("other", RIGHT, "p2")):
         write_run(tmp_path / name, "ORG/a", {A: scores}, loaded={"prompt_hash": prompt})
-    found = compared(medtasks, "plain", "other")
-    assert [item["question"] for item in found["pairs"]] == ["prompts"]
-    assert "other wording: a paired test of prompts" in medtasks("compare", "plain", "other").out
+    assert [row["differs"] for row in compared(medtasks, "plain", "other")["tasks"]] == ["wording"]
     assert reported(medtasks, "plain", "other")["pairs"] == []
-    write_run(tmp_path / "third", "ORG/b", {A: RIGHT}, loaded={"prompt_hash": "p3"})
-    assert compared(medtasks, "plain", "third")["pairs"][0]["question"] == "entries"

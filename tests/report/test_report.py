@@ -15,7 +15,7 @@ from scipy.stats import binomtest
 from medtasks_ext.registry import registry
 from medtasks_ext.report.page import render
 from medtasks_ext.results.document_scores import load_resampled
-from medtasks_ext.stats.comparison import compare_resamples
+from medtasks_ext.stats.comparison import compare
 from tests.conftest import ROOT
 from tests.report.made import data_of, unpacked, write_run
 
@@ -71,7 +71,7 @@ def test_two_models_are_compared_on_shared_resamples(medtasks, runs):
         np.mean([load_resampled(runs / model / "tasks" / f"{task}.npy") for task in (OPEN, GATED)], axis=0)
         for model in "ab"
     ]
-    plain = compare_resamples((0.9, (0.75 + 0.25) / 2), (draws[0], draws[1]), units=40)
+    plain = compare((0.9, (0.75 + 0.25) / 2), (draws[0], draws[1]), units=40)
     assert (pair["entry"], pair["minus"], pair["tasks"]) == ("ORG/a", "ORG/b", 2)
     assert pair["difference"] == pytest.approx(plain.difference) and pair["wins"] == 1.0
     assert (pair["low"], pair["high"]) == pytest.approx((plain.interval.low, plain.interval.high))

@@ -7,7 +7,7 @@ import numpy as np
 
 from medtasks_ext.metrics import common, labels
 from medtasks_ext.stats.bootstrap import resampled_sums, resampling_weights
-from medtasks_ext.stats.comparison import compare
+from medtasks_ext.stats.comparison import compare, least_half
 from medtasks_ext.stats.intervals import intervals_of
 from medtasks_ext.stats.permutation import PairedTest, Part, document_test
 from medtasks_ext.stats.statistic import Array, Counts, Statistic, as_they_are, by_unit, mean, mean_of_some
@@ -110,7 +110,7 @@ def coverage_of(kind: str, n: int, p: float, times: int) -> tuple[float, float]:
         counts, truth = _KINDS[kind](rng, n, p)
         [sums] = resampled_sums([counts.matrix], _weights(n))
         draws = counts.statistics["score"].value(sums)
-        found = intervals_of(counts, {"score": draws})["score"].interval
+        found = intervals_of(counts, {"score": draws})["score"]
         rows.append((found.low <= truth <= found.high, found.rough))
     covered, rough = np.mean(np.array(rows, dtype=float), axis=0)
     return covered, rough
@@ -145,7 +145,9 @@ def difference_of(kind: str, n: int, p: float, gain: float, times: int) -> tuple
         both = [_means(row.astype(float)) for row in values]
         sums = resampled_sums([item.matrix for item in both], _weights(n))
         draws = [item.statistics["score"].value(some) for item, some in zip(both, sums, strict=True)]
-        found = compare([Part(1.0, *both)], n, draws)
+        means = [item.values()["score"] for item in both]
+        test = document_test([Part(1.0, *both)], n)
+        found = compare(means, draws, least_half([(1.0, n)]), n, test)
         apart = not found.interval.low <= 0 <= found.interval.high
         rows.append((found.interval.low <= truth <= found.interval.high, apart != (found.p_value < 0.05)))
     covered, contradicted = np.mean(np.array(rows, dtype=float), axis=0)

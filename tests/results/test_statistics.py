@@ -84,7 +84,7 @@ def test_resampled_values_are_those_of_documents_drawn_and_scored_anew(kind):
     n = 40
     items = some_items(kind, random.Random(3), n)
     per_unit = len(items) // n
-    values = resample(counted(kind, items), "task")["m"].values
+    values = resample(counted(kind, items), "task")["m"]
     weights = resampling_weights("task", n)
     for row in range(0, 1000, 50):
         drawn = [
@@ -107,7 +107,7 @@ def test_the_percentile_interval_is_that_of_scipy(values):
 
 
 def test_the_official_interval_is_the_t_interval_of_the_bootstrap_mean_and_32_times_too_narrow():
-    values = resample(counted("mean", some_items("mean", random.Random(0), 200)), "task")["m"].values
+    values = resample(counted("mean", some_items("mean", random.Random(0), 200)), "task")["m"]
     found = t_interval_of_bootstrap_mean(values)
     expected = stats.t.interval(0.95, len(values) - 1, loc=values.mean(), scale=stats.sem(values))
     assert (found.low, found.high) == pytest.approx(expected, abs=1e-14)

@@ -159,8 +159,7 @@ def tables_of(rows: Rows, key: Mapping[str, Any]) -> Tables:
         values = sorted({said for said_of in by.values() for said in said_of.values()})
         votes = {expert: {unit: values.index(said) for unit, said in of.items()} for expert, of in by.items()}
         for one in agree.kappas(votes, range(len(values))) if len(_by_unit(by)) > 1 else ():
-            figure = {**one._asdict(), "between": ", ".join(one.between)}
-            tables["agreement"].append({"task": task, "criterion": criterion, **figure})
+            tables["agreement"].append({"task": task, "criterion": criterion, **one})
     if key["kind"] == "survey":
         return {**_survey(groups, key), **tables}
     shares = study(f"forms/kinds/{key['kind']}").get("shares")
