@@ -126,7 +126,6 @@ class RunAsker(Asker):
                     if self.run.state(name).state is TaskState.WAITING:
                         self.run.note(name, lm.entry(TaskState.WAITING))
                 self.run.save()
-        self.trouble.settle()
         if self._keeper_error is not None:
             raise self._keeper_error
 

@@ -11,20 +11,19 @@ from __future__ import annotations
 
 import re
 import time
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from medtasks_ext.engines import CONTENT_FILTER, Answer, Fault, FaultKind, Outcome
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
-    from medtasks_ext.engines import Answer, Outcome, Request
+    from medtasks_ext.engines import Request
     from medtasks_ext.run.charge import Budget
     from medtasks_ext.runner.evaluate import Reader
-    from medtasks_ext.runs.manifest import TaskEntry
 
 #: Answers of a task that are read whatever it takes; that are all read if there is time; the step after.
 READ_ALWAYS, READ_FIRST, READ_EVERY = 20, 100, 10
@@ -32,15 +31,15 @@ READ_ALWAYS, READ_FIRST, READ_EVERY = 20, 100, 10
 READING_SHARE, READING_GRACE = 0.02, 1.0
 #: Seconds over which the rate is taken that the time left follows from, and the rate that is shown as of now.
 RATE_SECONDS, NOW_SECONDS = 600.0, 60.0
-#: Seconds without an outcome that part two batches; between two moments at least; of a batch without an end.
-_PAUSE, _STEP, _LONG_BATCH = 0.2, 1.0, 10.0
+#: Seconds between two moments at least.
+_STEP = 1.0
 
 
 @dataclass(slots=True)
 class TaskTally:
     """One task, as far as this process has seen it."""
 
-    name: str  # of the task
+    name: str
     asked: int  # requests that it has here
     stored: int = 0  # of them, those answered by an earlier call
     answers: int = 0  # that came
@@ -57,23 +56,6 @@ class TaskTally:
     def done(self) -> int:
         return self.stored + self.answers + self.faults
 
-    @property
-    def complete(self) -> bool:
-        return self.done >= self.asked
-
-    @property
-    def under_way(self) -> bool:
-        """Whether some requests have an outcome, or will soon, and others have none."""
-        return self.begun and not self.complete and not self.finished
-
-
-class _Moment(NamedTuple):
-    """Outcomes and tokens up to a time."""
-
-    at: float
-    outcomes: int
-    tokens: int
-
 
 @dataclass(frozen=True)
 class Speed:
@@ -81,7 +63,6 @@ class Speed:
 
     of: str  # `tokens`, prompts and answers together; `answers` where nobody counts tokens
     now: float  # over the last minute
-    since_start: float  # on average
     silent: float  # seconds since the last outcome
 
 
@@ -95,8 +76,7 @@ class Tally:
     `clock`: gives seconds; of what is counted later than it came, those at which it came.
 
     Attributes:
-        prompt_tokens: of all prompts whose tokens were counted.
-        completion_tokens: of all answers likewise.
+        tokens: of all prompts and answers whose tokens were counted.
         uncounted: answers without a count.
     """
 
@@ -111,7 +91,7 @@ class Tally:
         self.tasks = {name: TaskTally(name, n) for name, n in asked.items()}
         #: (kind, reason) -> requests that failed for it
         self.reasons: Counter[tuple[FaultKind, str]] = Counter()
-        self.prompt_tokens = self.completion_tokens = self.uncounted = 0
+        self.tokens = self.uncounted = 0
         self._budget = budget
         self._before = (budget.spent, budget.unsure) if budget else (0.0, 0.0)
         self._unsure = 0.0  # of requests that an earlier call sent
@@ -126,8 +106,8 @@ class Tally:
 
     def begin(self) -> None:
         """The first request is sent now: what came before tells nothing of how fast it goes."""
-        self.started = self._last = self._batch = self._clock()
-        self._moments = deque([_Moment(self.started, 0, 0)])
+        self.started = self._last = self._clock()
+        self._moments = deque([(self.started, 0, 0)])  # outcomes and tokens up to a time
 
     def began(self, task: str) -> None:
         """The engine has taken the first request of a task."""
@@ -141,7 +121,13 @@ class Tally:
 
     def ended(self, request: Request, outcome: Outcome) -> None:
         """Count an outcome; an answer is read if it is one of the sample."""
-        self._moved()
+        now = self._clock()
+        # up to the last outcome: what is under way since then would mislead
+        if self._last - self._moments[-1][0] >= _STEP:
+            self._moments.append((self._last, self._outcomes, self.tokens))
+            while len(self._moments) > 1 and self._moments[1][0] <= now - RATE_SECONDS:
+                self._moments.popleft()
+        self._outcomes, self._last = self._outcomes + 1, now
         # one that nobody expected is one more that is asked
         task = self.tasks.setdefault(request.task, TaskTally(request.task, 0))
         if not task.begun:
@@ -158,36 +144,20 @@ class Tally:
             if outcome.usage is None:
                 self.uncounted += 1
             else:
-                self.prompt_tokens += outcome.usage.prompt
-                self.completion_tokens += outcome.usage.completion
+                self.tokens += outcome.usage.prompt + outcome.usage.completion
+            if task.answers <= READ_FIRST or task.answers % READ_EVERY == 0:
+                self._read(task, request, outcome)
         task.asked = max(task.asked, task.done)
-        in_sample = task.answers <= READ_FIRST or task.answers % READ_EVERY == 0
-        if in_sample and not isinstance(outcome, Fault):
-            self.read(request, outcome)
 
-    def finished(self, task: str, entry: TaskEntry | None = None) -> None:
+    def finished(self, task: str) -> None:
         """A task has its end; its documents are not needed any more."""
         self._readers.pop(task, None)
         self.tasks[task].finished = True
 
-    def _moved(self) -> None:
-        """More outcomes. What came before a pause is kept as a moment; in a batch it would mislead."""
-        now, former = self._clock(), self._moments[-1].at
-        paused = now - self._last >= _PAUSE
-        if paused:
-            self._batch = now
-        if self._last - former >= _STEP and (paused or now - max(self._batch, former) >= _LONG_BATCH):
-            self._moments.append(_Moment(self._last, self._outcomes, self.tokens))
-            while len(self._moments) > 1 and self._moments[1].at <= now - RATE_SECONDS:
-                self._moments.popleft()
-        self._outcomes += 1
-        self._last = now
-
-    def read(self, request: Request, answer: Answer) -> None:
-        """Read an answer that was counted, if there is what reads it, and time."""
-        task, reader = self.tasks[request.task], self._readers.get(request.task)
-        allowed = READING_GRACE + READING_SHARE * (self._last - self.started)
-        if reader is None or request.row is None or (task.read >= READ_ALWAYS and self._reading > allowed):
+    def _read(self, task: TaskTally, request: Request, answer: Answer) -> None:
+        reader, allowed = self._readers.get(task.name), self._last - self.started
+        spent = self._reading > READING_GRACE + READING_SHARE * allowed
+        if reader is None or request.row is None or (spent and task.read >= READ_ALWAYS):
             return
         began = time.monotonic()
         try:
@@ -202,8 +172,11 @@ class Tally:
 
     @property
     def under_way(self) -> list[TaskTally]:
-        """Tasks under way in the order in which they began, so that those left behind stay in sight."""
-        return [task for task in self._begun if task.under_way]
+        """Tasks of which some requests have an outcome, or will soon, and others have none.
+
+        They stand in the order in which they began, so that those left behind stay in sight.
+        """
+        return [task for task in self._begun if task.done < task.asked and not task.finished]
 
     @property
     def asked(self) -> int:
@@ -212,10 +185,6 @@ class Tally:
     @property
     def done(self) -> int:
         return sum(task.done for task in self.tasks.values())
-
-    @property
-    def tokens(self) -> int:
-        return self.prompt_tokens + self.completion_tokens
 
     @property
     def seconds(self) -> float:
@@ -241,25 +210,18 @@ class Tally:
         left = max(0, self.asked - self.done)
         if not self._outcomes:
             return None if left else 0.0
-        first = self._moments[0]
-        return left * (self._last - first.at) / (self._outcomes - first.outcomes)
+        at, outcomes, _ = self._moments[0]
+        return left * (self._last - at) / (self._outcomes - outcomes)
 
     def speed(self) -> Speed | None:
         """How fast it goes; None before the first outcome."""
         now = self._clock()
         if not self._outcomes or now <= self.started:
             return None
-        tokens = bool(self.tokens)
-        recent = next(
-            (item for item in reversed(self._moments) if item.at <= now - NOW_SECONDS), self._moments[0]
-        )
-        come = self.tokens - recent.tokens if tokens else self._outcomes - recent.outcomes
-        return Speed(
-            "tokens" if tokens else "answers",
-            come / (now - recent.at),
-            (self.tokens if tokens else self._outcomes) / (now - self.started),
-            now - self._last,
-        )
+        before = (item for item in reversed(self._moments) if item[0] <= now - NOW_SECONDS)
+        at, outcomes, tokens = next(before, self._moments[0])
+        come = self.tokens - tokens if self.tokens else self._outcomes - outcomes
+        return Speed("tokens" if self.tokens else "answers", come / (now - at), now - self._last)
 
 
 #: What `model_configs` gives models that reason before they answer.
@@ -297,11 +259,8 @@ class StopRule:
         """A rule as a user writes it, such as `unreadable>50%`."""
         match = _RULE.fullmatch(text.strip())
         if not match or match[1] not in STOP_WORDS or float(match[2]) >= 100:
-            raise MedtasksError(
-                f"{text!r} is no rule",
-                where="--stop-if",
-                remedy=f"write {', '.join(STOP_WORDS)} and a share below 100 %: --stop-if 'unreadable>50%'",
-            )
+            remedy = f"write {', '.join(STOP_WORDS)} and a share below 100 %: --stop-if 'unreadable>50%'"
+            raise MedtasksError(f"{text!r} is no rule", where="--stop-if", remedy=remedy)
         return cls(STOP_WORDS[match[1]], float(match[2]))
 
     def met(self, tally: Tally) -> str | None:
@@ -322,7 +281,7 @@ class Alarms:
 
     def __init__(self, *, chat_template: bool) -> None:
         self._chat_template = chat_template
-        self._said: dict[Kind, dict[str, TaskTally]] = {kind: {} for kind in Kind}
+        self._said: dict[Kind, dict[str, TaskTally]] = defaultdict(dict)
 
     def look(self, task: TaskTally, request: Request) -> str | None:
         """The line to say after an answer of a task; None if there is nothing new to say."""
@@ -330,22 +289,16 @@ class Alarms:
             known = self._said[kind]
             if task.name in known:
                 return None  # it explains the later kinds, too
-            if 2 * n > of and (of >= ENOUGH or task.complete):
+            if 2 * n > of and (of >= ENOUGH or task.done >= task.asked):
                 known[task.name] = task
-                return self._line(kind, task, n, of, request)
+                budget = int(request.settings.get("max_gen_toks") or 0)
+                limit = f" of {budget:,}" if kind is Kind.CUT else ""
+                what = f"! {task.name}: {n} of {of} answers {kind.value}{limit}"
+                if len(known) == 1:
+                    return f"{what}: {self._remedy(kind, task, budget)}"
+                further = "; further tasks are counted, and named at the end" * (len(known) == SINGLY)
+                return f"{what}, too{further}" if len(known) <= SINGLY else None
         return None
-
-    def _line(self, kind: Kind, task: TaskTally, n: int, of: int, request: Request) -> str:
-        budget = int(request.settings.get("max_gen_toks") or 0)
-        what = f"! {task.name}: {n} of {of} answers {kind.value}" + f" of {budget:,}" * (kind is Kind.CUT)
-        n_tasks = len(self._said[kind])
-        if n_tasks == 1:
-            return f"{what}: {self._remedy(kind, task, budget)}"
-        if n_tasks <= SINGLY:
-            return f"{what}, too"
-        if n_tasks == SINGLY + 1:
-            return f"{what}, too; further tasks are counted, and named at the end"
-        return ""
 
     def _remedy(self, kind: Kind, task: TaskTally, budget: int) -> str:
         more = f"--gen_kwargs max_gen_toks={max(REASONING_BUDGET, 2 * budget)}"
@@ -359,23 +312,21 @@ class Alarms:
             return "the server's filter takes them away: loosen it, or ask a server without one"
         if kind is Kind.EMPTY:
             return f"check the {template}; hidden reasoning may have used up the budget ({more})"
-        shows = f"`medtasks preview {task.name}` shows how answers are read"
+        form = "they may have another form than is asked for, or reasoning never ends"
         if not self._chat_template:
             form = "an instruct model needs --apply_chat_template, a base model examples (--num_fewshot 5)"
-            return f"{form}, one that reasons a larger budget ({more}); {shows}"
-        # reasoning without an end fills its budget
-        endless = f", or reasoning never ends ({more})" if task.cut else ""
-        return f"they may have another form than is asked for{endless}; {shows}"
+            form += ", one that reasons a larger budget"
+        return f"{form} ({more}); `medtasks preview {task.name}` shows how answers are read"
 
     def counts(self) -> dict[Kind, int]:
         """Kind -> tasks in which most answers are so, or were when it was said."""
-        return {kind: len(tasks) for kind, tasks in self._said.items() if tasks}
+        return {kind: len(self._said[kind]) for kind in Kind if self._said[kind]}
 
     def notes(self) -> list[str]:
         """A line for each kind that held to the end of a task, the worst tasks named."""
         lines = []
-        for kind, tasks in self._said.items():
-            figures = {name: _figures(task)[kind] for name, task in tasks.items() if task.finished}
+        for kind in Kind:
+            figures = {name: _figures(task)[kind] for name, task in self._said[kind].items() if task.finished}
             if held := {name: n / of for name, (n, of) in figures.items() if 2 * n > of}:
                 lines.append(f"most answers {kind.value} in {_named(held)}")
         return lines
@@ -430,41 +381,31 @@ class Trouble:
     def see(self, task: str, outcome: Outcome) -> bool:
         """Take note of the outcome of a task's request; whether the run should stop."""
         if isinstance(outcome, Answer):
-            self.answered, self._in_a_row, self._last = True, 0, None
-            return self.ends
-        if self._last is None or _cause(self._last) != _cause(outcome):
-            self._in_a_row, self._tasks = 0, set()
-        self._in_a_row += 1
-        self._tasks.add(task)
-        self._last = outcome
-        # requests of other tasks would fail like the last ones
-        of_all = outcome.kind.is_transient or (not self.answered and len(self._tasks) >= self._needed)
-        if self.cause is None and (outcome.kind.ends_all or (self._in_a_row >= IN_A_ROW and of_all)):
-            self.cause = outcome
-        return self.ends
-
-    @property
-    def ends(self) -> bool:
+            self.answered, self._last = True, None
+        else:
+            if self._last is None or _cause(self._last) != _cause(outcome):
+                self._in_a_row, self._tasks = 0, set()
+            self._in_a_row += 1
+            self._tasks.add(task)
+            self._last = outcome
+            # requests of other tasks would fail like the last ones
+            of_all = outcome.kind.is_transient or (not self.answered and len(self._tasks) >= self._needed)
+            if outcome.kind.ends_all or (self._in_a_row >= IN_A_ROW and of_all):
+                self.cause = self.cause or outcome
         return self.cause is not None or self.wish is not None
 
     @property
     def error(self) -> MedtasksError | None:
-        """What ended the run before its time, in words; None if nothing did."""
-        if self.cause is not None:
-            return stopped(self.cause)
-        if self.wish is not None:
-            return MedtasksError(
-                self.wish,
-                where="stopped (--stop-if)",
-                remedy="`medtasks view` shows the answers; without --stop-if the same command goes on, and "
-                "nothing is asked twice",
-            )
-        return None
+        """What ended the run before its time, in words; None if nothing did.
 
-    def settle(self) -> None:
-        """At the end of the asking: where nothing was answered, the one cause is the cause of all."""
-        if self.cause is None and not self.answered and self._last is not None:
-            self.cause = self._last
+        Where nothing was answered, the one cause is the cause of all.
+        """
+        if cause := self.cause or (None if self.answered else self._last):
+            return stopped(cause)
+        if self.wish is None:
+            return None
+        remedy = "`medtasks view` shows the answers; without --stop-if the same command goes on, and nothing "
+        return MedtasksError(self.wish, where="stopped (--stop-if)", remedy=remedy + "is asked twice")
 
 
 def _cause(fault: Fault) -> tuple[FaultKind, str]:
