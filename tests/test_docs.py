@@ -1,7 +1,6 @@
-"""The pages: links lead somewhere, commands exist, versions agree, steps and notebooks can be followed."""
+"""The pages: links lead somewhere, commands exist, versions agree, steps can be followed."""
 
 import argparse
-import json
 import os
 import re
 import shlex
@@ -17,16 +16,15 @@ from urllib.parse import unquote
 import pytest
 import yaml
 
-from medtasks_ext import __version__, compare, datasets, hooks, load
+from medtasks_ext import __version__, hooks
 from medtasks_ext.answers.formats import any_format
-from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics import meanings
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.columns import PACKAGE, citations
 from medtasks_ext.results.conditions import RULES
 from medtasks_ext.rows.expressions import FILTERS
 from medtasks_ext.runs.settings import LISTS
-from tests.conftest import ROOT, read_json
+from tests.conftest import ROOT
 from tests.run_files import results_of
 from tools import docs as reference
 
@@ -329,7 +327,7 @@ def section(page: Path, anchor: str) -> str:
     raise AssertionError(f"{page}: no heading {anchor}")
 
 
-# The steps of CONTRIBUTING.md, and the functions of notebooks.
+# The steps of CONTRIBUTING.md.
 
 
 TASK = "medhelm_falls_clinic"
@@ -407,64 +405,3 @@ def test_the_new_task_joins_its_groups(copy):
             joined = set(after.leaves(group + suffix)) - set(before.leaves(group + suffix))
             assert joined == {TASK + suffix}
     assert set(after.groups) == set(before.groups)
-
-
-@pytest.fixture
-def runs(tmp_path, medtasks):
-    for model in ("oracle", "nearest-shot"):
-        medtasks.done(
-            "run", "--data", "sample", "--model", model, "--tasks", "medhelm_admin", "--output_path", model
-        )
-    return tmp_path / "nearest-shot", tmp_path / "oracle"
-
-
-def test_groups_and_scores_are_those_of_the_report(runs, medtasks):
-    found = load(*runs)
-    said = json.loads(medtasks("report", *map(str, runs), "--published", "none", "--json").out)["groups"]
-    assert found.groups.select("entry", "title", "score", "rank").rows() == [
-        (row["entry"], row["title"], row["score"], row["rank"]) for row in said
-    ]
-    oracle = found.scores.filter(entry="oracle", metric="score")
-    assert len(oracle) == 5 and set(oracle["value"]) == {1.0}
-    assert found.conditions.filter(entry="oracle").height == 5
-    assert set(found.conditions["strategy"]) == {"zero_shot"} and set(found.conditions["source"]) == {
-        "synthetic"
-    }
-
-
-def test_changes_are_those_of_compare(runs, medtasks):
-    found = compare(*runs)
-    said = json.loads(medtasks("compare", *map(str, runs), "--json").out)
-    frames = {"asked": found.asked, "groups": found.groups, "tasks": found.tasks, "flipped": found.documents}
-    for name, frame in frames.items():
-        assert frame.to_dicts() == said[name]
-
-
-def test_without_polars_one_message_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(MedtasksError, match=r"pip install .*\[notebook\]"):
-        datasets()
-
-
-@pytest.mark.parametrize("notebook", sorted((ROOT / "docs").glob("*.ipynb")), ids=lambda path: path.name)
-def test_a_notebook_runs_from_top_to_bottom(notebook, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    cells = read_json(notebook)["cells"]
-    names: dict = {"run_line": _shell}
-    for cell in cells:
-        if cell["cell_type"] == "code":
-            source = "".join(cell["source"])
-            assert not cell["outputs"], "no output is kept: figures on sample rows look like results"
-            for line in [part for part in source.splitlines() if part.startswith("!")]:
-                source = source.replace(line, f"run_line({line[1:]!r})")
-            exec(compile(source, notebook.name, "exec"), names)
-
-
-def _shell(line: str) -> None:
-    words = shlex.split(line)
-    assert words[0] == "medtasks"
-    done = subprocess.run(
-        [sys.executable, "-m", "medtasks_ext", *words[1:]],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"}, capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr

@@ -1,7 +1,7 @@
 """Frames: the tables that everything reads which shows results. `frames.yaml` has the schema of each.
 
-A frame is an Arrow table. Terminal, CSV, Parquet, the page and notebooks take their columns from
-it, and docs/columns.md lists them as `documented` does.
+A frame is an Arrow table. Terminal, CSV, Parquet and the page take their columns from it, and
+docs/columns.md lists them as `documented` does.
 """
 
 from __future__ import annotations

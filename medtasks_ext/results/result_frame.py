@@ -188,14 +188,5 @@ def asked_frame(entries: Sequence[Entry], tasks: Registry, names: Iterable[str] 
     return table_of("asked", chain.from_iterable(found.values()))
 
 
-def condition_frame(entries: Sequence[Entry]) -> pa.Table:
-    rows = (
-        {"entry": entry.label, "task": name, **item.shown}
-        for entry in entries
-        for name, item in entry.experiments.items()
-    )
-    return table_of("conditions", rows)
-
-
 def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
     return (interval.low, interval.high) if interval else (None, None)
