@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cache, cached_property, lru_cache
+from functools import lru_cache
 from importlib.util import find_spec
 from inspect import signature
 from pathlib import Path
@@ -85,48 +85,41 @@ class AskedServer:
 
 @dataclass(frozen=True)
 class Egress:
-    trusted: str = ""  # what `$MEDTASKS_TRUSTED_HOSTS` says
+    names: frozenset[str] = frozenset()  # of trusted hosts
+    networks: tuple[Network, ...] = ()  # that are trusted
     allowed: frozenset[str] = frozenset()  # hosts that the command permits
     #: called before a server receives a text
     record: Callable[[AskedServer, Text], None] = lambda place, text: None
 
     @classmethod
     def of(cls, allowed: Iterable[str] = ()) -> Egress:
-        egress = cls(os.environ.get(TRUSTED_HOSTS, ""), frozenset(map(_allowed_host, allowed)))
-        _ = egress._names_and_networks
-        return egress
-
-    def recording(self, record: Callable[[AskedServer, Text], None]) -> Egress:
-        return replace(self, record=record)
-
-    @cached_property
-    def _names_and_networks(self) -> tuple[frozenset[str], list[Network]]:
+        """What `$MEDTASKS_TRUSTED_HOSTS` says, and hosts that a command permits."""
         names, networks = set(), []
-        for item in re.split(r"[\s,]+", self.trusted.strip().lower()):
+        for item in filter(None, re.split(r"[\s,]+", os.environ.get(TRUSTED_HOSTS, "").lower())):
             try:
                 networks.append(ipaddress.ip_network(item, strict=False))
             except ValueError:
-                if not item:
-                    continue
                 if not _NAME.fullmatch(item) or re.fullmatch(r"[\d.]+", item):
                     what = f"{item!r} is neither the name of a host nor a network"
                     remedy = "write names and networks with commas between: gpu1.hospital.lan,10.0.0.0/8"
                     raise MedtasksError(what, where=TRUSTED_HOSTS, remedy=remedy) from None
                 names.add(item.rstrip("."))
-        return frozenset(names), networks
+        return cls(frozenset(names), tuple(networks), frozenset(map(_allowed_host, allowed)))
+
+    def recording(self, record: Callable[[AskedServer, Text], None]) -> Egress:
+        return replace(self, record=record)
 
     def place(self, url: str) -> AskedServer:
         """Looks up the addresses of a name that is not permitted by itself, if networks are trusted."""
-        host, (names, networks) = host_of(url), self._names_and_networks
-        way, by_address = Permission.OPEN_ONLY, False
+        host, way, by_address = host_of(url), Permission.OPEN_ONLY, False
         if is_loopback(url):
             way, by_address = Permission.LOOPBACK, True
-        elif host in names:
+        elif host in self.names:
             way = Permission.TRUSTED
         elif host in self.allowed:
             way = Permission.ALLOWED
-        elif networks or _address(host):
-            ways = {self._way(address) for address in _addresses(host)}
+        elif self.networks or _address(host):
+            ways = {self._way(address) for address in ([host] if _address(host) else _addresses(host))}
             if ways and Permission.OPEN_ONLY not in ways:
                 way = Permission.LOOPBACK if ways == {Permission.LOOPBACK} else Permission.TRUSTED
                 by_address = True
@@ -137,12 +130,10 @@ class Egress:
 
     def _way(self, address: str) -> Permission:
         parsed = _address(address)
-        if parsed is None:
-            return Permission.OPEN_ONLY
-        if parsed.is_loopback:
+        if parsed and parsed.is_loopback:
             return Permission.LOOPBACK
-        _, networks = self._names_and_networks
-        return Permission.TRUSTED if any(parsed in network for network in networks) else Permission.OPEN_ONLY
+        trusted = parsed and any(parsed in network for network in self.networks)
+        return Permission.TRUSTED if trusted else Permission.OPEN_ONLY
 
     def check(self, url: str, texts: Iterable[Text]) -> None:
         closed = list(dict.fromkeys(text.dataset for text in texts if not text.is_open))
@@ -161,9 +152,8 @@ def hold(place: AskedServer, egress: Egress) -> None:
     """
     if not place.uses_proxy:
         for name in ("NO_PROXY", "no_proxy"):
-            hosts = [host for host in os.environ.get(name, "").split(",") if host]
-            if place.host not in hosts:
-                os.environ[name] = ",".join([*hosts, place.host])
+            hosts = filter(None, os.environ.get(name, "").split(","))
+            os.environ[name] = ",".join(dict.fromkeys([*hosts, place.host]))
     if place.by_address:
         look_up: Any = socket.getaddrinfo
         if not isinstance(look_up, _HeldNames):
@@ -224,8 +214,6 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 def _addresses(host: str) -> list[str]:
     """None where it cannot be looked up."""
-    if _address(host):
-        return [host]
     try:
         return [str(item[4][0]) for item in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
     except (OSError, UnicodeError):
@@ -253,9 +241,6 @@ VLLM_MODELS = frozenset({"vllm", "vllm-vlm"})
 #: Models of lm-eval that find the size of their batches themselves, and ask one by one unless told to.
 BATCHING_MODELS = VLLM_MODELS | {"hf", "hf-auto", "huggingface", "hf-multimodal", "sglang"}
 
-_LM_EVAL = frozenset({"lm_eval", "lm-eval"})
-_DEFAULT_MODEL = "hf"  # of lm-eval
-
 
 def check_server(arguments: Mapping[str, Any], text: Text) -> None:
     """Refuse a text that the server of a plain lm-eval may not receive; a run of our own has no arguments."""
@@ -279,51 +264,32 @@ def check_server(arguments: Mapping[str, Any], text: Text) -> None:
 
 
 def _default_address() -> str | None:
-    """None of a model on this machine."""
-    if (stated := _stated(sys.argv)) is None:
+    """That of the service of the model which `lm_eval` or `python -m lm_eval` names; else None."""
+    program = Path(sys.argv[0])
+    name = program.parent.name if program.name == "__main__.py" else program.name.removesuffix(".exe")
+    if name not in ("lm_eval", "lm-eval"):
         return None
     from medtasks_ext.harness import get_model
 
+    parser = argparse.ArgumentParser(add_help=False, exit_on_error=False)
+    parser.add_argument("--model", "-M")
+    parser.add_argument("--config", "-C")
     try:
-        kind = get_model(stated[0])
-    except (ImportError, KeyError, ValueError):
+        given, _ = parser.parse_known_args(sys.argv[1:])
+        stated = yaml.safe_load(Path(given.config).read_text(encoding="utf-8")) if given.config else {}
+        kind = get_model(given.model or stated.get("model") or "hf")
+    except (
+        argparse.ArgumentError,
+        ImportError,
+        OSError,
+        LookupError,
+        ValueError,
+        yaml.YAMLError,
+        AttributeError,
+    ):
         return None  # lm-eval refuses it in its own words
     url = signature(kind.__init__).parameters.get("base_url")
     if url is not None and isinstance(url.default, str):
         return url.default
     modules = {base.__module__ for base in kind.__mro__}
     return next((address for module, address in SERVICES.items() if module in modules), None)
-
-
-@cache
-def say_batch_size() -> None:
-    """Say once, if this process is a plain lm-eval that asks one by one, which flag changes that."""
-    if asks_one_by_one(sys.argv) and os.environ.get("LOCAL_RANK", "0") == "0":
-        hint = "lm-eval asks one question at a time unless told otherwise: add --batch_size auto"
-        print(f"medtasks: {hint}", file=sys.stderr)
-
-
-def asks_one_by_one(argv: list[str]) -> bool:
-    """lm-eval's own command line, with a local model and no batch size; never a script's call."""
-    stated = _stated(argv)
-    return stated is not None and stated[1] is None and stated[0] in BATCHING_MODELS
-
-
-def _stated(argv: list[str]) -> tuple[str, str | None] | None:
-    """Model and batch size of `lm_eval`, `lm_eval run` or `python -m lm_eval`; None of anything else."""
-    program = Path(argv[0]) if argv else Path()
-    name = program.parent.name if program.name == "__main__.py" else program.name.removesuffix(".exe")
-    if name not in _LM_EVAL or argv[1:2] in (["ls"], ["validate"]):
-        return None
-    arguments = argv[2:] if argv[1:2] == ["run"] else argv[1:]
-    parser = argparse.ArgumentParser(add_help=False, exit_on_error=False)
-    parser.add_argument("--model", "-M")
-    parser.add_argument("--batch_size", "-b")
-    parser.add_argument("--config", "-C")
-    try:
-        given, _ = parser.parse_known_args(arguments)
-        stated = yaml.safe_load(Path(given.config).read_text(encoding="utf-8")) if given.config else {}
-        model, batch_size = given.model or stated.get("model"), given.batch_size or stated.get("batch_size")
-    except (argparse.ArgumentError, OSError, ValueError, yaml.YAMLError, AttributeError):
-        return None  # lm-eval refuses it in its own words
-    return model or _DEFAULT_MODEL, batch_size

@@ -30,7 +30,7 @@ else:
 Config: TypeAlias = dict[str, Any]
 #: Bytes of a file, values in it (aliases count each time), keys of a mapping with merges, levels.
 _BYTES, _VALUES, _MERGED, _DEPTH = 8 << 20, 1_000_000, 10_000, 100
-#: Characters of a number, since 1:59:59 is a number to base 60; files of which each includes the next one.
+#: Characters of a number, since 1:59:59 is a number to base 60; files that are read for one.
 _DIGITS, _INCLUDES = 300, 20
 
 
@@ -77,46 +77,34 @@ def read_yaml(path: Path, below: Sequence[Path] = ()) -> Config:
     `below`: folders that what is included lies in; none: it may lie anywhere. Raises MedtasksError: as for
     `read_mapping`; files that include each other, or one outside these folders.
     """
-    return _resolved(path, (), tuple(folder.resolve() for folder in below), {})
+    folders, n_read = [folder.resolve() for folder in below], 0
 
+    def resolved(file: Path, above: tuple[Path, ...]) -> Config:
+        nonlocal n_read
+        n_read += 1
+        config = read_mapping(file)
+        includes, merged = config.pop("include", []), Config()
+        for name in includes if isinstance(includes, list) else [includes]:
+            wanted, fault = (file.parent / str(name)).resolve(), ""
+            if not isinstance(name, str):
+                fault, remedy = f"{name!r} is no path", "write the path of a task file"
+            elif wanted in above:
+                fault, remedy = "the file includes itself", "name another file there"
+            elif n_read > _INCLUDES:
+                fault, remedy = f"more than {_INCLUDES} files", "include fewer"
+            elif folders and not any(wanted.is_relative_to(folder) for folder in folders):
+                fault = f"{name!r} lies outside the folders of tasks"
+                remedy = "include a file of this folder of tasks, or of the built-in ones"
+            if fault:
+                raise MedtasksError(f"include: {fault}", where=file, remedy=remedy)
+            merged.update(resolved(wanted, (*above, wanted)))
+        return {**merged, **config}
 
-def _resolved(
-    path: Path, above: tuple[Path, ...], below: tuple[Path, ...], known: dict[Path, Config]
-) -> Config:
-    """The mapping with what it includes; each file is read once, and kept in `known`."""
-    if path.resolve() in above:
-        raise MedtasksError("include: the file includes itself", where=path, remedy="name another file there")
-    if len(above) > _INCLUDES:
-        what = f"include: more than {_INCLUDES} files include each other"
-        raise MedtasksError(what, where=path, remedy="include fewer")
-    config = read_mapping(path)
-    includes = config.pop("include", [])
-    merged: Config = {}
-    wanted_files: list[Path] = []
-    for name in includes if isinstance(includes, list) else [includes]:
-        if not isinstance(name, str):
-            what = f"include: {name!r} is no path"
-            raise MedtasksError(what, where=path, remedy="write the path of a task file")
-        wanted = (path.parent / name).resolve()
-        if below and not any(wanted.is_relative_to(folder) for folder in below):
-            what = f"include: {name!r} lies outside the folders of tasks"
-            remedy = "include a file of this folder of tasks, or of the built-in ones"
-            raise MedtasksError(what, where=path, remedy=remedy)
-        wanted_files.append(wanted)
-    # of a file that is named again, the last place counts
-    for wanted in reversed(dict.fromkeys(reversed(wanted_files))):
-        if wanted not in known:
-            known[wanted] = _resolved(wanted, (*above, path.resolve()), below, known)
-        merged.update(known[wanted])
-    return {**merged, **config}
+    return resolved(path, (path.resolve(),))
 
 
 def read_mapping(path: Path) -> Config:
-    """One YAML mapping, as it stands in the file.
-
-    Raises MedtasksError: no such file, not valid YAML, a key that is given twice, not a mapping, or more than
-    a file of its kind holds.
-    """
+    """One YAML mapping, as it stands in the file, within limits."""
     try:
         if path.exists() and not (path.is_file() and path.stat().st_size <= _BYTES):
             what = f"no file, or more than {_BYTES >> 20} MB"
@@ -139,14 +127,14 @@ def read_mapping(path: Path) -> Config:
         remedy = "start from another file of its kind"
         raise MedtasksError("expected a mapping of keys", where=path, remedy=remedy)
     # aliases may repeat each other: whoever walks through the values would not come to an end
-    level, n, depth = [config], 0, 0
+    level, n, depth = list[Any]([config]), 0, 0
     while level:
-        level = [item for item in level if isinstance(item, dict | list)]
         n, depth = n + sum(map(len, level)), depth + 1
         if n > _VALUES or depth > _DEPTH:
             what = f"more than {_VALUES:,} values, as aliases repeat them" if n > _VALUES else "too deep"
             raise MedtasksError(what, where=path, remedy="write what a person can read")
-        level = [part for item in level for part in (item.values() if isinstance(item, dict) else item)]
+        inner = (part for item in level for part in (item.values() if isinstance(item, dict) else item))
+        level = [part for part in inner if isinstance(part, dict | list)]
     return config
 
 
@@ -216,16 +204,13 @@ def faults_of(error: ValidationError, root: str = "", known: Iterable[str] = ())
 
 def nearest_faults(error: ValidationError) -> list[ErrorDetails]:
     """The faults; where a value may have several forms, those of the form that it comes nearest to."""
-    faults, deepest = error.errors(), dict[tuple[int | str, ...], int]()
-    forms = [next((at for at, part in enumerate(item["loc"]) if _is_form(part)), None) for item in faults]
-    for item, at in zip(faults, forms, strict=True):
-        if at is not None:
-            deepest[item["loc"][:at]] = max(len(item["loc"]), deepest.get(item["loc"][:at], 0))
-    return [
-        item
-        for item, at in zip(faults, forms, strict=True)
-        if at is None or len(item["loc"]) == deepest[item["loc"][:at]]
-    ]
+    faults, deepest = list[tuple[ErrorDetails, object]](), dict[object, int]()
+    for item in error.errors():
+        place = item["loc"]
+        at = next((place[:at] for at, part in enumerate(place) if _is_form(part)), None)
+        faults.append((item, at))
+        deepest[at] = max(len(place), deepest.get(at, 0))
+    return [item for item, at in faults if at is None or len(item["loc"]) == deepest[at]]
 
 
 def _is_form(part: int | str) -> bool:

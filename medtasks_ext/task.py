@@ -20,7 +20,7 @@ from jinja2 import TemplateError
 from medtasks_ext.answers import answer_format
 from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.answers.formats import AnswerFormat, Lead
-from medtasks_ext.egress import check_server, say_batch_size
+from medtasks_ext.egress import check_server
 from medtasks_ext.errors import MedtasksError, near, without_frames
 from medtasks_ext.harness import LM, ConfigurableTask, Instance, TaskConfig
 from medtasks_ext.metrics import likelihood
@@ -296,7 +296,6 @@ class MedicalTask(ConfigurableTask):
         from medtasks_ext.data.check import faulty_rows  # here, since few runs need the checks
         from medtasks_ext.data.rowlock import local_rows
 
-        say_batch_size()
         metadata, shots = self.config.metadata, self.config.num_fewshot
         origin = forced_origin(metadata.get("data"))
         drops = flag(metadata.get("drop_faulty", False), "drop_faulty")

@@ -1,8 +1,6 @@
 """Task files through lm-eval's own TaskManager: what a file says is what is built."""
 
 import json
-import shlex
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,6 @@ from lm_eval.evaluator import evaluate
 from lm_eval.tasks import TaskManager
 from lm_eval.utils import handle_non_serializable
 
-from medtasks_ext.egress import say_batch_size
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.models import Oracle
 from medtasks_ext.registry import Dataset, tasks_folder
@@ -256,16 +253,3 @@ def test_results_hold_the_keys_of_the_file_and_no_row(mine, strategy):
     text = json.dumps(config, ensure_ascii=False)
     samples = [json.loads(line) for line in (MEDNLI / "sample.jsonl").read_text().splitlines()]
     assert not [row["input"] for row in samples if json.dumps(row["input"], ensure_ascii=False)[1:-1] in text]
-
-
-LOCAL = "--model vllm --model_args pretrained=org/model,dtype=auto --tasks bridge_mie"
-
-
-def test_the_tasks_say_it_in_one_line_when_lm_eval_loads_them(monkeypatch, capsys, built_tasks):
-    say_batch_size.cache_clear()
-    monkeypatch.setattr(sys, "argv", ["/venv/bin/lm_eval", "run", *shlex.split(LOCAL)])
-    manager = TaskManager(include_defaults=False, include_path=str(built_tasks), metadata={"data": "sample"})
-    manager.load_task_or_group(["bridge_mie", "bridge_mie_cot", "bridge_mie_5shot"])
-    said = [line for line in capsys.readouterr().err.splitlines() if "--batch_size auto" in line]
-    assert len(said) == 1 and said[0].startswith("medtasks: ")
-    say_batch_size.cache_clear()
