@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,7 +19,8 @@ from medtasks_ext.registry.groups import left_to_write
 from medtasks_ext.rows.sources import forced_origin, origin_of, where_it_goes
 
 if TYPE_CHECKING:
-    from medtasks_ext.runner.preview import Chat, Preview, PreviewAnswer
+    from medtasks_ext.jsonfile import Json
+    from medtasks_ext.registry import Dataset
 
 #: Metrics that say something else than how good an answer is.
 _NO_QUALITY = ("score", "valid", "scored", "unclosed_reasoning", "SAMPLE_DATA")
@@ -34,10 +34,7 @@ def preview(
     prompts: Prompts = None,
     tokenizer: Annotated[
         str | None,
-        Option(
-            help="Folder or model whose chat template is applied, too; or a file with one: Jinja, or "
-            "tokenizer_config.json."
-        ),
+        Option(help="Folder or model whose chat template is applied, too; or a file with one in Jinja."),
     ] = None,
     response: Annotated[str | None, Option(help="A response to read and score.")] = None,
     as_json: AsJson = False,
@@ -63,65 +60,55 @@ def preview(
     from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runner.preview import chat_of, preview
 
-    chat = chat_of(tokenizer) if tokenizer else None
     settings = Settings(data=forced, prompts=prompt_source_of(prompts))
+    chat = chat_of(tokenizer) if tokenizer else None
     seen = preview(tasks, task, settings, place=document, chat=chat, response=response)
     if as_json:
-        typer.echo(json.dumps(asdict(seen), ensure_ascii=False, indent=1, default=str))
+        typer.echo(json.dumps(seen, ensure_ascii=False, indent=1, default=str))
     else:
-        _print(seen, chat)
+        _print(seen, dataset, tokenizer)
         if left := left_to_write(*tasks.known(task)):
             _say(f"not written yet, so no run asks it: {some(left)}", "bold yellow")
         say_next(f"medtasks run --tasks {task} --model vllm --model_args pretrained=ORG/MODEL --limit 2")
     return 0
 
 
-# ---------------------------------------------------------------------- what is printed
-
-
-def _print(seen: Preview, chat: Chat | None) -> None:
-    sample = seen.loaded["origin"] == "sample"
-    _say(f"{seen.task} ({seen.strategy})", "bold")
-    dataset = registry().known(seen.task)[0]
-    metadata = dataset.metadata
-    if metadata.draft:
-        _say(f"DRAFT, in no group: {metadata.draft}", "bold yellow")
+def _print(seen: Json, dataset: Dataset, tokenizer: str | None) -> None:
+    loaded, artefact = seen["loaded"], seen["loaded"].get("artefact")
+    sample = loaded["origin"] == "sample"
+    _say(f"{seen['task']} ({seen['strategy']})", "bold")
+    if draft := dataset.metadata.draft:
+        _say(f"DRAFT, in no group: {draft}", "bold yellow")
     if sample:
         _say(SAMPLE_DATA, "bold yellow")
-    _say(f"document {seen.place} of {seen.loaded['n_test']} (from 0), id {seen.id}; {seen.loaded['where']}")
-    artefact = seen.loaded.get("artefact")
-    prompt = f"{seen.loaded['instruction']} prompt{f' of {artefact}' if artefact else ''}; "
-    shots = prompt + (f"{seen.shots} examples; " if seen.shots else "")
-    how = (
-        "likelihood of each possible answer"
-        if seen.options
-        else f"settings: {json.dumps(seen.generation, ensure_ascii=False)}"
-    )
-    _say(f"{shots}{how}")
-    if seen.official_budget:
-        _say(f"a model that does not reason has {seen.official_budget}, as in the suite's own runs")
-    _text("prompt without a chat template", seen.prompt)
-    if chat and seen.chat_prompt is not None:
-        size = "" if seen.tokens is None else f", {seen.tokens:,} tokens"
-        turn = "" if seen.system_turn else "; it takes no system turn"
-        _text(f"prompt with the chat template of {chat.name}", seen.chat_prompt, size + turn)
+    _say(f"document {seen['place']} of {loaded['n_test']} (from 0), id {seen['id']}; {loaded['where']}")
+    asked = f"{loaded['instruction']} prompt{f' of {artefact}' if artefact else ''}; "
+    asked += f"{seen['shots']} examples; " if seen["shots"] else ""
+    settings = f"settings: {json.dumps(seen['generation'], ensure_ascii=False)}"
+    _say(asked + ("likelihood of each possible answer" if seen["options"] else settings))
+    if budget := seen["official_budget"]:
+        _say(f"a model that does not reason has {budget}, as in the suite's own runs")
+    _text("prompt without a chat template", seen["prompt"])
+    if "chat_prompt" in seen:
+        size = "" if seen["tokens"] is None else f", {seen['tokens']:,} tokens"
+        turn = "" if seen["system_turn"] else "; it takes no system turn"
+        _text(f"prompt with the chat template of {tokenizer}", seen["chat_prompt"], size + turn)
     write_heading("gold answer")
-    _say(seen.target or "(none: this row is predicted, not scored)", "green")
-    if seen.gold is not None:
-        _say(f"compared as: {short(seen.gold)}", "dim")
-    if seen.options:
-        write_heading(f"possible answers ({len(seen.options)}), each of them behind the prompt")
-        for option in seen.options:
+    _say(seen["target"] or "(none: this row is predicted, not scored)", "green")
+    if seen["gold"] is not None:
+        _say(f"compared as: {short(seen['gold'])}", "dim")
+    if seen["options"]:
+        write_heading(f"possible answers ({len(seen['options'])}), each of them behind the prompt")
+        for option in seen["options"]:
             _say(repr(option))
-        typer.echo()
-        return
-    write_heading("how answers are read and scored")
-    from medtasks_ext.answers import answer_format
+    else:
+        write_heading("how answers are read and scored")
+        from medtasks_ext.answers import answer_format
 
-    if lacking := answer_format(dataset.blocks["answer"]).unknown_language():
-        _say(lacking, "yellow")
-    for answer in seen.answers:
-        _print_answer(answer, seen, sample=sample)
+        if lacking := answer_format(dataset.blocks["answer"]).unknown_language():
+            _say(lacking, "yellow")
+        for answer in seen["answers"]:
+            _print_answer(answer, seen, "SAMPLE " if sample else "")
     typer.echo()
 
 
@@ -130,30 +117,25 @@ def _text(title: str, prompt: str, remark: str = "") -> None:
     typer.echo(prompt)  # to the letter, also tabs
 
 
-def _print_answer(answer: PreviewAnswer, seen: Preview, *, sample: bool) -> None:
-    _say(f"{answer.name}: {answer.response!r}", "bold")
-    if answer.valid:
-        _say(f"  {answer.reader} reading: {short(answer.parsed)}{_where(answer.span, answer.why)}")
+def _print_answer(answer: Json, seen: Json, mark: str) -> None:
+    _say(f"{answer['name']}: {answer['response']!r}", "bold")
+    if answer["valid"]:
+        span, why = answer["span"], answer["why"]
+        place = f"characters {span[0] + 1} to {span[1]}" if span else ""  # from 1
+        said = "; ".join(filter(None, (why, place)))
+        read = f"  {answer['reader']} reading: {short(answer['parsed'])}"
+        _say(f"{read} ({said})" if said else read)
     else:
-        _say(
-            "  no answer can be read in it; it counts as the suite's rule says (docs/metric_names.md)", "red"
-        )
-    mark = "SAMPLE " if sample else ""
-    score = answer.metrics.get("score")
-    if seen.judged:
+        what = "no answer can be read in it; it counts as the suite's rule says (docs/metric_names.md)"
+        _say(f"  {what}", "red")
+    score = answer["metrics"].get("score")
+    if seen["judged"]:
         _say("  score: given by judges (medtasks judge)")
     elif score is not None:
         _say(f"  {mark}score {score:.4g}", "green" if score >= 1 else "yellow")
-    elif seen.trial is not None:
-        _say(f"  asking {seen.trial + 1} of its question; only all of them together have a score")
-    elif seen.gold is not None:
+    elif seen["trial"] is not None:
+        _say(f"  asking {seen['trial'] + 1} of its question; only all of them together have a score")
+    elif seen["gold"] is not None:
         _say("  no score: what its metric needs is not installed, as the warning says", "yellow")
-    if others := {key: value for key, value in answer.metrics.items() if key not in _NO_QUALITY}:
+    if others := {key: value for key, value in answer["metrics"].items() if key not in _NO_QUALITY}:
         _say(f"  {mark}{', '.join(f'{key} {value:.4g}' for key, value in others.items())}", "dim")
-
-
-def _where(span: tuple[int, int] | None, why: str) -> str:
-    """By which sign an answer was found, and the place: characters from 1."""
-    place = f"characters {span[0] + 1} to {span[1]}" if span else ""
-    said = "; ".join(part for part in (why, place) if part)
-    return f" ({said})" if said else ""

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.atomic import check_regular
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.models import Oracle, Says
-from medtasks_ext.prompts.shots import after
 from medtasks_ext.prompts.template import rendering
 from medtasks_ext.registry.strategies import by_likelihood
 from medtasks_ext.runner.evaluate import (
@@ -28,9 +26,8 @@ from medtasks_ext.version import install_words
 
 if TYPE_CHECKING:
     from medtasks_ext.harness import LM, Task
-    from medtasks_ext.prompts.documents import Document, LoadedRecord
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry
-    from medtasks_ext.strict import Config
 
 #: Texts -> the number of tokens of each, without special tokens.
 Counter = Callable[[Sequence[str]], list[int]]
@@ -51,31 +48,29 @@ def chat_of(name: str) -> Chat:
 
     A tokenizer's is rendered by transformers as lm-eval's models do.
     """
-    path = Path(name)
-    if path.suffix in (".jinja", ".json") or (path.exists() and not path.is_dir()):
-        return _file_chat(path)
+    path, where = Path(name), f"--tokenizer {name}"
+    if path.suffix == ".jinja" or (path.exists() and not path.is_dir()):
+        check_regular(path)
+        try:
+            return Chat(name, rendering(path.read_text(encoding="utf-8"), {}, where))
+        except (OSError, UnicodeDecodeError) as error:
+            what = f"cannot be read ({getattr(error, 'strerror', None) or 'not UTF-8 text'})"
+            raise MedtasksError(what, where=where, remedy="name a chat_template.jinja") from None
     try:
         from transformers import AutoTokenizer
-    except ImportError:
-        raise MedtasksError(
-            "tokenizers are read by transformers, which is not installed",
-            where=f"--tokenizer {name}",
-            remedy=f"{install_words('hf')}, or give a file with only the template",
-        ) from None
-    try:
+
         tokenizer = AutoTokenizer.from_pretrained(name)
+    except ImportError:
+        what = "tokenizers are read by transformers, which is not installed"
+        remedy = f"{install_words('hf')}, or give a file with only the template"
+        raise MedtasksError(what, where=where, remedy=remedy) from None
     except (OSError, ValueError, KeyError) as error:
-        raise MedtasksError(
-            f"no tokenizer can be read ({str(error).splitlines()[0]})",
-            where=f"--tokenizer {name}",
-            remedy="name a folder with tokenizer.json, a model on the hub, or a file with a chat template",
-        ) from None
+        what = f"no tokenizer can be read ({str(error).splitlines()[0]})"
+        remedy = "name a folder with tokenizer.json, a model on the hub, or a file with a chat template"
+        raise MedtasksError(what, where=where, remedy=remedy) from None
     if not tokenizer.chat_template:
-        raise MedtasksError(
-            "the tokenizer has no chat template",
-            where=f"--tokenizer {name}",
-            remedy="leave it out: a base model gets the prompt without one; or name a file with a template",
-        )
+        remedy = "leave it out: a base model gets the prompt without one; or name a file with a template"
+        raise MedtasksError("the tokenizer has no chat template", where=where, remedy=remedy)
     return Chat(name, renderer_of(tokenizer), counter_of(tokenizer))
 
 
@@ -95,89 +90,17 @@ def renderer_of(tokenizer: Any, **switches: Any) -> Callable[..., str]:
     return render
 
 
-def _file_chat(file: Path) -> Chat:
-    """A chat template from a file, rendered as transformers does (`utils/chat_template_utils.py`)."""
-    where = f"--tokenizer {file}"
-    check_regular(file)
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        what = f"cannot be read ({getattr(error, 'strerror', None) or 'not UTF-8 text'})"
-        remedy = "name a chat_template.jinja or tokenizer_config.json"
-        raise MedtasksError(what, where=where, remedy=remedy) from None
-    tokens: dict[str, str] = {}
-    if file.suffix == ".json":
-        try:
-            config = json.loads(text)
-            text = config["chat_template"]
-            if isinstance(text, list):
-                text = {item["name"]: item["template"] for item in text}["default"]
-        except (json.JSONDecodeError, KeyError, TypeError):
-            what, remedy = "holds no `chat_template`", "name the chat_template.jinja beside it"
-            raise MedtasksError(what, where=where, remedy=remedy) from None
-        special = {key: value for key, value in config.items() if key.endswith("_token") and value}
-        tokens = {key: str(of["content"] if isinstance(of, dict) else of) for key, of in special.items()}
-    return Chat(str(file), rendering(text, tokens, where))
-
-
 def counter_of(tokenizer: Any) -> Counter | None:
     """How a tokenizer counts; None for one that is not transformers'."""
     if not callable(tokenizer):
         return None
 
     def count(texts: Sequence[str]) -> list[int]:
-        return [
-            len(ids)
-            for start in range(0, len(texts), _AT_ONCE)
-            for ids in tokenizer(
-                list(texts[start : start + _AT_ONCE]), add_special_tokens=False, verbose=False
-            )["input_ids"]
-        ]
+        blocks = (list(texts[start : start + _AT_ONCE]) for start in range(0, len(texts), _AT_ONCE))
+        counted = (tokenizer(block, add_special_tokens=False, verbose=False) for block in blocks)
+        return [len(ids) for block in counted for ids in block["input_ids"]]
 
     return count
-
-
-@dataclass(frozen=True)
-class PreviewAnswer:
-    """A response and what is made of it."""
-
-    name: str  # whose response it is
-    response: str  # the whole text
-    parsed: Any  # the answer that is scored; None where there is none
-    valid: bool  # whether it could be read
-    reader: str  # whose reading that is: `official`, or `shared` where the suite has released none
-    span: tuple[int, int] | None  # (first, last + 1) of it in the response, where the reader says so
-    why: str  # by which sign it was found
-    #: metric -> its value on this document alone; `score` is missing where judges give it
-    metrics: dict[str, float]
-
-
-@dataclass(frozen=True)
-class Preview:
-    """One document in one strategy."""
-
-    task: str  # with the strategy's suffix
-    strategy: str  # zero_shot, cot, five_shot or likelihood
-    loaded: LoadedRecord  # what was loaded (origin, file, counts, prompt hash)
-    place: int  # of the document in the test file, from 0
-    id: str  # of the document
-    prompt: str  # without a chat template, as a base model gets it
-    target: str  # the gold answer as it is written in prompts; empty where there is none
-    gold: Any  # the gold answer as it is compared
-    shots: int  # examples in the prompt
-    generation: Config  # lm-eval's settings of the request; none where likelihood is asked
-    judged: bool  # whether judges give the score
-    #: tokens for a model that does not reason, in words; empty where they are those of `generation`
-    official_budget: str = ""
-    trial: int | None = None  # which of several askings of one question this is
-    chat_prompt: str | None = None  # with the chat template, if one is given
-    #: whether the template takes a system turn; else the instruction is in the first user turn
-    system_turn: bool = True
-    #: of `chat_prompt`, special tokens that are not in its text left out; None without a tokenizer
-    tokens: int | None = None
-    answers: list[PreviewAnswer] = field(default_factory=list)  # example answers, read and scored
-    #: the possible answers, as each stands behind the prompt, where likelihood is asked
-    options: list[str] = field(default_factory=list)
 
 
 def preview(
@@ -188,8 +111,8 @@ def preview(
     place: int = 0,
     chat: Chat | None = None,
     response: str | None = None,
-) -> Preview:
-    """Build one task and look at one document of it.
+) -> Json:
+    """What `medtasks preview --json` says of one document.
 
     `name`: of the task, with its strategy's suffix. `settings`: of a run; rows and words are taken from them.
     `place`: of the document in the test file, from 0. `chat`: chat template to apply. `response`: a response
@@ -197,96 +120,72 @@ def preview(
     """
     task = build_task(registry, name, settings)
     if not 0 <= place < len(task.eval_docs):
-        raise MedtasksError(
-            f"{name} has documents 0 to {len(task.eval_docs) - 1}, not {place}",
-            where="--document",
-            remedy="count from 0",
-        )
+        what = f"{name} has documents 0 to {len(task.eval_docs) - 1}, not {place}"
+        raise MedtasksError(what, where="--document", remedy="count from 0")
     document = task.eval_docs[place]
     dataset, strategy = registry.known(name)
     chosen = by_likelihood(strategy)
     if chosen and response is not None:
-        raise MedtasksError(
-            "no response is read where likelihood is asked",
-            where="--response",
-            remedy=f"leave it out, or preview {dataset.id}",
-        )
-    given = {"gold answer": Oracle()} if document["target"] or document["gold"] is not None else {}
-    models: dict[str, LM] = {**given, "empty answer": Says("")}
+        what = "no response is read where likelihood is asked"
+        raise MedtasksError(what, where="--response", remedy=f"leave it out, or preview {dataset.id}")
+    models: dict[str, LM] = {} if chosen else {"gold answer": Oracle(), "empty answer": Says("")}
+    if not document["target"] and document["gold"] is None:
+        models.pop("gold answer", None)
     if response is not None:
         models["your answer"] = Says(response)
-    seen = Preview(
-        task=name,
-        strategy=strategy,
-        loaded=document.loaded.record,
-        place=place,
-        id=document["id"],
-        prompt=rendered_prompt(task, document, settings, None),
-        target=document["target"],
-        gold=document["gold"],
-        shots=int(task.config.num_fewshot or 0),
-        generation={} if chosen else dict(task.config.generation_kwargs or {}),
-        judged=bool(dataset.blocks.get("judge")),
-        official_budget=budget.words if not chosen and (budget := official_budget(dataset, strategy)) else "",
-        trial=document.get("trial"),
-    )
-    if chosen:
-        seen.options.extend(f"{task.config.target_delimiter}{one}" for one in task.doc_to_choice(document))
-    else:
-        seen.answers.extend(_answer(task, settings, place, title, model) for title, model in models.items())
-    return _with_chat(seen, registry, settings, chat) if chat else seen
+    options = task.doc_to_choice(document) if chosen else ()
+    budget = None if chosen else official_budget(dataset, strategy)
+    return {
+        "task": name,
+        "strategy": strategy,
+        "loaded": document.loaded.record,  # origin, file, counts, prompt hash
+        "place": place,
+        "id": document["id"],
+        "prompt": rendered_prompt(task, document, settings, None),  # as a base model gets it
+        "target": document["target"],  # the gold answer as it is written in prompts
+        "gold": document["gold"],  # as it is compared
+        "shots": int(task.config.num_fewshot or 0),
+        "generation": {} if chosen else dict(task.config.generation_kwargs or {}),
+        "judged": bool(dataset.blocks.get("judge")),
+        "official_budget": budget.words if budget else "",  # of a model that does not reason
+        "trial": document.get("trial"),  # which of several askings of one question this is
+        **(_with_chat(registry, name, settings, place, chat) if chat else {}),
+        "answers": [_answer(task, settings, place, title, model) for title, model in models.items()],
+        "options": [f"{task.config.target_delimiter}{one}" for one in options],
+    }
 
 
-def _last_turn(task: Task, document: Document) -> str:
-    """The document's own turn, as it stands after the task's examples."""
-    shots = (document.loaded.shots or [])[: int(task.config.num_fewshot or 0)]
-    return str(after(document, shots)["prompt"])
-
-
-def _with_chat(seen: Preview, registry: Registry, settings: Settings, chat: Chat) -> Preview:
-    """Add the prompt as an instruct model gets it; a template may refuse a system turn, as in a run."""
+def _with_chat(registry: Registry, name: str, settings: Settings, place: int, chat: Chat) -> Json:
+    """The prompt as an instruct model gets it; a template may refuse a system turn, as in a run."""
     system_turn = takes_system_turn(chat.render)
     templated = replace(settings, apply_chat_template=True, system_role=system_turn)
-    task = build_task(registry, seen.task, templated)
-    document = task.eval_docs[seen.place]
-    own_text, prompt, fault = _last_turn(task, document), "", ""
+    task = build_task(registry, name, templated)
     try:
-        prompt = rendered_prompt(task, document, templated, chat.render)
+        prompt = rendered_prompt(task, task.eval_docs[place], templated, chat.render)
     except MedtasksError:
         raise
     except Exception as error:  # templates refuse in their own ways
-        fault = f"the template cannot be applied: {error}"
-    if not fault and own_text.strip() not in prompt:
-        fault = "the template leaves the user's turn out"
-    if fault:
-        remedy = "check that it is the template of an instruct model"
-        raise MedtasksError(fault, where=chat.name, remedy=remedy)
+        what, remedy = f"the template cannot be applied: {error}", "name that of an instruct model"
+        raise MedtasksError(what, where=chat.name, remedy=remedy) from None
     tokens = chat.count([prompt])[0] if chat.count else None
-    return replace(
-        seen,
-        chat_prompt=prompt,
-        system_turn=system_turn,
-        tokens=tokens,
-    )
+    return {"chat_prompt": prompt, "system_turn": system_turn, "tokens": tokens}
 
 
-def _answer(task: Task, settings: Settings, place: int, name: str, model: LM) -> PreviewAnswer:
+def _answer(task: Task, settings: Settings, place: int, name: str, model: LM) -> Json:
+    """A response, how it is read, and the value of each metric on this document alone."""
     task.set_config("repeats", 1)
     outcome = evaluate_task(model, task, settings, Choice(samples=(place,)))
     (sample,) = outcome.samples
     (read,) = sample["filtered_resps"]
     # of a question that is asked several times, one asking has plain means alone
     plain = {item["metric"] for item in task.config.metric_list or () if item.get("aggregation") == "mean"}
-    return PreviewAnswer(
-        name=name,
-        response=sample["resps"][0][0],
-        parsed=read["answer"],
-        valid=read["valid"],
-        reader=read["reader"],
-        span=read["span"],
-        why=read["why"],
+    return {
+        "name": name,
+        "response": sample["resps"][0][0],
+        "parsed": read["answer"],
+        **{key: read[key] for key in ("valid", "reader", "span", "why")},
         # those that a document has by itself, and to which it contributes
-        metrics={
+        "metrics": {
             key: float(value)
             for key, value in outcome.metrics.items()
             if isinstance(value, int | float)
@@ -294,4 +193,4 @@ def _answer(task: Task, settings: Settings, place: int, name: str, model: LM) ->
             and ("trial" not in sample["doc"] or key in plain)
             and sample.get(key) not in ((0, 0), [0, 0])  # `mean_of_some` does not count it
         },
-    )
+    }

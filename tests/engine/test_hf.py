@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.prompts.template import rendering
 from medtasks_ext.runner.preview import chat_of, renderer_of
 from tests.conftest import outcomes
 from tests.engine.tiny_model import TEMPLATE, TEMPLATE_WITHOUT_SYSTEM, make
@@ -142,11 +143,9 @@ def test_templates_are_rendered_and_counted_as_transformers_does(tiny, tmp_path)
     from transformers import AutoTokenizer
 
     loaded = AutoTokenizer.from_pretrained(tiny)
-    config = json.loads((tiny / "tokenizer_config.json").read_text())
-    file = tmp_path / "tokenizer_config.json"
+    tokens = {name: str(token) for name, token in loaded.special_tokens_map.items()}
     for text in TEMPLATES.values():
-        file.write_text(json.dumps({**config, "chat_template": text}))
-        assert chat_of(str(file)).render(TURNS) == renderer_of(loaded, chat_template=text)(TURNS), text
+        assert rendering(text, tokens, "file")(TURNS) == renderer_of(loaded, chat_template=text)(TURNS), text
     (jinja := tmp_path / "chat.jinja").write_text(TEMPLATE_WITHOUT_SYSTEM)
     for render in (chat_of(str(jinja)).render, renderer_of(loaded, chat_template=TEMPLATE_WITHOUT_SYSTEM)):
         with pytest.raises(Exception, match="no system turn"):
