@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from medtasks_ext.atomic import atomic_file
+from medtasks_ext.atomic import write_text
 from medtasks_ext.cli.commands import out_option
 from medtasks_ext.cli.tables import write
 from medtasks_ext.cli.words import counted, say, say_next
@@ -123,7 +123,7 @@ def lock(
     """Write tasks.lock: what scores follow from.
 
     Where prompts, readings or scores of sample rows changed and the version's number did not, nothing is
-    written, and the task is named. Of two lines of a dataset, as a merge leaves them, the newest is kept.
+    written, and the task is named.
 
     With --data, files that are not here are fetched and read, and `data.lock` says what they hold: the commit
     of a branch, digests, sizes and hosts, numbers of rows, and a hash of open rows. Other content is refused
@@ -137,20 +137,18 @@ def lock(
     """
     if data:
         return _pin(names)
-    from medtasks_ext.runner.proof import LOCK_FILE, broken, lock_of, lock_text, merged, read_lock
+    from medtasks_ext.runner.proof import LOCK_FILE, broken, lock_of, lock_text, read_lock
 
     tasks = Registry(tasks_folder())  # tasks of one's own have no lock
     own = is_checkout() and tasks.root == CHECKOUT / "tasks"
     path = (CHECKOUT if own else tasks.root) / LOCK_FILE
-    old = read_lock(path, newest=not check)
+    old = read_lock(path)
     chosen = set(tasks.leaves_of(names) if names else tasks.tasks)
     datasets = {tasks.tasks[name][0].id: tasks.tasks[name][0] for name in chosen}
-    new = {name: lock_of(tasks, dataset) for name, dataset in sorted(datasets.items())}
-    faults = [
-        (name, what) for name, locked in new.items() if name in old for what in broken(old[name], locked)
-    ]
-    for name, what in faults:
-        later = f"{int(old[name].number) + 1}-A"
+    new = {name: lock_of(tasks, dataset, old.get(name)) for name, dataset in sorted(datasets.items())}
+    faults = [(name, what) for name in new.keys() & old.keys() for what in broken(old[name], new[name])]
+    for name, what in sorted(faults):
+        later = f"{old[name].number + 1}-A"
         say(
             f"{name}: {what} changed, and the version is still {new[name].version} → undo the change, or"
             f" write `version: {later}` in task.yaml, name it in CHANGELOG.md, and run `medtasks dev lock`"
@@ -161,9 +159,7 @@ def lock(
         typer.echo(f"{len(new)} datasets agree with {path.name}")
         return 0
     kept = {name: locked for name, locked in old.items() if name in tasks.datasets}
-    text = lock_text(kept | {name: merged(old.get(name), locked) for name, locked in new.items()})
-    with atomic_file(path) as file:
-        file.write(text.encode())
+    write_text(path, lock_text(kept | new))
     typer.echo(f"{path}: {len(new)} datasets")
     say_next("make lint")
     return 0

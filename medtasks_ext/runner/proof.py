@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -37,35 +37,28 @@ LOCK_FILE = "tasks.lock"
 _HEAD = "# what scores follow from, by task; written by `medtasks dev lock`\n"
 #: Of a row whose scores depend on language data that is not installed here.
 _UNKNOWN = "-"
-_LINE = re.compile(r"\w+ \d+-[A-Z](?: [0-9a-f]{8}=(?:[0-9a-f]{8}|-))?(?: [0-9a-f]{8}:[0-9a-f]{8})*")
+_LINE = re.compile(r"(\w+) (\d+-[A-Z])(?: ([0-9a-f]{8})=([0-9a-f]{8}|-))?((?: [0-9a-f]{8}:[0-9a-f]{8})*)")
 #: Written at the ends of numbers that summation order may change.
 _DIGITS = 9
 
 
 @dataclass(frozen=True)
 class Locked:
-    """One dataset.
+    """One dataset."""
 
-    Attributes:
-        version: `N-X`.
-        rows: hash of a row -> hash of its prompts.
-        read: hash of the row to which the replies were read, and of the replies.
-        readings: hash of how they are read and scored.
-    """
-
-    version: str
-    rows: dict[str, str] = field(default_factory=dict)
-    read: str = ""
-    readings: str = _UNKNOWN
+    version: str  # `N-X`
+    rows: dict[str, str]  # hash of a row -> hash of its prompts
+    read: str  # hash of the row to which the replies were read, and of the replies
+    readings: str  # hash of how they are read and scored
 
     @property
-    def number(self) -> str:
+    def number(self) -> int:
         """`N`: scores of different ones are not comparable."""
-        return self.version.partition("-")[0]
+        return int(self.version.partition("-")[0])
 
 
-def lock_of(registry: Registry, dataset: Dataset) -> Locked:
-    """What scores of a dataset follow from now."""
+def lock_of(registry: Registry, dataset: Dataset, old: Locked | None) -> Locked:
+    """What scores of a dataset follow from now; what cannot be computed here stays as it was."""
     tasks = [
         build_task(registry, dataset.task(strategy), Settings(data="sample", prompts="own"))
         for strategy in dataset.strategies
@@ -90,20 +83,18 @@ def lock_of(registry: Registry, dataset: Dataset) -> Locked:
         if documents and known:
             first, second = documents[0], documents[1 % len(documents)]
             alone, reader = _alone(first, second, form), Reader(task)
-            read = [reader.read(alone, text) for text in replies(alone["target"], second["target"])]
-            scores = [task.process_results(alone, [parsed]).get("score") for parsed in read]
-            found.append(
-                [
-                    [_plain(parsed["answer"]), parsed["valid"], _plain(score)]
-                    for parsed, score in zip(read, scores, strict=True)
-                ]
+            replies = (
+                form.replace("{x}", alone["target"]).replace("{y}", second["target"]) for form in _forms()
             )
-    return Locked(
-        dataset.version,
-        {key: _short(json.dumps(said)) for key, said in prompts.items()},
-        _short(f"{next(iter(prompts))}{_forms()}") if prompts else "",
-        _short(json.dumps(found, sort_keys=True)) if known else _UNKNOWN,
-    )
+            parsed = [reader.read(alone, text) for text in replies]
+            scored = [(one, task.process_results(alone, [one]).get("score")) for one in parsed]
+            found.append([[_plain(one["answer"]), one["valid"], _plain(score)] for one, score in scored])
+    read = _short(f"{next(iter(prompts))}{_forms()}") if prompts else ""
+    readings = _short(json.dumps(found, sort_keys=True)) if known else _UNKNOWN
+    if not known and old and old.read == read:
+        readings = old.readings
+    rows_locked = {key: _short(json.dumps(said)) for key, said in prompts.items()}
+    return Locked(dataset.version, rows_locked, read, readings)
 
 
 def _alone(document: Document, other: Document, form: AnswerFormat) -> Document:
@@ -125,14 +116,6 @@ def _forms() -> tuple[str, ...]:
     return (*announced, *said["corrections"], *said["others"])
 
 
-def replies(target: str, other: str) -> list[str]:
-    """The fixed set.
-
-    `target`: the gold answer as written. other: another row's.
-    """
-    return [form.replace("{x}", target).replace("{y}", other) for form in _forms()]
-
-
 def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return round(value, _DIGITS)
@@ -151,39 +134,20 @@ def _short(text: str) -> str:
     return sha256(text.encode(errors="surrogatepass")).hexdigest()[:8]
 
 
-# ---------------------------------------------------------------------- the file of the lock
-
-
-def read_lock(path: Path, *, newest: bool = False) -> dict[str, Locked]:
-    """The lock, dataset -> what is locked; empty where there is no file.
-
-    `newest`: take the line with the higher `N` where a dataset has two, as after a merge of two branches that
-    raised versions; of two with one `N` the later.
-    """
+def read_lock(path: Path) -> dict[str, Locked]:
+    """The lock, dataset -> what is locked; empty where there is no file."""
     found: dict[str, Locked] = {}
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     for number, line in enumerate(lines, start=1):
         if not line or line.startswith("#"):
             continue
-        name, _, rest = line.partition(" ")
-        if not _LINE.fullmatch(line):
-            raise MedtasksError(
-                "not a line of a lock",
-                where=f"{path}:{number}",
-                remedy="delete the line; `medtasks dev lock` writes what is missing",
-            )
-        if name in found and not newest:
-            raise MedtasksError(
-                f"a second line of {name}, as a merge leaves it",
-                where=f"{path}:{number}",
-                remedy=f"call `medtasks dev lock {name}`, which keeps the newest",
-            )
-        version, *parts = rest.split(" ")
-        row, _, readings = parts.pop(0).partition("=") if parts and "=" in parts[0] else ("", "", _UNKNOWN)
-        rows = dict(part.split(":") for part in parts)
-        locked = Locked(version, rows, row, readings)
-        if name not in found or int(found[name].number) <= int(locked.number):
-            found[name] = locked
+        match = _LINE.fullmatch(line)
+        if match is None or match[1] in found:
+            what = "not a line of a lock" if match is None else f"a second line of {match[1]}"
+            remedy = "delete the line; `medtasks dev lock` writes what is missing"
+            raise MedtasksError(what, where=f"{path}:{number}", remedy=remedy)
+        rows = dict(part.split(":") for part in match[5].split())
+        found[match[1]] = Locked(match[2], rows, match[3] or "", match[4] or _UNKNOWN)
     return found
 
 
@@ -202,13 +166,5 @@ def broken(old: Locked, new: Locked) -> Iterator[str]:
         return
     if any(old.rows[row] != new.rows[row] for row in old.rows.keys() & new.rows.keys()):
         yield "prompts"
-    same_row = old.read == new.read and _UNKNOWN not in (old.readings, new.readings)
-    if same_row and old.readings != new.readings:
+    if old.read == new.read and old.readings not in (_UNKNOWN, new.readings):
         yield "readings or scores"
-
-
-def merged(old: Locked | None, new: Locked) -> Locked:
-    """What is written: hashes that cannot be computed here stay as they were."""
-    if new.readings == _UNKNOWN and old and old.read == new.read:
-        return replace(new, readings=old.readings)
-    return new
