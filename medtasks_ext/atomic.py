@@ -21,25 +21,18 @@ _checks: dict[Path, Callable[[], None]] = {}
 @contextmanager
 def checked(folder: Path, check: Callable[[], None]) -> Iterator[None]:
     """Within it, the check is made before this process writes anything below the folder."""
-    place = folder.resolve()
-    former = _checks.get(place)
-    _checks[place] = check
+    _checks[folder.resolve()] = check
     try:
         yield
     finally:
-        if former is None:
-            del _checks[place]
-        else:
-            _checks[place] = former
+        del _checks[folder.resolve()]
 
 
-def check_of(path: Path) -> Callable[[], None]:
-    """The check of the folder that a file lies in, at any depth; it refuses nothing where there is none."""
-    if _checks:
-        for folder in path.parent.resolve().joinpath(path.name).parents:
-            if folder in _checks:
-                return _checks[folder]
-    return lambda: None
+def _check_place(path: Path) -> None:
+    """Make the checks of the folders that a file lies in, at any depth."""
+    for folder in (path.parent.resolve() / path.name).parents:
+        if folder in _checks:
+            _checks[folder]()
 
 
 @contextmanager
@@ -57,7 +50,7 @@ def atomic_file(path: Path, *, remedy: str = _REMEDY) -> Iterator[BinaryIO]:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-                check_of(path)()
+                _check_place(path)
             except BaseException:
                 with suppress(OSError):
                     part.unlink()
@@ -86,13 +79,12 @@ def replaced_folder(folder: Path, *, remedy: str = _REMEDY) -> Iterator[Path]:
 
 
 def remove(path: Path) -> None:
-    if not path.is_file():
-        return
-    check_of(path)()
-    try:
-        path.unlink(missing_ok=True)
-    except OSError as error:
-        raise cannot_write(path, error) from None
+    if path.is_file():
+        _check_place(path)
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise cannot_write(path, error) from None
 
 
 def write_text(path: Path, text: str) -> None:
@@ -100,7 +92,7 @@ def write_text(path: Path, text: str) -> None:
         file.write(text.encode(errors="replace"))
 
 
-def check_regular(path: Path, *, folder_too: bool = False) -> None:
+def check_regular(path: Path) -> None:
     """Refuse a pipe or device, whose reading may never end, or a link in a circle; a missing name passes."""
     try:
         mode = path.stat().st_mode
@@ -109,23 +101,15 @@ def check_regular(path: Path, *, folder_too: bool = False) -> None:
     except OSError as error:
         what, remedy = f"cannot be read ({error.strerror})", "put the file itself there"
         raise MedtasksError(what, where=str(path)[:200], remedy=remedy) from None
-    if not (stat.S_ISREG(mode) or (folder_too and stat.S_ISDIR(mode))):
+    if not stat.S_ISREG(mode):
         what = "is no plain file (a folder, pipe, device or socket)"
         raise MedtasksError(what, where=path, remedy="put the file itself there")
 
 
 def check_all_regular(folder: Path) -> None:
-    waiting = [folder]
-    while waiting:
-        try:
-            entries = list(os.scandir(waiting.pop()))
-        except OSError:  # no folder, or none that may be read: said by who reads it
-            continue
-        for item in entries:
-            if item.is_dir(follow_symlinks=False):
-                waiting.append(Path(item.path))
-            elif not item.is_file(follow_symlinks=False):
-                check_regular(Path(item.path), folder_too=True)
+    for place, _, names in os.walk(folder):
+        for name in names:
+            check_regular(Path(place, name))
 
 
 def sync_folder(folder: Path) -> None:

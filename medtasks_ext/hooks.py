@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -52,15 +52,13 @@ class Hook:
 
     def file(self) -> Path | None:
         """Found without importing it or the packages that it lies in."""
-        folders, name, file = None, "", None
+        name, spec = "", None
         for part in self.point.module.split("."):
-            name = f"{name}.{part}" if name else part
+            folders, name = spec and spec.submodule_search_locations, f"{name}.{part}".lstrip(".")
             specs = (finder.find_spec(name, folders) for finder in sys.meta_path)
-            spec = next((spec for spec in specs if spec), None)
-            if spec is None:
+            if (spec := next(filter(None, specs), None)) is None:
                 return None
-            folders, file = spec.submodule_search_locations, spec.origin
-        return Path(file) if file and Path(file).is_file() else None
+        return Path(spec.origin) if spec and spec.origin and Path(spec.origin).is_file() else None
 
     def folder(self) -> Path:
         file = self.file()
@@ -76,14 +74,11 @@ class Hook:
         )
 
 
-@lru_cache(maxsize=1)
-def _all() -> tuple[Hook, ...]:
+@cache
+def _all() -> list[Hook]:
     points = metadata.entry_points()
-    return tuple(
-        Hook(point, point.dist.name if point.dist else "unknown")
-        for group in GROUPS
-        for point in points.select(group=group)
-    )
+    named = (point for group in GROUPS for point in points.select(group=group))
+    return [Hook(point, point.dist.name if point.dist else "unknown") for point in named]
 
 
 def hooks(group: str) -> list[Hook]:
@@ -91,35 +86,24 @@ def hooks(group: str) -> list[Hook]:
     return [hook for hook in _all() if hook.point.group == group]
 
 
-def loaded(group: str, load: Callable[[Hook], Any] = Hook.load) -> Iterator[tuple[Hook, Any]]:
-    """The hooks of a group with their objects. One that cannot be imported is named, and left out."""
+def results(group: str, use: Callable[[Hook], Any] = Hook.load) -> Iterator[tuple[Hook, Any]]:
+    """The hooks of a group with what is made of them. One that fails is named, and left out."""
     for item in hooks(group):
         try:
-            yield item, load(item)
+            result = use(item)
         except MedtasksError as error:
             leave_out(error)
-
-
-def results(group: str, *arguments: Any) -> Iterator[tuple[Hook, Any]]:
-    """A hook that fails is named with its package, and left out."""
-    for item, function in loaded(group):
-        try:
-            yield item, function(*arguments)
         except Exception as error:
             leave_out(item.fault(f"failed: {what_happened(error)}"))
+        else:
+            yield item, result
 
 
-def folders(group: str) -> list[tuple[Hook, Path]]:
-    """The folders that the hooks of a group name. One that is not there is named, and left out."""
-    return list(loaded(group, Hook.folder))
-
-
-_said: set[str] = set()
+@cache
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)
 
 
 def leave_out(error: MedtasksError) -> None:
     """Say once, in one line, that a hook does not count."""
-    line = f"medtasks: left out: {error.where}: {' '.join(error.what.split())}"
-    if line not in _said:
-        _said.add(line)
-        print(line, file=sys.stderr)
+    _say(f"medtasks: left out: {error.where}: {' '.join(error.what.split())}")

@@ -43,9 +43,6 @@ def _no_constant(name: str) -> Any:
 def parse_json(content: str | bytes, *, strict: bool = False) -> Any:
     """Read JSON that somebody else wrote: a server, a judge, the maker of a data set.
 
-    The time grows with the length of the text. Python itself refuses whole numbers of more than 4,300 digits,
-    which take longer.
-
     `strict`: refuse an object that has a key twice, and `NaN` and `Infinity`, which are no JSON.
     """
     if len(content) > MAX_SIZE:

@@ -18,8 +18,6 @@ def random_rank(seed: int, name: str) -> bytes:
 
 #: New objects after which the collector looks at them while others are spared; looks before an older look.
 SELDOM = (100_000, 50, 50)
-#: How many blocks spare the collector now. `gc.get_freeze_count` would walk over all that is frozen.
-_sparing = 0
 
 
 @contextmanager
@@ -30,9 +28,8 @@ def collector_paused() -> Iterator[None]:
     try:
         yield
     finally:
-        if not _sparing:  # else what is spared would thaw, too
-            gc.freeze()
-            gc.unfreeze()  # into the oldest generation; what stays frozen would not be freed at the end
+        gc.freeze()
+        gc.unfreeze()  # into the oldest generation; what stays frozen would not be freed at the end
         if was_on:
             gc.enable()
 
@@ -40,15 +37,11 @@ def collector_paused() -> Iterator[None]:
 @contextmanager
 def collector_sparing() -> Iterator[None]:
     """The collector leaves alone what is there, and looks seldom at what comes: a fifth of a run's time."""
-    global _sparing
-    _sparing += 1
     before = gc.get_threshold()
     gc.set_threshold(*SELDOM)
     gc.freeze()
     try:
         yield
     finally:
-        _sparing -= 1
         gc.set_threshold(*before)
-        if not _sparing:
-            gc.unfreeze()
+        gc.unfreeze()

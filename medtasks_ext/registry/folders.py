@@ -12,8 +12,7 @@ from pathlib import Path
 import yaml
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.hooks import SUITES
-from medtasks_ext.hooks import folders as hook_folders
+from medtasks_ext.hooks import SUITES, Hook, results
 
 PACKAGE = Path(__file__).resolve().parents[1]
 CHECKOUT = PACKAGE.parent
@@ -62,7 +61,7 @@ def own_folders() -> tuple[Path, ...]:
 
 @lru_cache(maxsize=1)
 def package_folders() -> tuple[Path, ...]:
-    return tuple(folder for _, folder in hook_folders(SUITES))
+    return tuple(folder for _, folder in results(SUITES, Hook.folder))
 
 
 def writable(folders: Iterable[Path]) -> list[Path]:

@@ -19,7 +19,7 @@ from typing import Any
 import yaml
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.hooks import METRICS, folders, leave_out
+from medtasks_ext.hooks import METRICS, Hook, leave_out, results
 from medtasks_ext.strict import Config, read_yaml
 
 FOLDER = Path(__file__).resolve().parents[1] / "metrics" / "families"
@@ -43,7 +43,7 @@ class Family:
 @lru_cache(maxsize=1)
 def families() -> tuple[Family, ...]:
     by_name = {path.stem: _read(path) for path in sorted(FOLDER.glob("*.yaml"))}
-    for hook, folder in folders(METRICS):
+    for hook, folder in results(METRICS, Hook.folder):
         for path in sorted(folder.glob("*.yaml")):
             try:
                 if path.stem in by_name:

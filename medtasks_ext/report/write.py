@@ -130,7 +130,7 @@ def _lines(lines: Iterable[str], file: BinaryIO) -> None:
 def write_views(folder: Path, report: Report, taken: list[Path]) -> list[Path]:
     """A view that fails is named, and left out; none replaces one of the `taken` files."""
     written: list[Path] = []
-    for hook, files in results(REPORT_VIEWS, report):
+    for hook, files in results(REPORT_VIEWS, lambda hook: hook.load()(report)):
         made: dict[str, str] = files if isinstance(files, dict) else {"": ""}
         for name, text in made.items():
             path = folder / name

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.hooks import LABELS, loaded
+from medtasks_ext.hooks import LABELS, results
 from medtasks_ext.results.experiments import Entry, Experiment, Fault
 from medtasks_ext.results.frames import table_of
 from medtasks_ext.stats.intervals import Interval, of_tasks
@@ -226,7 +226,7 @@ def read_labels(paths: Iterable[Path], tasks: Registry) -> list[Labels]:
 
 
 def _read(path: Path, tasks: Registry) -> list[Labels]:
-    for _, labels_in in loaded(LABELS):
+    for _, labels_in in results(LABELS):
         labels: list[Labels] | None = labels_in(path, tasks)
         if labels is not None:
             return labels

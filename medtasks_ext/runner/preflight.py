@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 #: Tokens that the answer may take here, if the budget is larger.
 ENOUGH = 1024
-#: UTF-8 bytes of input that are tokenised; of more, documents are drawn evenly and counts scaled.
-COUNTED_BYTES = 20_000_000
+#: Long inputs of a task that are tokenised; of more, they are drawn evenly and counts scaled.
+COUNTED = 1000
 _SHOWN = 160  # characters of a response
 
 #: What stands between turns in some template, or in a conversation written out.
@@ -59,11 +59,11 @@ def check_chat_template(model: LM, settings: Settings) -> None:
     if not settings.apply_chat_template:
         return
     try:
-        shown = "user probe" in str(model.apply_chat_template([{"role": "user", "content": "user probe"}]))
-        reason = "" if shown else "it leaves the user's turn out"
+        text = str(model.apply_chat_template([{"role": "user", "content": "user probe"}]))
+        reason = "" if "user probe" in text else "it leaves the user's turn out"
     except Exception as error:  # templates and models refuse in their own ways
-        shown, reason = False, (str(error) or type(error).__name__).splitlines()[0]
-    if not shown:
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+    if reason:
         raise MedtasksError(
             f"the model has no chat template that can be applied ({reason})",
             where="--apply_chat_template",
@@ -82,10 +82,8 @@ def check_budget(context: int | None, tasks: Mapping[str, Task]) -> None:
 
     `context`: tokens of prompt and answer; None: unknown.
     """
-    if context is None or not tasks:
-        return
-    most = max(tasks, key=lambda name: _budget(tasks[name]))
-    if (budget := _budget(tasks[most])) >= context:
+    budget, most = max(((_budget(task), name) for name, task in tasks.items()), default=(0, ""))
+    if context is not None and budget >= context:
         raise MedtasksError(
             f"the answer budget of {budget:,} tokens ({most}) leaves no room in a context of {context:,}",
             where="--gen_kwargs max_gen_toks",
@@ -121,7 +119,8 @@ def preflight(
             "the tokenizer has a chat template and it is not applied: right for a base model; an instruct "
             "model needs --apply_chat_template (in another --output_path)"
         )
-    warnings += _too_long(model, count, tasks, places, settings)
+    if count is not None and isinstance(context := getattr(model, "max_length", None), int):
+        warnings += _too_long(model, count, context, tasks, places, settings)
     name = next(name for name in tasks if places[name])
     task, place = tasks[name], places[name][0]
     asked = RequestBuilder(model, task, settings, run.manifest.identity.digest).build(place)
@@ -140,9 +139,8 @@ def preflight(
         if outcome.kind.ends_all:
             raise stopped(outcome)
         # the run will say it again
-        return Preflight(
-            "", [*warnings, f"the first question was not answered: {outcome.reason.splitlines()[0]}"]
-        )
+        why = f"the first question was not answered: {outcome.reason.splitlines()[0]}"
+        return Preflight("", [*warnings, why])
     response, sizes = readable(outcome.text), list[str]()
     n_tokens = outcome.usage.completion if outcome.usage else count([response])[0] if count else None
     if outcome.usage:
@@ -151,8 +149,7 @@ def preflight(
         sizes.append(f"{n_tokens:,} tokens of response")
     if not asked.options:
         # the text of n tokens may be one token shorter when it is tokenised again
-        cut = n_tokens is not None and n_tokens >= limit - 1
-        cut = outcome.finish == "length" if outcome.finish else cut
+        cut = outcome.finish == "length" if outcome.finish else (n_tokens or 0) >= limit - 1
         prompt = asked.prompt if isinstance(asked.prompt, str) else ""
         reasons, wrong = _judged(response, prompt, outcome.finish, cut, limit, most)
         warnings += wrong
@@ -206,39 +203,39 @@ def _judged(
     """Whether the model reasons before it answers, and what is wrong with the response."""
     begin, end, unclosed = reasoning_of(response)
     opened = not begin and prompt.rstrip().lower().endswith(tuple(one.open for one in traces()))
-    endless = unclosed or opened
-    answer, reasons, short = "" if endless else response[begin:end], endless or begin > 0, limit < budget
-    wrong = []
+    endless, short = unclosed or opened, limit < budget
+    answer, reasons, wrong = "" if endless else response[begin:end], endless or begin > 0, ""
     if endless:
         what = f"did not end within the budget of {budget:,} tokens"
         if short:
             what = f"had not ended after {limit:,} tokens, and the budget is {budget:,}"
         if not (short and budget >= REASONING_BUDGET):  # else it has room; every task counts its traces
-            wrong.append(
+            wrong = (
                 f"the model reasons before it answers, and its reasoning {what}; without an end there is no "
                 f"answer: --gen_kwargs max_gen_toks={max(REASONING_BUDGET, 2 * budget)}, or switch reasoning "
                 "off (Qwen3: --model_args …,enable_thinking=False)"
             )
     elif cut:
         of = f" of a budget of {budget:,}" if short else ""
-        wrong.append(
+        wrong = (
             f"the response did not end within {limit:,} tokens{of}: the model may not know where to stop "
             "(chat template, end token), or answers are longer than that; the budget cuts them off"
         )
     elif finish == CONTENT_FILTER:
-        wrong.append("the server's filter took the answer away: such answers count as none")
+        wrong = "the server's filter took the answer away: such answers count as none"
     elif not answer.strip():
         what = "nothing after its reasoning" if reasons else "an empty response"
-        wrong.append(
+        wrong = (
             f"the model gave {what}: check the chat template; behind an endpoint, hidden reasoning may have "
             "used up the budget (--gen_kwargs max_gen_toks)"
         )
+    turn = ""
     if marker := _ROLE_MARKERS.search(answer):
-        wrong.append(
+        turn = (
             f"the response holds {marker[0].strip()!r}: the model goes on with a turn that is not its own, "
             "as with a wrong chat template or end token"
         )
-    return reasons, wrong
+    return reasons, [line for line in (wrong, turn) if line]
 
 
 # ---------------------------------------------------------------------- all prompts
@@ -246,7 +243,8 @@ def _judged(
 
 def _too_long(
     model: LM,
-    count: Counter | None,
+    count: Counter,
+    context: int,
     tasks: Mapping[str, Task],
     places: Mapping[str, Sequence[int]],
     settings: Settings,
@@ -255,44 +253,34 @@ def _too_long(
 
     What surrounds an input (instruction, shots, template) is taken from the first document's prompt.
     """
-    context = getattr(model, "max_length", None)
-    if not isinstance(context, int) or count is None:
-        return []  # of an API model lm-eval only guesses the context
-    asked = {name: [tasks[name].eval_docs[place] for place in places[name]] for name in tasks if places[name]}
-    n, about = sum(map(len, asked.values())), ""
-    inputs, shots = dict[str, int](), dict[str, int]()  # task -> prompts that lose a part of these
-    for name, documents in asked.items():
-        task, first, room = tasks[name], documents[0], context - _budget(tasks[name])
-        prompts = (rendered_prompt(task, first, settings, model.apply_chat_template, k) for k in (0, None))
-        own, around, around_shots = count([shown(first), *map(str, prompts)])
-        around, around_shots = around - own, around_shots - own
+    long = dict[str, tuple[int, int]]()  # task -> prompts that lose something, and a part of their input
+    about = ""
+    for name, task in tasks.items():
+        if not (documents := [shown(task.eval_docs[place]) for place in places[name]]):
+            continue
+        first, room = task.eval_docs[places[name][0]], context - _budget(task)
+        prompts = (rendered_prompt(task, first, settings, model.apply_chat_template, k) for k in (None, 0))
+        own, with_shots, without = count([documents[0], *map(str, prompts)])
         # a token covers at least one byte, so short inputs need no counting
-        sizes = [len(shown(document).encode()) for document in documents]
-        long = [item for item, size in zip(documents, sizes, strict=True) if size + around_shots > room]
-        step = -(-sum(size for size in sizes if size + around_shots > room) // COUNTED_BYTES) or 1
-        counts = count([shown(item) for item in long[::step]])
-        scale = len(long) / len(counts) if counts else 1
-        inputs[name] = round(scale * sum(size + around > room for size in counts))
-        shots[name] = round(scale * sum(size + around_shots > room for size in counts)) - inputs[name]
-        about = "about " if step > 1 else about
-    budget = max(_budget(task) for task in tasks.values())
-    left = f"a context of {context:,} tokens less the answer budget of {budget:,}"
-    if sum(inputs.values()) == n:
+        inputs = [text for text in documents if len(text.encode()) + with_shots - own > room]
+        counts = count(inputs[:: len(inputs) // COUNTED + 1])
+        about = "about " if len(counts) < len(inputs) else about
+        fits = (sum(size + around - own > room for size in counts) for around in (with_shots, without))
+        fewer, cut = (round(n * len(inputs) / (len(counts) or 1)) for n in fits)
+        long[name] = fewer, cut
+    n = sum(map(len, places.values()))
+    fewer, cut = (sum(figures) for figures in zip(*long.values(), strict=True))
+    left = f"a context of {context:,} tokens less the answer budget of {max(map(_budget, tasks.values())):,}"
+    if cut == n:
         raise MedtasksError(
             f"none of the {n:,} prompts fits {left}",
             where="--model_args max_model_len",
             remedy="raise it, or lower --gen_kwargs max_gen_toks; --no-preflight runs and cuts every input",
         )
-    said = []
-    for lost, what in (
-        (inputs, ", and will lose a part of their input"),
-        (shots, " with all their shots, and will carry fewer"),
-    ):
-        if total := sum(lost.values()):
-            most = max(lost, key=lambda name: lost[name])
-            worst = f"(most: {most}, {lost[most]:,} of {len(asked[most]):,})"
-            said.append(f"{about}{total:,} of {n:,} prompts do not fit {left}{what} {worst}")
-    return said
+    most = max(long, key=lambda name: long[name])
+    worst = f"(most: {most}, {long[most][0]:,} of {len(places[most]):,})"
+    lost = f"{about}{fewer:,} of {n:,} prompts do not fit {left} {worst}"
+    return [f"{lost}: {about}{cut:,} will lose a part of their input, the others examples"] if fewer else []
 
 
 def _budget(task: Task) -> int:
