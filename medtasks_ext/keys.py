@@ -33,13 +33,22 @@ _OF_PROVIDERS = frozenset({("OPENAI_API_KEY", "api.openai.com"), ("ANTHROPIC_API
 
 @dataclass(frozen=True)
 class Keys:
+    """Which variables hold keys for which hosts."""
+
     bound: frozenset[tuple[str, str]] = _OF_PROVIDERS
 
     @classmethod
     def of_environment(cls) -> Keys:
         """The providers' own, and those that the environment binds, each NAME@HOST."""
-        given = [item for item in re.split(r"[\s,]+", os.environ.get(KEYS, "")) if item]
-        return cls(_OF_PROVIDERS | {_binding(item) for item in given})
+        bound = set(_OF_PROVIDERS)
+        for given in filter(None, re.split(r"[\s,]+", os.environ.get(KEYS, ""))):
+            name, _, host = given.partition("@")
+            match = _BINDING.fullmatch(f"{name}@{host.lower().rstrip('.')}")
+            if match is None:
+                what = f"{given!r} binds no key to a host"
+                raise MedtasksError(what, where=KEYS, remedy="write NAME@HOST: MY_API_KEY@api.example.org")
+            bound.add((match[1], match[2].strip("[]")))
+        return cls(frozenset(bound))
 
     def with_host(self, name: str, url: str) -> Keys:
         return Keys(self.bound | {(name, host_of(url))})
@@ -58,9 +67,7 @@ class Keys:
 def host_of(url: str) -> str:
     """The host of an address, in lower case: a name without a dot at its end, or an address without brackets.
 
-    Clients read odd spellings in ways of their own: some decode `%2e`, some end a host at a backslash. So a
-    host of other characters than names and addresses have is no host. Raises MedtasksError: it cannot be read
-    in one way alone.
+    Clients read odd spellings in ways of their own (`%2e`, a backslash): such a host is refused.
     """
     try:
         server = urlsplit(url).netloc if url.isascii() and url.isprintable() and " " not in url else ""
@@ -87,15 +94,6 @@ def shown_url(url: str) -> str:
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment=""))
 
 
-def _binding(given: str) -> tuple[str, str]:
-    name, _, host = given.strip().partition("@")
-    match = _BINDING.fullmatch(f"{name}@{host.lower().rstrip('.')}")
-    if match is None:
-        what, remedy = f"{given!r} binds no key to a host", "write NAME@HOST: MY_API_KEY@api.example.org"
-        raise MedtasksError(what, where=KEYS, remedy=remedy)
-    return match[1], match[2].strip("[]")
-
-
 _VARIABLE = re.compile(r"_(KEY|TOKEN|SECRET|PASSWORD)S?$", re.IGNORECASE)
 #: Shorter values, and words without a digit below the second length, are taken for no secret: a server
 #: without login is often given the key EMPTY.
@@ -108,10 +106,8 @@ _noted: set[str] = set()
 def note(*values: object) -> None:
     """Remember values that a command was given to log in with, at any depth."""
     for value in values:
-        if isinstance(value, dict):
-            note(*value.values())
-        elif isinstance(value, list | tuple):
-            note(*value)
+        if isinstance(value, dict | list | tuple):
+            note(*(value.values() if isinstance(value, dict) else value))
         elif isinstance(value, str):
             _noted.update(part for part in (value, *value.split()) if _is_secret(part))
 
@@ -140,17 +136,16 @@ class Secrets:
     @cached_property
     def _forms(self) -> tuple[bytes, ...]:
         """Each value as plain text, JSON, HTML and a URL write it."""
-        forms = (
-            form
+        forms = dict.fromkeys(
+            form.encode(errors="surrogatepass")
             for value in self.values
             for form in (value, json.dumps(value)[1:-1], html.escape(value), quote(value, safe=""))
         )
-        return tuple(dict.fromkeys(form.encode(errors="surrogatepass") for form in forms))
+        return tuple(forms)
 
     def hidden(self, content: bytes) -> bytes:
         for form in self._forms:
-            if form in content:
-                content = content.replace(form, MARK.encode())
+            content = content.replace(form, MARK.encode())
         return content
 
 

@@ -28,14 +28,12 @@ def offline_page(
     """The page, filled.
 
     Its content security policy allows the page's own style and script, by their hashes, and nothing else: no
-    network, no inline handlers. The scripts are joined into one, in the given order.
-
-    `scripts`: its JavaScript. It reads the data as JSON and must show texts as text nodes. Raises ValueError:
-    a number in the data is NaN or infinite, which is no JSON.
+    network, no inline handlers. `scripts` read the data as JSON and must show texts as text nodes.
     """
-    styles = [style] if isinstance(style, Path) else style
-    css = "\n" + "\n".join(file.read_text(encoding="utf-8") for file in styles)
-    script = "\n" + "\n".join(file.read_text(encoding="utf-8") for file in scripts)
+    css, script = (
+        "\n" + "\n".join(file.read_text(encoding="utf-8") for file in files)
+        for files in ([style] if isinstance(style, Path) else style, scripts)
+    )
     return Template(template.read_text(encoding="utf-8")).substitute(
         language=language,
         title=title_in_page(title),
@@ -48,10 +46,7 @@ def offline_page(
 
 
 def data_in_page(data: Mapping[str, Any]) -> str:
-    """Data as a page's script element holds it: nothing in it can end the element.
-
-    Raises ValueError: a number is NaN or infinite, which is no JSON.
-    """
+    """Data as a page's script element holds it: nothing in it can end the element. No number is infinite."""
     content = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     # in a script element only < could end the data
     return _SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", content).replace("<", "\\u003c")

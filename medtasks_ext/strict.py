@@ -204,7 +204,8 @@ def faults_of(error: ValidationError, root: str = "", known: Iterable[str] = ())
 
 def nearest_faults(error: ValidationError) -> list[ErrorDetails]:
     """The faults; where a value may have several forms, those of the form that it comes nearest to."""
-    faults, deepest = list[tuple[ErrorDetails, object]](), dict[object, int]()
+    faults: list[tuple[ErrorDetails, object]] = []
+    deepest = dict[object, int]()
     for item in error.errors():
         place = item["loc"]
         at = next((place[:at] for at, part in enumerate(place) if _is_form(part)), None)

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.atomic import atomic_file, check_regular
+from medtasks_ext.atomic import check_regular, write_text
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
@@ -40,8 +40,7 @@ def as_written(cell: str) -> str:
 def read_sheet(path: Path, columns: Sequence[str], *, remedy: str) -> Iterator[tuple[int, dict[str, str]]]:
     """The rows of a sheet that people filled in, counted from 2; their cells as they were before `plain`.
 
-    Spreadsheets write commas, semicolons or tabs between cells, and a byte order mark or none. Raises
-    MedtasksError: there is no such file, it is no CSV in UTF-8, or a column is missing.
+    Spreadsheets write commas, semicolons or tabs between cells, and a byte order mark or none.
     """
     check_regular(path)
     try:
@@ -52,23 +51,16 @@ def read_sheet(path: Path, columns: Sequence[str], *, remedy: str) -> Iterator[t
             raise MedtasksError(f"columns are missing: {', '.join(absent)}", where=path, remedy=remedy)
         for number, row in enumerate(reader, start=2):
             yield number, {name: as_written(cell or "") for name, cell in row.items() if name is not None}
-    except FileNotFoundError:
-        raise MedtasksError("no such file", where=path, remedy=remedy) from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        kind = type(error).__name__
-        raise MedtasksError(f"not a CSV file in UTF-8 ({kind})", where=path, remedy=remedy) from None
+    except (FileNotFoundError, UnicodeDecodeError, csv.Error) as error:
+        missing, kind = isinstance(error, FileNotFoundError), type(error).__name__
+        what = "no such file" if missing else f"not a CSV file in UTF-8 ({kind})"
+        raise MedtasksError(what, where=path, remedy=remedy) from None
 
 
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:
     text = io.StringIO(newline="")
     csv.writer(text).writerows([plain(cell) for cell in row] for row in rows)
     return text.getvalue()
-
-
-def csv_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> str:
-    """Nothing where there are neither records nor columns."""
-    names = list(columns or (rows[0] if rows else ()))
-    return csv_text([names, *([row.get(name) for name in names] for row in rows)]) if names else ""
 
 
 def csv_lines(table: pa.Table) -> list[str]:
@@ -97,8 +89,10 @@ def _cells(column: pa.ChunkedArray) -> list[Any]:
 
 
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> None:
-    with atomic_file(path) as file:
-        file.write(csv_table(rows, columns).encode(errors="replace"))
+    """Nothing where there are neither records nor columns."""
+    names = list(columns or (rows[0] if rows else ()))
+    text = csv_text([names, *([row.get(name) for name in names] for row in rows)]) if names else ""
+    write_text(path, text)
 
 
 def cell(text: object) -> str:

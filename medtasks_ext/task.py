@@ -21,7 +21,7 @@ from medtasks_ext.answers import answer_format
 from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.answers.formats import AnswerFormat, Lead
 from medtasks_ext.egress import check_server
-from medtasks_ext.errors import MedtasksError, near, without_frames
+from medtasks_ext.errors import MedtasksError, near
 from medtasks_ext.harness import LM, ConfigurableTask, Instance, TaskConfig
 from medtasks_ext.metrics import likelihood
 from medtasks_ext.metrics.repeats import AGREEMENT, over_repeats
@@ -42,7 +42,6 @@ from medtasks_ext.stats.statistic import mean
 from medtasks_ext.stats.statistic import over_repeats as aggregation_over_repeats
 from medtasks_ext.strict import Config
 
-without_frames()
 _log = logging.getLogger(__name__)
 #: Keys that lm-eval does not know.
 OWN_KEYS = ("dataset", "strategy", *BLOCKS, *TaskFacts.model_fields, "about")
@@ -113,12 +112,10 @@ class MedicalTask(ConfigurableTask):
             super().__init__(config=self._complete(config), **kwargs)
             _ = self.dataset  # from version 0.5 on, lm-eval loads it no sooner than it is read
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            theirs = [key for key in config if key not in (*_STATED, *OWN_KEYS)]
-            if isinstance(error, MedtasksError) or not theirs:
+            if not (theirs := [key for key in config if key not in (*_STATED, *OWN_KEYS)]):
                 raise
             what = f"{', '.join(theirs)}: lm-eval cannot take what is said ({type(error).__name__})"
-            remedy = "leave out what is not needed: the class says it for all tasks"
-            raise MedtasksError(what, where=source, remedy=remedy) from None
+            raise MedtasksError(what, where=source, remedy="leave out what is not needed") from None
 
     @classmethod
     def of(cls, dataset: Dataset, strategy: str, metadata: Mapping[str, Any]) -> MedicalTask:
@@ -163,26 +160,19 @@ class MedicalTask(ConfigurableTask):
         if by_likelihood(self.strategy):
             return self._by_likelihood(said)
         check_types({"generation_kwargs": said.get("generation_kwargs")}, where=dataset.file)  # it is merged
-        complete = {
+        file, read = dataset.file, {"function": ParseAnswer, "answer": dataset.blocks["answer"]}
+        metrics = said.get("metric_list", dataset.metric_list)
+        return {
             **_SHARED,
             "fewshot_config": {"sampler": FirstShots},
             "num_fewshot": _SHOTS[self.strategy],
-            "process_results": dataset.process_results,
-            "metric_list": dataset.metric_list,
-            "filter_list": [
-                {"name": "answer", "filter": [{"function": ParseAnswer, "answer": dataset.blocks["answer"]}]}
-            ],
+            "filter_list": [{"name": "answer", "filter": [read]}],
             **said,
+            "process_results": _function(said.get("process_results", dataset.process_results), file),
+            "metric_list": [{key: _function(of, file) for key, of in metric.items()} for metric in metrics],
             "generation_kwargs": {**_GENERATION, **(said.get("generation_kwargs") or {})},
+            "metadata": dict(said["metadata"]),
         }
-        file = dataset.file
-        complete["process_results"] = _function(complete["process_results"], file)
-        complete["metric_list"] = [
-            {key: _function(value, file) for key, value in metric.items()}
-            for metric in complete["metric_list"]
-        ]
-        complete["metadata"] = dict(complete["metadata"])
-        return complete
 
     def _by_likelihood(self, said: Config) -> Config:
         """What lm-eval's own class takes to ask for the likelihood of each possible answer."""
@@ -281,15 +271,13 @@ class MedicalTask(ConfigurableTask):
         """Refuse to ask several times for the likeliest answer, which is one."""
         n, settings = self.config.repeats, self.config.generation_kwargs or {}
         if not isinstance(n, int) or n < 1:
-            remedy = "write a whole number from 1 on"
-            raise MedtasksError(f"repeats is {n!r}", where="repeats", remedy=remedy)
-        if self.repeats == 1:
-            return
-        if not float(settings.get("temperature") or 0):
+            raise MedtasksError(f"repeats is {n!r}", where="repeats", remedy="write a whole number from 1 on")
+        if self.repeats > 1 and not float(settings.get("temperature") or 0):
             what = f"a document would be asked {n} times for its likeliest answer, which is one"
             remedy = f"set a temperature: --gen_kwargs repeats={n},temperature=0.7; or leave repeats out"
             raise MedtasksError(what, where="repeats", remedy=remedy)
-        settings["do_sample"] = True  # lm-eval's engines else take the likeliest answer
+        if self.repeats > 1:
+            settings["do_sample"] = True  # lm-eval's engines else take the likeliest answer
 
     def download(self, dataset_kwargs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         """lm-eval calls this once, as the task is built."""
@@ -316,21 +304,17 @@ class MedicalTask(ConfigurableTask):
         if record["origin"] == "local":
             as_checked = not (cot or shots or drops)  # the rows of a check, in other words at most
             known = local_rows(self.dataset_given, self.dataset["test"] if as_checked else None)
-            if known.folded:
-                record["folded"] = known.folded
-            if known.differs:
-                record["differs"] = True
+            record |= {"folded": known.folded} if known.folded else {}
+            record |= {"differs": True} if known.differs else {}
         # nested, so the record survives a model argument of the same name
         metadata["medtasks"] = {"loaded": record}
 
     def build_all_requests(self, *, cache_requests: bool = False, **kwargs: Any) -> None:
-        """lm-eval's key for `--cache_requests` names neither rows nor wording nor decoding: it is refused."""
+        """A cache of requests is refused."""
         if cache_requests:
-            raise MedtasksError(
-                "lm-eval's cache does not tell rows, wording and decoding apart, and may ask other questions",
-                where=f"--cache_requests, {self.config.task}",
-                remedy="leave the flag out: prompts are built in seconds",
-            )
+            what = "lm-eval's cache does not tell rows, wording and decoding apart"
+            where, remedy = f"--cache_requests, {self.config.task}", "leave the flag out"
+            raise MedtasksError(what, where=where, remedy=remedy)
         self.check_repeats()
         super().build_all_requests(**kwargs)
 

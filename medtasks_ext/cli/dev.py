@@ -52,14 +52,15 @@ def validate(
 
     tasks = registry()
     suites = {file.parent.name: reason for file, reason in tasks.suite_faults.items()}
-    suites = {name: reason for name, reason in suites.items() if not names or name in names}
     for name, suite in tasks.suites.items():
-        if (not names or name in names) and (faults := [*suite_faults(suite), *map(str, axis_faults(suite))]):
+        if faults := [*suite_faults(suite), *map(str, axis_faults(suite))]:
             suites[name] = "\n".join(faults)
+    suites = {name: reason for name, reason in suites.items() if not names or name in names}
     for reason in suites.values():
         _say(f"✗ {reason}", "bold red")
-    named = [name for name in names or [] if name not in suites]
-    chosen = _chosen(named) if names else [*tasks.datasets.values(), *map(Dataset, tasks.broken)]
+    chosen = [*tasks.datasets.values(), *map(Dataset, tasks.broken)]
+    if names:
+        chosen = _chosen([name for name in names if name not in suites])
     folder, failed = DeclaredFolder, 0
     if not static:
         os.environ.setdefault("TQDM_DISABLE", "1")
@@ -80,14 +81,14 @@ def validate(
 
 def _print(dataset: Dataset, checks: list[Check], *, every: bool) -> None:
     wrong = sum(len(check.problems) for check in checks)
-    if not wrong:
+    if wrong:
+        suite, folder = dataset.folder.parent, dataset.folder
+        name = f"{suite.name}_{folder.name}" if (suite / SUITE_FILE).is_file() else folder.name
+        _say(f"✗ {name}: {counted(wrong, 'thing')} to mend in {folder}", "bold red")
+    else:
         _say(f"✓ {dataset.id}", "green")
         if draft := dataset.metadata.draft:
             _say(f"  draft, in no group: {draft}", "yellow")
-    else:
-        suite, folder = dataset.folder.parent, dataset.folder
-        name = f"{suite.name}_{folder.name}" if (suite / SUITE_FILE).is_file() else folder.name
-        _say(f"✗ {name}: {wrong} thing{'s' if wrong > 1 else ''} to mend in {folder}", "bold red")
     for check in checks if every else ():
         if check.done:
             _say(f"  {'✗' if check.problems else '✓'} {check.what}", "red" if check.problems else "green")
@@ -135,10 +136,10 @@ def lock(
 
     Exit code 1: a task changed without a new version.
     """
-    if data:
-        return _pin(names)
     from medtasks_ext.runner.proof import LOCK_FILE, broken, lock_of, lock_text, read_lock
 
+    if data:
+        return _pin(names)
     tasks = Registry(tasks_folder())  # tasks of one's own have no lock
     own = is_checkout() and tasks.root == CHECKOUT / "tasks"
     path = (CHECKOUT if own else tasks.root) / LOCK_FILE
@@ -167,7 +168,6 @@ def lock(
 
 def _pin(names: list[str]) -> int:
     from medtasks_ext.data.rowlock import pin
-    from medtasks_ext.registry import registry
     from medtasks_ext.registry.datalock import LOCK_FILE as DATA_LOCK
 
     if not names:

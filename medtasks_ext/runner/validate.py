@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.answers import AnswerFormat
 from medtasks_ext.data.check import Cause, causes_of
 from medtasks_ext.data.content import ContentCheck
 from medtasks_ext.data.declared import MIN_FEWSHOT, MIN_TEST, DeclaredFolder, Step
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 GARBAGE = "◇◇◇"
 #: Share of rows in which another's gold answer may score as the row's own: some suites score a part of it.
 _ALIKE = 0.25
+_SETTINGS = Settings(data="sample", prompts="own")
 
 
 class _Others(Baseline):
@@ -38,10 +38,8 @@ class _Others(Baseline):
     def answer(self, request: Instance, requests: list[Instance]) -> str:
         """Another document's gold answer, as it is written."""
         place = requests.index(request)
-        for other in (*requests[place + 1 :], *requests[:place]):
-            if other.doc["gold"] != request.doc["gold"]:
-                return str(other.doc["target"])
-        return ""
+        others = (*requests[place + 1 :], *requests[:place])
+        return next((str(one.doc["target"]) for one in others if one.doc["gold"] != request.doc["gold"]), "")
 
 
 class RunFolder(DeclaredFolder):
@@ -54,25 +52,17 @@ class RunFolder(DeclaredFolder):
 
     def steps(self) -> list[Step]:
         """What needs no model, and what does."""
+        try:
+            strategies = self.dataset.strategies
+        except MedtasksError:  # the first step says what is wrong with the file
+            strategies = STRATEGIES
+        what = "prompts, a perfect answer, a meaningless one"
         return [
             *self.static_steps(),
             (f"sample rows: at least {MIN_FEWSHOT} few-shot and {MIN_TEST} test", self.samples, True),
             ("a wrong answer gets less than the right one", self.wrong_answers, False),
-            *(
-                (
-                    f"{strategy}: prompts, a perfect answer, a meaningless one",
-                    partial(self.runs, strategy),
-                    False,
-                )
-                for strategy in self._strategies()
-            ),
+            *((f"{strategy}: {what}", partial(self.runs, strategy), False) for strategy in strategies),
         ]
-
-    def _strategies(self) -> tuple[str, ...]:
-        try:
-            return self.dataset.strategies
-        except MedtasksError:  # the first step says what is wrong with the file
-            return STRATEGIES
 
     # ------------------------------------------------------------------ rows
 
@@ -94,28 +84,19 @@ class RunFolder(DeclaredFolder):
                 f"sample.jsonl: {len(fewshot)} few-shot and {rows} test rows"
                 f" → write at least {MIN_FEWSHOT} and {MIN_TEST} (`_split` says which a row is)"
             )
-        yield from self._unused(test)
-        yield from self._judging(test)
-
-    def _unused(self, documents: list[Any]) -> Iterator[str]:
-        """Sample rows that are not asked, or have no gold answer."""
+        # rows that are not asked, or have no gold answer
         n = sum(row.get(SPLIT_KEY) == "test" for row in read_rows(self.dataset.sample_file))
-        asked = {document.row.partition(",")[0] for document in documents}
+        asked = {document.row.partition(",")[0] for document in test}
         left = [place for place in (f"test row {number + 1}" for number in range(n)) if place not in asked]
-        source = self._spec.rows
+        source, judge = self._spec.rows, self._spec.judge
         if left and not source.skip_blank and not any(form.where for form in source.schemas):
             yield f"sample.jsonl: {some(left)}: left out by the task's own rules → write rows that count"
-        if without := [document.row for document in documents if document["gold"] is None]:
+        if without := [document.row for document in test if document["gold"] is None]:
             yield f"sample.jsonl: {some(without)}: no gold answer → write one"
-
-    def _judging(self, documents: list[Any]) -> Iterator[str]:
-        judge = self._spec.judge
-        if judge is None:
-            return
-        for name, text in {"role": judge.role, **judge.axes}.items():
+        for name, text in ({"role": judge.role, **judge.axes} if judge else {}).items():
             if not text.strip():
                 yield f"{TASK_FILE}: judge: {name} says nothing → say it in a sentence (docs/judges.md)"
-        for document in documents:
+        for document in test if judge else ():
             if "{{" in document["question"] or not document["question"].strip():
                 yield (
                     f"{TASK_FILE}: judge.question is not rendered for row {document['id']}:"
@@ -127,10 +108,8 @@ class RunFolder(DeclaredFolder):
         if self._spec.judge:
             return
         name, statistic = self.dataset.task("zero_shot"), score_statistic(self.dataset)
-        right, wrong = (
-            document_scores(_evaluated(self._own_registry, name, model).samples, statistic)
-            for model in (Oracle(), _Others())
-        )
+        each = (self._evaluated(name, model).samples for model in (Oracle(), _Others()))
+        right, wrong = (document_scores(samples, statistic) for samples in each)
         # a gold answer that the suite's own reading loses gets 0, as any other does
         pairs = zip(right.documents, right.scores, wrong.scores, strict=True)
         alike = [row for row, one, other in pairs if other >= one > 0]
@@ -143,24 +122,23 @@ class RunFolder(DeclaredFolder):
     # ------------------------------------------------------------------ runs
 
     def runs(self, strategy: str) -> Iterator[str]:
-        name, registry = self.dataset.task(strategy), self._own_registry
-        documents = build_task(registry, name, Settings(data="sample", prompts="own")).eval_docs
+        name = self.dataset.task(strategy)
+        documents = build_task(self._own_registry, name, _SETTINGS).eval_docs
         for document in documents:
             if "{{" in shown(document) + document["system"] or not document["prompt"].strip():
                 yield (
                     f"{name}: the prompt of row {document['id']} is not rendered: {shown(document)[:60]!r}"
                     " → name columns or fields of the row in it"
                 )
-        perfect = _evaluated(registry, name, Oracle())
-        if unread := [
-            str(sample["doc"]["id"]) for sample in perfect.samples if not sample["filtered_resps"][0]["valid"]
-        ]:
+        perfect = self._evaluated(name, Oracle())
+        samples = perfect.samples
+        if unread := [str(one["doc"]["id"]) for one in samples if not one["filtered_resps"][0]["valid"]]:
             yield (
                 f"{name}: the gold answers of {len(unread)} rows ({some(unread)}) cannot be read as answers"
                 f" → `medtasks preview {name} --data sample` shows how they are read"
             )
         if self._spec.judge:
-            yield from self._unjudged(name, perfect, documents)
+            yield from self._unjudged(name, perfect.metrics, documents)
         elif "score" in perfect.metrics or tokeniser(self.dataset.metadata.language) is not None:
             yield from self._scored(name, perfect.metrics, documents)
         # else the score needs NLTK data that is not installed; a warning says which
@@ -172,30 +150,36 @@ class RunFolder(DeclaredFolder):
             return self.registry
         return Registry(self.dataset.folder.parents[1])
 
+    def _evaluated(self, name: str, model: Baseline) -> TaskResult:
+        task = build_task(self._own_registry, name, _SETTINGS)
+        task.set_config("repeats", 1)
+        return evaluate_task(model, task, _SETTINGS)
+
     def _scored(self, name: str, perfect: dict[str, float], documents: list[Any]) -> Iterator[str]:
-        expected = self.dataset.metadata.oracle_max
+        expected, score = self.dataset.metadata.oracle_max, perfect.get("score", math.nan)
         if expected == "per_document":
             expected = sum(self._form.ceiling(document["gold"]) for document in documents) / len(documents)
-        if "score" not in perfect or not (
-            math.isclose(perfect["score"], expected, abs_tol=1e-9)
-            if expected != "unbounded"
-            else perfect["score"] >= 1
-        ):
+        if not (score >= 1 if expected == "unbounded" else math.isclose(score, expected, abs_tol=1e-9)):
             yield (
                 f"{name}: an oracle, which answers with the gold, scores {perfect.get('score')};"
                 f" oracle_max says {expected} → mend prompt.target or `answer:`, or set oracle_max"
             )
-        nothing = _evaluated(self._own_registry, name, Says(GARBAGE)).metrics
-        allowed = _garbage_score(documents, self._form)
-        if not math.isclose(nothing["score"], allowed, abs_tol=1e-9):
+        nothing, form = self._evaluated(name, Says(GARBAGE)).metrics["score"], self._form
+        allowed = sum(
+            form.labels_of(document["gold"]) == [random_label(document)]
+            if form.draws_invalid
+            else form.invalid_score(document["gold"])
+            for document in documents
+        ) / len(documents)
+        if not math.isclose(nothing, allowed, abs_tol=1e-9):
             yield (
-                f"{name}: garbage scores {nothing['score']}, the rule for invalid answers gives {allowed}"
+                f"{name}: garbage scores {nothing}, the rule for invalid answers gives {allowed}"
                 " → mend `answer:` (docs/keys.md)"
             )
 
-    def _unjudged(self, name: str, perfect: TaskResult, documents: list[Any]) -> Iterator[str]:
+    def _unjudged(self, name: str, perfect: dict[str, float], documents: list[Any]) -> Iterator[str]:
         """A task whose score comes from judges: what it reports before they have read the answers."""
-        if "score" in perfect.metrics:
+        if "score" in perfect:
             yield (
                 f"{name}: has a score before judges have read the answers"
                 " → leave `metric_list:` to the answer kind, or leave `judge:` out"
@@ -203,12 +187,10 @@ class RunFolder(DeclaredFolder):
             return
         # where the target is not what answers are compared with, an oracle does not reach 1
         compared = all(document["target"].strip() == document["gold"] for document in documents)
-        reached = perfect.metrics["rouge_l"]
-        if compared and not math.isclose(reached, 1, abs_tol=1e-9):
+        if compared and not math.isclose(reached := perfect["rouge_l"], 1, abs_tol=1e-9):
             yield f"{name}: an oracle gets rouge_l {reached} instead of 1 → mend prompt.target"
         for text in (GARBAGE, ""):
-            got = _evaluated(self._own_registry, name, Says(text)).metrics["rouge_l"]
-            if got != 0:
+            if got := self._evaluated(name, Says(text)).metrics["rouge_l"]:
                 yield f"{name}: the answer {text!r} gets rouge_l {got} instead of 0 → mend `answer:`"
 
 
@@ -216,17 +198,3 @@ def _in_rows(cause: Cause) -> str:
     """What several rows have, in one line."""
     named = f" ({some(cause.rows)})" if cause.rows else ""
     return f"sample.jsonl: {cause.what}{named} → {cause.faults[0].remedy}"
-
-
-def _evaluated(registry: Registry, name: str, model: Baseline) -> TaskResult:
-    settings = Settings(data="sample", prompts="own")
-    task = build_task(registry, name, settings)
-    task.set_config("repeats", 1)
-    return evaluate_task(model, task, settings)
-
-
-def _garbage_score(documents: list[Any], form: AnswerFormat) -> float:
-    if not form.draws_invalid:
-        return sum(form.invalid_score(document["gold"]) for document in documents) / len(documents)
-    hits = [form.labels_of(document["gold"]) == [random_label(document)] for document in documents]
-    return sum(hits) / len(hits)

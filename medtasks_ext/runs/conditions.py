@@ -21,6 +21,7 @@ from medtasks_ext.privacy import text_hash
 from medtasks_ext.registry.folders import ready_layouts
 from medtasks_ext.runs.manifest import EngineRecord
 from medtasks_ext.runs.settings import is_harmless
+from medtasks_ext.strict import faults_of
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
@@ -137,9 +138,7 @@ class Conditions(_Strict):
     def accounted(self) -> int | None:
         """Where all here are answered: asked, or held out."""
         rows = self.n if self.n_here is None else self.n_here
-        if rows is None:
-            return None
-        return accounted_rows(rows, self.held_out, self.n_dropped, self.n_of_suite or 0)
+        return rows and accounted_rows(rows, self.held_out, self.n_dropped, self.n_of_suite or 0)
 
     def record(self) -> Json:
         """What is unknown is left out."""
@@ -164,8 +163,7 @@ def read_conditions(content: Mapping[str, Any], where: object = None) -> Conditi
         if content.get("schema") == SCHEMA:
             return _adapter().validate_python({key: content[key] for key in content if key != "schema"})
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        what = f"{'.'.join(map(str, first['loc']))}: {first['msg'].lower()}"
+        what = faults_of(error)[0]
     raise MedtasksError(f"conditions: {what}", where=where, remedy="medtasks rescore RUN") from None
 
 
@@ -246,10 +244,19 @@ def other_models(asked: str, served: Iterable[str]) -> list[str]:
     A name that has a provider before it, or a date or edition behind it that the other leaves out, is of the
     same model; letters may be large or small.
     """
-    one, edition = _parted(asked.lower())
+
+    def parted(name: str) -> tuple[str, str]:
+        """The name without its editions, and those of them that are more than a tag."""
+        editions = ""
+        while match := _EDITION.search(name):
+            name = name[: match.start()]
+            editions += match[0] if re.search(r"\d", match[0]) else ""
+        return name, editions
+
+    one, edition = parted(asked.lower())
     others = []
     for name in sorted({*served}):
-        other, its_edition = _parted(name.lower())
+        other, its_edition = parted(name.lower())
         alike = one == other or one.endswith(f"/{other}") or other.endswith(f"/{one}")
         if not alike or (edition and its_edition and edition != its_edition):
             others.append(_ODD.sub("?", name)[:_SHOWN])
@@ -259,18 +266,7 @@ def other_models(asked: str, served: Iterable[str]) -> list[str]:
 def served_note(asked: str, served: Collection[Iterable[str]]) -> str:
     """A line where another model answered; empty where none did, or where nobody knows what was asked."""
     found = [others for names in served if asked and (others := other_models(asked, names))]
-    if not found:
-        return ""
     names = ", ".join(sorted({name for others in found for name in others}))
     of = f"{len(found)} of {len(served)} tasks" if len(served) > 1 else "the task"
-    return f"asked for {_ODD.sub('?', asked)}, and the server answered as {names}, in {of}"
-
-
-def _parted(name: str) -> tuple[str, str]:
-    """A name without its editions, and the last of these that is more than a tag."""
-    editions = []
-    while match := _EDITION.search(name):
-        name = name[: match.start()]
-        if re.search(r"\d", match[0]):
-            editions.append(match[0])
-    return name, "".join(editions)
+    said = f"asked for {_ODD.sub('?', asked)}, and the server answered as {names}, in {of}"
+    return said if found else ""

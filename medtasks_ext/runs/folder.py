@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext.atomic import atomic_file, check_all_regular, remove
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.jsonfile import read_json
+from medtasks_ext.rows.remote import sha256_of
 from medtasks_ext.runs.manifest import FILE
 from medtasks_ext.runs.records import read_results, records_of, samples_beside
 
@@ -87,7 +87,6 @@ class RunFolder:
 SUMS = "sha256sums.txt"
 #: What to do about files that were changed.
 RESTORE = "bring them back from a copy; `medtasks rescore RUN` writes anew what follows from the answers"
-_DIGITS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +100,7 @@ class FolderState:
     def mark(self) -> str:
         """What whoever reads the folder must know; empty where it is as a call left it."""
         if self.changed:
-            return f"changed since the run ended: {some(list(self.changed))}"
+            return f"changed since the run ended: {some(self.changed)}"
         return "interrupted: a call is under way, or was cut off" if self.interrupted else ""
 
 
@@ -111,8 +110,8 @@ def state_of(folder: Path) -> FolderState:
     if (stated := _stated(folder)) is None:
         return FolderState(interrupted=True)
     there = _there(folder)
-    names = stated.keys() | there.keys()
-    return FolderState(changed=tuple(sorted(name for name in names if stated.get(name) != there.get(name))))
+    names = sorted(stated.keys() | there.keys())
+    return FolderState(changed=tuple(name for name in names if stated.get(name) != there.get(name)))
 
 
 def refuse_changed(folder: Path) -> None:
@@ -131,22 +130,16 @@ def hashed(folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(MedtasksError):  # what ended the call says more; the folder is interrupted
-            _write(folder, stated, before)
-
-
-def _write(folder: Path, stated: Mapping[str, str] | None, before: Mapping[str, str]) -> None:
-    if not (folder / FILE).is_file():
-        return
-    sums = _there(folder)
-    if stated is not None:
-        for name in (stated.keys() | before.keys()) - {SUMS}:
-            if before.get(name) == sums.get(name):  # this call did not write it
-                sums[name] = stated.get(name, "")
-    with atomic_file(folder / SUMS) as file:
-        for name, digest in sorted(sums.items()):
-            if digest and "\n" not in name:
-                file.write(os.fsencode(f"{digest}  {name}\n"))
+        if (folder / FILE).is_file():
+            sums = _there(folder)
+            if stated is not None:
+                for name in (stated.keys() | before.keys()) - {SUMS}:
+                    if before.get(name) == sums.get(name):  # this call did not write it
+                        sums[name] = stated.get(name, "")
+            lines = (f"{of}  {name}\n" for name, of in sorted(sums.items()) if of and "\n" not in name)
+            # what ended the call says more than a fault here; the folder is interrupted
+            with suppress(MedtasksError), atomic_file(folder / SUMS) as file:
+                file.writelines(map(os.fsencode, lines))
 
 
 def _stated(folder: Path) -> dict[str, str] | None:
@@ -155,34 +148,24 @@ def _stated(folder: Path) -> dict[str, str] | None:
         lines = (folder / SUMS).read_bytes().splitlines()
     except FileNotFoundError:
         return None
-    found = {}
+    found = dict[str, str]()
     for line in map(os.fsdecode, lines):
-        digest, blanks, name = line[:_DIGITS], line[_DIGITS : _DIGITS + 2], line[_DIGITS + 2 :]
-        whole = blanks == "  " and name not in found
-        found[name if whole else SUMS] = digest  # a damaged line: the file itself was changed
+        digest, _, name = line.partition("  ")
+        found[name if name and name not in found else SUMS] = digest  # else the file itself was changed
     return found
 
 
 def _there(folder: Path) -> dict[str, str]:
     """File -> its hash now, empty where it cannot be read; without those that a dot hides, and the hashes."""
-    found = {}
+    found = dict[str, str]()
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name[0] != "."]
         for path in (Path(place, name) for name in names if name[0] != "."):
-            name = path.relative_to(folder).as_posix()
             try:
-                found[name] = _digest(path)
+                found[path.relative_to(folder).as_posix()] = sha256_of(path)
             except FileNotFoundError:  # gone meanwhile
                 continue
-            except OSError:
-                found[name] = ""
+            except (OSError, MedtasksError):
+                found[path.relative_to(folder).as_posix()] = ""
     found.pop(SUMS, None)
     return found
-
-
-def _digest(path: Path) -> str:
-    digest = sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()

@@ -159,12 +159,11 @@ class Identity(_Record):
 
     def differs_from(self, other: Identity) -> list[str]:
         """Arguments that cannot move a score are no part of either."""
-        return differences(self._moving(), other._moving())
-
-    def _moving(self) -> dict[str, Any]:
-        arguments = self.model["model_args"].items()
-        kept = {name: value for name, value in arguments if not is_harmless(name)}
-        return {**self.model_dump(), "model": {**self.model, "model_args": kept}}
+        old, new = (
+            identity_of(one.model["model"], one.model["model_args"], one.settings).model_dump()
+            for one in (self, other)
+        )
+        return differences(old, new)
 
     @property
     def digest(self) -> str:
@@ -181,14 +180,10 @@ def identity_of(model: str, arguments: Mapping[str, Any], settings: Mapping[str,
 
 
 def differences(old: Any, new: Any, path: str = "") -> list[str]:
-    if isinstance(old, dict) and isinstance(new, dict):
-        keys = dict.fromkeys([*old, *new])
-        return [
-            line
-            for key in keys
-            for line in differences(old.get(key), new.get(key), f"{path}.{key}".strip("."))
-        ]
-    return [] if old == new else [f"{path} was {old!r}, is {new!r}"]
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        return [] if old == new else [f"{path} was {old!r}, is {new!r}"]
+    found = (differences(old.get(key), new.get(key), f"{path}.{key}".strip(".")) for key in {**old, **new})
+    return [line for lines in found for line in lines]
 
 
 @dataclass(frozen=True)
@@ -221,17 +216,16 @@ def described(lm: LM, *, template: bool | str | None, layout: str | None) -> Eng
         return EngineRecord(name=type(lm).__name__, **of)
     model: Any = lm.model
     if "VLLM" in kinds:  # gets whole sampling parameters by lm-eval: those of the model's file do not count
-        config = getattr(getattr(model, "llm_engine", None), "model_config", None)
-        dtype = getattr(config, "dtype", None)
-        of |= {"name": "vllm", "generation": {}}
+        name, generation = "vllm", {}
+        model = getattr(getattr(model, "llm_engine", None), "model_config", None)
     else:
-        brought, dtype = getattr(model, "generation_config", None), getattr(model, "dtype", None)
+        name, brought = "transformers", getattr(model, "generation_config", None)
         settings = {} if brought is None else brought.to_diff_dict()
-        kept = {key: settings[key] for key in sorted(settings) if key not in _NO_SETTINGS}
-        of |= {"name": "transformers", "generation": kept}
+        generation = {key: settings[key] for key in sorted(settings) if key not in _NO_SETTINGS}
+    dtype = getattr(model, "dtype", None)
     of["dtype"] = None if dtype is None else str(dtype).removeprefix("torch.")
     with suppress(PackageNotFoundError):
-        of["version"] = version(of["name"])
+        of["version"] = version(name)
     if template:
         tokenizer = getattr(lm, "tokenizer", None)
         source = getattr(tokenizer, "chat_template", None)
@@ -241,7 +235,7 @@ def described(lm: LM, *, template: bool | str | None, layout: str | None) -> Eng
         of["template"] = text_hash(source) if isinstance(source, str) else None
         # a folder may hold anything; a name on the hub holds what its repository has
         of["repository_template"] = None if not place or Path(place).exists() else True
-    return EngineRecord(**{"template": "", **of})
+    return EngineRecord(**{"template": "", "name": name, "generation": generation, **of})
 
 
 class Session(_Record):

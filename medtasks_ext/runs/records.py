@@ -15,7 +15,7 @@ import time
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain, islice
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,7 +30,7 @@ from medtasks_ext.prompts.documents import document_key, repeat_key
 from medtasks_ext.registry.build import group_config
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection
 
     from medtasks_ext.harness import Group
     from medtasks_ext.prompts.documents import LoadedRecord
@@ -41,22 +41,16 @@ if TYPE_CHECKING:
 
 
 class Sample(TypedDict, total=False):
-    """lm-eval's record of one document. The metrics of the document stand beside these keys, by name.
+    """lm-eval's record of one document. The metrics of the document stand beside these keys, by name."""
 
-    Attributes:
-        doc_id: place of the document in the task.
-        arguments: prompt and generation settings of each request, by the names `gen_args_N` and `arg_N` in a
-            file; a conversation is JSON in a list.
-        resps: the responses to each request.
-        filtered_resps: each as the answer format reads it (`parsed_of`).
-    """
-
-    doc_id: int
+    doc_id: int  # place of the document in the task
     doc: dict[str, Any]  # as it was asked (`prompts.documents.Document`)
     target: str
+    #: prompt and generation settings of each request, by the names `gen_args_N` and `arg_N` in a file; a
+    #: conversation is JSON in a list
     arguments: Any
-    resps: list[list[str]]
-    filtered_resps: list[Any]
+    resps: list[list[str]]  # the responses to each request
+    filtered_resps: list[Any]  # each as the answer format reads it (`parsed_of`)
     request: str  # key of its outcome
     valid: float  # whether an answer could be read, 0 or 1
     unclosed_reasoning: float  # whether a reasoning trace never ended, 0 or 1
@@ -71,44 +65,29 @@ class EstimateRecord(TypedDict):
 
 
 class TaskRecord(TypedDict, total=False):
-    """The result of a task in a results file. Plain lm_eval writes the first six.
-
-    Attributes:
-        version: `N-X`.
-        metrics: metric -> value, without the name of the filter.
-        config: lm-eval's record of the task's configuration.
-        loaded: what was loaded (`prompts.documents.Loaded.record`), a part of that.
-        conditions: under which it came about (`runs.conditions`).
-        cut: kind of cut -> prompts that did not fit.
-        intervals: metric -> its interval and how that was taken.
-        highest: what perfect answers to these documents score by the suite's reading; None: 1, or not known.
-        chance: what guessing scores on these documents; None where questions do not list their answers.
-        estimate: of drawn documents, how near the score is to that of all.
-        unknown_traces: how answers begin that hold reasoning in a form that no rule knows -> how many do.
-    """
+    """The result of a task in a results file. Plain lm_eval writes the first six."""
 
     task: str
-    version: str
+    version: str  # `N-X`
     n: int
-    metrics: dict[str, Any]
-    config: Config
-    loaded: LoadedRecord
-    intervals: dict[str, IntervalRecord]
-    conditions: dict[str, Any]
-    cut: dict[str, int]
+    metrics: dict[str, Any]  # metric -> value, without the name of the filter
+    config: Config  # lm-eval's record of the task's configuration
+    loaded: LoadedRecord  # what was loaded (`prompts.documents.Loaded.record`), a part of that
+    intervals: dict[str, IntervalRecord]  # metric -> its interval and how that was taken
+    conditions: dict[str, Any]  # under which it came about (`runs.conditions`)
+    cut: dict[str, int]  # kind of cut -> prompts that did not fit
     tokens: dict[str, int] | None
+    #: what perfect answers to these documents score by the suite's reading; None: 1, or not known
     highest: float | None
-    chance: float | None
-    estimate: EstimateRecord
+    chance: float | None  # what guessing scores; None where questions do not list their answers
+    estimate: EstimateRecord  # of drawn documents, how near the score is to that of all
+    #: how answers begin that hold reasoning in a form that no rule knows -> how many do
     unknown_traces: dict[str, int]
     judged_metrics: list[str]  # metrics that judges gave, which a new scoring takes out
 
 
 def note_of_traces(records: Collection[Mapping[str, Any]]) -> str:
-    """What share of the answers begin with reasoning that is not taken off; empty where none does.
-
-    `records`: of tasks.
-    """
+    """What share of the answers begin with reasoning that is not taken off; empty where none does."""
     begins = Counter[str]()
     for record in records:
         begins.update(record.get("unknown_traces") or {})
@@ -154,19 +133,24 @@ def record_of(content: Json, name: str) -> TaskRecord:
     found, config = content["results"][name], content["configs"][name]
     n = ((content.get("n-samples") or {}).get(name) or {}).get("effective", 0)
     own = ((content.get(_OWN) or {}).get("tasks") or {}).get(name) or {}
-    if not (all(isinstance(item, dict) for item in (found, config, own)) and isinstance(n, int)):
+    told = isinstance(n, int) and 0 <= n <= _DOCUMENTS
+    if not (told and all(isinstance(item, dict) for item in (found, config, own))):
         raise MedtasksError(f"{name} is no result of a task", remedy="medtasks rescore RUN")
-    if not 0 <= n <= _DOCUMENTS:
-        raise MedtasksError(f"{name} is said to have {n} documents", remedy="medtasks rescore RUN")
-    metrics = {
-        key.partition(",")[0]: value
-        for key, value in found.items()
-        if key.endswith(",answer") and "_stderr" not in key
+    record = {
+        "task": name,
+        "version": str((content.get("versions") or {}).get(name, "")),
+        "n": n,
+        "metrics": metrics_in(found),
+        "config": config,
+        "loaded": ((config.get("metadata") or {}).get(_OWN) or {}).get("loaded") or {},
     }
-    loaded = ((config.get("metadata") or {}).get(_OWN) or {}).get("loaded") or {}
-    version = str((content.get("versions") or {}).get(name, ""))
-    record = {"task": name, "version": version, "n": n, "metrics": metrics, "config": config}
-    return cast("TaskRecord", {**record, "loaded": loaded, **own})
+    return cast("TaskRecord", {**record, **own})
+
+
+def metrics_in(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Metric -> value, of what lm-eval writes by metric and filter."""
+    own = ((*key.partition(","), value) for key, value in result.items() if "_stderr" not in key)
+    return {name: value for name, _, filtered, value in own if filtered == "answer"}
 
 
 def results_content(
@@ -196,17 +180,10 @@ def results_content(
     own: dict[str, Any] = {name: {"conditions": conditions} for name, conditions in asked.items()}
     for name, record in records.items():
         own[name] = {key: value for key, value in record.items() if key not in _THEIRS}
-    return {
-        **aggregate_groups(found)._to_eval_results(),
-        **_of_the_call(manifest),
-        _OWN: {"tasks": own, "groups": dict(scores or {})},
-    }
-
-
-def _of_the_call(manifest: Manifest) -> Json:
-    """What lm-eval writes of a call; the model's arguments are without secrets here."""
     identity, settings = manifest.identity, manifest.identity.settings
     return {
+        **aggregate_groups(found)._to_eval_results(),
+        # what lm-eval writes of a call; the model's arguments are without secrets here
         "config": {**identity.model, **{name: settings.get(name) for name in ("gen_kwargs", "seed")}},
         "date": time.mktime(time.strptime(manifest.started, "%Y-%m-%dT%H:%M:%S")),
         "lm_eval_version": manifest.versions.get("lm_eval"),
@@ -215,6 +192,7 @@ def _of_the_call(manifest: Manifest) -> Json:
         "fewshot_as_multiturn": settings.get("fewshot_as_multiturn"),
         "model_source": identity.model["model"],
         "model_name": identity.model_name,
+        _OWN: {"tasks": own, "groups": dict(scores or {})},
     }
 
 
@@ -273,18 +251,17 @@ def task_of_samples(file: Path) -> str:
 
 def write_samples(path: Path, samples: Iterable[Sample]) -> None:
     """As lm-eval writes them (`EvaluationTracker.save_results_samples`), whole or not at all."""
-    write_lines(path, map(_as_written, samples))
-
-
-def _as_written(sample: Sample) -> Mapping[str, Any]:
     from medtasks_ext.harness import sanitize_list
 
-    arguments = {
-        f"gen_args_{number}": {f"arg_{place}": part for place, part in enumerate(request)}
-        for number, request in enumerate(sample["arguments"])
-    }
-    texts = {name: sanitize_list(sample[name]) for name in ("resps", "filtered_resps")}
-    return {**sample, **texts, "arguments": arguments, "target": str(sample["target"])}
+    def as_written(sample: Sample) -> Mapping[str, Any]:
+        arguments = {
+            f"gen_args_{number}": {f"arg_{place}": part for place, part in enumerate(request)}
+            for number, request in enumerate(sample["arguments"])
+        }
+        texts = {name: sanitize_list(sample[name]) for name in ("resps", "filtered_resps")}
+        return {**sample, **texts, "arguments": arguments, "target": str(sample["target"])}
+
+    write_lines(path, map(as_written, samples))
 
 
 def read_samples(path: Path, first: int | None = None, *, remedy: str = RESCORE) -> list[Sample]:
@@ -334,21 +311,15 @@ def options_of(sample: Mapping[str, Any]) -> tuple[str, ...]:
 def turns_of(prompt: Any) -> list[tuple[str, str]]:
     """Role and text of each turn of a recorded prompt; that of one text is `text`."""
     given: Any = prompt[0] if isinstance(prompt, list) and prompt and isinstance(prompt[0], str) else prompt
-    if isinstance(given, str):
-        try:
-            said = json.loads(given) if given.startswith("[{") else None
-        except ValueError:
-            said = None
-        given = said if _is_conversation(said) else given
-    if _is_conversation(given):
-        return [(str(turn["role"]), str(turn["content"])) for turn in given]
+    turns = given
+    if isinstance(given, str) and given.startswith("[{"):
+        with suppress(ValueError):
+            turns = json.loads(given)
+    if isinstance(turns, list) and all(
+        isinstance(turn, dict) and {"role", "content"} <= turn.keys() for turn in turns
+    ):
+        return [(str(turn["role"]), str(turn["content"])) for turn in turns]
     return [("text", str(given))]
-
-
-def _is_conversation(value: Any) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(turn, dict) and {"role", "content"} <= turn.keys() for turn in value
-    )
 
 
 def _sample(line: bytes) -> Sample | None:

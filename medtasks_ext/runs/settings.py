@@ -86,11 +86,12 @@ def with_effect(place: Place, values: Mapping[str, Any], *effects: Effect) -> di
     """What a template is given stands by name."""
     given: list[tuple[Place, str, Any]] = []
     for name, value in values.items():
-        inner = read_value(value) if name in _NESTED else None
-        if isinstance(inner, Mapping):
+        if name not in _NESTED:
+            given.append((place, name, value))
+        elif isinstance(inner := read_value(value), Mapping):
             given += (("template", str(key), item) for key, item in inner.items())
-        elif name not in _NESTED or not _is_one_of(value, _UNSET):
-            given.append(("template" if name in _NESTED else place, name, value))
+        elif not _is_one_of(value, _UNSET):
+            given.append(("template", name, value))
     return {name: value for at, name, value in given if effect(at, name, value) in effects}
 
 
@@ -142,7 +143,7 @@ def note_secrets(content: Any, name: str = "") -> None:
     elif isinstance(content, list | tuple):
         for value in content:
             note_secrets(value)
-    elif isinstance(content, str) and "://" in content:
+    elif isinstance(content, str):
         for url in _URL.findall(content):  # which may hold user info, and keys in its query
             with suppress(ValueError):
                 parts = urlsplit(url)
@@ -156,9 +157,7 @@ def dropped_secrets(content: Any, *, fields: bool = False) -> Any:
         return {key: dropped_secrets(value, fields=key == "properties") for key, value in kept}
     if isinstance(content, list | tuple):
         return [dropped_secrets(value) for value in content]
-    if isinstance(content, str) and "://" in content:
-        return _URL.sub(lambda found: shown_url(found[0]), content)
-    return content
+    return _URL.sub(lambda found: shown_url(found[0]), content) if isinstance(content, str) else content
 
 
 def without_login(config: Config) -> Config:

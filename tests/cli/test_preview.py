@@ -1,30 +1,14 @@
 """`medtasks preview`: the prompts are those of a run, and answers are read and scored as in a run."""
 
 import json
-from pathlib import Path
 
 import pytest
 
 from medtasks_ext.models import Oracle
 from medtasks_ext.registry import STRATEGIES, registry
 from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
-from medtasks_ext.runner.preview import chat_of
 
-CHATML = (
-    "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
-    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
-)
-NO_SYSTEM = "{% if messages[0].role == 'system' %}{{ raise_exception('no system turn') }}{% endif %}" + CHATML
 DATASETS = ["bridge_mie", "medhelm_hospice_referral", "clinicbench_ddi", "mlb_maexam"]
-
-
-@pytest.fixture
-def template(tmp_path):
-    def write(text: str, name: str = "chat.jinja") -> Path:
-        (tmp_path / name).write_text(text, encoding="utf-8")
-        return tmp_path / name
-
-    return write
 
 
 @pytest.fixture
@@ -36,36 +20,26 @@ def previewed(medtasks):
 
 
 class Listening(Oracle):
-    """Keeps the prompts that it gets, rendered with a chat template."""
+    """Keeps the prompts that it gets."""
 
-    def __init__(self, template: Path) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self.prompts: list[str] = []
-        self.apply_chat_template = chat_of(str(template)).render
 
     def generate_until(self, requests, disable_tqdm=False):
         self.prompts += [request.args[0] for request in requests]
         return super().generate_until(requests)
 
 
-@pytest.mark.parametrize("text", [CHATML, NO_SYSTEM], ids=["system turn", "no system turn"])
 @pytest.mark.parametrize("name", DATASETS)
-def test_prompts_are_to_the_letter_those_of_a_run(previewed, template, name, text):
-    file = template(text)
+def test_prompts_are_to_the_letter_those_of_a_run(previewed, name):
+    settings = Settings(data="sample")
     for strategy in STRATEGIES:
-        task = registry().datasets[name].task(strategy)
-        item = previewed(task, "--data", "sample", 2, "--tokenizer", file)
+        task, model = registry().datasets[name].task(strategy), Listening()
+        item = previewed(task, "--data", "sample", 2)
         assert item["strategy"] == strategy
-        for settings, shown in (
-            (Settings(data="sample"), item["prompt"]),
-            (
-                Settings(data="sample", apply_chat_template=True, system_role=text == CHATML),
-                item["chat_prompt"],
-            ),
-        ):
-            model = Listening(file)
-            evaluate_task(model, build_task(registry(), task, settings), settings)
-            assert shown == model.prompts[2]
+        evaluate_task(model, build_task(registry(), task, settings), settings)
+        assert item["prompt"] == model.prompts[2]
 
 
 @pytest.mark.parametrize("name", DATASETS)
@@ -111,12 +85,9 @@ def test_whose_words_are_shown_is_said(medtasks, helm):
         (("bridge_zh",), "'bridge_zh' stands for "),
         (("bridge_mie", "7"), "has documents 0 to 6, not 7"),
         (("bridge_brateca_mortality", "--data", "local"), "--data sample"),
-        (("bridge_mie", "--tokenizer", "nowhere.jinja"), "cannot be read"),
-        (("bridge_mie", "--tokenizer", "half.jinja"), "no valid Jinja in line 1"),
     ],
 )
-def test_a_wrong_argument_gets_one_message(medtasks, template, monkeypatch, arguments, message):
-    template("{% for m in messages %}", "half.jinja")
+def test_a_wrong_argument_gets_one_message(medtasks, arguments, message):
     sample = () if "--data" in arguments else ("--data", "sample")
     outcome = medtasks("preview", *arguments, *sample)
     assert outcome.code == 2 and message in outcome.err and "→" in outcome.err

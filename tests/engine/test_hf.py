@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.template import rendering
-from medtasks_ext.runner.preview import chat_of, renderer_of
+from medtasks_ext.runner.preview import counter_of, renderer_of
 from tests.conftest import outcomes
 from tests.engine.tiny_model import TEMPLATE, TEMPLATE_WITHOUT_SYSTEM, make
 from tests.run_files import results_of
@@ -117,7 +116,7 @@ def test_processes_of_accelerate_share_the_documents_and_a_later_call_asks_nothi
     assert "2 processes were started that do not share the documents" in said
 
 
-# `medtasks preview --tokenizer` of folders and files against transformers itself.
+# Templates that a model's file writes out against transformers itself.
 
 
 TURNS = [
@@ -146,21 +145,13 @@ def test_templates_are_rendered_and_counted_as_transformers_does(tiny, tmp_path)
     tokens = {name: str(token) for name, token in loaded.special_tokens_map.items()}
     for text in TEMPLATES.values():
         assert rendering(text, tokens, "file")(TURNS) == renderer_of(loaded, chat_template=text)(TURNS), text
-    (jinja := tmp_path / "chat.jinja").write_text(TEMPLATE_WITHOUT_SYSTEM)
-    for render in (chat_of(str(jinja)).render, renderer_of(loaded, chat_template=TEMPLATE_WITHOUT_SYSTEM)):
+    for render in (
+        rendering(TEMPLATE_WITHOUT_SYSTEM, {}, "file"),
+        renderer_of(loaded, chat_template=TEMPLATE_WITHOUT_SYSTEM),
+    ):
         with pytest.raises(Exception, match="no system turn"):
             render(TURNS)
         assert render(TURNS[1:])
-    chat = chat_of(str(tiny))
     expected = loaded.apply_chat_template(TURNS, add_generation_prompt=True, return_dict=False)
-    assert chat.count is not None and chat.count([chat.render(TURNS)]) == [len(expected)]
-
-
-@pytest.mark.parametrize(
-    ("made", "said"), [(False, "no tokenizer can be read"), (True, "has no chat template")]
-)
-def test_a_tokenizer_without_a_template_is_named(tmp_path: Path, made, said):
-    if made:
-        make(tmp_path, template="")
-    with pytest.raises(MedtasksError, match=said):
-        chat_of(str(tmp_path))
+    count = counter_of(loaded)
+    assert count is not None and count([renderer_of(loaded)(TURNS)]) == [len(expected)]

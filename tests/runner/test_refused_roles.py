@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.prompts.template import rendering
 from medtasks_ext.registry import registry
+from medtasks_ext.runner.evaluate import Settings, build_task, rendered_prompt
 from tests.conftest import ROOT, outcomes, write_jsonl
 from tests.judge.server import Reply, Server
 from tests.run_files import result_of, samples_file
@@ -67,29 +70,26 @@ def test_a_servers_template_that_refuses_a_role_is_named_and_all_else_is_kept(
     assert len(server.asked) <= asked + 1  # the refused request alone
 
 
-def test_a_template_is_tried_on_a_dialogue_before_any_run(medtasks, rows, tmp_path, monkeypatch):
-    monkeypatch.delenv("MEDTASKS_SHOW_TEXT")
-    file = tmp_path / "chat.jinja"
-    file.write_text(TEMPLATE)
-    seen = medtasks("preview", "healthbench_full", "1", "--tokenizer", file)
-    assert seen.code == 2 and seen.text.count("→") == 1
-    assert f"the chat template refuses the turns of test row 2: {SAYS}" in seen.text
-    assert "potassium" not in seen.text
-    first = medtasks("preview", "healthbench_full", "--tokenizer", file)
-    assert first.code == 0, first.text
+def laid_out(template: str, place: int) -> str:
+    settings = Settings(apply_chat_template=True)
+    task = build_task(registry(), "healthbench_full", settings)
+    return rendered_prompt(task, task.eval_docs[place], settings, rendering(template, {}, "file"))
 
 
-def test_a_template_that_quotes_a_turn_is_not_quoted(medtasks, rows, tmp_path, monkeypatch):
+def test_a_template_that_refuses_a_dialogue_is_named(rows, monkeypatch):
     monkeypatch.delenv("MEDTASKS_SHOW_TEXT")
-    file = tmp_path / "chat.jinja"
-    file.write_text(
-        "{% for m in messages %}{% if m.role == 'tool' %}"
-        "{{ raise_exception(m.content) }}{% endif %}{% endfor %}"
-    )
-    seen = medtasks("preview", "healthbench_full", "1", "--tokenizer", file)
-    assert (
-        seen.code == 2 and "refuses the turns of test row 2\n" in seen.text and "potassium" not in seen.text
-    )
+    with pytest.raises(MedtasksError) as refused:
+        laid_out(TEMPLATE, 1)
+    assert refused.value.what == f"the chat template refuses the turns of test row 2: {SAYS}"
+    assert laid_out(TEMPLATE, 0)
+
+
+def test_a_template_that_quotes_a_turn_is_not_quoted(rows, monkeypatch):
+    monkeypatch.delenv("MEDTASKS_SHOW_TEXT")
+    quotes = TEMPLATE.replace(f"'{SAYS}'", "m.content")
+    with pytest.raises(MedtasksError) as refused:
+        laid_out(quotes, 1)
+    assert refused.value.what == "the chat template refuses the turns of test row 2"
 
 
 @pytest.mark.engine
