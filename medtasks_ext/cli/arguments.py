@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
 import logging
 import os
 import re
@@ -12,10 +11,9 @@ import socket
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
 from inspect import signature
-from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -23,8 +21,9 @@ from urllib.parse import urlsplit
 import yaml
 
 from medtasks_ext.cli.words import counted, names_in, near_options, say
-from medtasks_ext.egress import BATCHING_MODELS, Egress, Text, addresses
+from medtasks_ext.egress import BATCHING_MODELS, VLLM_MODELS, Egress, Text, addresses
 from medtasks_ext.errors import MedtasksError, some
+from medtasks_ext.jsonfile import read_json
 from medtasks_ext.keys import Keys, host_of, shown_url
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.build import check
@@ -32,6 +31,7 @@ from medtasks_ext.registry.folders import add_own_folder, built_folder, bundled_
 from medtasks_ext.registry.strategies import LIKELIHOOD_SUFFIX
 from medtasks_ext.results.prices import price_of
 from medtasks_ext.runs.settings import note_secrets
+from medtasks_ext.strict import Config, read_yaml
 from medtasks_ext.version import install_words
 
 if TYPE_CHECKING:
@@ -39,9 +39,12 @@ if TYPE_CHECKING:
     from medtasks_ext.harness import LM, EvaluatorConfig
     from medtasks_ext.runner.evaluate import Settings
 
-
 #: Datasets without data that are listed.
 _FIRST = 5
+#: How a variable is called in this process whose key is not sent.
+WITHHELD = "MEDTASKS_WITHHELD_"
+#: Keys of a `config.json` that give the context, as vLLM and transformers look for them.
+_CONTEXT_KEYS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
 
 
 def quiet() -> None:
@@ -66,7 +69,8 @@ def lm_eval_config(
     `refused`: flags that have no meaning for the command, and why; `in_files`: a configuration file must not
     hold those, either. An address among the flags, and one in a bundled configuration, may receive its key.
     """
-    from medtasks_ext.harness import EvaluatorConfig
+    import medtasks_ext.models  # noqa: F401  registers the built-in ones
+    from medtasks_ext.harness import EvaluatorConfig, model_registry
     from medtasks_ext.harness import Run as LmEvalRun
 
     parser = argparse.ArgumentParser(
@@ -86,12 +90,14 @@ def lm_eval_config(
 
     def refuse(message: str) -> Any:
         place, _, what = message.removeprefix("argument ").partition(": ")
-        form = _FORMS.get(place.partition("/")[0])
         what = what.replace("invalid try_parse_json value:", "is neither JSON nor a file:")
-        raise MedtasksError(what or message, where=place, remedy=f"write {form}" if form else remedy)
+        raise MedtasksError(what or message, where=place, remedy=remedy)
 
     run.error = refuse
-    namespace, unknown = parser.parse_known_args(["run", *_readable(arguments)])
+    if "--config" in arguments[:-1]:  # a path, or a name of one that comes with medtasks
+        place = arguments.index("--config") + 1
+        arguments = [*arguments[:place], str(find_config(arguments[place])), *arguments[place + 1 :]]
+    namespace, unknown = parser.parse_known_args(["run", *arguments])
     if wrong := [word for word in unknown if word.startswith("-")]:
         every = [name for action in run._actions for name in action.option_strings]
         near = near_options(wrong[0], [*every, *re.findall(r"--[a-z-]+", description)])
@@ -108,8 +114,15 @@ def lm_eval_config(
         raise MedtasksError(str(error), where=parser.prog, remedy=remedy) from None
     for settings in (config.model_args, config.gen_kwargs, config.metadata):
         note_secrets(settings)
+    if config.model not in (types := sorted(model_registry.keys())):
+        near_types = get_close_matches(config.model, types, n=3)
+        remedy = (
+            f"did you mean {' or '.join(near_types)}?" if near_types else f"use one of: {', '.join(types)}"
+        )
+        raise MedtasksError(f"unknown model type {config.model!r}", where="--model", remedy=remedy)
     keep_key(config, typed="base_url" in str(getattr(namespace, "model_args", None) or ""))
-    if config.model in BATCHING_MODELS and not _says_batch_size(namespace):
+    file = yaml.safe_load(Path(namespace.config).read_text(encoding="utf-8")) if namespace.config else {}
+    if config.model in BATCHING_MODELS and "batch_size" not in {**file, **vars(namespace)}:
         config.batch_size = "auto"  # lm-eval's own default is one question at a time
     if config.limit is not None and config.limit <= 0:
         raise MedtasksError(f"{config.limit:g} documents leave nothing", where="--limit", remedy="raise it")
@@ -120,65 +133,6 @@ def lm_eval_config(
     price_of(config.metadata, "--config")  # a price that is none is said before anything is done
     make_demo(config)
     return config
-
-
-#: How values of options of lm-eval's are written.
-_FORMS = {
-    "--samples": """'{"TASK": [0, 1, 2]}', or the name of such a file""",
-    "--gen_kwargs": "NAME=VALUE, such as temperature=0.7",
-    "--model_args": "NAME=VALUE, such as pretrained=ORG/MODEL",
-    "--limit": "a number of documents",
-}
-#: Options of lm-eval's whose values are pairs.
-_OF_PAIRS = frozenset({"--gen_kwargs", "--model_args", "-a", "--metadata"})
-
-
-def _readable(arguments: list[str]) -> list[str]:
-    """Arguments as lm-eval's parser takes them.
-
-    `--config NAME` may name one of the configurations that come with medtasks, and a value of `KEY=VALUE,…`
-    may be an object of JSON or Python.
-    """
-    words = list[str]()
-    for word in arguments:
-        option, equals, value = word.partition("=")
-        words += [option, value] if option in _OF_PAIRS and equals else [word]
-    arguments = []
-    while words:
-        arguments.append(option := words.pop(0))
-        given = list(takewhile(lambda word: not word.startswith("-"), words)) if option in _OF_PAIRS else []
-        words = words[len(given) :]
-        arguments += _pairs(given, option)
-    if "--config" in arguments[:-1]:
-        place = arguments.index("--config") + 1
-        arguments[place] = str(find_config(arguments[place]))
-    return arguments
-
-
-def _pairs(given: list[str], option: str) -> list[str]:
-    """Values `KEY=VALUE,…` as one JSON object where any holds an object; else as they are."""
-    from medtasks_ext.harness import key_val_to_dict
-
-    if not any("{" in text and not text.lstrip().startswith("{") for text in given):
-        return given
-    found: dict[str, Any] = {}
-    try:
-        for text in given:
-            pairs = json.loads(text) if text.lstrip().startswith("{") else key_val_to_dict(text)
-            for name, value in pairs.items():
-                is_json = isinstance(value, str) and value.lstrip().startswith(("{", "["))
-                found[name] = json.loads(value) if is_json else value
-        return [json.dumps(found)]
-    except (ValueError, TypeError):
-        what = "a value in braces is neither an object of JSON nor one of Python"
-        remedy = f"""write it in quotes: {option} 'chat_template_kwargs={{"enable_thinking": true}}'"""
-        raise MedtasksError(what, where=option, remedy=remedy) from None
-
-
-def _says_batch_size(namespace: argparse.Namespace) -> bool:
-    if hasattr(namespace, "batch_size") or not namespace.config:
-        return hasattr(namespace, "batch_size")
-    return "batch_size" in yaml.safe_load(Path(namespace.config).read_text(encoding="utf-8"))
 
 
 def requested_tasks(
@@ -216,9 +170,7 @@ def out_folder(name: str | Path) -> Path:
     return folder
 
 
-def without_data(
-    tasks: Registry, names: Sequence[str], settings: Settings, *, strict: bool
-) -> dict[str, str]:
+def without_data(tasks: Registry, names: Sequence[str], settings: Settings) -> dict[str, str]:
     """Task whose data is not here -> how it is got; the rows of the others are not read."""
     from medtasks_ext.registry.groups import check_written
     from medtasks_ext.rows.sources import forced_origin, origin_of, where_it_goes
@@ -226,15 +178,19 @@ def without_data(
     check_written(tasks, names)
     forced, datasets = forced_origin(settings.data), {name: tasks.known(name)[0] for name in names}
     missing = {name: where_it_goes(one) for name, one in datasets.items() if origin_of(one, forced) is None}
-    if missing:
-        _say_missing(missing, len(names))
-        if strict:
-            raise MedtasksError("data is missing and --strict was given", remedy="see the list above")
-        if len(missing) == len(datasets):
-            what = f"none of the tasks has data here{f' as {settings.data}' if settings.data else ''}"
-            remedy = "`medtasks data status TASK` says how it is got; --data sample takes synthetic rows"
-            raise MedtasksError(what, remedy=remedy)
-        say("going on with the others; --strict stops instead")
+    if not missing:
+        return missing
+    lines = list(dict.fromkeys(missing.values()))
+    say(f"no data for {len(missing)} of {len(names)} tasks:")
+    for line in lines[:_FIRST]:
+        say(f"  {line}")
+    if more := len(lines[_FIRST:]):
+        say(f"  and {counted(more, 'more dataset')}; `medtasks data status TASK` names the place of each")
+    say(f"  (folder: MEDTASKS_DATA_DIR={os.environ.get('MEDTASKS_DATA_DIR', ', which is not set')})")
+    if len(missing) == len(datasets):
+        what = f"none of the tasks has data here{f' as {settings.data}' if settings.data else ''}"
+        remedy = "`medtasks data status TASK` says how it is got; --data sample takes synthetic rows"
+        raise MedtasksError(what, remedy=remedy)
     return missing
 
 
@@ -250,16 +206,6 @@ def say_faults(faults: Mapping[str, MedtasksError], *, stop: bool) -> None:
         raise MedtasksError(f"tasks that cannot be loaded: {len(faults)}")
 
 
-def _say_missing(missing: dict[str, str], n_all: int) -> None:
-    lines = list(dict.fromkeys(missing.values()))
-    say(f"no data for {len(missing)} of {n_all} tasks:")
-    for line in lines[:_FIRST]:
-        say(f"  {line}")
-    if more := len(lines[_FIRST:]):
-        say(f"  and {counted(more, 'more dataset')}; `medtasks data status TASK` names the place of each")
-    say(f"  (folder: MEDTASKS_DATA_DIR={os.environ.get('MEDTASKS_DATA_DIR', ', which is not set')})")
-
-
 def model_name(config: EvaluatorConfig) -> str:
     return str(config.model_args.get("pretrained") or config.model_args.get("model") or config.model)
 
@@ -273,38 +219,7 @@ def output_folder(config: EvaluatorConfig) -> Path:
     return Path("runs") / (f"{name}-{setup}" if setup not in ("", name) else name)
 
 
-@dataclass(frozen=True)
-class Loaded:
-    lm: LM  # lm-eval's model
-    #: the engine of a model that is loaded as one (vLLM); None for one that is put around the model
-    own: Engine | None = None
-    replicas: tuple[str, ...] = ()  # addresses of further servers of the same model
-
-    def engine(
-        self,
-        *,
-        say: Callable[[str], None] = lambda line: None,
-        egress: Egress | None = None,
-    ) -> Engine:
-        from medtasks_ext.engines import lm  # with lm-eval
-
-        return self.own or lm.engine_of(self.lm, say=say, egress=egress, replicas=self.replicas)
-
-
-def check_model_type(name: str) -> None:
-    """Refuse a type of models that lm-eval does not have, before anything else is looked at."""
-    import medtasks_ext.models  # noqa: F401  registers the built-in ones
-    from medtasks_ext.harness import model_registry
-
-    known = sorted(model_registry.keys())
-    if name not in known:
-        near = get_close_matches(name, known, n=3)
-        remedy = f"did you mean {' or '.join(near)}?" if near else f"use one of: {', '.join(known)}"
-        raise MedtasksError(f"unknown model type {name!r}", where="--model", remedy=remedy)
-
-
-#: How a variable is called in this process whose key is not sent.
-WITHHELD = "MEDTASKS_WITHHELD_"
+# ---------------------------------------------------------------------- the model
 
 
 def is_server(name: str) -> bool:
@@ -377,46 +292,27 @@ def make_demo(config: EvaluatorConfig) -> None:
     make_checkpoint(folder)
 
 
-def create_model(config: EvaluatorConfig, *, asked: bool = True) -> Loaded:
-    """Load a model, or connect to it; where it is not `asked`, a server need not be there."""
-    import medtasks_ext.models  # noqa: F401  registers the built-in ones
-    from medtasks_ext.harness import get_model
+def create_model(
+    config: EvaluatorConfig, egress: Egress, in_place: Callable[[Any], Engine] | None = None
+) -> tuple[LM, Engine]:
+    """Load a model, or connect to it, and the engine that answers with it (`run.lm.load_model`)."""
+    from medtasks_ext.run.lm import load_model  # with lm-eval
 
-    try:
-        kind = get_model(config.model)  # imports torch, where the model needs it
-    except (KeyError, ValueError) as error:
-        raise MedtasksError(
-            f"unknown model type {config.model!r}", where="--model", remedy=str(error).strip("'\"")
-        ) from None
-    except ImportError as error:
-        raise _not_installed(config, error) from None
-    arguments = dict(config.model_args)
-    urls = addresses(arguments.pop("base_url", None))
-    if asked and urls:
-        for url in urls:
-            _check_endpoint(url, "/v1/chat/completions" if "chat" in config.model else "/v1/completions")
-        arguments["base_url"] = urls[0]  # lm-eval asks it for its tokenizer
+    urls = addresses(config.model_args.get("base_url"))
+    for url in () if in_place else urls:
+        _check_endpoint(url, "/v1/chat/completions" if "chat" in config.model else "/v1/completions")
     extra = {name: getattr(config, name) for name in ("batch_size", "max_batch_size", "device")}
     try:
-        if config.model == "vllm":
-            from medtasks_ext.engines.vllm import load
-
-            engine = load(arguments, extra)
-            return Loaded(engine.lm, engine)
-        return Loaded(kind.create_from_arg_obj(arguments, extra), replicas=tuple(urls[1:]))
-    except (ImportError, ModuleNotFoundError) as error:
-        raise _not_installed(config, error) from None
+        return load_model(config.model, config.model_args, extra, say=say, egress=egress, in_place=in_place)
+    except ImportError as error:
+        raise MedtasksError(
+            f"model type {config.model!r} needs a package that is not installed ({error})",
+            where="--model",
+            remedy=install_words("api" if "completions" in config.model else str(config.model)),
+        ) from None
     except (OSError, TypeError, ValueError) as error:
         what = f"the model cannot be loaded: {error}"
         raise MedtasksError(what, where="--model_args", remedy="check the name, path and arguments") from None
-
-
-def _not_installed(config: EvaluatorConfig, error: ImportError) -> MedtasksError:
-    return MedtasksError(
-        f"model type {config.model!r} needs a package that is not installed ({error})",
-        where="--model",
-        remedy=install_words("api" if "completions" in config.model else str(config.model)),
-    )
 
 
 def _check_endpoint(url: str, endpoint: str) -> None:
@@ -444,28 +340,94 @@ def check_one_process() -> None:
         )
 
 
-def known_to_think(arguments: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool | None:
-    """Whether a run takes a model for one that reasons before it answers; None where nobody says.
+# ---------------------------------------------------------------------- settings of plans and runs
 
-    A switch that is off goes first, then `metadata.thinking` of the configuration, then that of the ready
-    file of the same model.
-    """
+
+def settings_of(config: EvaluatorConfig, given: argparse.Namespace | None = None) -> Settings:
+    """What besides the model decides prompts and responses; `given`: options of `medtasks run`."""
     from medtasks_ext.prompts.load import flag
-    from medtasks_ext.runner.plan import ready_files  # with lm-eval, so not before progress bars are hidden
+    from medtasks_ext.prompts.official.words import prompt_source_of
+    from medtasks_ext.prompts.template import layout_template
+    from medtasks_ext.rows.sources import forced_origin
+    from medtasks_ext.runner.evaluate import Settings
 
-    if arguments.get("enable_thinking") is False:
+    # lm-eval merges model arguments into metadata: only what no model argument says is ours
+    ours = {key: value for key, value in config.metadata.items() if key not in config.model_args}
+    gen_kwargs = config.gen_kwargs or {}
+    official = "max_gen_toks" not in gen_kwargs and not _may_think(config)
+    source = prompt_source_of((given and given.prompts) or ours.get("prompts"))
+    layout = None if config.apply_chat_template else ours.get("layout")
+    if layout is not None:
+        layout_template(layout)
+    return Settings(
+        num_fewshot=config.num_fewshot,
+        apply_chat_template=config.apply_chat_template,
+        fewshot_as_multiturn=config.fewshot_as_multiturn,
+        system_instruction=config.system_instruction,
+        system_role=flag(ours.get("system_role", True), "system_role"),
+        data=forced_origin((given and given.data) or ours.get("data")),
+        prompts=None if source == "auto" else source,
+        gen_kwargs=gen_kwargs,
+        seed=config.seed[3] if isinstance(config.seed, list) else None,
+        layout=layout,
+        drop_faulty=(given and given.drop_faulty) or None,
+        official_budget=official,
+        context=context_of(config) if official else None,
+    )
+
+
+def _may_think(config: EvaluatorConfig) -> bool:
+    """Whether a model may reason before it answers: a switch that is off goes first, then
+    `metadata.thinking` of the configuration, then that of the ready file of the same model."""
+    from medtasks_ext.prompts.load import flag
+
+    if config.model_args.get("enable_thinking") is False:
         return False
-    if (said := metadata.get("thinking")) is not None:
+    if (said := config.metadata.get("thinking")) is not None:
         return flag(said, "thinking")
-    named = arguments.get("pretrained") or arguments.get("model")
-    files = ready_files(str(named)) if named else []
-    return bool(files[0].metadata["thinking"]) if files else None
+    file = ready_file(model_name(config))
+    return bool(_ready_files()[file]["metadata"]["thinking"]) if file else True
+
+
+def ready_file(model: str) -> str:
+    """The ready file of a model of the papers, of two the one that leaves thinking on; empty: it has none."""
+    of = {name: content["model_args"] for name, content in _ready_files().items()}
+    own = [
+        name
+        for name, arguments in of.items()
+        if str(arguments.get("pretrained") or arguments["model"]).lower() == model.lower()
+    ]
+    return min(own, key=lambda name: of[name].get("enable_thinking") is False, default="")
+
+
+@lru_cache(maxsize=1)
+def _ready_files() -> dict[str, Config]:
+    files = bundled_configs().items()
+    return {name: read_yaml(file) for name, file in files if file.parent.name == "open"}
+
+
+def is_paid(config: EvaluatorConfig) -> bool:
+    """Whether a provider charges for tokens."""
+    served_here = "serve" in config.metadata or "localhost" in str(config.model_args.get("base_url"))
+    return "completions" in config.model and not served_here
 
 
 def context_of(config: EvaluatorConfig) -> int | None:
-    """Tokens of prompt and answer that the model takes together; None where nobody says."""
-    from medtasks_ext.runner.plan import PlannedModel
+    """Tokens of prompt and answer that the model takes together: as its file says, else its own; None where
+    nobody says."""
+    arguments, name = config.model_args, model_name(config)
+    if stated := arguments.get("max_model_len" if config.model in VLLM_MODELS else "max_length"):
+        return int(stated)
+    if name == config.model or is_paid(config):
+        return None
+    from huggingface_hub import hf_hub_download
 
-    named = config.model_args.get("pretrained") or config.model_args.get("model")
-    content = {"model": config.model, "model_args": config.model_args}
-    return PlannedModel(str(named), None, content).context() if named else None
+    file = Path(name).expanduser() / "config.json"
+    try:
+        content = read_json(file if file.parent.is_dir() else Path(hf_hub_download(name, "config.json")))
+    except Exception:  # no such file, no connection, a gated model, no JSON
+        return None
+    for level in (content, content.get("text_config") or {}):
+        if lengths := [level[key] for key in _CONTEXT_KEYS if isinstance(level.get(key), int)]:
+            return int(min(lengths))
+    return None

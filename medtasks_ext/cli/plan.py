@@ -3,36 +3,35 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from itertools import groupby
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+import yaml
 from typer import Argument, Option
 
-from medtasks_ext.cli.arguments import known_to_think, quiet, say_faults
+from medtasks_ext.cli.arguments import is_paid, model_name, quiet, ready_file, say_faults, settings_of
 from medtasks_ext.cli.commands import AsJson
 from medtasks_ext.cli.tables import SAMPLE_DATA, figure, show, texts, write
 from medtasks_ext.cli.words import counted, names_in
+from medtasks_ext.egress import VLLM_MODELS
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
 from medtasks_ext.prompts.official.words import own_words_notes
-from medtasks_ext.registry import Registry, registry
-from medtasks_ext.results.prices import Price, price_of
+from medtasks_ext.registry import registry
+from medtasks_ext.registry.folders import find_config
+from medtasks_ext.results.prices import price_of
 from medtasks_ext.rows.remote import is_offline
-from medtasks_ext.runner.evaluate import Settings, takes_system_turn
-from medtasks_ext.runner.plan import (
-    BYTES_PER_TOKEN,
-    COUNTED,
-    FETCH,
-    PlannedModel,
-    PlannedTask,
-    Tokenizer,
-    find_model,
-    plan_task,
-)
+
+if TYPE_CHECKING:
+    from medtasks_ext.harness import EvaluatorConfig
+    from medtasks_ext.runner.evaluate import ChatTemplate
+    from medtasks_ext.runner.plan import PlannedTask
 
 DEFAULT = "medtasks_scoreable"
 #: Tasks that are listed one by one; more are summed by suite.
@@ -55,117 +54,137 @@ def plan(
     Example: medtasks plan openai --tasks mlb_cot
     """
     quiet()
+    from medtasks_ext.runner.evaluate import takes_system_turn
+    from medtasks_ext.runner.plan import BYTES_PER_TOKEN, COUNTED, plan_task, token_counter
+
     known = registry()
     leaves = dict.fromkeys(leaf for group in known.asked_for(names_in(tasks)).values() for leaf in group)
-    found = find_model(model)
-    price = price_of(found.metadata, found.config or found.name) if found.provider else None
-    tokenizer = Tokenizer.of(found)
-    settings = _settings(found, tokenizer)
-    planned, faults = list[PlannedTask](), dict[str, MedtasksError]()
-    for name in leaves:
+    config = _configuration(model)
+    name, arguments = model_name(config), config.model_args
+    provider = is_paid(config)
+    price = price_of(config.metadata, config.config or name) if provider else None
+    trusted = bool(arguments.get("trust_remote_code", False))
+    count, tokenizer, why = token_counter(name, provider=provider, trusted=trusted)
+    template = _template(config, tokenizer)
+    settings = settings_of(replace(config, apply_chat_template=template is not None))
+    if template and not takes_system_turn(template):
+        settings = replace(settings, system_role=False)
+    planned, faults = list[Any](), dict[str, MedtasksError]()
+    for leaf in leaves:
         try:
-            planned.append(plan_task(known, name, settings, tokenizer.count, tokenizer.template(found)))
+            planned.append(plan_task(known, leaf, settings, count, template))
         except MedtasksError as error:  # malformed data costs only its task
-            faults[name] = error
+            faults[leaf] = error
     say_faults(faults, stop=not planned)
-    total = _total(planned, price)
-    command = _command(tasks, found, tokenizer)
-    lines = [
-        *_rules(found, tokenizer),
-        *_costs(found, price, total),
-        *_missing(planned, tasks),
-        *_prompts(known, planned),
-    ]
+    here = [task for task in planned if not task.missing]
+    prompt = sum(task.prompt_tokens or 0 for task in here)
+    output = sum(task.most_output_tokens for task in here)
+    total = {
+        "tasks": len(planned),
+        "missing": len(planned) - len(here),  # whose rows are not here
+        "documents": sum(task.documents for task in planned),
+        "prompt_tokens": prompt,
+        "most_output_tokens": output,
+        "most_cost": price.of(prompt, output) if price and here else None,  # USD, of answers that fill theirs
+    }
+    how = f"counted with the model's tokenizer, {'' if template else 'no '}chat template applied"
+    if why:
+        how = f"a token for {BYTES_PER_TOKEN} bytes, since the model's tokenizer is not at hand: {why}"
+    lines = [f"prompt tokens: {how}; on up to {COUNTED} documents of each task, scaled"]
+    if here and price:
+        of = f"{price.input:g} USD per million prompt tokens, {price.output:g} of output"
+        lines.append(f"cost: at most {total['most_cost']:,.2f} USD, by {of}")
+    elif here and provider:
+        lines.append("cost: no price is known; put metadata.price into a copy of the file")
+    own = {task.task: known.known(task.task) for task in planned if task.own_prompts}
+    itself = "" if is_offline() else ", and a run with internet by itself"
+    notes = own_words_notes(own, len(planned), None)
+    lines += [*_missing(planned, tasks), *(f"{line}{itself if 'fetch' in line else ''}" for line in notes)]
+    words = ["medtasks", "run", "--tasks", tasks]
+    words += ["--config", config.config] if config.config else ["--model", "vllm"]
+    command = shlex.join(words + ([] if config.config else ["--model_args", f"pretrained={name}"]))
+    if not config.config and (template or tokenizer is None):
+        command += " --apply_chat_template" if template else " [--apply_chat_template]"
     if as_json:
-        record: Json = {"model": found.name, "config": found.config, "total": total, "rules": lines}
+        record: Json = {"model": name, "config": config.config, "total": total, "rules": lines}
         record |= {"command": command, "tasks": [asdict(task) for task in planned]}
         typer.echo(json.dumps(record, ensure_ascii=False, indent=1))
     else:
-        _print(found.name, planned, lines)
+        _print(name, planned, lines)
         write(f"\nto run it: {command}", whole=True)
     return 1 if faults else 0
 
 
-def _total(tasks: Sequence[PlannedTask], price: Price | None) -> Json:
-    """What is asked in all; cost (US dollars) is that of answers that fill their budgets."""
-    here = [task for task in tasks if not task.missing]
-    prompt = sum(task.prompt_tokens or 0 for task in here)
-    output = sum(task.most_output_tokens for task in here)
-    return {
-        "tasks": len(tasks),
-        "missing": len(tasks) - len(here),  # whose rows are not here
-        "documents": sum(task.documents for task in tasks),
-        "prompt_tokens": prompt,
-        "most_output_tokens": output,
-        "most_cost": price.of(prompt, output) if price and here else None,
-    }
+def _configuration(given: str) -> EvaluatorConfig:
+    """A model by the name of a configuration, the path of one, a folder, or its id on the hub.
+
+    The hub id of a model that has a ready file stands for that file; of two files for the one that leaves
+    thinking on, as the model does where nothing is set.
+    """
+    from medtasks_ext.harness import EvaluatorConfig
+
+    path = Path(given).expanduser()
+    on_hub = re.fullmatch(r"[\w.-]+/[\w.-]+", given) is not None and not path.is_file()
+    name = given
+    if path.is_dir() or on_hub:
+        name = "" if path.is_dir() else ready_file(given)
+        if not name:
+            return EvaluatorConfig(model="vllm", model_args={"pretrained": given})
+    try:
+        file = find_config(name)
+    except MedtasksError as error:
+        near = error.remedy if error.remedy.startswith("did you mean") else ""
+        raise MedtasksError(
+            "is no folder, no configuration and no ORG/MODEL of the hub",
+            where=name,
+            remedy=near or "name one of them; model_configs/README.md lists the configurations",
+        ) from None
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        engine, arguments = content["model"], content.get("model_args")
+        config = EvaluatorConfig(config=name, **content)
+    except (yaml.YAMLError, UnicodeDecodeError, AttributeError, KeyError, TypeError):
+        what, remedy = "is no configuration that names a model", "see model_configs/README.md"
+        raise MedtasksError(what, where=file, remedy=remedy) from None
+    if not arguments:
+        raise MedtasksError(
+            f"{engine} has no weights and asks no server: there is nothing to plan",
+            where=name,
+            remedy=f"run it: medtasks run --model {engine} --data sample --tasks TASK",
+        )
+    return config
 
 
-def _settings(model: PlannedModel, tokenizer: Tokenizer) -> Settings:
-    template = tokenizer.template(model)
-    gen_kwargs = {**model.decoding}
-    arguments = model.arguments or {"pretrained": model.name}
-    return Settings(
-        apply_chat_template=template is not None,
-        system_role=(template is None or takes_system_turn(template))
-        and model.metadata.get("system_role", True),
-        layout=None if template else model.metadata.get("layout"),
-        gen_kwargs=gen_kwargs,
-        official_budget="max_gen_toks" not in gen_kwargs
-        and known_to_think(arguments, model.metadata) is False,
-        context=model.context(),
-    )
+def _template(config: EvaluatorConfig, tokenizer: Any) -> ChatTemplate | None:
+    """The chat template as a run would apply it; None where none is applied or known."""
+    from medtasks_ext.runner.preview import renderer_of
+
+    applied = config.apply_chat_template or not config.config
+    if not applied or not getattr(tokenizer, "chat_template", None):
+        return None
+    switches = dict(config.model_args.get("chat_template_args") or {})
+    # lm-eval's vllm model always sets this one, to None where nothing is said
+    if "enable_thinking" in config.model_args or config.model in VLLM_MODELS:
+        switches["enable_thinking"] = config.model_args.get("enable_thinking")
+    return renderer_of(tokenizer, **switches)
 
 
-def _command(tasks: str, model: PlannedModel, tokenizer: Tokenizer) -> str:
-    if model.config:
-        return shlex.join(["medtasks", "run", "--tasks", tasks, "--config", model.config])
-    named = ["--model", model.engine, "--model_args", f"pretrained={model.name}"]
-    line = shlex.join(["medtasks", "run", "--tasks", tasks, *named])
-    if tokenizer.loaded is None:
-        return f"{line} [--apply_chat_template]"
-    return line if tokenizer.template(model) is None else f"{line} --apply_chat_template"
+def _missing(tasks: Sequence[PlannedTask], given: str) -> list[str]:
+    from medtasks_ext.runner.plan import FETCH
 
-
-def _rules(model: PlannedModel, tokenizer: Tokenizer) -> Iterator[str]:
-    template = "chat template" if tokenizer.template(model) else "no chat template"
-    how = f"counted with the model's tokenizer, {template} applied"
-    if why := tokenizer.why_not:
-        how = f"a token for {BYTES_PER_TOKEN} bytes, since the model's tokenizer is not at hand: {why}"
-    yield f"prompt tokens: {how}; on up to {COUNTED} documents of each task, scaled"
-
-
-def _costs(model: PlannedModel, price: Price | None, total: Json) -> Iterator[str]:
-    if total["missing"] == total["tasks"]:
-        return
-    if price:
-        of = f"{price.input:g} USD per million prompt tokens, {price.output:g} of output"
-        yield f"cost: at most {total['most_cost']:,.2f} USD, by {of}"
-    elif model.provider:
-        yield "cost: no price is known; put metadata.price into a copy of the file"
-
-
-def _missing(tasks: Sequence[PlannedTask], given: str) -> Iterator[str]:
     remedies = list(dict.fromkeys(task.missing for task in tasks if task.missing))
     if not remedies:
-        return
-    yield (
-        f"~: rows of {counted(sum(bool(task.missing) for task in tasks), 'task')} are not on this machine. "
-        "Documents are as many as the suite states; prompts are not counted, and are in no cost"
-    )
+        return []
     open_ones = [remedy for remedy in remedies if remedy.startswith(FETCH)]
     if open_ones and "," not in given:
         remedies = [f"{FETCH} {given}", *(remedy for remedy in remedies if remedy not in open_ones)]
-    yield from (f"to have rows: {remedy}" for remedy in remedies[:_NAMED])
-    if more := len(remedies[_NAMED:]):
-        yield f"and {counted(more, 'more dataset')} (--json names them)"
-
-
-def _prompts(known: Registry, tasks: Sequence[PlannedTask]) -> Iterator[str]:
-    """What would not be comparable if a run began with the prompts that are on this machine."""
-    own = {task.task: known.known(task.task) for task in tasks if task.own_prompts}
-    for line in own_words_notes(own, len(tasks), None):
-        yield line if is_offline() or "fetch" not in line else f"{line}, and a run with internet by itself"
+    lines = [
+        f"~: rows of {counted(sum(bool(task.missing) for task in tasks), 'task')} are not on this machine. "
+        "Documents are as many as the suite states; prompts are not counted, and are in no cost",
+        *(f"to have rows: {remedy}" for remedy in remedies[:_NAMED]),
+    ]
+    more = len(remedies[_NAMED:])
+    return lines + [f"and {counted(more, 'more dataset')} (--json names them)"] * bool(more)
 
 
 def _print(name: str, tasks: Sequence[PlannedTask], lines: Sequence[str]) -> None:

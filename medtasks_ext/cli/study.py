@@ -115,13 +115,13 @@ def contamination(context: typer.Context) -> int:
             config.model_args.setdefault("tokenized_requests", False)
         else:
             fixed["repetition_penalty"] = 1.0
-        loaded = create_model(config)
-        engine, tokenizer = loaded.engine(say=say, egress=egress), ModelTokenizer(loaded.lm)
+        model, engine = create_model(config, egress)
+        tokenizer = ModelTokenizer(model)
         if tokenizer.is_remote:  # the server is given the texts before they are cut
             hold(place := egress.place(engine.addresses[0]), egress)
             for text in texts:
                 egress.record(place, text)
-        with closing(Remembering(loaded.lm, engine, answers, identity.digest)) as lm:
+        with closing(Remembering(model, engine, answers, identity.digest)) as lm:
             for name, items in documents.items():
                 of = {key: loaded_of[name].record[key] for key in ("origin", "rows_hash")}
                 try:

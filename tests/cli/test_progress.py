@@ -121,9 +121,9 @@ def test_on_a_terminal_finished_tasks_scroll_by_above_the_display_and_a_signal_m
         clock.now = 10
         answers(progress, 10)
         progress.finished(MIE, DONE)
-    shown = screen.getvalue()
-    assert "waiting\n" in shown and f"[1/2] {MIE}: done, score 0.5000 (10 s)\n" in shown
-    assert "20/40  50%  10 s" in shown and "1 of 2 tasks done" in shown and "about 20 s left" in shown
+        while "20 of 40 responses (10 s, about 20 s left); 1.0 answers/s" not in (shown := screen.getvalue()):
+            time.sleep(0.01)
+    assert "waiting\n" in shown and f"[1/2] {MIE}: done, score 0.5000 (10 s, about 20 s left)\n" in shown
 
 
 def said(progress: Progress, capsys) -> list[str]:

@@ -80,9 +80,9 @@ def test_a_larger_limit_asks_the_rest_and_scores_all(medtasks, chip_ctc, asked):
     said = [err for _, err in seen]
     assert "stand over other documents" not in said[0] and "have an answer" not in said[0]
     assert "1 of 1 tasks stand over other documents: scored anew over those of this call" in said[1]
-    assert "2 of 5 documents have an answer" in said[1]
-    assert "5 of 8 documents have an answer" in said[2]
-    assert "3 of 3 documents have an answer" in said[3] and "stand over other documents" in said[3]
+    assert "2 of 5 requests have an answer" in said[1]
+    assert "5 of 8 requests have an answer" in said[2]
+    assert "3 of 3 requests have an answer" in said[3] and "stand over other documents" in said[3]
     assert len(outcomes("run")) == 8
 
 
@@ -203,5 +203,5 @@ def test_the_manifest_is_made_again_from_the_records_without_asking(medtasks, ch
     before = result_of("run", TASK)
     Path("run/run.json").unlink()
     outcome = medtasks.done(*RUN, *HERE)
-    assert "8 of 8 documents have an answer" in outcome.err
+    assert "8 of 8 requests have an answer" in outcome.err
     assert result_of("run", TASK) == before and len(asked) == 8

@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 import pytest
 
 from medtasks_ext.engines import Answer, Fault, FaultKind, Usage
-from medtasks_ext.engines import lm as chosen
 from medtasks_ext.engines.engine import Engine
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
+from medtasks_ext.run import lm as chosen
 from tests.conftest import ROOT, outcomes, sft_row
 from tests.engines.server import Server
 from tests.run_files import result_of, results_file, results_of, samples_file
@@ -260,8 +260,9 @@ def test_answers_that_are_lost_are_noticed_and_asked_again(medtasks, engine):
 
 WORKER = """
 import sys, threading
-from medtasks_ext.engines import Answer, lm
+from medtasks_ext.engines import Answer
 from medtasks_ext.engines.engine import Engine
+from medtasks_ext.run import lm
 class Slow(Engine):
     window = 8
     def run(self, feed, done):

@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from medtasks_ext.engines import Answer, Usage
-from medtasks_ext.engines import lm as chosen
 from medtasks_ext.engines.engine import Engine
 from medtasks_ext.registry import forget
+from medtasks_ext.run import lm as chosen
 from tests.conftest import ROOT, outcomes, write_jsonl
 from tests.engines.server import Server
 from tests.run_files import result_of, results_of, samples_file
