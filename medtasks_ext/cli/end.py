@@ -36,7 +36,7 @@ _BUILT_IN = ("oracle", "random-label", "nearest-shot")
 #: The jury of answers whose suite names none.
 _JURY = "local"
 #: Tasks that a call left without a score.
-_UNFINISHED = (TaskState.WAITING, TaskState.INCOMPLETE, TaskState.ANSWERED)
+_UNFINISHED = (TaskState.WAITING, TaskState.INCOMPLETE)
 _NAME_OF_VALUE = re.compile(r"([\w-]+)['\"]?\s*[=:]")
 #: What is counted of prompts and answers, in words.
 _CUT = {
@@ -46,41 +46,32 @@ _CUT = {
 }
 
 
-# ---------------------------------------------------------------------- the first screen
-
-
 def print_scores(run: Run, results: Mapping[str, TaskRecord]) -> None:
     """The first screen of the run, and what a reader must know beside it."""
     if results:
         print_run(run.folder)
-    for line in (*remarks(results), *_counts(run, results, len(waits_for_judges(results)))):
+    for line in (*_remarks(results), *_counts(run, results)):
         console().print(line, markup=False)
 
 
-def _counts(run: Run, results: Mapping[str, TaskRecord], judged: int) -> Iterator[str]:
-    entries = run.manifest.tasks
-    scored = sum("score" in item["metrics"] for item in results.values())
-    blind = sum(
-        "score" not in item["metrics"] and item["loaded"]["n_without_gold"] == item["loaded"]["n_test"]
-        for item in results.values()
-    )
+def _counts(run: Run, results: Mapping[str, TaskRecord]) -> Iterator[str]:
+    entries, judged = run.manifest.tasks, len(waits_for_judges(results))
+    others = [item["loaded"] for item in results.values() if "score" not in item["metrics"]]
+    blind = sum(loaded["n_without_gold"] == loaded["n_test"] for loaded in others)
     states = Counter(entry.state for entry in entries.values())
-    parts = [
-        (judged, "to be judged"),
-        (blind, "without gold"),
-        (len(results) - scored - judged - blind, "not computed"),
-        (states[TaskState.MISSING], "without data"),
-        (states[TaskState.FAILED], "failed"),
-        (sum(states[state] for state in _UNFINISHED), "unfinished"),
-    ]
-    if others := ", ".join(f"{n:,} {what}" for n, what in parts if n > 0):
-        yield f"{scored:,} of {counted(len(entries), 'task')} scored, {others}"
+    parts = {
+        "to be judged": judged,
+        "without gold": blind,
+        "not computed": len(others) - judged - blind,
+        "without data": states[TaskState.MISSING],
+        "failed": states[TaskState.FAILED],
+        "unfinished": sum(states[state] for state in _UNFINISHED),
+    }
+    if said := ", ".join(f"{n:,} {what}" for what, n in parts.items() if n > 0):
+        yield f"{len(results) - len(others):,} of {counted(len(entries), 'task')} scored, {said}"
 
 
-# ---------------------------------------------------------------------- what must be known of it
-
-
-def remarks(results: Mapping[str, Any]) -> Iterator[str]:
+def _remarks(results: Mapping[str, Any]) -> Iterator[str]:
     """What a reader must know beside the scores: traces that never closed, rows held out, rebuilt rows."""
     unclosed = {name: item["metrics"].get("unclosed_reasoning", 0) for name, item in results.items()}
     if worst := {name: share for name, share in unclosed.items() if share > 0}:
@@ -101,21 +92,15 @@ def remarks(results: Mapping[str, Any]) -> Iterator[str]:
     if held:
         tasks = counted(len(held), "task")
         yield f"no few-shot pool in {tasks}: {max(held)} test rows of each serve as shots"
-    drafts = {name: known[0].metadata.draft for name in results if (known := registry().asked(name))}
-    yield from (f"{name} is a draft, in no group: {why}" for name, why in drafts.items() if why)
-    datasets = registry().datasets
-    if added := [
-        name for name, of in loaded.items() if (own := datasets.get(of["task"])) and own.joined_later
-    ]:
-        yield (
-            f"datasets that no suite's paper has: {', '.join(added)}; groups of their suite leave them out of"
-            " the mean"
-        )
+    of_own = {name: registry().datasets.get(of["task"]) for name, of in loaded.items()}
+    if added := [name for name, dataset in of_own.items() if dataset and dataset.joined_later]:
+        what = f"datasets that no suite's paper has: {', '.join(added)}"
+        yield f"{what}; groups of their suite leave them out of the mean"
     for name, of in loaded.items():
         if excluded := of.get("excluded"):
             yield f"{name}: {row_counts_words(excluded, of['n_source'])}"
-        if faulty := of.get("n_faulty"):
-            yield f"{name}: {faulty:,} of {faulty + of['n_test']:,} rows left out as faulty (--drop-faulty)"
+        if n := of.get("n_faulty"):
+            yield f"{name}: {n:,} of {n + of['n_test']:,} rows left out as faulty (--drop-faulty)"
         if n := of.get("n_overlap"):
             yield f"{name}: {counted(n, 'row')} of the few-shot pool shared text with test rows"
         if n := of.get("n_alike"):
@@ -159,17 +144,14 @@ def say_end(
             n = sum(entry.faults.values())
             faults = f"{entry.reason} ({counted(n, 'request')} without an answer)"
             lines.append(f"{name}: {faults if n else 'not asked to the end'}; {how}")
-    for line in lines[:_NAMED]:
+    more = len(lines[_NAMED:])
+    named = lines[:_NAMED] + [f"{counted(more, 'more task')}, in {run.files.manifest}"] * bool(more)
+    for line in (*named, *([cause] if cause else [])):
         say(f"✗ {line}")
-    if more := len(lines[_NAMED:]):
-        say(f"✗ {counted(more, 'more task')}, in {run.files.manifest}")
-    if cause is not None:
-        say(f"✗ {cause}")
     results = run.results()
     for note in (*run.manifest.notes, *_lost(run, results)):
         say(f"note: {note}")
-    conditions = [record["conditions"] for record in results.values() if record.get("conditions")]
-    served = [item.get("served") or () for item in conditions]
+    served = [(record.get("conditions") or {}).get("served") or () for record in results.values()]
     if other := served_note(run.manifest.identity.asked_name, served):
         say(f"! {other}")
     say_sent(run.folder)

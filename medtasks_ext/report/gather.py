@@ -329,6 +329,6 @@ def _without_result(entry: Entry, dataset: Dataset, name: str) -> tuple[str, str
         shown = is_open(dataset, sample=entry.sample) or error.startswith(f"{dataset.id} (")
         first = (error.strip().splitlines() or ["no message"])[0][:_LENGTH]
         return state, first if shown else f"{state}; run.json of the run has the message"
-    if state in (TaskState.WAITING, TaskState.INCOMPLETE, TaskState.ANSWERED):
+    if state in (TaskState.WAITING, TaskState.INCOMPLETE):
         return "waiting", "the run was interrupted before; the same command goes on"
     return ("failed", "its results are damaged, see the faults") if state == TaskState.DONE else None

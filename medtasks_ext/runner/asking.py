@@ -10,12 +10,12 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 from medtasks_ext.engines import Answer, Outcome, Prompt, Request
 from medtasks_ext.engines.engine import Engine
@@ -29,7 +29,7 @@ from medtasks_ext.prompts.template import layout_template
 from medtasks_ext.run.asker import AHEAD, Asker, Chat, Job
 from medtasks_ext.run.charge import Budget, Charge
 from medtasks_ext.run.store import Question
-from medtasks_ext.runner.evaluate import RequestBuilder, Settings, evaluate_task, text_of
+from medtasks_ext.runner.evaluate import RequestBuilder, Settings, answer_budget, evaluate_task, text_of
 from medtasks_ext.runner.run import Run, failed, loaded_record
 from medtasks_ext.runner.tally import Trouble
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
@@ -46,21 +46,11 @@ LONG, LOOKED_AT = 2000, 2
 PATIENCE = 2.0
 
 
-class Watcher(Protocol):
-    """Sees what happens, as a `Tally` does. Outcomes are on the disk when they are shown here."""
-
-    def began(self, task: str) -> None: ...
-    def stored(self, task: str, n: int, unsure: float = 0.0) -> None: ...
-    def ended(self, request: Request, outcome: Outcome) -> None: ...
-    def finished(self, task: str, entry: TaskEntry) -> None: ...
-
-
 class RunAsker(Asker):
     """Asks all tasks of a run, scores each, and shows what is on the disk.
 
-    `run`: its folder, open. `model`: renders chat templates, counts tokens. `engine`: answers. `tasks`:
-    built, those that are not done. `budget`: of the money that requests may cost. `say`: tells the user.
-    `closes`: whether the engine is asked nothing afterwards.
+    `run`: its folder, open. `tasks`: built, those that are not done. `watcher`: sees what happens, as a
+    `Tally` does, in any thread. `closes`: whether the engine is asked nothing afterwards.
 
     Attributes:
         trouble: what the outcomes say about the cause of failures; one that no request escapes ends it all.
@@ -76,7 +66,7 @@ class RunAsker(Asker):
         engine: Engine,
         tasks: Mapping[str, MedicalTask],
         settings: Settings,
-        watcher: Watcher,
+        watcher: Any,
         *,
         charge: Charge | None = None,
         budget: Budget | None = None,
@@ -84,14 +74,14 @@ class RunAsker(Asker):
         closes: bool = True,
     ) -> None:
         super().__init__(engine, run.answers, budget, charge, say)
-        self.run, self.model, self.settings, self._watcher = run, model, settings, watcher
-        lms = [TaskLM(self, task, run.places(task)) for task in tasks.values()]
-        self.lms = {lm.name: lm for lm in sorted(lms, key=lambda lm: -lm.budget)}  # long answers first
-        self._closes = closes
-        self.trouble = Trouble(len(lms))
-        self.showing, self.scoring, self._seeing = threading.RLock(), threading.Lock(), threading.Lock()
+        self.run, self.model, self.settings, self.watcher = run, model, settings, watcher
+        longest_first = sorted(tasks.values(), key=lambda task: -answer_budget(task))
+        lms = [TaskLM(self, task, run.places(task)) for task in longest_first]
+        self.lms = {lm.name: lm for lm in lms}
+        self._closes, self.trouble = closes, Trouble(len(lms))
+        self.scoring, self._seeing = threading.Lock(), threading.Lock()
         self._fresh: deque[tuple[Request, Outcome]] = deque()
-        self._ended_tasks: deque[tuple[TaskLM, TaskEntry, TaskEntry | None]] = deque()
+        self._ended_tasks: deque[tuple[TaskLM, TaskEntry]] = deque()
         self._keeper_error: Exception | None = None
         self._all_ended = threading.Event()
 
@@ -104,8 +94,7 @@ class RunAsker(Asker):
             KeyboardInterrupt: the user wants to stop.
         """
         self.check({text_of(lm.task) for lm in self.lms.values() if lm.places})
-        tasks = threading.Thread(target=self._tasks, name="tasks", daemon=True)
-        keeper = threading.Thread(target=self._keep, name="keeper", daemon=True)
+        tasks, keeper = _thread(self._tasks), _thread(self._keep)
         self.queue.more = True
         patience: float | None = PATIENCE
         try:
@@ -124,7 +113,7 @@ class RunAsker(Asker):
                 keeper.join()
                 for name, lm in self.lms.items():
                     if self.run.state(name).state is TaskState.WAITING:
-                        self.run.note(name, lm.entry(TaskState.WAITING))
+                        self.run.note(name, lm.entry(TaskEntry()))
                 self.run.save()
         if self._keeper_error is not None:
             raise self._keeper_error
@@ -132,12 +121,20 @@ class RunAsker(Asker):
     # ------------------------------------------------------------------ tasks, in their threads
 
     def _tasks(self) -> None:
-        threads: list[threading.Thread] = []
+        threads = list[threading.Thread]()
         try:
-            for lms in self.together():
+            for lms in self._together():
                 if self.over:
                     break
-                threads += self._begun(lms)
+                turns = Turns([lm.name for lm in lms]) if len(lms) > 1 else None
+                for lm in lms:
+                    lm.turns = turns
+                begun = [_thread(self._evaluate, lm) for lm in lms]
+                for thread in begun:
+                    thread.start()
+                for lm in lms:
+                    lm.built.wait()
+                threads += begun
             self.queue.more = False  # an engine that answers in batches waits for nothing further
             self.queue.wake()
             while self._under_way and not self.over:
@@ -149,59 +146,47 @@ class RunAsker(Asker):
         for thread in threads:
             thread.join()
 
-    def _begun(self, lms: Sequence[TaskLM]) -> list[threading.Thread]:
-        """Have tasks evaluated beside each other; their threads, once they are built."""
-        if len(lms) > 1:
-            turns = Turns([lm.name for lm in lms])
-            for lm in lms:
-                lm.turns = turns
-        threads = [
-            threading.Thread(target=self._evaluate, args=(lm,), name=f"task {lm.name}", daemon=True)
-            for lm in lms
-        ]
-        for thread in threads:
-            thread.start()
-        for lm in lms:
-            lm.built.wait()
-        return threads
+    def _together(self) -> Iterator[list[TaskLM]]:
+        """The tasks in their order; those that are asked in turn together, where the first of them stands.
 
-    def together(self) -> Iterator[list[TaskLM]]:
-        """The tasks in their order, those together that are asked in turn."""
-        lms = self.lms.values()
-        return in_turn(lms) if self.engine.keeps_prefixes else ([lm] for lm in lms)
+        They are asked document by document, since their prompts begin with the same long text, and an engine
+        keeps the beginnings of some hundred prompts that it has read. Tasks that share no more than what all
+        their own documents begin with are kept apart: each is scored earlier so.
+        """
+        left = list(self.lms.values())
+        while left:
+            first = left.pop(0)
+            alike = (lm for lm in left if self.engine.keeps_prefixes and lm.asks == first.asks)
+            mates = [lm for lm in alike if _share(first, lm)]
+            left = [lm for lm in left if lm not in mates]
+            yield [first, *mates]
 
     def _evaluate(self, lm: TaskLM) -> None:
-        entry, score = lm.entry(TaskState.WAITING), None
+        entry = TaskEntry()
         try:
-            with public_rows(lm.public):
-                entry, score = self._scored(lm)
+            with public_rows(loaded_record(lm.task)["origin"] != "local"):
+                entry = self._scored(lm)
         except Exception as error:
             entry = failed(error)
         finally:
             lm.close()
-            self._ended_tasks.append((lm, entry, score))
+            self._ended_tasks.append((lm, lm.entry(entry)))
 
-    def _scored(self, lm: TaskLM) -> tuple[TaskEntry, TaskEntry | None]:
-        """What became of a task's requests, and of its score where they all have an answer."""
+    def _scored(self, lm: TaskLM) -> TaskEntry:
+        """What became of a task."""
         try:
             lm.open()
             result = evaluate_task(lm, lm.task, self.settings, self.run.state(lm.name).choice)
             if self._all_ended.is_set():  # the user did not wait for it
-                return lm.entry(TaskState.WAITING), None
+                return TaskEntry()
             self.run.keep_scores(lm.task, result, lm.asked, lm.found)
-            score = TaskEntry(state=TaskState.DONE, n=len(result.samples))
+            return TaskEntry(state=TaskState.DONE, n=len(result.samples))
         except Exception as error:  # any fault of one task must not cost the others
-            asked, built = lm.settled()
+            built = lm.built.is_set()
+            lm.settle()  # what was built of its requests has its outcome
             if lm.job.unasked:
-                return lm.entry(TaskState.WAITING), None
-            if not built:  # what was built of its requests has its outcome
-                entry = failed(error)
-                said = {name: getattr(entry, name) for name in ("state", "error", "traceback")}
-                return lm.entry(TaskState.FAILED).model_copy(update=said), None
-            if not asked:
-                return lm.entry(TaskState.INCOMPLETE), None
-            score = failed(error)
-        return lm.entry(TaskState.ANSWERED), score
+                return TaskEntry()
+            return TaskEntry(state=TaskState.INCOMPLETE) if built and lm.job.faults else failed(error)
 
     # ------------------------------------------------------------------ outcomes, in the engine's thread
 
@@ -211,8 +196,7 @@ class RunAsker(Asker):
         lm = self.lms[request.task]
         if lm.began is None:
             lm.began = time.monotonic()
-            with self.showing:
-                self._watcher.began(lm.name)
+            self.watcher.began(lm.name)
 
     def keep(self, request: Request, outcome: Outcome, settles: float | None) -> float | None:
         """Count an outcome, too, and look whether it says that no other request gets an answer."""
@@ -224,11 +208,6 @@ class RunAsker(Asker):
         if ends:
             self.stop()
         return cost
-
-    def known_before(self, *what: Any) -> None:
-        """Show that requests were answered by an earlier call, or sent; as `Tally.stored` takes it."""
-        with self.showing:
-            self._watcher.stored(*what)
 
     # ------------------------------------------------------------------ the keeper
 
@@ -247,23 +226,20 @@ class RunAsker(Asker):
         ended = [self._ended_tasks.popleft() for _ in range(len(self._ended_tasks))]
         fresh = [self._fresh.popleft() for _ in range(len(self._fresh))]
         self.answers.flush()
-        with self.showing:
-            for request, outcome in fresh:
-                self._watcher.ended(request, outcome)
-            if fresh and self.met and not self.over and self._under_way and (why := self.met()):
-                self.trouble.wish = why
-                self.stop()
-            for lm, entry, score in ended:
-                self.run.note(lm.name, entry)
-                if score is not None:
-                    self.run.note_end(lm.name, score)
-            if ended:
-                self.run.keep_results()
-                self.run.save()
-            for lm, entry, _ in ended:
-                if entry.state is not TaskState.WAITING:
-                    lm.forget()
-                    self._watcher.finished(lm.name, self.run.state(lm.name))
+        for request, outcome in fresh:
+            self.watcher.ended(request, outcome)
+        if fresh and self.met and not self.over and self._under_way and (why := self.met()):
+            self.trouble.wish = why
+            self.stop()
+        for lm, entry in ended:
+            self.run.note(lm.name, entry)
+        if ended:
+            self.run.keep_results()
+            self.run.save()
+        for lm, entry in ended:
+            if entry.state is not TaskState.WAITING:
+                lm.forget()
+                self.watcher.finished(lm.name, self.run.state(lm.name))
 
 
 class Turns:
@@ -296,8 +272,7 @@ class TaskLM(StoredLM):
     asked about as soon as it is built; one task at a time goes on to its score.
 
     Attributes:
-        asked: document -> its request.
-        found: document -> answer, once all are there.
+        asked, found: document -> its request, and its answer, once all are there.
         built: set when all requests are handed over.
         turns: of tasks that share records; None for one that is asked apart.
     """
@@ -309,7 +284,6 @@ class TaskLM(StoredLM):
         self.found: dict[str, Answer] = {}
         super().__init__(self.found, {}, asker.run.files.answers)
         self.asker, self.task, self.name, self.places = asker, task, task.task_name, places
-        self.public = loaded_record(task)["origin"] != "local"
         #: alike of tasks that may share records: dataset and number of examples
         self.asks = task.dataset_given.id, int(task.config.num_fewshot or 0)
         self.asked: dict[str, Request] = {}
@@ -325,34 +299,27 @@ class TaskLM(StoredLM):
         self._scores = False
 
     @cached_property
-    def _builder(self) -> RequestBuilder:
+    def builder(self) -> RequestBuilder:
+        """Makes requests; it cuts prompts from now on."""
         asker = self.asker
         return RequestBuilder(asker.model, self.task, asker.settings, asker.run.manifest.identity.digest)
 
-    @property
-    def budget(self) -> int:
-        """Tokens that an answer may have."""
-        return int((self.task.config.generation_kwargs or {}).get("max_gen_toks") or 0)
-
-    def prompt_at(self, place: int) -> Prompt:
-        return self._builder.build(place).prompt
-
-    def entry(self, state: TaskState) -> TaskEntry:
-        """What the manifest says of the task now."""
+    def entry(self, entry: TaskEntry) -> TaskEntry:
+        """What the manifest says of the task now, with how it was asked."""
         reasons = Counter(fault.in_words for fault in self.job.faults).most_common(1)
-        return TaskEntry(
-            state=state,
-            generated=self.generated,
-            seconds=None if self.began is None else round(time.monotonic() - self.began, 1),
-            faults=dict(Counter(fault.kind.value for fault in self.job.faults)),
-            reason=reasons[0][0] if reasons else "",
-        )
+        how = {
+            "generated": self.generated,
+            "seconds": None if self.began is None else round(time.monotonic() - self.began, 1),
+            "faults": dict(Counter(fault.kind.value for fault in self.job.faults)),
+            "reason": reasons[0][0] if reasons else "",
+        }
+        return entry.model_copy(update=how)
 
     def open(self) -> None:
         """Take note of what is known of the task, and ask about each document from now on."""
         if unsure := self.asker.answers.unsettled.total(self.name):
-            self.asker.known_before(self.name, 0, unsure)
-        self._builder  # noqa: B018  cuts prompts from now on
+            self.asker.watcher.stored(self.name, 0, unsure)
+        self.builder  # noqa: B018
         self.task.hands_over = self.hand_over
         self._place = {document_key(self.task.eval_docs[n]): n for n in self.places} if self.turns else {}
 
@@ -374,25 +341,25 @@ class TaskLM(StoredLM):
 
     def hand_over(self, instances: list[Instance]) -> None:
         """Have a document asked about."""
-        asker, asked = self.asker, self._builder.request(instances)
+        asker, asked = self.asker, self.builder.request(instances)
         if asked.document in self.asked:
             return
         if self.turns:
             place = self._place[asked.document]
             self.turns.wait(self.name, place)
             asked = replace(asked, record=f"{self.turns.name} {place}")
-        again = (self._builder.request(instances, draw) for draw in range(1, self.task.repeats))
+        again = (self.builder.request(instances, draw) for draw in range(1, self.task.repeats))
         requests = [asked, *(replace(one, record=asked.record) for one in again)]
         for one in requests:
             self.asked[one.document] = replace(one, prompt="")  # which the document and the engine have
-        if known := sum(one.key in asker.answers for one in requests):
-            self._known(known)
+        self._known(sum(one.key in asker.answers for one in requests))
         asker.add(self.job, requests, AHEAD * asker.engine.window)
 
     def _known(self, n: int) -> None:
         """Show that so many more requests were answered before, or for another task meanwhile."""
-        self.known += n
-        self.asker.known_before(self.name, n)
+        if n > 0:
+            self.known += n
+            self.asker.watcher.stored(self.name, n)
 
     def answers_to(self, requests: Sequence[Instance]) -> list[Answer]:
         """The answers to requests of lm-eval's; what was not handed over yet is asked now."""
@@ -424,37 +391,21 @@ class TaskLM(StoredLM):
                 if stands and (not noted or (out and out != answers.out.get(item.key))):
                     answers.put(item.key, Question(item.cut, out), self.name, item.document)
             answered = sum(item.key in answers for item in self.asked.values())
-            if (meanwhile := answered - self.known - self.generated) > 0:
-                self._known(meanwhile)
+            self._known(answered - self.known - self.generated)
 
-    def settled(self) -> tuple[bool, bool]:
-        """Whether every request has an answer, and whether all were built; what was built is waited for."""
-        built = self.built.is_set()
+    def settle(self) -> None:
+        """Wait for what was built."""
         self._end_of_building()
         with suppress(MedtasksError):
             self._awaited()
-        return not (self.job.faults or self.job.unasked), built
 
     def apply_chat_template(self, chat_history: list[dict[str, str]], *given: Any, **how: Any) -> Any:
         """The layout of the run, or as the model lays turns out."""
         return Chat(chat_history) if self._as_turns else self._template(chat_history, *given, **how)
 
 
-def in_turn(lms: Iterable[TaskLM]) -> Iterator[list[TaskLM]]:
-    """Tasks in their order, those that are asked in turn together, where the first of them stands.
-
-    They are asked document by document, since their prompts begin with the same long text. An engine keeps
-    the beginnings of prompts that it has read. Zero-shot and chain of thought about one long record share it
-    only if they come close to each other, since the cache holds some hundred records at most. Tasks that
-    share no more than what all their own documents begin with are kept apart: each is scored earlier so.
-    Prompts are built when a task's turn comes, not before.
-    """
-    left = list(lms)
-    while left:
-        first = left.pop(0)
-        mates = [lm for lm in left if lm.asks == first.asks and _share(first, lm)]
-        left = [lm for lm in left if lm not in mates]
-        yield [first, *mates]
+def _thread(target: Callable[..., None], *about: Any) -> threading.Thread:
+    return threading.Thread(target=target, args=about, daemon=True)
 
 
 def _text(prompt: Prompt) -> str:
@@ -467,10 +418,10 @@ def _share(one: TaskLM, other: TaskLM) -> bool:
     asked = set(other.places)
     places: Sequence[int] = list(islice((place for place in one.places if place in asked), LOOKED_AT))
     try:
-        first = [_text(one.prompt_at(place)) for place in places]
+        first = [_text(one.builder.build(place).prompt) for place in places]
         all_alike = shared_characters(first[0], first[1]) if len(first) > 1 else 0
         return any(
-            shared_characters(prompt, _text(other.prompt_at(place))) - all_alike >= LONG
+            shared_characters(prompt, _text(other.builder.build(place).prompt)) - all_alike >= LONG
             for prompt, place in zip(first, places, strict=True)
         )
     except Exception:  # said when the task's own turn comes

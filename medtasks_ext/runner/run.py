@@ -1,7 +1,4 @@
-"""A run: its folder, what it was made with, and the scores of its tasks.
-
-`medtasks_ext.runs` lists the files.
-"""
+"""A run: its folder, what it was made with, and the scores of its tasks."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from dataclasses import asdict, replace
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from medtasks_ext.answers.reasoning import unknown_traces
 from medtasks_ext.data.content import highest_possible
@@ -55,7 +52,6 @@ from medtasks_ext.runs.manifest import (
     Session,
     TaskEntry,
     TaskState,
-    described,
     identity_of,
 )
 from medtasks_ext.runs.records import (
@@ -72,7 +68,7 @@ from medtasks_ext.stats.bootstrap import interval_record, task_intervals
 from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
-    from medtasks_ext.harness import LM, Task
+    from medtasks_ext.harness import Task
     from medtasks_ext.prompts.documents import Document, LoadedRecord
     from medtasks_ext.registry import Registry
     from medtasks_ext.run.store import Answers
@@ -82,16 +78,13 @@ if TYPE_CHECKING:
 
 #: On which answers and scores depend.
 _PACKAGES = ("lm-eval", "datasets", "transformers", "torch", "vllm", "sacrebleu", "nltk", "rouge-score")
-_Item = TypeVar("_Item")
 
 
 class Run:
     """One run folder.
 
-    A run is continued when what can change its responses is the same; anything else is refused, since
-    responses to other prompts must not be mixed. Which documents are asked may change from call to call;
-    a result is always over those of one choice. A folder without outcomes, present or on their way in a
-    batch, takes any settings.
+    A run is continued when what can change its responses is the same; anything else is refused. Which
+    documents are asked may change from call to call; a result is always over those of one choice.
 
     Attributes:
         answers: its outcomes, where `working_in` the folder has opened them.
@@ -114,9 +107,10 @@ class Run:
         requested: list[str],
         tasks: list[str],
     ) -> None:
-        identity = identity_of(model, arguments, asdict(settings))
+        """Begin a call. A folder without outcomes, present or on their way in a batch, takes any settings."""
+        identity, now = identity_of(model, arguments, asdict(settings)), versions()
         if self.files.manifest.is_file() and (self.answers.asked or self.answers.faults):
-            self.manifest = Manifest.read(self.folder)
+            self.load()
             if different := self.manifest.identity.differs_from(identity):
                 raise MedtasksError(
                     f"this folder holds a run with other settings: {'; '.join(different)}",
@@ -124,28 +118,20 @@ class Run:
                     remedy="use another --output_path, or the same settings to continue it",
                 )
         else:
-            self.manifest = Manifest(identity=identity, versions=versions())
+            self.manifest = Manifest(identity=identity, versions=now)
             self._records, self.files = None, RunFolder(self.folder)
         self.manifest.sessions.append(
             Session(
                 started=time.strftime("%Y-%m-%dT%H:%M:%S"),
                 host=socket.gethostname(),
                 model_args=json.loads(json.dumps(dropped_secrets(dict(arguments)), default=str)),
-                versions=versions(),
+                versions=now,
             )
         )
         self.manifest.requested = list(dict.fromkeys([*self.manifest.requested, *requested]))
         for name in tasks:
             self.manifest.tasks.setdefault(name, TaskEntry())
         self.save()
-
-    def note_engine(self, lm: LM, settings: Settings) -> None:
-        """Note what the loaded model says of itself. The manifest is not written."""
-        self.manifest.sessions[-1].engine = described(
-            lm,
-            template=settings.apply_chat_template,
-            layout=None if settings.apply_chat_template else settings.layout,
-        )
 
     def load(self) -> None:
         self.manifest = Manifest.read(self.folder)
@@ -156,23 +142,17 @@ class Run:
         # the model's chat template may have refused what was asked for
         return settings if system_role is None else replace(settings, system_role=system_role)
 
-    def settings_of(self, task: str) -> Settings:
-        """The settings of a task: as the run's, in the words in which the run began to ask it."""
-        settings, begun = self.settings, self.manifest.wording.get(task)
-        known = settings.prompts is None and begun in ("own", "official")
-        return replace(settings, prompts=begun) if known else settings
+    def in_stored_wording(self, name: str, task: Task | None = None) -> Task:
+        """A task in the words in which the run asked it before; one that is new to it as it is.
 
-    def in_stored_wording(self, tasks: Mapping[str, Task]) -> dict[str, Task]:
-        """The tasks in the words in which the run began to ask them; those that are new to it as they are.
-
-        `tasks`: name -> task, built with the run's settings.
+        `task`: as it was built with the run's settings, where it was.
         """
-        same = {}
-        for name, task in tasks.items():
-            begun = self.manifest.wording.setdefault(name, loaded_record(task)["instruction"])
-            changed = begun != loaded_record(task)["instruction"]
-            same[name] = build_task(self.registry, name, self.settings_of(name)) if changed else task
-        return same
+        begun, settings = self.state(name).bound.get("instruction"), self.settings
+        if task is not None and begun in (None, loaded_record(task)["instruction"]):
+            return task
+        if settings.prompts is None and begun in ("own", "official"):
+            settings = replace(settings, prompts=begun)
+        return build_task(self.registry, name, settings)
 
     def save(self) -> None:
         self.manifest.write(self.folder)
@@ -188,10 +168,9 @@ class Run:
         if not self.is_done(name) or not same_documents(task, self.state(name).choice, choice):
             return False
         stored = self._known()[name]
-        loaded, now = without_places(stored["loaded"]), without_places(loaded_record(task))
-        same = stored["version"] == str(task.VERSION) and loaded == now
-        same = same and (stored["config"].get("repeats") or 1) == task.config.repeats
-        return same and not self.n_lost(task)
+        now = without_places(loaded_record(task)), str(task.VERSION), task.config.repeats
+        then = without_places(stored["loaded"]), stored["version"], stored["config"].get("repeats") or 1
+        return now == then and not self.n_lost(task)
 
     def n_lost(self, task: Task) -> int:
         """Requests of a finished task whose answer is not in the folder any more."""
@@ -199,31 +178,29 @@ class Run:
         return sum(name not in answered for place in self.places(task) for name in task.names_of(place))
 
     def choose(self, tasks: Mapping[str, Task], choices: Mapping[str, Choice]) -> None:
-        """Note which documents of tasks are asked and scored from now on. The manifest is not written.
+        """Note which documents of tasks are asked and scored from now on; what stood over others waits again.
 
-        A task that stood over other documents waits again. Its outcomes stay. Under which conditions tasks
-        are asked is on the disk before the first request.
+        Under which conditions tasks are asked is on the disk before the first request.
         """
         for name, task in tasks.items():
             entry = self.state(name)
             if not same_documents(task, entry.choice, choices[name]):
                 entry = TaskEntry()
             asked = len(self.places(task, choices[name])) * task.repeats
-            bound = {key: str(loaded_record(task).get(key, "")) for key in BOUND_TO}
+            loaded = loaded_record(task)
+            bound_to = ("origin", "rows_hash", "prompt_hash", "instruction")
+            bound = {key: str(loaded.get(key, "")) for key in bound_to}
             now = {"choice": choices[name], "bound": bound, "asked": asked}
             self.manifest.tasks[name] = entry.model_copy(update=now)
             if not self.is_done(name):
                 config = without_login(vars(task.config))
-                self._asked[name] = self._conditions(task, loaded_record(task), config).record()
+                self._asked[name] = self._conditions(task, loaded, config).record()
         if tasks.keys() & self._asked.keys():
             self.save()  # whose the results file is
             self.keep_results()
 
     def places(self, task: Task, choice: Choice | None = None) -> Sequence[int]:
-        """Places of the documents that are asked, in the task's test file.
-
-        `choice`: of documents; the one that is noted by default.
-        """
+        """Places in the test file of the documents that are asked, by default those that are noted."""
         return chosen_documents(task, choice or self.state(task.task_name).choice)
 
     # ------------------------------------------------------------------ scores
@@ -243,7 +220,6 @@ class Run:
         dataset, strategy = self.registry.known(name)
         chosen = by_likelihood(strategy)  # a score of its own, and no paper's interval
         named = None if chosen else dataset.suite.official_interval
-        of_paper = function(dataset.suite, named) if named else None
         metrics, drawn = outcome.metrics, self.state(name).choice.drawn
         how, samples = task.aggregation(), cast("list[dict[str, Any]]", outcome.samples)
         if task.repeats > 1 and add_pass_at(samples):
@@ -253,13 +229,10 @@ class Run:
         estimate: EstimateRecord | None = None
         resampled: Array | None = None  # an estimate is compared by its interval alone
         if drawn is None:
+            of_paper = function(dataset.suite, named) if named else None
             intervals, resampled = task_intervals(samples, how, dataset.id, of_paper)
         else:
             metrics, intervals, estimate = drawn_results(samples, metrics, how, drawn)
-        texts = (answer.text for answer in answers.values())
-        traces = unknown_traces(texts, asked=reasons(strategy))
-        cut = cut_counts(asked.values(), answers.values(), with_shots=bool(task.config.num_fewshot))
-        served = tuple(sorted({answer.model for answer in answers.values() if answer.model}))
         write_samples(self.files.samples_file(name), _recorded(outcome.samples, asked))
         save_resampled(self.files.resampled_file(name), resampled)
         statistic = score_statistic(dataset, strategy, task.repeats)
@@ -267,9 +240,10 @@ class Run:
         config = without_login(outcome.config)
         loaded = self._as_asked(name, outcome.config["metadata"]["medtasks"]["loaded"])
         config["metadata"] = {**config["metadata"], "medtasks": {"loaded": loaded}}
-        seen = {"n": len(outcome.samples), "served": served, **cut}
-        conditions = replace(self._conditions(task, loaded, config), **cast("dict[str, Any]", seen))
         documents = [cast("Document", sample["doc"]) for sample in outcome.samples]
+        cut = cut_counts(asked.values(), answers.values(), with_shots=bool(task.config.num_fewshot))
+        served = tuple(sorted({answer.model for answer in answers.values() if answer.model}))
+        seen: dict[str, Any] = {"n": len(documents), "served": served, **cut}
         record: TaskRecord = {
             "task": name,
             "version": outcome.version,
@@ -281,12 +255,12 @@ class Run:
             "tokens": token_counts(answers.values()),
             "highest": None if chosen else highest_possible(dataset, documents),
             "chance": chance_score(dataset, strategy, documents),
-            "conditions": conditions.record(),
+            "conditions": replace(self._conditions(task, loaded, config), **seen).record(),
             "config": config,
         }
         if estimate:
             record["estimate"] = estimate
-        if traces:
+        if traces := unknown_traces((answer.text for answer in answers.values()), asked=reasons(strategy)):
             record["unknown_traces"] = traces
         self.keep(name, record)
 
@@ -321,8 +295,8 @@ class Run:
             examples=pool_hash(task, k) if k else None,
             context=self.manifest.context,
             seed=self.manifest.identity.model["model_args"].get("seed"),
-            versions=_distinct(item.versions for item in sessions) or (self.manifest.versions,),
-            engines=_distinct(item.engine for item in sessions if item.engine),
+            versions=_distinct([item.versions for item in sessions]) or (self.manifest.versions,),
+            engines=_distinct([item.engine for item in sessions if item.engine]),
         )
 
     def rescore(self, report: Callable[[str, str], None]) -> None:
@@ -330,12 +304,11 @@ class Run:
         with suppress(MedtasksError):  # a damaged file is written anew
             self._known()
         self._records = self._records or {}
-        again = (TaskState.DONE, TaskState.FAILED, TaskState.ANSWERED)
         for name, entry in list(self.manifest.tasks.items()):
-            if entry.state not in again or self.registry.asked(name) is None:
+            if entry.state not in (TaskState.DONE, TaskState.FAILED) or self.registry.asked(name) is None:
                 continue
             after = self._rescored(name)
-            self.note_end(name, after)
+            self.note(name, after, "generated", "seconds")
             self.save()
             report(name, "done" if after.state is TaskState.DONE else f"failed: {after.error}")
 
@@ -344,7 +317,7 @@ class Run:
         from medtasks_ext.engines.lm import StoredLM  # with lm-eval: reading a run does without
 
         try:
-            task = build_task(self.registry, name, self.settings_of(name))
+            task = self.in_stored_wording(name)
             asked = self._asked_of(task)
             known = self.answers.known(item.key for item in asked.values())
             answers = {document: known[item.key] for document, item in asked.items() if item.key in known}
@@ -374,17 +347,10 @@ class Run:
         return asked
 
     def note(self, task: str, entry: TaskEntry, *kept: str) -> None:
-        """Put the new state of a task into the manifest, over the documents that are chosen.
-
-        `kept`: further fields that stay as they are.
-        """
+        """Put the new state of a task into the manifest; its choice and `kept` fields stay."""
         known = self.state(task)
         stays = {name: getattr(known, name) for name in ("choice", "bound", "asked", *kept)}
         self.manifest.tasks[task] = entry.model_copy(update=stays)
-
-    def note_end(self, task: str, entry: TaskEntry) -> None:
-        """Put what became of a task with all its answers into the manifest."""
-        self.note(task, entry, "generated", "seconds")
 
     # ------------------------------------------------------------------ results
 
@@ -403,32 +369,27 @@ class Run:
         A task that is asked or scored anew keeps its former result until the new one is there.
         """
         results = {name: self._known()[name] for name in self.manifest.tasks if name in self._known()}
-        asked: list[str] = []
+        names = dict[str, None]()  # the parts of each umbrella group, too
         for name in self.known_names() if groups else ():
             members = self.registry.groups.get(name, [])
-            asked += [name, *(member for member in members if member in self.registry.groups)]
-        names = dict.fromkeys(asked)  # the parts of each umbrella group, too
+            names |= dict.fromkeys([name, *(item for item in members if item in self.registry.groups)])
         rolled_up = asked_rows(self.registry, names, finished_tasks(self.registry, self.results()))
         rows = [row for row in rolled_up if self.registry.asked(row.name) is None]
+        scores: dict[str, Any] = {
+            row.name: {
+                "score": row.score,
+                "n_scored": row.n_scored,
+                "n_tasks": row.n_tasks,
+                **interval_record(row.interval),
+                **({"estimate": asdict(row.estimate)} if row.estimate else {}),
+            }
+            for row in rows
+            if row.score is not None
+        }
+        known = groups_of(self.registry, [row.name for row in rows])
         # of tasks that have no score, the end of a run says it in its own words
-        with quiet_log("lm_eval.api.group"):
-            content = results_content(
-                results,
-                dict(self._asked),  # other tasks begin meanwhile
-                self.manifest,
-                groups_of(self.registry, [row.name for row in rows]),
-                {
-                    row.name: {
-                        "score": row.score,
-                        "n_scored": row.n_scored,
-                        "n_tasks": row.n_tasks,
-                        **interval_record(row.interval),
-                        **({"estimate": asdict(row.estimate)} if row.estimate else {}),
-                    }
-                    for row in rows
-                    if row.score is not None
-                },
-            )
+        with quiet_log("lm_eval.api.group"):  # other tasks begin meanwhile
+            content = results_content(results, dict(self._asked), self.manifest, known, scores)
         write_json(self.files.results_file, content)
 
     def write_results(self) -> None:
@@ -440,10 +401,6 @@ class Run:
     def known_names(self) -> list[str]:
         """What was asked for, as far as the registry still has it."""
         return [name for name in self.manifest.requested if self.registry.knows(name)]
-
-
-#: What was loaded that outcomes are bound to.
-BOUND_TO = ("origin", "rows_hash", "prompt_hash", "instruction")
 
 
 def failed(error: Exception) -> TaskEntry:
@@ -458,8 +415,7 @@ def failed(error: Exception) -> TaskEntry:
 def cut_counts(asked: Iterable[Request], answers: Iterable[Answer], *, with_shots: bool) -> dict[str, int]:
     """What did not fit: shots and inputs into the context, answers into the budget; what its engine ended.
 
-    A prompt that lost the end of its input carries no shots, either. The number of answers is left out where
-    no answer says how it ended, those that an engine ended or a server filtered where there are none.
+    A prompt that lost the end of its input carries no shots, either.
     """
     cuts, given = Counter(item.cut for item in asked), list(answers)
     ends = Counter(answer.finish for answer in given)
@@ -475,28 +431,28 @@ def token_counts(answers: Iterable[Answer]) -> dict[str, int] | None:
 
     None unless every answer has them counted; without those of a cache unless every answer says them.
     """
-    total, cached = Counter({"input": 0, "output": 0}), list[int | None]()
-    for answer in answers:
-        if answer.usage is None or not answer.usage.counted:
-            return None
-        total.update(input=answer.usage.prompt, output=answer.usage.completion)
-        cached.append(answer.usage.cached)
-    known = [n for n in cached if n is not None]
-    return {**total, **({"cached": sum(known)} if known and len(known) == len(cached) else {})}
+    used = [answer.usage for answer in answers]
+    if not all(usage is not None and usage.counted for usage in used):
+        return None
+    counts = {
+        "input": sum(usage.prompt for usage in used if usage),
+        "output": sum(usage.completion for usage in used if usage),
+    }
+    cached = [usage.cached for usage in used if usage and usage.cached is not None]
+    return {**counts, "cached": sum(cached)} if cached and len(cached) == len(used) else counts
 
 
 def _recorded(samples: Sequence[Sample], asked: Mapping[str, Request]) -> Iterable[Sample]:
     """lm-eval's records with the key of each request; generation settings may hold a header."""
     for sample in samples:
-        recorded: Sample = {**sample}
         asks = [
             ([prompt.prompt] if isinstance(prompt, Chat) else prompt, settings)  # as lm-eval writes turns
             for prompt, settings in sample["arguments"]
         ]
-        recorded["arguments"] = kept = [(prompt, dropped_secrets(settings)) for prompt, settings in asks]
+        kept = [(prompt, dropped_secrets(settings)) for prompt, settings in asks]
+        recorded: Sample = {**sample, "arguments": kept}
         # a key follows from what is recorded, or is not recorded
-        plain = kept == asks
-        if plain and (item := asked.get(document_key(sample["doc"]))):
+        if kept == asks and (item := asked.get(document_key(sample["doc"]))):
             recorded["request"] = item.key
         yield recorded
 
@@ -510,13 +466,9 @@ def pool_hash(task: Task, k: int) -> str:
     return digest.hexdigest()[:12]
 
 
-def _distinct(some: Iterable[_Item]) -> tuple[_Item, ...]:
-    """Each of them once, in their order: sessions mostly have the same versions and engines."""
-    known: list[_Item] = []
-    for item in some:
-        if item not in known:
-            known.append(item)
-    return tuple(known)
+def _distinct(items: list[Any]) -> tuple[Any, ...]:
+    """Each of them once, in their order; they have no hash."""
+    return tuple(item for place, item in enumerate(items) if item not in items[:place])
 
 
 def versions() -> dict[str, str]:

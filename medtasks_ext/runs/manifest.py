@@ -108,8 +108,6 @@ class TaskState(str, Enum):
     WAITING = "waiting"
     #: every request has its outcome, and some of them are faults: there is no score
     INCOMPLETE = "incomplete"
-    #: every answer is there; the score is not
-    ANSWERED = "answered"
     DONE = "done"
     #: the score could not be computed
     FAILED = "failed"
@@ -267,8 +265,6 @@ class Manifest(_Record):
     preflight: dict[str, list[str]] | None = None  # `warnings` of the look at one answer
     context: int | None = None  # tokens of prompt and answer together that the model takes, where it says so
     system_role: bool | None = None  # False where the chat template refused a system turn
-    #: task -> in whose words the run began to ask it; it goes on in the same
-    wording: dict[str, str] = Field(default_factory=dict)
     sessions: list[Session] = Field(default_factory=list)
     #: that calls permitted to receive text that is not open
     allowed_hosts: list[str] = Field(default_factory=list)

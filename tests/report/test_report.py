@@ -159,7 +159,7 @@ def test_a_task_without_a_score_says_why(medtasks, tmp_path):
         "bridge_meddg": {"state": "failed", "error": "KeyError: 'column'\nmore"},
         "bridge_mts": {"state": "waiting"},
         "bridge_imcs_v2_sr": {"state": "incomplete"},
-        "bridge_imcs_v2_mrg": {"state": "answered"},
+        "bridge_imcs_v2_mrg": {"state": "waiting"},
     }
     write_run(tmp_path / "a", "ORG/a", {OPEN: GOOD}, states=states)
     outcome = medtasks("report", "a", "--json", "--published", "none")

@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.experiments import Fault
 
-#: States of tasks that have no end yet.
-_GOING_ON = (TaskState.WAITING, TaskState.ANSWERED)
 _DAMAGED = "is damaged → the same `medtasks run` command asks again what the line held"
 _REASONS = 8
 
@@ -82,7 +80,7 @@ class LiveRun:
             if (known := self.tally.tasks.get(name)) is None:
                 continue
             known.asked = max(known.asked, entry.asked or 0)  # it stands there once the rows are loaded
-            if not known.finished and entry.state not in _GOING_ON:
+            if not known.finished and entry.state is not TaskState.WAITING:
                 self.tally.finished(name)
         tally, worker = self.tally, holder_of(self._files.path)
         if worker and self._moving:
@@ -200,7 +198,7 @@ class Viewed:
         """How far runs are that are under way, and what says that the page is older than the results."""
         runs = []
         for folder, manifest in runs_of(self._paths):
-            if not any(entry.state in _GOING_ON for entry in manifest.tasks.values()):
+            if not any(entry.state is TaskState.WAITING for entry in manifest.tasks.values()):
                 continue
             known = self._live.get(folder)
             if known is None or known.call != call_of(manifest):
