@@ -1,7 +1,4 @@
-"""A model that is asked in files: requests in OpenAI's batch format out, results in.
-
-{"custom_id": …, "method": "POST", "url": …, "body": …}  gives  {"custom_id": …, "response": …, "error": …}
-"""
+"""A model that is asked in files: requests in OpenAI's batch format out, results in."""
 
 from __future__ import annotations
 
@@ -76,7 +73,12 @@ class BatchFiles(Engine):
                 elif answer := self._results.get(request.key):
                     self.n += 1
                     done(request, replace(answer, text=after_thinking(answer.text, thinking)))
-                elif self.path:
+                elif fault := self._faults.get(request.key):
+                    done(request, fault)
+                else:
+                    self.later(request)
+                    if not self.path:
+                        continue
                     about = {"custom_id": request.key, "method": "POST", "url": _URLS[self._read]}
                     text = json.dumps({**about, "body": payload(self._lm, request)}, ensure_ascii=False)
                     # half of a surrogate pair, which files may not hold, becomes `?`
@@ -89,11 +91,6 @@ class BatchFiles(Engine):
                         file = files.enter_context(atomic_file(path))
                     file.write(line)
                     self.written[path] += 1
-                    self.later(request)
-                elif fault := self._faults.get(request.key):
-                    done(request, fault)
-                else:
-                    self.later(request)
 
     def summary(self, known: Answers) -> Iterator[str]:
         """What was written, or taken of results; `known`: the answers that are there now."""

@@ -1,8 +1,5 @@
-"""The documents that a run with a stated error asks, round by round.
-
-The units of a task (documents, or clusters of them) are in an order that follows from the seed and the
-documents' keys alone: two models are asked the same documents, and a later round adds to an earlier one.
-"""
+"""The documents that a run with a stated error asks, round by round: they follow from seed and keys alone, so
+that two models are asked the same, and a later round adds to an earlier one."""
 
 from __future__ import annotations
 
@@ -78,10 +75,7 @@ class Design:
     """What is drawn of all tasks, round by round.
 
     `names`: of the tasks and groups whose scores are estimated. `tasks`: those that can be asked. `error`:
-    half of the 95 % interval that each score may have, in points.
-
-    Attributes:
-        left_out: task -> why it is not asked.
+    half of the 95 % interval that each score may have, in points. `left_out`: task -> why it is not asked.
     """
 
     def __init__(
@@ -92,20 +86,15 @@ class Design:
         asked = {name: _weights(registry, name, tasks) for name in dict.fromkeys(names)}
         counted = {name for weights in asked.values() for name in weights}
         for name, task in tasks.items():
-            if why := not_estimated(task):
+            if why := not_estimated(task) or ("" if name in counted else "counts in none of the scores"):
                 self.left_out[name] = why
-            elif name not in counted:
-                self.left_out[name] = "counts in none of the scores"
             else:
                 self._draws[name] = _Draw(task, score_statistic(*registry.tasks[name]))
         scored = {name: _weights(registry, name, self._draws) for name in asked}
         self.scores = [self._score(registry, *item) for item in scored.items() if item[1]]
         if not self.scores:
-            raise MedtasksError(
-                f"no score of these tasks can be estimated: {some([*self.left_out])}",
-                where="--error",
-                remedy="leave --error out",
-            )
+            what = f"no score of these tasks can be estimated: {some([*self.left_out])}"
+            raise MedtasksError(what, where="--error", remedy="leave --error out")
         self._grow(self.scores)
 
     def _score(self, registry: Registry, name: str, weights: Mapping[str, float]) -> _Score:
@@ -114,11 +103,8 @@ class Design:
         of = len({task for part in registry.parts(name) for task in part})
         words = name if len(weights) == of else f"{name} ({len(weights)} of {of} tasks)"
         if (units := int(sizes.sum())) < ENOUGH:
-            raise MedtasksError(
-                f"{words} has {units} documents, and an estimate needs {ENOUGH}",
-                where="--error",
-                remedy="leave --error out",
-            )
+            what = f"{words} has {units} documents, and an estimate needs {ENOUGH}"
+            raise MedtasksError(what, where="--error", remedy="leave --error out")
         return _Score(name, words, weights, Population(sizes, np.array([*weights.values()]), least))
 
     def _grow(self, scores: list[_Score]) -> None:
@@ -156,13 +142,13 @@ class Design:
 
     def choices(self) -> dict[str, Choice]:
         """Task -> what was drawn of it; all units are no draw."""
-        scores, choices = tuple(score.name for score in self.scores), {}
+        scores, choices = tuple(score.name for score in self.scores), dict[str, Choice]()
         for name, draw in self._draws.items():
-            record = Drawn(
+            drawn = Drawn(
                 error=self.error, seed=_SEED, scores=scores, documents=draw.documents, units=len(draw.units)
             )
             part = draw.drawn < len(draw.units)
-            choices[name] = Choice(samples=tuple(draw.places), drawn=record) if part else Choice()
+            choices[name] = Choice(samples=tuple(draw.places), drawn=drawn) if part else Choice()
         return choices
 
 

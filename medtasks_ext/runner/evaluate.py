@@ -57,10 +57,8 @@ class Settings:
 
     @property
     def multiturn(self) -> bool:
-        """Whether shots are turns of a conversation; the default with a chat template."""
-        if self.fewshot_as_multiturn is None:
-            return self.templated
-        return self.fewshot_as_multiturn
+        """Whether shots are turns of a conversation."""
+        return self.templated if self.fewshot_as_multiturn is None else self.fewshot_as_multiturn
 
 
 @dataclass
@@ -76,9 +74,8 @@ class TaskResult:
 def official_budget(dataset: Dataset, strategy: str) -> AnswerBudget | None:
     """What an answer may have where a run keeps to the suite's own budget; None where it does not.
 
-    The figure of a dataset is that of an answer at once: asking to reason first is ours and takes more. The
-    first token of a longer response is what a budget of one token would have left of it. A file that states
-    `max_gen_toks` is kept to.
+    Asking to reason first is ours and takes more. The first token of a longer response is what a budget of
+    one token would have left of it. A file that states `max_gen_toks` is kept to.
     """
     config = dataset.config
     stated = "max_gen_toks" in (config.get("generation_kwargs") or {})
@@ -93,11 +90,10 @@ def build_task(registry: Registry, name: str, settings: Settings) -> Task:
     from medtasks_ext.task import MedicalTask  # with lm-eval: reading a run needs neither
 
     metadata: dict[str, Any] = {"system_role": settings.system_role, "shots": settings.num_fewshot or 0}
-    if settings.data:
-        metadata["data"] = settings.data
     metadata["prompts"] = settings.prompts or "auto"
-    if settings.drop_faulty:
-        metadata["drop_faulty"] = True
+    for key in ("data", "drop_faulty"):
+        if value := getattr(settings, key):
+            metadata[key] = value
     dataset, strategy = registry.known(name)
     task = MedicalTask.of(dataset, strategy, metadata)
     task.fits = False  # who asks cuts prompts, and counts what was cut
@@ -157,8 +153,7 @@ def evaluate_task(lm: LM, task: Task, settings: Settings, choice: Choice | None 
     """Run one task over the chosen documents, by default all."""
     from medtasks_ext.harness import evaluate as lm_eval_evaluate
 
-    choice = choice or Choice()
-    name = task.task_name
+    choice, name = choice or Choice(), task.task_name
     results = lm_eval_evaluate(
         lm=lm,
         task_dict={"tasks": {name: task}, "groups": {}, "group_map": {}},
@@ -169,13 +164,8 @@ def evaluate_task(lm: LM, task: Task, settings: Settings, choice: Choice | None 
         fewshot_as_multiturn=settings.multiturn,
         system_instruction=settings.system_instruction,
     )
-    config = results["configs"][name]
-    return TaskResult(
-        version=str(results["versions"][name]),
-        metrics=metrics_in(results["results"][name]),
-        samples=results["samples"][name],
-        config=config,
-    )
+    version, samples = str(results["versions"][name]), results["samples"][name]
+    return TaskResult(version, metrics_in(results["results"][name]), samples, results["configs"][name])
 
 
 #: Turns of a conversation -> the prompt.
@@ -185,6 +175,11 @@ ChatTemplate = Callable[..., Any]
 def chooses(task: Task) -> bool:
     """Whether the model is asked how likely the possible answers of a task are."""
     return bool(task.OUTPUT_TYPE == "multiple_choice")
+
+
+def answer_budget(task: Task) -> int:
+    """Tokens that an answer may have; 0 where nothing is written."""
+    return int((task.config.generation_kwargs or {}).get("max_gen_toks") or 0)
 
 
 def text_of(task: Task) -> Text:
@@ -200,13 +195,10 @@ def rendered_prompt(
     chat_template: ChatTemplate | None,
     shots: int | None = None,
 ) -> Any:
-    """The prompt of one document.
+    """The prompt of one document: text, or what an API model wraps a conversation in.
 
     `chat_template`: the model's, used where the settings ask for it and have no layout of their own. `shots`:
     how many; by default what the task carries.
-
-    Returns:
-        Text, or what an API model wraps a conversation in.
     """
     template = layout_template(settings.layout) if settings.layout else chat_template
     return task.fewshot_context(
@@ -244,13 +236,10 @@ class RequestBuilder:
 
     def build(self, place: int) -> Request:
         """The request about the document at a place of the test file."""
-        row, settings = self._task.eval_docs[place], self._settings
+        row, settings, task = self._task.eval_docs[place], self._settings, self._task
         template = self._model.apply_chat_template if settings.apply_chat_template else None
-        prompt = rendered_prompt(self._task, row, settings, template)
-        name = self._task.task_name
-        made = self._task.construct_requests(
-            row, prompt, metadata=(name, place, 1), apply_chat_template=settings.templated
-        )
+        prompt, about = rendered_prompt(task, row, settings, template), (task.task_name, place, 1)
+        made = task.construct_requests(row, prompt, metadata=about, apply_chat_template=settings.templated)
         return self.request(made if isinstance(made, list) else [made])
 
     def request(self, instances: Sequence[Instance], draw: int = 0) -> Request:
