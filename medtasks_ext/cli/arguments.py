@@ -303,7 +303,7 @@ def create_model(
         _check_endpoint(url, "/v1/chat/completions" if "chat" in config.model else "/v1/completions")
     extra = {name: getattr(config, name) for name in ("batch_size", "max_batch_size", "device")}
     try:
-        return load_model(config.model, config.model_args, extra, say=say, egress=egress, in_place=in_place)
+        return load_model(config.model, config.model_args, extra, in_place, say=say, egress=egress)
     except ImportError as error:
         raise MedtasksError(
             f"model type {config.model!r} needs a package that is not installed ({error})",

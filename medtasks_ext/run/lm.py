@@ -9,13 +9,13 @@ import atexit
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.atomic import private_files
-from medtasks_ext.egress import Egress, addresses
+from medtasks_ext.egress import addresses
 from medtasks_ext.engines import Answer, Likelihood, Request, likeliest
 from medtasks_ext.engines.engine import Engine
 from medtasks_ext.engines.lm import engine_of
@@ -218,7 +218,7 @@ class _Remembered(Remembering):
         note_secrets(arguments)
         started = int(os.environ.get("WORLD_SIZE", "1"))
         loads = started == 1 or "HFLM" in {kind.__name__ for kind in get_model(of).__mro__}
-        loaded = load_model(of, arguments, extra) if loads else None
+        loaded = load_model(of, arguments, extra, say=print) if loads else None
         if loaded is None or loaded[0].world_size != started:
             raise MedtasksError(
                 f"{started} processes were started that do not share the documents among them",
@@ -240,18 +240,9 @@ class _Remembered(Remembering):
 
 
 def load_model(
-    of: str,
-    given: Mapping[str, Any],
-    extra: dict[str, Any],
-    *,
-    say: Callable[[str], None] = print,
-    egress: Egress | None = None,
-    in_place: Callable[[Any], Engine] | None = None,
+    of: str, given: Mapping[str, Any], extra: dict[str, Any], in_place: Any = None, **how: Any
 ) -> tuple[LM, Engine]:
-    """A model of lm-eval by its name and arguments, and the engine that answers with it.
-
-    `in_place`: makes another engine of the model; a server need not be there then.
-    """
+    """A model of lm-eval, and its engine; `in_place` makes one without a server. `how`: as `engine_of`."""
     from medtasks_ext.harness import get_model
 
     arguments = dict(given)
@@ -264,7 +255,7 @@ def load_model(
     if urls and not in_place:
         arguments["base_url"] = urls[0]  # lm-eval asks it for its tokenizer
     model = get_model(of).create_from_arg_obj(arguments, extra)
-    return model, in_place(model) if in_place else engine_of(model, say=say, egress=egress, replicas=urls[1:])
+    return model, in_place(model) if in_place else engine_of(model, replicas=urls[1:], **how)
 
 
 def _identity(folder: Path, of: str, arguments: dict[str, Any], model: LM) -> str:
