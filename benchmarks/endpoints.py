@@ -96,15 +96,15 @@ def _ideal(slowness: Sequence[float], places: int, n: int, deaths: dict[int, flo
 def asked(urls: list[str], connections: int, n: int) -> dict[str, Any]:
     """Ask all questions; seconds from the first to the last answer, and when a server was found dead."""
     from lm_eval.models.openai_completions import LocalChatCompletion
+    from stream_vllm import Ready
 
     from medtasks_ext.engines import Answer, Request
     from medtasks_ext.engines.api import ApiEngine
-    from medtasks_ext.engines.engine import Feed
 
     lm = LocalChatCompletion(
         model="m", base_url=urls[0], num_concurrent=connections, max_retries=6, timeout=60
     )
-    answers, left, died = 0, n, 0.0
+    answers, died = 0, 0.0
 
     def requests() -> Iterator[Request]:
         for i in range(n):
@@ -112,19 +112,16 @@ def asked(urls: list[str], connections: int, n: int) -> dict[str, Any]:
             yield Request(f"k{i}", "t", f"d{i}", prompt, {"max_gen_toks": 8})
 
     def done(request: Request, outcome: Any) -> None:
-        nonlocal answers, left
-        answers, left = answers + isinstance(outcome, Answer), left - 1
-        if not left:
-            feed.close()
+        nonlocal answers
+        answers += isinstance(outcome, Answer)
 
     def say(line: str) -> None:
         nonlocal died
         died = died or time.perf_counter() - began
 
     engine = ApiEngine(lm, replicas=urls[1:], say=say)
-    feed = Feed(engine.prepare, done, engine.window)
+    feed = Ready([engine.prepare(request) for request in requests()])
     began, cpu = time.perf_counter(), time.process_time()
-    feed.put(requests())
     engine.run(feed, done)
     span = time.perf_counter() - began
     return {"span": span, "cpu": time.process_time() - cpu, "answers": answers, "died": died}

@@ -55,7 +55,7 @@ def run(quick: bool) -> Iterator[Row]:
     yield Row(name, figures, f"at most {RATIO}", ratio <= RATIO)
 
 
-class _Feed:
+class Ready:
     """Requests that are all ready."""
 
     def __init__(self, requests: list[Request]) -> None:
@@ -110,7 +110,7 @@ def _ours(engine: Any, ready: list[Request]) -> float:
         came.append(time.perf_counter())
 
     started = time.perf_counter()
-    engine.run(_Feed(ready), done)
+    engine.run(Ready(ready), done)
     assert len(came) == len(ready)
     return came[-1] - started
 

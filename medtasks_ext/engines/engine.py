@@ -1,158 +1,33 @@
-"""The one interface of all engines, and what they take from: requests of all threads that ask, made ready
-ahead by a thread of its own."""
+"""The one interface of all engines, and what they take from."""
 
 from __future__ import annotations
 
 import asyncio
-import threading
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from medtasks_ext.egress import Egress, Text
 from medtasks_ext.engines import Fault, Outcome, Request
 
-#: Characters of prompts that wait at most.
-WAITING = 64_000_000
-#: Share of what may wait at which threads go on that found no room. At every request that is taken they would
-#: wake to make one more, and waking costs more than making it.
-GOES_ON = 0.5
-
-
-class Feed:
-    """A feed that requests are put into until it is closed.
-
-    `prepare`: makes a request ready, or says why it cannot be. `came`: takes the outcome of those that
-    cannot. `ahead`: requests that are ready at most. `may`: asked for the request that is next; False if it
-    has to wait. `taken`: called with each that is taken.
-
-    Attributes:
-        more: whether somebody is about to put more.
-    """
-
-    def __init__(
-        self,
-        prepare: Callable[[Request], Request | Fault],
-        came: Callable[[Request, Outcome], None],
-        ahead: int,
-        may: Callable[[Request], bool] = lambda request: True,
-        taken: Callable[[Request], None] = lambda request: None,
-    ) -> None:
-        self._prepare, self._came, self._ahead = prepare, came, ahead
-        self._may, self._taken = may, taken
-        self.more = self._held = False
-        self._asked, self._ready = deque[Request](), deque[Request]()
-        self._size, lock = 0, threading.RLock()
-        self._changed, self._new, self._room = (threading.Condition(lock) for _ in range(3))
-        self._without_room: list[Callable[[float], bool]] = []  # of each thread that waits, whether it has
-        self._closed = self._busy = False
-        threading.Thread(target=self._make_ready, name="prompts", daemon=True).start()
-
-    def put(self, requests: Iterable[Request], ahead: int | None = None) -> None:
-        """Add requests behind those that wait.
-
-        `ahead`: wait until at most so many wait, and no more characters than `WAITING`.
-        """
-        with self._changed:
-            if ahead is not None:
-                self._wait_for_room(
-                    lambda most: self._waiting <= most * ahead and self._size < most * WAITING
-                )
-            for request in requests:
-                self._asked.append(request)
-                self._size += _size(request)
-            self._new.notify()
-
-    def _wait_for_room(self, has_room: Callable[[float], bool]) -> None:
-        """Until there is room, or the feed is closed. `has_room`: whether there is, in a share of it."""
-        if not has_room(1):
-            self._without_room.append(has_room)
-            self._room.wait_for(lambda: self._closed or has_room(GOES_ON))
-            self._without_room.remove(has_room)
-
-    @property
-    def _waiting(self) -> int:
-        return len(self._asked) + len(self._ready)
-
-    def close(self) -> None:
-        """Give out nothing more."""
-        with self._changed:
-            self._closed = True
-            for condition in (self._changed, self._new, self._room):
-                condition.notify_all()
-
-    @property
-    def over(self) -> bool:
-        """Whether nothing comes any more: all are taken, or the user has interrupted."""
-        return self._closed
-
-    @property
-    def dry(self) -> bool:
-        """Whether nothing comes until somebody asks again, or what was taken is answered.
-
-        An engine that answers in batches answers what it has before it waits.
-        """
-        return self._held or not (self._asked or self._ready or self._busy or self.more)
-
-    def take(self) -> Request | None:
-        """The next request that is ready."""
-        with self._changed:
-            if self._closed or not self._ready:
-                return None
-            request = self._ready[0]
-            self._held = not self._may(request)
-            if self._held:
-                return None
-            self._ready.popleft()
-            self._size -= _size(request)
-            if any(has_room(GOES_ON) for has_room in self._without_room):
-                self._room.notify_all()
-        self._taken(request)
-        return request
-
-    def wake(self) -> None:
-        """Let those who wait look again."""
-        with self._changed:
-            self._changed.notify_all()
-
-    def wait(self, seconds: float) -> None:
-        """Wait until a request is ready or the feed is over, at most so long."""
-        with self._changed:
-            if (self._held or not self._ready) and not self._closed:
-                self._changed.wait(seconds)
-
-    def _make_ready(self) -> None:
-        while True:
-            with self._changed:
-                self._wait_for_room(lambda most: not self._ready or len(self._ready) < most * self._ahead)
-                self._new.wait_for(lambda: self._closed or self._asked)
-                if self._closed:
-                    return
-                request, self._busy = self._asked.popleft(), True
-            ready = self._prepare(request)
-            if isinstance(ready, Fault):
-                self._came(request, ready)
-            with self._changed:
-                if isinstance(ready, Request):
-                    self._ready.append(ready)
-                else:
-                    self._size -= _size(request)
-                self._busy = False
-                self._changed.notify_all()
-
-
-def _size(request: Request) -> int:
-    prompt = request.prompt
-    return len(prompt) if isinstance(prompt, str) else sum(len(turn["content"]) for turn in prompt)
-
-
 #: Seconds that a thread waits for a feed before it looks whether that is over.
 WAIT_SECONDS = 0.2
-#: Called with each request and its outcome, in any thread.
-Done: TypeAlias = Callable[["Request", "Outcome"], None]
 
-Again: TypeAlias = Callable[["Request", "Fault"], bool | None]
+
+class Feed(Protocol):
+    """Requests that are ready, as `run.asker.Asker` has them."""
+
+    @property
+    def over(self) -> bool: ...
+    @property
+    def dry(self) -> bool: ...
+    def take(self) -> Request | None: ...
+    def wait(self, seconds: float) -> None: ...
+
+
+#: Called with each request and its outcome, in any thread.
+Done: TypeAlias = Callable[[Request, Outcome], None]
+Again: TypeAlias = Callable[[Request, Fault], bool | None]
 
 
 class Engine(ABC):

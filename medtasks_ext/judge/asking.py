@@ -261,7 +261,7 @@ class Judging:
 
         def wake() -> None:
             for asker in askers.values():
-                asker.queue.wake()
+                asker.wake()
 
         budget.freed = wake
         try:

@@ -1,6 +1,7 @@
 """Asks an engine for what a store does not hold: threads hand requests over, and wait for their answers.
 
 A request is made of what lm-eval builds of a document; its key is of all that is sent, and of nothing else.
+A thread of its own makes requests ready ahead of the engine: tokens, for example.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import json
 import signal
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from tqdm import tqdm
 
 from medtasks_ext.egress import Text
 from medtasks_ext.engines import Answer, Fault, FaultKind, Outcome, Prompt, Request
-from medtasks_ext.engines.engine import Engine, Feed
+from medtasks_ext.engines.engine import Engine
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import public_rows, shows_text, what_happened
 from medtasks_ext.prompts.documents import repeat_key
@@ -55,14 +56,14 @@ def request_of(
     task, text, prompt = str(first.task_name), text_of(first), prompt_of(first)
     options = tuple(str(one.args[1]) for one in instances) if isinstance(first.args[1], str) else ()
     given = {} if options else first.args[1]
-    parts: list[Any] = ["loglikelihood", prompt, list(options)]
-    if not options:
-        parts = ["generate_until", prompt, normalised(given)]
+    normal = normalised(given)
+    kind, asked = ("loglikelihood", list(options)) if options else ("generate_until", normal)
+    parts: list[Any] = [kind, prompt, asked]
     if apart and not text.is_open:
         parts.append(text.dataset)
     if reads_document:
         parts += [task, document]
-    elif is_sampled(given):
+    elif _draws(normal):
         parts += [task, document, draw]
         if draw and (begin := given.get("seed", seed)) is not None:
             given = {**given, "seed": int(begin) + draw}
@@ -119,7 +120,10 @@ def normalised(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_sampled(settings: Mapping[str, Any]) -> bool:
-    normal = normalised(settings)
+    return _draws(normalised(settings))
+
+
+def _draws(normal: Mapping[str, Any]) -> bool:
     return bool(normal.get("temperature") or normal.get("do_sample"))
 
 
@@ -138,8 +142,12 @@ def _value(value: Any) -> Any:
 LOOK = 0.2
 #: What the first signal says.
 WAITING = "waiting for the answers that are under way (once more: stop at once)"
-#: Requests that wait at most before nothing more is taken, in places of the engine.
-AHEAD = 4
+#: Requests that wait at most before nothing more is taken, in places of the engine, and characters of their
+#: prompts; those that are ready, likewise.
+AHEAD, WAITING_SIZE, READY = 4, 64_000_000, 2
+#: Share of what may wait at which threads go on that found no room. At every request that is taken they would
+#: wake to make one more, and waking costs more than making it.
+GOES_ON = 0.5
 
 
 class Job:
@@ -162,7 +170,7 @@ class _Sent:
 
 
 class Asker:
-    """Hands an engine what is new, keeps each outcome, and tells those who wait for it.
+    """Hands an engine what is new as its feed, keeps each outcome, and tells those who wait for it.
 
     `engine`: that answers. `answers`: the store. `budget`: of the money that requests may cost. `charge`:
     what they cost; None where they cost nothing, or nobody knows. `say`: tells the user.
@@ -170,6 +178,7 @@ class Asker:
     Attributes:
         ended: why the engine answers nothing any more; None while it does, and where nothing went wrong.
         over: whether nothing more is asked.
+        more: whether somebody is about to ask more.
     """
 
     def __init__(
@@ -185,11 +194,14 @@ class Asker:
         self.ended: Fault | BaseException | None = None
         self.over, self.signals = False, 0
         self._checked: set[Text] = set()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._changed, self._new, self._room = (threading.Condition(self._lock) for _ in range(3))
         self._under_way: dict[str, list[Job]] = {}  # key -> who waits
         self._sent: dict[str, _Sent] = {}
-        self.queue = Feed(self._prepared, self._refused, 2 * engine.window, self._may, self._taken)
-        self.budget.freed = self.queue.wake
+        self._asked, self._ready, self._size = deque[Request](), deque[Request](), 0
+        self.more = self._held = self._busy = False
+        self.budget.freed = self.wake
+        threading.Thread(target=self._make_ready, name="prompts", daemon=True).start()
         engine.again, engine.later = self._again, lambda request: self._tell(request.key, None)
 
     # ------------------------------------------------------------------ what others may do otherwise
@@ -241,16 +253,10 @@ class Asker:
         # long answers first: a long one that begins last is waited for alone
         ordered = sorted(requests, key=lambda request: -int(request.settings.get("max_gen_toks") or 0))
         self.add(job, ordered)
-        return self.wait(job, {request.task for request in requests}, quiet=quiet)
+        return self.awaited(job, {request.task for request in requests}, quiet=quiet)
 
-    def add(self, job: Job, requests: Iterable[Request], ahead: int | None = None) -> int:
-        """Have requests asked that have no answer yet.
-
-        `ahead`: wait before that until at most so many are waiting.
-
-        Returns:
-            How many have an answer, or are asked for somebody else.
-        """
+    def add(self, job: Job, requests: Iterable[Request], *, waits: bool = False) -> None:
+        """Have requests asked that have no answer yet; `waits`: once there is room for them."""
         held, new = list(requests), list[Request]()
         self.check({request.text for request in held})
         with self._lock:
@@ -269,11 +275,14 @@ class Asker:
                 waiting.append(job)
                 if len(waiting) == 1:
                     new.append(request)
-        if new:
-            self.queue.put(new, ahead)
-        return len(held) - len(new)
+        with self._lock:
+            if waits and not self._has_room(1):
+                self._room.wait_for(lambda: self.over or self._has_room(GOES_ON))
+            self._asked += new
+            self._size += sum(map(_size, new))
+            self._new.notify()
 
-    def wait(self, job: Job, tasks: Iterable[str], *, quiet: bool = True) -> Mapping[str, Answer]:
+    def awaited(self, job: Job, tasks: Iterable[str], *, quiet: bool = True) -> Mapping[str, Answer]:
         """Key -> answer, once all requests of a job have their outcome.
 
         Raises:
@@ -338,7 +347,7 @@ class Asker:
         """
         try:
             with self._signals():
-                self.engine.run(self.queue, self.came)
+                self.engine.run(self, self.came)
             if isinstance(self.ended, BaseException):
                 raise self.ended
             self.ended = getattr(self.engine, "ended", None)
@@ -354,7 +363,8 @@ class Asker:
         """Give the engine nothing more; what is under way comes home."""
         with self._lock:
             self.over = True
-        self.queue.close()
+            for condition in (self._changed, self._new, self._room):
+                condition.notify_all()
 
     def came(self, request: Request, outcome: Outcome) -> None:
         """Keep an outcome, settle its money, and tell those who wait."""
@@ -379,20 +389,79 @@ class Asker:
                 if not job.left:
                     job.over.set()
 
+    # ------------------------------------------------------------------ what the engine takes from
+
+    def take(self) -> Request | None:
+        """The next request that is ready, if there is one, and money for it."""
+        with self._lock:
+            if self.over or not self._ready:
+                return None
+            request = self._ready[0]
+            self._held = not self._may(request)
+            if self._held:
+                return None
+            self._ready.popleft()
+            self._size -= _size(request)
+            if len(self._ready) <= GOES_ON * READY * self.engine.window:
+                self._new.notify()
+            if self._has_room(GOES_ON):
+                self._room.notify_all()
+        self.sending(request, self._sent[request.key].aside)
+        return request
+
+    @property
+    def dry(self) -> bool:
+        """Whether nothing comes until somebody asks again, or what was taken is answered.
+
+        An engine that answers in batches answers what it has before it waits.
+        """
+        return self._held or not (self._asked or self._ready or self._busy or self.more)
+
+    def wait(self, seconds: float) -> None:
+        """Wait until a request is ready or nothing more is asked, at most so long."""
+        with self._lock:
+            if (self._held or not self._ready) and not self.over:
+                self._changed.wait(seconds)
+
+    def wake(self) -> None:
+        """Let the engine look again."""
+        with self._lock:
+            self._changed.notify_all()
+
+    def _has_room(self, share: float) -> bool:
+        waiting = len(self._asked) + len(self._ready)
+        return waiting <= share * AHEAD * self.engine.window and self._size < share * WAITING_SIZE
+
+    def _make_ready(self) -> None:
+        most = READY * self.engine.window
+        while True:
+            with self._lock:
+                self._new.wait_for(lambda: self.over or (self._asked and len(self._ready) < most))
+                if self.over:
+                    return
+                request, self._busy = self._asked.popleft(), True
+            try:
+                ready = self._prepared(request)
+                if isinstance(ready, Fault):
+                    self.came(request, ready)
+            except Exception as error:  # one of the engine's
+                self.ended = error
+                self.stop()
+                return
+            with self._lock:
+                self._busy = False
+                if isinstance(ready, Request):
+                    self._ready.append(ready)
+                else:
+                    self._size -= _size(request)
+                self._changed.notify_all()
+
     def _prepared(self, request: Request) -> Request | Fault:
         try:
             return self.engine.prepare(request)
         except Exception as error:  # one prompt must not cost the others
             with public_rows(request.text.is_open or shows_text()):
                 return Fault(FaultKind.ENGINE, what_happened(error))
-
-    def _refused(self, request: Request, outcome: Outcome) -> None:
-        """In the queue's thread, whose error is one of the engine's."""
-        try:
-            self.came(request, outcome)
-        except Exception as error:
-            self.ended = error
-            self.stop()
 
     # ------------------------------------------------------------------ money
 
@@ -403,12 +472,8 @@ class Asker:
             if self.budget.exhausted:
                 self.stop()
             return False
-        with self._lock:
-            self._sent[request.key] = _Sent(cost, cost)
+        self._sent[request.key] = _Sent(cost, cost)
         return True
-
-    def _taken(self, request: Request) -> None:
-        self.sending(request, self._sent[request.key].aside)
 
     def _again(self, request: Request, fault: Fault) -> bool | None:
         """Whether a request may be sent once more; None if there is no money for it now.
@@ -448,6 +513,11 @@ class Asker:
             yield
         if self.signals:
             raise KeyboardInterrupt
+
+
+def _size(request: Request) -> int:
+    prompt = request.prompt
+    return len(prompt) if isinstance(prompt, str) else sum(len(turn["content"]) for turn in prompt)
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from medtasks_ext.privacy import public_rows
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.prompts.fit import shared_characters
 from medtasks_ext.prompts.template import layout_template
-from medtasks_ext.run.asker import AHEAD, Asker, Chat, Job
+from medtasks_ext.run.asker import Asker, Chat, Job
 from medtasks_ext.run.charge import Budget, Charge
 from medtasks_ext.run.store import Question
 from medtasks_ext.runner.evaluate import RequestBuilder, Settings, answer_budget, evaluate_task, text_of
@@ -95,7 +95,7 @@ class RunAsker(Asker):
         """
         self.check({text_of(lm.task) for lm in self.lms.values() if lm.places})
         tasks, keeper = _thread(self._tasks), _thread(self._keep)
-        self.queue.more = True
+        self.more = True
         patience: float | None = PATIENCE
         try:
             tasks.start()
@@ -135,8 +135,8 @@ class RunAsker(Asker):
                 for lm in lms:
                     lm.built.wait()
                 threads += begun
-            self.queue.more = False  # an engine that answers in batches waits for nothing further
-            self.queue.wake()
+            self.more = False  # an engine that answers in batches waits for nothing further
+            self.wake()
             while self._under_way and not self.over:
                 time.sleep(_LOOK)
         except Exception as error:
@@ -353,7 +353,7 @@ class TaskLM(StoredLM):
         for one in requests:
             self.asked[one.document] = replace(one, prompt="")  # which the document and the engine have
         self._known(sum(one.key in asker.answers for one in requests))
-        asker.add(self.job, requests, AHEAD * asker.engine.window)
+        asker.add(self.job, requests, waits=True)
 
     def _known(self, n: int) -> None:
         """Show that so many more requests were answered before, or for another task meanwhile."""
@@ -381,7 +381,7 @@ class TaskLM(StoredLM):
         """Key -> answer, once all requests have their outcome; what stands under others is noted."""
         answers = self.asker.answers
         try:
-            return self.asker.wait(self.job, [self.name])
+            return self.asker.awaited(self.job, [self.name])
         finally:
             mine, engine = answers.asked.get(self.name, {}), self.asker.engine
             for item in self.asked.values():
