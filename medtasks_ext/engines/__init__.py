@@ -32,9 +32,6 @@ class Request:
     options: tuple[str, ...] = ()
     #: of the options, where the engine takes tokens
     option_tokens: tuple[tuple[int, ...], ...] = field(default=(), repr=False, compare=False)
-    #: of the tasks that ask about one document in turn, which of them it is; empty elsewhere. Requests of one
-    #: record go to one server, which keeps its beginning
-    record: str = ""
     cut: str = ""  # what did not fit of the prompt: `shots`, `input`, or nothing
 
 

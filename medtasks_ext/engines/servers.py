@@ -9,9 +9,8 @@ request (429, 503) has that request wait, for as long as it asks (`Retry-After`,
 refuses a quarter of the requests of a round trip has its connections halved; each further round trip without
 that adds one. A refusal costs a request none of its tries where another has been answered since its last
 one. One that breaks connections is tried again after 1, 2, 4, … 60 s, and its requests go to the others at
-once. One that refuses the key, or does not know the model, ends the run.
-One that has just got a request about a long record gets the other strategies of that record as well, one
-request above its connections if need be. Which server answered changes no condition of a score.
+once. One that refuses the key, or does not know the model, ends the run. Which server answered changes no
+condition of a score.
 """
 
 from __future__ import annotations
@@ -42,8 +41,6 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 #: Share of refusals in a round trip from which on connections are halved, and replies that are looked at
 #: at least: fewer would show such a share by chance.
 MANY, LEAST = 0.25, 32
-#: Requests that a server may have above its number, if it has just got another one about the same record.
-ABOVE = 1
 #: Seconds of a server's wish to wait from which on the user is told.
 TOLD_FROM = 5.0
 #: Seconds that a server rests after its connections have failed; doubled each time, at most the latter.
@@ -77,11 +74,6 @@ class Endpoint:
         if well and self._rests_until > self.client.now():
             return False
         return self.under_way < (1 if self.ill and well else self.allowed)
-
-    @property
-    def follows_on(self) -> bool:
-        """Whether it may get a request because it has the record already."""
-        return not self.ill and self.under_way < self.allowed + ABOVE
 
     def answered(self) -> bool:
         """Whether it was ill."""
@@ -188,7 +180,6 @@ class ServerEngine(Engine):
         async with AsyncExitStack() as opened:
             clients = [await opened.enter_async_context(self.client(one)) for one in self._servers]
             self.endpoints = [Endpoint(client) for client in clients]
-            self._record = "", self.endpoints[0]  # of the last new request, and where it went
             most = self.window + max(self.window, LEAST_WAITING)
             await together(self._work(feed, done) for _ in range(most))
 
@@ -206,10 +197,6 @@ class ServerEngine(Engine):
             return None
         if (request := feed.take()) is None:
             return None
-        record, kept = self._record
-        if request.record and request.record == record and kept.follows_on:
-            endpoint = kept
-        self._record = request.record, endpoint
         endpoint.under_way += 1
         return request, endpoint
 

@@ -12,7 +12,6 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from typing import Any
@@ -28,7 +27,7 @@ from medtasks_ext.prompts.fit import shared_characters
 from medtasks_ext.prompts.template import layout_template
 from medtasks_ext.run.asker import Asker, Chat, Job
 from medtasks_ext.run.charge import Budget, Charge
-from medtasks_ext.run.store import Question
+from medtasks_ext.run.store import Asked, Question
 from medtasks_ext.runner.evaluate import RequestBuilder, Settings, answer_budget, evaluate_task, text_of
 from medtasks_ext.runner.run import Run, failed, loaded_record
 from medtasks_ext.runner.tally import Trouble
@@ -249,7 +248,6 @@ class Turns:
     """
 
     def __init__(self, names: Sequence[str]) -> None:
-        self.name = names[0]
         self._at: dict[str, tuple[int, int]] = {name: (-1, n) for n, name in enumerate(names)}
         self._moved = threading.Condition()
 
@@ -272,7 +270,7 @@ class TaskLM(StoredLM):
     asked about as soon as it is built; one task at a time goes on to its score.
 
     Attributes:
-        asked, found: document -> its request, and its answer, once all are there.
+        asked, found: document -> what it is asked, and its answer, once all are there.
         built: set when all requests are handed over.
         turns: of tasks that share records; None for one that is asked apart.
     """
@@ -286,7 +284,7 @@ class TaskLM(StoredLM):
         self.asker, self.task, self.name, self.places = asker, task, task.task_name, places
         #: alike of tasks that may share records: dataset and number of examples
         self.asks = task.dataset_given.id, int(task.config.num_fewshot or 0)
-        self.asked: dict[str, Request] = {}
+        self.asked: dict[str, Asked] = {}
         self.job, self.built = Job(), threading.Event()
         self.generated = 0  # answers that came to its own requests
         self.known = 0  # answers that were there before, or came to another task's
@@ -345,13 +343,10 @@ class TaskLM(StoredLM):
         if asked.document in self.asked:
             return
         if self.turns:
-            place = self._place[asked.document]
-            self.turns.wait(self.name, place)
-            asked = replace(asked, record=f"{self.turns.name} {place}")
+            self.turns.wait(self.name, self._place[asked.document])
         again = (self.builder.request(instances, draw) for draw in range(1, self.task.repeats))
-        requests = [asked, *(replace(one, record=asked.record) for one in again)]
-        for one in requests:
-            self.asked[one.document] = replace(one, prompt="")  # which the document and the engine have
+        requests = [asked, *again]
+        self.asked |= {one.document: Asked(one.key, one.cut) for one in requests}
         self._known(sum(one.key in asker.answers for one in requests))
         asker.add(self.job, requests, waits=True)
 
@@ -371,7 +366,7 @@ class TaskLM(StoredLM):
                 self.hand_over(instances)
         self._end_of_building()
         answers = self._awaited()
-        self.found |= {item.document: answers[item.key] for item in self.asked.values()}
+        self.found |= {document: answers[item.key] for document, item in self.asked.items()}
         if not self._scores:  # lm-eval asks once for each kind of request
             self.asker.scoring.acquire()
             self._scores = True
@@ -384,12 +379,12 @@ class TaskLM(StoredLM):
             return self.asker.awaited(self.job, [self.name])
         finally:
             mine, engine = answers.asked.get(self.name, {}), self.asker.engine
-            for item in self.asked.values():
+            for document, item in self.asked.items():
                 stands = item.key in answers or not engine.sends
-                noted = item.document in mine and mine[item.document].key == item.key
+                noted = document in mine and mine[document].key == item.key
                 out = "" if item.key in answers else engine.file
                 if stands and (not noted or (out and out != answers.out.get(item.key))):
-                    answers.put(item.key, Question(item.cut, out), self.name, item.document)
+                    answers.put(item.key, Question(item.cut, out), self.name, document)
             answered = sum(item.key in answers for item in self.asked.values())
             self._known(answered - self.known - self.generated)
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from medtasks_ext.answers.reasoning import unknown_traces
 from medtasks_ext.data.content import highest_possible
-from medtasks_ext.engines import CONTENT_FILTER, LOOP, Answer, Prompt, Request
+from medtasks_ext.engines import CONTENT_FILTER, LOOP, Answer, Prompt
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.metrics.repeats import PASS_AT_1, PASS_AT_N, add_pass_at
@@ -36,7 +36,7 @@ from medtasks_ext.results.document_scores import (
 )
 from medtasks_ext.results.rollup import asked_rows, drawn_results, finished_tasks
 from medtasks_ext.run.asker import Chat
-from medtasks_ext.run.store import closed_text_in
+from medtasks_ext.run.store import Asked, closed_text_in
 from medtasks_ext.runner.evaluate import (
     Settings,
     TaskResult,
@@ -57,7 +57,6 @@ from medtasks_ext.runs.manifest import (
 from medtasks_ext.runs.records import (
     groups_of,
     iter_samples,
-    options_of,
     quiet_log,
     request_of,
     results_content,
@@ -209,12 +208,12 @@ class Run:
         self,
         task: Task,
         outcome: TaskResult,
-        asked: Mapping[str, Request],
+        asked: Mapping[str, Asked],
         answers: Mapping[str, Answer],
     ) -> None:
         """Write the results of one task.
 
-        `asked`: document -> its request. `answers`: document -> its answer.
+        `asked`: document -> what it was asked. `answers`: document -> its answer.
         """
         name = task.task_name
         dataset, strategy = self.registry.known(name)
@@ -318,10 +317,9 @@ class Run:
 
         try:
             task = self.in_stored_wording(name)
-            asked = self._asked_of(task)
+            asked, prompts = self._asked_of(task)
             known = self.answers.known(item.key for item in asked.values())
             answers = {document: known[item.key] for document, item in asked.items() if item.key in known}
-            prompts = {document: item.prompt for document, item in asked.items() if item.prompt}
             model = StoredLM(answers, prompts, self.files.answers)
             outcome = evaluate_task(model, task, self.settings, self.state(name).choice)
             self.keep_scores(task, outcome, asked, answers)
@@ -329,22 +327,18 @@ class Run:
             return failed(error)
         return TaskEntry(state=TaskState.DONE, n=len(outcome.samples))
 
-    def _asked_of(self, task: Task) -> dict[str, Request]:
-        """What the chosen documents were asked last; the prompt is empty where nobody knows it any more."""
-        name, asked = task.task_name, dict[str, Request]()
-        before = dict[str, tuple[str, Prompt, tuple[str, ...]]]()  # document -> key, prompt, options
+    def _asked_of(self, task: Task) -> tuple[dict[str, Asked], dict[str, Prompt]]:
+        """What the chosen documents were asked last, and the prompts of those that are known still."""
+        name, before = task.task_name, dict[str, tuple[str, Prompt]]()
         with suppress(MedtasksError, ValueError, KeyError, TypeError, IndexError):
             for sample in iter_samples(self.files.samples_file(name)):  # a damaged one is written anew
-                argument, key = request_of(sample)[0], sample.get("request", "")
+                argument = request_of(sample)[0]
                 prompt = json.loads(argument[0]) if isinstance(argument, list) else argument
-                before[document_key(sample["doc"])] = key, prompt, options_of(sample)
-        for document in (each for place in self.places(task) for each in task.names_of(place)):
-            if (last := self.answers.asked.get(name, {}).get(document)) is not None:
-                key, prompt, options = before.get(document, ("", "", ()))
-                if key not in ("", last.key):
-                    prompt, options = "", ()
-                asked[document] = Request(last.key, name, document, prompt, {}, options=options, cut=last.cut)
-        return asked
+                before[document_key(sample["doc"])] = sample.get("request", ""), prompt
+        last, documents = self.answers.asked.get(name, {}), map(task.names_of, self.places(task))
+        asked = {each: last[each] for some in documents for each in some if each in last}
+        known = {each: before[each] for each in asked.keys() & before.keys()}
+        return asked, {each: prompt for each, (key, prompt) in known.items() if key in ("", asked[each].key)}
 
     def note(self, task: str, entry: TaskEntry, *kept: str) -> None:
         """Put the new state of a task into the manifest; its choice and `kept` fields stay."""
@@ -412,7 +406,7 @@ def failed(error: Exception) -> TaskEntry:
     )
 
 
-def cut_counts(asked: Iterable[Request], answers: Iterable[Answer], *, with_shots: bool) -> dict[str, int]:
+def cut_counts(asked: Iterable[Asked], answers: Iterable[Answer], *, with_shots: bool) -> dict[str, int]:
     """What did not fit: shots and inputs into the context, answers into the budget; what its engine ended.
 
     A prompt that lost the end of its input carries no shots, either.
@@ -442,7 +436,7 @@ def token_counts(answers: Iterable[Answer]) -> dict[str, int] | None:
     return {**counts, "cached": sum(cached)} if cached and len(cached) == len(used) else counts
 
 
-def _recorded(samples: Sequence[Sample], asked: Mapping[str, Request]) -> Iterable[Sample]:
+def _recorded(samples: Sequence[Sample], asked: Mapping[str, Asked]) -> Iterable[Sample]:
     """lm-eval's records with the key of each request; generation settings may hold a header."""
     for sample in samples:
         asks = [

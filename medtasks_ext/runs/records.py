@@ -302,12 +302,6 @@ def request_of(sample: Sample) -> tuple[Any, Mapping[str, Any]]:
     return prompt, more[0] if more and isinstance(more[0], dict) else {}
 
 
-def options_of(sample: Mapping[str, Any]) -> tuple[str, ...]:
-    """None where the model wrote its answer."""
-    seconds = (pair["arg_1"] for pair in sample["arguments"].values())
-    return tuple(second for second in seconds if isinstance(second, str))
-
-
 def turns_of(prompt: Any) -> list[tuple[str, str]]:
     """Role and text of each turn of a recorded prompt; that of one text is `text`."""
     given: Any = prompt[0] if isinstance(prompt, list) and prompt and isinstance(prompt[0], str) else prompt

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import ExitStack
-from dataclasses import replace
 
 import pytest
 
@@ -30,14 +29,13 @@ def taking(seconds):
     return script
 
 
-def ask(servers, n, clock=None, *, paired=False, **settings):
-    """Outcomes of all of them, what the user was told, the engine. `paired`: two requests share a record."""
+def ask(servers, n, clock=None, **settings):
+    """Outcomes of all of them, what the user was told, the engine."""
     lines, outcomes = [], []
     urls = [f"{server.url}/chat/completions" for server in servers]
     lm = model(servers[0], **{"num_concurrent": 2, **settings})
     engine = ApiEngine(lm, say=lines.append, clock=clock, replicas=urls[1:])
-    requests = [replace(one, record=f"r{i // 2}" if paired else "") for i, one in enumerate(asking(n))]
-    engine.run(ListFeed(requests), lambda request, outcome: outcomes.append(outcome))
+    engine.run(ListFeed(asking(n)), lambda request, outcome: outcomes.append(outcome))
     return outcomes, lines, engine
 
 
@@ -58,16 +56,6 @@ def test_every_server_gets_what_it_can_do(servers):
     assert engine.window == 6 and all(server.most_connections == 2 for server in servers)
     fast, *slow = (len(server.asked) for server in servers)
     assert fast + sum(slow) == 200 and fast > 2 * max(slow) and min(slow) > 0
-
-
-def test_requests_of_one_record_go_to_one_server(servers):
-    """Two requests a record: the second goes where the first went, also where that has no place left."""
-    for server in servers:
-        server.script = taking(0.003)
-    ask(servers, 120, paired=True)
-    by = [{int(asked.prompt.split()[-1]) for asked in server.asked} for server in servers]
-    assert all(one ^ 1 in found for found in by for one in found) and min(map(len, by)) > 10
-    assert all(server.most_connections <= 3 for server in servers)
 
 
 def test_a_server_that_dies_loses_no_request(servers):
