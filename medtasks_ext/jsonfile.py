@@ -46,8 +46,7 @@ def parse_json(content: str | bytes, *, strict: bool = False) -> Any:
     if len(content) > MAX_SIZE:
         raise JsonError(f"more than {MAX_SIZE >> 20:,} MB")
     try:
-        text = content if isinstance(content, str) else content.decode("utf-8-sig")
-        value = (_STRICT.decode if strict else _plain)(text)
+        value = _STRICT.decode(_text(content)) if strict else _plain(content)
     except JsonError:
         raise
     except UnicodeDecodeError:
@@ -58,16 +57,21 @@ def parse_json(content: str | bytes, *, strict: bool = False) -> Any:
         raise JsonError("nested too deeply") from None
     except ValueError:
         raise JsonError("a number of thousands of digits") from None
-    if sum(map(text.count, "[{")) > MAX_DEPTH and is_deep(value):
+    begins: Any = (b"[", b"{") if isinstance(content, bytes) else "[{"
+    if sum(map(content.count, begins)) > MAX_DEPTH and is_deep(value):
         raise JsonError("nested too deeply")
     return value
 
 
-def _plain(text: str) -> Any:
+def _text(content: str | bytes) -> str:
+    return content if isinstance(content, str) else content.decode("utf-8-sig")
+
+
+def _plain(content: str | bytes) -> Any:
     try:
-        return from_json(text)  # in a third of the time
+        return from_json(content)  # in a third of the time, and bytes are not held as a text, too
     except ValueError:  # what it refuses, such as half of a surrogate pair, may be sound
-        return json.loads(text)
+        return json.loads(_text(content))
 
 
 _STRICT = json.JSONDecoder(object_pairs_hook=_distinct, parse_constant=_no_constant)

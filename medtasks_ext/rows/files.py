@@ -241,11 +241,13 @@ def parse_rows(content: bytes, suffix: str, where: str) -> list[Row]:
         return [{"paragraphs": paragraphs(content, where)}]
     if suffix == ".xml":
         return element_rows(content, where)
+    if suffix == ".json":
+        return _json(content, where)
     text = decoded(content, where)
     if suffix in (".csv", ".tsv"):
         records, separator = csv_records(text, where, separator="\t" if suffix == ".tsv" else None)
         return [row for _, row in table_of(records, where, separator=separator).rows]
-    return _json(text, where) if suffix == ".json" else _jsonl(text.split("\n"), where)
+    return _jsonl(text.split("\n"), where)
 
 
 def _columnar(content: bytes, suffix: str, where: str) -> list[Row]:
@@ -262,12 +264,16 @@ def _columnar(content: bytes, suffix: str, where: str) -> list[Row]:
         raise MedtasksError(f"not a {kind} file ({error})", where=where, remedy="download it again") from None
 
 
-def _json(text: str, where: str) -> list[Row]:
+def _json(content: bytes, where: str) -> list[Row]:
     try:
-        data = parse_json(text)
+        try:
+            data = parse_json(content)
+        except JsonError:
+            data = parse_json(decoded(content, where))
     except JsonError as error:
         if error.extra:  # hub files named .json often hold one object per line
-            return _jsonl(text.split("\n"), where)  # JSON strings may hold other line separators
+            lines = decoded(content, where).split("\n")  # JSON strings may hold other line separators
+            return _jsonl(lines, where)
         what = f"not valid JSON ({error}, line {error.line})" if error.line else f"cannot be read: {error}"
         raise MedtasksError(what, where=where, remedy="mend or download it again") from None
     if isinstance(data, list) and data and all(map(_is_list_of_objects, data)):
