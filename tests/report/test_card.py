@@ -232,7 +232,7 @@ def test_the_card_begins_with_what_the_model_does_best_and_worst(medtasks, tmp_p
         if item.suite.id == "medhelm" and item.metadata.primary_metric == "exact_match"
         if not item.blocks["rows"].get("runs")
         for category, n in right.items()
-        if registry().values(item, "category") == [category]
+        if list(item.metadata.axis("category")) == [category]
     }
     write_run(tmp_path / "run", "model", scores)
     medtasks.done("card", "run", "-o", "card", "--parts")
