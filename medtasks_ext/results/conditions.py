@@ -1,15 +1,13 @@
 """Whether two results may stand side by side: they are comparable, or what differs says why not.
 
 `facts` takes from a record (`runs.conditions`) what is compared; None stands for what nobody recorded.
-`differences` is the one place that decides: labels, joining, ranks, tests and published comparisons follow
-from it.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -18,7 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from medtasks_ext.privacy import text_hash
 from medtasks_ext.registry import Dataset, registry
 from medtasks_ext.registry.datalock import are_pinned
-from medtasks_ext.registry.strategies import shots_of
+from medtasks_ext.registry.strategies import shots_of, strategy_title
 from medtasks_ext.runs.conditions import Conditions, Judge, Jury
 from medtasks_ext.runs.manifest import EngineRecord
 from medtasks_ext.runs.settings import Effect, Place, read_value, with_effect
@@ -33,11 +31,8 @@ HARMLESS = frozenset(field for field, said in _DECLARED.items() if said.get("har
 NOT_OF_A_PAPER = frozenset(field for field, said in _DECLARED.items() if said.get("not_of_a_paper"))
 #: Condition -> what it is called among what a model was asked with beside its task.
 ASKED_WITH = {field: said["asked_with"] for field, said in _DECLARED.items() if "asked_with" in said}
-_OF_A_JURY = ("jury", "requests", "protocol")
 #: Who judged a score whose judges nobody recorded.
 _NO_JUDGES = ((), None)
-#: What is in a row of facts beside the conditions: some of these depend on it.
-_BESIDE = ("n_of_suite", "less_room", "answers_cut")
 #: Packages whose versions can round an answer otherwise.
 _ROUND = ("vllm", "transformers", "torch", "lm_eval")
 
@@ -78,7 +73,7 @@ def differences(one: Facts, other: Facts, *, joined: bool = False) -> tuple[Diff
             continue
         moves = _moves(field, one, other)
         if joined and None in values:
-            moves = None if field in _OF_A_JURY else bool(moves)
+            moves = None if field in ("jury", "requests", "protocol") else bool(moves)
         if moves is not None:
             found.setdefault((condition, moves), Difference(field, condition, moves, *values))
     return tuple(found.values())
@@ -120,8 +115,7 @@ def _moves(field: str, one: Facts, other: Facts) -> bool | None:
 def _cut_short(asked: Facts) -> bool:
     """Whether answers may have been cut that another result, whose budget nobody stated, has whole.
 
-    A paper whose budget hangs on the context of each model, or that states none, is taken to have given
-    answers what the suite or the task gives. What fills that much or more was cut there as well.
+    A paper that states no budget is taken to have given answers what the suite or the task gives.
     """
     return bool(asked["less_room"]) and asked["answers_cut"] is not False
 
@@ -161,14 +155,17 @@ def _facts(record: Conditions) -> Facts:
     artefact = record.artefact, record.artefact_revision
     until = read_value(decoding.get("until"))
     stops = until if isinstance(until, list | tuple) else [until]
+    stop = tuple(sorted({str(text) for text in stops if text not in (None, "")}))
     rounding = {
         **with_effect("model", arguments, Effect.ROUNDS),
         **with_effect("generation", decoding, Effect.ROUNDS),
         **({"dtype": engine.dtype} if engine.dtype else {}),  # as loaded, whatever the user asked for
     }
-    of_the_record = {name: getattr(record, name, None) for name in (*RULES, *_BESIDE)}
+    judges = (*jury.judges, *filter(None, [jury.adjudicator])) if jury else ()
+    requests = tuple(one.request for one in judges)
+    named = tuple(replace(one, request=None) for one in judges)
     return Facts(
-        of_the_record,
+        {name: getattr(record, name, None) for name in RULES},
         version=record.version.partition("-")[0] or None if record.version else None,
         artefact=artefact if any(artefact) else None,
         prompt=record.prompt if record.wording else None,
@@ -183,11 +180,7 @@ def _facts(record: Conditions) -> Facts:
         inputs_cut=None if record.inputs_cut is None else bool(record.inputs_cut),
         decoding=None if record.decoding is None else drawn(record.decoding),
         generation=of("generation", decoding, Effect.MOVES),
-        stop=(
-            None
-            if record.decoding is None
-            else tuple(sorted({str(text) for text in stops if text not in (None, "")}))
-        ),
+        stop=None if record.decoding is None else stop,
         arguments=of("model", arguments, Effect.MOVES),
         variant=of("model", arguments, Effect.MODEL) + of("generation", decoding, Effect.MODEL),
         brought=of("generation", engine.generation or {}, Effect.MOVES),
@@ -198,28 +191,12 @@ def _facts(record: Conditions) -> Facts:
         system_text=text_hash(record.system_instruction) if record.system_instruction else "",
         turns=record.turns if shots else None,
         delimiter="" if record.delimiter is None else repr(record.delimiter),
-        jury=_panel(jury) if jury else None,
-        requests=_requests(jury) if jury else None,
-        protocol=_protocol(jury) if jury else None,
+        jury=(named[: len(jury.judges)], named[-1] if jury.adjudicator else None) if jury else None,
+        requests=requests if any(requests) else None,  # a physician has none
+        protocol=(jury.protocol, jury.wording, jury.hash) if jury and jury.protocol else None,
         judged=1.0 if record.judged is None else record.judged,
         versions=tuple((name, packages[name]) for name in _ROUND if packages.get(name)) or None,
     )
-
-
-def _panel(jury: Jury) -> tuple[tuple[Judge, ...], Judge | None]:
-    """Who judged, and who decides where two differ, without what requests to them say."""
-    decides = jury.adjudicator and replace(jury.adjudicator, request=None)
-    return tuple(replace(one, request=None) for one in jury.judges), decides
-
-
-def _requests(jury: Jury) -> tuple[str | None, ...] | None:
-    """None where nobody recorded them; a physician has none."""
-    found = tuple(one.request for one in (*jury.judges, jury.adjudicator) if one)
-    return found if any(found) else None
-
-
-def _protocol(jury: Jury) -> tuple[str, str | None, str | None] | None:
-    return (jury.protocol, jury.wording, jury.hash) if jury.protocol else None
 
 
 def _less_room(record: Conditions) -> bool | None:
@@ -238,16 +215,14 @@ def drawn(decoding: Mapping[str, Any]) -> Frozen | None:
         return None
     if read_value(decoding.get("do_sample")) is not True and not temperature:
         return ()
-    first = {
-        name: decoding[name] for name in ("temperature", "top_p", "top_k") if decoding.get(name) is not None
-    }
+    first = {name: decoding[name] for name in ("temperature", "top_p", "top_k") if name in decoding}
+    first = {name: value for name, value in first.items() if value is not None}
     others = with_effect("generation", decoding, Effect.DRAWS)
     named = tuple((name, _plain(value)) for name, value in (first or {"do_sample": True}).items())
     return (*named, *_frozen({name: others[name] for name in others.keys() - {"do_sample", "seed", *first}}))
 
 
 def _frozen(values: Mapping[str, Any]) -> Frozen:
-    """Settings by name, in order, each value as something that can be compared."""
     return tuple((name, _plain(value)) for name, value in sorted(values.items()))
 
 
@@ -262,7 +237,7 @@ def of_the_paper(dataset: Dataset, strategy: str, model: str = "") -> Conditions
     return _of_the_paper(dataset, strategy, said.decoding_of(model) if said else None)
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=2048)  # models that were asked alike share the record
 def _of_the_paper(dataset: Dataset, strategy: str, decoding: str | None) -> Conditions:
     said = dataset.suite.published.conditions if dataset.suite.published else None
     n = dataset.n_documents or None
@@ -307,7 +282,7 @@ class Confirmed(NamedTuple):
 
     @property
     def state(self) -> State | None:
-        """The weakest of them: `different`, else `claimed`, else `confirmed`."""
+        """The weakest of them."""
         return next((state for state in _WEAKEST if state in self), None)
 
 
@@ -349,3 +324,146 @@ def confirmed_words(n: dict[State, int], of: int) -> str:
     said = f", claimed but not confirmed in {n['claimed']}" if n.get("claimed") else ""
     unlike = f", different in {n['different']}" if n.get("different") else ""
     return f"data and prompts confirmed in {n.get('confirmed', 0)} of {of}{said}{unlike}"
+
+
+# Conditions in words: what screens, tables, pages and cards say of a record.
+
+GREEDY = "greedy"
+#: What a run is said to have.
+_OF_A_RUN = (
+    *("engine", "arguments", "template", "system", "system_text", "turns"),
+    *("generation", "documents", "source", "jury"),
+)
+
+
+def _yes(value: bool | None) -> str:
+    return "yes" if value else "no"
+
+
+def settings_words(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key}={values[key]}" for key in sorted(values))
+
+
+def decoding_words(drawn: Iterable[tuple[str, Any]]) -> str:
+    """How answers were drawn, by the settings that make them differ from the likeliest ones."""
+    known = dict(drawn)
+    if known == {"do_sample": True}:
+        return "sampled"
+    return ", ".join(f"{name}={value}" for name, value in known.items()) or GREEDY
+
+
+def jury_words(jury: Jury) -> str:
+    protocol = protocol_words(jury.protocol, jury.wording, jury.hash)
+    return "; ".join(filter(None, (judges_words(jury.judges, jury.adjudicator), protocol)))
+
+
+def judges_words(judges: Iterable[Judge], adjudicator: Judge | None) -> str:
+    """Who judged, and who decided where two differed; without any judge nobody recorded who."""
+
+    def named(one: Judge) -> str:
+        model = f" ({one.model})" if one.model else ""
+        return f"{one.name}{model}{' served as ' * bool(one.served)}{' and '.join(one.served)}"
+
+    names = " + ".join(map(named, judges))
+    return f"{names or 'unknown'}{f', {named(adjudicator)} decides' if adjudicator else ''}"
+
+
+def protocol_words(protocol: str | None, wording: str | None, digest: str | None) -> str:
+    official = " with official prompts," if wording == "official" else ""
+    return f"{protocol or ''}{official} {digest or ''}".strip()
+
+
+#: Condition -> its value as tables hold it, unless it is that already.
+_PLAIN: Mapping[str, Callable[[Any], str]] = {
+    "artefact": lambda value: " ".join(filter(None, value)),
+    "decoding": decoding_words,
+    "template": lambda value: value if isinstance(value, str) else _yes(value),
+    "turns": _yes,
+    "system": lambda value: "system turn" if value else "user turn",
+    **dict.fromkeys(
+        ("generation", "arguments", "variant", "brought", "rounding"),
+        lambda value: settings_words(dict(value)),
+    ),
+    "stop": lambda value: " ".join(map(repr, value)),
+    "jury": lambda value: judges_words(*value),
+    "requests": lambda value: " + ".join(item or "none" for item in value),
+    "protocol": lambda value: protocol_words(*value),
+    "versions": lambda value: ", ".join(f"{name} {version}" for name, version in value),
+}
+#: Condition -> one side of a difference, where that is not as in tables.
+_SIDE: Mapping[str, Callable[[Any], str]] = {
+    "strategy": strategy_title,
+    **dict.fromkeys(("prompt", "rows", "examples"), "hash {}".format),
+    **dict.fromkeys(("n", "held_out"), "{:,} documents".format),
+    **dict.fromkeys(("budget", "context"), "{:,} tokens".format),
+    "source": lambda value: {"suite": "the suite's rows", "rebuilt": "rows rebuilt"}.get(
+        value, f"{value} rows"
+    ),
+    "judged": lambda value: "all there" if value == 1 else f"{1 - value:.0%} pending",
+    "differs": lambda value: "others than the suite's" if value else "the suite's",
+    **dict.fromkeys(("inputs_cut", "examples_cut"), lambda value: "some cut" if value else "whole"),
+}
+
+
+def plain(field: str, value: Any) -> str | int | float | bool | None:
+    """None, too, where nothing was added."""
+    found: str | int | float | bool | None = value
+    if value is not None and field in _PLAIN:
+        found = _PLAIN[field](value)
+    return None if found == "" else found
+
+
+@lru_cache(maxsize=2**12)
+def shown(facts: Facts) -> Mapping[str, str | int | float | bool | None]:
+    """Condition -> its value as tables hold it; many results have the same."""
+    return {name: plain(name, value) for name, value in facts.items()}
+
+
+def value_words(field: str, value: Any) -> str:
+    if value is None:
+        return "unknown"
+    found = _SIDE[field](value) if field in _SIDE else plain(field, value)
+    return "none" if found is None else str(found)
+
+
+def difference_words(difference: Difference) -> str:
+    one, other = (value_words(difference.field, value) for value in (difference.one, difference.other))
+    return f"{difference.condition}: {one} | {other}"
+
+
+def unknown_words(differences: Iterable[Difference]) -> str:
+    return ", ".join(dict.fromkeys(item.condition for item in differences if not item.known))
+
+
+def task_words(record: Conditions, printed: str | None = None) -> dict[str, str]:
+    """Of a printed score, the model whose it is stands beside its record."""
+    if printed is not None:
+        return {"prompt": "the paper's", "data": "the paper's", "version": "published", "model": printed}
+    origin = record.origin or "unknown"
+    optional = {
+        "examples": record.examples,
+        "jury": jury_words(record.jury) if record.jury else None,
+        "documents": record.documents,
+        "asked_with": asked_with_words(facts(record)),
+    }
+    return {
+        "version": (record.version or "").partition("-")[0],
+        "prompt": f"{record.wording or 'unknown'} {record.prompt or ''}".strip(),
+        "data": f"{origin} @ {record.revision}" if record.revision else origin,
+        "rows": record.rows or "",
+        "rebuilt": _yes(record.source == "rebuilt"),
+        **{name: words for name, words in optional.items() if words},
+    }
+
+
+def asked_with_words(facts: Facts) -> str:
+    """What a model was asked with beside what the task says."""
+    known = {title: facts[name] and plain(name, facts[name]) for name, title in ASKED_WITH.items()}
+    return "; ".join(f"{title}: {words}" for title, words in known.items() if words)
+
+
+def run_words(run: Facts) -> dict[str, str]:
+    """What all tasks of a run share (`of_run`) and what decides whether its scores can be compared."""
+    said = {RULES[name][0]: plain(name, run[name]) for name in _OF_A_RUN}
+    said[RULES["generation"][0]] = plain("generation", run["generation"]) or "the task's own"
+    return {title: str(words) for title, words in said.items() if words is not None}

@@ -9,7 +9,7 @@ import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +20,10 @@ from medtasks_ext.stats.statistic import Array
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
+
+
+#: rater -> instance -> value
+_Scores: TypeAlias = Mapping[str, Mapping[str, float]]
 
 
 class Coefficient(NamedTuple):
@@ -45,7 +49,7 @@ def icc_3k(ratings: Sequence[Sequence[float]] | Array) -> Coefficient:
     lower limit can be negative; the paper prints 0 then. `ratings`: instances x raters, no gaps.
     """
     table = np.asarray(ratings, dtype=float)
-    n, k = len(table), table.shape[1] if table.ndim == 2 else 0
+    n, k = len(table), table[:1].size
     if n < 2 or k < 2:
         return Coefficient(None, n=n)
     cases, raters = table.mean(axis=1, keepdims=True), table.mean(axis=0)
@@ -56,8 +60,7 @@ def icc_3k(ratings: Sequence[Sequence[float]] | Array) -> Coefficient:
     value = (ms_cases - ms_error) / ms_cases
     if value >= 1 - 1e-12:
         return Coefficient(1.0, 1.0, 1.0, n)
-    low, high = icc_3k_interval(value, n, k)
-    return Coefficient(value, low, high, n)
+    return Coefficient(value, *icc_3k_interval(value, n, k), n)
 
 
 def icc_3k_interval(icc: float, n: int, k: int) -> tuple[float, float]:
@@ -148,17 +151,16 @@ def kappas(votes: Mapping[str, Mapping[str, int]], scale: Sequence[int]) -> list
     return figures
 
 
-def z_by_rater(composites: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+def z_by_rater(composites: _Scores) -> dict[str, dict[str, float]]:
     """Each rater's composites as z-scores over all instances of that rater; constant raters are left out."""
-    by_rater = {}
-    for rater, by_instance in composites.items():
-        z = z_scores(list(by_instance.values()))
-        if z is not None:
-            by_rater[rater] = dict(zip(by_instance, map(float, z), strict=True))
-    return by_rater
+    return {
+        rater: dict(zip(by_instance, z.tolist(), strict=True))
+        for rater, by_instance in composites.items()
+        if (z := z_scores(list(by_instance.values()))) is not None
+    }
 
 
-def mean_by_instance(z: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+def mean_by_instance(z: _Scores) -> dict[str, float]:
     """Instance -> mean over the raters who rated it."""
     values: dict[str, list[float]] = {}
     for by_instance in z.values():
@@ -167,17 +169,14 @@ def mean_by_instance(z: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     return {instance: sum(items) / len(items) for instance, items in values.items()}
 
 
-def group_agreement(
-    one: Mapping[str, Mapping[str, float]], other: Mapping[str, Mapping[str, float]]
-) -> Coefficient:
+def group_agreement(one: _Scores, other: _Scores) -> Coefficient:
     """ICC(3,2) of two groups' mean z-scores over the instances that both rated (equation 2)."""
     shared = set[str]().union(*one.values()) & set[str]().union(*other.values())
-
-    def means(group: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-        kept = {rater: {name: of[name] for name in of if name in shared} for rater, of in group.items()}
-        return mean_by_instance(z_by_rater(kept))
-
-    first, second = means(one), means(other)
+    kept = (
+        {rater: {name: of[name] for name in of if name in shared} for rater, of in group.items()}
+        for group in (one, other)
+    )
+    first, second = (mean_by_instance(z_by_rater(group)) for group in kept)
     return icc_3k([[first[instance], second[instance]] for instance in sorted(first.keys() & second.keys())])
 
 
@@ -187,7 +186,7 @@ def at_least_zero(estimate: Coefficient) -> Coefficient:
     return Coefficient(value, low, high, estimate.n)
 
 
-def pairwise_baseline(composites: Mapping[str, Mapping[str, float]]) -> Coefficient:
+def pairwise_baseline(composites: _Scores) -> Coefficient:
     """Mean ICC(3,2) over all pairs of raters who share at least two instances.
 
     The interval is the bootstrap's over pairs (percentiles). `n` counts the pairs; one without an ICC (no
@@ -198,10 +197,9 @@ def pairwise_baseline(composites: Mapping[str, Mapping[str, float]]) -> Coeffici
     agreements = []
     for one, other in combinations(sorted(z), 2):
         shared = sorted(set(z[one]) & set(z[other]))
-        if len(shared) >= 2:
-            pair = icc_3k([[z[one][instance], z[other][instance]] for instance in shared])
-            if pair.value is not None:
-                agreements.append(max(0.0, pair.value))
+        pair = icc_3k([[z[one][instance], z[other][instance]] for instance in shared])
+        if pair.value is not None:
+            agreements.append(max(0.0, pair.value))
     if not agreements:
         return Coefficient(None)
     values = np.asarray(agreements)
@@ -209,9 +207,7 @@ def pairwise_baseline(composites: Mapping[str, Mapping[str, float]]) -> Coeffici
     return Coefficient(float(values.mean()), interval.low, interval.high, len(values))
 
 
-def composites(
-    ratings: Iterable[tuple[str, Mapping[str, Mapping[str, float]]]],
-) -> dict[str, dict[str, float]]:
+def composites(ratings: Iterable[tuple[str, _Scores]]) -> dict[str, dict[str, float]]:
     """(instance, rater -> axis -> rating) -> rater -> instance -> mean of the axes."""
     means: dict[str, dict[str, float]] = {}
     for instance, by_rater in ratings:
@@ -220,7 +216,7 @@ def composites(
     return means
 
 
-def icc_of_raters(by_rater: Mapping[str, Mapping[str, float]]) -> Coefficient:
+def icc_of_raters(by_rater: _Scores) -> Coefficient:
     """ICC(3,k) of raters after z-scoring each, over what all of them rated; none where one never varies."""
     shared = sorted(set.intersection(*map(set, by_rater.values()))) if by_rater else []
     z = z_by_rater({rater: {one: of[one] for one in shared} for rater, of in by_rater.items()})

@@ -117,11 +117,7 @@ def resample(counts: Iterable[Counts], dataset: str, *, published: bool = False)
 
 
 def percentile_interval(values: Array) -> Interval:
-    """Percentile interval of a metric's values on the resamples, (resamples,): what is printed.
-
-    Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 13; quantiles are
-    interpolated linearly, as by `scipy.stats.bootstrap`.
-    """
+    """Percentile interval of a metric's values on the resamples, (resamples,), as `scipy.stats.bootstrap`."""
     low, high = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return Interval(float(low), float(high))
 
@@ -134,9 +130,8 @@ def task_intervals(
 ) -> tuple[dict[str, IntervalRecord], Array | None]:
     """The intervals of one task as results record them, and its score on each resample.
 
-    The latter is None where there are fewer than two units, or without gold. `samples`: lm-eval's records of
-    the documents. `of_paper`: gives the paper's own interval of a metric on the resamples, to stand beside
-    ours.
+    The latter is None where there are fewer than two units, or without gold. `of_paper`: gives the paper's
+    own interval of a metric on the resamples, to stand beside ours.
     """
     counts = counts_of(samples, aggregations)
     resampled = resample(counts, dataset)

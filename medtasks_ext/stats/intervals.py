@@ -44,10 +44,9 @@ class Interval:
 
 
 def wilson(score: ArrayLike, size: ArrayLike, quantile: ArrayLike = Z) -> tuple[Array, Array]:
-    """Lower and upper ends of Wilson's interval, (...), which hold the score.
+    """Ends of Wilson's interval, (...), which hold the score: on 0-1, of so many documents, whole or not.
 
-    `score`: (...), on 0-1. `size`: (...), documents, above 0; no whole number is needed. `quantile`: (...),
-    of the normal distribution, or of Student's.
+    `quantile`: of the normal distribution, or of Student's.
     """
     p, n, q = np.broadcast_arrays(*(np.asarray(item, dtype=float) for item in (score, size, quantile)))
     a = q**2 / n
@@ -61,7 +60,7 @@ def sample_sizes(score: ArrayLike, low: ArrayLike, high: ArrayLike, documents: A
     `score`: (...), on 0-1. `documents`: what an interval without a width is worth.
     """
     p = np.clip(np.asarray(score, dtype=float), 0.0, 1.0)
-    half = np.clip((np.asarray(high, dtype=float) - np.asarray(low, dtype=float)) / 2, 0.0, 0.499)
+    half = np.clip(np.subtract(high, low, dtype=float) / 2, 0.0, 0.499)
     # half² (1 + a)² = a (p (1 - p) + a / 4), a = z² / n
     b = 2 * half**2 - p * (1 - p)
     a = (b + np.sqrt(b**2 + 4 * half**2 * (0.25 - half**2))) / (2 * (0.25 - half**2))
@@ -70,15 +69,14 @@ def sample_sizes(score: ArrayLike, low: ArrayLike, high: ArrayLike, documents: A
 
 
 def mean_interval(weights: ArrayLike, scores: ArrayLike, sizes: ArrayLike) -> tuple[Array, Array]:
-    """Intervals of weighted means of scores whose documents are independent: those of groups.
+    """Ends of the intervals, (groups,), of weighted means of scores whose documents are independent.
 
     The variances of the scores are added. That of a score follows from itself and half a document more of
     either kind, else a group of tasks without an error would know its score exactly. It is no more than that
-    of one document: no score on 0-1 varies more, and else a task that tells nothing would open the group's
-    interval to its ends. A group of one task has the task's interval.
+    of one document: else a task that tells nothing would open the group's interval to its ends. A group of
+    one task has the task's interval.
 
-    `weights`: (groups, tasks); each row adds up to 1. `scores`: (tasks,), on 0-1. `sizes`: (tasks,), what
-    each is `sample_sizes`. Returns: Lower and upper ends, (groups,).
+    `weights`: (groups, tasks); each row adds up to 1. `scores`: (tasks,). `sizes`: their `sample_sizes`.
     """
     w, n = np.asarray(weights, dtype=float), np.asarray(sizes, dtype=float)
     p = np.clip(np.asarray(scores, dtype=float), 0.0, 1.0)
@@ -104,8 +102,7 @@ def of_tasks(
 def of_shares(parts: ArrayLike, wholes: ArrayLike | None = None) -> Interval | None:
     """The interval of a share that is counted in independent units; None for fewer than two.
 
-    `parts`: (units,), such as how many raters of a unit agreed. `wholes`: (units,), of how many; by default
-    each unit counts as one.
+    `parts`: of each unit, such as how many of its raters agreed. `wholes`: of how many; by default of one.
     """
     above = np.asarray(parts, dtype=float)
     below = np.ones(len(above)) if wholes is None else np.asarray(wholes, dtype=float)
@@ -147,11 +144,10 @@ def _of_mean(counts: Counts) -> Interval | None:
 
 
 def _of_units(parts: Array, wholes: Array, residuals: Array, *, single: bool = True) -> Interval | None:
-    """The interval of sum(parts) / sum(wholes).
+    """The interval of sum(parts) / sum(wholes), (units,) each.
 
-    `parts`: (units,) what each adds to the score. `wholes`: (units,) what each counts. `residuals`: (units,)
-    what each adds to the deviation of the score from its expectation. `single`: whether each unit is one
-    document.
+    `residuals`: what each adds to the deviation of the score from its expectation. `single`: whether each
+    unit is one document.
     """
     n, total = len(wholes), wholes.sum()
     if n < 2 or total <= 0:
@@ -169,7 +165,6 @@ def _of_units(parts: Array, wholes: Array, residuals: Array, *, single: bool = T
 def _effective_size(score: float, variance: float, units: int, concentration: float) -> float:
     """How many documents, right or wrong, have a share of this variance.
 
-    `score`: on 0-1. `variance`: of the score, as its bootstrap resamples have it. `units`: independent ones.
     `concentration`: sum of squares of the units' shares of the score; 1 / units if they are alike.
     """
     spread = score * (1 - score)
@@ -179,10 +174,7 @@ def _effective_size(score: float, variance: float, units: int, concentration: fl
 
 
 def _of_score(score: float, variance: float, units: int, *, bounded: bool) -> Interval | None:
-    """The interval of a score of which no more than its variance over resamples is known.
-
-    `bounded`: whether it is on 0-1.
-    """
+    """The interval of a score of which its variance over resamples is known; `bounded`: it is on 0-1."""
     if units < 2:
         return None
     if bounded:

@@ -39,10 +39,7 @@ class Population:
         return np.clip(np.ceil(scale * self.weights), self.least, self.sizes).astype(int)
 
     def following(self, scale: float | None, half: float | None, wished: float) -> float:
-        """The scale of the round after this one, which draws more or all; None before the first.
-
-        `half`: of the interval so far; None where nothing was scored.
-        """
+        """The scale of the round after this one; `half`: of the interval so far, None where none is."""
         if scale is None:
             return max(ENOUGH, float((self.least / self.weights).min()))
         growth = _MOST_GROWTH if half is None else (half / wished) ** 2
@@ -61,13 +58,10 @@ class Estimate:
 
 
 def estimated(counts: Array, size: int, value: Callable[[Array], Array]) -> Estimate:
-    """A task's score from its drawn units.
+    """A task's score from its drawn units, whose counts are (drawn, k), of `size` units.
 
-    One unit more is counted, whose value is as uncertain as can be. Units that all came out alike would say
-    that nothing varies: a score of 0 or 1 has the variance of half a unit that came out otherwise.
-
-    `counts`: (drawn, k), a row for each unit. `size`: units of the task. `value`: sums of counts, (..., k) ->
-    score (...).
+    One unit more is counted, whose value is as uncertain as can be: a score of 0 or 1 has the variance of
+    half a unit that came out otherwise.
     """
     n = len(counts)
     score = float(value(counts.sum(axis=0)))
@@ -92,10 +86,7 @@ def linearised(counts: Array, weight: float, value: Callable[[Array], Array]) ->
 
 
 def weighted(weights: ArrayLike, tasks: Sequence[Estimate]) -> Estimate:
-    """A weighted mean of scores of tasks, whose units are drawn independently.
-
-    Degrees of freedom are Satterthwaite's (Biometrics 2, 1946). A task of all units has the variance 0.
-    """
+    """A weighted mean of scores of tasks; degrees of freedom are Satterthwaite's (Biometrics 2, 1946)."""
     w = np.asarray(weights, dtype=float)
     values, variances, beyond, degrees = np.array(
         [(task.value, task.variance, task.beyond, task.degrees) for task in tasks]

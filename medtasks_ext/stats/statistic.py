@@ -1,8 +1,6 @@
 """Corpus-level metrics as functions of counts that are summed over documents.
 
-Every aggregation is a `Statistic`: what each document contributes (`counts`), and what is computed
-from the sums (`value`). lm-eval calls it like a function; the bootstrap sums the same counts under
-weights, for all resamples at once. A metric is therefore written once.
+lm-eval calls a `Statistic` like a function; the bootstrap sums the same counts under weights.
 """
 
 from __future__ import annotations
@@ -165,21 +163,13 @@ def pooled_f1(sums: Array, counted: Array | bool = True) -> Array:
     return f1_scores(tp, predicted.sum(axis=-1) - tp, gold.sum(axis=-1) - tp)
 
 
-#: columns up to which counts are summed one by one: a sparse product takes longer to set up
-_NARROW = 16
-
-
 @dataclass(frozen=True)
 class Counts:
-    """What each unit of a task contributes to the metrics that are computed from the same counts.
+    """What each unit of a task contributes to the metrics that are computed from the same counts."""
 
-    `matrix`: (n_units, k), dense or sparse. `labels`: what the columns of `statistic.label_counts` stand for;
-    none where that is unknown, or counts are others.
-    """
-
-    matrix: Matrix
+    matrix: Matrix  # (n_units, k)
     statistics: dict[str, Statistic]
-    labels: tuple[Hashable, ...] = ()
+    labels: tuple[Hashable, ...] = ()  # what the columns of `label_counts` stand for, where that is known
 
     @property
     def n_units(self) -> int:
@@ -219,11 +209,10 @@ def over_repeats(aggregation: Callable[..., Any], n: int) -> Any:
 
 @lru_cache(maxsize=256)
 def _over_repeats(statistic: Statistic, n: int) -> Statistic:
-    of = partial(_mean_of_repeats, statistic.value, n)
-    published = partial(_mean_of_repeats, statistic.published, n)
     counts = _counts_of_repeats(statistic.counts, n, statistic.labels is not None)
-    name = f"{statistic.name}_of_{n}_repeats"
-    return Statistic(name, counts, of, None if statistic.published is statistic.value else published)
+    of, published = (partial(_mean_of_repeats, way, n) for way in (statistic.value, statistic.published))
+    same = statistic.published is statistic.value
+    return Statistic(f"{statistic.name}_of_{n}_repeats", counts, of, None if same else published)
 
 
 @lru_cache(maxsize=256)  # metrics share their counts by the function
@@ -287,21 +276,13 @@ def counts_of(
     return [counts for _, _, counts in made]
 
 
-def by_unit(matrix: Matrix, units: Sequence[Hashable] | Array) -> Matrix:
+def by_unit(matrix: Matrix, units: Iterable[Hashable]) -> Matrix:
     """(n, k) -> (n_units, k): rows of the same unit summed, units in the order of their first row."""
-    if isinstance(units, np.ndarray):
-        _, first, places = np.unique(units, return_index=True, return_inverse=True)
-        n_units, rows = len(first), np.argsort(np.argsort(first))[places]
-    else:
-        number: dict[Hashable, int] = {}
-        rows = np.array([number.setdefault(unit, len(number)) for unit in units], dtype=int)
-        n_units = len(number)
-    if n_units == len(rows):
+    number: dict[Hashable, int] = {}
+    rows = [number.setdefault(unit, len(number)) for unit in units]
+    if len(number) == len(rows):
         return matrix
-    if isinstance(matrix, np.ndarray) and 0 < matrix.shape[1] <= _NARROW:
-        sums = [np.bincount(rows, weights=column, minlength=n_units) for column in matrix.T]
-        return np.stack(sums, axis=1)
     from scipy.sparse import csr_array
 
-    member = csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=(n_units, len(rows)))
+    member = csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=(len(number), len(rows)))
     return member @ matrix

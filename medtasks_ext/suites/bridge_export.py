@@ -16,8 +16,16 @@ from typing import TYPE_CHECKING, Any
 from medtasks_ext.atomic import write_text
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.strategies import asked_strategy, reasons, strategy_title
-from medtasks_ext.results.condition_words import GREEDY, decoding_words, difference_words, settings_words
-from medtasks_ext.results.conditions import Facts, facts, moving, of_the_paper
+from medtasks_ext.results.conditions import (
+    GREEDY,
+    Facts,
+    decoding_words,
+    difference_words,
+    facts,
+    moving,
+    of_the_paper,
+    settings_words,
+)
 from medtasks_ext.rows.spec import dataset_spec
 from medtasks_ext.runs.conditions import conditions_of
 from medtasks_ext.runs.folder import RunFolder, refuse_changed

@@ -7,9 +7,8 @@ import numpy as np
 
 from medtasks_ext.metrics import common, labels
 from medtasks_ext.stats.bootstrap import resampled_sums, resampling_weights
-from medtasks_ext.stats.comparison import compare, least_half
+from medtasks_ext.stats.comparison import PairedTest, Part, compare, document_test, least_half
 from medtasks_ext.stats.intervals import intervals_of
-from medtasks_ext.stats.permutation import PairedTest, Part, document_test
 from medtasks_ext.stats.statistic import Array, Counts, Statistic, as_they_are, by_unit, mean, mean_of_some
 
 #: (counts, truth) of one simulated task

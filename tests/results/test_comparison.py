@@ -16,20 +16,18 @@ from medtasks_ext.metrics.common import micro_f1
 from medtasks_ext.metrics.labels import f1_macro, f1_macro_of_lists
 from medtasks_ext.stats.bootstrap import resample, resampled_sums
 from medtasks_ext.stats.comparison import (
-    all_pairs,
-    bootstrap_p_value,
-    compare,
-    holm,
-    least_half,
-)
-from medtasks_ext.stats.permutation import (
     EXACT_FLIPS,
     EXACT_SWAPS,
     MCNEMAR,
     MOST_DOCUMENTS,
     RANDOM_FLIPS,
     Part,
+    all_pairs,
+    bootstrap_p_value,
+    compare,
     document_test,
+    holm,
+    least_half,
 )
 from medtasks_ext.stats.statistic import counts_of, mean
 from tests.results.simulated import paired_test

@@ -26,7 +26,7 @@ from medtasks_ext.report.submissions import (
     check_submission,
     levels_words,
 )
-from medtasks_ext.results.condition_words import difference_words
+from medtasks_ext.results.conditions import difference_words
 from medtasks_ext.results.experiments import Entry, Experiment, Fault, label_entries
 from medtasks_ext.results.models import WEIGHTS, facts_of, identity_of, maker_of, size_of, version_of
 from medtasks_ext.results.prices import prices
