@@ -70,14 +70,14 @@ def called(name: str) -> dict[str, str]:
     model = known_models().get(OF_PROVIDERS.get(hub_id(name), hub_id(name)))
     ways = {"thinking": True, "thinking off": False}
     thinks = MODELS[name]["metadata"]["thinking"]
-    rows = model.rows if model else {}
+    rows = model.versions if model else {}
     # a table that does not say whether the model thought has the row of its default, to think
     return {
         suite: row
         for (suite, row), version in rows.items()
         if suite in TABLES  # those of the four papers
         and ways.get(version, thinks) is thinks
-        and (version in ways or thinks or len(rows) == len(model.model.rows))
+        and (version in ways or thinks or len(rows) == len(model.rows))
     }
 
 

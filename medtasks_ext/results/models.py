@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
@@ -43,7 +42,8 @@ WEIGHTS = {"closed": "proprietary"}
 class Model(Strict):
     """An entry of the registry."""
 
-    title: str | None = None  #: what readers see; without it the last part of the id.
+    id: str  #: of the hub, else MAKER/NAME.
+    title: str  #: what readers see; by default the last part of the id.
     hub: bool = True  #: whether the id is one of the Hugging Face hub.
     maker: str | None = None  #: who made it.
     released: str | None = None  #: date.
@@ -62,24 +62,10 @@ class Model(Strict):
             raise ValueError("should be a date: YYYY, YYYY-MM or YYYY-MM-DD")
         return value
 
-
-@dataclass(frozen=True)
-class Identity:
-    id: str  # of the hub, else MAKER/NAME
-    model: Model
-
     @property
-    def title(self) -> str:
-        return self.model.title or self.id.rpartition("/")[2]
-
-    @property
-    def hub_id(self) -> str | None:
-        return self.id if self.model.hub else None
-
-    @property
-    def rows(self) -> dict[tuple[str, str], str | None]:
+    def versions(self) -> dict[tuple[str, str], str | None]:
         """Suite and name in its table -> the version that it stands for; None where nobody says."""
-        named = ((suite, {of: None} if isinstance(of, str) else of) for suite, of in self.model.rows.items())
+        named = ((suite, {of: None} if isinstance(of, str) else of) for suite, of in self.rows.items())
         return {(suite, name): version for suite, names in named for name, version in names.items()}
 
 
@@ -89,25 +75,25 @@ def _folded(name: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def known_models() -> Mapping[str, Identity]:
+def known_models() -> Mapping[str, Model]:
     """Id -> model."""
     file = reference_folder() / "models.yaml"
     content = read_yaml(file)
-    by_name: dict[str, Identity] = {}
+    by_name: dict[str, Model] = {}
     for name, entry in content.items():
         try:
-            by_name[name] = Identity(name, Model.model_validate(entry))
+            by_name[name] = Model.model_validate({"title": name.rpartition("/")[2], **entry, "id": name})
         except ValidationError as error:
             raise MedtasksError("; ".join(faults_of(error, name, Model.model_fields)), where=file) from None
     return by_name
 
 
 @lru_cache(maxsize=1)
-def _rows() -> Mapping[tuple[str, str], tuple[Identity, str | None]]:
+def _rows() -> Mapping[tuple[str, str], tuple[Model, str | None]]:
     """Suite and name in its table -> the model and its version."""
-    rows: dict[tuple[str, str], tuple[Identity, str | None]] = {}
+    rows: dict[tuple[str, str], tuple[Model, str | None]] = {}
     for model in known_models().values():
-        for row, version in model.rows.items():
+        for row, version in model.versions.items():
             if (other := rows.setdefault(row, (model, version))[0]) is not model:
                 what = f"{other.id} and {model.id} both claim the row {row[1]!r} of {row[0]}"
                 remedy = "leave it with the one that the table means"
@@ -116,16 +102,16 @@ def _rows() -> Mapping[tuple[str, str], tuple[Identity, str | None]]:
 
 
 @lru_cache(maxsize=1)
-def _by_name() -> Mapping[str, list[Identity]]:
+def _by_name() -> Mapping[str, list[Model]]:
     """What a model as a whole is called, folded -> the models."""
-    by_name: dict[str, list[Identity]] = {}
+    by_name: dict[str, list[Model]] = {}
     for model in known_models().values():
         for name in {_folded(model.id), _folded(model.id.rpartition("/")[2]), _folded(model.title)}:
             by_name.setdefault(name, []).append(model)
     return by_name
 
 
-def identity_of(entry: Entry) -> Identity | None:
+def identity_of(entry: Entry) -> Model | None:
     """The model of an entry; None where the registry does not know it: it is joined with nothing.
 
     A published row is known by its table and name, a run by the id of its model on the hub.
@@ -134,13 +120,13 @@ def identity_of(entry: Entry) -> Identity | None:
         return _rows().get((entry.paper, entry.model), (None, None))[0]
     called = entry.details.get("hub_id") or entry.model
     named = _by_name().get(_folded(called), ()) if "/" in called else ()
-    return named[0] if len(named) == 1 and named[0].model.hub else None
+    return named[0] if len(named) == 1 and named[0].hub else None
 
 
 def maker_of(owner: str) -> str:
     """What the registry calls the maker behind an owner on the hub; the owner, where it does not say."""
     known = known_models().values()
-    makers = {item.model.maker for item in known if item.hub_id and item.id.partition("/")[0] == owner}
+    makers = {item.maker for item in known if item.hub and item.id.partition("/")[0] == owner}
     return next(iter(makers)) or owner if len(makers) == 1 else owner
 
 
@@ -168,7 +154,7 @@ def facts_of(entry: Entry, published: Iterable[Entry]) -> dict[str, str]:
     tables = [(entry.details, True)]
     facts: dict[str, str] = {}
     if model is not None:
-        stated = model.model.model_dump(exclude={"title", "hub", "rows"}, exclude_none=True)
+        stated = model.model_dump(exclude={"id", "title", "hub", "rows"}, exclude_none=True)
         facts = {name: str(value) for name, value in stated.items()}
         tables += [
             (other.details, version_of(other) == version_of(entry))
@@ -188,10 +174,7 @@ def facts_of(entry: Entry, published: Iterable[Entry]) -> dict[str, str]:
 def published_rows(name: str, entries: Iterable[Entry]) -> list[Entry]:
     """The published rows that a name means: of a model (id, title or short name), or of one version of it.
 
-    A name that stands in a table alone means the rows of that version.
-
-    Raises:
-        MedtasksError: no model has this name, several have, or it means two rows of one table.
+    MedtasksError: no model has this name, several have, or it means two rows of one table.
     """
     folded, rows = _folded(name), list(entries)
     named = _by_name().get(folded, ())

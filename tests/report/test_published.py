@@ -156,7 +156,7 @@ def rows():
 
 def test_every_published_row_is_of_one_model_and_every_name_stands_in_a_table(rows):
     printed = {(entry.paper, entry.model) for entry in rows}
-    claimed = [row for model in known_models().values() for row in model.rows]
+    claimed = [row for model in known_models().values() for row in model.versions]
     assert sorted(claimed) == sorted(printed)
     assert all(identity_of(entry) is not None for entry in rows)
 
