@@ -34,7 +34,7 @@ from medtasks_ext.registry.folders import tasks_folder
 from medtasks_ext.registry.functions import function_named
 from medtasks_ext.registry.metadata import Card, TaskFacts
 from medtasks_ext.results.conditions import HARMLESS, NOT_OF_A_PAPER, RULES
-from medtasks_ext.results.frames import FRAMES, ROW_OF, documented
+from medtasks_ext.results.frames import DECLARED, FRAMES, names_of
 from medtasks_ext.rows.expressions import FILTERS
 from medtasks_ext.rows.spec import DatasetSpec, dataset_spec
 from medtasks_ext.runs.settings import LISTS, Effect, Setting
@@ -89,12 +89,19 @@ _BLOCKS = {
 _MODELS = {"suite": Suite, "judge": Judge, "adjudicator": Adjudicator}
 
 
+def _columns(frame: str) -> list[str]:
+    def listed(said: str) -> str:
+        return ", ".join(f"`{name.partition(':')[0]}`" for name in names_of(said))
+
+    return [f"| {listed(said)} | {meaning} |" for said, meaning in FRAMES[frame]]
+
+
 def pages(tasks: Registry) -> dict[Path, str]:
     """File -> content."""
     made = {
         "commands": _commands(),
         "conditions": _conditions(tasks),
-        "columns": {"frames": [(name, ROW_OF[name], documented(name)) for name in FRAMES]},
+        "columns": {"frames": [(name, DECLARED[name]["row"], _columns(name)) for name in FRAMES]},
         "glossary": {"words": [(f"**{word}**", said) for word, said in sorted(_said("terms").items())]},
         "models": _models(ROOT / "model_configs"),
         "architecture": _architecture(ROOT),

@@ -58,9 +58,10 @@ def compare(
     compared = compare_results(read_named(paths, tasks), tasks, labels)
     for fault in compared.faults:
         say(str(fault))
-    content = compared.record()
+    tables = {name: frame.to_pylist() for name, frame in compared.frames.items()}
+    content = {"pairs": compared.pairs, "sample": compared.sample, **tables}
     for name in _FILES if out else ():
-        frame, path = getattr(compared, name), Path(str(out), f"{name}.csv")
+        frame, path = compared.frames[name], Path(str(out), f"{name}.csv")
         path.parent.mkdir(parents=True, exist_ok=True)
         if name != "labels" or frame.num_rows:
             write_csv(path, frame.to_pylist(), frame.column_names)

@@ -18,17 +18,26 @@ import numpy as np
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.strategies import SUFFIX, strategy_order, strategy_title
-from medtasks_ext.results.condition_words import value_words
-from medtasks_ext.results.conditions import differences, moving
-from medtasks_ext.results.experiments import Entry, Experiment, Fault, differing
+from medtasks_ext.results.conditions import differences, moving, value_words
+from medtasks_ext.results.experiments import Entry, Experiment, Fault
 from medtasks_ext.results.frames import table_of
 from medtasks_ext.results.labels import Labels, restricted
 from medtasks_ext.results.models import published_rows
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.results.reading import Results, read_results
 from medtasks_ext.stats.bootstrap import resample
-from medtasks_ext.stats.comparison import Comparison, benjamini_hochberg, compare, holm, least_half
-from medtasks_ext.stats.permutation import EQUAL, MOST_DOCUMENTS, PairedTest, Part, document_test
+from medtasks_ext.stats.comparison import (
+    EQUAL,
+    MOST_DOCUMENTS,
+    Comparison,
+    PairedTest,
+    Part,
+    benjamini_hochberg,
+    compare,
+    document_test,
+    holm,
+    least_half,
+)
 from medtasks_ext.stats.statistic import Counts, by_unit
 
 if TYPE_CHECKING:
@@ -307,37 +316,23 @@ def _by_strategy(entry: Entry) -> dict[str, Entry]:
     }
 
 
-@dataclass(frozen=True)
-class Compared:
-    pairs: list[Pair]  # entries that were compared
-    asked: pa.Table  # frame `group_changes`: a row for each pair and name that was asked, one family of tests
-    groups: pa.Table  # frame `group_changes`: a row for each group
-    tasks: pa.Table  # frame `task_changes`: a row for each task
-    labels: pa.Table  # frame `group_changes`: a row for each label of documents
-    flipped: pa.Table  # frame `flipped`: the documents whose score changed
+class Compared(NamedTuple):
+    pairs: list[Json]  # entries that were compared
+    sample: bool  # whether their rows are synthetic
+    #: `asked`, `groups`, `labels`: frames `group_changes`, of each name that was asked, group, and label of
+    #: documents; `tasks`: the frame `task_changes`; `flipped`: the documents whose score changed
+    frames: dict[str, pa.Table]
     faults: list[Fault]  # what was left out
 
-    def record(self) -> Json:
-        return {
-            "pairs": [
-                {
-                    "pair": pair.words,
-                    "question": pair.question,
-                    "before": pair.before.label,
-                    "after": pair.after.label,
-                    "settings": {
-                        name: (pair.before.words.get(name, "–"), pair.after.words.get(name, "–"))
-                        for name in differing([pair.before.words, pair.after.words])
-                    },
-                }
-                for pair in self.pairs
-            ],
-            "sample": self.pairs[0].before.sample,
-            **{
-                name: getattr(self, name).to_pylist()
-                for name in ("asked", "groups", "tasks", "labels", "flipped")
-            },
-        }
+
+def _pair_row(pair: Pair) -> Json:
+    one, other = pair.before.words, pair.after.words
+    unlike = (name for name in {**one, **other} if one.get(name, "") != other.get(name, ""))
+    return {
+        **{"pair": pair.words, "question": pair.question},
+        **{"before": pair.before.label, "after": pair.after.label},
+        "settings": {name: (one.get(name, "–"), other.get(name, "–")) for name in unlike},
+    }
 
 
 def read_named(names: Sequence[str], tasks: Registry) -> Results:
@@ -351,7 +346,7 @@ def read_named(names: Sequence[str], tasks: Registry) -> Results:
 
 
 def compare_results(results: Results, tasks: Registry, labels: Sequence[Labels] = ()) -> Compared:
-    """Compare all pairs of the entries that were read, published ones among them, or the strategies of one.
+    """Compare all pairs of the entries that were read, or the strategies of one.
 
     Each label of documents gets a line, and so does each name of a task or group that the runs were asked,
     suites where no run says any. Their p-values are adjusted by Holm over all of these lines.
@@ -384,15 +379,14 @@ def compare_results(results: Results, tasks: Registry, labels: Sequence[Labels] 
         {"pair": pair.words, **row} for pair, found in changes for change in found for row in change.flips
     ]
     of_tasks = [{"pair": pair.words, **change.row} for pair, found in changes for change in found]
-    return Compared(
-        pairs,
-        table_of("group_changes", _adjusted(of_names)),
-        table_of("group_changes", _group_rows(changes, tasks)),
-        table_of("task_changes", _adjusted(of_tasks)),
-        table_of("group_changes", _adjusted(of_labels)),
-        table_of("flipped", flipped),
-        faults,
-    )
+    frames = {
+        "asked": table_of("group_changes", _adjusted(of_names)),
+        "groups": table_of("group_changes", _group_rows(changes, tasks)),
+        "tasks": table_of("task_changes", _adjusted(of_tasks)),
+        "labels": table_of("group_changes", _adjusted(of_labels)),
+        "flipped": table_of("flipped", flipped),
+    }
+    return Compared([*map(_pair_row, pairs)], pairs[0].before.sample, frames, faults)
 
 
 def _label_changes(pair: Pair, labels: Sequence[Labels], faults: list[Fault]) -> Iterator[Json]:
