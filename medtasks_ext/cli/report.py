@@ -41,7 +41,6 @@ from medtasks_ext.registry.strategies import is_strategy, strategy_order, strate
 from medtasks_ext.report.gather import Report, gather, parted
 from medtasks_ext.report.groups import best_and_worst, group_scores, groups_of
 from medtasks_ext.results.frames import records
-from medtasks_ext.results.labels import is_within
 from medtasks_ext.results.reading import read_results
 from medtasks_ext.results.result_frame import asked_frame
 from medtasks_ext.results.rollup import Nearness
@@ -523,7 +522,7 @@ def _print_labels(report: Report, files: bool) -> None:
             figure("score", [end.format("score", "interval") for end in ends]),
             figure("all of these tasks", [end.format("score_of_all", "of_all") for end in ends]),
         ]
-        shown = [row for row in some if not is_within(row)]
+        shown = [row for row in some if ", " not in row["value"]]
         show(shown, columns, heading, pad_edge=False)
         if left := len(some) - len(shown):
             typer.echo(f"and {left} values within these: {where}")

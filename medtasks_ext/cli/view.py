@@ -127,7 +127,7 @@ def _print_errors(answers: DatasetAnswers, column: Column) -> None:
         return
     show(found["errors"], [texts("error", "cluster"), figure("documents", form=",")])
     for item in head["meaning"]:
-        keys = [row.key for row in column.rows if row.cluster and row.cluster.value == item]
+        keys = [row.key for row in column.rows if row.cluster == item]
         if keys:
             more = f" and {len(keys) - _LISTED:,} more" if len(keys) > _LISTED else ""
             write(f"{item}: {', '.join(keys[:_LISTED])}{more}")

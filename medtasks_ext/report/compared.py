@@ -182,7 +182,7 @@ def _worth(asked: Sequence[Mapping[str, Hashable]]) -> int:
 
 def _asked(entry: Entry, item: Experiment, ways: list[Facts]) -> Hashable:
     """What decides whether entries can be compared on a task; `ways` gains one that compares with none."""
-    rows, everything = item.rows_hash, item.n == item.loaded.get("n_test")
+    rows, everything = item.conditions.rows or "", item.n == item.loaded.get("n_test")
     if not rows or (item.limited and not everything):
         try:
             rows += " ".join(item.read_documents().documents if item.read_documents else [entry.label])
@@ -238,7 +238,7 @@ def _of_tasks(entry: Entry) -> Iterator[str]:
             )
             waiting += f"final: between {low:.3f} and {high:.3f} when all are judged"
             of.setdefault(waiting, {})[item.task] = item
-        if item.rebuilt:
+        if item.conditions.source == "rebuilt":
             of.setdefault("rows rebuilt from the source, not the suite's own: {tasks}", {})[item.task] = item
         if item.cut.get("shots_dropped", 0) > 0:
             fewer = "prompts that carry fewer examples, to fit the context: {tasks}"

@@ -17,7 +17,6 @@ from medtasks_ext.report.groups import axis_titles, beyond, order, title
 from medtasks_ext.report.page import task_page
 from medtasks_ext.report.standing import place_words, quarters_of
 from medtasks_ext.results.frames import records
-from medtasks_ext.results.labels import is_within
 from medtasks_ext.results.models import WEIGHTS, facts_of, size_of
 from medtasks_ext.results.rollup import Nearness
 from medtasks_ext.stats.intervals import sample_sizes
@@ -227,14 +226,14 @@ def _sd_of_gain(report: Report, entry: Entry, item: Experiment) -> float | None:
     if zero is None or zero is item:
         return None
     first, second = (report.draws.get(id(one)) for one in (zero, item))
-    if zero.rows_hash != item.rows_hash or first is None or second is None:
+    if zero.conditions.rows != item.conditions.rows or first is None or second is None:
         return None
     return float((second - first).std())
 
 
 def _labels(report: Report) -> Json | None:
     """Without values that lie within others: a table of 64 departments is no help on a page."""
-    shown = [row for row in report.labels.to_pylist() if not is_within(row)]
+    shown = [row for row in report.labels.to_pylist() if ", " not in row["value"]]
     axes: dict[str, dict[str, int]] = {}
     for row in shown:
         values = axes.setdefault(row["axis"], {})

@@ -1,7 +1,6 @@
 """What each document contributed to a task's score, without any text: `RUN/tasks/TASK.parquet`.
 
-Written when a task is scored, read by comparisons. From the counts the score follows
-under any weights, so paired tests and bootstraps need no responses.
+From the counts the score follows under any weights, so paired tests and bootstraps need no responses.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from medtasks_ext.answers import answer_format
-from medtasks_ext.answers.formats import Parsed
 from medtasks_ext.atomic import atomic_file, remove
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics import likelihood
@@ -41,12 +39,14 @@ from medtasks_ext.stats.statistic import (
 )
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from medtasks_ext.registry.tasks import Dataset
     from medtasks_ext.stats.intervals import Interval
 
-SCHEMA = 1
+#: Column of the file -> array of `DocumentScores`.
+_ARRAYS = {
+    **{"unit": "units", "scored": "scored", "score": "scores"},
+    **{"valid": "valid", "unclosed": "unclosed"},
+}
 
 
 @dataclass(frozen=True)
@@ -72,17 +72,16 @@ class DocumentScores:
         return float(self.statistic.value(self.counts.sum(axis=0))) if self.scored.any() else float("nan")
 
     def at(self, places: Array | Sequence[int]) -> DocumentScores:
-        arrays = ("units", "scored", "scores", "valid", "unclosed", "counts")
         return replace(
             self,
             documents=[self.documents[place] for place in places],
             contents=[self.contents[place] for place in places],
-            **{name: getattr(self, name)[places] for name in arrays},
+            **{name: getattr(self, name)[places] for name in (*_ARRAYS.values(), "counts")},
         )
 
     def by_unit(self) -> Counts:
         """The counts of `score`, one row per unit that takes part: what the bootstrap resamples."""
-        matrix = by_unit(self.counts[self.scored], self.units[self.scored])
+        matrix = by_unit(self.counts[self.scored], self.units[self.scored].tolist())
         return Counts(matrix, {"score": self.statistic}, self.labels)
 
     def interval(self, dataset: str) -> Interval | None:
@@ -120,6 +119,7 @@ def aggregations(dataset: Dataset, strategy: str = "zero_shot") -> dict[str, Cal
 
 #: Ways to guess all trials of a question, above which they are not listed.
 _MOST_WAYS = 1000
+_READ = {"valid": True, "span": None, "why": "", "reader": "shared", "unclosed_reasoning": False}
 
 
 def chance_score(dataset: Dataset, strategy: str, documents: Sequence[Mapping[str, Any]]) -> float | None:
@@ -150,7 +150,7 @@ def chance_score(dataset: Dataset, strategy: str, documents: Sequence[Mapping[st
                 form.read(text, document, cot=False).answer if more else form.read_gold(text, document)
                 for text in listed
             )
-            adds = [process(document, [_as_read(answer)])["score"] for answer in answers]
+            adds = [process(document, [{**_READ, "answer": answer}])["score"] for answer in answers]
         if adds:
             questions.setdefault(question_of({"doc": document, "doc_id": place}), []).append(adds)
     if not questions:
@@ -168,22 +168,16 @@ def chance_score(dataset: Dataset, strategy: str, documents: Sequence[Mapping[st
     return float(statistic.value(np.sum([*sums], axis=0)))
 
 
-def _as_read(answer: Any) -> Parsed:
-    return Parsed(answer=answer, valid=True, span=None, why="", reader="shared", unclosed_reasoning=False)
-
-
 def document_scores(samples: Sequence[Mapping[str, Any]], statistic: Statistic) -> DocumentScores:
     ordered = sorted(samples, key=lambda sample: sample["doc_id"])
     place: dict[Any, int] = {}
     units = np.array([place.setdefault(unit_of(sample), len(place)) for sample in ordered], dtype=np.int32)
     scored = np.array(["score" in sample for sample in ordered], dtype=bool)
-    rows = np.flatnonzero(scored)
-    values = (
-        np.asarray(statistic.counts([ordered[i]["score"] for i in rows])) if len(rows) else np.zeros((0, 1))
-    )
+    items = [sample["score"] for sample in ordered if "score" in sample]
+    values = np.asarray(statistic.counts(items)) if items else np.zeros((0, 1))
     counts = np.zeros((len(ordered), values.shape[1]))
-    counts[rows] = values
-    named = statistic.labels([ordered[i]["score"] for i in rows]) if statistic.labels else ()
+    counts[scored] = values
+    named = statistic.labels(items) if statistic.labels else ()
     scores, counted = np.full(len(ordered), np.nan), counts.any(axis=1)
     if counted.any():  # without gold, or before judging, there is nothing to take a value of
         scores[counted] = statistic.value(counts[counted])
@@ -193,8 +187,8 @@ def document_scores(samples: Sequence[Mapping[str, Any]], statistic: Statistic) 
         units=units,
         scored=scored,
         scores=scores,
-        valid=_column(ordered, "valid"),
-        unclosed=_column(ordered, "unclosed_reasoning"),
+        valid=np.array([sample.get("valid", np.nan) for sample in ordered], dtype=float),
+        unclosed=np.array([sample.get("unclosed_reasoning", np.nan) for sample in ordered], dtype=float),
         counts=counts,
         statistic=statistic,
         # hashes: models may answer with words of a patient's record
@@ -202,71 +196,26 @@ def document_scores(samples: Sequence[Mapping[str, Any]], statistic: Statistic) 
     )
 
 
-def _column(samples: Sequence[Mapping[str, Any]], name: str) -> Array:
-    return np.array([sample.get(name, np.nan) for sample in samples], dtype=float)
-
-
 def save_document_scores(path: Path, scores: DocumentScores) -> None:
-    from pyarrow import parquet
-
-    with atomic_file(path) as file:
-        parquet.write_table(as_table(scores), file, compression="zstd")
-
-
-def as_table(scores: DocumentScores) -> pa.Table:
     """One row per document; `counts` is empty where it follows from `score` (a mean)."""
     import pyarrow as pa
+    from pyarrow import parquet
 
     n, k = scores.counts.shape
     plain = scores.statistic is mean
     ends = np.zeros(n + 1, dtype=np.int32) if plain else np.arange(0, n * k + 1, k, dtype=np.int32)
-    counts = pa.ListArray.from_arrays(
-        ends, np.zeros(0) if plain else np.ascontiguousarray(scores.counts).ravel()
-    )
-    return pa.table(
+    counts = np.zeros(0) if plain else np.ascontiguousarray(scores.counts).ravel()
+    table = pa.table(
         {
             "document": pa.array(scores.documents, pa.string()),
             "content": pa.array(scores.contents, pa.string()),
-            "unit": pa.array(scores.units, pa.int32()),
-            "scored": pa.array(scores.scored, pa.bool_()),
-            "score": pa.array(scores.scores, pa.float64()),
-            "valid": pa.array(scores.valid, pa.float64()),
-            "unclosed": pa.array(scores.unclosed, pa.float64()),
-            "counts": counts,
+            **{column: pa.array(getattr(scores, name)) for column, name in _ARRAYS.items()},
+            "counts": pa.ListArray.from_arrays(ends, counts),
         },
-        metadata={
-            "medtasks_schema": str(SCHEMA),
-            "statistic": scores.statistic.name,
-            **({"labels": " ".join(scores.labels)} if scores.labels else {}),
-        },
+        metadata={"statistic": scores.statistic.name, "labels": " ".join(scores.labels)},
     )
-
-
-def from_table(table: pa.Table, statistic: Statistic) -> DocumentScores:
-    column = {name: table[name].combine_chunks() for name in table.column_names}
-    units, scored, scores, valid, unclosed, flat = (
-        values.to_numpy(zero_copy_only=False)
-        for values in (
-            *(column[name] for name in ("unit", "scored", "score", "valid", "unclosed")),
-            column["counts"].flatten(),
-        )
-    )
-    if statistic is mean:
-        counts = np.column_stack([np.where(scored, scores, 0.0), scored.astype(float)])
-    else:
-        counts = flat.reshape(table.num_rows, -1) if table.num_rows else np.zeros((0, 1))
-    return DocumentScores(
-        documents=column["document"].to_pylist(),
-        contents=column["content"].to_pylist(),
-        units=units,
-        scored=scored,
-        scores=scores,
-        valid=valid,
-        unclosed=unclosed,
-        counts=counts,
-        statistic=statistic,
-        labels=tuple((table.schema.metadata or {}).get(b"labels", b"").decode().split()),
-    )
+    with atomic_file(path) as file:
+        parquet.write_table(table, file, compression="zstd")
 
 
 def load_document_scores(path: Path, statistic: Statistic) -> DocumentScores:
@@ -281,16 +230,25 @@ def load_document_scores(path: Path, statistic: Statistic) -> DocumentScores:
     except (pa.ArrowException, OSError) as error:
         raise MedtasksError(f"damaged ({error})", where=path, remedy="medtasks rescore RUN") from None
     written = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
-    if int(written.get("medtasks_schema", 0)) > SCHEMA:
-        what = f"was written by a newer version (schema {written['medtasks_schema']}, known: {SCHEMA})"
-        raise MedtasksError(what, where=path, remedy="update medtasks")
     if written.get("statistic") != statistic.name:
         what = f"the score was {written.get('statistic')}, and is {statistic.name} in this version"
         raise MedtasksError(what, where=path, remedy="medtasks rescore RUN")
-    return from_table(table, statistic)
-
-
-_BYTES = 16 << 20  # two million resamples
+    column = {name: table[name].combine_chunks() for name in table.column_names}
+    arrays = {name: column[of].to_numpy(zero_copy_only=False) for of, name in _ARRAYS.items()}
+    if statistic is mean:
+        scored = arrays["scored"]
+        counts = np.column_stack([np.where(scored, arrays["scores"], 0.0), scored.astype(float)])
+    else:
+        flat = column["counts"].flatten().to_numpy(zero_copy_only=False)
+        counts = flat.reshape(table.num_rows, -1) if table.num_rows else np.zeros((0, 1))
+    return DocumentScores(
+        documents=column["document"].to_pylist(),
+        contents=column["content"].to_pylist(),
+        **arrays,
+        counts=counts,
+        statistic=statistic,
+        labels=tuple(written.get("labels", "").split()),
+    )
 
 
 def save_resampled(path: Path, values: Array | None) -> None:
@@ -302,26 +260,21 @@ def save_resampled(path: Path, values: Array | None) -> None:
         np.save(file, values)
 
 
+_HEADER = 128  # bytes that `numpy.save` writes before the values
+
+
 def load_resampled(path: Path) -> Array | None:
     """The values, (resamples,); None where no file is, (0,) where it is not as `save_resampled` writes it.
 
     The header of a file of somebody else may claim more values than a machine holds, so none is believed.
     """
     try:
-        content = path.read_bytes() if path.stat().st_size <= _BYTES else b""
+        content = path.read_bytes()
     except FileNotFoundError:
         return None
     except OSError:
-        content = b""
-    start = int.from_bytes(content[8:10], "little") + 10
-    n = (len(content) - start) // 8
-    if n <= 0 or content[:start] != _header(n):
         return np.empty(0)
-    return np.frombuffer(content, offset=start, count=n)
-
-
-@lru_cache(maxsize=16)
-def _header(n: int) -> bytes:
-    file = BytesIO()
-    np.save(file, np.zeros(n))
-    return file.getvalue()[: -8 * n] if n else b""
+    values = np.frombuffer(content[_HEADER : len(content) // 8 * 8])
+    again = BytesIO()
+    np.save(again, values)
+    return values if again.getvalue() == content else np.empty(0)

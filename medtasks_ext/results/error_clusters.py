@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from enum import Enum
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from medtasks_ext.answers.reasoning import without_reasoning
 
@@ -21,39 +20,31 @@ _SETS = frozenset(
 )
 
 
-class Items(NamedTuple):
-    found: tuple[Item, ...]  # of both
-    missed: tuple[Item, ...]  # of the gold answer alone
-    spurious: tuple[Item, ...]  # of the answer alone
+EMPTY, TRUNCATED, REFUSAL, FORMAT = "empty", "truncated", "refusal", "format"
+OTHER = "another answer"
+#: Kind of errors -> what it means, in the order in which they are looked for.
+CLUSTERS = {
+    EMPTY: "The response holds no text, or only a reasoning trace.",
+    TRUNCATED: "The budget ran out before an answer could be read, or within the reasoning.",
+    REFUSAL: "No answer could be read, and the reply declines to give one.",
+    FORMAT: "There is a reply, and no answer could be read in it.",
+    OTHER: "An answer was read, and it is not the gold one.",
+}
 
 
-class Cluster(str, Enum):
-    """Kinds of errors, in the order in which they are looked for; each says what it means, for people."""
+def items_of(kind: str, gold: Any, answer: Any) -> dict[str, list[Item]] | None:
+    """What is `found`, of the gold answer alone `missed`, and of the answer alone `spurious`.
 
-    meaning: str
-
-    def __new__(cls, value: str, meaning: str) -> Cluster:
-        member = str.__new__(cls, value)
-        member._value_, member.meaning = value, meaning
-        return member
-
-    EMPTY = "empty", "The response holds no text, or only a reasoning trace."
-    TRUNCATED = "truncated", "The budget ran out before an answer could be read, or within the reasoning."
-    REFUSAL = "refusal", "No answer could be read, and the reply declines to give one."
-    FORMAT = "format", "There is a reply, and no answer could be read in it."
-    OTHER = "another answer", "An answer was read, and it is not the gold one."
-
-
-def items_of(kind: str, gold: Any, answer: Any) -> Items | None:
-    """None for kinds of answers that are no sets; an answer that could not be read holds no items."""
+    None for kinds of answers that are no sets; an answer that could not be read holds no items.
+    """
     if kind not in _SETS or gold is None:
         return None
     wanted, given = (dict.fromkeys(_items(side)) for side in (gold, answer))
-    return Items(
-        found=tuple(item for item in wanted if item in given),
-        missed=tuple(item for item in wanted if item not in given),
-        spurious=tuple(item for item in given if item not in wanted),
-    )
+    return {
+        "found": [item for item in wanted if item in given],
+        "missed": [item for item in wanted if item not in given],
+        "spurious": [item for item in given if item not in wanted],
+    }
 
 
 def _items(side: Any) -> Iterable[Item]:
@@ -83,7 +74,7 @@ _REFUSES = re.compile(
 _REFUSED_IN = 300  # characters, from the beginning
 
 
-def error_of(kind: str, response: str, score: float | None, *, readable: bool, cut: bool) -> Cluster | None:
+def error_of(kind: str, response: str, score: float | None, *, readable: bool, cut: bool) -> str | None:
     """Why an answer is not right; None where it is, or nothing says that it is not.
 
     Running text has graded scores: of it only what is empty or cut is an error here.
@@ -98,9 +89,9 @@ def error_of(kind: str, response: str, score: float | None, *, readable: bool, c
     if readable and not wrong and not graded:
         return None
     if not response.strip() or (not reply and not cut):
-        return Cluster.EMPTY
+        return EMPTY
     if cut and (graded or not readable or not reply):
-        return Cluster.TRUNCATED
+        return TRUNCATED
     if not readable:
-        return Cluster.REFUSAL if _REFUSES.search(reply[:_REFUSED_IN]) else Cluster.FORMAT
-    return None if graded else Cluster.OTHER
+        return REFUSAL if _REFUSES.search(reply[:_REFUSED_IN]) else FORMAT
+    return None if graded else OTHER

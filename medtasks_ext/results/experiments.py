@@ -1,29 +1,19 @@
 """Results of any origin in one form: runs of `medtasks run`, of plain `lm_eval`, published scores.
 
-An `Experiment` is one task of one model under one set of settings; an `Entry` is a line of a leaderboard,
-all experiments that were made in the same way. What cannot be used is a `Fault`, which is said, never
-dropped in silence.
+An `Experiment` is one task of one model under one set of settings; an `Entry` is a line of a leaderboard.
+What cannot be used is a `Fault`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from medtasks_ext.prompts.documents import LoadedRecord
-from medtasks_ext.results.condition_words import (
-    run_words,
-    settings_words,
-    shown,
-    task_words,
-    value_words,
-)
 from medtasks_ext.results.conditions import (
     Confirmed,
     Difference,
@@ -33,6 +23,11 @@ from medtasks_ext.results.conditions import (
     facts,
     of_run,
     of_the_paper,
+    run_words,
+    settings_words,
+    shown,
+    task_words,
+    value_words,
 )
 from medtasks_ext.results.rollup import Finished
 from medtasks_ext.runs.conditions import Conditions
@@ -93,7 +88,6 @@ class Experiment(Finished):
 
     @property
     def strategy(self) -> str:
-        """As it was run: `zero_shot`, `cot`, `five_shot`, or another number of examples."""
         return self.conditions.strategy
 
     @property
@@ -106,12 +100,16 @@ class Experiment(Finished):
         return self.conditions.synthetic
 
     @property
+    def cut(self) -> dict[str, int]:
+        return {} if self.printed is not None else self.conditions.cut
+
+    @property
     def n_answers(self) -> int:
         return self.n * self.conditions.repeats
 
-    @property
-    def cut(self) -> dict[str, int]:
-        return {} if self.printed is not None else self.conditions.cut
+    def share_cut(self, what: str) -> float | None:
+        """Of its answers; None where nobody counted them."""
+        return self.cut[what] / self.n_answers if self.n and what in self.cut else None
 
     @cached_property
     def words(self) -> dict[str, str]:
@@ -124,18 +122,6 @@ class Experiment(Finished):
     @property
     def shown(self) -> Mapping[str, str | int | float | bool | None]:
         return shown(self.facts)
-
-    @property
-    def rows_hash(self) -> str:
-        return self.conditions.rows or ""
-
-    @property
-    def rebuilt(self) -> bool:
-        return self.conditions.source == "rebuilt"
-
-    @property
-    def official(self) -> bool:
-        return self.printed is None and (self.conditions.wording or "own") != "own"
 
     @property
     def limited(self) -> bool:
@@ -153,7 +139,6 @@ class Experiment(Finished):
 
     @property
     def rows_of_suite(self) -> int | None:
-        """None where it states none, and of synthetic rows."""
         unstated = self.sample or self.printed is not None
         return None if unstated else self.conditions.n_of_suite or None
 
@@ -188,9 +173,7 @@ class Experiment(Finished):
     @cached_property
     def confirmed(self) -> Confirmed:
         """What of its rows, words and examples is confirmed, and what is said; nothing of a printed score."""
-        if self.printed is not None:
-            return Confirmed(None, None, None)
-        return confirmed(self.dataset, self.conditions)
+        return Confirmed() if self.printed is not None else confirmed(self.dataset, self.conditions)
 
     @property
     def unlike_the_paper(self) -> tuple[Difference, ...]:
@@ -214,12 +197,8 @@ class Experiment(Finished):
             return None
         return self.score * behind, self.score * behind + 1 - behind
 
-    def share_cut(self, what: str) -> float | None:
-        return self.cut[what] / self.n_answers if self.n and what in self.cut else None
 
-
-@dataclass(frozen=True)
-class Printed:
+class Printed(NamedTuple):
     interval: Interval | None = None  # 95 % interval of the score
     valid: float | None = None  # share of readable answers
 
@@ -256,16 +235,13 @@ class Entry:
         return of_run(self.conditions, (item.conditions for item in self.experiments.values()))
 
     def part(self, experiments: dict[str, Experiment], label: str | None = None) -> Entry:
-        found = copy(self)
-        found.experiments, found.label = experiments, self.label if label is None else label
-        return found
+        return replace(self, experiments=experiments, label=self.label if label is None else label)
 
     @property
     def variant(self) -> str:
         """Settings that make another model of its name (quantisation, adapters, thinking), in words."""
-        return settings_words(
-            dict(pair for item in self.experiments.values() for pair in item.facts["variant"])
-        )
+        pairs = (pair for item in self.experiments.values() for pair in item.facts["variant"])
+        return settings_words(dict(pairs))
 
     @property
     def limited(self) -> bool:
@@ -281,29 +257,13 @@ def is_open(dataset: Dataset, *, sample: bool) -> bool:
     return sample or dataset.metadata.access == "open"
 
 
-def without_nan(metrics: Mapping[str, Any], where: str) -> tuple[dict[str, float], list[Fault]]:
-    kept, faults = {}, []
-    for name, value in metrics.items():
-        if isinstance(value, (int, float)) and math.isfinite(value):
-            kept[name] = float(value)
-        elif isinstance(value, (int, float)):
-            faults.append(Fault(where, f"metric {name} is {value}, and is left out", "medtasks rescore RUN"))
-    return kept, faults
-
-
-def differing(settings: Sequence[Mapping[str, str]]) -> list[str]:
-    names = dict.fromkeys(name for item in settings for name in item)
-    return [name for name in names if len({item.get(name, "") for item in settings}) > 1]
-
-
 def unlike_tasks(one: Entry, other: Entry) -> dict[str, tuple[Difference, ...]]:
     """Task of both -> what differs in how it was asked; none of those that were asked alike."""
-    both = one.experiments.keys() & other.experiments.keys()
     return {
         name: unlike
         for name, item in one.experiments.items()
-        if name in both
-        if (unlike := differences(item.facts, other.experiments[name].facts, joined=True))
+        if (theirs := other.experiments.get(name))
+        if (unlike := differences(item.facts, theirs.facts, joined=True))
     }
 
 
@@ -314,13 +274,12 @@ def label_entries(entries: Sequence[Entry]) -> None:
         by_model.setdefault(entry.model, []).append(entry)
     for model, same in by_model.items():
         taken: dict[str, int] = {}
-        known = [(entry, entry.facts) for entry in same]
-        for entry, own in known:
+        for entry in same:
             parts: dict[str, str] = {}
-            for other, theirs in ((item, found) for item, found in known if item is not entry):
+            for other in (item for item in same if item is not entry):
                 if entry.kind != other.kind:
                     parts["results of"] = entry.kind
-                unlike = differences(own, theirs, joined=True)
+                unlike = differences(entry.facts, other.facts, joined=True)
                 for item in unlike or chain(*unlike_tasks(entry, other).values()):
                     parts.setdefault(item.condition, value_words(item.field, item.one))
             words = [*map(": ".join, parts.items())]

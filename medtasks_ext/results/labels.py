@@ -48,11 +48,6 @@ class Labels:
         return self.by_question.get(document, self.by_question.get(document.rpartition("#")[0]))
 
 
-def is_within(row: Json) -> bool:
-    """Whether a row of the frame `labels` is of a value within another one, which has a row, too."""
-    return ", " in row["value"]
-
-
 def labelled(item: Experiment, labels: Labels) -> DocumentScores:
     """Its documents; MedtasksError where these have no scores, or the labels are of other documents."""
     if item.read_documents is None:
@@ -135,9 +130,7 @@ def label_scores(
     """Scores by label of each entry, suite and strategy (frame `labels`), and what labels were no use for.
 
     A score is a mean over the tasks that have such documents, each counting once; beside it stands that of
-    the same tasks on all of their documents.
-
-    What rows say themselves needs no file; a file goes before them.
+    the same tasks on all of their documents. A file goes before what rows say themselves.
     """
     faults: list[Fault] = []
     asked: set[tuple[str, str]] = set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ConfigDict, Field, TypeAdapter
 from pydantic.dataclasses import dataclass
@@ -34,8 +34,7 @@ class Price:
 JUDGE_OUTPUT_TOKENS = 4096
 
 
-@dataclass(frozen=True)
-class JudgePrice:
+class JudgePrice(NamedTuple):
     price: Price
     reply_budget: int = JUDGE_OUTPUT_TOKENS  # tokens that its reply may have
 

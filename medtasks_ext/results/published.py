@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.registry.strategies import STRATEGIES
 from medtasks_ext.registry.suites import function
 from medtasks_ext.results.conditions import of_the_paper, read_jury
-from medtasks_ext.results.experiments import Entry, Experiment, Printed
+from medtasks_ext.results.experiments import Entry, Experiment
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry, Suite
@@ -81,25 +81,18 @@ def published_experiments(
 
 
 def published_entry(
-    suite: Suite,
-    model: str,
-    experiments: dict[str, Experiment],
-    facts: Mapping[str, str],
-    groups: dict[str, float] | None = None,
-    printed: dict[str, Printed] | None = None,
+    suite: Suite, model: str, experiments: dict[str, Experiment], facts: Mapping[str, str], **printed: Any
 ) -> Entry:
-    """Groups are printed under their zero-shot names, 0-1."""
-    return Entry(
-        model=model,
-        label=f"{model} (published)",
-        kind="published",
-        paper=suite.id,
-        experiments=experiments,
-        groups=groups or {},
-        printed=printed or {},
-        notes=(suite.published.note,) if suite.published else (),
-        details={key: value for key, value in facts.items() if value},
-    )
+    """`printed`: what is printed of groups, under their zero-shot names, 0-1."""
+    notes = (suite.published.note,) if suite.published else ()
+    details = {key: value for key, value in facts.items() if value}
+    of_paper: dict[str, Any] = {
+        "paper": suite.id,
+        "experiments": experiments,
+        "notes": notes,
+        "details": details,
+    }
+    return Entry(model=model, label=f"{model} (published)", kind="published", **of_paper, **printed)
 
 
 def score_list(tasks: Registry, suite: Suite) -> list[Entry]:
@@ -107,19 +100,18 @@ def score_list(tasks: Registry, suite: Suite) -> list[Entry]:
 
     Columns `jury` and `source` say who judged a score, and who states it, where that differs from row to row.
     """
-    rows: dict[str, list[dict[str, str]]] = {}
+    by_model: dict[str, list[dict[str, str]]] = {}
     for row in published(f"{suite.id}_scores.csv"):
-        rows.setdefault(row["model"], []).append(row)
-    return [_entry(tasks, suite, model, said) for model, said in rows.items()]
-
-
-def _entry(tasks: Registry, suite: Suite, model: str, rows: list[dict[str, str]]) -> Entry:
-    scores = {(row["dataset"], "zero_shot"): float(row["score"]) / 100 for row in rows}
-    experiments = published_experiments(tasks, suite, model, scores)
-    juries = {row["dataset"]: row["jury"] for row in rows if row.get("jury")}
-    for item in experiments.values():
-        if (jury := juries.get(item.dataset.metadata.name)) and (said := item.conditions):
-            item.conditions = replace(said, jury=read_jury(jury))
-    entry = published_entry(suite, model, experiments, {})
-    sources = dict.fromkeys(row["source"] for row in rows if row.get("source"))
-    return replace(entry, notes=(*entry.notes, *(f"stated by {source}" for source in sources)))
+        by_model.setdefault(row["model"], []).append(row)
+    entries = []
+    for model, rows in by_model.items():
+        scores = {(row["dataset"], "zero_shot"): float(row["score"]) / 100 for row in rows}
+        experiments = published_experiments(tasks, suite, model, scores)
+        juries = {row["dataset"]: row["jury"] for row in rows if row.get("jury")}
+        for item in experiments.values():
+            if jury := juries.get(item.dataset.metadata.name):
+                item.conditions = replace(item.conditions, jury=read_jury(jury))
+        entries.append(published_entry(suite, model, experiments, {}))
+        sources = dict.fromkeys(row["source"] for row in rows if row.get("source"))
+        entries[-1].notes += tuple(f"stated by {source}" for source in sources)
+    return entries

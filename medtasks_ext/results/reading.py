@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
+from math import isfinite
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from medtasks_ext.errors import MedtasksError, near, some
 from medtasks_ext.jsonfile import Json, read_json
 from medtasks_ext.metrics.likelihood import risk_coverage
 from medtasks_ext.privacy import text_hash
 from medtasks_ext.registry.strategies import asked_strategy
-from medtasks_ext.results.condition_words import difference_words
-from medtasks_ext.results.conditions import differences
+from medtasks_ext.results.conditions import difference_words, differences
 from medtasks_ext.results.document_scores import (
     DocumentScores,
     aggregations,
@@ -33,7 +33,6 @@ from medtasks_ext.results.experiments import (
     Fault,
     label_entries,
     unlike_tasks,
-    without_nan,
 )
 from medtasks_ext.results.rollup import ceiling_of
 from medtasks_ext.runs.conditions import (
@@ -47,7 +46,6 @@ from medtasks_ext.runs.folder import RESTORE, RunFolder, state_of
 from medtasks_ext.runs.manifest import Choice, EngineRecord, Identity, Manifest, TaskState
 from medtasks_ext.runs.records import (
     Sample,
-    TaskRecord,
     names_in,
     names_of,
     note_of_traces,
@@ -72,41 +70,20 @@ _ROUNDING = 1e-9  # of a figure that is counted again
 _LOADED = ("model_sha", "peft_sha", "delta_sha", "model_num_parameters")
 
 
-@dataclass(frozen=True)
-class Opened:
+class Opened(NamedTuple):
     """A results file, and what is known of the run that wrote it."""
 
     file: Path
     manifest: Mapping[str, Any]  # `run.json`, or what plain lm-eval says in its keys
     content: Json  # of the file
-    names: tuple[str, ...]  # of its finished tasks that the registry knows
+    names: list[str]  # of its finished tasks that the registry knows
     folder: RunFolder | None  # of a run; None of plain lm_eval
-
-    @cached_property
-    def shared(self) -> Conditions:
-        return run_conditions(self.manifest)
 
 
 def read_runs(path: Path, tasks: Registry, faults: list[Fault]) -> list[Entry]:
     """Labels are left to `label_entries`; what is found wrong is added to the faults."""
-    found = []
-    for file in results_files(path):
-        opened = open_results(file, tasks, faults)
-        if opened.folder is None and not opened.names:
-            continue
-        experiments: dict[str, Experiment] = {}
-        read: list[TaskRecord] = []
-        for name in opened.names:
-            try:
-                item = experiment_of(opened, name, tasks, faults)
-                read.append(record_of(opened.content, name))
-                add_experiment(experiments, item, name, str(file), faults)
-            except MedtasksError as error:
-                faults.append(Fault(f"{file}, {name}", error.what, error.remedy))
-            except (KeyError, TypeError, ValueError) as error:
-                faults.append(Fault(f"{file}, {name}", f"damaged ({error!r})", RESCORE_RUN))
-        found.append(_entry(opened, experiments, read, faults))
-    return found
+    files = (_opened(file, tasks, faults) for file in results_files(path))
+    return [_entry(opened, tasks, faults) for opened in files if opened.folder or opened.names]
 
 
 def run_folder(path: Path) -> Path | None:
@@ -129,7 +106,7 @@ def results_files(path: Path) -> list[Path]:
     return files
 
 
-def open_results(file: Path, tasks: Registry, faults: list[Fault]) -> Opened:
+def _opened(file: Path, tasks: Registry, faults: list[Fault]) -> Opened:
     """Of its tasks those that are known; the others become a fault."""
     run = RunFolder(file.parent)
     if not run.manifest.exists():
@@ -142,30 +119,28 @@ def open_results(file: Path, tasks: Registry, faults: list[Fault]) -> Opened:
             )
             faults.append(Fault(str(file), what, "run lm_eval with --log_samples", skipped=False))
         return Opened(file, lm_eval_manifest(content, names), content, names, None)
-    manifest, content, there = Manifest.read(run.path), {"results": {}, "configs": {}}, set[str]()
+    manifest, content = Manifest.read(run.path), {"results": {}, "configs": {}}
     done = [name for name, entry in manifest.tasks.items() if entry.state is TaskState.DONE]
     known = _known(done, file, tasks, faults)
     try:
         content = read_results_file(file) if file.is_file() else content
-        there = set(names_in(content))
+        there = {*names_in(content)}
         if lost := [name for name in known if name not in there]:
             faults.append(Fault(str(file), f"holds no result of {some(lost)}", RESCORE_RUN))
     except MedtasksError as error:
         what = f"{error.what}; `medtasks rescore {run.path}` writes it anew from the answers"
         faults.append(Fault(str(file), what, RESCORE_RUN))
-    names = tuple(name for name in known if name in there)
-    return Opened(file, manifest.record(), content, names, run)
+        there = set()
+    return Opened(file, manifest.record(), content, [name for name in known if name in there], run)
 
 
-def _known(names: Sequence[str], file: Path, tasks: Registry, faults: list[Fault]) -> tuple[str, ...]:
+def _known(names: Sequence[str], file: Path, tasks: Registry, faults: list[Fault]) -> list[str]:
     if unknown := [name for name in names if tasks.asked(name) is None]:
         faults.append(unknown_tasks(unknown, str(file)))
-    return tuple(name for name in names if tasks.asked(name))
+    return [name for name in names if tasks.asked(name)]
 
 
-def _entry(
-    opened: Opened, experiments: dict[str, Experiment], read: Sequence[TaskRecord], faults: list[Fault]
-) -> Entry:
+def _entry(opened: Opened, tasks: Registry, faults: list[Fault]) -> Entry:
     manifest, run, model = opened.manifest, opened.folder, opened.manifest["identity"]["model"]
     named = model["model_args"].get("pretrained") or model["model_args"].get("model")
     # of plain lm_eval, what stands in no other group
@@ -175,27 +150,43 @@ def _entry(
         model=str(named or opened.content.get("model_name") or model["model"]),
         label="",
         kind="medtasks" if run else "lm_eval",
-        conditions=opened.shared,
-        experiments=experiments,
+        conditions=run_conditions(manifest),
+        experiments={},
         folders=(run.path if run else opened.file,),
         manifest=dict(manifest),
         asked=tuple(
             manifest["requested"] if run else [name for name in below or opened.names if name not in inside]
         ),
     )
+    read = []
+    for name in opened.names:
+        where = f"{opened.file}, {name}"
+        try:
+            item = _experiment(opened, entry.conditions, name, tasks, faults)
+            read.append(record_of(opened.content, name))
+            known = entry.experiments.setdefault(item.task, item)
+            if known.metrics != item.metrics:
+                what = f"was asked as {item.task} was, and has other results: the first ones stand"
+                faults.append(Fault(where, what, "leave one of the two tasks out of the run"))
+        except MedtasksError as error:
+            faults.append(Fault(where, error.what, error.remedy))
+        except (KeyError, TypeError, ValueError) as error:
+            faults.append(Fault(where, f"damaged ({error!r})", RESCORE_RUN))
     if run is not None:
         state, asked = state_of(run.path), Identity.model_validate(manifest["identity"]).asked_name
         if state.changed:
             faults.append(Fault(str(run.path), state.mark, RESTORE, skipped=False))
-        other = served_note(asked, [item.conditions.served or () for item in experiments.values()])
-        traces = note_of_traces(read)
+        served = [item.conditions.served or () for item in entry.experiments.values()]
+        seen = filter(None, [state.mark, served_note(asked, served), note_of_traces(read)])
         sent = manifest.get("sent", {}).items()
         closed = (f"sent to {host}: text that is not open, of {some(to)}" for host, to in sent)
-        entry.notes = (*manifest.get("notes", ()), *filter(None, [state.mark, other, traces]), *closed)
+        entry.notes = (*manifest.get("notes", ()), *seen, *closed)
     return entry
 
 
-def experiment_of(opened: Opened, name: str, tasks: Registry, faults: list[Fault]) -> Experiment:
+def _experiment(
+    opened: Opened, shared: Conditions, name: str, tasks: Registry, faults: list[Fault]
+) -> Experiment:
     """What the file does not say of a task is counted from its samples.
 
     KeyError, TypeError or ValueError where it is damaged, MedtasksError where it is at odds with itself.
@@ -204,8 +195,10 @@ def experiment_of(opened: Opened, name: str, tasks: Registry, faults: list[Fault
     record["config"] = without_login(record["config"])
     dataset, strategy = asked_task(tasks, name, record["config"])
     choice, logged = choice_of(opened.manifest, name), samples_beside(opened.file, name)
-    metrics, nan = without_nan(record["metrics"], where)
-    faults += nan
+    metrics = {k: float(v) for k, v in record["metrics"].items() if isinstance(v, (int, float))}
+    for metric in [one for one, value in metrics.items() if not isfinite(value)]:
+        what = f"metric {metric} is {metrics.pop(metric)}, and is left out"
+        faults.append(Fault(where, what, RESCORE_RUN))
     run = opened.folder
     again = partial(read_samples, logged, remedy=LOG_AGAIN)
     read_again: Callable[..., list[Sample]] | None = partial(judged_samples, run, name) if run else again
@@ -213,16 +206,31 @@ def experiment_of(opened: Opened, name: str, tasks: Registry, faults: list[Fault
     if "conditions" in record:
         conditions = conditions_of(record, choice.words, where)
     else:
-        conditions = _conditions_of_plain(opened, record, choice, dataset, strategy)
+        of_task = task_conditions(shared, record["loaded"], record["config"])
+        versions = opened.manifest["versions"]
+        conditions = replace(
+            of_task,
+            dataset=dataset.id,
+            strategy=strategy,
+            version=record["version"],
+            source="synthetic" if "SAMPLE_DATA" in record["metrics"] else of_task.source,
+            n_of_suite=dataset.n_documents,
+            documents=choice.words,
+            context=opened.manifest["context"],
+            n=record["n"],
+            versions=(versions,) if versions else (),
+            engines=(_engine(opened.content),),
+        )
         samples = _samples_of_plain(logged, faults)
         if samples is None:
             read_again = None
         else:
             found = aggregations(dataset, strategy)
             found = {metric: over_repeats(of, conditions.repeats) for metric, of in found.items()}
-            if unchecked := _unchecked(name, metrics, samples, record["n"], found):
+            counted, unchecked = _counted(name, metrics, samples, record["n"], found)
+            if unchecked:
                 faults.append(Fault(where, unchecked, LOG_AGAIN, skipped=False))
-            metrics |= _counted(samples, found, metrics)
+            metrics = metrics | counted | metrics  # theirs stand, and stand first
             record["intervals"], resampled = task_intervals(samples, found, dataset.id)
             record["chance"] = chance_score(dataset, strategy, [sample["doc"] for sample in samples])
 
@@ -327,26 +335,6 @@ def lm_eval_manifest(content: Mapping[str, Any], names: Sequence[str]) -> dict[s
     }
 
 
-def _conditions_of_plain(
-    opened: Opened, record: TaskRecord, choice: Choice, dataset: Dataset, strategy: str
-) -> Conditions:
-    known = task_conditions(opened.shared, record["loaded"], record["config"])
-    versions = opened.manifest["versions"]
-    return replace(
-        known,
-        dataset=dataset.id,
-        strategy=strategy,
-        version=record["version"],
-        source="synthetic" if "SAMPLE_DATA" in record["metrics"] else known.source,
-        n_of_suite=dataset.n_documents,
-        documents=choice.words,
-        context=opened.manifest["context"],
-        n=record["n"],
-        versions=(versions,) if versions else (),
-        engines=(_engine(opened.content),),
-    )
-
-
 def _samples_of_plain(file: Path, faults: list[Fault]) -> list[Sample] | None:
     if not file.is_file():
         return None
@@ -358,27 +346,35 @@ def _samples_of_plain(file: Path, faults: list[Fault]) -> list[Sample] | None:
         return None
 
 
-def _unchecked(
+def _counted(
     name: str,
     metrics: Mapping[str, float],
     samples: Sequence[Sample],
     n: int,
     found: Mapping[str, Callable[..., Any]],
-) -> str:
-    """In words, which figures samples cannot give; MedtasksError where one of them is another."""
+) -> tuple[dict[str, float], str]:
+    """Figures as samples give them, and in words which these cannot give; MedtasksError of another figure.
+
+    A function that is not ours may need what JSON does not keep.
+    """
+    items = {
+        metric: [item for sample in samples if (item := sample.get(metric)) is not None]
+        for metric, aggregation in found.items()
+        if isinstance(aggregation, Statistic) or aggregation is risk_coverage
+    }
+    counted = {metric: float(found[metric](values)) for metric, values in items.items() if values}
     if not n == len(samples) == len({sample["doc_id"] for sample in samples}):
-        return f"its figures are unchecked: samples of {len(samples):,} documents, and {n:,} were scored"
-    unchecked = []
-    for metric, value in metrics.items():
-        items = [item for sample in samples if (item := sample.get(metric)) is not None]
-        aggregation = found.get(metric)
-        if not items or aggregation is None or not _follows(aggregation):
-            unchecked.append(metric)
-        elif not abs((counted := aggregation(items)) - value) <= _ROUNDING:
-            what = f"{name}: {metric} is {value}, and {counted} by its samples"
+        return (
+            counted,
+            f"its figures are unchecked: samples of {len(samples):,} documents, and {n:,} were scored",
+        )
+    for metric in metrics.keys() & counted.keys():
+        if not abs(counted[metric] - metrics[metric]) <= _ROUNDING:
+            what = f"{name}: {metric} is {metrics[metric]}, and {counted[metric]} by its samples"
             remedy = "name results as lm_eval wrote them, with the samples of the same call"
             raise MedtasksError(what, where=name, remedy=remedy)
-    return f"samples do not give {some(unchecked)}, unchecked" if unchecked else ""
+    unchecked = [metric for metric in metrics if metric not in counted]
+    return counted, f"samples do not give {some(unchecked)}, unchecked" if unchecked else ""
 
 
 def _engine(content: Mapping[str, Any]) -> EngineRecord:
@@ -391,23 +387,6 @@ def _engine(content: Mapping[str, Any]) -> EngineRecord:
         # a folder may hold anything; a name on the hub holds what its repository has
         repository_template=None if not name or name.startswith(("/", ".", "~")) else True,
     )
-
-
-def _counted(
-    samples: Sequence[Sample], found: Mapping[str, Callable[..., Any]], metrics: Collection[str]
-) -> dict[str, float]:
-    """What lm-eval's results leave to its samples: metric -> value, of those that these do not have."""
-    items = {
-        name: [item for sample in samples if (item := sample.get(name)) is not None]
-        for name, aggregation in found.items()
-        if name not in metrics and _follows(aggregation)
-    }
-    return {name: float(found[name](values)) for name, values in items.items() if values}
-
-
-def _follows(aggregation: Any) -> bool:
-    """Whether a figure follows from samples: another function than ours may need what JSON does not keep."""
-    return isinstance(aggregation, Statistic) or aggregation is risk_coverage
 
 
 def _arguments(given: Any) -> Config:
@@ -433,21 +412,6 @@ def asked_task(tasks: Registry, name: str, config: Mapping[str, Any]) -> tuple[D
     dataset, strategy = known
     shots = config.get("num_fewshot")
     return dataset, strategy if shots is None else asked_strategy(strategy, int(shots))
-
-
-def add_experiment(
-    experiments: dict[str, Experiment], item: Experiment, name: str, where: str, faults: list[Fault]
-) -> None:
-    """Add an experiment under the name that its strategy has; two results of one task are a fault."""
-    known = experiments.setdefault(item.task, item)
-    if known is not item and known.metrics != item.metrics:
-        faults.append(
-            Fault(
-                where,
-                f"{name} was asked as {item.task} was, and has other results: the first ones stand",
-                "leave one of the two tasks out of the run",
-            )
-        )
 
 
 @dataclass
@@ -506,23 +470,19 @@ def _joined(entries: Sequence[Entry], faults: list[Fault]) -> list[Entry]:
 
 def _disagreement(one: Entry, other: Entry) -> Fault | None:
     shared = [name for name in one.experiments if name in other.experiments]
-    other_conditions = unlike_tasks(other, one)
-    unlike = [
-        name
-        for name in shared
-        if name in other_conditions or one.experiments[name].metrics != other.experiments[name].metrics
-    ]
+    conditions = unlike_tasks(other, one)
+    other_figures = (
+        name for name in shared if one.experiments[name].metrics != other.experiments[name].metrics
+    )
+    unlike = list(dict.fromkeys([*conditions, *other_figures]))
     if not unlike:
         return None
-    first = next(iter(other_conditions), unlike[0])
-    why = (
-        "; ".join(map(difference_words, other_conditions.get(first, ())))
-        or "although model and conditions are the same"
-    )
+    why = "; ".join(map(difference_words, conditions.get(unlike[0], ())))
     return Fault(
         ", ".join(map(str, other.folders)),
         f"disagrees with {', '.join(map(str, one.folders))} about {len(unlike)} of {len(shared)} tasks that "
-        f"both hold (first: {first}), {why}; both are shown",
+        f"both hold (first: {unlike[0]}), {why or 'although model and conditions are the same'}; "
+        "both are shown",
         "leave one of the two runs out",
         skipped=False,
     )

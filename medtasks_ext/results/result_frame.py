@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from medtasks_ext.registry.columns import axis_values
-from medtasks_ext.results.condition_words import difference_words, unknown_words
-from medtasks_ext.results.frames import CONDITIONS, axes, names, schema, table, table_of
+from medtasks_ext.results.conditions import difference_words, unknown_words
+from medtasks_ext.results.frames import axes, names, schema, table, table_of
 from medtasks_ext.results.models import model_id, version_of
 from medtasks_ext.results.prices import prices
 from medtasks_ext.results.rollup import asked_rows
@@ -55,8 +55,9 @@ def _of_entry(entry: Entry) -> Json:
 
 def _of_experiment(item: Experiment) -> Json:
     tokens, words, shown = item.tokens or {}, item.words, item.shown
-    conditions = [said.partition(":")[0] for said in CONDITIONS.split()]
+    conditions = ((name, name.removesuffix("_asked")) for name in names("results"))
     return {
+        **{name: shown[condition] for name, condition in conditions if condition in shown},
         **{"task": item.task, "strategy": item.strategy, "sample": item.sample, "n": item.n},
         **{"chance": item.chance, "ceiling": item.ceiling, "valid": item.metrics.get("valid")},
         **{"cut": item.share_cut("answers_cut"), "inputs_cut": item.share_cut("inputs_cut")},
@@ -64,9 +65,9 @@ def _of_experiment(item: Experiment) -> Json:
         **{f"{side}_tokens": tokens.get(side) for side in ("input", "output")},
         "task_version": item.version or words.get("version"),
         **{name: words.get(name) for name in ("prompt", "data", "jury")},
-        **{"rows": item.rows_hash or None, "rebuilt": item.rebuilt, "judged": item.covered},
+        **{"rows": item.conditions.rows or None, "judged": item.covered},
         **{"rows_here": item.rows, "rows_of_suite": item.rows_of_suite},
-        **{name: shown[name.removesuffix("_asked")] for name in conditions},
+        "rebuilt": item.conditions.source == "rebuilt",
         **{f"{name}_are": state for name, state in item.confirmed._asdict().items()},
         "comparable": None if item.beside_the_paper is None else not item.unlike_the_paper,
         "otherwise": "; ".join(map(difference_words, item.unlike_the_paper)) or None,

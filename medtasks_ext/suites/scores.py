@@ -33,7 +33,7 @@ def _entries(
             model,
             published_experiments(tasks, suite, model, of_model),
             facts.get(model, {}),
-            printed=(printed or {}).get(model),
+            printed=(printed or {}).get(model, {}),
         )
         for model, of_model in scores.items()
     ]
@@ -95,7 +95,7 @@ def dimension_table(tasks: Registry, suite: Suite) -> list[Entry]:
         groups = {suite.id: float(row["average"]) / 100}
         for value, title in dimensions.items():
             groups[suite.named(suite.groups["dimension"], value)] = float(row[title]) / 100
-        entries.append(published_entry(suite, row["model"], {}, row, groups))
+        entries.append(published_entry(suite, row["model"], {}, row, groups=groups))
     return entries
 
 

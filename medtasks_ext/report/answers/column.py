@@ -18,7 +18,7 @@ from medtasks_ext.errors import MedtasksError, near
 from medtasks_ext.jsonfile import read_json
 from medtasks_ext.prompts.documents import document_key, shown
 from medtasks_ext.results.document_scores import DocumentScores, document_scores, score_statistic
-from medtasks_ext.results.error_clusters import TEXTS, Cluster, error_of
+from medtasks_ext.results.error_clusters import TEXTS, error_of
 from medtasks_ext.results.experiments import Entry, Fault
 from medtasks_ext.results.reading import add_judgement, asked_task, run_folder, runs_below
 from medtasks_ext.run.store import Answers, files_of
@@ -80,7 +80,7 @@ class Row(NamedTuple):
     key: str
     flags: Flag
     score: float = math.nan  # of it alone; NaN where it has none
-    cluster: Cluster | None = None  # of errors
+    cluster: str | None = None  # of errors
     prompt: str = ""  # in one line, from where those of the task differ
     reply: str = ""
     gold: Any = None

@@ -19,7 +19,7 @@ from medtasks_ext.metrics.repeats import EACH
 from medtasks_ext.offline_page import data_in_page
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.answers.column import Column, Flag, Row, Source, response_of
-from medtasks_ext.results.error_clusters import TEXTS, Cluster, items_of
+from medtasks_ext.results.error_clusters import CLUSTERS, TEXTS, items_of
 from medtasks_ext.runs.records import names_of, parsed_of, request_of, turns_of
 
 if TYPE_CHECKING:
@@ -91,12 +91,12 @@ def _response(column: Column, row: Row, sample: Sample, whole: bool) -> Json:
         "length": sum(map(len, sample["resps"][0])),
         "readings": readings,
         "score": None if math.isnan(row.score) else row.score,
-        "cluster": row.cluster.value if row.cluster else "",
+        "cluster": row.cluster or "",
         "metrics": _metrics(sample),
         "finish": answer.finish if answer else "",
         "tokens": [usage.prompt, usage.completion] if usage else None,  # of prompt and response
         "seconds": answer.seconds if answer else None,
-        "items": items and items._asdict(),
+        "items": items,
         "judges": [*_judges(column, names_of(sample))],
         "judged": fmean(judged) if judged else None,
     }
@@ -218,7 +218,7 @@ class DatasetAnswers:
             "graded": self._kind in TEXTS,
             "metric": metadata.primary_metric,
             "rule": rule(self.dataset),
-            "meaning": {item.value: item.meaning for item in Cluster},
+            "meaning": CLUSTERS,
             "columns": [self._column(number) for number in range(len(self.columns))],
             "documents": self.keys,
             "per_part": PART,
@@ -230,7 +230,7 @@ class DatasetAnswers:
         return [None if (place := places[number]) is None else rows[place] for places in self._places]
 
     def _column(self, number: int) -> Json:
-        column, rows, clusters = self.columns[number], self._rows(number), [*Cluster]
+        column, rows, clusters = self.columns[number], self._rows(number), [*CLUSTERS]
         source = column.source
         flags = [row.flags for row in column.rows]
         return {
@@ -253,7 +253,7 @@ class DatasetAnswers:
                 flag.name.lower(): sum(bool(one & flag) for one in flags) for flag in Flag if flag.name
             },
             "errors": [
-                {"cluster": cluster.value, "documents": n}
+                {"cluster": cluster, "documents": n}
                 for cluster, n in Counter(row.cluster for row in column.rows if row.cluster).most_common()
             ],
             "confusion": _confusion(rows) if self._kind in _SINGLE else None,

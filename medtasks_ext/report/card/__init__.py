@@ -26,7 +26,7 @@ from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.registry.strategies import reasons, shots_of, strategy_order, strategy_title
 from medtasks_ext.report.groups import group_scores, groups_of, order
 from medtasks_ext.report.submissions import final_answer, why_unchecked
-from medtasks_ext.results.condition_words import shown
+from medtasks_ext.results.conditions import shown
 from medtasks_ext.results.reading import choice_of
 from medtasks_ext.runs.records import parsed_of
 from medtasks_ext.stats.bootstrap import RESAMPLES

@@ -235,7 +235,7 @@ def _task_cells(entry: Entry) -> list[tuple[str, ...]]:
             f"{item.n:,}",
             _share(item.metrics.get("valid")),
         )
-        data = item.words["data"] + (", rebuilt" if item.rebuilt else "")
+        data = item.words["data"] + (", rebuilt" if item.conditions.source == "rebuilt" else "")
         asked = (f"`{item.dataset.id}`", strategy_title(item.strategy), item.dataset.metadata.primary_metric)
         cells.append((*asked, *figures, data, item.words["prompt"]))
     return cells
@@ -326,7 +326,7 @@ def _remarks(entry: Entry) -> list[str]:
     asked = {} if entry.sample else {item.dataset.id: item.dataset.metadata.licence for item in experiments}
     if terms := restrictions(asked.items()):
         lines.append(f"{terms[0].upper()}{terms[1:]}.")
-    if rebuilt := sum(item.rebuilt for item in experiments):
+    if rebuilt := sum(item.conditions.source == "rebuilt" for item in experiments):
         lines.append(f"The rows of {rebuilt} experiments are rebuilt from the source, not the suite's own.")
     if unclosed := sum(item.metrics.get("unclosed_reasoning", 0) > 0 for item in experiments):
         lines.append(f"In {unclosed} experiments some reasoning never ended within the token budget.")

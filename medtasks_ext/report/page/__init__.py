@@ -62,12 +62,13 @@ def task_page(dataset: Dataset, strategies: Mapping[str, bool], items: Sequence[
     """Prompts, rule, metrics and notes of a dataset; strategy -> whether it asks to reason first."""
     own, words = [metric["metric"] for metric in dataset.metric_list], meanings()
     names = dict.fromkeys([*own, *(name for item in items for name in item.metrics)])
+    official = any(item.printed is None and item.conditions.wording not in (None, "own") for item in items)
     return {
         "prompts": _prompts(dataset, strategies),
         "rule": rule(dataset),
         "metrics": [[name, words[name]] for name in names if words.get(name)],
         "open_questions": list(dataset.metadata.open_questions),
-        "note": _OFFICIAL if any(item.official for item in items) else None,
+        "note": _OFFICIAL if official else None,
     }
 
 
