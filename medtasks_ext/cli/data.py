@@ -21,7 +21,7 @@ from medtasks_ext.rows.places import data_dir
 from medtasks_ext.rows.sources import forced_origin
 
 if TYPE_CHECKING:
-    from medtasks_ext.data.status import Status
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Dataset
 
 
@@ -55,55 +55,57 @@ def data_status(
     from medtasks_ext.data.status import status_of
 
     forced = forced_origin()
-    statuses = [status_of(dataset, forced) for dataset in chosen(words)]
+    datasets = chosen(words)
+    rows = [status_of(dataset, forced) for dataset in datasets]
     if as_json:
-        typer.echo(json.dumps([item.record() for item in statuses], ensure_ascii=False, indent=1))
+        typer.echo(json.dumps(rows, ensure_ascii=False, indent=1))
         return 0
     table = [
         ("dataset", "access", "data", "rows", "few-shot", "checks", "where"),
-        *(_status_row(item) for item in statuses),
+        *map(_status_row, rows),
     ]
     room = terminal_width()
     for line in aligned(table):
         typer.echo(line if len(line) <= room else f"{line[: room - 1]}…")
-    for item in statuses:
-        if item.look and item.look.exclusions:
-            typer.echo(f"{item.dataset.id}: {item.look.exclusions}")
-    for item in statuses if len(statuses) <= _EXPLAINED else ():
-        typer.echo("\n" + "\n".join(_how(item.dataset)))
-    _say_summary(statuses)
+    for item in rows:
+        if item["exclusions"]:
+            typer.echo(f"{item['id']}: {item['exclusions']}")
+    for dataset in datasets if len(datasets) <= _EXPLAINED else ():
+        typer.echo("\n" + "\n".join(_how(dataset)))
+    to_accept = sum(
+        item["origin"] is None and has_terms(dataset) for item, dataset in zip(rows, datasets, strict=True)
+    )
+    _say_summary(rows, to_accept)
     return 0
 
 
-def _status_row(item: Status) -> tuple[str, ...]:
+def _status_row(item: Json) -> tuple[str, ...]:
     origins = {"local": "local", "sample": "SAMPLE", "release": "inputs only", None: "missing"}
-    look, n_paper, counts = item.look, item.dataset.n_part, ("–", "–", "–")
-    data = origins.get(item.origin) or ("fetched" if look else "download")
-    if look is not None:
-        part = item.origin == "local" and look.n_questions != n_paper
-        rows = f"{look.n_questions:,}/{n_paper:,}" if part else f"{look.n_test:,}"
-        counts = (rows, f"{look.n_fewshot:,}", "failed" if look.faults else "passed")
-    where = f"{'' if item.pinned else 'unpinned: '}{item.where or '–'}"
-    return (item.dataset.id, item.dataset.metadata.access, data, *counts, where)
+    n_paper, counts = item["n_paper"], ("–", "–", "–")
+    data = origins.get(item["origin"]) or ("fetched" if item["here"] else "download")
+    if item["here"]:
+        part = item["origin"] == "local" and item["n_questions"] != n_paper
+        rows = f"{item['n_questions']:,}/{n_paper:,}" if part else f"{item['n_test']:,}"
+        counts = (rows, f"{item['n_fewshot']:,}", item["checks"])
+    where = f"{'' if item['pinned'] else 'unpinned: '}{item['where'] or '–'}"
+    return (item["id"], item["access"], data, *counts, where)
 
 
-def _say_summary(statuses: list[Status]) -> None:
-    here = [item.look for item in statuses if item.look]
-    failed = sum(bool(look.faults) for look in here)
-    to_fetch = sum(item.origin == "hub" and not item.look for item in statuses)
-    to_accept = sum(item.origin is None and has_terms(item.dataset) for item in statuses)
-    missing = sum(item.origin is None for item in statuses) - to_accept
-    parts, commands = [f"{counted(len(statuses), 'dataset')}: {len(here)} here"], []
+def _say_summary(rows: list[Json], to_accept: int) -> None:
+    failed = sum(item["checks"] == "failed" for item in rows)
+    to_fetch = sum(item["origin"] == "hub" and not item["here"] for item in rows)
+    missing = sum(item["origin"] is None for item in rows) - to_accept
+    parts, commands = [f"{counted(len(rows), 'dataset')}: {sum(item['here'] for item in rows)} here"], []
     for number, what, command in (
         (failed, "of them not as they should be", "medtasks data check"),
         (to_fetch, "to download", "medtasks data fetch"),
         (to_accept, "to download after you accept their terms", "medtasks data fetch --accept NAME"),
-        (missing, "missing", f"medtasks data {'status TASK' if len(statuses) > _EXPLAINED else 'check'}"),
+        (missing, "missing", f"medtasks data {'status TASK' if len(rows) > _EXPLAINED else 'check'}"),
     ):
         if number:
             parts.append(f"{number} {what}")
             commands.append(command)
-    if unpinned := sum(not item.pinned for item in statuses):
+    if unpinned := sum(not item["pinned"] for item in rows):
         parts.append(f"{unpinned} not pinned, recorded at first use")
     typer.echo("; ".join(parts))
     typer.echo(f"data folder: {data_dir() or 'MEDTASKS_DATA_DIR is not set'}")

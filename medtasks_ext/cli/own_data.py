@@ -25,7 +25,7 @@ from medtasks_ext.rows.row import Rows
 
 if TYPE_CHECKING:
     from medtasks_ext.data.bring import Brought
-    from medtasks_ext.data.check import Cause, Checked, FolderReport
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.rows.row import Row
 
 
@@ -126,7 +126,7 @@ def data_import(
     done = bring(Path(file).expanduser(), dataset, root, wanted)
     typer.echo("\n".join(_brought_lines(done)))
     checked = check_dataset(dataset, root)
-    typer.echo("\n".join(_checked_lines(checked, root)))
+    typer.echo("\n".join(_checked_lines(checked.record, root)))
     return 1 if checked.faults else 0
 
 
@@ -181,78 +181,76 @@ def data_check(
             "no folder to check", where="medtasks data check", remedy="name it, or set MEDTASKS_DATA_DIR"
         )
     with Console(stderr=True).status("looking for files") as line:
-        report = check_folder(root, registry(), lambda name, place: line.update(f"{name}: {place}"))
+        report = check_folder(root, registry(), line.update)
     if as_json:
-        typer.echo(json.dumps(report.record(), ensure_ascii=False, indent=1))
+        typer.echo(json.dumps(report, ensure_ascii=False, indent=1))
     else:
-        _print_check(report)
-    return 0 if report.valid else 1
+        _print_check(report, root)
+    return 0 if report["valid"] else 1
 
 
-def _print_check(report: FolderReport) -> None:
+def _print_check(report: Json, folder: Path) -> None:
     from medtasks_ext.data.check import data_folder_above
 
-    for item in report.checked:
-        typer.echo("\n".join(_checked_lines(item, report.folder)))
-    for path in report.damaged:
+    checked, absent, n_fetched = report["datasets"], report["not_there"], report["fetched"]["files"]
+    for item in checked:
+        typer.echo("\n".join(_checked_lines(item, folder)))
+    for path in report["fetched"]["damaged"]:
         typer.echo(f"✗ {path}: not as it was fetched")
-    for stray in report.strays:
-        meant = f"; did you mean {stray.meant}?" if stray.meant else ""
-        typer.echo(f"? {stray.path}: not read: {stray.why}{meant}")
-    if report.absent:
-        rest = len(report.absent) - _SHOWN
+    for stray in report["not_read"]:
+        meant = f"; did you mean {stray['meant']}?" if stray["meant"] else ""
+        typer.echo(f"? {stray['path']}: not read: {stray['why']}{meant}")
+    if absent:
+        rest = len(absent) - _SHOWN
         more = f" and {rest} others (`medtasks data status` lists them)" if rest > 0 else ""
-        typer.echo(f"not available: {', '.join(report.absent[:_SHOWN])}{more}")
-    invalid = sum(bool(item.faults) for item in report.checked)
-    mistyped = sum(stray.meant is not None for stray in report.strays)
-    n_fetched = f", {report.n_fetched} fetched files" if report.n_fetched else ""
+        typer.echo(f"not available: {', '.join(absent[:_SHOWN])}{more}")
+    invalid = sum(not item["valid"] for item in checked)
+    mistyped = sum(stray["meant"] is not None for stray in report["not_read"])
+    fetched = f", {n_fetched} fetched files" if n_fetched else ""
     typer.echo(
-        f"{report.folder}: {len(report.checked)} local datasets{n_fetched}, {invalid} not valid"
+        f"{folder}: {len(checked)} local datasets{fetched}, {invalid} not valid"
         + (f", {mistyped} names that look mistyped" if mistyped else "")
     )
-    if not report.checked and not report.n_fetched:
-        above = data_folder_above(report.folder, registry())
+    if not checked and not n_fetched:
+        above = data_folder_above(folder, registry())
         where = f"check {above}" if above else "it holds bridge/, medhelm/, …"
         typer.echo(f"nothing was found there: {where} (`medtasks data status TASK` names the files)")
     if invalid and not shows_text():
         typer.echo("values are left out, as they may be patients' texts; MEDTASKS_SHOW_TEXT=1 shows them")
-    if report.checked and report.valid:
-        names = ",".join(item.dataset for item in report.checked[:_SHOWN])
+    if checked and report["valid"]:
+        names = ",".join(item["id"] for item in checked[:_SHOWN])
         say_next(f"medtasks run {names} --data local --model vllm --model_args pretrained=ORG/MODEL")
 
 
-def _checked_lines(item: Checked, folder: Path) -> list[str]:
-    counts = f"{item.n_test:,} test rows, {item.n_fewshot:,} few-shot rows"
-    mark, valid = ("✗", "valid: ") if item.faults else ("✓", "")
-    lines = [f"{mark} {item.dataset}  {valid}{counts}  ({', '.join(item.files)})"]
-    causes = item.causes
-    for cause in causes[:_SHOWN]:
-        first = cause.faults[0]
-        place, column = cause.where.removeprefix(f"{folder}/"), getattr(first, "column", None)
-        what = first.what if len(cause.faults) == 1 else cause.what
+def _checked_lines(item: Json, folder: Path) -> list[str]:
+    counts = f"{item['n_test']:,} test rows, {item['n_fewshot']:,} few-shot rows"
+    mark, valid = ("✓", "") if item["valid"] else ("✗", "valid: ")
+    lines = [f"{mark} {item['id']}  {valid}{counts}  ({', '.join(item['files'])})"]
+    for cause in item["causes"][:_SHOWN]:
+        place, column, what = cause["file"].removeprefix(f"{folder}/"), cause["column"], cause["cause"]
         named = f" (column {column})" if column and column not in what else ""
-        lines.append(f"    {place}: {what}{named}" + ("" if len(cause.faults) == 1 else _in_rows(cause)))
-        lines.append(f"    → {first.remedy}")
-    if (rest := len(causes) - _SHOWN) > 0:
-        more = sum(len(cause.faults) for cause in causes[_SHOWN:])
-        lines.append(f"    and {counted(rest, 'other cause')} with {more:,} faults (--json has all)")
-    if item.faults and item.n_usable:
+        lines.append(f"    {place}: {what}{named}{_in_rows(cause['rows'])}")
+        lines.append(f"    → {cause['remedy']}")
+    if rest := item["causes"][_SHOWN:]:
+        more = sum(cause["n"] for cause in rest)
+        lines.append(f"    and {counted(len(rest), 'other cause')} with {more:,} faults (--json has all)")
+    if not item["valid"] and item["n_usable"]:
         lines.append(
-            f"    {item.n_usable:,} test rows are without a fault:"
-            f" `medtasks run {item.dataset} --drop-faulty` takes only these"
+            f"    {item['n_usable']:,} test rows are without a fault:"
+            f" `medtasks run {item['id']} --drop-faulty` takes only these"
         )
-    lines += [f"    note: {note}" for note in item.notes]
-    if oracle := item.oracle:
-        highest = f", the highest score is {oracle.highest:.4f}" if oracle.highest is not None else ""
-        lines.append(f"    the gold answers themselves score {oracle.score:.4f}{highest}")
+    lines += [f"    note: {note}" for note in item["notes"]]
+    if item["oracle"] is not None:
+        highest = f", the highest score is {item['highest']:.4f}" if item["highest"] is not None else ""
+        lines.append(f"    the gold answers themselves score {item['oracle']:.4f}{highest}")
     return lines
 
 
-def _in_rows(cause: Cause) -> str:
-    kind, _, first = cause.rows[0].partition(" row ")
-    rest = [row.removeprefix(f"{kind} row ") for row in cause.rows[1:_SHOWN]]
-    shown = ", ".join([f"{kind} rows {first}", *rest]) + (", …" if len(cause.rows) > _SHOWN else "")
-    return f": {len(cause.rows):,} rows ({shown})"
+def _in_rows(rows: list[str]) -> str:
+    if len(rows) < 2:  # its name is said
+        return ""
+    shown = ", ".join(rows[:_SHOWN]) + (", …" if len(rows) > _SHOWN else "")
+    return f": {len(rows):,} rows ({shown})"
 
 
 def new(

@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from medtasks_ext.data.content import ContentCheck, Fault, Oracle, errors_of, oracle_of
+from medtasks_ext.data.content import TOLERANCE, ContentCheck, Fault, errors_of, oracle_of
 from medtasks_ext.data.fetch import damaged_files
 from medtasks_ext.data.rowlock import are_locked
 from medtasks_ext.errors import MedtasksError, RowError, some
+from medtasks_ext.jsonfile import Json
 from medtasks_ext.prompts.load import check_rows
 from medtasks_ext.registry import Registry
 from medtasks_ext.rows.places import (
@@ -33,13 +32,9 @@ from medtasks_ext.rows.sources import find_origin, local_files, original_folder,
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from medtasks_ext.jsonfile import Json
-    from medtasks_ext.prompts.documents import Documents
     from medtasks_ext.registry import Dataset
     from medtasks_ext.rows.row import Origin
 
-#: Told which dataset, and which of its rows, is looked at.
-Watch = Callable[[str, str], None]
 SHOTS = 5
 #: What a message says of one row alone: which it is, how long its text is.
 _OF_ONE_ROW = re.compile(
@@ -47,115 +42,70 @@ _OF_ONE_ROW = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Cause:
-    where: str  # the file
-    what: str  # what is wrong, without the row
-    faults: list[MedtasksError]  # one or more
-
-    @property
-    def rows(self) -> list[str]:
-        return list(dict.fromkeys(item.row for item in self.faults if isinstance(item, RowError)))
-
-    def record(self) -> Json:
-        first = _record(self.faults[0])
-        kept = {"file": self.where, "column": first["column"], "cause": self.what, "n": len(self.faults)}
-        return {**kept, "rows": self.rows, "remedy": first["remedy"]}
-
-
-def causes_of(faults: Iterable[MedtasksError]) -> list[Cause]:
-    """Faults by what is wrong, the most frequent first."""
-    causes: dict[tuple[str, str], Cause] = {}
+def causes_of(faults: Iterable[MedtasksError]) -> list[Json]:
+    """What is wrong, the most frequent first: in which file and column, in how many and which rows."""
+    causes: dict[tuple[str, str], list[MedtasksError]] = {}
     for fault in faults:
-        what, where = fault.what, str(fault.where)
+        what = fault.what
         if isinstance(fault, RowError):
             what = fault.cause or _OF_ONE_ROW.sub("", what).strip(" :,")
-        causes.setdefault((where, what), Cause(where, what, [])).faults.append(fault)
-    return sorted(causes.values(), key=lambda cause: -len(cause.faults))
-
-
-def _record(error: MedtasksError) -> Json:
-    row, column = (error.row, error.column) if isinstance(error, RowError) else (None, None)
-    of_row = {"row": row, "column": column, "fault": error.what, "remedy": error.remedy}
-    return {"file": str(error.where), **of_row}
-
-
-@dataclass(frozen=True)
-class Checked:
-    dataset: str
-    files: list[str]  # those that are read, below the data folder
-    n_test: int  # rows that can be evaluated
-    n_fewshot: int  # rows of the few-shot pool
-    faults: list[MedtasksError]  # what is wrong; rows with faults are not counted above
-    notes: list[str]  # what is right but worth knowing
-    oracle: Oracle | None = None  # what the gold answers score; None where judges do, or no row can be used
-    n_usable: int = 0  # test documents that `--drop-faulty` leaves; 0 where a fault is of the whole file
-
-    @property
-    def causes(self) -> list[Cause]:
-        return causes_of(self.faults)
-
-    def record(self) -> Json:
-        return {
-            "id": self.dataset,
-            **{name: getattr(self, name) for name in ("files", "n_test", "n_fewshot", "n_usable")},
-            "valid": not self.faults,
-            "causes": [item.record() for item in self.causes],
-            "faults": [_record(item) for item in self.faults],
-            "notes": self.notes,
-            "oracle": self.oracle.score if self.oracle else None,
+        causes.setdefault((str(fault.where), what), []).append(fault)
+    return [
+        {
+            "file": where,
+            "column": getattr(found[0], "column", None),
+            "cause": what if len(found) > 1 else found[0].what,
+            "n": len(found),
+            "rows": list(dict.fromkeys(item.row for item in found if isinstance(item, RowError))),
+            "remedy": found[0].remedy,
         }
+        for (where, what), found in sorted(causes.items(), key=lambda item: -len(item[1]))
+    ]
 
 
-@dataclass
-class FolderReport:
-    folder: Path
-    checked: list[Checked] = field(default_factory=list)
-    absent: list[str] = field(default_factory=list)
-    strays: list[Stray] = field(default_factory=list)
-    n_fetched: int = 0  # files that `medtasks data fetch --to` recorded here
-    damaged: list[str] = field(default_factory=list)  # those of them that have other content
-
-    @property
-    def valid(self) -> bool:
-        """Whether something is there and all of it can be used: no fault, and no name that looks mistyped."""
-        wrong = self.damaged or any(item.faults for item in self.checked) or any(s.meant for s in self.strays)
-        return bool(self.checked or self.n_fetched) and not wrong
-
-    def record(self) -> Json:
-        return {
-            "folder": str(self.folder),
-            "valid": self.valid,
-            "datasets": [item.record() for item in self.checked],
-            "not_there": self.absent,
-            "not_read": [stray._asdict() for stray in self.strays],
-            "fetched": {"files": self.n_fetched, "damaged": self.damaged},
-        }
+class Checked(NamedTuple):
+    faults: list[MedtasksError]  # what is wrong; rows with faults are not counted
+    #: its files below the data folder, rows of the test part and of the pool, test rows that `--drop-faulty`
+    #: leaves (none where a fault is of the whole file), causes, notes, what the gold answers score and should
+    record: Json
 
 
-def check_folder(folder: Path, registry: Registry, watch: Watch | None = None) -> FolderReport:
-    """Read all local files as a run would; `watch` is told the dataset and row now and then."""
+def check_folder(folder: Path, registry: Registry, watch: Callable[[str], None]) -> Json:
+    """Read all local files as a run would; `watch` is told which dataset is read.
+
+    What is said of it is valid where something is there and all of it can be used: no fault, and no name that
+    looks mistyped.
+    """
     if not folder.is_dir():
         what = "expected a folder, got a file" if folder.is_file() else "no such folder"
         above = data_folder_above(folder, registry)
         remedy = f"medtasks data check {above}" if above and above.is_dir() else "name your data folder"
         if folder.name in registry.datasets and folder.parent == Path():
-            dataset = registry.datasets[folder.name]
-            what = "expected a folder, got the name of a dataset"
-            remedy = f"name the data folder, which holds {dataset.metadata.suite}/{dataset.folder.name}/"
+            what, place = "expected a folder, got the name of a dataset", registry.datasets[folder.name]
+            remedy = f"name the data folder, which holds {dataset_folder(place)}/"
         raise MedtasksError(what, where=folder, remedy=remedy)
-    report, read = FolderReport(folder), set[str]()
+    checked, absent, read = list[Json](), list[str](), set[str]()
     with data_folder(folder):
         for dataset in registry.datasets.values():
             if files := _files(dataset, folder):
                 read.update(files)
-                report.checked.append(_checked(dataset, folder, files, watch))
+                watch(dataset.id)
+                checked.append(_checked(dataset, folder, files).record)
             else:
-                report.absent.append(dataset.id)
-    report.strays = list(find_strays(folder, registry, read))
+                absent.append(dataset.id)
+    strays = [stray._asdict() for stray in find_strays(folder, registry, read)]
+    n_fetched, damaged = 0, list[str]()
     if (folder / FETCHED).is_dir():
-        report.n_fetched, report.damaged = damaged_files(folder, registry.datasets.values())
-    return report
+        n_fetched, damaged = damaged_files(folder, registry.datasets.values())
+    right = all(item["valid"] for item in checked) and not any(stray["meant"] for stray in strays)
+    return {
+        "folder": str(folder),
+        "valid": bool(checked or n_fetched) and right and not damaged,
+        "datasets": checked,
+        "not_there": absent,
+        "not_read": strays,
+        "fetched": {"files": n_fetched, "damaged": damaged},
+    }
 
 
 def data_folder_above(path: Path, registry: Registry) -> Path | None:
@@ -183,7 +133,7 @@ def faulty_rows(dataset: Dataset, origin: Origin | None = None) -> list[str]:
         if not isinstance(fault, RowError):
             raise fault
         rows.append(fault.row)
-    if rows and not checked.n_test:
+    if rows and not checked.record["n_test"]:
         raise checked.faults[0]
     return list(dict.fromkeys(rows))
 
@@ -205,11 +155,9 @@ def _files(dataset: Dataset, folder: Path) -> list[str]:
     return [path.relative_to(folder).as_posix() for path in paths if path]
 
 
-def _checked(dataset: Dataset, folder: Path, files: list[str], watch: Watch | None = None) -> Checked:
-    if watch:
-        watch(dataset.id, "reading its files")
+def _checked(dataset: Dataset, folder: Path, files: list[str]) -> Checked:
     content, paths = ContentCheck(dataset), [folder / file for file in files]
-    found = check_rows(dataset, "local", partial(watch, dataset.id) if watch else None, content.look)
+    found = check_rows(dataset, "local", content.look)
     n_test, n_fewshot = len(found.test), len(found.fewshot)
     wrong, remarks = content.faults(), list[str]()
     if found.test and not found.faults and (equal := are_locked(dataset, found.test)) is not None:
@@ -220,15 +168,11 @@ def _checked(dataset: Dataset, folder: Path, files: list[str], watch: Watch | No
     notes += content.notes + remarks
     faults = list(found.faults)
     if is_pinned:  # nobody can mend a public file
-        notes += [f"{cause.what}: {rows(len(cause.faults))}" for cause in causes_of(wrong)]
+        notes += [f"{cause['cause']}: {rows(cause['n'])}" for cause in causes_of(wrong)]
     else:
         faults += wrong
-    if not faults and 0 < n_fewshot < SHOTS:
-        notes.append(f"{n_fewshot} few-shot rows: the 5-shot task needs {SHOTS}")
-    if not faults and not n_fewshot and n_test <= SHOTS:
-        notes.append(
-            f"no few-shot rows, and too few test rows to hold {SHOTS} out: the 5-shot task cannot run"
-        )
+    if not faults and n_fewshot < SHOTS and (n_fewshot or n_test <= SHOTS):
+        notes.append(f"{n_fewshot} few-shot rows: the 5-shot task needs {SHOTS}, or more test rows")
     notes += filter(None, [content.form.unknown_language()])
     blind, where = 0, ""
     if n_test:
@@ -244,26 +188,32 @@ def _checked(dataset: Dataset, folder: Path, files: list[str], watch: Watch | No
     if dataset.metadata.access != "open" and shared:
         notes.append(f"others on this machine may read {some(shared)}: chmod -R go= {folder}")
     oracle = oracle_of(dataset, [item for item in found.test if item["gold"] is not None])
-    notes += _of_rows(dataset, found.test, oracle) if n_test else []
-    if oracle and not oracle.is_enough(pinned=is_pinned):
-        what = f"the gold answers score {oracle.score:.4f} where {oracle.highest:.4f} is the highest score"
+    score, highest, n_lost = oracle or (0.0, None, 0)
+    n_asked, n_paper = len({str(item.get("item", item["id"])) for item in found.test}), dataset.n_part
+    if n_test and n_paper and n_asked != n_paper:  # a dataset of no suite has no other test part
+        notes.append(f"{n_asked:,} test rows; the suite's own test part has {n_paper:,}")
+    if n_lost:
+        answers = "1 gold answer" if n_lost == 1 else f"{n_lost:,} gold answers"
+        loss = f"perfect answers score {score:.4f}, and should {highest:.4f}"
+        notes.append(f"the suite's own reading loses a part of {answers}: {loss}")
+    if highest is not None and not is_pinned and highest - score > dataset.metadata.gold_loss + TOLERANCE:
+        what = f"the gold answers score {score:.4f} where {highest:.4f} is the highest score"
         remedy = "look how they are read: medtasks preview TASK --data local --response TEXT"
         faults.append(MedtasksError(what, where=where, remedy=remedy))
     faulty = {item.row if isinstance(item, RowError) else None for item in faults}
-    usable = 0 if None in faulty else sum(item.row not in faulty for item in found.test)
-    return Checked(dataset.id, files, n_test, n_fewshot, faults, notes, oracle, usable)
-
-
-def _of_rows(dataset: Dataset, documents: Documents, oracle: Oracle | None) -> Iterator[str]:
-    n, n_paper = len({str(item.get("item", item["id"])) for item in documents}), dataset.n_part
-    if n_paper and n != n_paper:  # a dataset of no suite has no other test part
-        yield f"{n:,} test rows; the suite's own test part has {n_paper:,}"
-    if oracle and oracle.n_lost and oracle.highest is not None:
-        answers = "1 gold answer" if oracle.n_lost == 1 else f"{oracle.n_lost:,} gold answers"
-        yield (
-            f"the suite's own reading loses a part of {answers}: perfect answers score {oracle.score:.4f},"
-            f" and should {oracle.highest:.4f}"
-        )
+    said: Json = {
+        "id": dataset.id,
+        "files": files,
+        "n_test": n_test,
+        "n_fewshot": n_fewshot,
+        "n_usable": 0 if None in faulty else sum(item.row not in faulty for item in found.test),
+        "valid": not faults,
+        "causes": causes_of(faults),
+        "notes": notes,
+        "oracle": score if oracle else None,
+        "highest": highest,
+    }
+    return Checked(faults, said)
 
 
 def rows(n: int) -> str:

@@ -11,7 +11,6 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from math import sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -177,30 +176,14 @@ def _written(gold: Any) -> str:
     return gold if isinstance(gold, str) else json.dumps(gold, sort_keys=True, default=str)
 
 
-_TOLERANCE = 1e-9
+TOLERANCE = 1e-9
 
 
-@dataclass(frozen=True)
-class Oracle:
-    score: float
-    highest: float | None  # what they should score, by the task file; None: they may score anything
-    #: what the task file says that the suite's own reading may lose
-    may_lose: float = 0.0
-    n_lost: int = 0  # documents that score less than they should
+def oracle_of(dataset: Dataset, golds: Sequence[Document]) -> tuple[float, float | None, int] | None:
+    """What gold answers score, what they should (None: anything), and how many score less; None: of judges.
 
-    @property
-    def reaches_highest(self) -> bool:
-        return self.highest is None or math.isclose(self.score, self.highest, abs_tol=_TOLERANCE)
-
-    def is_enough(self, *, pinned: bool) -> bool:
-        """The highest score, or the suite's own reading is known to lose on `pinned` rows, which stay."""
-        if self.reaches_highest or self.highest is None:
-            return True
-        return pinned or self.highest - self.score <= self.may_lose + _TOLERANCE
-
-
-def oracle_of(dataset: Dataset, golds: Sequence[Document]) -> Oracle | None:
-    """What gold answers score, and what they should by the task file; None where judges score."""
+    What they should is what the task file says: the suite's own reading may lose some.
+    """
     aggregations = {item["metric"]: item["aggregation"] for item in dataset.metric_list}
     if "score" not in aggregations or not golds or "judge" in dataset.blocks:
         return None
@@ -212,17 +195,12 @@ def oracle_of(dataset: Dataset, golds: Sequence[Document]) -> Oracle | None:
     ]
     if any(item is None for item in scores):
         return None
-    highest = _highest(dataset, golds)
-    oracle = Oracle(
-        score=_aggregate(aggregations["score"], scores),
-        highest=highest,
-        may_lose=dataset.metadata.gold_loss,
-    )
-    if oracle.reaches_highest:
-        return oracle
+    score, highest = _aggregate(aggregations["score"], scores), _highest(dataset, golds)
+    if highest is None or math.isclose(score, highest, abs_tol=TOLERANCE):
+        return score, highest, 0
     ways = [_highest(dataset, [document]) or 0.0 for document in golds]
     alone = [_aggregate(aggregations["score"], [one]) for one in scores]
-    return replace(oracle, n_lost=sum(one < most - _TOLERANCE for one, most in zip(alone, ways, strict=True)))
+    return score, highest, sum(one < most - TOLERANCE for one, most in zip(alone, ways, strict=True))
 
 
 def highest_possible(dataset: Dataset, documents: Sequence[Document]) -> float | None:
@@ -231,7 +209,7 @@ def highest_possible(dataset: Dataset, documents: Sequence[Document]) -> float |
     if facts.oracle_max in (1.0, "unbounded") and not facts.gold_loss:
         return None
     oracle = oracle_of(dataset, [item for item in documents if item["gold"] is not None])
-    return oracle.score if oracle and oracle.score < 1 - _TOLERANCE else None
+    return oracle[0] if oracle and oracle[0] < 1 - TOLERANCE else None
 
 
 def _aggregate(aggregation: Any, scores: Sequence[Any]) -> float:

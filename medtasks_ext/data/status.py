@@ -5,7 +5,6 @@ Looks at local files and caches alone; nothing is downloaded.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from medtasks_ext.rows.places import authors_of
@@ -19,50 +18,34 @@ if TYPE_CHECKING:
     from medtasks_ext.rows.spec import Source
 
 
-@dataclass(frozen=True)
-class RowsLook:
-    """What a look at all rows of a dataset found. No text of a row."""
+def status_of(dataset: Dataset, forced: Origin | None) -> Json:
+    """Where rows would be read from, and, where that needs no network, what a look at them all found.
 
-    n_test: int  # documents that can be evaluated
-    n_fewshot: int  # rows of the pool
-    n_questions: int  # different questions among the documents
-    faults: list[str]  # what is wrong, where, and what mends it
-    exclusions: str | None  # which rows of the source are left out, and why
+    `pinned` is False where a download's content was not known before its first use. No text of a row.
+    """
+    from medtasks_ext.prompts.load import check_rows  # what it imports takes long
 
-
-@dataclass(frozen=True)
-class Status:
-    dataset: Dataset
-    origin: Origin | None  # where rows would be read from; None where there is nothing
-    where: str | None  # file, folder or download
-    revision: str | None  # of a download
-    pinned: bool  # False where a download's content was not known before its first use
-    look: RowsLook | None  # None where its rows cannot be read without the network
-
-    def record(self) -> Json:
-        look = self.look
-        return {
-            "id": self.dataset.id,
-            "access": self.dataset.metadata.access,
-            **{name: getattr(self, name) for name in ("origin", "where", "revision", "pinned")},
-            "here": look is not None,
-            "n_test": look and look.n_test,
-            "n_fewshot": look and look.n_fewshot,
-            "n_paper": self.dataset.n_part,
-            "checks": None if look is None else "failed" if look.faults else "passed",
-            "faults": look.faults if look else [],
-            "exclusions": look and look.exclusions,
-        }
-
-
-def status_of(dataset: Dataset, forced: Origin | None) -> Status:
     source = source_of(dataset)
     origin = find_origin(dataset, source, forced)
     where, revision, is_here = _place(dataset, source, origin)
-    pinned = origin != "hub" or all(file.is_pinned for file in remote_files(source))
-    return Status(
-        dataset, origin, where, revision, pinned, _look(dataset, origin) if origin and is_here else None
-    )
+    found = check_rows(dataset, origin) if is_here else None
+    faults = [str(fault) for fault in found.faults] if found else []
+    return {
+        "id": dataset.id,
+        "access": dataset.metadata.access,
+        "origin": origin,
+        "where": where,
+        "revision": revision,
+        "pinned": origin != "hub" or all(file.is_pinned for file in remote_files(source)),
+        "here": is_here,
+        "n_test": found and len(found.test),
+        "n_questions": found and len({item.get("item", item["id"]) for item in found.test}),
+        "n_fewshot": found and len(found.fewshot),
+        "n_paper": dataset.n_part,
+        "checks": None if found is None else "failed" if faults else "passed",
+        "faults": faults,
+        "exclusions": found.test[0].loaded.exclusions if found and found.test else None,
+    }
 
 
 def _place(dataset: Dataset, source: Source, origin: Origin | None) -> tuple[str | None, str | None, bool]:
@@ -78,16 +61,3 @@ def _place(dataset: Dataset, source: Source, origin: Origin | None) -> tuple[str
         remote = remote_files(source)
         return remote[0].source, source.download.revision, all(file.here() for file in remote)
     return None, None, False
-
-
-def _look(dataset: Dataset, origin: Origin) -> RowsLook:
-    from medtasks_ext.prompts.load import check_rows  # what it imports takes long
-
-    rows = check_rows(dataset, origin)
-    return RowsLook(
-        n_test=len(rows.test),
-        n_fewshot=len(rows.fewshot),
-        n_questions=len({item.get("item", item["id"]) for item in rows.test}),
-        faults=[str(fault) for fault in rows.faults],
-        exclusions=rows.test[0].loaded.exclusions if rows.test else None,
-    )

@@ -145,14 +145,13 @@ class RowCheck:
 def check_rows(
     dataset: Dataset,
     origin: str | None = None,
-    watch: Callable[[str], None] | None = None,
     examine: Callable[[ReadRow, Document], None] | None = None,
 ) -> RowCheck:
     """Read all rows of a dataset as zero-shot prompts, and note what is wrong. Nothing is cached.
 
-    `watch` is told now and then which row is read; `examine` sees each test row with what is asked about it.
+    `examine` sees each test row with what is asked about it.
     """
-    faults = Faults(check=True, watch=watch, examine=examine)
+    faults = Faults(check=True, examine=examine)
     return _checked(faults, lambda: _documents(dataset, forced_origin(origin), _CHECK, faults))
 
 
@@ -183,7 +182,7 @@ def _documents(dataset: Dataset, forced: Origin | None, use: Use, faults: Faults
 
             def read() -> dict[str, Documents]:
                 try:
-                    return _rendered(dataset, spec, load_rows(dataset, spec.rows, origin), use, faults.anew())
+                    return _rendered(dataset, spec, load_rows(dataset, spec.rows, origin), use, faults)
                 except MedtasksError as error:  # of all rows; what is wrong with one of them says more
                     raise (faults.kept or [error])[0] from None
 

@@ -73,8 +73,6 @@ class Renderer:
         rows.reverse()
         for index in range(len(rows)):
             row = rows.pop()
-            if faults.watch:
-                faults.step(row.place)
             try:
                 made.append(document := self.document(row, first=first(index), scored=not faults.check))
                 if faults.examine and row.place.startswith("test"):

@@ -124,47 +124,38 @@ def _compiled_expression(text: str) -> Callable[..., Any]:
 class _Compiled:
     """`key`: what holds it there, for messages; its first words where that is not known."""
 
+    _compile: Callable[[str], Callable[..., Any]]
+
     def __init__(self, text: str, where: object, key: str = "") -> None:
         self.text, self.where = text, where
         try:
-            self._compile()
+            self._use = type(self)._compile(text)
         except NO_TEMPLATE as error:
             what = f"{key or f'{type(self).__name__.lower()} {text[:60]!r}'}: no valid Jinja ({error})"
             raise MedtasksError(what, where=where, remedy=_REMEDY) from None
 
-    def _compile(self) -> None:
-        raise NotImplementedError
-
-    def _forbidden(self, error: Exception) -> MedtasksError:
-        what = f"the Jinja {self.text[:60]!r} does what a task file may not: {error}"
-        return MedtasksError(what, where=self.where, remedy=_REMEDY)
+    def value(self, values: Mapping[str, Any]) -> Any:
+        """Raises MedtasksError of what the sandbox forbids; of an unfit value one of `UNFIT`, or its own."""
+        try:
+            return self._use(values)
+        except REFUSED as error:
+            what = f"the Jinja {self.text[:60]!r} does what a task file may not: {error}"
+            raise MedtasksError(what, where=self.where, remedy=_REMEDY) from None
 
 
 class Template(_Compiled):
-    def _compile(self) -> None:
-        self._template = _compiled(self.text)
+    _compile = staticmethod(lambda text: _compiled(text).render)
 
     def render(self, values: Mapping[str, Any]) -> str:
-        """Raises MedtasksError of what the sandbox forbids; of an unfit value one of `UNFIT`, or its own."""
-        try:
-            return self._template.render(values)
-        except REFUSED as error:
-            raise self._forbidden(error) from None
+        """The text. Raises as `value`."""
+        return str(self.value(values))
 
     def variables(self) -> frozenset[str]:
         return _variables(self.text)
 
 
 class Expression(_Compiled):
-    def _compile(self) -> None:
-        self._evaluate = _compiled_expression(self.text)
-
-    def value(self, values: Mapping[str, Any]) -> Any:
-        """Raises MedtasksError of what the sandbox forbids; of an unfit value one of `UNFIT`, or its own."""
-        try:
-            return self._evaluate(values)
-        except REFUSED as error:
-            raise self._forbidden(error) from None
+    _compile = staticmethod(_compiled_expression)
 
     def of_row(self, row: Row) -> Any:
         """The value over the columns of a row, which is also there whole, as `row`. Raises as `value`."""

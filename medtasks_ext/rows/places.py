@@ -62,7 +62,10 @@ class ReleasedInstruction(NamedTuple):
 
 
 class AuthorsFiles(Protocol):
-    """The authors' files of one dataset: what the class that `suite.yaml` names under `files` can do."""
+    """The authors' files of one dataset: what the class that `suite.yaml` names under `files` can do.
+
+    `must`: it is an error that their words cannot be had. `fetch`: they may be downloaded otherwise.
+    """
 
     schema: RowSchema  # the columns of their rows
     gold: str  # column of the gold answer. Rows in which it is blank are left out, or predicted if all are
@@ -70,37 +73,32 @@ class AuthorsFiles(Protocol):
     paths: list[tuple[str, str]]  # test and few-shot rows below the data folder, by spelling
     repo: str  # repository of the public release on the hub
 
-    def local(self, root: Path) -> tuple[Path, Path | None] | None:
-        """Test rows and few-shot rows below a data folder; None where there are no test rows."""
+    # test rows and few-shot rows below a data folder; None where there are no test rows
+    def local(self, root: Path) -> tuple[Path, Path | None] | None: ...
 
-    def read(self, file: Path, member: str | None = None) -> list[Row]:
-        """The rows of a file, or of a member of an archive; gold that was left out is blank."""
+    # rows of a file, or of a member of an archive; gold that was left out is blank
+    def read(self, file: Path, member: str | None = None) -> list[Row]: ...
 
-    def released(self, split: str) -> tuple[Path, str] | None:
-        """Archive and member that hold `test` or `fewshot` in the release; None if it has no such dataset."""
+    # archive and member that hold `test` or `fewshot` in the release; None if it has no such dataset
+    def released(self, split: str) -> tuple[Path, str] | None: ...
 
     def released_rows(self) -> Rows: ...
 
-    def released_inputs(self) -> list[str]:
-        """Inputs of the released test rows, if the release is on this machine; nothing is downloaded."""
+    # inputs of the test rows of a release that is on this machine; nothing is downloaded
+    def released_inputs(self) -> list[str]: ...
 
-    def with_released_examples(self, rows: Rows) -> Rows:
-        """Rows with the release's examples as their pool, if it is on this machine."""
+    def with_released_examples(self, rows: Rows) -> Rows: ...
 
-    def are_examples(self, rows: Rows) -> bool | None:
-        """Whether a pool is the authors' own examples; None where only its place says so."""
-
-    # `must`: it is an error that their words cannot be had. `fetch`: they may be downloaded otherwise
+    def are_examples(self, rows: Rows) -> bool | None: ...
 
     def released_instruction(self, dataset: str, *, must: bool) -> ReleasedInstruction | None: ...
 
     def direct(self, instruction: str) -> str: ...
 
-    def reasoned(self, instruction: str, line: str, *, must: bool, fetch: bool) -> tuple[str | None, bool]:
-        """An instruction with reasoning asked for, if it can be, and whether in the suite's own words.
-
-        `line`: ours, for want of theirs.
-        """
+    # with reasoning asked for, if it can be (`line`: ours, for want of theirs); whether in the suite's words
+    def reasoned(
+        self, instruction: str, line: str, *, must: bool, fetch: bool
+    ) -> tuple[str | None, bool]: ...
 
 
 def authors_of(dataset: Dataset, source: Source) -> AuthorsFiles | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.privacy import shows_text, what_happened
@@ -64,11 +64,8 @@ class ReadRow:
         return RowError(what, row=self.place, where=self.where, remedy=remedy, cause=cause)
 
 
-_Given = ParamSpec("_Given")
 _Made = TypeVar("_Made")
 REMEDY = "check that row against the schema"
-#: Rows between two words about how far the reading is.
-STEP = 2_000
 
 
 @dataclass
@@ -81,46 +78,21 @@ class Faults:
     blanks: Counter[str] = field(default_factory=Counter)
     #: what is right but worth knowing of rows -> how many
     notes: Counter[str] = field(default_factory=Counter)
-    #: told which row is read or rendered, every `STEP` rows
-    watch: Callable[[str], None] | None = None
     #: sees each test row with what is asked about it
     examine: Callable[[ReadRow, Any], None] | None = None
-    _n_tried: int = 0
-
-    def anew(self) -> Faults:
-        """These, without what was found: the rows are read from another place."""
-        for kind in (self.kept, self.blanks, self.notes):
-            kind.clear()
-        return self
 
     def add(self, fault: RowError) -> None:
         if not self.check:
             raise fault
         self.kept.append(fault)
 
-    def tried(
-        self,
-        place: str,
-        where: str,
-        make: Callable[_Given, _Made],
-        *args: _Given.args,
-        **named: _Given.kwargs,
-    ) -> _Made | None:
-        """What is made of a row; None where the row has a fault that was kept.
-
-        What `make` raises is a fault of the row, unless it is a `MedtasksError` of something else.
-        """
-        self.step(place)
+    def tried(self, place: str, where: str, make: Callable[..., _Made], *args: Any) -> _Made | None:
+        """What is made of a row; None where the row has a fault that was kept."""
         try:
-            return make(*args, **named)
+            return make(*args)
         except Exception as error:
             self.take(error, place, where)
         return None
-
-    def step(self, place: str) -> None:
-        self._n_tried += 1
-        if self.watch and self._n_tried % STEP == 0:
-            self.watch(place)
 
     def take(self, error: Exception, place: str, where: str) -> None:
         """Keep what a row raised as a fault of the row, or raise it: always what is no fault of a row."""

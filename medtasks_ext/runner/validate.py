@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.data.check import Cause, causes_of
+from medtasks_ext.data.check import causes_of
 from medtasks_ext.data.content import ContentCheck
 from medtasks_ext.data.declared import MIN_FEWSHOT, MIN_TEST, DeclaredFolder, Step
 from medtasks_ext.errors import MedtasksError, some
@@ -25,6 +26,7 @@ from medtasks_ext.runner.evaluate import Settings, TaskResult, build_task, evalu
 
 if TYPE_CHECKING:
     from medtasks_ext.harness import Instance
+    from medtasks_ext.jsonfile import Json
 
 GARBAGE = "◇◇◇"
 #: Share of rows in which another's gold answer may score as the row's own: some suites score a part of it.
@@ -72,9 +74,8 @@ class RunFolder(DeclaredFolder):
             return
         content = ContentCheck(self.dataset)
         found = check_rows(self.dataset, "sample", examine=content.look)
-        for cause in causes_of(found.faults):  # as `data check` says it of a user's rows
-            yield str(cause.faults[0]) if len(cause.faults) == 1 else _in_rows(cause)
-        yield from map(_in_rows, causes_of(content.faults()))
+        # as `data check` says it of a user's rows
+        yield from map(_in_rows, [*causes_of(found.faults), *causes_of(content.faults())])
         if not found.test:
             return
         test, fewshot = found.test, found.fewshot
@@ -194,7 +195,7 @@ class RunFolder(DeclaredFolder):
                 yield f"{name}: the answer {text!r} gets rouge_l {got} instead of 0 → mend `answer:`"
 
 
-def _in_rows(cause: Cause) -> str:
+def _in_rows(cause: Json) -> str:
     """What several rows have, in one line."""
-    named = f" ({some(cause.rows)})" if cause.rows else ""
-    return f"sample.jsonl: {cause.what}{named} → {cause.faults[0].remedy}"
+    named = f" ({some(cause['rows'])})" if len(cause["rows"]) > 1 else ""
+    return f"{Path(cause['file']).name}: {cause['cause']}{named} → {cause['remedy']}"

@@ -53,11 +53,11 @@ def test_the_first_faults_are_named_by_file_row_and_column(medtasks, data_dir):
     assert f"{file}: test row 2 has no column label" in lines
     assert f"{file}: test row 4, column label holds 'C' (another value), expected one of: A, B" in lines
     empty = "column label holds nothing, expected one of: A, B"
-    assert f"{file}: {empty}: 5 rows (test rows 6, 7, 8, 9, 10)" in lines
+    places = ", ".join(f"test row {number}" for number in range(6, 11))
+    assert f"{file}: {empty}: 5 rows ({places})" in lines
     record = json.loads(medtasks("data", "check", data_dir, "--json").out)["datasets"][0]
-    assert [(fault["row"], fault["column"]) for fault in record["faults"]] == [
-        (f"test row {number}", "label") for number in (2, 4, 6, 7, 8, 9, 10)
-    ]
+    named = {(row, cause["column"]) for cause in record["causes"] for row in cause["rows"]}
+    assert named == {(f"test row {number}", "label") for number in (2, 4, 6, 7, 8, 9, 10)}
     assert record["causes"][0]["cause"] == empty and record["causes"][0]["n"] == 5
     assert (record["valid"], record["n_test"]) == (False, 5)
 
@@ -76,7 +76,7 @@ def test_values_of_any_kind_are_faults_or_fine_and_never_stop_the_check(medtasks
     (data_dir / "bridge" / "chip_ctc" / "test.json").write_text(json.dumps(bridge))
     records = json.loads(medtasks("data", "check", data_dir, "--json").out)["datasets"]
     hospice = next(record for record in records if record["id"] == HOSPICE)
-    assert hospice["n_test"] + len(hospice["faults"]) == len(VALUES)
+    assert hospice["n_test"] + sum(cause["n"] for cause in hospice["causes"]) == len(VALUES)
     n_texts = 0 if column == "label" else 3  # the other texts hold nothing, or are none
     assert hospice["n_test"] == n_texts
     assert medtasks("data", "check", data_dir).code == 1  # at least BRIDGE's labels

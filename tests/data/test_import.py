@@ -152,7 +152,7 @@ def test_the_example_rows_of_a_template_put_where_rows_belong_can_be_run(medtask
     assert sorted(path.name for path in folder.iterdir()) == ["README.md", "example.jsonl"]
     (folder / "test.jsonl").write_bytes((folder / "example.jsonl").read_bytes())
     [record] = json.loads(medtasks("data", "check", "own", "--json").out)["datasets"]
-    assert record["faults"] == [] and record["n_usable"] == record["n_test"] > 0
+    assert record["causes"] == [] and record["n_usable"] == record["n_test"] > 0
 
 
 def test_rows_are_found_where_they_were_written_without_a_setting(medtasks, tmp_path, monkeypatch):

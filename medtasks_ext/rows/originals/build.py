@@ -176,8 +176,8 @@ def read_original(
     where: str,
     identity: str = "input",
     official: Sequence[str] = (),
-) -> tuple[list[Row], list[Row]]:
-    """Test rows and few-shot rows.
+) -> tuple[list[Row], list[Row], int]:
+    """Test rows, few-shot rows, and how many of the test rows are official ones.
 
     With templates for documents they have `id`, `task`, `split`, `input` and `output`, as BRIDGE writes them,
     and the layout's `fields`; documents without an answer are left out before anything is drawn, as the
@@ -199,22 +199,22 @@ def read_original(
         raise MedtasksError(
             f"no document with an answer in {', '.join(original.test)}", where=where, remedy=WHOLE
         )
-    if mine := recovered(test, official):
-        rest = [made for made in test if not any(made is row for row in mine)]
-        if original.split == "drawn":
-            return mine, pool(len(rest), rest.__getitem__, apart_from=mine)
-        test = mine
+    mine = recovered(test, official)
+    if original.split == "drawn" and mine:
+        chosen = {id(made) for made in mine}
+        rest = [made for made in test if id(made) not in chosen]
+        return mine, pool(len(rest), rest.__getitem__, apart_from=mine), len(mine)
+    test = mine or test
     if original.split == "drawn":
-        return drawn(test, where=where)
-    if not original.fewshot:
-        return test, []
-    others = list(_records(original, files, original.fewshot))
-    return test, pool(
+        return *drawn(test, where=where), 0
+    others = list(_records(original, files, original.fewshot)) if original.fewshot else []
+    fewshot = pool(
         len(others),
         lambda index: row(others[index], index + 1, "train"),
         apart_from=test,
         identity=identity if original.input is None else "input",
     )
+    return test, fewshot, len(mine)
 
 
 def recovered(rows: Sequence[Row], official: Sequence[str]) -> list[Row]:
@@ -355,7 +355,7 @@ def original_rows(
     layout = source.original[absent.index([])]
     authors = authors_of(dataset, source) if layout.rebuilt else None
     official = authors.released_inputs() if authors else []
-    test, fewshot = read_original(
+    test, fewshot, n_recovered = read_original(
         layout,
         files,
         task=str(source.official_name),
@@ -363,7 +363,6 @@ def original_rows(
         where=where,
         official=official,
     )
-    n_recovered = len(recovered(test, official))
     return Rows(
         origin,
         test,
